@@ -1,7 +1,7 @@
 //! Advice on a drive or an array: how it serves a demand at several depths, and which changes would help, each shown by a run.
 //!
-//! `options.rs` reads the question, `remedies.rs` says what is tried, `attempts.rs` runs it, `advice.rs` what comes out, `words.rs`
-//! and `rebuild.rs` put it into sentences, `owner.rs` into what an owner can do, `screen.rs` into tables and a page.
+//! `options.rs` reads the question, `remedies.rs` says what is tried, `attempts.rs` runs it, `advice.rs` what comes out, `words.rs`,
+//! `changes.rs` and `rebuild.rs` put it into sentences, `owner.rs` into what an owner can do, `screen.rs` into tables and a page.
 
 mod trial;
 mod remedies;
@@ -10,6 +10,7 @@ mod attempts;
 pub mod options;
 mod owner;
 mod rebuild;
+mod changes;
 mod words;
 pub mod screen;
 

@@ -3,9 +3,9 @@
 use smrkit::stats::comparison::{Comparison, Effect, Multiples, Trajectory};
 
 use super::advice::{Advice, Remedy};
+use super::changes;
 use super::rebuild;
 use super::remedies::ChangeKind;
-use super::words;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
 use smrkit_report::{Grid, Section};
 
@@ -215,7 +215,7 @@ fn name(remedy: &Remedy) -> String {
 fn effect(is_problem: bool, remedy: &Remedy) -> &'static str {
     match remedy.effect {
         None => "not run",
-        Some(effect) if remedy.kind == ChangeKind::Range => words::at_an_end(effect),
+        Some(effect) if remedy.kind == ChangeKind::Range => changes::at_an_end(effect),
         Some(Effect::Fixes | Effect::FixesSoFar) if remedy.kind == ChangeKind::Idle => "keeps up",
         Some(Effect::Fixes) => "fixes it",
         Some(Effect::FixesSoFar) => "fixes it so far",
@@ -273,7 +273,7 @@ fn about(advice: &Advice) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::tests::pause;
+    use super::super::changes::tests::pause;
     use super::*;
 
     #[test]

@@ -158,6 +158,15 @@ pub fn counted(count: impl Into<u64>, what: &str) -> String {
     }
 }
 
+/// `a, b and c`.
+pub fn list(mut words: Vec<String>) -> String {
+    match words.pop() {
+        None => String::new(),
+        Some(only) if words.is_empty() => only,
+        Some(end) => format!("{} and {end}", words.join(", ")),
+    }
+}
+
 /// A text that begins with a capital letter.
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();

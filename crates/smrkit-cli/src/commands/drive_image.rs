@@ -13,12 +13,19 @@ use smrkit_live::mount::{self, MountError};
 use crate::exit::Done;
 use crate::output::{print, print_json};
 
+/// Keys of a server's report that df prints.
+const TOLD: [&str; 7] = ["image", "layer", "drive", "export_bytes", "raw_bytes", "cache_bytes", "process"];
+
 /// Prints the drive's size, and the room that its image takes up. While it is served, its server tells them.
 pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
     let taken = std::fs::metadata(path).map_err(|error| LiveError::io(path, error))?.blocks() * 512;
     let (mut about, state) = match ControlClient::connect(&mount::canonical(path)?) {
         Ok(mut client) => {
-            let about = client.ask(ControlCommand::Report)?;
+            let mut about = client.ask(ControlCommand::Report)?;
+            // The rest is for smrkit top.
+            if let Some(about) = about.as_object_mut() {
+                about.retain(|key, _| TOLD.contains(&key.as_str()));
+            }
             let state = format!("; process {} serves it", about["process"]);
             (about, state)
         }

@@ -9,6 +9,7 @@ use smrfs::fsck::{FsckOptions, check};
 use smrkit::error::Error;
 use smrkit_live::block::image::is_drive_image;
 use smrkit_live::error::LiveError;
+use smrkit_live::mount::control::joined;
 use smrkit_live::volume::{Open, Volume};
 
 use super::drive_image;
@@ -92,7 +93,7 @@ impl Fsck {
     }
 
     fn record(&self, volume: &Volume, report: &Report, code: u8) -> anyhow::Result<Value> {
-        let mut record = json!({
+        let record = json!({
             "image": self.image,
             "meta": volume.meta(),
             "uuid": volume.superblock().uuid.to_string(),
@@ -100,10 +101,7 @@ impl Fsck {
             "in_step": volume.is_in_step(),
             "exit_code": code,
         });
-        if let (Value::Object(record), Value::Object(report)) = (&mut record, serde_json::to_value(report)?) {
-            record.extend(report);
-        }
-        Ok(record)
+        Ok(joined(record, serde_json::to_value(report)?))
     }
 
     fn text(&self, volume: &Volume, report: &Report) -> String {

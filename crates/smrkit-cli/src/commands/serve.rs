@@ -18,7 +18,8 @@ use smrkit_live::block::device::{BlockDevice, Opened};
 use smrkit_live::block::image::DriveImage;
 use smrkit_live::block::log::{FoundState, LogWriter};
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{Caller, DriveServer, Listener, ServeOptions, ServeReport, Wish, wishes};
+use smrkit_live::block::server::{DriveServer, Listener, ServeOptions, ServeReport};
+use smrkit_live::block::wish::{Caller, Wish, wishes};
 use smrkit_live::mount;
 use tempfile::TempDir;
 

@@ -88,10 +88,19 @@ fn an_injected_fault_reaches_the_drive_and_its_report() {
     assert!(smrkit(&format!("top --once {image}")).done().contains("under log"));
     let served = smrkit(&format!("df {image}")).done();
     assert!(served.contains("raw") && served.ends_with(&format!("; process {} serves it\n", server.id())), "{served}");
+    let keys = || {
+        let about: serde_json::Value = serde_json::from_str(&smrkit(&format!("df {image} --json")).done()).unwrap();
+        let mut keys: Vec<String> = about.as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        keys
+    };
+    let sizes = ["cache_bytes", "drive", "export_bytes", "image", "image_bytes", "layer"];
+    assert_eq!(keys(), [&sizes[..], &["process", "raw_bytes"]].concat());
     smrkit(&format!("detach {image}")).done();
     assert!(server.wait().unwrap().success());
     assert!(smrkit(&format!("fsck {image}")).done().contains("make sense"));
     let (closed, _) = served.split_once("; process").unwrap();
     assert_eq!(smrkit(&format!("df {image}")).done(), format!("{closed}\n"));
+    assert_eq!(keys(), [&sizes[..], &["raw_bytes", "was_clean"]].concat());
     smrkit(&format!("df {image} --figure {}", scratch.path("figure.svg"))).says(2, &["--figure", "SMRfs"]);
 }

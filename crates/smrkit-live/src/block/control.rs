@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::fault::Fault;
-use super::server::{Caller, Wish};
+use super::wish::{Caller, Wish};
 use crate::mount::MountError;
 use crate::mount::control::{ControlCommand, ControlReply, ControlServer, done, ending, failure};
 
@@ -77,7 +77,7 @@ fn asked<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::server::wishes;
+    use crate::block::wish::wishes;
 
     #[test]
     fn a_busy_server_keeps_nobody_waiting_for_its_report() {

@@ -22,5 +22,6 @@ mod store;
 #[cfg(test)]
 mod store_tests;
 mod watchdog;
+pub mod wish;
 mod write_cache;
 mod written;

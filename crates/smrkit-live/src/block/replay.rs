@@ -2,6 +2,7 @@
 //!
 //! Times must come out to the nanosecond, for the served drive is the simulator's.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use smrkit::device::{LayeredDisk, Served};
@@ -44,9 +45,10 @@ pub struct Difference {
 pub fn replay(path: &Path) -> Result<Replayed, Error> {
     let mut recovers = false;
     for event in LogReader::open(path)? {
-        let event = event?;
-        recovers |= matches!(event, LogEvent::Open(FoundState::Recovered, _));
-        recovers |= matches!(event, LogEvent::Failed { .. } | LogEvent::Interrupted(_));
+        recovers |= matches!(
+            event?,
+            LogEvent::Open(FoundState::Recovered, _) | LogEvent::Failed { .. } | LogEvent::Interrupted(_)
+        );
     }
     let reader = LogReader::open(path)?;
     let run = drive_of(&reader.run)?;
@@ -111,7 +113,7 @@ impl Replay {
             }
             LogEvent::Interrupted(time) => {
                 let idled = self.device.idle_until(time);
-                self.recover(line, event, idled.map(|()| event).map_err(Error::from))?;
+                self.recover(line, event, idled.map(|()| "no power cut").map_err(Error::from))?;
             }
             LogEvent::Recovered(now) => {
                 self.compare(line, event, self.device.now() == now, LogEvent::Recovered(self.device.now()));
@@ -122,7 +124,7 @@ impl Replay {
     }
 
     /// Recovers from the power cut that ended `result`; what came of it without one is a difference.
-    fn recover(&mut self, line: u64, logged: LogEvent, result: Result<LogEvent, Error>) -> Result<(), Error> {
+    fn recover(&mut self, line: u64, logged: LogEvent, result: Result<impl Display, Error>) -> Result<(), Error> {
         match result {
             Err(Error::Fault(fault)) if is_power_cut(&fault) => {}
             Err(error) => return Err(error),
@@ -146,7 +148,7 @@ impl Replay {
         Ok(self.device.serve_at(request, arrival, &mut buf)?)
     }
 
-    fn compare(&mut self, line: u64, logged: LogEvent, agrees: bool, replayed: LogEvent) {
+    fn compare(&mut self, line: u64, logged: LogEvent, agrees: bool, replayed: impl Display) {
         if !agrees {
             self.replayed.differences += 1;
             let (logged, replayed) = (logged.to_string(), replayed.to_string());

@@ -4,11 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::io::Read;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
@@ -19,7 +15,6 @@ use smrkit::settings::Queue;
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::device::{BlockDevice, Unserved};
-use super::fault::Fault;
 pub use super::nbd::Listener;
 use super::nbd::wire::HOLE_AND_ZEROS;
 use super::nbd::{Connection, Context, Export, Extent, NbdCommand, NbdError, NbdKind};
@@ -27,9 +22,10 @@ use super::pace::{Pace, PacedClock};
 use super::queue::CommandQueue;
 pub use super::report::ServeReport;
 use super::watchdog::{self, Watchdog};
+use super::wish::{Wish, Wishes};
 use crate::error::LiveError;
 use crate::log::log;
-use crate::mount::control::EndClient;
+use crate::mount::control::{EndClient, joined};
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
@@ -55,50 +51,6 @@ pub struct ServeOptions {
     pub pace: Pace,
     /// The order of its commands.
     pub queue: Queue,
-}
-
-/// A wish that others have of the server.
-#[derive(Debug)]
-pub enum Wish {
-    /// To end, once all that was begun is complete.
-    Stop,
-    /// To end as well, and to tell how the image was closed.
-    End(EndClient),
-    /// To inject a fault; the reply follows.
-    Inject(Fault, Sender<Result<(), String>>),
-    /// To tell what the drive is doing.
-    Report(Sender<Value>),
-}
-
-/// Source of wishes: a channel, and a socket that wakes the server.
-pub struct Wishes {
-    receiver: Receiver<Wish>,
-    woken: UnixStream,
-}
-
-/// Tells a server what is wished.
-#[derive(Clone)]
-pub struct Caller {
-    sender: Sender<Wish>,
-    waker: Arc<UnixStream>,
-}
-
-impl Caller {
-    /// Passes on a wish; a server that has ended needs none.
-    pub fn wish(&self, wish: Wish) {
-        let _ = self.sender.send(wish);
-        // One byte that is not read yet is as good as two.
-        let _ = std::io::Write::write(&mut &*self.waker, &[1]);
-    }
-}
-
-/// A way to tell a server what is wished, and the server's end of it.
-pub fn wishes() -> std::io::Result<(Caller, Wishes)> {
-    let (sender, receiver) = mpsc::channel();
-    let (waker, woken) = UnixStream::pair()?;
-    waker.set_nonblocking(true)?;
-    woken.set_nonblocking(true)?;
-    Ok((Caller { sender, waker: Arc::new(waker) }, Wishes { receiver, woken }))
 }
 
 /// A command on its way.
@@ -210,7 +162,7 @@ impl DriveServer {
         let is_busy = self.jobs.len() >= COMMANDS_MAX || self.queued_bytes >= BYTES_MAX;
         let until = self.clock.as_ref().and_then(|_| self.next_moment());
         let mut files = Vec::with_capacity(self.clients.len() + 2);
-        files.push(PollFd::new(&wishes.woken, PollFlags::IN));
+        files.push(PollFd::new(wishes, PollFlags::IN));
         files.push(PollFd::new(&self.listener, PollFlags::IN));
         for client in self.clients.values() {
             let mut flags = PollFlags::empty();
@@ -266,9 +218,7 @@ impl DriveServer {
     }
 
     fn hear(&mut self, wishes: &Wishes) {
-        let mut bytes = [0; 64];
-        while (&wishes.woken).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
-        while let Ok(wish) = wishes.receiver.try_recv() {
+        for wish in wishes.told() {
             match wish {
                 Wish::Stop => self.is_stopping = true,
                 Wish::End(client) => {
@@ -286,7 +236,7 @@ impl DriveServer {
     fn tell(&self) -> Value {
         let layered = self.device.layered();
         let (read, written) = layered.physical_sectors();
-        let mut told = json!({
+        let told = json!({
             "ok": true,
             "kind": "drive",
             "process": std::process::id(),
@@ -304,10 +254,7 @@ impl DriveServer {
             "has_failed": self.device.failure().is_some(),
             "failure": self.device.failure(),
         });
-        if let (Value::Object(told), Value::Object(image)) = (&mut told, self.device.image().describe()) {
-            told.extend(image);
-        }
-        told
+        joined(told, self.device.image().describe())
     }
 
     fn read_commands(&mut self) {

@@ -266,6 +266,14 @@ fn send(stream: &mut UnixStream, value: &Value) -> io::Result<()> {
     stream.write_all((value.to_string() + "\n").as_bytes())
 }
 
+/// The fields of a record, and behind them those of another.
+pub fn joined(mut record: Value, more: Value) -> Value {
+    if let (Value::Object(record), Value::Object(more)) = (&mut record, more) {
+        record.extend(more);
+    }
+    record
+}
+
 /// The answer that says what went wrong.
 pub(crate) fn failure(what: impl ToString) -> Value {
     json!({"error": what.to_string()})

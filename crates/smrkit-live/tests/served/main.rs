@@ -22,7 +22,8 @@ use smrkit_live::block::fault::Fault;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{Caller, DriveServer, Listener, ServeOptions, ServeReport, Wish, wishes};
+use smrkit_live::block::server::{DriveServer, Listener, ServeOptions, ServeReport};
+use smrkit_live::block::wish::{Caller, Wish, wishes};
 use tempfile::TempDir;
 
 const LAYERS: [&str; 10] =

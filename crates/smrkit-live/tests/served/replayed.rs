@@ -111,6 +111,9 @@ fn a_power_cut_may_meet_the_drives_own_work() {
         assert!(text.contains("\ninterrupted ") && !text.contains("\nfailed "), "{layer}: the cut met a request");
         let replayed = replay(&log).unwrap();
         assert_eq!((replayed.differences, replayed.first, replayed.killed_before), (0, None, None), "{layer}");
+        std::fs::write(&log, text.replace("\nfault power-cut 1\n", "\n")).unwrap();
+        let first = replay(&log).unwrap().first.unwrap();
+        assert!(first.logged.starts_with("interrupted ") && first.replayed == "no power cut", "{first:?}");
     }
 }
 

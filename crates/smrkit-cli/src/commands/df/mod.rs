@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use smrkit::error::Error;
 use smrkit_live::block::image::is_drive_image;
-use smrkit_live::mount::control::{ControlClient, ControlCommand};
+use smrkit_live::mount::control::{ControlClient, ControlCommand, joined};
 use smrkit_live::mount::{self, MountError};
 use smrkit_live::survey::{Survey, survey};
 use smrkit_live::volume::{Open, Volume};
@@ -94,7 +94,7 @@ impl Df {
 }
 
 /// Record that images and mounts share, behind what is their own.
-fn record(mut about: Value, survey: &Survey) -> Value {
+fn record(about: Value, survey: &Survey) -> Value {
     let bytes = |granules: u64| granules * survey.shape.granule_bytes;
     let counts = &survey.counts;
     let rest = json!({
@@ -117,8 +117,5 @@ fn record(mut about: Value, survey: &Survey) -> Value {
         "bands": survey.bands,
         "surface": survey.surface,
     });
-    if let (Value::Object(about), Value::Object(rest)) = (&mut about, rest) {
-        about.extend(rest);
-    }
-    about
+    joined(about, rest)
 }
