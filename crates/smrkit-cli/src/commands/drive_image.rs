@@ -65,7 +65,8 @@ pub fn fsck(path: &Path) -> anyhow::Result<Done> {
     let was_clean = image.was_clean();
     let (device, _) = BlockDevice::open(image, None)?;
     let checked = device.layered().check();
-    device.close()?;
+    let now = device.now();
+    device.close(now)?;
     let state = if was_clean { "closed in good order" } else { "not closed in good order, recovered" };
     let (verdict, code) = match checked {
         Ok(()) => ("the layer's maps make sense".to_string(), u8::from(!was_clean)),

@@ -40,7 +40,8 @@ fn use_up(image: &Path) {
         let served = device.serve(&Request::new(Op::Write, lba, PIECE), arrival, &mut Buf::Bytes(vec![7; 4096]));
         assert!(served.is_ok());
     }
-    device.close().unwrap();
+    let now = device.now();
+    device.close(now).unwrap();
 }
 
 impl Served {

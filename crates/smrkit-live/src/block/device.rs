@@ -306,13 +306,21 @@ impl BlockDevice {
         parts
     }
 
-    /// Injects a fault.
-    pub fn inject(&mut self, fault: Fault) -> Result<(), String> {
+    /// Lets the drive do for itself all that begins before `time`.
+    fn idle_until(&mut self, time: Nanos) {
+        while self.step_before(time) {}
+        self.device.disk.wait_until(time);
+        self.note(&LogEvent::Idle(time));
+    }
+
+    /// Injects a fault at the drive's time `at`.
+    pub fn inject(&mut self, fault: Fault, at: Nanos) -> Result<(), String> {
         match fault {
             Fault::PowerCut(seed) => {
                 // Of the write cache anything may have been written back by then.
-                let _ = self
-                    .write_back(self.now(), |lba| checksum(&(seed ^ lba.rotate_left(32)).to_le_bytes()) >> 7 & 1 == 1);
+                let _ = self.write_back(at, |lba| checksum(&(seed ^ lba.rotate_left(32)).to_le_bytes()) >> 7 & 1 == 1);
+                // The cut is to meet what comes after `at`, in a replay too.
+                self.idle_until(at);
                 self.device.disk.cut_power(Power::new(vec![1], seed));
             }
             Fault::BadSector(lba) if lba >= self.image.export_sectors() => {
@@ -334,10 +342,10 @@ impl BlockDevice {
         }
     }
 
-    /// Ends in good order: all that was written is in the image, durably.
-    pub fn close(mut self) -> Result<(), LiveError> {
-        let (flush, now) = (Request::new(Op::Flush, Lba(0), 0), self.now());
-        let flushed = self.serve(&flush, now, &mut Buf::Bytes(Vec::new()));
+    /// Ends in good order at the drive's time `at`: all that was written is in the image, durably.
+    pub fn close(mut self, at: Nanos) -> Result<(), LiveError> {
+        let flush = Request::new(Op::Flush, Lba(0), 0);
+        let flushed = self.serve(&flush, at, &mut Buf::Bytes(Vec::new()));
         self.note(&LogEvent::Closed);
         self.flush_log();
         if flushed.is_err() || self.failure.is_some() {

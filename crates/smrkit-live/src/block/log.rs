@@ -7,6 +7,7 @@
 //! read|write|discard|flush LBA SECTORS ARRIVAL START END
 //! fault slow SPAN | power-cut SEED | bad-sector LBA | timeout
 //! failed OP LBA SECTORS ARRIVAL NOW
+//! idle TIME
 //! interrupted TIME
 //! recovered NOW
 //! closed
@@ -69,7 +70,7 @@ pub enum LogEvent {
         /// When its service began and ended.
         served: Served,
     },
-    /// A fault was injected; it takes effect with the next request.
+    /// A fault was injected; it takes effect with the next request, a power cut with the next physical write.
     Fault(Fault),
     /// A request met a cut of the power.
     Failed {
@@ -78,6 +79,8 @@ pub enum LogEvent {
         /// When it came.
         arrival: Nanos,
     },
+    /// The drive has done for itself all that begins before this time.
+    Idle(Nanos),
     /// Work of the drive's own, begun before this time, met a cut of the power.
     Interrupted(Nanos),
     /// The power came back, and the layer has rebuilt its maps.
@@ -98,6 +101,7 @@ impl fmt::Display for LogEvent {
             LogEvent::Failed { request: Request { op, lba, sectors, .. }, arrival } => {
                 write!(f, "failed {} {} {sectors} {}", op.name(), lba.0, arrival.0)
             }
+            LogEvent::Idle(time) => write!(f, "idle {}", time.0),
             LogEvent::Interrupted(time) => write!(f, "interrupted {}", time.0),
             LogEvent::Recovered(now) => write!(f, "recovered {}", now.0),
             LogEvent::Closed => f.write_str("closed"),
@@ -122,6 +126,7 @@ impl LogEvent {
             "fault" => words[1..].join(" ").parse().ok().map(LogEvent::Fault),
             "failed" if words.len() == 5 => Some(LogEvent::Failed { request: request(1)?, arrival: time(4)? }),
             "closed" => Some(LogEvent::Closed),
+            "idle" => Some(LogEvent::Idle(time(1)?)),
             "interrupted" => Some(LogEvent::Interrupted(time(1)?)),
             "recovered" => Some(LogEvent::Recovered(time(1)?)),
             _ if words.len() == 6 => {

@@ -111,6 +111,7 @@ impl Replay {
                 let served = self.serve(&request, arrival);
                 self.recover(line, event, served.map(|served| LogEvent::Served { request, arrival, served }))?;
             }
+            LogEvent::Idle(time) => self.device.idle_until(time)?,
             LogEvent::Interrupted(time) => {
                 let idled = self.device.idle_until(time);
                 self.recover(line, event, idled.map(|()| "no power cut").map_err(Error::from))?;

@@ -151,7 +151,8 @@ impl DriveServer {
         if let Some(clock) = &self.clock {
             self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.answered.max(1)));
         }
-        let closed = self.device.close();
+        let now = self.now();
+        let closed = self.device.close(now);
         self.ending.into_iter().for_each(|client| client.tell(&closed));
         (self.report, closed)
     }
@@ -227,7 +228,7 @@ impl DriveServer {
                 }
                 // Whoever asked may have gone.
                 Wish::Report(sender) => drop(sender.send(self.tell())),
-                Wish::Inject(fault, sender) => drop(sender.send(self.device.inject(fault))),
+                Wish::Inject(fault, sender) => drop(sender.send(self.device.inject(fault, self.now()))),
             }
         }
     }
@@ -264,9 +265,9 @@ impl DriveServer {
                 came.push((client, command));
             }
         }
-        let arrival = self.clock.as_ref().map(PacedClock::now);
+        let arrival = self.now();
         for (client, command) in came {
-            self.take(client, command, arrival.unwrap_or(self.device.now()));
+            self.take(client, command, arrival);
         }
     }
 
@@ -316,6 +317,11 @@ impl DriveServer {
             Ok(told) => connection.status(cookie, &told),
             Err(_) => connection.failed(cookie, NbdError::Io),
         }
+    }
+
+    /// The drive's time: the clock's, where it keeps pace.
+    fn now(&self) -> Nanos {
+        self.clock.as_ref().map_or(self.device.now(), PacedClock::now)
     }
 
     /// Serves what can be served now, and completes what is due.

@@ -81,7 +81,7 @@ fn used(drive: &Drive, random: &mut Pcg64Mcg, is_closed: bool) -> Files {
     opened.flush();
     let files = opened.files().clone();
     if is_closed {
-        opened.device.close().unwrap();
+        opened.device.close(Nanos::ZERO).unwrap();
     }
     files.contents()
 }

@@ -188,7 +188,7 @@ fn an_injected_timeout_takes_nothing_out_of_the_write_cache() {
     for lba in [0, 100, 200] {
         ask(&mut device, Op::Write, lba, 7).unwrap();
     }
-    device.inject(Fault::Timeout).unwrap();
+    device.inject(Fault::Timeout, Nanos::ZERO).unwrap();
     assert_eq!(ask(&mut device, Op::Flush, 0, 0), Err(Unserved::Silence));
     ask(&mut device, Op::Flush, 0, 0).unwrap();
     drop(device);

@@ -126,8 +126,9 @@ fn an_interrupt_prints_what_there_is() {
         let report = folder.path().join("report.html");
         let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
         command.args(["reproduce", "all", "--report"]).arg(&report);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         while folder.path().read_dir().unwrap().next().is_none() {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended before it began its report");
             sleep(Duration::from_millis(20));
         }
         sleep(Duration::from_millis(300));
