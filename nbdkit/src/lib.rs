@@ -148,7 +148,9 @@ impl Server for Smrkit {
     }
 
     fn unload() {
-        if let Some(Err(error)) = DRIVE.lock().take().map(|drive| drive.device.close()) {
+        let Some(Drive { device, .. }) = DRIVE.lock().take() else { return };
+        let now = CLOCK.get().and_then(Option::as_ref).map_or(device.now(), PacedClock::now);
+        if let Err(error) = device.close(now) {
             eprintln!("smrkit: {error}");
         }
     }
