@@ -209,7 +209,7 @@ impl Laid {
             }
             LayoutPlan::Only { number, first, known, early } => {
                 let volumes = self.trace.volumes();
-                if *known < volumes.len() {
+                if *known != volumes.len() {
                     *known = volumes.len();
                     check_unique(&self.path, volumes, *number)?;
                 }
