@@ -30,7 +30,7 @@ const SECTORS: u64 = 8;
 const SECONDS: f64 = 2.0;
 const BATCH: u64 = 100;
 /// Pages of the image, 8 GiB, after which a rate is known as well as memory lets it: S-blocks move over all of the drive.
-const PAGES_MAX: usize = 8 << 10;
+const PAGES_MAX: usize = (8 << 30) / PAGE;
 
 fn main() {
     let (options, asked): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
@@ -46,7 +46,7 @@ fn run(layer: &str, journal_bytes: Option<u64>) {
     let mut drive = Drive::new(folder.path(), layer, journal_bytes);
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut write = |drive: &mut Drive| drive.write(random.random_range(0..GIB / 4096) * SECTORS, SECTORS);
-    let empty = rate(&mut drive, &mut write, |drive| !drive.is_full());
+    let empty = rate(&mut drive, &mut write, |drive| !drive.is_full() && drive.pages() < PAGES_MAX);
     let begun = cpu_seconds();
     (0..GIB >> 20).for_each(|at| drive.write(at << 11, 1 << 11));
     let in_order = GIB as f64 / 1e6 / (cpu_seconds() - begun);
@@ -115,7 +115,8 @@ fn cpu_seconds() -> f64 {
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-const PAGE: usize = 1 << 20;
+/// Small, as S-blocks move in pieces over all of the drive.
+const PAGE: usize = 1 << 16;
 
 /// A sparse file in memory.
 #[derive(Default)]
