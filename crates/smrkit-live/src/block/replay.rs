@@ -53,9 +53,9 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
     let reader = LogReader::open(path)?;
     let run = drive_of(&reader.run)?;
     // A layer that rebuilds its maps needs something to find.
-    let medium = if recovers { Medium::Stamps(Stamps::new()) } else { Medium::NoData };
+    let medium = || if recovers { Medium::Stamps(Stamps::new()) } else { Medium::NoData };
     let mut replay = Replay {
-        device: run.device(medium)?,
+        device: run.device(medium())?,
         replayed: Replayed::default(),
         slow: Nanos::ZERO,
         writes: 0,
@@ -65,13 +65,18 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
     while let Some(event) = reader.next() {
         let event = event?;
         if let LogEvent::Open(found, _) = event {
-            let is_continued = found == FoundState::New || !replay.is_on && reader.line() > 2;
-            if !is_continued {
-                replay.replayed.killed_before = Some(reader.line());
-                break;
-            }
-            if found != FoundState::New {
-                replay.device.disk.restart(&run.drive);
+            match found {
+                // Whatever came before: nothing of it is on the drive.
+                FoundState::New => replay.begin(run.device(medium())?),
+                _ if reader.line() == 2 => {
+                    let message = "the drive had been used before this log began: log it from its first use on";
+                    return Err(Error::input(path, message));
+                }
+                _ if replay.is_on => {
+                    replay.replayed.killed_before = Some(reader.line());
+                    break;
+                }
+                _ => replay.device.disk.restart(&run.drive),
             }
         }
         replay.follow(event, reader.line())?;
@@ -89,6 +94,11 @@ struct Replay {
 }
 
 impl Replay {
+    /// The drive is a new one.
+    fn begin(&mut self, device: LayeredDisk) {
+        (self.device, self.slow, self.writes) = (device, Nanos::ZERO, 0);
+    }
+
     fn follow(&mut self, event: LogEvent, line: u64) -> Result<(), Error> {
         match event {
             LogEvent::Open(found, now) => {

@@ -1,12 +1,18 @@
 //! A served run again in the simulator: to the nanosecond. `SMRKIT_LIVE_REPLAYED` sets the requests of each layer and order.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
+use smrkit::medium::Buf;
+use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
-use smrkit::units::Nanos;
+use smrkit::units::{Lba, Nanos};
+use smrkit_live::block::device::BlockDevice;
 use smrkit_live::block::fault::Fault;
+use smrkit_live::block::image::DriveImage;
+use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
 use smrkit_live::block::replay::{Replayed, replay};
 use smrkit_live::block::server::ServeOptions;
@@ -151,6 +157,33 @@ fn faults_and_recoveries_are_replayed_too() {
         assert!(text.contains("\nfailed ") && text.contains("\nfault slow 8s"), "{layer}");
         assert_eq!((replayed.differences, replayed.first, replayed.killed_before), (0, None, None), "{layer}");
     }
+}
+
+#[test]
+fn what_happened_outside_of_the_log_is_not_replayed() {
+    let folder = TempDir::new().unwrap();
+    let path = image(folder.path(), "log");
+    let open = |log: &Path| {
+        let image = DriveImage::open(&path, true).unwrap();
+        let log = LogWriter::open(log, &image.head().run).unwrap();
+        BlockDevice::open(image, Some(log)).unwrap().0
+    };
+    let log = folder.path().join("log");
+    // Killed twice: before anything is on the drive, which is a new one then, and after.
+    for op in [Op::Write, Op::Flush] {
+        let mut killed = open(&log);
+        for op in [Op::Write, op] {
+            let request = Request::new(op, Lba(0), u32::from(op == Op::Write));
+            killed.serve(&request, Nanos::ZERO, &mut Buf::Bytes(vec![1; 512])).unwrap();
+        }
+        killed.flush_log();
+    }
+    open(&log).close(Nanos::ZERO).unwrap();
+    let Replayed { requests, differences, first, killed_before } = replay(&log).unwrap();
+    assert_eq!((requests, differences, first, killed_before), (4, 0, None, Some(8)));
+    let later = folder.path().join("later");
+    open(&later).close(Nanos::ZERO).unwrap();
+    assert!(replay(&later).unwrap_err().to_string().contains("used before this log began"));
 }
 
 #[test]
