@@ -327,6 +327,11 @@ mod tests {
         rows.iter().map(row).collect()
     }
 
+    #[test]
+    fn what_another_version_found_has_another_key() {
+        assert!(program().starts_with(&format!("{VERSION} ")));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 

@@ -130,6 +130,7 @@ mod tests {
             prop_assert_eq!(&found[..], &expected[from as usize..(from + n) as usize]);
             let known: u64 = map.iter().map(|(range, _)| range.end - range.start).sum();
             prop_assert_eq!(known, expected.iter().flatten().count() as u64);
+            prop_assert_eq!((map.len(), map.is_empty()), (map.iter().count(), known == 0));
         }
     }
 }

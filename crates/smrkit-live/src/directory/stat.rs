@@ -216,3 +216,16 @@ impl DirectoryStore {
         Ok(self.told(&for_fd(&fd)?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_type_of_its_own() {
+        use Kind::{BlockDevice, CharDevice, Directory, File, Link, Pipe, Socket};
+        for kind in [File, Directory, Link, Pipe, Socket, CharDevice, BlockDevice] {
+            assert_eq!(kind_of(type_of(kind)), kind);
+        }
+    }
+}

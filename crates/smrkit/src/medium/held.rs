@@ -115,3 +115,22 @@ impl PartialEq for HeldBuf {
 }
 
 impl Eq for HeldBuf {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_from_where_they_are_overlaid() {
+        let sector = |at: usize| vec![at as u8; SECTOR_BYTES as usize];
+        let (mut all, mut part) = (HeldBuf::default(), HeldBuf::default());
+        all.put_bytes(3, (1..6).flat_map(sector).collect());
+        // Sectors 2 to 5 of the five, put at 10.
+        part.put(10, &all, 4, 4);
+        let mut bytes = vec![9; 3 * SECTOR_BYTES as usize];
+        part.read(11, &mut bytes).unwrap();
+        assert_eq!(bytes, [sector(3), sector(4), sector(5)].concat());
+        part.read(13, &mut bytes).unwrap();
+        assert_eq!(bytes, [sector(5), sector(0), sector(0)].concat());
+    }
+}

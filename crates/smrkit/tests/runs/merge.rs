@@ -1,5 +1,7 @@
 //! The merge of several outcomes is what one count over the requests of all their runs would have given.
 
+use std::collections::BTreeMap;
+
 use crate::common::arrays::{array_run, level};
 use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use smrkit::device::level::Level;
@@ -10,6 +12,7 @@ use smrkit::experiment::record;
 use smrkit::layer::{LAYERS, find};
 use smrkit::medium::interference::Form;
 use smrkit::request::InMemory;
+use smrkit::schema::Scalar;
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::histogram::LatencyCounts;
 use smrkit::stats::outcome::{Outcome, PowerCut, SourceCounts, Timeline};
@@ -114,6 +117,11 @@ fn merges_of_sources_merge_each_of_them() {
         let mut unlike = with_sources(2);
         unlike[1].by_source = Some(vec![counts(&runs[1])]);
         assert_eq!(Outcome::merge(&unlike).unwrap().by_source, None, "another number of sources");
+        let asked = BTreeMap::from([("rmw.region_sectors".to_string(), Scalar::Text("auto".into()))]);
+        unlike.iter_mut().for_each(|run| run.asked = asked.clone());
+        assert_eq!(Outcome::merge(&unlike).unwrap().asked, asked);
+        unlike[1].asked.clear();
+        assert_eq!(Outcome::merge(&unlike).unwrap().asked, BTreeMap::new(), "asked for by one alone");
     }
 }
 
