@@ -22,6 +22,13 @@ fn serve(image: &str, socket: &str) -> (Child, String) {
     (child, uri.trim().to_string())
 }
 
+/// Kills a server; what it had told.
+fn killed(mut server: Child) -> String {
+    server.kill().unwrap();
+    let told = server.wait_with_output().unwrap();
+    String::from_utf8(told.stderr).unwrap()
+}
+
 #[test]
 fn the_status_of_a_captive_command_is_the_servers() {
     let scratch = Scratch::new();
@@ -60,21 +67,24 @@ fn flushed_data_survive_a_server_that_is_killed() {
     let data: Vec<u8> = (0..3_072_000u32).map(|i| (i / 5000) as u8).collect();
     let sample = scratch.file("sample", &data);
     let copy = |arguments: &[&str]| Command::new("nbdcopy").args(arguments).status();
-    for _ in 0..3 {
+    for round in 0..3 {
         let (mut server, uri) = serve(&image, &socket);
         if copy(&["--flush", &sample, &uri]).is_err() {
             println!("skipped: no nbdcopy here; on Debian: apt-get install libnbd-bin");
             let _ = server.kill();
             return;
         }
-        server.kill().unwrap();
-        server.wait().unwrap();
-        let (mut server, uri) = serve(&image, &socket);
+        let told = killed(server);
+        assert_eq!(told.is_empty(), round == 0, "{told}");
+        let (server, uri) = serve(&image, &socket);
         let back = scratch.path("back");
         assert!(copy(&[&uri, &back]).unwrap().success());
         assert!(std::fs::read(&back).unwrap()[..data.len()] == data);
-        server.kill().unwrap();
-        server.wait().unwrap();
+        let told = killed(server);
+        assert!(
+            told.contains("not closed in good order: s-block") && told.contains("nothing that was flushed"),
+            "{told}"
+        );
     }
 }
 
