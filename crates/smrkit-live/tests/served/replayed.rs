@@ -200,4 +200,7 @@ fn a_log_that_was_tampered_with_is_told_with_its_line() {
     std::fs::write(&log, lines.join("\n")).unwrap();
     let replayed = replay(&log).unwrap();
     assert_eq!((replayed.differences, replayed.first.unwrap().line), (1, line as u64 + 1));
+    lines[line] = format!("write 0 8 {0} {0} {0}", u64::MAX);
+    std::fs::write(&log, lines.join("\n")).unwrap();
+    assert!(replay(&log).unwrap_err().to_string().contains("is no event"));
 }
