@@ -79,6 +79,13 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
                 _ => replay.device.disk.restart(&run.drive),
             }
         }
+        if let LogEvent::Served { request, .. } | LogEvent::Failed { request, .. } = event
+            && request.lba.0.saturating_add(request.sectors.into()) > replay.device.host_sectors()
+        {
+            let message =
+                format!("line {} asks for sectors past the drive's end: that is no drive's log", reader.line());
+            return Err(Error::input(path, message));
+        }
         replay.follow(event, reader.line())?;
     }
     Ok(replay.replayed)

@@ -203,4 +203,7 @@ fn a_log_that_was_tampered_with_is_told_with_its_line() {
     lines[line] = format!("write 0 8 {0} {0} {0}", u64::MAX);
     std::fs::write(&log, lines.join("\n")).unwrap();
     assert!(replay(&log).unwrap_err().to_string().contains("is no event"));
+    lines[line] = format!("write {} 8 5 5 5", u64::MAX);
+    std::fs::write(&log, lines.join("\n")).unwrap();
+    assert!(replay(&log).unwrap_err().to_string().contains("past the drive's end"));
 }
