@@ -105,7 +105,7 @@ impl Drive {
     }
 
     fn is_full(&self) -> bool {
-        self.device.layered().layer.gauges().cache_fill.is_some_and(|fill| fill > 0.98)
+        self.device.gauges().cache_fill.is_some_and(|fill| fill > 0.98)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `smrkit create`: makes the image of a drive that `smrkit serve` serves.
+//! `smrkit create`: makes the image of a drive or an array that `smrkit serve` serves.
 
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use smrkit::layer;
 use smrkit::quantity::Bytes;
 use smrkit::settings::Settings;
 use smrkit_live::block::image::{self, DriveImage};
+use smrkit_options::system::SystemOptions;
 
 use crate::exit::Done;
 use crate::output::print;
@@ -19,8 +20,12 @@ Examples:
   smrkit create disk.img --layer drive-managed
   smrkit create disk.img --layer s-block --capacity 64GB --set s-block.cache_percent=2
   smrkit create disk.img --layer in-place --capacity 64GB       a conventional disk, to compare with
+  smrkit create raid.img --array raid5:disks=4 --capacity 64GB  an array of four such drives
 
 The image is sparse: it takes up what is written to it. smrkit serve shows it as a block device.";
+
+/// The layer of drives for which none is named.
+const DEFAULT_LAYER: &str = "drive-managed";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -31,10 +36,13 @@ pub struct Create {
     /// A drive that comes with smrkit (see smrkit drives), or a drive file [default: st5000as0011].
     #[arg(long)]
     drive: Option<String>,
-    /// The layer (see smrkit layers).
-    #[arg(long, default_value = "drive-managed")]
-    layer: String,
-    /// The drive's size; a host is offered what the layer leaves of it [default: the drive's own].
+    /// The layer (see smrkit layers) [default: drive-managed].
+    #[arg(long)]
+    layer: Option<String>,
+    /// An array of drives, as LEVEL:key=value,… or a TOML file (see smrkit run --help).
+    #[arg(long, value_name = "SPEC")]
+    array: Option<String>,
+    /// The size of each drive; a host is offered what the layer leaves of it [default: the drive's own].
     #[arg(long, value_name = "SIZE")]
     capacity: Option<AskedCapacity>,
     /// A parameter: LAYER.KEY=VALUE.
@@ -47,17 +55,16 @@ pub struct Create {
 
 impl Create {
     pub fn execute(self) -> anyhow::Result<Done> {
-        layer::find(&self.layer)?;
-        let system = System {
-            drives: self.drive.iter().cloned().collect(),
-            layers: vec![self.layer.clone()],
-            set: self.set.clone(),
-            capacity: self.capacity,
-            ..System::default()
-        };
+        let (drive, array) = (self.drive.clone(), self.array.clone());
+        let asked = SystemOptions { drive, layer: self.layer.iter().cloned().collect(), array }.asked(self.capacity)?;
+        let default_layers = vec![layer::find(DEFAULT_LAYER)?];
+        let system = System { set: self.set.clone(), default_layers, ..asked };
         let mut runs = Systems::new(&system)?.runs(&[Settings::default()], None)?;
         let (Some(planned), true) = (runs.pop(), runs.is_empty()) else {
-            return Err(Error::Usage("an image holds one drive: give each parameter one value".into()).into());
+            return Err(Error::Usage(
+                "an image holds one drive or array: name one layer, and give each parameter one value".into(),
+            )
+            .into());
         };
         let image = image::create(&self.image, image::complete_record(&planned.run), self.force)?;
         print(text(&image))?;
@@ -67,12 +74,9 @@ impl Create {
 
 /// Text on what a host will find.
 fn text(image: &DriveImage) -> String {
-    let run = image.run();
-    format!(
-        "{}: {} of {} under {}\n",
-        image.path().display(),
-        Bytes::of_sectors(image.export_sectors()),
-        run.drive.name,
-        run.layer.name
-    )
+    let described = image.describe();
+    let word = |key: &str| described[key].as_str().unwrap_or_default();
+    let (size, array) = (Bytes::of_sectors(image.export_sectors()), word("array"));
+    let array = if array.is_empty() { String::new() } else { format!("{array}, ") };
+    format!("{}: {size} of {array}{} under {}\n", image.path().display(), word("drive"), word("layer"))
 }

@@ -14,7 +14,7 @@ use crate::exit::Done;
 use crate::output::{print, print_json};
 
 /// Keys of a server's report that df prints.
-const TOLD: [&str; 7] = ["image", "layer", "drive", "export_bytes", "raw_bytes", "cache_bytes", "process"];
+const TOLD: [&str; 8] = ["image", "layer", "drive", "array", "export_bytes", "raw_bytes", "cache_bytes", "process"];
 
 /// Prints the drive's size, and the room that its image takes up. While it is served, its server tells them.
 pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
@@ -46,8 +46,9 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
     }
     let size = |key: &str| Bytes(about[key].as_u64().unwrap_or_default());
     let word = |key: &str| about[key].as_str().unwrap_or_default();
+    let array = about["array"].as_str().map_or_else(String::new, |array| format!("{array}, "));
     print(format!(
-        "{}: {} of {} ({} raw, {} cache) under {}; the image takes up {}{state}\n",
+        "{}: {} of {array}{} ({} raw, {} cache) under {}; the image takes up {}{state}\n",
         path.display(),
         size("export_bytes"),
         word("drive"),
@@ -59,16 +60,17 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
     Ok(Done::All)
 }
 
-/// Lets the layer rebuild its maps, and checks them. The image is closed in good order.
+/// Lets the layers rebuild their maps, and checks them, and of an array the copies and the parity. The image is closed in good order.
 pub fn fsck(path: &Path) -> anyhow::Result<Done> {
     let image = DriveImage::open(path, true)?;
     let was_clean = image.was_clean();
-    let (device, _) = BlockDevice::open(image, None)?;
-    let checked = device.layered().check();
-    let now = device.now();
+    let (mut device, _) = BlockDevice::open(image, None)?;
+    let checked = device.check();
+    let (now, is_array) = (device.now(), device.is_array());
     device.close(now)?;
     let state = if was_clean { "closed in good order" } else { "not closed in good order, recovered" };
     let (verdict, code) = match checked {
+        Ok(()) if is_array => ("maps make sense, copies and parity agree".to_string(), u8::from(!was_clean)),
         Ok(()) => ("the layer's maps make sense".to_string(), u8::from(!was_clean)),
         Err(fault) => (fault.to_string(), 4),
     };

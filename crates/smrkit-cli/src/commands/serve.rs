@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 use smrkit::settings::Queue;
@@ -89,17 +90,20 @@ impl DriveOptions {
             return Err(Error::Usage("--write-cache has room for a sector at least: 512 bytes".into()).into());
         }
         let image = DriveImage::open(image, !self.no_journal)?;
-        let run = image.run();
-        let (layer, is_mechanical) = (run.layer.name, run.drive.clock.mechanical().is_some());
+        if cache_sectors > 0 && image.system().array().is_some() {
+            let remedy = "--write-cache is that of one drive: leave it out, or serve a drive";
+            return Err(Error::Usage(remedy.into()).into());
+        }
+        let any = |is: &dyn Fn(&Drive) -> bool| image.system().drives().iter().any(|run| is(&run.drive));
         let queue = match self.queue {
             QueueName::Sptf => Queue::Sptf,
-            QueueName::Drive if run.drive.command_order.is_some() => Queue::Drive,
-            QueueName::Drive if is_mechanical => Queue::Sptf,
+            QueueName::Drive if any(&|drive| drive.command_order.is_some()) => Queue::Drive,
+            QueueName::Drive if any(&|drive| drive.clock.mechanical().is_some()) => Queue::Sptf,
             QueueName::Fcfs | QueueName::Drive => Queue::Fcfs,
         };
         let log = self.log.as_deref().map(|path| LogWriter::open(path, &image.head().run)).transpose()?;
         let (device, opened) = BlockDevice::open(image, log)?;
-        tell_opened(&device, &opened, layer);
+        tell_opened(&device, &opened);
         let device = device.with_write_cache(cache_sectors as usize);
         Ok((device, ServeOptions { pace: self.pace, queue }))
     }
@@ -195,10 +199,12 @@ fn with_uri(argument: &OsString, uri: &str) -> OsString {
     argument.to_str().map_or_else(|| argument.clone(), |text| text.replace("${uri}", uri).replace("$uri", uri).into())
 }
 
-fn tell_opened(device: &BlockDevice, opened: &Opened, layer: &str) {
+fn tell_opened(device: &BlockDevice, opened: &Opened) {
     let image = device.image();
     if opened.found == FoundState::Recovered && !image.was_clean() {
-        let keeps = device.layered().layer.keeps_acknowledged();
+        let keeps = device.drives().iter().all(|drive| drive.layer.keeps_acknowledged());
+        let described = image.describe();
+        let layer = described["layer"].as_str().unwrap_or_default();
         let lost = if keeps { "nothing that was flushed is lost" } else { "this layer promises nothing after that" };
         eprintln!(
             "smrkit: {} was not closed in good order: {layer} has rebuilt its maps in {}; {lost}",

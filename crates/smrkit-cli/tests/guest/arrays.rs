@@ -34,7 +34,7 @@ fn use_up(image: &Path) {
     let (mut device, _) = BlockDevice::open(DriveImage::open(image, false).unwrap(), None).unwrap();
     let places = device.image().export_sectors() / u64::from(PIECE);
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(1);
-    while device.layered().layer.gauges().cache_fill.unwrap() < 1.0 {
+    while device.gauges().cache_fill.unwrap() < 1.0 {
         let lba = Lba(random.random_range(0..places) * u64::from(PIECE));
         let arrival = device.now();
         let served = device.serve(&Request::new(Op::Write, lba, PIECE), arrival, &mut Buf::Bytes(vec![7; 4096]));

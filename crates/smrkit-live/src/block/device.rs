@@ -1,21 +1,24 @@
-//! A served drive: platters in an image, the layer on them, and what the host knows of its sectors.
+//! A served drive or array: platters in an image, the layers on them, and what the host knows of its sectors.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use smrfs::map::checksum;
-use smrkit::device::{LayeredDisk, Served};
+use smrkit::device::{Contents, DriveContents, HostSectors, LayeredDisk, Served};
+use smrkit::engine::system::DriveRun;
 use smrkit::error::{DiskResult, Fault as DiskFault};
+use smrkit::layer::Gauges;
 use smrkit::medium::{Buf, Medium};
-use smrkit::power::Power;
 use smrkit::request::{Op, Request};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::backing::ImageBacking;
 use super::fault::Fault;
-use super::image::DriveImage;
+use super::image::{DriveImage, DrivePlaces};
 use super::log::{FoundState, LogEvent, LogWriter};
+use super::notes::Notes;
+use super::simulated::{Simulated, is_power_cut};
 use super::write_cache::WriteCache;
 use super::written::Written;
 use crate::error::LiveError;
@@ -36,6 +39,16 @@ pub enum Unserved {
     Failed,
 }
 
+/// The end of a request that was sent to an array.
+pub struct Ended {
+    /// Its tag.
+    pub tag: u64,
+    /// When it was served; or why it was not.
+    pub served: Result<Served, Unserved>,
+    /// Bytes that were read.
+    pub bytes: Vec<u8>,
+}
+
 /// The account of a drive's opening.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
@@ -45,51 +58,63 @@ pub struct Opened {
     pub lasted: Duration,
 }
 
-/// A drive that is served.
+/// A drive or an array that is served.
 pub struct BlockDevice {
-    image: DriveImage,
-    device: LayeredDisk,
-    written: Written,
+    pub(super) image: DriveImage,
+    pub(super) device: Simulated,
+    pub(super) written: Written,
     cache: WriteCache,
-    log: Option<LogWriter>,
+    pub(super) notes: Notes,
     bad: BTreeSet<u64>,
-    is_slow: Nanos,
+    pub(super) is_slow: Nanos,
     is_silent: bool,
     /// True if a power cut may have lost what was answered, until that is asked for.
     has_lost: bool,
     /// Cuts of the power after which it has recovered.
     power_cuts: u64,
     /// Fault that ended its service, and the remedy; none as long as it serves.
-    failure: Option<String>,
+    pub(super) failure: Option<String>,
+    /// Requests of the host's that an array has under way, by tag.
+    pub(super) under_way: BTreeMap<u64, Request>,
+    /// Those that came to their end, until they are asked for.
+    pub(super) ended: Vec<Ended>,
 }
 
 impl BlockDevice {
-    /// The drive of `image`, after its recovery if it was used before.
+    /// The drive or the array of `image`, after its recovery if it was used before.
     pub fn open(image: DriveImage, log: Option<LogWriter>) -> Result<(BlockDevice, Opened), LiveError> {
         let wrong = |error: String| LiveError::image(image.path(), error);
         let places = image.places();
-        let backing = ImageBacking::new(image.store().clone(), places.platters);
         let begun = Instant::now();
-        let medium = Medium::Bytes(Box::new(backing));
-        let mut device = image.run().device(medium).map_err(|error| wrong(error.to_string()))?;
-        let is_empty = image.store().is_hole(places.platters..places.end);
-        let found =
-            find(&image, &mut device, is_empty).map_err(|fault| wrong(format!("the layer cannot start: {fault}")))?;
-        let written = Written::new(image.store().clone(), places.written);
+        let bits = |first_byte| Written::new(image.store().clone(), first_byte);
+        let mut next = places.drives.iter();
+        let build = |run: &DriveRun| {
+            let DrivePlaces { written, platters } = next.next().expect("a place for each drive");
+            let medium = Medium::Bytes(Box::new(ImageBacking::new(image.store().clone(), *platters)));
+            Ok((run.device(medium)?, DriveContents::Bytes(Box::new(bits(*written)))))
+        };
+        let device = Simulated::new(image.system(), Contents::Bytes, build, Some(bits(places.unsettled)));
+        let mut device = device.map_err(|error| wrong(error.to_string()))?;
+        let is_empty = image.store().is_hole(places.media());
+        let mut written = bits(places.written);
+        let found = find(&image, &mut device, &mut written, is_empty)
+            .map_err(|fault| wrong(format!("the layer cannot start: {fault}")))?;
         let mut device = BlockDevice {
             image,
             device,
             written,
             cache: WriteCache::default(),
-            log,
+            notes: Notes::new(log),
             bad: BTreeSet::new(),
             is_slow: Nanos::ZERO,
             is_silent: false,
             has_lost: false,
             power_cuts: 0,
             failure: None,
+            under_way: BTreeMap::new(),
+            ended: Vec::new(),
         };
-        device.note(&LogEvent::Open(found, device.now()));
+        device.notes.add(LogEvent::Open(found, device.now()));
         device.image.begin()?;
         Ok((device, Opened { found, lasted: begun.elapsed() }))
     }
@@ -105,9 +130,22 @@ impl BlockDevice {
         &self.image
     }
 
-    /// The disk and its layer, for a queue that orders commands by position.
-    pub fn layered(&self) -> &LayeredDisk {
-        &self.device
+    /// The disk and its layer, for a queue that orders commands by position; none of an array, whose drives have queues of their own.
+    pub fn drive(&self) -> Option<&LayeredDisk> {
+        match &self.device {
+            Simulated::Drive(drive) => Some(drive),
+            Simulated::Array(_) => None,
+        }
+    }
+
+    /// The disks and the layers of all drives, in order.
+    pub fn drives(&self) -> Vec<&LayeredDisk> {
+        self.device.drives()
+    }
+
+    /// Gauges of the layers.
+    pub fn gauges(&self) -> Gauges {
+        self.device.gauges()
     }
 
     /// The drive's time.
@@ -117,9 +155,15 @@ impl BlockDevice {
 
     /// Does one step of what is due or helps while nothing waits, if any begins before `time`; tells whether one did.
     pub fn step_before(&mut self, time: Nanos) -> bool {
+        if let Simulated::Array(array) = &self.device
+            && array.will_lose_power()
+        {
+            // Which drive's write meets the cut must be as in a replay.
+            return self.idle_until(time);
+        }
         match self.device.step_before(time) {
             Err(fault) if is_power_cut(&fault) => {
-                self.lose_power(&LogEvent::Interrupted(time));
+                self.lose_power(Some(LogEvent::Interrupted(time)));
                 true
             }
             stepped => self.checked(stepped).unwrap_or(false),
@@ -172,30 +216,32 @@ impl BlockDevice {
         if self.failure.is_some() {
             return Err(Unserved::Failed);
         }
+        let arrival = if self.is_array() { arrival.max(self.now()) } else { arrival };
         let slow = std::mem::take(&mut self.is_slow);
-        let served =
-            delayed(&mut self.device, arrival, slow).and_then(|()| self.device.serve_at(request, arrival, buf));
-        let served = match served {
+        let served = match self.device.serve_at(request, (arrival, slow), buf) {
             Err(fault) if is_power_cut(&fault) => {
-                self.lose_power(&LogEvent::Failed { request: *request, arrival });
+                self.lose_power(Some(LogEvent::Failed { request: *request, arrival }));
                 return Err(Unserved::Failed);
             }
             served => self.checked(served).ok_or(Unserved::Failed)?,
         };
-        self.note(&LogEvent::Served { request: *request, arrival, served });
-        let range = request.lba.0..request.end().0;
-        let kept = match (request.op, buf) {
-            (Op::Read, Buf::Bytes(bytes)) => self.written.blank(range, bytes),
-            (Op::Write, _) => self.written.insert(range),
-            (Op::Discard, _) => self.written.remove(range),
-            _ => Ok(()),
-        };
-        self.checked(kept.map_err(|error| Box::new(DiskFault::Io(error)))).ok_or(Unserved::Failed)?;
+        self.notes.add(LogEvent::Served { request: *request, arrival, served });
+        let kept = self.written.served(request, buf);
+        self.checked(kept).ok_or(Unserved::Failed)?;
         Ok(served)
     }
 
+    /// Checks the layers' maps, and of an array that copies and parity agree wherever the host has anything. Nothing is under way.
+    pub fn check(&mut self) -> DiskResult {
+        self.drives().into_iter().try_for_each(LayeredDisk::check)?;
+        match &mut self.device {
+            Simulated::Drive(_) => Ok(()),
+            Simulated::Array(array) => array.compare(&mut self.written),
+        }
+    }
+
     /// Effects of injected faults on a request that was served.
-    fn after_service(&mut self, op: Op, range: Range<u64>, served: Served) -> Result<Served, Unserved> {
+    pub(super) fn after_service(&mut self, op: Op, range: Range<u64>, served: Served) -> Result<Served, Unserved> {
         if std::mem::take(&mut self.is_silent) {
             return Err(Unserved::Silence);
         }
@@ -214,20 +260,21 @@ impl BlockDevice {
         }
     }
 
-    /// The power was cut during `event` and comes back: the layer rebuilds its maps.
-    fn lose_power(&mut self, event: &LogEvent) {
-        self.note(event);
+    /// The power was cut during `event`, or what an array has under way, and comes back: the layers rebuild their maps.
+    pub(super) fn lose_power(&mut self, event: Option<LogEvent>) {
+        self.fail_all_under_way();
+        event.into_iter().for_each(|event| self.notes.add(event));
         self.cache.clear();
-        self.has_lost |= self.cache.room > 0 || !self.device.layer.keeps_acknowledged();
+        self.has_lost |= self.cache.room > 0 || !self.drives().iter().all(|drive| drive.layer.keeps_acknowledged());
         let recovered = self.device.recover();
         if self.checked(recovered).is_some() {
             self.power_cuts += 1;
-            self.note(&LogEvent::Recovered(self.now()));
+            self.notes.add(LogEvent::Recovered(self.now()));
         }
     }
 
     /// The result of what the layer did; after a fault that nothing planned, the drive serves nothing any more.
-    fn checked<T>(&mut self, result: DiskResult<T>) -> Option<T> {
+    pub(super) fn checked<T>(&mut self, result: DiskResult<T>) -> Option<T> {
         result
             .inspect_err(|fault| {
                 let is_full = matches!(&**fault, DiskFault::Io(error) if error.is_full());
@@ -265,7 +312,6 @@ impl BlockDevice {
     pub fn tracks(&mut self, range: Range<u64>) -> Result<Vec<(u64, u32)>, Unserved> {
         let (mut at, mut looked_up) = (range.start, 0);
         let holes = self.layered_holes(&range)?;
-        let geometry = &self.image.run().drive.geometry;
         let mut parts: Vec<(u64, u32)> = Vec::new();
         for (sectors, is_hole) in parted(holes.into_iter(), range) {
             if is_hole {
@@ -277,7 +323,7 @@ impl BlockDevice {
                 if looked_up == LOCATED_SECTORS {
                     return Ok(parts);
                 }
-                let track = geometry.track_of(self.device.layer.locate(Lba(at))).0 as u32;
+                let track = self.device.track_of(Lba(at), self.image.system()) as u32;
                 match parts.last_mut() {
                     Some((count, last)) if *last == track => *count += 1,
                     _ => parts.push((1, track)),
@@ -307,10 +353,17 @@ impl BlockDevice {
     }
 
     /// Lets the drive do for itself all that begins before `time`.
-    fn idle_until(&mut self, time: Nanos) {
-        while self.step_before(time) {}
-        self.device.disk.wait_until(time);
-        self.note(&LogEvent::Idle(time));
+    pub(super) fn idle_until(&mut self, time: Nanos) -> bool {
+        match self.device.idle_until(time) {
+            Err(fault) if is_power_cut(&fault) => {
+                self.lose_power(Some(LogEvent::Interrupted(time)));
+                true
+            }
+            idled => {
+                self.notes.add(LogEvent::Idle(time));
+                self.checked(idled).unwrap_or(false)
+            }
+        }
     }
 
     /// Injects a fault at the drive's time `at`.
@@ -321,7 +374,7 @@ impl BlockDevice {
                 let _ = self.write_back(at, |lba| checksum(&(seed ^ lba.rotate_left(32)).to_le_bytes()) >> 7 & 1 == 1);
                 // The cut is to meet what comes after `at`, in a replay too.
                 self.idle_until(at);
-                self.device.disk.cut_power(Power::new(vec![1], seed));
+                self.device.cut_power(seed);
             }
             Fault::BadSector(lba) if lba >= self.image.export_sectors() => {
                 let sectors = self.image.export_sectors();
@@ -331,37 +384,27 @@ impl BlockDevice {
             Fault::Slow(span) => self.is_slow = span,
             Fault::Timeout => self.is_silent = true,
         }
-        self.note(&LogEvent::Fault(fault));
+        self.notes.add(LogEvent::Fault(fault));
         Ok(())
-    }
-
-    fn note(&mut self, event: &LogEvent) {
-        if let Some(Err(error)) = self.log.as_mut().map(|out| out.add(event)) {
-            log(&format!("the log ends here: {error}"));
-            self.log = None;
-        }
     }
 
     /// Ends in good order at the drive's time `at`: all that was written is in the image, durably.
     pub fn close(mut self, at: Nanos) -> Result<(), LiveError> {
         let flush = Request::new(Op::Flush, Lba(0), 0);
         let flushed = self.serve(&flush, at, &mut Buf::Bytes(Vec::new()));
-        self.note(&LogEvent::Closed);
-        self.flush_log();
+        self.notes.add(LogEvent::Closed);
+        self.notes.flush();
         if flushed.is_err() || self.failure.is_some() {
             let why = self.failure.map(|failure| format!("{failure}; ")).unwrap_or_default();
             let what = why + "not closed in good order: its next use begins with recovery";
             return Err(LiveError::image(self.image.path(), what));
         }
-        self.image.close(self.device.layer.books().as_deref())
+        self.image.close(self.device.books().as_deref())
     }
 
     /// Writes out what has gathered of the log.
     pub fn flush_log(&mut self) {
-        if let Some(Err(error)) = self.log.as_mut().map(LogWriter::flush) {
-            log(&format!("the log ends here: {error}"));
-            self.log = None;
-        }
+        self.notes.flush();
     }
 }
 
@@ -382,25 +425,10 @@ fn parted(holes: impl Iterator<Item = Range<u64>>, range: Range<u64>) -> Vec<(u6
 }
 
 /// Gives a layer its maps: they are in its books, or on the platters.
-fn find(image: &DriveImage, device: &mut LayeredDisk, is_empty: bool) -> DiskResult<FoundState> {
-    let Some(books) = image.books().map_err(DiskFault::Io)? else {
-        return if is_empty { Ok(FoundState::New) } else { device.recover().map(|()| FoundState::Recovered) };
-    };
-    device.layer.take_books(&books)?;
-    Ok(FoundState::Clean)
-}
-
-/// Lets a drive be busy for `span` before it serves a request that came at `arrival`.
-pub(super) fn delayed(device: &mut LayeredDisk, arrival: Nanos, span: Nanos) -> DiskResult {
-    if span > Nanos::ZERO {
-        device.idle_until(arrival)?;
-        let until = device.now() + span;
-        device.disk.wait_until(until);
+fn find(image: &DriveImage, device: &mut Simulated, host: &mut Written, is_empty: bool) -> DiskResult<FoundState> {
+    match image.books().map_err(DiskFault::Io)? {
+        Some(books) => device.take_books(&books).map(|()| FoundState::Clean),
+        None if is_empty => Ok(FoundState::New),
+        None => device.recover_found(host).map(|()| FoundState::Recovered),
     }
-    Ok(())
-}
-
-/// True if a planned cut of the power ended what was done.
-pub(super) fn is_power_cut(fault: &DiskFault) -> bool {
-    matches!(fault, DiskFault::PowerCut { .. })
 }

@@ -1,6 +1,7 @@
-//! An image of a drive: a head that says which drive and which layer, the bits of what the host has written, and the platters.
+//! An image of a drive or an array: a head that says which drives and which layers, the bits of what the host has written, and the
+//! platters.
 //!
-//! The file is sparse, and as long as all of it would be: 17/16 of the drive, for each sector's label. The head names the drive by the
+//! The file is sparse, and as long as all of it would be: 17/16 of each drive, for each sector's label. The head names the drive by the
 //! text of its file, so that the image stays what it is when drive files change.
 
 use std::fs::{self, File};
@@ -12,12 +13,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use smrfs::map::checksum;
+use smrkit::device::level::Level;
 use smrkit::drive::DRIVES;
 use smrkit::engine::run::Run;
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::experiment::record;
-use smrkit::layer::{BASELINE, Capacity};
+use smrkit::layer::BASELINE;
 use smrkit::medium::interference::Interference;
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::RunRecord;
@@ -26,6 +28,7 @@ use smrkit::units::SECTOR_BYTES;
 use super::journal;
 use super::storage::Storage;
 use super::store::Store;
+use super::unsettled;
 use super::written;
 use crate::error::LiveError;
 use crate::exclusive;
@@ -46,10 +49,10 @@ const BOOKS_OF_ZEROS_BYTES: u64 = 64 << 20;
 /// Exports are whole multiples of this many sectors, for hosts that know 4 KiB only.
 const EXPORT_SECTORS: u64 = 8;
 
-/// The head of an image: which drive it is.
+/// The head of an image: which drive or array it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageHead {
-    /// The drive, its layer, its size and the parameters.
+    /// The drive or the array: layers, sizes and parameters.
     pub run: RunRecord,
     /// The smrkit that made the image.
     pub made_by: String,
@@ -63,22 +66,43 @@ pub struct DriveImage {
     was_clean: bool,
 }
 
-/// The drive that an image is of.
+/// The drive or the array that an image is of.
 struct ImagedDrive {
     path: PathBuf,
-    run: DriveRun,
+    system: MemberRun,
     head: ImageHead,
-    capacity: Capacity,
+    sizes: Sizes,
     places: Places,
 }
 
-/// The drive of `record`. Errors: an array, or a layer that breaks the drive's law of shingling.
-pub fn drive_of(record: &RunRecord) -> Result<DriveRun, Error> {
-    let MemberRun::Drive(run) = record::planned(record, Settings::default())?.run.system else {
-        let remedy = "an image holds one drive: make one for each member, and let the host's md or lvm join them";
-        return Err(Error::Impossible(remedy.into()));
-    };
-    let mut run = *run;
+/// Sectors of a drive or of an array.
+struct Sizes {
+    host: u64,
+    /// Of all drives.
+    raw: u64,
+    cache: u64,
+}
+
+/// The drive or the array of `record`. Errors: an array of arrays, or a layer that breaks a drive's law of shingling.
+pub fn system_of(record: &RunRecord) -> Result<MemberRun, Error> {
+    let system = record::planned(record, Settings::default())?.run.system;
+    if let MemberRun::Array(array) = &system {
+        if array.members.iter().any(|member| member.array().is_some()) {
+            let remedy = "an image holds an array of drives, not of arrays: make one for each, and let the host's md or lvm join them";
+            return Err(Error::Impossible(remedy.into()));
+        }
+        if array.level == Level::Dedicated {
+            let remedy =
+                "a host has no sources for the drives of a dedicated array: make it a span, or an image for each drive";
+            return Err(Error::Impossible(remedy.into()));
+        }
+    }
+    system.with_drives(&held_by_its_layer)
+}
+
+/// A drive as it stands in an image. Errors: its layer breaks its law of shingling.
+fn held_by_its_layer(run: &DriveRun) -> Result<DriveRun, Error> {
+    let mut run = run.clone();
     if run.layer.name == BASELINE {
         // A conventional disk: the platters of the drive without their shingling.
         run.drive = run.drive.with_interference(Interference::None)?;
@@ -101,9 +125,9 @@ pub fn complete_record(run: &Run) -> RunRecord {
     record
 }
 
-/// Makes an image of the drive in `record`; with `force` over one that is there.
+/// Makes an image of the drive or the array in `record`; with `force` over one that is there.
 pub fn create(path: &Path, record: RunRecord, force: bool) -> Result<DriveImage, LiveError> {
-    let run = drive_of(&record).map_err(|error| LiveError::Impossible(error.to_string()))?;
+    let system = system_of(&record).map_err(|error| LiveError::Impossible(error.to_string()))?;
     let mut options = File::options();
     options.read(true).write(true).mode(0o600).create(true).create_new(!force);
     let file = match options.open(path) {
@@ -114,7 +138,7 @@ pub fn create(path: &Path, record: RunRecord, force: bool) -> Result<DriveImage,
     let head = ImageHead { run: record, made_by: smrkit::VERSION.into() };
     let write = || {
         file.set_len(0)?;
-        file.set_len(Places::for_run(&run)?.end)?;
+        file.set_len(Places::of(&system)?.end)?;
         file.write_all_at(&encode(&head)?, 0)?;
         file.write_all_at(&[1], STATE_BYTE)?;
         fs::remove_file(journal_path(path)).or_else(missing_is_fine)?;
@@ -164,19 +188,18 @@ impl DriveImage {
         };
         lock(path, &file)?;
         let head = decode(path, &file)?;
-        let run = drive_of(&head.run).map_err(|error| LiveError::image(path, error.to_string()))?;
-        let places = Places::for_run(&run).map_err(failed)?;
+        let system = system_of(&head.run).map_err(|error| LiveError::image(path, error.to_string()))?;
+        let places = Places::of(&system).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() < places.end {
             let what = "the image is shorter than its drive: copy it again (cp --sparse=always)";
             return Err(LiveError::image(path, what));
         }
-        let capacity = (run.layer.capacity)(&run.drive, &run.parameters);
-        let capacity = capacity.map_err(|error| LiveError::image(path, error.to_string()))?;
+        let sizes = Sizes::of(&system).map_err(|error| LiveError::image(path, error.to_string()))?;
         let journal = journal_path(path);
         let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
         let journal = options.open(&journal).map_err(|error| LiveError::io(&journal, error))?;
         let journal_bytes = keeps_journal.then_some(journal::FULL_BYTES);
-        let drive = Arc::new(ImagedDrive { path: path.into(), run, head, capacity, places });
+        let drive = Arc::new(ImagedDrive { path: path.into(), system, head, sizes, places });
         DriveImage::in_files(drive, Arc::new(file), Arc::new(journal), journal_bytes)
     }
 
@@ -212,9 +235,9 @@ impl DriveImage {
         &self.drive.path
     }
 
-    /// The drive under its layer.
-    pub fn run(&self) -> &DriveRun {
-        &self.drive.run
+    /// The drive under its layer, or the array of such drives.
+    pub fn system(&self) -> &MemberRun {
+        &self.drive.system
     }
 
     /// The image's head.
@@ -224,20 +247,29 @@ impl DriveImage {
 
     /// Sectors that a host is offered.
     pub fn export_sectors(&self) -> u64 {
-        self.drive.capacity.host_sectors / EXPORT_SECTORS * EXPORT_SECTORS
+        self.drive.sizes.host / EXPORT_SECTORS * EXPORT_SECTORS
     }
 
-    /// The drive that it is an image of, its layer and their sizes.
+    /// The drive or the array that it is an image of, its layers and their sizes.
     pub fn describe(&self) -> Value {
-        let (run, capacity) = (self.run(), &self.drive.capacity);
-        json!({
+        let (drives, sizes) = (self.system().drives(), &self.drive.sizes);
+        let all = |name: &dyn Fn(&DriveRun) -> String| {
+            let mut names: Vec<String> = drives.iter().map(|drive| name(drive)).collect();
+            names.dedup();
+            names.join(", ")
+        };
+        let mut described = json!({
             "image": self.path(),
-            "layer": run.layer.name,
-            "drive": run.drive.name,
+            "layer": all(&|drive| drive.layer.name.into()),
+            "drive": all(&|drive| drive.drive.name.clone()),
             "export_bytes": self.export_sectors() * SECTOR_BYTES,
-            "raw_bytes": capacity.raw_sectors * SECTOR_BYTES,
-            "cache_bytes": capacity.cache_sectors * SECTOR_BYTES,
-        })
+            "raw_bytes": sizes.raw * SECTOR_BYTES,
+            "cache_bytes": sizes.cache * SECTOR_BYTES,
+        });
+        if let Some(array) = self.system().array() {
+            described["array"] = format!("{} of {} drives", array.level, array.members.len()).into();
+        }
+        described
     }
 
     /// True if it was closed in good order.
@@ -277,7 +309,7 @@ impl DriveImage {
             .map_err(|e| LiveError::io(&self.drive.path, e))
     }
 
-    /// The layer's books, as they were when the image was closed in good order.
+    /// Books of the layers as they were when the image was closed in good order.
     pub(super) fn books(&self) -> io::Result<Option<Vec<u64>>> {
         let (end, length) = (self.places().end, self.file.length()?);
         if !self.was_clean || length < end + 8 || self.is_too_long(end, length)? {
@@ -307,23 +339,60 @@ impl DriveImage {
     }
 }
 
+impl Sizes {
+    fn of(system: &MemberRun) -> Result<Sizes, Error> {
+        let mut sizes = Sizes { host: system.host_sectors()?, raw: 0, cache: 0 };
+        for run in system.drives() {
+            let capacity = (run.layer.capacity)(&run.drive, &run.parameters)?;
+            sizes.raw += capacity.raw_sectors;
+            sizes.cache += capacity.cache_sectors;
+        }
+        Ok(sizes)
+    }
+}
+
 /// Places where the parts of an image begin, and its end.
 pub(super) struct Places {
-    /// The bits of what was written.
+    /// The bits of what the host has written.
     pub written: u64,
-    /// The platters, with the labels behind them.
-    pub platters: u64,
+    /// The bits of those parts of an array that a crash may catch half written.
+    pub unsettled: u64,
+    /// Those of each drive.
+    pub drives: Vec<DrivePlaces>,
     /// The end of the image.
     pub end: u64,
 }
 
+/// Places where the parts of a drive begin.
+pub(super) struct DrivePlaces {
+    /// The bits of what an array has written to it.
+    pub written: u64,
+    /// The platters, with the labels behind them.
+    pub platters: u64,
+}
+
 impl Places {
-    fn for_run(run: &DriveRun) -> io::Result<Places> {
-        let sectors = run.drive.geometry.sectors();
-        let host_sectors = run.host_sectors().map_err(io::Error::other)?;
-        let platters = (HEAD_BYTES + written::bytes_for(host_sectors)).next_multiple_of(ALIGN_BYTES);
-        let labels = sectors.div_ceil(16);
-        Ok(Places { written: HEAD_BYTES, platters, end: platters + (sectors + labels) * SECTOR_BYTES })
+    fn of(system: &MemberRun) -> io::Result<Places> {
+        let bits = |sectors: Result<u64, Error>| sectors.map(written::bytes_for).map_err(io::Error::other);
+        let unsettled = HEAD_BYTES + bits(system.host_sectors())?;
+        let mut places = Places { written: HEAD_BYTES, unsettled, drives: Vec::new(), end: unsettled };
+        if let Some(array) = system.array() {
+            places.end += bits(unsettled::parts(array))?;
+        }
+        for run in system.drives() {
+            let written = places.end;
+            let own = if system.array().is_some() { bits(run.host_sectors())? } else { 0 };
+            let platters = (written + own).next_multiple_of(ALIGN_BYTES);
+            let sectors = run.drive.geometry.sectors();
+            places.end = platters + (sectors + sectors.div_ceil(16)) * SECTOR_BYTES;
+            places.drives.push(DrivePlaces { written, platters });
+        }
+        Ok(places)
+    }
+
+    /// The parts of the drives.
+    pub(super) fn media(&self) -> std::ops::Range<u64> {
+        self.drives[0].written..self.end
     }
 }
 

@@ -1,9 +1,11 @@
-//! The log of a served drive: every request in the order in which it was served, with its times. It can be replayed.
+//! The log of a served drive: every request in the order in which it was served, with its times. It can be replayed. Requests to
+//! an array are in the order in which they came to it.
 //!
 //! The first line says in JSON which drive it was. Then one line an event, numbers in decimal, times in nanoseconds of the drive:
 //!
 //! ```text
 //! open new|clean|recovered NOW
+//! queue fcfs|sptf|drive
 //! read|write|discard|flush LBA SECTORS ARRIVAL START END
 //! fault slow SPAN | power-cut SEED | bad-sector LBA | timeout
 //! failed OP LBA SECTORS ARRIVAL NOW
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use smrkit::device::Served;
 use smrkit::error::Error;
 use smrkit::request::{Op, Request};
+use smrkit::settings::Queue;
 use smrkit::stats::outcome::RunRecord;
 use smrkit::units::{Lba, Nanos};
 
@@ -63,6 +66,8 @@ impl FoundState {
 pub enum LogEvent {
     /// The drive begins to serve.
     Open(FoundState, Nanos),
+    /// The order in which the drives of an array serve commands that wait.
+    Queue(Queue),
     /// A request was served.
     Served {
         /// The request.
@@ -99,6 +104,7 @@ impl fmt::Display for LogEvent {
                 let Served { start, end } = served;
                 write!(f, "{} {} {sectors} {} {} {}", op.name(), lba.0, arrival.0, start.0, end.0)
             }
+            LogEvent::Queue(queue) => write!(f, "queue {}", queue.name()),
             LogEvent::Fault(fault) => write!(f, "fault {fault}"),
             LogEvent::Failed { request: Request { op, lba, sectors, .. }, arrival } => {
                 write!(f, "failed {} {} {sectors} {}", op.name(), lba.0, arrival.0)
@@ -124,6 +130,10 @@ impl LogEvent {
             "open" => {
                 let found = FoundState::ALL.into_iter().find(|found| Some(&found.name()) == words.get(1))?;
                 Some(LogEvent::Open(found, time(2)?))
+            }
+            "queue" => {
+                let all = [Queue::Fcfs, Queue::Elevator, Queue::Sptf, Queue::Drive];
+                all.into_iter().find(|queue| Some(&queue.name()) == words.get(1)).map(LogEvent::Queue)
             }
             "fault" => words[1..].join(" ").parse().ok().map(LogEvent::Fault),
             "failed" if words.len() == 5 => Some(LogEvent::Failed { request: request(1)?, arrival: time(4)? }),

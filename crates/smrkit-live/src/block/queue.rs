@@ -27,9 +27,19 @@ impl CommandQueue {
         self.arrived.push_back((command, is_barrier));
     }
 
+    /// Takes out the command that came first.
+    pub(super) fn take_first(&mut self) -> Option<Command> {
+        self.arrived.pop_front().map(|(command, _)| command)
+    }
+
+    /// The command that came first and waits, and whether it is a barrier.
+    pub(super) fn first(&self) -> Option<&(Command, bool)> {
+        self.arrived.front()
+    }
+
     /// The command to be served now; none if none waits.
     pub(super) fn next(&mut self, device: &LayeredDisk) -> Option<Command> {
-        let Some(waiting) = &mut self.waiting else { return self.arrived.pop_front().map(|(command, _)| command) };
+        let Some(waiting) = &mut self.waiting else { return self.take_first() };
         while !waiting.is_full()
             && self.arrived.front().is_some_and(|(command, barrier)| !barrier && !waiting.overlaps(&command.request))
             && let Some((command, _)) = self.arrived.pop_front()

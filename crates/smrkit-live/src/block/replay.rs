@@ -2,20 +2,21 @@
 //!
 //! Times must come out to the nanosecond, for the served drive is the simulator's.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
-use smrkit::device::{LayeredDisk, Served};
+use smrkit::device::{Completion, Contents, DriveContents, Served};
+use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::medium::{Buf, Medium, Stamp, Stamps};
-use smrkit::power::Power;
 use smrkit::request::{Op, Request};
 use smrkit::units::Nanos;
 
-use super::device::{delayed, is_power_cut};
 use super::fault::Fault;
-use super::image::drive_of;
+use super::image::system_of;
 use super::log::{FoundState, LogEvent, LogReader};
+use super::simulated::{Simulated, is_power_cut};
 
 /// The findings of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,15 +52,18 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
         );
     }
     let reader = LogReader::open(path)?;
-    let run = drive_of(&reader.run)?;
-    // A layer that rebuilds its maps needs something to find.
-    let medium = || if recovers { Medium::Stamps(Stamps::new()) } else { Medium::NoData };
+    let system = system_of(&reader.run)?;
+    let host_sectors = system.host_sectors()?;
     let mut replay = Replay {
-        device: run.device(medium())?,
+        device: simulated(&system, recovers)?,
+        system,
         replayed: Replayed::default(),
         slow: Nanos::ZERO,
         writes: 0,
         is_on: false,
+        recovers,
+        met_power_cut: false,
+        under_way: BTreeMap::new(),
     };
     let mut reader = reader;
     while let Some(event) = reader.next() {
@@ -67,7 +71,7 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
         if let LogEvent::Open(found, _) = event {
             match found {
                 // Whatever came before: nothing of it is on the drive.
-                FoundState::New => replay.begin(run.device(medium())?),
+                FoundState::New => replay.begin(simulated(&replay.system, recovers)?),
                 _ if reader.line() == 2 => {
                     let message = "the drive had been used before this log began: log it from its first use on";
                     return Err(Error::input(path, message));
@@ -76,11 +80,11 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
                     replay.replayed.killed_before = Some(reader.line());
                     break;
                 }
-                _ => replay.device.disk.restart(&run.drive),
+                _ => replay.device.restart(&replay.system),
             }
         }
         if let LogEvent::Served { request, .. } | LogEvent::Failed { request, .. } = event
-            && request.lba.0.saturating_add(request.sectors.into()) > replay.device.host_sectors()
+            && request.lba.0.saturating_add(request.sectors.into()) > host_sectors
         {
             let message =
                 format!("line {} asks for sectors past the drive's end: that is no drive's log", reader.line());
@@ -88,21 +92,38 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
         }
         replay.follow(event, reader.line())?;
     }
+    replay.end()?;
     Ok(replay.replayed)
 }
 
+/// The drive or the array, new. Layers that rebuild their maps need something to find.
+fn simulated(system: &MemberRun, recovers: bool) -> Result<Simulated, Error> {
+    let build = |run: &DriveRun| match recovers {
+        true => Ok((run.device(Medium::Stamps(Stamps::new()))?, DriveContents::Stamps(0))),
+        false => Ok((run.device(Medium::NoData)?, DriveContents::None)),
+    };
+    Simulated::new(system, Contents::None, build, None)
+}
+
 struct Replay {
-    device: LayeredDisk,
+    device: Simulated,
+    system: MemberRun,
     replayed: Replayed,
     slow: Nanos,
     writes: u64,
     /// True if the drive is switched on.
     is_on: bool,
+    /// True if layers may have to rebuild their maps.
+    recovers: bool,
+    /// True if the power was cut while requests came to an array.
+    met_power_cut: bool,
+    /// Requests that an array has under way, by their lines.
+    under_way: BTreeMap<u64, LogEvent>,
 }
 
 impl Replay {
     /// The drive is a new one.
-    fn begin(&mut self, device: LayeredDisk) {
+    fn begin(&mut self, device: Simulated) {
         (self.device, self.slow, self.writes) = (device, Nanos::ZERO, 0);
     }
 
@@ -115,30 +136,154 @@ impl Replay {
                 }
                 self.compare(line, event, self.device.now() == now, LogEvent::Open(found, self.device.now()));
             }
-            LogEvent::Served { request, arrival, served } => {
-                self.replayed.requests += 1;
-                let found = self.serve(&request, arrival)?;
-                self.compare(line, event, found == served, LogEvent::Served { request, arrival, served: found });
+            LogEvent::Queue(queue) => {
+                if let Simulated::Array(array) = &mut self.device {
+                    array.order_commands(queue, &self.system.drives());
+                }
             }
-            LogEvent::Fault(Fault::PowerCut(seed)) => self.device.disk.cut_power(Power::new(vec![1], seed)),
+            LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } => {
+                self.replayed.requests += 1;
+                match self.device {
+                    Simulated::Drive(_) => self.serve(event, (&request, arrival), line)?,
+                    Simulated::Array(_) => self.send(event, (&request, arrival), line)?,
+                }
+            }
+            LogEvent::Fault(Fault::PowerCut(seed)) => self.device.cut_power(seed),
             LogEvent::Fault(Fault::Slow(span)) => self.slow = span,
             LogEvent::Fault(Fault::BadSector(_) | Fault::Timeout) => {}
-            LogEvent::Failed { request, arrival } => {
-                self.replayed.requests += 1;
-                let served = self.serve(&request, arrival);
-                self.recover(line, event, served.map(|served| LogEvent::Served { request, arrival, served }))?;
+            LogEvent::Idle(time) => {
+                self.device.idle_until(time)?;
+                self.compare_completions();
             }
-            LogEvent::Idle(time) => self.device.idle_until(time)?,
             LogEvent::Interrupted(time) => {
                 let idled = self.device.idle_until(time);
-                self.recover(line, event, idled.map(|()| "no power cut").map_err(Error::from))?;
+                self.recover(line, event, idled.map(|_| "no power cut").map_err(Error::from))?;
             }
             LogEvent::Recovered(now) => {
+                self.recover_array(line, event)?;
                 self.compare(line, event, self.device.now() == now, LogEvent::Recovered(self.device.now()));
             }
             LogEvent::Closed => self.is_on = false,
         }
         Ok(())
+    }
+
+    /// Serves a request on a drive.
+    fn serve(&mut self, event: LogEvent, (request, arrival): (&Request, Nanos), line: u64) -> Result<(), Error> {
+        let mut buf = self.buf(request);
+        let slow = std::mem::take(&mut self.slow);
+        let served = self.device.serve_at(request, (arrival, slow), &mut buf).map_err(Error::from);
+        let found = served.map(|served| LogEvent::Served { request: *request, arrival, served });
+        if matches!(event, LogEvent::Failed { .. }) {
+            return self.recover(line, event, found);
+        }
+        let found = found?;
+        self.compare(line, event, found == event, found);
+        Ok(())
+    }
+
+    fn buf(&mut self, request: &Request) -> Buf {
+        let n = u64::from(request.sectors);
+        match (self.recovers, request.op) {
+            (false, _) => Buf::NoData,
+            (true, Op::Read) => Buf::Stamps(vec![0; n as usize]),
+            (true, Op::Write) => {
+                self.writes += 1;
+                Buf::Stamps((0..n).map(|i| Stamp::new(request.lba + i, self.writes).0).collect())
+            }
+            (true, Op::Flush | Op::Discard) => Buf::Stamps(Vec::new()),
+        }
+    }
+
+    /// Sends a request to an array; when it completes is compared then.
+    fn send(&mut self, event: LogEvent, (request, arrival): (&Request, Nanos), line: u64) -> Result<(), Error> {
+        let Simulated::Array(array) = &mut self.device else { return Ok(()) };
+        let sent = (arrival, std::mem::take(&mut self.slow));
+        let begun = array.go_on_until(arrival).and_then(|()| match request.op {
+            Op::Flush => {
+                let done = array.take_done();
+                let (served, _) = array.serve_at(request, sent, Vec::new())?;
+                Ok((done, Some(served)))
+            }
+            _ => array.send(line, request, sent, Vec::new()).map(|_| (Vec::new(), None)),
+        });
+        match begun {
+            Ok((done, served)) => {
+                self.under_way.insert(line, event);
+                self.compare_done(done);
+                if let Some(served) = served {
+                    self.complete(line, served);
+                }
+                self.compare_completions();
+                Ok(())
+            }
+            // What was under way is not served, and the log says so next.
+            Err(fault) if is_power_cut(&fault) => {
+                self.under_way.insert(line, event);
+                self.met_power_cut = true;
+                Ok(())
+            }
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Compares what an array has completed.
+    fn compare_completions(&mut self) {
+        if let Simulated::Array(array) = &mut self.device {
+            let done = array.take_done();
+            self.compare_done(done);
+        }
+    }
+
+    fn compare_done(&mut self, done: Vec<Completion>) {
+        done.into_iter().for_each(|Completion { tag, start, end, .. }| self.complete(tag, Served { start, end }));
+    }
+
+    fn complete(&mut self, line: u64, served: Served) {
+        if let Some(event) = self.under_way.remove(&line)
+            && let LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } = event
+        {
+            let found = LogEvent::Served { request, arrival, served };
+            self.compare(line, event, found == event, found);
+        }
+    }
+
+    /// The end of the log: what is under way completes.
+    fn end(&mut self) -> Result<(), Error> {
+        while let Simulated::Array(array) = &mut self.device
+            && !self.under_way.is_empty()
+            && array.step(Nanos::MAX)?
+        {
+            self.compare_completions();
+        }
+        Ok(())
+    }
+
+    /// Lets an array go on to the power cut, and recovers.
+    fn recover_array(&mut self, line: u64, logged: LogEvent) -> Result<(), Error> {
+        let Simulated::Array(array) = &mut self.device else { return Ok(()) };
+        if !array.will_lose_power() {
+            return Ok(());
+        }
+        let cut = loop {
+            match array.step(Nanos::MAX) {
+                Ok(true) => {}
+                Ok(false) if self.met_power_cut => break Ok(()),
+                Ok(false) => break Err("no power cut"),
+                Err(fault) if is_power_cut(&fault) => break Ok(()),
+                Err(fault) => return Err(fault.into()),
+            }
+        };
+        self.compare_completions();
+        self.under_way.retain(|_, event| matches!(event, LogEvent::Served { .. }));
+        for (line, event) in std::mem::take(&mut self.under_way) {
+            self.compare(line, event, false, "not served before the power cut");
+        }
+        if let Err(replayed) = cut {
+            self.compare(line, logged, false, replayed);
+        }
+        self.met_power_cut = false;
+        Ok(self.device.recover()?)
     }
 
     /// Recovers from the power cut that ended `result`; what came of it without one is a difference.
@@ -149,21 +294,6 @@ impl Replay {
             Ok(replayed) => self.compare(line, logged, false, replayed),
         }
         Ok(self.device.recover()?)
-    }
-
-    fn serve(&mut self, request: &Request, arrival: Nanos) -> Result<Served, Error> {
-        let n = u64::from(request.sectors);
-        let mut buf = match (self.device.disk.stamps().is_some(), request.op) {
-            (false, _) => Buf::NoData,
-            (true, Op::Read) => Buf::Stamps(vec![0; n as usize]),
-            (true, Op::Write) => {
-                self.writes += 1;
-                Buf::Stamps((0..n).map(|i| Stamp::new(request.lba + i, self.writes).0).collect())
-            }
-            (true, Op::Flush | Op::Discard) => Buf::Stamps(Vec::new()),
-        };
-        delayed(&mut self.device, arrival, std::mem::take(&mut self.slow))?;
-        Ok(self.device.serve_at(request, arrival, &mut buf)?)
     }
 
     fn compare(&mut self, line: u64, logged: LogEvent, agrees: bool, replayed: impl Display) {

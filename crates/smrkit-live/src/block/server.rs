@@ -1,6 +1,8 @@
-//! The server of a drive: clients' commands go through its queue, and replies wait until the drive's clock says so.
+//! The server of a drive or an array: clients' commands go through its queue, and replies wait until the drive's clock says so.
 //!
 //! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
+
+mod together;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -8,7 +10,8 @@ use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
-use smrkit::device::{Command as Queued, NCQ_COMMANDS, Queueing, SectorStamps};
+use smrkit::device::{Command as Queued, NCQ_COMMANDS, Queueing, SectorWords};
+use smrkit::engine::system::MemberRun;
 use smrkit::medium::Buf;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
@@ -61,6 +64,7 @@ struct Job {
     offset: u64,
     bytes: u64,
     fua: bool,
+    arrival: Nanos,
     data: Vec<u8>,
 }
 
@@ -101,7 +105,8 @@ pub struct DriveServer {
 
 impl DriveServer {
     /// Serves `device` to whoever connects to `listener`.
-    pub fn new(device: BlockDevice, listener: Listener, options: ServeOptions) -> DriveServer {
+    pub fn new(mut device: BlockDevice, listener: Listener, options: ServeOptions) -> DriveServer {
+        device.order_commands(options.queue);
         let clock = PacedClock::new(options.pace, device.now());
         let export = Export {
             bytes: device.image().export_sectors() * SECTOR_BYTES,
@@ -109,7 +114,10 @@ impl DriveServer {
             preferred_bytes: PREFERRED_BYTES,
             longest_bytes: LONGEST_BYTES,
         };
-        let queueing = Queueing::new(options.queue, NCQ_COMMANDS, device.image().run().drive.command_order);
+        let queueing = match device.image().system() {
+            MemberRun::Drive(run) => Queueing::new(options.queue, NCQ_COMMANDS, run.drive.command_order),
+            MemberRun::Array(_) => Queueing::new(Queue::Fcfs, NCQ_COMMANDS, None),
+        };
         let image = device.image().path().display().to_string();
         let watchdog = Watchdog::start(watchdog::LONG, move |line| log(&format!("{image}: {line}")));
         let is_real_time = clock.as_ref().is_some_and(PacedClock::is_real_time);
@@ -173,7 +181,10 @@ impl DriveServer {
         }
         let waited = match &self.clock {
             Some(clock) => clock.wait(&mut files, until),
-            None => rustix::event::poll(&mut files, self.has_more().then(Timespec::default).as_ref()),
+            None => {
+                let goes_on = self.has_more() || !self.device.is_idle() || !self.queue.is_empty();
+                rustix::event::poll(&mut files, goes_on.then(Timespec::default).as_ref())
+            }
         };
         if waited.is_err() {
             return true;
@@ -200,7 +211,8 @@ impl DriveServer {
     /// When the clock has something to do: a reply is due, or the drive is free while there is work for it.
     fn next_moment(&self) -> Option<Nanos> {
         let due = self.due.peek().map(|Reverse((due, _))| *due);
-        let (now, free_at) = (self.device.now(), self.device.layered().disk.free_at());
+        let Some(drive) = self.device.drive() else { return self.next_together(due) };
+        let (now, free_at) = (drive.now(), drive.disk.free_at());
         let free = match self.has_idle_work || !self.queue.is_empty() {
             true => Some(now),
             false => Some(free_at).filter(|&at| at > now),
@@ -235,8 +247,9 @@ impl DriveServer {
 
     /// State of the drive and its queue.
     fn tell(&self) -> Value {
-        let layered = self.device.layered();
-        let (read, written) = layered.physical_sectors();
+        let drives = self.device.drives();
+        let sectors = drives.iter().map(|drive| drive.physical_sectors());
+        let (read, written) = sectors.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let told = json!({
             "ok": true,
             "kind": "drive",
@@ -246,8 +259,8 @@ impl DriveServer {
             "answered": self.report.answered,
             "waiting": self.jobs.len(),
             "drive_time_ns": self.device.now().0,
-            "cache_fill": layered.layer.gauges().cache_fill,
-            "map_bytes": layered.layer.map_bytes(),
+            "cache_fill": self.device.gauges().cache_fill,
+            "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
             "physical_read_bytes": read * SECTOR_BYTES,
             "physical_written_bytes": written * SECTOR_BYTES,
             "lateness_ns": self.report.lateness.list().summary().all,
@@ -288,8 +301,8 @@ impl DriveServer {
         let tag = self.next_tag;
         self.next_tag += 1;
         self.queued_bytes += data.len();
-        self.jobs.insert(tag, Job { client, cookie, kind, offset, bytes, fua, data });
-        let queued = Queued { tag, request, arrival, host: true, stamps: SectorStamps::new() };
+        self.jobs.insert(tag, Job { client, cookie, kind, offset, bytes, fua, arrival, data });
+        let queued = Queued { tag, request, arrival, host: true, stamps: SectorWords::new() };
         self.queue.push(queued, fua || op == Op::Flush);
     }
 
@@ -326,8 +339,11 @@ impl DriveServer {
 
     /// Serves what can be served now, and completes what is due.
     fn work(&mut self) {
+        if self.device.is_array() {
+            return self.work_together();
+        }
         let Some(clock) = &self.clock else {
-            while let Some(command) = self.queue.next(self.device.layered()) {
+            while let Some(command) = self.next_command() {
                 if let Some(reply) = self.serve(&command) {
                     self.complete(reply);
                 }
@@ -335,27 +351,41 @@ impl DriveServer {
             return;
         };
         let now = clock.now();
-        while let Some(Reverse((due, _))) = self.due.peek()
-            && *due <= now
-        {
-            self.complete_next();
-        }
+        self.complete_due(now);
         while self.device.now() <= now
-            && let Some(command) = self.queue.next(self.device.layered())
+            && let Some(command) = self.next_command()
         {
-            if let Some(reply) = self.serve(&command) {
-                // What the write cache takes in completes as it comes.
-                let due = self.device.now().max(command.arrival);
-                self.latencies += due.since(command.arrival);
-                self.due.push(Reverse((due, command.tag)));
-                self.replies.insert(command.tag, reply);
-            }
-            self.has_idle_work = true;
+            self.serve_for_later(&command);
         }
         if self.queue.is_empty() && self.device.now() < now {
             self.has_idle_work = self.device.step_before(now);
             self.note_loss();
         }
+    }
+
+    fn next_command(&mut self) -> Option<Queued> {
+        self.queue.next(self.device.drive()?)
+    }
+
+    /// Completes what is due.
+    fn complete_due(&mut self, now: Nanos) {
+        while let Some(Reverse((due, _))) = self.due.peek()
+            && *due <= now
+        {
+            self.complete_next();
+        }
+    }
+
+    /// Serves a command; the reply waits until it is due.
+    fn serve_for_later(&mut self, command: &Queued) {
+        if let Some(reply) = self.serve(command) {
+            // What the write cache takes in completes as it comes.
+            let due = self.device.now().max(command.arrival);
+            self.latencies += due.since(command.arrival);
+            self.due.push(Reverse((due, command.tag)));
+            self.replies.insert(command.tag, reply);
+        }
+        self.has_idle_work = true;
     }
 
     /// Serves a command; none where it never completes.
@@ -420,6 +450,11 @@ impl DriveServer {
     fn complete_next(&mut self) {
         let Some(Reverse((due, tag))) = self.due.pop() else { return };
         let Some(reply) = self.replies.remove(&tag) else { return };
+        self.complete_at(due, reply);
+    }
+
+    /// Answers a command that was due at `due`.
+    fn complete_at(&mut self, due: Nanos, reply: DueReply) {
         if let Some(clock) = &self.clock {
             let op = if reply.job.kind == NbdKind::Read { Op::Read } else { Op::Write };
             self.report.lateness.record(op, clock.late(due).as_nanos() as u64);

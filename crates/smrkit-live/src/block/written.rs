@@ -7,6 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use smrkit::device::HostSectors;
 use smrkit::units::SECTOR_BYTES;
 
 use super::store::Store;
@@ -48,27 +49,6 @@ impl Written {
         Ok(&mut place.as_mut().expect("just read").1)
     }
 
-    /// Takes note that the sectors in `range` were written.
-    pub(super) fn insert(&mut self, range: Range<u64>) -> io::Result<()> {
-        self.set(range, true)
-    }
-
-    /// Takes note that the sectors in `range` are of no use any more.
-    pub(super) fn remove(&mut self, range: Range<u64>) -> io::Result<()> {
-        // Whole pages go at once: a host may discard terabytes.
-        let whole = range.start.div_ceil(PAGE_SECTORS)..range.end / PAGE_SECTORS;
-        if whole.start >= whole.end {
-            return self.set(range, false);
-        }
-        self.set(range.start..whole.start * PAGE_SECTORS, false)?;
-        self.set(whole.end * PAGE_SECTORS..range.end, false)?;
-        for (_, page) in self.pages.iter_mut().flatten().filter(|(number, _)| whole.contains(number)) {
-            page.fill(0);
-        }
-        let place = |page: u64| self.first_byte + page * PAGE_BYTES as u64;
-        self.store.zero(place(whole.start)..place(whole.end))
-    }
-
     fn set(&mut self, range: Range<u64>, value: bool) -> io::Result<()> {
         for (number, bits) in by_page(range) {
             let (store, at) = (self.store.clone(), self.first_byte + number * PAGE_BYTES as u64);
@@ -87,23 +67,64 @@ impl Written {
         for (number, bits) in by_page(range) {
             let first = number * PAGE_SECTORS;
             let page = self.page(number)?;
+            if page.iter().all(|&byte| byte == 0) {
+                add(&mut holes, first + bits.start..first + bits.end);
+                continue;
+            }
             for bit in bits.filter(|&bit| !get(page, bit)) {
-                match holes.last_mut() {
-                    Some(last) if last.end == first + bit => last.end += 1,
-                    _ => holes.push(first + bit..first + bit + 1),
-                }
+                add(&mut holes, first + bit..first + bit + 1);
             }
         }
         Ok(holes)
     }
 
-    /// Makes zeros of what `bytes`, read from the sectors of `range`, hold of sectors that the host has not written.
-    pub(super) fn blank(&mut self, range: Range<u64>, bytes: &mut [u8]) -> io::Result<()> {
+    /// The runs of sectors in `range` that hold something of the host's.
+    pub(super) fn runs(&mut self, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+        let (mut runs, mut at) = (Vec::new(), range.start);
+        for hole in self.holes(range.clone())? {
+            runs.push(at..hole.start);
+            at = hole.end;
+        }
+        runs.push(at..range.end);
+        runs.retain(|run| !run.is_empty());
+        Ok(runs)
+    }
+}
+
+impl HostSectors for Written {
+    fn insert(&mut self, range: Range<u64>) -> io::Result<()> {
+        self.set(range, true)
+    }
+
+    fn remove(&mut self, range: Range<u64>) -> io::Result<()> {
+        // Whole pages go at once: a host may discard terabytes.
+        let whole = range.start.div_ceil(PAGE_SECTORS)..range.end / PAGE_SECTORS;
+        if whole.start >= whole.end {
+            return self.set(range, false);
+        }
+        self.set(range.start..whole.start * PAGE_SECTORS, false)?;
+        self.set(whole.end * PAGE_SECTORS..range.end, false)?;
+        for (_, page) in self.pages.iter_mut().flatten().filter(|(number, _)| whole.contains(number)) {
+            page.fill(0);
+        }
+        let place = |page: u64| self.first_byte + page * PAGE_BYTES as u64;
+        self.store.zero(place(whole.start)..place(whole.end))
+    }
+
+    fn blank(&mut self, range: Range<u64>, bytes: &mut [u8]) -> io::Result<()> {
         for hole in self.holes(range.clone())? {
             let byte = |sector: u64| ((sector - range.start) * SECTOR_BYTES) as usize;
             bytes[byte(hole.start)..byte(hole.end)].fill(0);
         }
         Ok(())
+    }
+}
+
+/// Adds a run to those before it.
+fn add(runs: &mut Vec<Range<u64>>, run: Range<u64>) {
+    match runs.last_mut() {
+        Some(last) if last.end == run.start => last.end = run.end,
+        _ => runs.push(run),
     }
 }
 

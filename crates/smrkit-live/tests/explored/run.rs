@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use smrkit::device::spec::ArraySpec;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::medium::Buf;
 use smrkit::request::{Op, Request};
@@ -17,7 +18,7 @@ use crate::memory::{Contents, FileOp, MemoryFile, OpLog};
 use crate::model::{Model, Promise, fill};
 
 /// Layers that promise to keep what was acknowledged, with parameters that make them clean soon.
-pub const LAYERS: [(&str, &[&str]); 6] = [
+pub const LAYERS: [(&str, &[&str]); 9] = [
     ("in-place", &[]),
     ("drive-managed", &["cache_tracks=24", "band_tracks=4", "alpha=6"]),
     ("vguard", &["cache_tracks=12", "band_tracks=4", "alpha=6"]),
@@ -28,6 +29,9 @@ pub const LAYERS: [(&str, &[&str]); 6] = [
         &["zone_bytes=160Ki", "conventional_percent=0", "open_zones=2", "clean_below_zones=1", "spare_percent=5"],
     ),
     ("s-block", &["sblock_sectors=40", "cache_percent=20", "spare_percent=8"]),
+    ("raid5:disks=3,chunk=4KiB,layer=drive-managed", &["cache_tracks=24", "band_tracks=4", "alpha=6"]),
+    ("raid1:disks=2,layer=log", &["segment_tracks=3", "policy=fifo", "spare_percent=10"]),
+    ("raid6:disks=4,chunk=4KiB,layer=s-block", &["sblock_sectors=40", "cache_percent=20", "spare_percent=8"]),
 ];
 
 /// Drives of 2 MB: neighbours that are destroyed by sectors, by tracks, and none.
@@ -61,7 +65,12 @@ impl Drive {
             .replace("blocks = { value = 6, source = \"the example of Cassuto 2010, figure 2\" }", law);
         let (file, path) = (folder.join("drive.toml"), folder.join("drive.img"));
         std::fs::write(&file, text).unwrap();
-        let mut system = System::drive(file.to_str().unwrap()).layer(layer);
+        let drive = System::drive(file.to_str().unwrap());
+        let mut system = match ArraySpec::parse(layer) {
+            Ok(array) => System { array: Some(array), ..drive },
+            Err(_) => drive.layer(layer),
+        };
+        let layer = layer.rsplit('=').next().unwrap();
         system.set = set.iter().map(|set| format!("{layer}.{set}")).collect();
         let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
         let image = image::create(&path, image::complete_record(&planned.run), true);
@@ -122,8 +131,8 @@ impl Opened {
 
     /// Sectors read from the platters and written to them so far.
     fn moved(&self) -> u64 {
-        let (read, written) = self.device.layered().physical_sectors();
-        read + written
+        let sectors = self.device.drives().into_iter().map(|drive| drive.physical_sectors());
+        sectors.map(|(read, written)| read + written).sum()
     }
 
     pub fn write(&mut self, lba: u64, sectors: u64, number: u64, pause: Nanos) {
@@ -199,7 +208,7 @@ impl Run {
             assert!(moved < SECTORS_MOVED_MAX, "{}, seed {seed}: request {request} moves {moved} sectors", layer.0);
         }
         begins.push(log.lock().unwrap().len());
-        let cleaned = opened.device.layered().layer.bands_moved();
+        let cleaned = opened.device.drives().iter().map(|drive| drive.layer.bands_moved()).sum();
         drop(opened);
         let ops = std::mem::take(&mut *log.lock().unwrap());
         let span = (span + 40).min(drive.sectors);

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use super::Served;
 use super::client::Client;
+use super::{ARRAYS, Served};
 
 /// Runs a program; none, with a word for the skip list, where there is none.
 fn run(program: &str, arguments: &[&str]) -> Option<Output> {
@@ -55,7 +55,7 @@ fn nbdinfo_finds_what_the_drive_can_do() {
 
 #[test]
 fn nbdcopy_and_qemu_read_back_what_they_wrote_and_see_the_holes() {
-    for layer in ["drive-managed", "s-block"] {
+    for layer in ["drive-managed", "s-block", ARRAYS[0]] {
         let served = Served::new(layer);
         let folder = tempfile::TempDir::new().unwrap();
         let (sample, uri) = (sample(folder.path()), served.uri.clone());

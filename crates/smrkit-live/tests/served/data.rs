@@ -6,7 +6,7 @@ use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
 
 use super::client::{Client, FUA, TRIM, WRITE, WRITE_ZEROES};
-use super::{LAYERS, Served, image};
+use super::{ARRAYS, LAYERS, Served, check_image, image};
 
 /// The part of the drive that is used.
 const BYTES: usize = 4 << 20;
@@ -44,7 +44,7 @@ fn churn(client: &mut Client, model: &mut [u8], random: &mut impl Rng, requests:
 
 #[test]
 fn written_data_is_read_under_every_layer_and_after_reopening() {
-    for layer in LAYERS {
+    for layer in LAYERS.into_iter().chain(ARRAYS) {
         let folder = TempDir::new().unwrap();
         let path = image(folder.path(), layer);
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(layer.len() as u64);
@@ -54,14 +54,22 @@ fn written_data_is_read_under_every_layer_and_after_reopening() {
             let mut client = Client::new(&served.socket);
             assert!(client.read(0, BYTES) == model, "{layer}");
             churn(&mut client, &mut model, &mut random, 150);
+            drop(client);
             served.stop();
+            check_image(&path);
         }
     }
 }
 
 #[test]
 fn no_command_overtakes_one_on_the_same_sectors() {
-    let served = Served::ordered("drive-managed", Queue::Sptf);
+    for layer in ["drive-managed", ARRAYS[0], ARRAYS[1]] {
+        overtaking(layer);
+    }
+}
+
+fn overtaking(layer: &str) {
+    let served = Served::ordered(layer, Queue::Sptf);
     let mut client = Client::new(&served.socket);
     for round in 0..20u8 {
         // All at once: three places, each written several times.
@@ -80,7 +88,9 @@ fn no_command_overtakes_one_on_the_same_sectors() {
 
 #[test]
 fn an_image_shrinks_when_its_sectors_are_trimmed() {
-    for layer in LAYERS {
+    // A cache keeps what was trimmed, on each of an array's drives.
+    let arrays = ["raid5:disks=3,chunk=16KiB,layer=in-place", ARRAYS[1], ARRAYS[2]];
+    for layer in LAYERS.into_iter().chain(arrays) {
         let folder = TempDir::new().unwrap();
         let path = image(folder.path(), layer);
         let room = || std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap()) * 512;

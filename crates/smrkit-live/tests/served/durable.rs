@@ -14,7 +14,7 @@ use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, FUA, WRITE};
-use super::{Served, image};
+use super::{ARRAYS, Served, check_image, image};
 
 /// Layers that promise it.
 const SAFE: [&str; 7] = ["in-place", "s-block", "drive-managed", "vguard", "log", "dm-zoned", "zone-log"];
@@ -77,7 +77,7 @@ fn crash(path: &Path, left: &Path, synced: u64, random: &mut impl rand::Rng) {
 
 #[test]
 fn flushed_data_survive_a_crash_of_the_host() {
-    for layer in SAFE {
+    for layer in SAFE.into_iter().chain(ARRAYS) {
         let folder = TempDir::new().unwrap();
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(3);
         let mut path = image(folder.path(), layer);
@@ -98,6 +98,7 @@ fn flushed_data_survive_a_crash_of_the_host() {
             let left = folder.path().join(format!("left-{round}.img"));
             crash(&path, &left, synced, &mut random);
             served.stop();
+            check_image(&path);
             path = left;
         }
     }
@@ -105,7 +106,9 @@ fn flushed_data_survive_a_crash_of_the_host() {
 
 #[test]
 fn flushed_data_survive_power_cuts_of_the_drive() {
-    for (layer, cache_sectors) in SAFE.into_iter().zip([0, 100].into_iter().cycle()).chain([("log", 100)]) {
+    for (layer, cache_sectors) in
+        SAFE.into_iter().zip([0, 100].into_iter().cycle()).chain([("log", 100)]).chain(ARRAYS.map(|array| (array, 0)))
+    {
         let folder = TempDir::new().unwrap();
         let path = image(folder.path(), layer);
         let served = Served::cached(&path, ServeOptions::default(), None, cache_sectors);
@@ -127,6 +130,9 @@ fn flushed_data_survive_power_cuts_of_the_drive() {
             // What tells of the loss.
             client.ask(0, FLUSH, 0, 0, &[]);
         }
+        drop(client);
+        served.stop();
+        check_image(&path);
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use serde_json::Value;
+use smrkit::device::spec::ArraySpec;
 use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::settings::{Queue, Settings};
@@ -29,16 +30,38 @@ use tempfile::TempDir;
 const LAYERS: [&str; 10] =
     ["in-place", "rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned", "zone-log"];
 
-/// An image of a drive of 1 GB under `layer`, whose regions are small.
+/// Arrays of drives of 1 GB: every kind, and layers that recover in different ways.
+const ARRAYS: [&str; 6] = [
+    "raid5:disks=4,chunk=16KiB,layer=drive-managed",
+    "raid1:disks=2,layer=log",
+    "raid10:disks=3,chunk=16KiB,layer=s-block",
+    "raid6:disks=5,chunk=8KiB,layer=vguard",
+    "raid0:disks=3,chunk=16KiB,layer=drive-managed",
+    "span:disks=2,layer=in-place",
+];
+
+/// An image of a drive of 1 GB under `layer`, whose regions are small, or of an array.
 fn image(folder: &Path, layer: &str) -> PathBuf {
     let path = folder.join("drive.img");
-    let mut system = System::drive("st5000as0011").layer(layer).capacity(AskedCapacity::Sectors(2_000_000));
+    let system = match ArraySpec::parse(layer) {
+        Ok(array) => System::array(array),
+        Err(_) => System::drive("st5000as0011").layer(layer),
+    };
+    let mut system = system.capacity(AskedCapacity::Sectors(2_000_000));
     if matches!(layer, "rmw" | "set-assoc") {
         system = system.set(&format!("{layer}.region_sectors"), 4096);
     }
     let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
     image::create(&path, image::complete_record(&planned.run), false).unwrap();
     path
+}
+
+/// Checks the drive's maps, or those of an array's drives, and that its copies and parity agree.
+fn check_image(path: &Path) {
+    let (mut device, _) = BlockDevice::open(DriveImage::open(path, true).unwrap(), None).unwrap();
+    device.check().unwrap();
+    let now = device.now();
+    device.close(now).unwrap();
 }
 
 /// A server in a thread, until it is stopped or dropped.

@@ -19,7 +19,7 @@ use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, FUA, READ, TRIM, WRITE};
-use super::{LAYERS, Served, image};
+use super::{ARRAYS, LAYERS, Served, image};
 use crate::count::count_from;
 
 /// Sends random requests, sixteen at a time; fails are fine.
@@ -52,7 +52,7 @@ fn rounds() -> usize {
 
 #[test]
 fn every_layer_takes_the_simulators_time_at_any_order_and_pace() {
-    for (layer, pace) in LAYERS.into_iter().zip([Pace::None, Pace::Times(400.0)].into_iter().cycle()) {
+    for (layer, pace) in LAYERS.into_iter().chain(ARRAYS).zip([Pace::None, Pace::Times(400.0)].into_iter().cycle()) {
         for queue in [Queue::Fcfs, Queue::Sptf] {
             let folder = TempDir::new().unwrap();
             let (path, log) = (image(folder.path(), layer), folder.path().join("log"));
@@ -122,10 +122,13 @@ fn cut_while_idle(layer: &str, cache_sectors: usize) -> Option<String> {
     Some(std::fs::read_to_string(&log).unwrap())
 }
 
+/// Drives with much to clean: each has all that is written.
+const MIRROR: &str = "raid1:disks=2,layer=drive-managed";
+
 /// No request fails: the drive was cleaning for itself. It goes on after its recovery, and replays so.
 #[test]
 fn a_power_cut_may_meet_the_drives_own_work() {
-    for (layer, cache_sectors) in [("drive-managed", 0), ("drive-managed", 1000), ("dm-zoned", 0)] {
+    for (layer, cache_sectors) in [("drive-managed", 0), ("drive-managed", 1000), ("dm-zoned", 0), (MIRROR, 0)] {
         let text = (0..10).find_map(|_| cut_while_idle(layer, cache_sectors)).expect("a cut before its work is done");
         assert!(text.contains("\ninterrupted ") && !text.contains("\nfailed "), "{layer}: the cut met a request");
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -137,7 +140,7 @@ fn a_power_cut_may_meet_the_drives_own_work() {
 
 #[test]
 fn faults_and_recoveries_are_replayed_too() {
-    for layer in ["drive-managed", "log", "s-block", "vguard", "dm-zoned", "zone-log"] {
+    for layer in ["drive-managed", "log", "s-block", "vguard", "dm-zoned", "zone-log"].into_iter().chain(ARRAYS) {
         let folder = TempDir::new().unwrap();
         let (path, log) = (image(folder.path(), layer), folder.path().join("log"));
         for session in 0..2 {

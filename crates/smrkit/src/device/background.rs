@@ -1,7 +1,7 @@
 //! Work of an array's own: members fail and are replaced, and parts are rebuilt or scrubbed alongside the host's
 //! commands.
 
-use super::command::{Command, SectorStamps};
+use super::command::{Command, SectorWords};
 use super::health::{Health, RebuiltUnits};
 use super::level::Spread;
 use super::locks::RangeLock;
@@ -60,12 +60,21 @@ impl Array {
         self.begin_own(Owner::Scrub { at, sectors }, self.lock_on(0, at, sectors, false), now)
     }
 
-    fn begin_own(&mut self, owner: Owner, lock: RangeLock, now: Nanos) -> DiskResult {
-        let (Owner::Rebuild { at, .. } | Owner::Scrub { at, .. }) = owner else { return Ok(()) };
-        let (request, stamps) = (Request::new(Op::Write, at, 0), SectorStamps::new());
+    /// Begins to make the copies or the parity of some sectors of the array those of what is there, as after a crash that
+    /// caught writes half done: other copies are written from the first, parity from the data.
+    pub fn resync(&mut self, lba: Lba, sectors: u64, now: Nanos) -> DiskResult {
+        let lock = self.lock(&Request::new(Op::Write, lba, sectors as u32));
+        self.begin_own(Owner::Resync { lba, sectors }, lock, now)
+    }
+
+    fn begin_own(&mut self, owner: Owner, lock: impl Into<Option<RangeLock>>, now: Nanos) -> DiskResult {
+        let (Owner::Rebuild { at, .. } | Owner::Scrub { at, .. } | Owner::Resync { lba: at, .. }) = owner else {
+            return Ok(());
+        };
+        let (request, stamps) = (Request::new(Op::Write, at, 0), SectorWords::new());
         let command = Command { tag: 0, request, arrival: now, host: false, stamps };
         let id = self.works.add(owner, command);
-        self.start(id, Some(lock), now)
+        self.start(id, lock.into(), now)
     }
 
     /// The lock for work on a member's sectors.

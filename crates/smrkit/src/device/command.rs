@@ -6,19 +6,19 @@ use crate::layer::{Gauge, GaugeUnit, Gauges};
 use crate::request::Request;
 use crate::units::{Lba, Nanos};
 
-/// Stamps of sectors in check mode, one each; empty where nothing is held.
-pub type SectorStamps = Vec<u64>;
+/// Contents of sectors: a stamp each in check mode, or their bytes in words; empty where nothing is held.
+pub type SectorWords = Vec<u64>;
 
 /// Stamps of the sectors of a member that began full, one each.
 pub type FirstStamps = Arc<dyn Fn(Lba) -> u64 + Send + Sync>;
 
-/// Stamps of a request in check mode; both are empty where nothing is held.
+/// Contents of a request; both are empty where nothing is held.
 #[derive(Debug, Default)]
 pub struct Stamped {
-    /// Stamps that a write writes, or that a read must find.
-    pub expected: SectorStamps,
-    /// Stamps that a read has found.
-    pub found: SectorStamps,
+    /// Contents that a write writes, or that a read must find.
+    pub expected: SectorWords,
+    /// Contents that a read has found.
+    pub found: SectorWords,
 }
 
 /// A command on its way to a member.
@@ -32,8 +32,8 @@ pub struct Command {
     pub arrival: Nanos,
     /// True if a request of the host waits for it.
     pub host: bool,
-    /// Stamps that are written, in check mode.
-    pub stamps: SectorStamps,
+    /// Contents that are written.
+    pub stamps: SectorWords,
 }
 
 /// When a request that was served at once was begun and completed.
@@ -54,8 +54,8 @@ pub struct Completion {
     pub start: Nanos,
     /// It was completed.
     pub end: Nanos,
-    /// Stamps that were read, in check mode.
-    pub stamps: SectorStamps,
+    /// Contents that were read.
+    pub stamps: SectorWords,
 }
 
 /// Gauges of several together: the mean of the caches and of gauges that are shares (a sum of those says nothing), and sums of

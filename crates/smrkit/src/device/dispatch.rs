@@ -37,6 +37,12 @@ impl Dispatch {
         self.next_end = self.after(self.next_end);
     }
 
+    /// Commands under way are gone: the next waits for none of them.
+    pub fn forget(&mut self) {
+        self.ends.fill(Nanos::ZERO);
+        self.next_sent = self.next_end;
+    }
+
     #[inline]
     fn after(&self, at: usize) -> usize {
         if at + 1 == self.ends.len() { 0 } else { at + 1 }

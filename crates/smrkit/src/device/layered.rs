@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::command::Served;
 use crate::disk::{Disk, Recorder};
-use crate::drive::Position;
+use crate::drive::{Drive, Position};
 use crate::error::{DiskResult, Error, Fault};
 use crate::layer::{Layer, Need, QueuedWrite};
 use crate::medium::{Buf, Damage, Stamp};
@@ -202,6 +202,12 @@ impl LayeredDisk {
     pub fn fill(&mut self) {
         let placement = self.layer.fill();
         self.disk.fill(placement);
+    }
+
+    /// The drive is switched off in good order and on again: its time begins anew.
+    pub fn restart(&mut self, drive: &Drive) {
+        self.disk.restart(drive);
+        self.idle_since = Nanos::ZERO;
     }
 
     /// The power comes back after a cut: the layer starts anew and rebuilds its maps from the platters.

@@ -5,6 +5,7 @@ pub(super) mod array;
 
 use super::command::{Command, Completion, FirstStamps, Served, Stamped};
 use super::event_queue::EventQueue;
+use super::layered::LayeredDisk;
 use super::member_drive::MemberDrive;
 use crate::error::DiskResult;
 use crate::layer::Gauges;
@@ -53,6 +54,14 @@ impl Member {
                 (layout.member_start(u32::from(source)), layout.member_sectors(u32::from(source)))
             }
             _ => (Lba(0), self.host_sectors()),
+        }
+    }
+
+    /// The disks and layers of its drives, in order.
+    pub fn layered(&self) -> Vec<&LayeredDisk> {
+        match self {
+            Member::Drive(drive) => vec![drive.device()],
+            Member::Array(array) => array.members().iter().flat_map(Member::layered).collect(),
         }
     }
 
@@ -140,6 +149,12 @@ impl Member {
             Member::Drive(drive) => drive.serve(request, arrival, host, stamps).map(Some),
             Member::Array(array) => array.serve_at_once(request, arrival, host, stamps),
         }
+    }
+
+    /// The power comes back after a cut of all drives: commands under way are gone, and every layer rebuilds its maps. Copies and
+    /// parity may differ where a write was under way.
+    pub(super) fn recover(&mut self) -> DiskResult {
+        either!(self, member => member.recover())
     }
 
     /// The first moment since counting began at which a request of the host waited for cleaning; [`Nanos::MAX`] if none did.
@@ -232,6 +247,15 @@ impl Members {
     #[inline]
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
+    }
+
+    /// The power comes back after a cut of all drives.
+    pub fn recover(&mut self) -> DiskResult {
+        self.all.truncate(self.count);
+        self.pending.clear();
+        let recovered = self.all.iter_mut().try_for_each(Member::recover);
+        self.events = events(&self.all);
+        recovered
     }
 
     #[inline]

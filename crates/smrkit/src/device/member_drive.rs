@@ -7,15 +7,15 @@
 use std::collections::VecDeque;
 
 use super::LayeredDisk;
-use super::command::{Command, Completion, FirstStamps, SectorStamps, Served, Stamped};
+use super::command::{Command, Completion, FirstStamps, SectorWords, Served, Stamped};
 use super::dispatch::Dispatch;
+use super::drive_contents::DriveContents;
 use super::queue::{Queueing, Waiting};
-use super::shadow::Shadow;
 use super::watch::CommandWatch;
 use crate::disk::Recorder;
+use crate::drive::Drive;
 use crate::error::DiskResult;
 use crate::layer::{Gauges, Need};
-use crate::medium::Buf;
 use crate::pages::Pages;
 use crate::request::{Op, Request};
 use crate::stats::command_times::CommandTimes;
@@ -24,16 +24,6 @@ use crate::stats::outcome::PowerCut;
 use crate::stats::rebuild::MemberRebuild;
 use crate::stats::timeline::TimelineBuilder;
 use crate::units::{Lba, Nanos};
-
-/// Contents that a drive is verified against in check mode.
-#[derive(Default)]
-pub(super) struct DriveCheck {
-    pub shadow: Shadow,
-    /// Contents of an array; nothing on a drive of its own, whose shadow knows all.
-    contents: Pages,
-    /// The power cuts so far.
-    pub power_cuts: Vec<PowerCut>,
-}
 
 /// Counts of a member of an array. Those of a drive of its own are the host's.
 struct MemberCounts {
@@ -54,12 +44,11 @@ pub struct MemberDrive {
     current: Option<Completion>,
     /// Completed with the current one.
     together: Vec<Completion>,
-    pub(super) check: Option<Box<DriveCheck>>,
+    pub(super) contents: DriveContents,
     counts: Option<MemberCounts>,
     /// End of the last command.
     at: Lba,
     first_wait: Nanos,
-    buf: Buf,
 }
 
 /// Moments of a command before its service.
@@ -73,8 +62,8 @@ struct Moments {
 }
 
 impl MemberDrive {
-    /// A drive of its own; in check mode it must hold stamps.
-    pub fn new(device: LayeredDisk, queueing: Queueing, check: bool) -> MemberDrive {
+    /// A drive of its own, whose commands carry `contents`.
+    pub fn new(device: LayeredDisk, queueing: Queueing, contents: DriveContents) -> MemberDrive {
         MemberDrive {
             device,
             arrived: VecDeque::new(),
@@ -83,18 +72,17 @@ impl MemberDrive {
             times: CommandTimes::default(),
             current: None,
             together: Vec::new(),
-            check: check.then(Box::default),
+            contents,
             counts: None,
             at: Lba(0),
             first_wait: Nanos::MAX,
-            buf: Buf::NoData,
         }
     }
 
     /// A drive of an array: what is asked of it is counted.
-    pub fn in_array(device: LayeredDisk, queueing: Queueing, check: bool) -> MemberDrive {
+    pub fn in_array(device: LayeredDisk, queueing: Queueing, contents: DriveContents) -> MemberDrive {
         let counts = MemberCounts { all: no_counts(), watch: CommandWatch::default() };
-        MemberDrive { counts: Some(counts), ..MemberDrive::new(device, queueing, check) }
+        MemberDrive { counts: Some(counts), ..MemberDrive::new(device, queueing, contents) }
     }
 
     /// The disk and its layer.
@@ -140,7 +128,12 @@ impl MemberDrive {
 
     /// The power cuts so far; each tells how many requests had been served since the drive was built.
     pub fn take_power_cuts(&mut self) -> Vec<PowerCut> {
-        self.check.as_mut().map_or_else(Vec::new, |check| std::mem::take(&mut check.power_cuts))
+        self.contents.check().map_or_else(Vec::new, |check| std::mem::take(&mut check.power_cuts))
+    }
+
+    /// The order in which it serves commands that wait, from now on. None does.
+    pub(super) fn order_commands(&mut self, queueing: Queueing) {
+        (self.waiting, self.dispatch) = (queueing.waiting(), Dispatch::new(queueing.dispatched()));
     }
 
     /// True if it serves commands in the order of their coming.
@@ -233,10 +226,7 @@ impl MemberDrive {
     #[inline(always)]
     fn serve_now(&mut self, request: &Request, arrival: Nanos, stamps: &mut Stamped) -> DiskResult<Nanos> {
         let start = self.device.begin_service(arrival)?;
-        match &mut self.check {
-            None => self.device.serve(request, &mut self.buf)?,
-            Some(check) => check.serve(&mut self.device, request, stamps)?,
-        }
+        self.contents.serve(&mut self.device, request, stamps)?;
         Ok(start)
     }
 
@@ -301,7 +291,7 @@ impl MemberDrive {
         for (Command { tag, request, arrival, host, .. }, sent) in more.into_iter().rev() {
             let turn = arrival.max(first);
             self.note_served(&request, Moments { arrival, sent, turn }, host, &served);
-            self.together.push(Completion { tag, start, end: served.end, stamps: SectorStamps::new() });
+            self.together.push(Completion { tag, start, end: served.end, stamps: SectorWords::new() });
         }
         self.current = self.together.pop();
         Ok(())
@@ -310,13 +300,7 @@ impl MemberDrive {
     /// Does what is due, then serves writes the last of which was sent at `last`; when their service began.
     fn serve_together_now(&mut self, commands: &[(Command, Nanos)], last: Nanos) -> DiskResult<Nanos> {
         let start = self.device.begin_service(last)?;
-        match &mut self.check {
-            None => {
-                let requests = commands.iter().map(|(command, _)| (&command.request, &self.buf)).collect::<Vec<_>>();
-                self.device.serve_together(&requests)?;
-            }
-            Some(check) => check.serve_together(&mut self.device, commands)?,
-        }
+        self.contents.serve_together(&mut self.device, commands)?;
         Ok(start)
     }
 
@@ -331,7 +315,7 @@ impl MemberDrive {
     #[inline]
     fn begin(&mut self, command: Command, sent: Nanos) -> DiskResult {
         let Command { tag, request, arrival, host, stamps } = command;
-        let mut stamps = Stamped { expected: stamps, found: SectorStamps::new() };
+        let mut stamps = Stamped { expected: stamps, found: SectorWords::new() };
         let Served { start, end } = self.serve_sent(&request, arrival, sent, host, &mut stamps)?;
         self.current = Some(Completion { tag, start, end, stamps: stamps.found });
         Ok(())
@@ -371,8 +355,9 @@ impl MemberDrive {
         self.first_wait
     }
 
+    /// Commands that have not been completed.
     #[inline]
-    pub(super) fn outstanding(&self) -> usize {
+    pub fn outstanding(&self) -> usize {
         let completing = usize::from(self.current.is_some()) + self.together.len();
         self.arrived.len() + completing + self.waiting.as_ref().map_or(0, Waiting::len)
     }
@@ -387,7 +372,7 @@ impl MemberDrive {
 
     pub(super) fn fill(&mut self, stamps: FirstStamps) {
         self.device.fill();
-        if let Some(check) = &mut self.check {
+        if let Some(check) = self.contents.check() {
             check.shadow.fill();
             check.contents = Pages::beginning_with(Box::new(move |first, out| {
                 (first..).zip(out).for_each(|(lba, stamp)| *stamp = stamps(Lba(lba)));
@@ -409,8 +394,30 @@ impl MemberDrive {
         Ok(())
     }
 
+    /// The power comes back after a cut, or the drive is switched on again: commands under way are gone.
+    fn forget_commands(&mut self) {
+        self.arrived.clear();
+        self.waiting.iter_mut().for_each(Waiting::clear);
+        self.dispatch.forget();
+        self.current = None;
+        self.together.clear();
+    }
+
+    /// The power comes back after a cut: commands under way are gone, and the layer rebuilds its maps.
+    pub(super) fn recover(&mut self) -> DiskResult {
+        self.forget_commands();
+        self.device.recover()
+    }
+
+    /// The drive is switched off in good order and on again.
+    pub fn restart(&mut self, drive: &Drive) {
+        self.forget_commands();
+        self.at = Lba(0);
+        self.device.restart(drive);
+    }
+
     pub(super) fn finish(&mut self) -> DiskResult {
-        match &mut self.check {
+        match self.contents.check() {
             Some(check) => check.shadow.finish(&mut self.device),
             None => self.device.check(),
         }
@@ -419,31 +426,4 @@ impl MemberDrive {
 
 fn no_counts() -> HostCounts {
     HostCounts::new(TimelineBuilder::default())
-}
-
-impl DriveCheck {
-    /// Serves writes together, and looks after them.
-    fn serve_together(&mut self, device: &mut LayeredDisk, commands: &[(Command, Nanos)]) -> DiskResult {
-        let requests: Vec<&Request> = commands.iter().map(|(command, _)| &command.request).collect();
-        self.shadow.serve_together(&requests, |writes| device.serve_together(writes))?;
-        self.shadow.after(device)?;
-        for (command, _) in commands {
-            self.contents.put(command.request.lba.0, &command.stamps);
-        }
-        Ok(())
-    }
-
-    /// Serves a request, and looks after it.
-    fn serve(&mut self, device: &mut LayeredDisk, request: &Request, stamps: &mut Stamped) -> DiskResult {
-        self.shadow.serve(request, |buf| device.serve(request, buf))?;
-        self.shadow.after(device)?;
-        let sectors = u64::from(request.sectors);
-        match request.op {
-            Op::Read => stamps.found = self.contents.words(request.lba.0, sectors),
-            Op::Write => self.contents.put(request.lba.0, &stamps.expected),
-            Op::Discard => self.contents.clear(request.lba.0..request.lba.0 + sectors),
-            Op::Flush => {}
-        }
-        Ok(())
-    }
 }

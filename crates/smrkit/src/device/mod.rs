@@ -2,9 +2,10 @@
 
 pub mod address;
 mod background;
-mod check;
 mod command;
+mod contents;
 mod dispatch;
+mod drive_contents;
 mod event_queue;
 pub mod health;
 mod layered;
@@ -22,8 +23,10 @@ mod watch;
 mod work;
 mod work_steps;
 
-pub use command::{Command, Completion, FirstStamps, SectorStamps, Served, Stamped};
+pub use command::{Command, Completion, FirstStamps, SectorWords, Served, Stamped};
+pub use contents::Contents;
 pub use dispatch::NCQ_COMMANDS;
+pub use drive_contents::{DriveContents, HostSectors, bytes_of, words_of};
 pub use layered::{LayerBuilder, LayeredDisk};
 pub use member::Member;
 pub use member::array::{Array, DonePart};

@@ -15,6 +15,9 @@ impl MemberDrive {
     /// be tried again.
     #[cold]
     pub(super) fn outage(&mut self, fault: Box<Fault>) -> DiskResult {
+        if self.contents.tells_of_power_cuts() {
+            return Err(fault);
+        }
         let device = &mut self.device;
         let (mut cuts, before, since) = (vec![write_cut(fault)?], device.physical_sectors(), device.now());
         let keeps = device.layer.keeps_acknowledged();
@@ -23,7 +26,7 @@ impl MemberDrive {
         }
         let after = device.physical_sectors();
         device.check()?;
-        let Some(check) = &mut self.check else { return Ok(()) };
+        let Some(check) = self.contents.check() else { return Ok(()) };
         let loss = check.shadow.audit(device);
         let report = PowerCut {
             write: cuts[0],

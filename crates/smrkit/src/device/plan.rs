@@ -314,6 +314,30 @@ impl Planner<'_> {
 }
 
 impl Planner<'_> {
+    /// The plan that makes the copies or the parity of some sectors of the array those of what is there.
+    pub fn resync(&self, lba: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
+        plan.clear();
+        let mut result = Ok(());
+        if self.layout.parities() > 0 {
+            let (data, offsets) = (self.layout.data_disks() as u32, 0..self.layout.chunk_sectors());
+            self.stripes(lba, sectors, |stripe, _, _| {
+                result = std::mem::replace(&mut result, Ok(())).and(self.row(stripe, &offsets, &mut plan.first));
+                let parities = self.units().skip(data as usize).filter(|&unit| self.unit_works(stripe, unit));
+                plan.second.extend(parities.map(|unit| self.sub(Op::Write, stripe, unit, &offsets)));
+            });
+        } else {
+            for piece in self.layout.pieces(lba, sectors) {
+                let copies = (0..self.layout.copies()).map(|n| self.layout.copy(piece.lba, n));
+                let mut live = copies.filter(|&(disk, at)| self.has(disk, at, piece.sectors));
+                let Some((disk, at)) = live.next() else { return Err(lost(piece.lba)) };
+                plan.first.push(Sub { disk, op: Op::Read, at, sectors: piece.sectors });
+                plan.second.extend(live.map(|(disk, at)| Sub { disk, op: Op::Write, at, sectors: piece.sectors }));
+            }
+        }
+        plan.join();
+        result
+    }
+
     /// The plan that reads some sectors of every member that has them, to be compared.
     pub fn scrub(&self, at: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         plan.clear();

@@ -100,6 +100,12 @@ impl Waiting {
             .any(|other| other.lba < request.end() && request.lba < other.end())
     }
 
+    /// Takes out all of them.
+    pub fn clear(&mut self) {
+        self.commands.clear();
+        (self.cylinder, self.descending) = (0, false);
+    }
+
     /// Adds a command that was dispatched at `sent`.
     pub fn push(&mut self, command: Command, sent: Nanos, device: &LayeredDisk) {
         let pba = device.layer.locate(command.request.lba);

@@ -1,7 +1,7 @@
 //! Work that an array has under way: commands of the host, and its own.
 
-use super::check::KnownStamps;
 use super::command::{Command, Completion};
+use super::contents::KnownSectors;
 use super::locks::RangeLock;
 use super::plan::{MemberPlan, Sub};
 use crate::units::{Lba, Nanos};
@@ -15,6 +15,8 @@ pub(super) enum Owner {
     Rebuild { disk: u32, at: Lba, sectors: u64 },
     /// The verification of a part of all members.
     Scrub { at: Lba, sectors: u64 },
+    /// New copies, or new parity, of some sectors of the array.
+    Resync { lba: Lba, sectors: u64 },
 }
 
 /// A command under way.
@@ -31,8 +33,8 @@ pub(super) struct ArrayCommand {
     pub lock: Option<RangeLock>,
     /// Rebuilding: how often the member had been replaced when it was written to.
     pub replaced: u32,
-    /// In check mode: what has been read.
-    pub known: KnownStamps,
+    /// Where commands carry contents: what has been read.
+    pub known: KnownSectors,
 }
 
 impl ArrayCommand {
@@ -46,7 +48,7 @@ impl ArrayCommand {
             second: false,
             lock: None,
             replaced: 0,
-            known: KnownStamps::new(),
+            known: KnownSectors::new(),
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A command that goes to one member as it came takes no such steps: the array passes it on.
 
-use super::check::{self, WrittenStamps};
 use super::command::{Command, Completion};
+use super::contents::{self, Contents, WrittenSectors};
 use super::locks::RangeLock;
 use super::member::Member;
 use super::member::array::{Array, DonePart, PASSED};
@@ -32,6 +32,7 @@ impl Array {
             Owner::Host => planner.host(op, lba, u64::from(sectors), choose, &mut plan),
             Owner::Rebuild { disk, at, sectors } => planner.rebuild(disk, at, sectors, choose, &mut plan),
             Owner::Scrub { at, sectors } => planner.scrub(at, sectors, &mut plan),
+            Owner::Resync { lba, sectors } => planner.resync(lba, sectors, &mut plan),
         };
         self.works.get(id).plan = plan;
         planned?;
@@ -58,14 +59,15 @@ impl Array {
         for number in 0..count {
             let work = self.works.get(id);
             let (sub, source, host) = (work.subs()[number], work.command.request.source, work.command.host);
-            let stamps = match self.check && sub.op == Op::Write {
+            let width = self.contents.words();
+            let stamps = match width > 0 && sub.op == Op::Write {
                 true => {
-                    let own = WrittenStamps { lba: work.command.request.lba, stamps: &work.command.stamps };
-                    check::written(&self.layout, &work.known, &own, &sub)
+                    let own = WrittenSectors { lba: work.command.request.lba, words: &work.command.stamps, width };
+                    contents::written(&self.layout, &work.known, &own, &sub)
                 }
                 false => Vec::new(),
             };
-            if self.check && sub.op == Op::Write {
+            if self.contents == Contents::Stamps && sub.op == Op::Write {
                 self.note_written(sub.at, sub.sectors);
             }
             let tag = u64::from(id) << 32 | number as u64;
@@ -87,9 +89,9 @@ impl Array {
         let id = (completion.tag >> 32) as u32;
         let work = self.works.get(id);
         work.completed(&completion);
-        if self.check && !completion.stamps.is_empty() {
+        if !completion.stamps.is_empty() {
             let sub = work.subs()[completion.tag as u32 as usize];
-            check::note(&mut work.known, &sub, &completion.stamps);
+            contents::note(&mut work.known, &sub, &completion.stamps);
         }
         if work.left > 0 {
             return Ok(());
@@ -109,11 +111,12 @@ impl Array {
     fn finish_work(&mut self, id: u32, now: Nanos) -> DiskResult {
         let work = self.works.get(id);
         let (owner, lock) = (work.owner, work.lock);
+        let mut result = Ok(());
         match owner {
             Owner::Host => {
                 let (tag, request) = (work.command.tag, work.command.request);
-                let stamps = match self.check && request.op == Op::Read {
-                    true => check::assemble(&self.layout, &work.known, request.lba, u64::from(request.sectors)),
+                let stamps = match self.contents.words() > 0 && request.op == Op::Read {
+                    true => contents::assemble(&self.layout, &work.known, request.lba, u64::from(request.sectors)),
                     false => Vec::new(),
                 };
                 // What no member was asked for took no time.
@@ -130,17 +133,20 @@ impl Array {
             }
             Owner::Scrub { at, sectors } => {
                 let begin = work.command.arrival;
-                if self.check {
-                    check::compare(&self.layout, &self.works.get(id).known, at, sectors)?;
+                if self.contents.words() > 0 {
+                    result = contents::compare(&self.layout, &self.works.get(id).known, at, sectors);
                 }
                 self.done.push_back(DonePart { at, sectors, begin, end: now });
+            }
+            Owner::Resync { lba, sectors } => {
+                self.done.push_back(DonePart { at: lba, sectors, begin: work.command.arrival, end: now });
             }
         }
         self.works.remove(id);
         if let Some(lock) = lock {
             self.locks.release(id, lock, &mut self.free);
         }
-        Ok(())
+        result
     }
 
     /// Begins what waited for others that are done.

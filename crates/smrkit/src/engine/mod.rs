@@ -18,7 +18,7 @@ pub mod task;
 mod tests;
 mod verify;
 
-use crate::device::{Array, Command, Completion, Member, MemberDrive, SectorStamps, Served, Shadow, Stamped};
+use crate::device::{Array, Command, Completion, Member, MemberDrive, SectorWords, Served, Shadow, Stamped};
 use crate::error::{DiskResult, Error};
 use crate::power::Power;
 use crate::request::{Request, Source};
@@ -43,7 +43,7 @@ struct Sent {
     row: u64,
     arrival: Nanos,
     /// Stamps that a read must find, in check mode.
-    expected: SectorStamps,
+    expected: SectorWords,
 }
 
 /// A drive or an array, the requests' way to it, and what is counted on the way.

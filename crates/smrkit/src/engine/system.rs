@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use crate::device::address::ArrayLayout;
 use crate::device::level::{CHUNK_SECTORS, Level, WritePolicy};
 use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
-use crate::device::{Array, LayeredDisk, Member, MemberDrive, Queueing};
+use crate::device::{Array, Contents, DriveContents, LayeredDisk, Member, MemberDrive, Queueing};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::Error;
@@ -102,7 +102,7 @@ impl DriveRun {
         }
         let queueing = Queueing::new(settings.queue, settings.depth, self.drive.command_order);
         let new = if in_array { MemberDrive::in_array } else { MemberDrive::new };
-        Ok(Member::Drive(Box::new(new(device, queueing, settings.check))))
+        Ok(Member::Drive(Box::new(new(device, queueing, DriveContents::new(settings.check)))))
     }
 }
 
@@ -237,8 +237,18 @@ impl ArrayRun {
 
     /// The array, empty.
     pub fn build(&self, settings: &Settings) -> Result<Array, Error> {
-        let members = self.members.iter().map(|member| member.build_member(settings)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Array::new(self.layout()?, members, self.write, settings.check))
+        let contents = if settings.check { Contents::Stamps } else { Contents::None };
+        self.build_of(contents, |member| member.build_member(settings))
+    }
+
+    /// The array of members that `build` makes, in order, whose commands carry `contents`.
+    pub fn build_of(
+        &self,
+        contents: Contents,
+        build: impl FnMut(&MemberRun) -> Result<Member, Error>,
+    ) -> Result<Array, Error> {
+        let members = self.members.iter().map(build).collect::<Result<Vec<_>, _>>()?;
+        Ok(Array::new(self.layout()?, members, self.write, contents))
     }
 
     /// Number of drives of the members before number `member`.

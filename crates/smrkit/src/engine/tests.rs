@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::task::Idle;
 use super::*;
-use crate::device::{LayeredDisk, Queueing};
+use crate::device::{DriveContents, LayeredDisk, Queueing};
 use crate::disk::Disk;
 use crate::drive::{CommandOrder, Constant, Drive, DriveClock};
 use crate::geometry::Geometry;
@@ -98,7 +98,7 @@ fn member(fake: &Arc<Mutex<Fake>>, settings: &Settings) -> Member {
     let build = Box::new(move || Ok(Box::new(FakeLayer(Arc::clone(&fake))) as Box<dyn Layer>));
     let device = LayeredDisk::new(Disk::new(&drive, Medium::NoData), build).unwrap();
     let queueing = Queueing::new(settings.queue, settings.depth, None);
-    Member::Drive(Box::new(MemberDrive::new(device, queueing, false)))
+    Member::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)))
 }
 
 type Ran = Result<(Fake, Vec<(u64, u64, u64)>, HostCounts), Error>;

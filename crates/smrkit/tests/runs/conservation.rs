@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use rand::RngExt;
-use smrkit::device::{LayeredDisk, Member, MemberDrive, Queueing};
+use smrkit::device::{DriveContents, LayeredDisk, Member, MemberDrive, Queueing};
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::run::Run;
@@ -417,7 +417,7 @@ fn the_next_request_waits_for_what_the_drive_owes() {
     let device = LayeredDisk::new(disk, Box::new(move || Ok(Box::new(Owing { sectors, owes: false })))).unwrap();
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
     let queueing = Queueing::new(Queue::Fcfs, 1, None);
-    let member = Member::Drive(Box::new(MemberDrive::new(device, queueing, false)));
+    let member = Member::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)));
     let mut task = Idle;
     let mut engine = Engine::new(member, Settings::default(), counts, &mut task, &mut seen);
     engine.run(&mut InMemory::new(requests)).unwrap();

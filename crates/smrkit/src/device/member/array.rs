@@ -2,18 +2,19 @@
 //!
 //! Members work at the same time, each with a queue of its own. A command becomes commands of members, and is completed with
 //! the slowest. Le, Holliday & Amer, "The Peril and Promise of Shingled Disk Arrays", is what it was built for. Left out: the
-//! time of the bus and of the host's processor, and a write hole (no power is cut here).
+//! time of the bus and of the host's processor.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::super::address::ArrayLayout;
-use super::super::check;
 use super::super::command::{Command, Completion, FirstStamps, Served, Stamped, joined};
+use super::super::contents::{self, Contents};
 use super::super::health::Health;
 use super::super::level::WritePolicy;
 use super::super::locks::{Locks, RangeLock};
 use super::super::member_drive::MemberDrive;
+use super::super::queue::Queueing;
 use super::super::work::{Owner, Slab};
 use super::{Member, Members};
 use crate::error::DiskResult;
@@ -45,7 +46,8 @@ pub struct Array {
     /// Number of times that each member was replaced.
     pub(in crate::device) replaced: Vec<u32>,
     pub(in crate::device) write: WritePolicy,
-    pub(in crate::device) check: bool,
+    /// Contents that commands carry.
+    pub(in crate::device) contents: Contents,
     /// In check mode: parts of the members that anything was written to.
     pub(in crate::device) written: BTreeSet<u64>,
     /// True if commands for the same sectors keep their order without locks: each is one command of a member, or the same
@@ -68,17 +70,17 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of members, as `layout` has them; in check mode they hold stamps.
-    pub fn new(layout: ArrayLayout, members: Vec<Member>, write: WritePolicy, check: bool) -> Array {
+    /// An array of members, as `layout` has them, whose commands carry `contents`.
+    pub fn new(layout: ArrayLayout, members: Vec<Member>, write: WritePolicy, contents: Contents) -> Array {
         Array {
             health: members.iter().map(|_| Health::Good).collect(),
             replaced: vec![0; members.len()],
-            orderly: layout.parities() == 0 && members.iter().all(Member::keeps_order),
+            orderly: is_orderly(&layout, &members),
             zeros: members.iter().all(Member::reads_zeros),
             layout,
             members: Members::new(members),
             write,
-            check,
+            contents,
             written: BTreeSet::new(),
             works: Slab::default(),
             locks: Locks::default(),
@@ -90,12 +92,19 @@ impl Array {
         }
     }
 
+    /// The order in which each drive, by its number, serves commands that wait, from now on. Nothing is under way.
+    pub fn order_commands(&mut self, queueing: impl Fn(usize) -> Queueing) {
+        self.drives().into_iter().enumerate().for_each(|(number, drive)| drive.order_commands(queueing(number)));
+        self.orderly = is_orderly(&self.layout, self.members());
+    }
+
     /// Layout of its sectors.
     pub fn layout(&self) -> &ArrayLayout {
         &self.layout
     }
 
-    fn members(&self) -> &[Member] {
+    /// The members, in order.
+    pub fn members(&self) -> &[Member] {
         self.members.as_slice()
     }
 
@@ -119,7 +128,8 @@ impl Array {
         self.done.pop_front()
     }
 
-    pub(in crate::device) fn is_redundant(&self) -> bool {
+    /// True if it keeps copies or parity.
+    pub fn is_redundant(&self) -> bool {
         self.layout.parities() > 0 || self.layout.copies() > 1
     }
 
@@ -165,7 +175,7 @@ impl Array {
 
     /// The lock of a command: with parity on the rows of sectors that it touches, by their place on the members; otherwise on
     /// its own sectors. A flush locks nothing, but waits.
-    fn lock(&self, &Request { op, lba, sectors, .. }: &Request) -> Option<RangeLock> {
+    pub(in crate::device) fn lock(&self, &Request { op, lba, sectors, .. }: &Request) -> Option<RangeLock> {
         if sectors == 0 {
             return (op == Op::Flush).then_some(RangeLock::Flush);
         }
@@ -202,16 +212,18 @@ impl Array {
         self.start(id, lock, now)
     }
 
+    /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
     #[inline]
-    pub(in crate::device) fn next(&self) -> Nanos {
+    pub fn next(&self) -> Nanos {
         match self.ready.front() {
             Some(completion) => completion.end,
             None => self.members.next(),
         }
     }
 
+    /// True if [`Array::resume`] has anything to begin.
     #[inline]
-    pub(in crate::device) fn has_pending(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         self.members.has_pending()
     }
 
@@ -245,13 +257,30 @@ impl Array {
         Ok(first)
     }
 
+    /// Lets one thing happen, if there is anything not after `limit`: what comes next, or the beginning of what waits once all
+    /// that comes at its moment is there. `now`, when something last happened or came, goes on; `done` gets what is completed.
+    pub fn step(&mut self, now: &mut Nanos, limit: Nanos, done: &mut Vec<Completion>) -> DiskResult<bool> {
+        let next = self.next();
+        if self.has_pending() && *now < next.min(limit) {
+            return self.resume().map(|()| true);
+        }
+        if next == Nanos::MAX || next > limit {
+            return Ok(false);
+        }
+        *now = next;
+        let first = self.advance(done)?;
+        done.extend(first);
+        Ok(true)
+    }
+
     #[inline]
     pub(in crate::device) fn first_wait(&self) -> Nanos {
         self.members.first_wait()
     }
 
+    /// Commands that have not been completed.
     #[inline]
-    pub(in crate::device) fn outstanding(&self) -> usize {
+    pub fn outstanding(&self) -> usize {
         self.works.len() + self.passed
     }
 
@@ -264,7 +293,8 @@ impl Array {
         self.members().iter().map(Member::cache_sectors).sum()
     }
 
-    pub(in crate::device) fn gauges(&self) -> Gauges {
+    /// Gauges of the working members: see [`Member::gauges`].
+    pub fn gauges(&self) -> Gauges {
         let working = self.members().iter().zip(&self.health).filter(|(_, health)| health.works());
         joined(working.map(|(member, _)| member.gauges()))
     }
@@ -274,7 +304,7 @@ impl Array {
         let layout = Arc::new(self.layout.clone());
         for (disk, member) in (0..).zip(self.members.as_mut_slice()) {
             let (layout, stamps) = (Arc::clone(&layout), Arc::clone(&stamps));
-            member.fill(Arc::new(move |at| check::first_word(&layout, disk, at, &*stamps)));
+            member.fill(Arc::new(move |at| contents::first_word(&layout, disk, at, &*stamps)));
         }
     }
 
@@ -282,8 +312,26 @@ impl Array {
         self.members.reset_counts(now)
     }
 
+    /// The power comes back after a cut of all drives: commands under way are gone, and every layer rebuilds its maps. Copies and
+    /// parity may differ where a write was under way.
+    pub fn recover(&mut self) -> DiskResult {
+        self.works = Slab::default();
+        self.locks = Locks::default();
+        self.passed = 0;
+        self.ready.clear();
+        self.done.clear();
+        self.completions.clear();
+        self.free.clear();
+        self.members.recover()
+    }
+
     pub(in crate::device) fn finish(&mut self) -> DiskResult {
         let working = self.members.as_mut_slice().iter_mut().zip(&self.health).filter(|(_, health)| health.works());
         working.into_iter().try_for_each(|(member, _)| member.finish())
     }
+}
+
+/// True if commands for the same sectors keep their order without locks.
+fn is_orderly(layout: &ArrayLayout, members: &[Member]) -> bool {
+    layout.parities() == 0 && members.iter().all(Member::keeps_order)
 }

@@ -1,0 +1,121 @@
+//! Requests of the host's that an array has under way together.
+
+use smrkit::device::{Completion, HostSectors, Served, bytes_of, words_of};
+use smrkit::error::DiskResult;
+use smrkit::medium::Buf;
+use smrkit::request::{Op, Request};
+use smrkit::settings::Queue;
+use smrkit::units::Nanos;
+
+use super::device::{BlockDevice, Ended, Unserved};
+use super::log::LogEvent;
+use super::simulated::{Simulated, is_power_cut};
+
+impl BlockDevice {
+    /// The order in which the drives of an array serve commands that wait.
+    pub fn order_commands(&mut self, queue: Queue) {
+        if let Simulated::Array(array) = &mut self.device {
+            array.order_commands(queue, &self.image.system().drives());
+            self.notes.add(LogEvent::Queue(queue));
+        }
+    }
+
+    /// True if requests can be sent to it, to be under way together.
+    pub fn is_array(&self) -> bool {
+        matches!(self.device, Simulated::Array(_))
+    }
+
+    /// True if nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// When something happens next to what is under way.
+    pub fn next(&self) -> Option<Nanos> {
+        match &self.device {
+            Simulated::Drive(_) => None,
+            Simulated::Array(array) => array.next(),
+        }
+    }
+
+    /// True if a request must wait for another that is under way: they are for the same sectors, and one changes them.
+    pub fn must_wait(&self, request: &Request) -> bool {
+        let overlaps = |other: &Request| other.lba < request.end() && request.lba < other.end();
+        let changes = |other: &Request| (other.op, request.op) != (Op::Read, Op::Read);
+        self.under_way.values().any(|other| overlaps(other) && changes(other))
+    }
+
+    /// Sends a read, a write of `bytes` or a discard to an array at `arrival`. It comes to its end as time goes on.
+    pub fn send(&mut self, tag: u64, request: &Request, arrival: Nanos, bytes: &[u8]) {
+        let Simulated::Array(array) = &mut self.device else { return };
+        if self.failure.is_some() {
+            return self.ended.push(Ended { tag, served: Err(Unserved::Failed), bytes: Vec::new() });
+        }
+        let arrival = arrival.max(array.now());
+        let slow = std::mem::take(&mut self.is_slow);
+        let words = if request.op == Op::Write { words_of(bytes) } else { Vec::new() };
+        self.under_way.insert(tag, Request { time: arrival, ..*request });
+        self.notes.begin(tag, LogEvent::Failed { request: *request, arrival });
+        // What is discarded is the host's no longer, wherever a crash leaves off.
+        let kept = if request.op == Op::Discard { self.written.served(request, &mut Buf::NoData) } else { Ok(()) };
+        let sent = kept.and_then(|()| array.send(tag, request, (arrival, slow), words));
+        self.followed(sent.map(drop));
+    }
+
+    /// Lets happen what happens not after `limit`; with `one`, until a request comes to its end. Returns those that did.
+    pub fn go_on(&mut self, limit: Nanos, one: bool) -> Vec<Ended> {
+        self.take_completions();
+        while (!one || self.ended.is_empty())
+            && self.failure.is_none()
+            && let Simulated::Array(array) = &mut self.device
+        {
+            let stepped = array.step(limit);
+            let went_on = *stepped.as_ref().unwrap_or(&true);
+            self.followed(stepped.map(drop));
+            self.take_completions();
+            if !went_on {
+                self.device.wait_until(limit);
+                break;
+            }
+        }
+        std::mem::take(&mut self.ended)
+    }
+
+    /// What followed on a step of an array.
+    fn followed(&mut self, result: DiskResult) {
+        match result {
+            Err(fault) if is_power_cut(&fault) => self.lose_power(None),
+            result => {
+                if self.checked(result).is_none() {
+                    self.fail_all_under_way();
+                }
+            }
+        }
+    }
+
+    fn take_completions(&mut self) {
+        let Simulated::Array(array) = &mut self.device else { return };
+        for Completion { tag, start, end, stamps } in array.take_done() {
+            let Some(request) = self.under_way.remove(&tag) else { continue };
+            let (served, arrival) = (Served { start, end }, request.time);
+            self.notes.end(tag, Some(LogEvent::Served { request, arrival, served }));
+            let mut buf = Buf::Bytes(bytes_of(&stamps));
+            let kept = if request.op == Op::Discard { Ok(()) } else { self.written.served(&request, &mut buf) };
+            let served = match self.checked(kept) {
+                Some(()) => self.after_service(request.op, request.lba.0..request.end().0, served),
+                None => Err(Unserved::Failed),
+            };
+            let bytes = if let Buf::Bytes(bytes) = buf { bytes } else { Vec::new() };
+            self.ended.push(Ended { tag, served, bytes });
+        }
+    }
+
+    /// None of what is under way is served.
+    pub(super) fn fail_all_under_way(&mut self) {
+        self.take_completions();
+        for (tag, _) in std::mem::take(&mut self.under_way) {
+            self.notes.end(tag, None);
+            self.ended.push(Ended { tag, served: Err(Unserved::Failed), bytes: Vec::new() });
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The log of a served drive as it is written: requests in the order of their coming, each once its times are known.
+
+use std::collections::VecDeque;
+
+use super::log::{LogEvent, LogWriter};
+use crate::log::log;
+
+/// Lines that are written, and those that wait for what comes before them.
+pub(super) struct Notes {
+    out: Option<LogWriter>,
+    /// In order; those with a tag are under way.
+    held: VecDeque<(Option<u64>, LogEvent)>,
+}
+
+impl Notes {
+    pub(super) fn new(out: Option<LogWriter>) -> Notes {
+        Notes { out, held: VecDeque::new() }
+    }
+
+    /// Adds what has happened.
+    pub(super) fn add(&mut self, event: LogEvent) {
+        match self.held.is_empty() {
+            true => self.write(&event),
+            false => self.held.push_back((None, event)),
+        }
+    }
+
+    /// Adds a request that is under way, as it stands in the log if it fails.
+    pub(super) fn begin(&mut self, tag: u64, failed: LogEvent) {
+        if self.out.is_some() {
+            self.held.push_back((Some(tag), failed));
+        }
+    }
+
+    /// A request came to its end: it was served, or failed.
+    pub(super) fn end(&mut self, tag: u64, served: Option<LogEvent>) {
+        if let Some(held) = self.held.iter_mut().find(|held| held.0 == Some(tag)) {
+            *held = (None, served.unwrap_or(held.1));
+        }
+        while let Some((None, event)) = self.held.front().copied() {
+            self.held.pop_front();
+            self.write(&event);
+        }
+    }
+
+    fn write(&mut self, event: &LogEvent) {
+        if let Some(Err(error)) = self.out.as_mut().map(|out| out.add(event)) {
+            self.give_up(&error);
+        }
+    }
+
+    /// Writes out what has gathered.
+    pub(super) fn flush(&mut self) {
+        if let Some(Err(error)) = self.out.as_mut().map(LogWriter::flush) {
+            self.give_up(&error);
+        }
+    }
+
+    fn give_up(&mut self, error: &dyn std::fmt::Display) {
+        log(&format!("the log ends here: {error}"));
+        self.out = None;
+    }
+}
