@@ -81,7 +81,7 @@ impl BlockDevice {
         std::mem::take(&mut self.ended)
     }
 
-    /// What followed on a step of an array.
+    /// Takes in what came of a step of an array.
     fn followed(&mut self, result: DiskResult) {
         match result {
             Err(fault) if is_power_cut(&fault) => self.lose_power(None),
