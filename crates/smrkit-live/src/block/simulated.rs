@@ -1,4 +1,4 @@
-//! What is simulated of a served image: a drive, or an array.
+//! A served drive or array as the simulator has it.
 
 use smrkit::device::{Contents, DriveContents, LayeredDisk, Served, bytes_of, words_of};
 use smrkit::engine::system::{DriveRun, MemberRun};
@@ -141,7 +141,7 @@ impl Simulated {
         }
     }
 
-    /// What the layers have in their books, if they have any.
+    /// Books of the layers, if they keep any.
     pub(super) fn books(&self) -> Option<Vec<u64>> {
         match self {
             Simulated::Drive(drive) => drive.layer.books(),

@@ -17,7 +17,7 @@ const PART_SECTORS: u64 = 2048;
 /// Sectors that are discarded at a time.
 const DISCARD_SECTORS: u64 = 1 << 30;
 
-/// What was begun in a part.
+/// Work that was begun in a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begun {
     /// Writes.

@@ -33,7 +33,7 @@ pub(super) struct ArrayCommand {
     pub lock: Option<RangeLock>,
     /// Rebuilding: how often the member had been replaced when it was written to.
     pub replaced: u32,
-    /// Where commands carry contents: what has been read.
+    /// Contents that have been read, where commands carry any.
     pub known: KnownSectors,
 }
 
