@@ -54,10 +54,32 @@ fn what_cannot_be_served_is_refused_with_a_remedy() {
     smrkit(&format!("create {image} --layer nonsense")).says(2, &["nonsense"]);
     smrkit(&format!("create {image} --layer log --set log.spare_percent=5,9")).says(2, &["one value"]);
     smrkit(&format!("create {image} --layer rmw --capacity 1kB")).failed(4);
+    smrkit(&format!("create {image} --array raid5:disks=2")).says(4, &["raise disks to 3"]);
+    smrkit(&format!("create {image} --array raid0:disks=2,member=(raid1:disks=2)")).says(4, &["array of drives"]);
+    smrkit(&format!("create {image} --array dedicated:disks=2")).says(4, &["span"]);
+    assert!(!std::path::Path::new(&image).exists());
     smrkit(&format!("inject {foreign} power-cut")).says(3, &["smrkit serve"]);
     smrkit(&format!("inject {foreign} earthquake")).says(2, &["power-cut"]);
     smrkit(&format!("replay {foreign}")).says(3, &["serve --log"]);
     smrkit(&format!("serve {foreign} --pace 0")).says(2, &["real"]);
+}
+
+#[test]
+fn an_array_is_made_and_told_of_as_one_device() {
+    let scratch = Scratch::new();
+    let image = scratch.path("raid.img");
+    let made = smrkit(&format!("create {image} --array raid5:disks=3,layer=log --capacity 1GB")).done();
+    assert!(made.contains("of raid5 of 3 drives, st5000as0011 under log"), "{made}");
+    smrkit(&format!("serve {image} --write-cache 1MB -- true")).says(2, &["one drive"]);
+    smrkit(&format!("serve {image} --pace none --queue sptf -- true")).done();
+    let about: serde_json::Value = serde_json::from_str(&smrkit(&format!("df {image} --json")).done()).unwrap();
+    assert_eq!(about["array"], "raid5 of 3 drives");
+    let [export, raw] = ["export_bytes", "raw_bytes"].map(|key| about[key].as_u64().unwrap());
+    assert!(
+        (raw / 2..raw * 2 / 3).contains(&export),
+        "two of three drives hold data, less what the layer keeps: {export}"
+    );
+    assert!(smrkit(&format!("fsck {image}")).done().contains("copies and parity agree"));
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl Attached {
     /// A new drive under `layer` without a pace; none, with a word for the skip list, where there are no loop devices.
     fn new(layer: &str) -> Option<Attached> {
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-        Attached::made_in(folder, &["--layer", layer], &["--pace", "none"])
+        let option = if layer.contains(':') { "--array" } else { "--layer" };
+        Attached::made_in(folder, &[option, layer], &["--pace", "none"])
     }
 
     /// A new drive of 1500 MB in `folder`, with options of `create` and `attach`.
@@ -249,6 +250,7 @@ fn survives_kills(kind: &Kind, layer: &str) {
     verified(&attached, name);
     attached.detach().done();
     assert_eq!(attached.loops(), 0);
+    attached.bench.smrkit(&["fsck", &attached.bench.path("drive.img")]).done();
 }
 
 /// fio finds its checksums, and a trim takes what is free.
@@ -270,6 +272,11 @@ fn verified(attached: &Attached, kind: &str) {
 #[test]
 fn ext4_survives_kills_of_the_server() {
     survives_kills(&EXT4, "s-block");
+}
+
+#[test]
+fn ext4_survives_kills_of_an_arrays_server() {
+    survives_kills(&EXT4, "raid5:disks=3,chunk=64KiB,layer=drive-managed");
 }
 
 #[test]

@@ -144,7 +144,19 @@ pub fn create(path: &Path, record: RunRecord, force: bool) -> Result<DriveImage,
         fs::remove_file(journal_path(path)).or_else(missing_is_fine)?;
         file.sync_all()
     };
-    write().map_err(|error| LiveError::io(path, error))?;
+    write().map_err(|error| {
+        if !force {
+            // It was not there before.
+            let _ = fs::remove_file(path);
+        }
+        match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                let remedy = "this file system holds no file as long as these drives: give smaller drives, or another file system (xfs, tmpfs)";
+                LiveError::image(path, remedy)
+            }
+            _ => LiveError::io(path, error),
+        }
+    })?;
     drop(file);
     let image = DriveImage::open(path, false)?;
     image.close(None)?;

@@ -109,7 +109,10 @@ pub(crate) fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError>
     let file = match options.open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => return Err(LiveError::InUse(path.into())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(LiveError::image(path, "there is no such image: check the path, or make one with smrkit mkfs"));
+            return Err(LiveError::image(
+                path,
+                "there is no such image: check the path, or make one with smrkit mkfs or create",
+            ));
         }
         file => file.map_err(|error| LiveError::io(path, error))?,
     };

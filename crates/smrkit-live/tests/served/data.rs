@@ -83,6 +83,11 @@ fn overtaking(layer: &str) {
             let found = client.read(u64::from(place) * (200 << 20), 4096);
             assert!(found == [last.wrapping_add(round); 4096], "round {round}, place {place}: {}", found[0]);
         }
+        // A trim of what is being written.
+        client.send(0, WRITE, 0, 65536, &[1; 65536]);
+        client.send(0, TRIM, 4096, 8192, &[]);
+        (0..2).for_each(|_| assert_eq!(client.reply().0, 0));
+        assert!(client.read(4096, 8192) == [0; 8192], "{layer}, round {round}");
     }
 }
 
