@@ -120,3 +120,42 @@ impl Unsettled {
         extents
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smrkit::device::level::Level;
+
+    use super::*;
+
+    #[test]
+    fn parts_are_whole_stripes_and_a_discard_takes_many() {
+        let layout = ArrayLayout::new(Level::Raid5, 8, &[800; 3]).unwrap();
+        let mut unsettled = Unsettled::new(&layout, None);
+        unsettled.note(5..5, Begun::Writes).unwrap();
+        assert_eq!(unsettled.extents(), []);
+        unsettled.note(15..16, Begun::Writes).unwrap();
+        unsettled.note(40..50, Begun::Writes).unwrap();
+        let writes = |sectors: Range<u64>| (sectors, Begun::Writes);
+        assert_eq!(unsettled.extents(), [0..16, 32..48, 48..64].map(writes));
+        // Whole parts of a discard are discarded anew, those at its ends are not.
+        unsettled.note(20..100, Begun::Discard).unwrap();
+        let discarded = (32..96, Begun::Discard);
+        assert_eq!(unsettled.extents(), [writes(0..16), writes(16..32), discarded, writes(96..112)]);
+        unsettled.note(40..41, Begun::Writes).unwrap();
+        assert_eq!(unsettled.extents()[2..4], [writes(32..48), (48..96, Begun::Discard)]);
+        unsettled.settle().unwrap();
+        assert_eq!(unsettled.extents(), []);
+    }
+
+    #[test]
+    fn the_last_part_ends_with_the_array() {
+        let layout = ArrayLayout::new(Level::Raid1, 8, &[5000; 2]).unwrap();
+        let mut unsettled = Unsettled::new(&layout, None);
+        unsettled.note(4990..5000, Begun::Writes).unwrap();
+        assert_eq!(unsettled.extents(), [(4096..5000, Begun::Writes)]);
+        unsettled.note(4096..5000, Begun::Discard).unwrap();
+        assert_eq!(unsettled.extents(), [(4096..5000, Begun::Discard)]);
+        unsettled.note(2000..5000, Begun::Discard).unwrap();
+        assert_eq!(unsettled.extents(), [(0..2048, Begun::Writes), (2048..5000, Begun::Discard)]);
+    }
+}
