@@ -259,3 +259,31 @@ fn a_table_has_the_hash_of_its_file() {
     assert_eq!(hash(true), Some(digest.iter().map(|byte| format!("{byte:02x}")).collect()));
     assert_eq!(hash(false), None);
 }
+
+#[test]
+fn a_time_too_large_to_be_held_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let time = Column { name: "time_s", bits: 64, packing: Packing::Delta };
+    let columns: Vec<Column> = [time].into_iter().chain(COLUMNS).collect();
+    let latest = (u64::MAX / 1_000_000_000) as i64;
+    let read = |time_s: i64| {
+        let mut writer = table::TableWriter::create(&path, &columns).unwrap();
+        let (times, lbas) = (table::Values::Long(&[0, time_s]), table::Values::Long(&[0, 8]));
+        let [op, sectors, volume] = [&[1, 1], &[8, 8], &[0, 0]].map(|values| table::Values::Int(values));
+        writer.write_group(&[times, op, lbas, sectors, volume]).unwrap();
+        writer.finish(vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), "1".into())]).unwrap();
+        read(&path)
+    };
+    assert_eq!(read(latest).unwrap()[1].time, Nanos(latest as u64 * 1_000_000_000));
+    for time_s in [latest + 1, -1] {
+        match read(time_s) {
+            Err(Error::Input(bad)) => {
+                assert_eq!(bad.line, Some(2));
+                let message = bad.message.to_string();
+                assert!(message.contains("a time past the largest that can be held"), "{message}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
