@@ -1,13 +1,16 @@
 //! dm-zoned: what Linux documents of it.
 
+use std::io;
+use std::sync::{Arc, Mutex};
+
 use smrkit::device::LayeredDisk;
 use smrkit::drive::Drive;
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{self, Need, Scalar};
 use smrkit::medium::interference::Interference;
-use smrkit::medium::{Buf, Medium, MemoryBacking};
+use smrkit::medium::{Backing, Buf, Medium, MemoryBacking};
 use smrkit::request::{Op, Request};
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::{Lba, Nanos, Pba};
 
 use super::common::parameters;
 
@@ -146,6 +149,41 @@ fn blocks_never_written_and_discarded_ones_read_as_zeros() {
     let Buf::Bytes(read) = buf else { panic!("a disk of bytes gives bytes") };
     let found: Vec<u8> = read.chunks_exact(8 * 512).map(|block| block[0]).collect();
     assert_eq!(found, [7, 0, 0, 0, 0, 0, 0, 0, 5, 0]);
+}
+
+/// Bytes in memory that take note of what is discarded: (PBA, sectors).
+struct NotesDiscards(MemoryBacking, Arc<Mutex<Vec<(u64, u64)>>>);
+
+impl Backing for NotesDiscards {
+    fn read(&self, pba: Pba, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.read(pba, bytes)
+    }
+
+    fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()> {
+        self.0.write(pba, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+
+    fn discard(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
+        self.1.lock().unwrap().push((pba.0, sectors));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_discard_frees_the_whole_blocks_of_each_zone() {
+    let discarded = Arc::default();
+    let backing = NotesDiscards(MemoryBacking::default(), Arc::clone(&discarded));
+    let mut device = half_written(&[], Medium::Bytes(Box::new(backing)));
+    // Block 1 lies in a buffer, the others are in the zone.
+    device.serve(&Request::new(Op::Write, Lba(8), 8), &mut Buf::Bytes(vec![1; 512 * 8])).unwrap();
+    let [home, buffer] = [0, 8].map(|lba| device.layer.locate(Lba(lba)).0);
+    discarded.lock().unwrap().clear();
+    device.serve(&Request::new(Op::Discard, Lba(4), 31), &mut Buf::Bytes(Vec::new())).unwrap();
+    assert_eq!(*discarded.lock().unwrap(), [(home + 8, 24), (buffer, 24)]);
 }
 
 #[test]
