@@ -206,16 +206,34 @@ fn vguard_loses_nothing() {
     loses_nothing("vguard", false);
 }
 
-/// The layer on a small disk of constant costs, whose writes destroy the `reach - 1` sectors after them.
-fn small(name: &str, reach: u64, set: &[(&str, &str)], requests: &[Request], write: u64) -> PowerCut {
-    let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::Blocks { reach }).unwrap();
-    let spec = layer::find(name).unwrap();
-    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = spec.resolve(&set).unwrap();
+/// The layer on a small disk of constant costs.
+fn small_run(name: &str, law: Interference, set: &[(&str, &str)]) -> Run {
+    let drive = Drive::load("tiny-constant").unwrap().with_interference(law).unwrap();
+    let parameters = common::parameters(name, set);
     let settings = Settings { check: true, ..Settings::default() };
-    run(&Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings), requests, vec![write])
-        .unwrap()
-        .remove(0)
+    Run::new(DriveRun { drive, layer: layer::find(name).unwrap(), parameters }, settings)
+}
+
+/// A cut of the layer on a small disk whose writes destroy the `reach - 1` sectors after them.
+fn small(name: &str, reach: u64, set: &[(&str, &str)], requests: &[Request], write: u64) -> PowerCut {
+    run(&small_run(name, Interference::Blocks { reach }, set), requests, vec![write]).unwrap().remove(0)
+}
+
+/// A torn S-block, or the first of two of a request, stays on the platters where sectors must not be written twice.
+#[test]
+fn what_a_cut_left_of_s_blocks_is_void_after_the_next_cut() {
+    let law = Interference::Distances { did: 20, dpid: 19, writes: 1 };
+    let run_of =
+        small_run("s-block", law, &[("sblock_sectors", "40"), ("cache_percent", "20"), ("spare_percent", "10")]);
+    let extents: Vec<(u64, u32)> = (0..16).map(|i| (i * 80, [80, 40][i as usize % 2])).collect();
+    let requests = common::writes(&extents);
+    for first in 1..=12 {
+        for second in first + 1..first + 8 {
+            let cuts = run(&run_of, &requests, vec![first, second]).unwrap();
+            let lost: Vec<u64> = cuts.iter().map(|cut| cut.lost_sectors).collect();
+            assert_eq!(lost, [0, 0], "cut at {first} and {second}");
+        }
+    }
 }
 
 #[test]
