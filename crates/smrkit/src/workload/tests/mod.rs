@@ -302,6 +302,15 @@ fn a_desktop_day_is_a_day() {
 }
 
 #[test]
+fn a_desktop_day_says_beforehand_about_how_many_requests_it_has() {
+    for text in ["desktop:duration=2d", "desktop:duration=36h", "desktop:bytes=50G"] {
+        let expected = source(text, FIVE_TB, 1).progress().total.unwrap() as f64;
+        let asked = requests(text, FIVE_TB, 1).len() as f64;
+        assert!((0.8..1.25).contains(&(expected / asked)), "{text}: {expected} of {asked}");
+    }
+}
+
+#[test]
 fn desktop_keeps_to_its_areas_on_small_disks_too() {
     let capacity = 1u64 << 18;
     for r in requests("desktop", capacity, 1) {
