@@ -220,3 +220,20 @@ fn rounded(value: f64) -> f64 {
 fn yes(is_so: bool) -> &'static str {
     if is_so { "yes" } else { "no" }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_command_is_told_in_seconds() {
+        let way = Way::new(Order::Runs, Order::Runs.main_kib(), MANY);
+        let plan = RebuildPlan { kind: MANAGED, way, beside: false, part: 1, seed: 1 };
+        let rebuild = Rebuild { longest_new_ns: Some(8_500_000_000), dropped_7s: true, ..Rebuild::default() };
+        let all = Rebuilds(vec![Done { plan, rebuild, bands_cleaned: 0 }]);
+        assert_eq!((all.longest_of(MANAGED, way), all.longest_of(BY_RUN, way)), (Some(8.5), None));
+        let rows = all.longest().rows;
+        let said: Vec<&String> = rows.iter().flat_map(|row| &row[1..]).filter(|cell| *cell != NONE).collect();
+        assert_eq!(said, ["8.5 s, dropped at 7 s"]);
+    }
+}
