@@ -1,7 +1,15 @@
 //! Tables and figure 6 of the Vguard paper on its layer, and single behaviours of it.
 
-use crate::common::{count, on_st5000as0011};
+use crate::common::{count, on_st5000as0011, parameters};
+use smrkit::drive::Drive;
+use smrkit::engine::NoObserver;
+use smrkit::engine::run::Run;
+use smrkit::engine::system::DriveRun;
+use smrkit::geometry::{Edge, Geometry, ZoneShape};
+use smrkit::layer;
+use smrkit::medium::interference::Interference;
 use smrkit::request::{InMemory, Op, Request, Source};
+use smrkit::settings::Settings;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
 use smrkit::workload::Workload;
@@ -114,4 +122,19 @@ fn a_real_trace_has_the_latencies_of_table_2() {
     assert!(near(latency.p95, 10.08, 0.03) && near(latency.p99, 10.08, 0.05), "{latency:?}");
     assert!(near(latency.p99_5, 10.38, 0.1), "{latency:?}");
     assert!(near(latency.p99_9, 38.04, 3.8) && near(latency.max, 39.25, 3.9), "{latency:?}");
+}
+
+#[test]
+fn a_track_of_defects_alone_is_copied_as_nothing() {
+    let mut drive = Drive::load("tiny-constant").unwrap();
+    let shape = ZoneShape { surface: 0, outer_cylinder: 0, tracks: 200, track_sectors: 40, toward: Edge::Inner };
+    // The last but one of the second band's ten tracks.
+    drive.geometry = Geometry::new(&[shape], 0, (60 * 40..61 * 40).collect()).unwrap();
+    let drive = drive.with_interference(Interference::Tracks { width: 3, band: None }).unwrap();
+    let parameters = parameters("vguard", &[("band_tracks", "10"), ("cache_tracks", "20"), ("buffer_bytes", "4KiB")]);
+    let settings = Settings { check: true, ..Settings::default() };
+    let run = Run::new(DriveRun { drive, layer: layer::find("vguard").unwrap(), parameters }, settings);
+    let mut before = InMemory::new(crate::common::writes(&[(17 * 40, 8)]));
+    let outcome = run.execute(&mut before, &mut NoObserver).unwrap();
+    assert_eq!(count(&outcome, "guard_copies"), 2);
 }
