@@ -144,6 +144,17 @@ mod tests {
     }
 
     #[test]
+    fn the_volumes_of_a_trace_lie_on_one_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = "128166372003061629,hm,0,Read,0,4096,1\n128166372003061639,hm,1,Write,4096,4096,1\n";
+        std::fs::write(folder.path().join("two.csv"), rows).unwrap();
+        let traces = crate::traces::Traces::find(Some(folder.path())).unwrap();
+        let requests = once(&Scale { quick: true, seed: 1, traces }, &From::Trace("two"), 1000).unwrap().unwrap();
+        let shown: Vec<_> = requests.iter().map(|request| (request.volume, request.op, request.sectors)).collect();
+        assert_eq!(shown, [(0, Op::Read, 8), (0, Op::Write, 8)]);
+    }
+
+    #[test]
     fn a_demand_is_repeated_until_enough_is_written() {
         let op = |at: u64| if at.is_multiple_of(2) { Op::Write } else { Op::Read };
         let once: Vec<Request> = (0..10).map(|at| Request::new(op(at), smrkit::units::Lba(at), 8)).collect();
