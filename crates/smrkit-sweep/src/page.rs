@@ -364,6 +364,23 @@ mod tests {
     }
 
     #[test]
+    fn systems_without_the_axis_are_marked_beside_the_lines() {
+        let row = |layer: &str, depth: u64, cache: Option<u64>, slowdown: f64| {
+            let mut row = runs(&[(layer, depth, 1, slowdown)]).rows.remove(0);
+            row.extend(cache.map(|percent| ("parameters.cache_percent".into(), json!(percent))));
+            row
+        };
+        let with = |depth, slowdown| [5, 10].map(|cache| row("set-assoc", depth, Some(cache), slowdown));
+        let without =
+            [row("rmw", 1, None, 4.0), row("rmw", 1, None, 6.0), row("log", 1, None, 2.0), row("rmw", 8, None, 3.0)];
+        let runs = Runs::new([with(1, 1.5), with(8, 1.25)].concat().into_iter().chain(without).collect());
+        let figure = runs.over("parameters.cache_percent", "slowdown");
+        let guides: Vec<_> = figure.panels.into_iter().map(|panel| panel.guides).collect();
+        let guide = |value: f64, name: &str| (value, name.to_string());
+        assert_eq!(guides, [vec![guide(5.0, "rmw"), guide(2.0, "log")], vec![guide(3.0, "rmw")]]);
+    }
+
+    #[test]
     fn an_axis_has_the_unit_of_what_was_asked_for() {
         let rows = [(1000, 2.0), (5000, 3.0)].map(|(think_ns, slowdown)| {
             Row::from([
