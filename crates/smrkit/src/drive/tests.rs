@@ -117,6 +117,16 @@ fn a_capacity_keeps_the_form_of_interference() {
 }
 
 #[test]
+fn zones_are_shingled_toward_the_edge_that_the_head_reaches() {
+    let neither = TINY.replacen("inner_tracks = { value = 2", "inner_tracks = { value = 1", 1);
+    let outward = neither.replacen("outer_tracks = { value = 1", "outer_tracks = { value = 2", 1);
+    for (text, edge) in [(TINY, Edge::Inner), (&outward, Edge::Outer)] {
+        let drive = Drive::parse(Path::new("test.toml"), text).unwrap();
+        assert!(drive.geometry.zones().iter().all(|zone| zone.toward == edge), "{edge:?}");
+    }
+}
+
+#[test]
 fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
     let cases = [
         ("rpm = { value = 7200", "rmp = { value = 7200", "unknown field `rmp`"),
