@@ -84,7 +84,15 @@ fn a_folder_appears_whole_and_takes_nothings_place() {
     assert!(refused.contains("name an empty one"), "{refused}");
     let no_folder = Splitter::create(&path, 4).err().unwrap().to_string();
     assert!(no_folder.contains("trace.csv"), "{no_folder}");
-    for (text, expected) in [("{", "damaged"), (r#"{"version": 1}"#, "damaged")] {
+    let written = |list: &SplitTrace| serde_json::to_string(list).unwrap();
+    let mut astray = list.clone();
+    astray.volumes[1].bucket = list.buckets.len();
+    for (text, expected) in [
+        ("{", "damaged"),
+        (r#"{"version": 1}"#, "damaged"),
+        (&written(&astray), "a volume is in no bucket"),
+        (&written(&SplitTrace { version: 2, ..list }), "version 2, not 1"),
+    ] {
         fs::write(folder.join(LIST), text).unwrap();
         let error = SplitTrace::open(&folder).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("split the trace again"), "{error}");
