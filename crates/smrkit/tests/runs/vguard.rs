@@ -124,13 +124,35 @@ fn a_real_trace_has_the_latencies_of_table_2() {
     assert!(near(latency.p99_9, 38.04, 3.8) && near(latency.max, 39.25, 3.9), "{latency:?}");
 }
 
-#[test]
-fn a_track_of_defects_alone_is_copied_as_nothing() {
+/// A small drive whose second band has a track of defects alone, the last but one of its ten.
+fn with_an_empty_track() -> Drive {
     let mut drive = Drive::load("tiny-constant").unwrap();
     let shape = ZoneShape { surface: 0, outer_cylinder: 0, tracks: 200, track_sectors: 40, toward: Edge::Inner };
-    // The last but one of the second band's ten tracks.
     drive.geometry = Geometry::new(&[shape], 0, (60 * 40..61 * 40).collect()).unwrap();
-    let drive = drive.with_interference(Interference::Tracks { width: 3, band: None }).unwrap();
+    drive.with_interference(Interference::Tracks { width: 3, band: None }).unwrap()
+}
+
+#[test]
+fn cleaning_takes_no_harm_from_a_track_of_defects_alone() {
+    for layer in ["vguard", "drive-managed"] {
+        for step in [1, 7] {
+            let (drive, spec) = (with_an_empty_track(), layer::find(layer).unwrap());
+            let parameters =
+                parameters(layer, &[("band_tracks", "10"), ("cache_tracks", "24"), ("buffer_bytes", "4KiB")]);
+            let settings = Settings { check: true, ..Settings::default() };
+            let run = Run::new(DriveRun { drive, layer: spec, parameters }, settings);
+            let pieces = run.host_sectors().unwrap() / 8;
+            // In order, or each seventh and those between in later rounds.
+            let lbas = (0..step).flat_map(|first| (first..pieces).step_by(step as usize)).map(|piece| (piece * 8, 8));
+            let mut source = InMemory::new(crate::common::writes(&lbas.collect::<Vec<_>>()));
+            run.execute(&mut source, &mut NoObserver).unwrap_or_else(|error| panic!("{layer}, {step}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn a_track_of_defects_alone_is_copied_as_nothing() {
+    let drive = with_an_empty_track();
     let parameters = parameters("vguard", &[("band_tracks", "10"), ("cache_tracks", "20"), ("buffer_bytes", "4KiB")]);
     let settings = Settings { check: true, ..Settings::default() };
     let run = Run::new(DriveRun { drive, layer: layer::find("vguard").unwrap(), parameters }, settings);

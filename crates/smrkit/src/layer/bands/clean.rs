@@ -156,8 +156,7 @@ impl Cleaner {
                     return Ok(PhaseResult::Phase);
                 }
                 Phase::Rewrite => {
-                    let sectors = home.sectors_of(work.first..work.end);
-                    disk.write(home.start(work.first), sectors, Cause::Clean, &work.buf, 0)?;
+                    rewrite(disk, home, work.first..work.end, &work.buf)?;
                     let tracks = work.first..work.end;
                     let over = !work.advance(disk, home)?;
                     if over {
@@ -188,7 +187,7 @@ impl Cleaner {
         let whole = note.read(disk, home, &mut buf)?;
         let mut tracks = note.first..note.first;
         if whole && !rewritten {
-            disk.write(home.start(note.first), home.sectors_of(note.first..note.end), Cause::Clean, &buf, 0)?;
+            rewrite(disk, home, note.first..note.end, &buf)?;
             tracks = note.first..note.end;
         }
         let mut work = BandWork {
@@ -209,6 +208,14 @@ impl Cleaner {
     }
 }
 
+/// Writes home tracks from the beginning of `buf`; some may be of defects alone.
+fn rewrite(disk: &mut Disk, home: &Home, tracks: Range<u32>, buf: &Buf) -> DiskResult {
+    match home.sectors_of(tracks.clone()) {
+        0 => Ok(()),
+        sectors => disk.write(home.start(tracks.start), sectors, Cause::Clean, buf, 0),
+    }
+}
+
 impl BandWork {
     /// Chooses how far this stage goes, and makes room for it.
     fn next_stage(&mut self, disk: &Disk, home: &Home) -> DiskResult {
@@ -219,9 +226,12 @@ impl BandWork {
             held += 1;
         }
         held = held.max(home.damaged_end(law, self.first)).min(self.plan_end);
+        // A track of defects alone damages nothing: the one before it may reach past it.
+        let last = |end: u32| (self.first..end).rev().find(|&track| home.sectors(track) > 0);
+        let reach = |end: u32| last(end).map_or(end, |track| home.damaged_end(law, track));
         self.end = match held == self.plan_end {
             true => held,
-            false => (self.first + 1..=held).rev().find(|&end| home.damaged_end(law, end - 1) <= held).unwrap_or(held),
+            false => (self.first + 1..=held).rev().find(|&end| reach(end) <= held).unwrap_or(held),
         };
         self.held = held;
         let mut buf = disk.buf(rest(held));
