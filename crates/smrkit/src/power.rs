@@ -7,7 +7,7 @@ use crate::error::{DiskResult, Fault};
 use crate::random::mix;
 
 /// The power supply of a disk.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Power {
     /// The writes to be cut, counted from 1, in descending order.
     cuts: Vec<u64>,

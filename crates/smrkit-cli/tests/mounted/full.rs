@@ -342,11 +342,21 @@ fn a_crash_on_a_full_host_leaves_a_volume_that_can_be_read() {
 
 #[test]
 fn a_drive_that_fails_on_a_full_host_says_so_until_it_is_detached() {
+    fails_on_a_full_host(&["--layer", "in-place", "--capacity", "200MB"]);
+}
+
+#[test]
+fn an_array_that_fails_on_a_full_host_says_so_until_it_is_detached() {
+    fails_on_a_full_host(&["--array", "raid5:disks=3,chunk=16KiB,layer=in-place", "--capacity", "100MB"]);
+}
+
+/// A served drive or array, made with these options, outgrows the host.
+fn fails_on_a_full_host(made: &[&str]) {
     let Some(small) = Small::new("caveat") else { return };
     small.bench.umount().done();
     let (drive, other) = (small.bench.path("host/drive.img"), small.bench.path("host/other"));
     fs::write(&other, vec![1; 24 * MIB]).unwrap();
-    small.bench.smrkit(&["create", &drive, "--layer", "in-place", "--capacity", "200MB"]).done();
+    small.bench.smrkit(&[&["create", &drive], made].concat()).done();
     let device = small.bench.smrkit(&["attach", &drive, "--pace", "none"]).done();
     let file = OpenOptions::new().write(true).open(device.trim()).unwrap();
     let failed = (0..).find_map(|_| (&file).write_all(&vec![1; MIB]).and_then(|()| file.sync_data()).err()).unwrap();

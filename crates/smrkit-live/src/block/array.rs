@@ -10,7 +10,6 @@ use smrkit::device::{
     Array, Command, Completion, Contents, DriveContents, LayeredDisk, Member, MemberDrive, NCQ_COMMANDS, Queueing,
     SectorWords, Served,
 };
-use smrkit::drive::Drive;
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::{DiskResult, Error, Fault as DiskFault};
 use smrkit::power::Power;
@@ -18,17 +17,18 @@ use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::{Lba, Nanos};
 
+use super::queue::queue_of;
 use super::unsettled::{Begun, Unsettled};
 use super::written::Written;
 
 /// The tag of a command that is served alone.
 const ALONE: u64 = 1 << 40;
 
-/// Sectors of each drive that are compared at a time.
-const COMPARED_SECTORS: u64 = 1024;
+/// Sectors of each drive that are compared, or brought in step, at a time (assumption).
+const OWN_WORK_SECTORS: u64 = 1024;
 
 /// An array, and what is under way.
-pub struct ServedArray {
+pub(super) struct ServedArray {
     array: Box<Array>,
     /// When something last happened or came.
     now: Nanos,
@@ -72,15 +72,17 @@ impl ServedArray {
         self.array.drives().into_iter().map(MemberDrive::device_mut).collect()
     }
 
-    /// The array.
-    pub fn array(&self) -> &Array {
+    /// The array itself, to be looked at.
+    pub(super) fn array(&self) -> &Array {
         &self.array
     }
 
     /// The order in which its drives serve commands that wait, from now on. Nothing is under way.
     pub(super) fn order_commands(&mut self, queue: Queue, runs: &[&DriveRun]) {
-        let queueing = |drive: usize| Queueing::new(queue, NCQ_COMMANDS, runs[drive].drive.command_order);
-        self.array.order_commands(queueing);
+        self.array.order_commands(|number| {
+            let drive = &runs[number].drive;
+            Queueing::new(queue_of(queue, drive), NCQ_COMMANDS, drive.command_order)
+        });
     }
 
     /// When something last happened or came.
@@ -116,30 +118,41 @@ impl ServedArray {
         std::mem::take(&mut self.done)
     }
 
-    /// A command that writes `words` comes at `arrival`, or now if that is past; tells when. One of its drives is busy for `slow` first.
+    /// A command that writes `words` comes at `arrival`, or now if that is past. Its drives are busy for `slow` first.
     pub(super) fn send(
         &mut self,
         tag: u64,
         request: &Request,
         (arrival, slow): (Nanos, Nanos),
         words: SectorWords,
-    ) -> DiskResult<Nanos> {
+    ) -> DiskResult {
         self.go_on_until(arrival)?;
         let range = request.lba.0..request.end().0;
         if self.array.is_redundant() && matches!(request.op, Op::Write | Op::Discard) {
             let begun = if request.op == Op::Write { Begun::Writes } else { Begun::Discard };
             self.unsettled.note(range, begun).map_err(DiskFault::Io)?;
         }
-        if slow > Nanos::ZERO && request.sectors > 0 {
-            let (disk, _) = self.array.layout().place(request.lba);
-            let now = self.now;
-            let drive = &mut *self.drives_mut()[disk as usize];
-            let busy_until = drive.now().max(now) + slow;
-            drive.disk.wait_until(busy_until);
+        if slow > Nanos::ZERO {
+            self.keep_busy(request.lba, slow)?;
         }
         let command = Command { tag, request: *request, arrival: self.now, host: true, stamps: words };
-        self.array.submit(command)?;
-        Ok(self.now)
+        self.array.submit(command)
+    }
+
+    /// Keeps the drives busy for `span` that have a sector of the array.
+    fn keep_busy(&mut self, lba: Lba, span: Nanos) -> DiskResult {
+        let layout = self.array.layout();
+        let disks: Vec<usize> = (0..layout.copies()).map(|copy| layout.copy(lba, copy).0 as usize).collect();
+        let (now, mut drives) = (self.now, self.array.drives());
+        for disk in disks {
+            let drive = &mut drives[disk];
+            if drive.outstanding() == 0 {
+                drive.device_mut().idle_until(now)?;
+            }
+            let busy_until = drive.device().now().max(now) + span;
+            drive.device_mut().disk.wait_until(busy_until);
+        }
+        Ok(())
     }
 
     /// Serves a command while nothing else is under way; what was read.
@@ -162,27 +175,15 @@ impl ServedArray {
         Ok((Served { start, end }, stamps))
     }
 
-    /// Lets drives with nothing to do do a step of what is due or helps, if any begins before `time`; tells whether one did, or is at
-    /// it still.
-    pub(super) fn step_before(&mut self, time: Nanos) -> DiskResult<bool> {
-        let mut any = false;
-        for drive in self.array.drives().into_iter().filter(|drive| drive.outstanding() == 0) {
-            any |= drive.device_mut().step_before(time)? || drive.device().now() > time;
-        }
-        Ok(any)
-    }
-
-    /// Lets time pass until `time`, on the drives too; tells whether any did something of its own, or is at it still.
+    /// Lets drives with nothing to do do all of what is due or helps that begins before `time`, one drive after another; tells whether
+    /// any did something.
     pub(super) fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
         self.go_on_until(time)?;
         let mut any = false;
         for drive in self.array.drives().into_iter().filter(|drive| drive.outstanding() == 0) {
-            let device = drive.device_mut();
-            while device.step_before(time)? {
+            while drive.device_mut().step_before(time)? {
                 any = true;
             }
-            any |= device.now() > time;
-            device.disk.wait_until(time);
         }
         Ok(any)
     }
@@ -200,13 +201,16 @@ impl ServedArray {
         }
     }
 
+    /// Takes back a cut that no write has met.
+    fn keep_power(&mut self) {
+        self.will_lose_power = false;
+        self.drives_mut().into_iter().for_each(|drive| drive.disk.cut_power(Power::default()));
+    }
+
     /// The power comes back: what was under way is gone, the layers rebuild their maps, and copies and parity are brought in step.
     pub(super) fn recover(&mut self) -> DiskResult {
-        self.will_lose_power = false;
         self.done.clear();
-        for drive in self.drives_mut() {
-            drive.disk.cut_power(Power::new(Vec::new(), 0));
-        }
+        self.keep_power();
         self.array.recover()?;
         self.wait_for_all();
         self.bring_in_step()
@@ -223,6 +227,7 @@ impl ServedArray {
         for (drive, run) in self.array.drives().into_iter().zip(runs) {
             drive.restart(&run.drive);
         }
+        self.keep_power();
         self.now = Nanos::ZERO;
     }
 
@@ -243,15 +248,26 @@ impl ServedArray {
     }
 
     fn renew(&mut self, Range { start, end }: Range<u64>, begun: Begun) -> DiskResult {
-        match begun {
-            Begun::Writes => self.array.resync(Lba(start), end - start, self.now)?,
-            Begun::Discard => {
-                let request = Request::new(Op::Discard, Lba(start), (end - start) as u32);
-                let stamps = SectorWords::new();
-                self.array.submit(Command { tag: ALONE, request, arrival: self.now, host: false, stamps })?;
-            }
+        if begun == Begun::Discard {
+            let request = Request::new(Op::Discard, Lba(start), (end - start) as u32);
+            let stamps = SectorWords::new();
+            self.array.submit(Command { tag: ALONE, request, arrival: self.now, host: false, stamps })?;
+            return self.end_own_work();
         }
-        self.end_own_work()
+        let layout = self.array.layout();
+        let rows = match layout.parities() {
+            0 => start..end,
+            // Whole stripes, by their place on the members.
+            _ => {
+                let (stripe, chunk) = (layout.stripe_sectors(), layout.chunk_sectors());
+                start / stripe * chunk..end / stripe * chunk
+            }
+        };
+        for first in rows.clone().step_by(OWN_WORK_SECTORS as usize) {
+            self.array.resync(Lba(first), OWN_WORK_SECTORS.min(rows.end - first), self.now)?;
+            self.end_own_work()?;
+        }
+        Ok(())
     }
 
     /// Lets the array's own work come to its end.
@@ -271,11 +287,14 @@ impl ServedArray {
         // By the places on the members.
         let mut parts = BTreeSet::new();
         for run in host.runs(0..layout.host_sectors()).map_err(DiskFault::Io)? {
-            let some = run.clone().step_by(COMPARED_SECTORS as usize).chain(run.last());
-            parts.extend(some.map(|lba| layout.place(Lba(lba)).1.0 / COMPARED_SECTORS));
+            for piece in layout.pieces(Lba(run.start), run.end - run.start) {
+                for (_, at) in (0..layout.copies()).map(|copy| layout.copy(piece.lba, copy)) {
+                    parts.extend(at.0 / OWN_WORK_SECTORS..(at.0 + piece.sectors).div_ceil(OWN_WORK_SECTORS));
+                }
+            }
         }
         for part in parts {
-            self.array.scrub(Lba(part * COMPARED_SECTORS), COMPARED_SECTORS, self.now)?;
+            self.array.scrub(Lba(part * OWN_WORK_SECTORS), OWN_WORK_SECTORS, self.now)?;
             self.end_own_work()?;
         }
         Ok(())
@@ -302,13 +321,5 @@ impl ServedArray {
             all = rest;
         }
         Ok(())
-    }
-
-    /// Track of a sector, over all drives in order.
-    pub(super) fn track_of(&self, lba: Lba, runs: &[&DriveRun]) -> u64 {
-        let (disk, at) = self.array.layout().place(lba);
-        let tracks = |drive: &Drive| drive.geometry.tracks();
-        let before: u64 = runs[..disk as usize].iter().map(|run| tracks(&run.drive)).sum();
-        before + runs[disk as usize].drive.geometry.track_of(self.drives()[disk as usize].layer.locate(at)).0
     }
 }

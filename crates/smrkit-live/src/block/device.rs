@@ -39,6 +39,14 @@ pub enum Unserved {
     Failed,
 }
 
+/// A request that an array has under way.
+pub(super) struct UnderWay {
+    pub request: Request,
+    pub arrival: Nanos,
+    /// True if it is never answered.
+    pub is_silent: bool,
+}
+
 /// The end of a request that was sent to an array.
 pub struct Ended {
     /// Its tag.
@@ -67,7 +75,7 @@ pub struct BlockDevice {
     pub(super) notes: Notes,
     bad: BTreeSet<u64>,
     pub(super) is_slow: Nanos,
-    is_silent: bool,
+    pub(super) is_silent: bool,
     /// True if a power cut may have lost what was answered, until that is asked for.
     has_lost: bool,
     /// Cuts of the power after which it has recovered.
@@ -75,7 +83,7 @@ pub struct BlockDevice {
     /// Fault that ended its service, and the remedy; none as long as it serves.
     pub(super) failure: Option<String>,
     /// Requests of the host's that an array has under way, by tag.
-    pub(super) under_way: BTreeMap<u64, Request>,
+    pub(super) under_way: BTreeMap<u64, UnderWay>,
     /// Those that came to their end, until they are asked for.
     pub(super) ended: Vec<Ended>,
 }
@@ -87,13 +95,18 @@ impl BlockDevice {
         let places = image.places();
         let begun = Instant::now();
         let bits = |first_byte| Written::new(image.store().clone(), first_byte);
+        let is_array = image.system().array().is_some();
         let mut next = places.drives.iter();
         let build = |run: &DriveRun| {
             let DrivePlaces { written, platters } = next.next().expect("a place for each drive");
             let medium = Medium::Bytes(Box::new(ImageBacking::new(image.store().clone(), *platters)));
-            Ok((run.device(medium)?, DriveContents::Bytes(Box::new(bits(*written)))))
+            let contents = match is_array {
+                true => DriveContents::Bytes(Box::new(bits(*written))),
+                false => DriveContents::None,
+            };
+            Ok((run.device(medium)?, contents))
         };
-        let device = Simulated::new(image.system(), Contents::Bytes, build, Some(bits(places.unsettled)));
+        let device = Simulated::new(image.system(), Contents::Bytes, build, is_array.then(|| bits(places.unsettled)));
         let mut device = device.map_err(|error| wrong(error.to_string()))?;
         let is_empty = image.store().is_hole(places.media());
         let mut written = bits(places.written);
@@ -155,13 +168,12 @@ impl BlockDevice {
 
     /// Does one step of what is due or helps while nothing waits, if any begins before `time`; tells whether one did.
     pub fn step_before(&mut self, time: Nanos) -> bool {
-        if let Simulated::Array(array) = &self.device
-            && array.will_lose_power()
-        {
-            // Which drive's write meets the cut must be as in a replay.
-            return self.idle_until(time);
-        }
-        match self.device.step_before(time) {
+        let drive = match &mut self.device {
+            Simulated::Drive(drive) => drive,
+            // Its log tells: what its drives have done for themselves decides which command is next.
+            Simulated::Array(_) => return self.idle_until(time, false),
+        };
+        match drive.step_before(time) {
             Err(fault) if is_power_cut(&fault) => {
                 self.lose_power(Some(LogEvent::Interrupted(time)));
                 true
@@ -216,7 +228,10 @@ impl BlockDevice {
         if self.failure.is_some() {
             return Err(Unserved::Failed);
         }
-        let arrival = if self.is_array() { arrival.max(self.now()) } else { arrival };
+        let arrival = self.arrival_from(arrival);
+        if request.op == Op::Discard {
+            self.forget(request)?;
+        }
         let slow = std::mem::take(&mut self.is_slow);
         let served = match self.device.serve_at(request, (arrival, slow), buf) {
             Err(fault) if is_power_cut(&fault) => {
@@ -226,9 +241,25 @@ impl BlockDevice {
             served => self.checked(served).ok_or(Unserved::Failed)?,
         };
         self.notes.add(LogEvent::Served { request: *request, arrival, served });
-        let kept = self.written.served(request, buf);
-        self.checked(kept).ok_or(Unserved::Failed)?;
+        if request.op != Op::Discard {
+            let kept = self.written.note(request, buf);
+            self.checked(kept).ok_or(Unserved::Failed)?;
+        }
         Ok(served)
+    }
+
+    /// Takes from the host what is to be discarded, wherever a crash leaves off.
+    pub(super) fn forget(&mut self, request: &Request) -> Result<(), Unserved> {
+        let forgotten = self.written.note(request, &mut Buf::NoData);
+        self.checked(forgotten).ok_or(Unserved::Failed)
+    }
+
+    /// When a request arrives that came at `arrival`: at an array not before what has happened there.
+    pub(super) fn arrival_from(&self, arrival: Nanos) -> Nanos {
+        match &self.device {
+            Simulated::Drive(_) => arrival,
+            Simulated::Array(array) => array.now().max(arrival),
+        }
     }
 
     /// Checks the layers' maps, and of an array that copies and parity agree wherever the host has anything. Nothing is under way.
@@ -241,7 +272,7 @@ impl BlockDevice {
     }
 
     /// Effects of injected faults on a request that was served.
-    pub(super) fn after_service(&mut self, op: Op, range: Range<u64>, served: Served) -> Result<Served, Unserved> {
+    fn after_service(&mut self, op: Op, range: Range<u64>, served: Served) -> Result<Served, Unserved> {
         if std::mem::take(&mut self.is_silent) {
             return Err(Unserved::Silence);
         }
@@ -249,7 +280,7 @@ impl BlockDevice {
     }
 
     /// Refuses a read of bad sectors; a write mends them.
-    fn check_sectors(&mut self, op: Op, range: Range<u64>) -> Result<(), Unserved> {
+    pub(super) fn check_sectors(&mut self, op: Op, range: Range<u64>) -> Result<(), Unserved> {
         match op {
             Op::Read if self.bad.range(range.clone()).next().is_some() => Err(Unserved::Failed),
             Op::Write if !self.bad.is_empty() => {
@@ -313,6 +344,17 @@ impl BlockDevice {
         let (mut at, mut looked_up) = (range.start, 0);
         let holes = self.layered_holes(&range)?;
         let mut parts: Vec<(u64, u32)> = Vec::new();
+        let (runs, drives) = (self.image.system().drives(), self.device.drives());
+        let geometries: Vec<_> = runs.iter().map(|run| &run.drive.geometry).collect();
+        let before = geometries.iter().scan(0, |sum, geometry| Some(std::mem::replace(sum, *sum + geometry.tracks())));
+        let first: Vec<u64> = before.collect();
+        let places = |lba: Lba| match &self.device {
+            Simulated::Drive(_) => (0, lba),
+            Simulated::Array(array) => {
+                let (disk, own) = array.array().layout().place(lba);
+                (disk as usize, own)
+            }
+        };
         for (sectors, is_hole) in parted(holes.into_iter(), range) {
             if is_hole {
                 parts.push((sectors, NO_TRACK));
@@ -323,7 +365,8 @@ impl BlockDevice {
                 if looked_up == LOCATED_SECTORS {
                     return Ok(parts);
                 }
-                let track = self.device.track_of(Lba(at), self.image.system()) as u32;
+                let (disk, own) = places(Lba(at));
+                let track = (first[disk] + geometries[disk].track_of(drives[disk].layer.locate(own)).0) as u32;
                 match parts.last_mut() {
                     Some((count, last)) if *last == track => *count += 1,
                     _ => parts.push((1, track)),
@@ -352,13 +395,15 @@ impl BlockDevice {
         parts
     }
 
-    /// Lets the drive do for itself all that begins before `time`.
-    pub(super) fn idle_until(&mut self, time: Nanos) -> bool {
+    /// Lets the drive do for itself all that begins before `time`; tells whether an array's drives did anything. The log is told of
+    /// that, or with `tells` in any case.
+    fn idle_until(&mut self, time: Nanos, tells: bool) -> bool {
         match self.device.idle_until(time) {
             Err(fault) if is_power_cut(&fault) => {
                 self.lose_power(Some(LogEvent::Interrupted(time)));
                 true
             }
+            Ok(false) if !tells => false,
             idled => {
                 self.notes.add(LogEvent::Idle(time));
                 self.checked(idled).unwrap_or(false)
@@ -370,10 +415,11 @@ impl BlockDevice {
     pub fn inject(&mut self, fault: Fault, at: Nanos) -> Result<(), String> {
         match fault {
             Fault::PowerCut(seed) => {
+                let at = self.arrival_from(at);
                 // Of the write cache anything may have been written back by then.
                 let _ = self.write_back(at, |lba| checksum(&(seed ^ lba.rotate_left(32)).to_le_bytes()) >> 7 & 1 == 1);
                 // The cut is to meet what comes after `at`, in a replay too.
-                self.idle_until(at);
+                self.idle_until(at, true);
                 self.device.cut_power(seed);
             }
             Fault::BadSector(lba) if lba >= self.image.export_sectors() => {

@@ -9,7 +9,6 @@ mod backing;
 pub mod control;
 pub mod device;
 pub mod fault;
-mod flight;
 pub mod image;
 mod journal;
 pub mod log;
@@ -25,6 +24,7 @@ pub mod storage;
 mod store;
 #[cfg(test)]
 mod store_tests;
+mod under_way;
 mod unsettled;
 mod watchdog;
 pub mod wish;

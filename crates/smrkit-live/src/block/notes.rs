@@ -43,6 +43,11 @@ impl Notes {
         }
     }
 
+    /// Leaves out what is under way, and all that waits for it: the service ends here.
+    pub(super) fn drop_held(&mut self) {
+        self.held.clear();
+    }
+
     fn write(&mut self, event: &LogEvent) {
         if let Some(Err(error)) = self.out.as_mut().map(|out| out.add(event)) {
             self.give_up(&error);

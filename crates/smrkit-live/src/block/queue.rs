@@ -5,6 +5,8 @@
 use std::collections::VecDeque;
 
 use smrkit::device::{Command, LayeredDisk, Queueing, Waiting};
+use smrkit::drive::Drive;
+use smrkit::settings::Queue;
 
 /// Commands that have come and not been begun.
 pub(super) struct CommandQueue {
@@ -12,6 +14,17 @@ pub(super) struct CommandQueue {
     arrived: VecDeque<(Command, bool)>,
     /// Those that the drive chooses from; none first come, first served.
     waiting: Option<Waiting>,
+}
+
+/// The order of a drive's commands for [`Queue::Drive`]: its own where its file has one, else shortest positioning time first where
+/// it has mechanics.
+pub fn queue_of(queue: Queue, drive: &Drive) -> Queue {
+    match queue {
+        Queue::Drive if drive.command_order.is_some() => Queue::Drive,
+        Queue::Drive if drive.clock.mechanical().is_some() => Queue::Sptf,
+        Queue::Drive => Queue::Fcfs,
+        other => other,
+    }
 }
 
 impl CommandQueue {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use smrkit::device::{Completion, Contents, DriveContents, Served};
 use smrkit::engine::system::{DriveRun, MemberRun};
-use smrkit::error::Error;
+use smrkit::error::{DiskResult, Error};
 use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::request::{Op, Request};
 use smrkit::units::Nanos;
@@ -69,6 +69,7 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
     while let Some(event) = reader.next() {
         let event = event?;
         if let LogEvent::Open(found, _) = event {
+            replay.end()?;
             match found {
                 // Whatever came before: nothing of it is on the drive.
                 FoundState::New => replay.begin(simulated(&replay.system, recovers)?),
@@ -152,15 +153,18 @@ impl Replay {
             LogEvent::Fault(Fault::Slow(span)) => self.slow = span,
             LogEvent::Fault(Fault::BadSector(_) | Fault::Timeout) => {}
             LogEvent::Idle(time) => {
-                self.device.idle_until(time)?;
-                self.compare_completions();
+                let idled = self.device.idle_until(time);
+                self.meet_cut(idled.map(drop))?;
             }
             LogEvent::Interrupted(time) => {
                 let idled = self.device.idle_until(time);
-                self.recover(line, event, idled.map(|_| "no power cut").map_err(Error::from))?;
+                self.meet_cut(idled.map(drop))?;
+                self.recover(line, event)?;
             }
             LogEvent::Recovered(now) => {
-                self.recover_array(line, event)?;
+                if self.will_lose_power() {
+                    self.recover(line, event)?;
+                }
                 self.compare(line, event, self.device.now() == now, LogEvent::Recovered(self.device.now()));
             }
             LogEvent::Closed => self.is_on = false,
@@ -172,13 +176,12 @@ impl Replay {
     fn serve(&mut self, event: LogEvent, (request, arrival): (&Request, Nanos), line: u64) -> Result<(), Error> {
         let mut buf = self.buf(request);
         let slow = std::mem::take(&mut self.slow);
-        let served = self.device.serve_at(request, (arrival, slow), &mut buf).map_err(Error::from);
-        let found = served.map(|served| LogEvent::Served { request: *request, arrival, served });
+        let served = self.device.serve_at(request, (arrival, slow), &mut buf);
         if matches!(event, LogEvent::Failed { .. }) {
-            return self.recover(line, event, found);
+            self.meet_cut(served.map(drop))?;
+            return self.recover(line, event);
         }
-        let found = found?;
-        self.compare(line, event, found == event, found);
+        self.compare_served(line, event, served?);
         Ok(())
     }
 
@@ -195,36 +198,24 @@ impl Replay {
         }
     }
 
-    /// Sends a request to an array; when it completes is compared then.
+    /// Sends a request to an array; when it completes is compared then. A flush is served alone.
     fn send(&mut self, event: LogEvent, (request, arrival): (&Request, Nanos), line: u64) -> Result<(), Error> {
         let Simulated::Array(array) = &mut self.device else { return Ok(()) };
         let sent = (arrival, std::mem::take(&mut self.slow));
-        let begun = array.go_on_until(arrival).and_then(|()| match request.op {
-            Op::Flush => {
-                let done = array.take_done();
-                let (served, _) = array.serve_at(request, sent, Vec::new())?;
-                Ok((done, Some(served)))
-            }
-            _ => array.send(line, request, sent, Vec::new()).map(|_| (Vec::new(), None)),
+        self.under_way.insert(line, event);
+        let went_on = array.go_on_until(arrival);
+        let done = array.take_done();
+        let served = went_on.and_then(|()| match request.op {
+            Op::Flush => array.serve_at(request, sent, Vec::new()).map(|(served, _)| Some(served)),
+            _ => array.send(line, request, sent, Vec::new()).map(|()| None),
         });
-        match begun {
-            Ok((done, served)) => {
-                self.under_way.insert(line, event);
-                self.compare_done(done);
-                if let Some(served) = served {
-                    self.complete(line, served);
-                }
-                self.compare_completions();
-                Ok(())
-            }
-            // What was under way is not served, and the log says so next.
-            Err(fault) if is_power_cut(&fault) => {
-                self.under_way.insert(line, event);
-                self.met_power_cut = true;
-                Ok(())
-            }
-            Err(fault) => Err(fault.into()),
+        self.compare_done(done);
+        match served {
+            Ok(Some(served)) => self.complete(line, served),
+            Ok(None) => {}
+            Err(fault) => self.meet_cut(Err(fault))?,
         }
+        Ok(())
     }
 
     /// Compares what an array has completed.
@@ -240,58 +231,61 @@ impl Replay {
     }
 
     fn complete(&mut self, line: u64, served: Served) {
-        if let Some(event) = self.under_way.remove(&line)
-            && let LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } = event
-        {
+        if let Some(event) = self.under_way.remove(&line) {
+            self.compare_served(line, event, served);
+        }
+    }
+
+    /// Compares when a request was served.
+    fn compare_served(&mut self, line: u64, event: LogEvent, served: Served) {
+        if let LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } = event {
             let found = LogEvent::Served { request, arrival, served };
             self.compare(line, event, found == event, found);
         }
     }
 
-    /// The end of the log: what is under way completes.
+    /// Lets what an array has under way come to its end.
     fn end(&mut self) -> Result<(), Error> {
         while let Simulated::Array(array) = &mut self.device
+            && !self.met_power_cut
             && !self.under_way.is_empty()
-            && array.step(Nanos::MAX)?
         {
+            let stepped = array.step(Nanos::MAX);
+            let went_on = *stepped.as_ref().unwrap_or(&false);
+            self.meet_cut(stepped.map(drop))?;
             self.compare_completions();
+            if !went_on {
+                break;
+            }
         }
         Ok(())
     }
 
-    /// Lets an array go on to the power cut, and recovers.
-    fn recover_array(&mut self, line: u64, logged: LogEvent) -> Result<(), Error> {
-        let Simulated::Array(array) = &mut self.device else { return Ok(()) };
-        if !array.will_lose_power() {
-            return Ok(());
-        }
-        let cut = loop {
-            match array.step(Nanos::MAX) {
-                Ok(true) => {}
-                Ok(false) if self.met_power_cut => break Ok(()),
-                Ok(false) => break Err("no power cut"),
-                Err(fault) if is_power_cut(&fault) => break Ok(()),
-                Err(fault) => return Err(fault.into()),
-            }
-        };
-        self.compare_completions();
-        self.under_way.retain(|_, event| matches!(event, LogEvent::Served { .. }));
-        for (line, event) in std::mem::take(&mut self.under_way) {
-            self.compare(line, event, false, "not served before the power cut");
-        }
-        if let Err(replayed) = cut {
-            self.compare(line, logged, false, replayed);
-        }
-        self.met_power_cut = false;
-        Ok(self.device.recover()?)
+    fn will_lose_power(&self) -> bool {
+        matches!(&self.device, Simulated::Array(array) if array.will_lose_power())
     }
 
-    /// Recovers from the power cut that ended `result`; what came of it without one is a difference.
-    fn recover(&mut self, line: u64, logged: LogEvent, result: Result<impl Display, Error>) -> Result<(), Error> {
+    /// Takes note of a power cut, if that ended what was done.
+    fn meet_cut(&mut self, result: DiskResult) -> Result<(), Error> {
         match result {
-            Err(Error::Fault(fault)) if is_power_cut(&fault) => {}
-            Err(error) => return Err(error),
-            Ok(replayed) => self.compare(line, logged, false, replayed),
+            Err(fault) if is_power_cut(&fault) => self.met_power_cut = true,
+            result => result?,
+        }
+        self.compare_completions();
+        Ok(())
+    }
+
+    /// Recovers from a power cut, which an array may still have to meet; that there was none is a difference. Of what was under way
+    /// nothing was served.
+    fn recover(&mut self, line: u64, logged: LogEvent) -> Result<(), Error> {
+        self.end()?;
+        for (line, event) in std::mem::take(&mut self.under_way) {
+            if matches!(event, LogEvent::Served { .. }) {
+                self.compare(line, event, false, "not served before the power cut");
+            }
+        }
+        if !std::mem::take(&mut self.met_power_cut) {
+            self.compare(line, logged, false, "no power cut");
         }
         Ok(self.device.recover()?)
     }

@@ -7,7 +7,7 @@ use smrkit::layer::Gauges;
 use smrkit::medium::Buf;
 use smrkit::power::Power;
 use smrkit::request::{Op, Request};
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::Nanos;
 
 use super::array::ServedArray;
 use super::written::Written;
@@ -57,28 +57,11 @@ impl Simulated {
         }
     }
 
-    /// Does one step of what is due or helps while nothing waits, if any begins before `time`; tells whether one did.
-    pub(super) fn step_before(&mut self, time: Nanos) -> DiskResult<bool> {
-        match self {
-            Simulated::Drive(drive) => drive.step_before(time),
-            Simulated::Array(array) => array.step_before(time),
-        }
-    }
-
     /// Lets time pass: what is due comes first, then what merely helps; tells whether an array's drives did anything.
     pub(super) fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
         match self {
             Simulated::Drive(drive) => drive.idle_until(time).map(|()| false),
             Simulated::Array(array) => array.idle_until(time),
-        }
-    }
-
-    /// Nothing more happens to what an array has under way until `limit`, if that is known.
-    pub(super) fn wait_until(&mut self, limit: Nanos) {
-        if let Simulated::Array(array) = self
-            && limit < Nanos::MAX
-        {
-            array.wait_until(limit);
         }
     }
 
@@ -136,7 +119,10 @@ impl Simulated {
     pub(super) fn restart(&mut self, system: &MemberRun) {
         let runs = system.drives();
         match self {
-            Simulated::Drive(drive) => drive.restart(&runs[0].drive),
+            Simulated::Drive(drive) => {
+                drive.restart(&runs[0].drive);
+                drive.disk.cut_power(Power::default());
+            }
             Simulated::Array(array) => array.restart(&runs),
         }
     }
@@ -154,15 +140,6 @@ impl Simulated {
         match self {
             Simulated::Drive(drive) => drive.layer.take_books(books),
             Simulated::Array(array) => array.take_books(books),
-        }
-    }
-
-    /// Track on which the layer has put a sector; of an array's drives in order.
-    pub(super) fn track_of(&self, lba: Lba, system: &MemberRun) -> u64 {
-        let runs = system.drives();
-        match self {
-            Simulated::Drive(drive) => runs[0].drive.geometry.track_of(drive.layer.locate(lba)).0,
-            Simulated::Array(array) => array.track_of(lba, &runs),
         }
     }
 }

@@ -7,7 +7,7 @@ use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::Nanos;
 
-use super::device::{BlockDevice, Ended, Unserved};
+use super::device::{BlockDevice, Ended, UnderWay, Unserved};
 use super::log::LogEvent;
 use super::simulated::{Simulated, is_power_cut};
 
@@ -42,24 +42,22 @@ impl BlockDevice {
     pub fn must_wait(&self, request: &Request) -> bool {
         let overlaps = |other: &Request| other.lba < request.end() && request.lba < other.end();
         let changes = |other: &Request| (other.op, request.op) != (Op::Read, Op::Read);
-        self.under_way.values().any(|other| overlaps(other) && changes(other))
+        self.under_way.values().any(|other| overlaps(&other.request) && changes(&other.request))
     }
 
     /// Sends a read, a write of `bytes` or a discard to an array at `arrival`. It comes to its end as time goes on.
     pub fn send(&mut self, tag: u64, request: &Request, arrival: Nanos, bytes: &[u8]) {
-        let Simulated::Array(array) = &mut self.device else { return };
-        if self.failure.is_some() {
-            return self.ended.push(Ended { tag, served: Err(Unserved::Failed), bytes: Vec::new() });
-        }
-        let arrival = arrival.max(array.now());
-        let slow = std::mem::take(&mut self.is_slow);
-        let words = if request.op == Op::Write { words_of(bytes) } else { Vec::new() };
-        self.under_way.insert(tag, Request { time: arrival, ..*request });
+        let arrival = self.arrival_from(arrival);
+        let (slow, is_silent) = (std::mem::take(&mut self.is_slow), std::mem::take(&mut self.is_silent));
+        self.under_way.insert(tag, UnderWay { request: *request, arrival, is_silent });
         self.notes.begin(tag, LogEvent::Failed { request: *request, arrival });
-        // What is discarded is the host's no longer, wherever a crash leaves off.
-        let kept = if request.op == Op::Discard { self.written.served(request, &mut Buf::NoData) } else { Ok(()) };
-        let sent = kept.and_then(|()| array.send(tag, request, (arrival, slow), words));
-        self.followed(sent.map(drop));
+        if self.failure.is_some() || request.op == Op::Discard && self.forget(request).is_err() {
+            return;
+        }
+        let Simulated::Array(array) = &mut self.device else { return };
+        let words = if request.op == Op::Write { words_of(bytes) } else { Vec::new() };
+        let sent = array.send(tag, request, (arrival, slow), words);
+        self.take_in(sent);
     }
 
     /// Lets happen what happens not after `limit`; with `one`, until a request comes to its end. Returns those that did.
@@ -71,38 +69,42 @@ impl BlockDevice {
         {
             let stepped = array.step(limit);
             let went_on = *stepped.as_ref().unwrap_or(&true);
-            self.followed(stepped.map(drop));
+            if !went_on && limit < Nanos::MAX {
+                array.wait_until(limit);
+            }
+            self.take_in(stepped.map(drop));
             self.take_completions();
             if !went_on {
-                self.device.wait_until(limit);
                 break;
             }
+        }
+        if self.failure.is_some() {
+            // The service ends here; a log tells of power cuts alone.
+            self.notes.drop_held();
+            self.fail_all_under_way();
         }
         std::mem::take(&mut self.ended)
     }
 
     /// Takes in what came of a step of an array.
-    fn followed(&mut self, result: DiskResult) {
+    fn take_in(&mut self, result: DiskResult) {
         match result {
             Err(fault) if is_power_cut(&fault) => self.lose_power(None),
-            result => {
-                if self.checked(result).is_none() {
-                    self.fail_all_under_way();
-                }
-            }
+            result => drop(self.checked(result)),
         }
     }
 
     fn take_completions(&mut self) {
         let Simulated::Array(array) = &mut self.device else { return };
         for Completion { tag, start, end, stamps } in array.take_done() {
-            let Some(request) = self.under_way.remove(&tag) else { continue };
-            let (served, arrival) = (Served { start, end }, request.time);
+            let Some(UnderWay { request, arrival, is_silent }) = self.under_way.remove(&tag) else { continue };
+            let served = Served { start, end };
             self.notes.end(tag, Some(LogEvent::Served { request, arrival, served }));
             let mut buf = Buf::Bytes(bytes_of(&stamps));
-            let kept = if request.op == Op::Discard { Ok(()) } else { self.written.served(&request, &mut buf) };
+            let kept = if request.op == Op::Discard { Ok(()) } else { self.written.note(&request, &mut buf) };
             let served = match self.checked(kept) {
-                Some(()) => self.after_service(request.op, request.lba.0..request.end().0, served),
+                Some(()) if is_silent => Err(Unserved::Silence),
+                Some(()) => self.check_sectors(request.op, request.lba.0..request.end().0).map(|()| served),
                 None => Err(Unserved::Failed),
             };
             let bytes = if let Buf::Bytes(bytes) = buf { bytes } else { Vec::new() };

@@ -64,10 +64,13 @@ impl Unsettled {
     pub(super) fn find(&mut self, host: &mut Written) -> io::Result<()> {
         let Some(bits) = &mut self.bits else { return Ok(()) };
         let end = self.host_sectors.div_ceil(self.part_sectors);
-        for part in bits.runs(0..end)?.into_iter().flatten() {
-            let sectors = part * self.part_sectors..self.host_sectors.min((part + 1) * self.part_sectors);
-            let begun = if host.runs(sectors)?.is_empty() { Begun::Discard } else { Begun::Writes };
-            self.parts.cover(part..part + 1, begun);
+        for run in bits.runs(0..end)? {
+            let sectors = run.start * self.part_sectors..self.host_sectors.min(run.end * self.part_sectors);
+            self.parts.cover(run, Begun::Discard);
+            for held in host.runs(sectors)? {
+                let parts = held.start / self.part_sectors..held.end.div_ceil(self.part_sectors);
+                self.parts.cover(parts, Begun::Writes);
+            }
         }
         Ok(())
     }
@@ -101,10 +104,19 @@ impl Unsettled {
 
     /// All that was begun is on the platters.
     pub(super) fn settle(&mut self) -> io::Result<()> {
+        let Some(bits) = &mut self.bits else {
+            self.parts.clear();
+            return Ok(());
+        };
+        let mut run = 0..0;
         for (parts, _) in std::mem::take(&mut self.parts).iter() {
-            self.bits.as_mut().map_or(Ok(()), |bits| bits.remove(parts))?;
+            if parts.start != run.end {
+                bits.remove(run)?;
+                run = parts.start..parts.start;
+            }
+            run.end = parts.end;
         }
-        Ok(())
+        bits.remove(run)
     }
 
     /// The sectors of each part that was written to, or of several that were discarded, in order.

@@ -60,21 +60,22 @@ impl Array {
         self.begin_own(Owner::Scrub { at, sectors }, self.lock_on(0, at, sectors, false), now)
     }
 
-    /// Begins to make the copies or the parity of some sectors of the array those of what is there, as after a crash that
-    /// caught writes half done: other copies are written from the first, parity from the data.
-    pub fn resync(&mut self, lba: Lba, sectors: u64, now: Nanos) -> DiskResult {
-        let lock = self.lock(&Request::new(Op::Write, lba, sectors as u32));
-        self.begin_own(Owner::Resync { lba, sectors }, lock, now)
+    /// Begins to bring parity or copies in step with what is there, as after a crash that caught writes half done: parity, of
+    /// some rows by their place on the members, is written from the data; other copies, of some sectors of the array, from the
+    /// first.
+    pub fn resync(&mut self, first: Lba, sectors: u64, now: Nanos) -> DiskResult {
+        let lock = RangeLock::Extent { first: first.0, last: first.0 + sectors - 1, exclusive: true };
+        self.begin_own(Owner::Resync { first, sectors }, lock, now)
     }
 
-    fn begin_own(&mut self, owner: Owner, lock: impl Into<Option<RangeLock>>, now: Nanos) -> DiskResult {
-        let (Owner::Rebuild { at, .. } | Owner::Scrub { at, .. } | Owner::Resync { lba: at, .. }) = owner else {
+    fn begin_own(&mut self, owner: Owner, lock: RangeLock, now: Nanos) -> DiskResult {
+        let (Owner::Rebuild { at, .. } | Owner::Scrub { at, .. } | Owner::Resync { first: at, .. }) = owner else {
             return Ok(());
         };
         let (request, stamps) = (Request::new(Op::Write, at, 0), SectorWords::new());
         let command = Command { tag: 0, request, arrival: now, host: false, stamps };
         let id = self.works.add(owner, command);
-        self.start(id, lock.into(), now)
+        self.start(id, Some(lock), now)
     }
 
     /// The lock for work on a member's sectors.

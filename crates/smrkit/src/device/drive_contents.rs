@@ -47,7 +47,7 @@ pub trait HostSectors: Send {
     fn blank(&mut self, range: Range<u64>, bytes: &mut [u8]) -> io::Result<()>;
 
     /// Takes note of a request that was served with `buf`, and makes zeros in what it read.
-    fn served(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
+    fn note(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
         let range = request.lba.0..request.end().0;
         let kept = match (request.op, buf) {
             (Op::Read, Buf::Bytes(bytes)) => self.blank(range, bytes),
@@ -126,7 +126,7 @@ impl DriveContents {
     /// A request was served with `buf`.
     fn carried(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
         match self {
-            DriveContents::Bytes(sectors) => sectors.served(request, buf),
+            DriveContents::Bytes(sectors) => sectors.note(request, buf),
             _ => Ok(()),
         }
     }

@@ -137,15 +137,12 @@ impl Planner<'_> {
     }
 
     fn parity(&self, op: Op, lba: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
+        if op == Op::Discard {
+            self.discard(lba, sectors, plan);
+            return Ok(());
+        }
         let mut result = Ok(());
         self.stripes(lba, sectors, |stripe, from, to| {
-            if op == Op::Discard {
-                // Parity stays true only where a whole stripe goes.
-                if (from, to) == (0, self.layout.stripe_sectors()) {
-                    self.all(op, stripe, plan);
-                }
-                return;
-            }
             for piece in self.split(stripe, from, to) {
                 if result.is_ok() {
                     result = match op {
@@ -220,11 +217,15 @@ impl Planner<'_> {
         0..(self.layout.data_disks() + self.layout.parities()) as u32
     }
 
-    /// The whole of a stripe on every working member.
-    fn all(&self, op: Op, stripe: u64, plan: &mut MemberPlan) {
-        let offsets = 0..self.layout.chunk_sectors();
-        let working = self.units().filter(|&unit| self.unit_works(stripe, unit));
-        plan.second.extend(working.map(|unit| self.sub(op, stripe, unit, &offsets)));
+    /// Discards whole stripes on every working member: parity stays true only where these go.
+    fn discard(&self, lba: Lba, sectors: u64, plan: &mut MemberPlan) {
+        let (all, chunk) = (self.layout.stripe_sectors(), self.layout.chunk_sectors());
+        let (first, end) = (lba.0.div_ceil(all), (lba.0 + sectors) / all);
+        if first < end {
+            let working = (0..self.layout.disks() as u32).filter(|&disk| self.works(disk));
+            let (at, sectors) = (Lba(first * chunk), (end - first) * chunk);
+            plan.second.extend(working.map(|disk| Sub { disk, op: Op::Discard, at, sectors }));
+        }
     }
 
     fn read(&self, piece: &StripePiece, plan: &mut MemberPlan) -> DiskResult {
@@ -314,19 +315,23 @@ impl Planner<'_> {
 }
 
 impl Planner<'_> {
-    /// The plan that makes the copies or the parity of some sectors of the array those of what is there.
-    pub fn resync(&self, lba: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
+    /// The plan that brings the parity of some rows, or the copies of some sectors, in step with what is there.
+    pub fn resync(&self, first: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         plan.clear();
-        let mut result = Ok(());
         if self.layout.parities() > 0 {
-            let (data, offsets) = (self.layout.data_disks() as u32, 0..self.layout.chunk_sectors());
-            self.stripes(lba, sectors, |stripe, _, _| {
-                result = std::mem::replace(&mut result, Ok(())).and(self.row(stripe, &offsets, &mut plan.first));
-                let parities = self.units().skip(data as usize).filter(|&unit| self.unit_works(stripe, unit));
+            let chunk = self.layout.chunk_sectors();
+            let (mut at, end) = (first.0, first.0 + sectors);
+            while at < end {
+                let (stripe, from) = (at / chunk, at % chunk);
+                let offsets = from..chunk.min(from + (end - at));
+                at += offsets.end - from;
+                self.row(stripe, &offsets, &mut plan.first)?;
+                let parities =
+                    self.units().skip(self.layout.data_disks()).filter(|&unit| self.unit_works(stripe, unit));
                 plan.second.extend(parities.map(|unit| self.sub(Op::Write, stripe, unit, &offsets)));
-            });
+            }
         } else {
-            for piece in self.layout.pieces(lba, sectors) {
+            for piece in self.layout.pieces(first, sectors) {
                 let copies = (0..self.layout.copies()).map(|n| self.layout.copy(piece.lba, n));
                 let mut live = copies.filter(|&(disk, at)| self.has(disk, at, piece.sectors));
                 let Some((disk, at)) = live.next() else { return Err(lost(piece.lba)) };
@@ -335,7 +340,7 @@ impl Planner<'_> {
             }
         }
         plan.join();
-        result
+        Ok(())
     }
 
     /// The plan that reads some sectors of every member that has them, to be compared.

@@ -1,6 +1,6 @@
 //! Work that an array has under way: commands of the host, and its own.
 
-use super::command::{Command, Completion};
+use super::command::{Command, Completion, SectorWords};
 use super::contents::KnownSectors;
 use super::locks::RangeLock;
 use super::plan::{MemberPlan, Sub};
@@ -15,8 +15,8 @@ pub(super) enum Owner {
     Rebuild { disk: u32, at: Lba, sectors: u64 },
     /// The verification of a part of all members.
     Scrub { at: Lba, sectors: u64 },
-    /// New copies, or new parity, of some sectors of the array.
-    Resync { lba: Lba, sectors: u64 },
+    /// New parity in some rows, by their place on the members, or new copies of some sectors of the array.
+    Resync { first: Lba, sectors: u64 },
 }
 
 /// A command under way.
@@ -59,7 +59,6 @@ impl ArrayCommand {
         self.start = Nanos::MAX;
         (self.left, self.second, self.lock) = (0, false, None);
         self.plan.clear();
-        self.known.clear();
     }
 
     /// The commands of members that are under way.
@@ -104,6 +103,9 @@ impl Slab {
 
     #[inline]
     pub fn remove(&mut self, id: u32) {
+        let work = &mut self.works[id as usize];
+        work.known.clear();
+        work.command.stamps = SectorWords::new();
         self.free.push(id);
     }
 

@@ -32,7 +32,7 @@ impl Array {
             Owner::Host => planner.host(op, lba, u64::from(sectors), choose, &mut plan),
             Owner::Rebuild { disk, at, sectors } => planner.rebuild(disk, at, sectors, choose, &mut plan),
             Owner::Scrub { at, sectors } => planner.scrub(at, sectors, &mut plan),
-            Owner::Resync { lba, sectors } => planner.resync(lba, sectors, &mut plan),
+            Owner::Resync { first, sectors } => planner.resync(first, sectors, &mut plan),
         };
         self.works.get(id).plan = plan;
         planned?;
@@ -138,8 +138,8 @@ impl Array {
                 }
                 self.done.push_back(DonePart { at, sectors, begin, end: now });
             }
-            Owner::Resync { lba, sectors } => {
-                self.done.push_back(DonePart { at: lba, sectors, begin: work.command.arrival, end: now });
+            Owner::Resync { first, sectors } => {
+                self.done.push_back(DonePart { at: first, sectors, begin: work.command.arrival, end: now });
             }
         }
         self.works.remove(id);

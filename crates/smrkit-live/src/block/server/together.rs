@@ -53,7 +53,7 @@ impl DriveServer {
     /// Begins the command that came first, if it need not wait.
     fn begin_next(&mut self, now: Nanos) -> bool {
         let Some((command, is_barrier)) = self.queue.first() else { return false };
-        let Some(job) = self.jobs.get_mut(&command.tag) else { return false };
+        let Some(job) = self.jobs.get(&command.tag) else { return false };
         let is_alone = *is_barrier || job.kind == NbdKind::WriteZeroes;
         let must_wait = if is_alone { !self.device.is_idle() } else { self.device.must_wait(&command.request) };
         if must_wait || self.device.now() > now {
@@ -63,14 +63,11 @@ impl DriveServer {
         if is_alone {
             return self.serve_alone();
         }
-        let (data, bytes) = (std::mem::take(&mut job.data), job.bytes as usize);
-        self.queued_bytes -= data.len();
         let Some(Queued { tag, request, .. }) = self.queue.take_first() else { return false };
-        let written = if request.op == Op::Write { &data[..bytes] } else { &[] };
+        let written = if request.op == Op::Write { &job.data[..job.bytes as usize] } else { &[] };
         self.watchdog.begin(&request);
         self.device.send(tag, &request, now, written);
         self.watchdog.end();
-        self.pool.push(data);
         true
     }
 
@@ -87,6 +84,7 @@ impl DriveServer {
     /// A command came to its end.
     fn finish(&mut self, Ended { tag, served, bytes }: Ended) {
         let Some(mut job) = self.jobs.remove(&tag) else { return };
+        self.queued_bytes -= job.data.len();
         if job.kind == NbdKind::Read {
             job.data = bytes;
         }

@@ -175,7 +175,7 @@ impl Array {
 
     /// The lock of a command: with parity on the rows of sectors that it touches, by their place on the members; otherwise on
     /// its own sectors. A flush locks nothing, but waits.
-    pub(in crate::device) fn lock(&self, &Request { op, lba, sectors, .. }: &Request) -> Option<RangeLock> {
+    fn lock(&self, &Request { op, lba, sectors, .. }: &Request) -> Option<RangeLock> {
         if sectors == 0 {
             return (op == Op::Flush).then_some(RangeLock::Flush);
         }
@@ -257,7 +257,7 @@ impl Array {
         Ok(first)
     }
 
-    /// Lets one thing happen, if there is anything not after `limit`: what comes next, or the beginning of what waits once all
+    /// Lets one thing happen, as the engine's loop does, if there is anything not after `limit`: what comes next, or the beginning of what waits once all
     /// that comes at its moment is there. `now`, when something last happened or came, goes on; `done` gets what is completed.
     pub fn step(&mut self, now: &mut Nanos, limit: Nanos, done: &mut Vec<Completion>) -> DiskResult<bool> {
         let next = self.next();
