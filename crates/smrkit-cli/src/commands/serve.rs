@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 use smrkit::settings::Queue;
@@ -94,12 +93,10 @@ impl DriveOptions {
             let remedy = "--write-cache is that of one drive: leave it out, or serve a drive";
             return Err(Error::Usage(remedy.into()).into());
         }
-        let any = |is: &dyn Fn(&Drive) -> bool| image.system().drives().iter().any(|run| is(&run.drive));
         let queue = match self.queue {
+            QueueName::Fcfs => Queue::Fcfs,
             QueueName::Sptf => Queue::Sptf,
-            QueueName::Drive if any(&|drive| drive.command_order.is_some()) => Queue::Drive,
-            QueueName::Drive if any(&|drive| drive.clock.mechanical().is_some()) => Queue::Sptf,
-            QueueName::Fcfs | QueueName::Drive => Queue::Fcfs,
+            QueueName::Drive => Queue::Drive,
         };
         let log = self.log.as_deref().map(|path| LogWriter::open(path, &image.head().run)).transpose()?;
         let (device, opened) = BlockDevice::open(image, log)?;

@@ -17,7 +17,7 @@ use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::{Lba, Nanos};
 
-use super::queue::queue_of;
+use super::queue::queueing;
 use super::unsettled::{Begun, Unsettled};
 use super::written::Written;
 
@@ -79,10 +79,7 @@ impl ServedArray {
 
     /// The order in which its drives serve commands that wait, from now on. Nothing is under way.
     pub(super) fn order_commands(&mut self, queue: Queue, runs: &[&DriveRun]) {
-        self.array.order_commands(|number| {
-            let drive = &runs[number].drive;
-            Queueing::new(queue_of(queue, drive), NCQ_COMMANDS, drive.command_order)
-        });
+        self.array.order_commands(|number| queueing(queue, &runs[number].drive));
     }
 
     /// When something last happened or came.

@@ -66,3 +66,45 @@ impl Notes {
         self.out = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smrkit::experiment::size::AskedCapacity;
+    use smrkit::experiment::system::{System, Systems};
+    use smrkit::request::{Op, Request};
+    use smrkit::settings::Settings;
+    use smrkit::units::{Lba, Nanos};
+
+    use super::*;
+
+    fn failed(lba: u64) -> LogEvent {
+        LogEvent::Failed { request: Request::new(Op::Read, Lba(lba), 1), arrival: Nanos(lba) }
+    }
+
+    #[test]
+    fn lines_are_in_the_order_of_the_requests_coming() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("log");
+        let system = System::drive("tiny").layer("log").capacity(AskedCapacity::Auto);
+        let run = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap().run;
+        let mut notes = Notes::new(Some(LogWriter::open(&path, &run.record()).unwrap()));
+        let lines = |notes: &mut Notes| {
+            notes.flush();
+            let text = std::fs::read_to_string(&path).unwrap();
+            text.lines().skip(1).map(str::to_string).collect::<Vec<_>>()
+        };
+        notes.begin(7, failed(1));
+        notes.begin(8, failed(2));
+        notes.add(LogEvent::Idle(Nanos(5)));
+        notes.end(8, Some(LogEvent::Recovered(Nanos(2))));
+        assert_eq!(lines(&mut notes), [""; 0], "the first is under way");
+        notes.end(7, None);
+        notes.add(LogEvent::Closed);
+        assert_eq!(lines(&mut notes), ["failed read 1 1 1", "recovered 2", "idle 5", "closed"]);
+        notes.begin(9, failed(3));
+        notes.add(LogEvent::Idle(Nanos(6)));
+        notes.drop_held();
+        notes.add(LogEvent::Closed);
+        assert_eq!(lines(&mut notes).len(), 5, "what ends with the service is left out");
+    }
+}

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use smrkit::device::{Command, LayeredDisk, Queueing, Waiting};
+use smrkit::device::{Command, LayeredDisk, NCQ_COMMANDS, Queueing, Waiting};
 use smrkit::drive::Drive;
 use smrkit::settings::Queue;
 
@@ -16,15 +16,14 @@ pub(super) struct CommandQueue {
     waiting: Option<Waiting>,
 }
 
-/// The order of a drive's commands for [`Queue::Drive`]: its own where its file has one, else shortest positioning time first where
-/// it has mechanics.
-pub fn queue_of(queue: Queue, drive: &Drive) -> Queue {
-    match queue {
-        Queue::Drive if drive.command_order.is_some() => Queue::Drive,
-        Queue::Drive if drive.clock.mechanical().is_some() => Queue::Sptf,
-        Queue::Drive => Queue::Fcfs,
-        other => other,
-    }
+/// The order of a drive's commands, and how many it sees. [`Queue::Drive`] is shortest positioning time first where the drive has
+/// mechanics and its file no order.
+pub(super) fn queueing(queue: Queue, drive: &Drive) -> Queueing {
+    let order = match queue {
+        Queue::Drive if drive.command_order.is_none() && drive.clock.mechanical().is_some() => Queue::Sptf,
+        queue => queue,
+    };
+    Queueing::new(order, NCQ_COMMANDS, drive.command_order)
 }
 
 impl CommandQueue {
@@ -61,5 +60,18 @@ impl CommandQueue {
             waiting.push(command, arrival, device);
         }
         waiting.pick(device).map(|(command, _)| command).or_else(|| Some(self.arrived.pop_front()?.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drives_own_order_is_its_files_or_what_its_mechanics_allow() {
+        let waits = |name: &str, queue| queueing(queue, &Drive::load(name).unwrap()).waiting().is_some();
+        let own = ["st8000as0002", "st5000as0011", "tiny-constant"].map(|name| waits(name, Queue::Drive));
+        assert_eq!(own, [true, true, false]);
+        assert_eq!([Queue::Fcfs, Queue::Sptf].map(|queue| waits("st5000as0011", queue)), [false, true]);
     }
 }

@@ -22,7 +22,7 @@ pub use super::nbd::Listener;
 use super::nbd::wire::HOLE_AND_ZEROS;
 use super::nbd::{Connection, Context, Export, Extent, NbdCommand, NbdError, NbdKind};
 use super::pace::{Pace, PacedClock};
-use super::queue::CommandQueue;
+use super::queue::{CommandQueue, queueing};
 pub use super::report::ServeReport;
 use super::watchdog::{self, Watchdog};
 use super::wish::{Wish, Wishes};
@@ -52,7 +52,8 @@ const POOLED_BYTES: usize = 1 << 20;
 pub struct ServeOptions {
     /// Pace of its time.
     pub pace: Pace,
-    /// The order of its commands.
+    /// The order of a drive's commands; [`Queue::Drive`] is its own where its file has one, else shortest positioning time first where
+    /// it has mechanics.
     pub queue: Queue,
 }
 
@@ -115,7 +116,8 @@ impl DriveServer {
             longest_bytes: LONGEST_BYTES,
         };
         let queueing = match device.image().system() {
-            MemberRun::Drive(run) => Queueing::new(options.queue, NCQ_COMMANDS, run.drive.command_order),
+            MemberRun::Drive(run) => queueing(options.queue, &run.drive),
+            // Its drives have queues of their own.
             MemberRun::Array(_) => Queueing::new(Queue::Fcfs, NCQ_COMMANDS, None),
         };
         let image = device.image().path().display().to_string();
