@@ -50,11 +50,6 @@ const COUNT_UNITS: &[(&str, u64)] = &[("", 1), ("k", 1_000), ("m", 1_000_000), (
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// As sectors, rounded down.
-    pub fn sectors(self) -> u64 {
-        self.0 / SECTOR_BYTES
-    }
-
     /// From sectors; the largest size if that overflows.
     pub fn of_sectors(sectors: u64) -> Bytes {
         Bytes(sectors.saturating_mul(SECTOR_BYTES))

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::reproduce::known::{drawn, same};
 use super::reproduce::made;
-use super::{Scratch, command, finish, root};
+use super::{Scratch, command, finish, root, smrkit};
 
 /// Runs each command with the project's files in `ROOT` and a folder of its own; `FIGURES` are told of too.
 fn book(name: &str, commands: &[&str]) {
@@ -100,6 +100,15 @@ fn ageing_is_told_as_it_was() {
             "age -q --simulate strict-append --size 1GB --duration 20s --rate 20MB --acceleration 30 --run-probability 0.5",
         ],
     );
+}
+
+#[test]
+fn ageing_makes_a_page_with_its_figures() {
+    let scratch = Scratch::new();
+    let page = scratch.path("age.html");
+    smrkit(&format!("age -q --simulate strict-append --size 500MB --bytes 1GB --benchmarks --report {page}")).done();
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("In short") && page.contains("Benchmarks") && page.matches("<svg").count() >= 2);
 }
 
 #[test]

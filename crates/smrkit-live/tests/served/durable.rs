@@ -189,7 +189,8 @@ fn an_injected_timeout_takes_nothing_out_of_the_write_cache() {
     let ask = |device: &mut BlockDevice, op, lba, fill: u8| {
         let mut buf = Buf::Bytes(vec![fill; 512]);
         let sectors = u32::from(op != Op::Flush);
-        device.serve(&Request::new(op, Lba(lba), sectors), Nanos::ZERO, &mut buf).map(|_| buf)
+        let served = device.serve(&Request::new(op, Lba(lba), sectors), Nanos::ZERO, &mut buf);
+        served.map(|_| if let Buf::Bytes(bytes) = buf { bytes } else { Vec::new() })
     };
     for lba in [0, 100, 200] {
         ask(&mut device, Op::Write, lba, 7).unwrap();
@@ -200,6 +201,6 @@ fn an_injected_timeout_takes_nothing_out_of_the_write_cache() {
     drop(device);
     let mut device = open();
     for lba in [0, 100, 200] {
-        assert_eq!(ask(&mut device, Op::Read, lba, 0), Ok(Buf::Bytes(vec![7; 512])), "LBA {lba}");
+        assert_eq!(ask(&mut device, Op::Read, lba, 0), Ok(vec![7; 512]), "LBA {lba}");
     }
 }

@@ -156,3 +156,13 @@ fn lasting(sizes: f64, cases: &[Case], courses: &[AgeingResult]) -> Row {
 fn tb(bytes: u64) -> Value {
     if bytes == u64::MAX { "no end".into() } else { (bytes as f64 / 1e12).into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_lasts_has_no_end_in_terabytes() {
+        assert_eq!([u64::MAX, 2_500_000_000_000].map(|bytes| tb(bytes).text()), ["no end", "2.5"]);
+    }
+}

@@ -104,18 +104,6 @@ impl fmt::Debug for HeldBuf {
     }
 }
 
-/// Alike are those that know the same of who holds them.
-impl PartialEq for HeldBuf {
-    fn eq(&self, other: &HeldBuf) -> bool {
-        self.0.len() == other.0.len()
-            && self.0.iter().zip(other.0.iter()).all(|((range, part), (other_range, other))| {
-                range == other_range && part.first == other.first && Arc::ptr_eq(&part.held, &other.held)
-            })
-    }
-}
-
-impl Eq for HeldBuf {}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -302,7 +302,7 @@ fn range(at: u64, n: u64) -> std::ops::Range<usize> {
 }
 
 /// Sectors on their way: nothing, stamps, or bytes, as the medium holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Buf {
     /// Nothing.
     NoData,

@@ -139,7 +139,7 @@ fn unwritten_sectors_read_as_zeros_in_a_conventional_disks_time() {
     log.read(&mut disk, Lba(0), 10, &mut out).unwrap();
     let mut expected = vec![0; 10];
     expected[5] = Stamp::new(Lba(5), 1).0;
-    assert_eq!(out, Buf::Stamps(expected));
+    assert!(matches!(&out, Buf::Stamps(found) if *found == expected), "{out:?}");
     assert_eq!(disk.tally().reads(Cause::Host).sectors - before, 10);
 }
 
