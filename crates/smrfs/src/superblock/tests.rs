@@ -197,3 +197,11 @@ proptest! {
         let _ = text.parse::<Uuid>();
     }
 }
+
+#[test]
+fn a_path_fills_the_granule_at_most() {
+    let of = |length| Superblock { path: vec![b'p'; length], ..superblock(&shape(Model::Caveat, 1, 1)) };
+    let longest = of(512 - HEAD_BYTES - 4);
+    assert_eq!(longest.encode().unwrap().len(), 512);
+    assert!(of(longest.path.len() + 1).encode().is_err());
+}

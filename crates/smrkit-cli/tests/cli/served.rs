@@ -76,7 +76,7 @@ fn an_array_is_made_and_told_of_as_one_device() {
     assert_eq!(about["array"], "raid5 of 3 drives");
     let [export, raw] = ["export_bytes", "raw_bytes"].map(|key| about[key].as_u64().unwrap());
     assert!(
-        (raw / 2..raw * 2 / 3).contains(&export),
+        (raw / 3..raw * 2 / 3).contains(&export),
         "two of three drives hold data, less what the layer keeps: {export}"
     );
     assert!(smrkit(&format!("fsck {image}")).done().contains("copies and parity agree"));

@@ -15,8 +15,8 @@ use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
 
-/// A mirror of a drive and of two striped ones.
-fn array() -> ArrayRun {
+/// A mirror of a drive and of two striped ones, or with `striped` stripes over two such pairs.
+fn array(striped: bool) -> ArrayRun {
     let layer = layer::find("drive-managed").unwrap();
     let parameters = layer.resolve(&[]).unwrap();
     let drive = |sectors| {
@@ -24,12 +24,19 @@ fn array() -> ArrayRun {
         MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters: parameters.clone() }))
     };
     let of = |level, members| ArrayRun { chunk_sectors: 64, ..ArrayRun::new(level, members) };
-    let striped = of(Level::Raid0, vec![drive(8000), drive(8000)]);
-    of(Level::Raid1, vec![drive(9000), MemberRun::Array(Box::new(striped))])
+    let pair = || MemberRun::Array(Box::new(of(Level::Raid0, vec![drive(8000), drive(8000)])));
+    match striped {
+        true => of(Level::Raid0, vec![pair(), pair()]),
+        false => of(Level::Raid1, vec![drive(9000), pair()]),
+    }
 }
 
 fn run(settings: Settings, rebuild: Option<&str>) -> (Outcome, Vec<(usize, Access)>) {
-    let (array, mut witness) = (array(), Witness::default());
+    run_on(array(false), settings, rebuild)
+}
+
+fn run_on(array: ArrayRun, settings: Settings, rebuild: Option<&str>) -> (Outcome, Vec<(usize, Access)>) {
+    let mut witness = Witness::default();
     let workload = Workload::parse("mix:count=400,write_share=0.7").unwrap();
     let mut source = workload.source(array.host_sectors().unwrap(), 1).unwrap();
     let background = rebuild.map(|text| RebuildSpec::parse(text).unwrap());
@@ -49,6 +56,15 @@ fn assert_sums(outcome: &Outcome, accesses: &[(usize, Access)]) {
         assert!(member.busy_ns > 0, "drive {number}");
         let times: Vec<_> = own().map(|access| (access.start, access.start + access.duration)).collect();
         assert!(times.windows(2).all(|pair| pair[0].1 <= pair[1].0), "drive {number}: two accesses at once");
+    }
+}
+
+#[test]
+fn stripes_of_stripes_complete_every_request() {
+    for depth in [1, 8] {
+        let (outcome, accesses) = run_on(array(true), Settings { depth, check: true, ..Settings::default() }, None);
+        assert_eq!(outcome.requests, 400);
+        assert_sums(&outcome, &accesses);
     }
 }
 
@@ -88,7 +104,7 @@ fn a_new_member_takes_the_number_of_the_failed_one() {
 
 #[test]
 fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
-    let array = ArrayRun { level: Level::Raid5, chunk_sectors: 300, ..array() };
+    let array = ArrayRun { level: Level::Raid5, chunk_sectors: 300, ..array(false) };
     let layer = layer::find("log").unwrap();
     let parameters = layer.resolve(&[]).unwrap();
     let members: Vec<MemberRun> = array.members.iter().map(|member| member.with_layer(layer, &parameters)).collect();
