@@ -30,7 +30,7 @@ const OWN_WORK_SECTORS: u64 = 1024;
 /// An array, and what is under way.
 pub(super) struct ServedArray {
     array: Box<Array>,
-    /// When something last happened or came.
+    /// Its time: that of what last happened or came.
     now: Nanos,
     /// Completed, until the caller takes note.
     done: Vec<Completion>,
@@ -82,12 +82,12 @@ impl ServedArray {
         self.array.order_commands(|number| queueing(queue, &runs[number].drive));
     }
 
-    /// When something last happened or came.
+    /// The array's time: that of what last happened or came.
     pub(super) fn now(&self) -> Nanos {
         self.now
     }
 
-    /// When something happens next, as far as that is known.
+    /// Moment at which something happens next, as far as that is known.
     pub(super) fn next(&self) -> Option<Nanos> {
         let next = if self.array.has_pending() { self.now } else { self.array.next() };
         (next < Nanos::MAX).then_some(next)
@@ -105,7 +105,7 @@ impl ServedArray {
         Ok(())
     }
 
-    /// Nothing happens until `time`.
+    /// Sets its time on to `time`, until when nothing happens.
     pub(super) fn wait_until(&mut self, time: Nanos) {
         self.now = self.now.max(time);
     }

@@ -254,7 +254,7 @@ impl BlockDevice {
         self.checked(forgotten).ok_or(Unserved::Failed)
     }
 
-    /// When a request arrives that came at `arrival`: at an array not before what has happened there.
+    /// Arrival of a request that came at `arrival`: at an array not before what has happened there.
     pub(super) fn arrival_from(&self, arrival: Nanos) -> Nanos {
         match &self.device {
             Simulated::Drive(_) => arrival,

@@ -30,7 +30,7 @@ impl BlockDevice {
         self.under_way.is_empty()
     }
 
-    /// When something happens next to what is under way.
+    /// Moment at which something happens next to what is under way.
     pub fn next(&self) -> Option<Nanos> {
         match &self.device {
             Simulated::Drive(_) => None,
@@ -60,7 +60,7 @@ impl BlockDevice {
         self.take_in(sent);
     }
 
-    /// Lets happen what happens not after `limit`; with `one`, until a request comes to its end. Returns those that did.
+    /// Lets time go on to `limit`, or with `one` until a request comes to its end. Returns those that did.
     pub fn go_on(&mut self, limit: Nanos, one: bool) -> Vec<Ended> {
         self.take_completions();
         while (!one || self.ended.is_empty())

@@ -1,6 +1,7 @@
 //! An array's side of the server: commands are under way together, each reply comes when its own drives are done.
 //!
-//! What changes sectors that another command is for waits for it. A flush, and what is to be durable at once, is served alone.
+//! A command waits for those under way on the same sectors, unless all of them read. A flush, and a write that is to be durable
+//! at once, is served alone.
 
 use smrkit::device::Command as Queued;
 use smrkit::request::Op;
@@ -10,7 +11,7 @@ use super::super::device::Ended;
 use super::{DriveServer, DueReply, NbdKind, Unserved};
 
 impl DriveServer {
-    /// When the clock has something to do, of which a reply may be due at `due`.
+    /// Moment at which the clock has something to do; a reply may be due at `due`.
     pub(super) fn next_together(&self, due: Option<Nanos>) -> Option<Nanos> {
         let now = self.now();
         // When a drive is free that is at work for itself.
@@ -43,7 +44,7 @@ impl DriveServer {
         }
     }
 
-    /// Lets happen what happens not after `limit`; with `one`, until a command completes.
+    /// Lets the array's time go on to `limit`, or with `one` until a command completes.
     fn go_on(&mut self, limit: Nanos, one: bool) {
         let ended = self.device.go_on(limit, one);
         self.note_loss();
