@@ -69,7 +69,7 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
     while let Some(event) = reader.next() {
         let event = event?;
         if let LogEvent::Open(found, _) = event {
-            replay.end()?;
+            replay.finish()?;
             match found {
                 // Whatever came before: nothing of it is on the drive.
                 FoundState::New => replay.begin(simulated(&replay.system, recovers)?),
@@ -93,7 +93,7 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
         }
         replay.follow(event, reader.line())?;
     }
-    replay.end()?;
+    replay.finish()?;
     Ok(replay.replayed)
 }
 
@@ -242,6 +242,15 @@ impl Replay {
             let found = LogEvent::Served { request, arrival, served };
             self.compare(line, event, found == event, found);
         }
+    }
+
+    /// The log ends here, or the drive is switched on anew. Where it was not closed, more may have come to what is under way than
+    /// the log says: that is left out.
+    fn finish(&mut self) -> Result<(), Error> {
+        if self.is_on {
+            self.replayed.requests -= std::mem::take(&mut self.under_way).len() as u64;
+        }
+        self.end()
     }
 
     /// Lets what an array has under way come to its end.

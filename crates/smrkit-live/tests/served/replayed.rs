@@ -220,3 +220,20 @@ fn a_log_that_was_tampered_with_is_told_with_its_line() {
     std::fs::write(&log, lines.join("\n")).unwrap();
     assert!(replay(&log).unwrap_err().to_string().contains("past the drive's end"));
 }
+
+#[test]
+fn an_arrays_log_that_was_cut_off_is_replayed_as_far_as_it_goes() {
+    let folder = TempDir::new().unwrap();
+    let (path, log) = (image(folder.path(), ARRAYS[0]), folder.path().join("log"));
+    let served = Served::open(&path, ServeOptions::default(), Some(&log));
+    load(&mut Client::new(&served.socket), &mut rand_pcg::Pcg64Mcg::seed_from_u64(1), 4);
+    served.stop();
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for end in 3..lines.len() {
+        std::fs::write(&log, lines[..end].join("\n")).unwrap();
+        let replayed = replay(&log).unwrap();
+        assert_eq!((replayed.differences, replayed.first), (0, None), "cut after line {end}");
+        assert!(replayed.requests <= end as u64);
+    }
+}
