@@ -329,3 +329,50 @@ fn cleaning_is_due_at_the_papers_three_triggers_and_not_before() {
     }
     panic!("hosts filled what the cleaner needs");
 }
+
+/// Full bands of live data, bands of garbage, and empty ones.
+fn taken(shape: &Shape, options: BandsOptions, live: u64, garbage: u64) -> BandSpace {
+    let mut space = BandSpace::new(shape, options).unwrap();
+    let band = |number: u64| shape.bands.span(number);
+    for number in 0..live {
+        assert!(space.adopt(band(number), owner(number * shape.bands.granules)));
+    }
+    let report = |number: u64| {
+        let Span { at, count } = band(number);
+        match number < live + garbage {
+            true => BandReport { start: at, cursor: at + count, state: BandState::Full },
+            false => BandReport { start: at, cursor: at, state: BandState::Empty },
+        }
+    };
+    space.start(&(0..shape.bands.count).map(report).collect::<Vec<_>>());
+    space
+}
+
+#[test]
+fn low_is_at_most_half_of_what_is_not_live() {
+    let shape = shape(100, 16, 4);
+    let options = BandsOptions { low_percent: 20, ..BandsOptions::paper() };
+    // 24 bands are not live: half of them, not 20.
+    for (garbage, due) in [(12, None), (13, Some(Trigger::Low))] {
+        assert_eq!(taken(&shape, options, 76, garbage).wants_cleaning(false), due, "{garbage} bands of garbage");
+    }
+    // 60 are not: the share counts.
+    for (garbage, due) in [(40, None), (41, Some(Trigger::Low))] {
+        assert_eq!(taken(&shape, options, 40, garbage).wants_cleaning(false), due, "{garbage} bands of garbage");
+    }
+}
+
+#[test]
+fn a_host_with_room_in_its_own_band_is_not_stuck() {
+    let shape = shape(64, 16, 4);
+    let options = BandsOptions { blocks: Blocks::Split, ..BandsOptions::paper() };
+    let spare = options.reserve_bands + 1;
+    let mut space = taken(&shape, options, 40, 64 - 40 - spare);
+    let want = AllocationRequest { owner: owner(5000), after: None, count: 15, more: 0, moving: false };
+    let span = space.place(&want).unwrap();
+    space.written(span, want.owner);
+    assert_eq!(space.clean(Trigger::Stuck), None, "a granule of its own band is left");
+    let span = space.place(&AllocationRequest { owner: owner(5015), count: 1, ..want }).unwrap();
+    space.written(span, owner(5015));
+    assert!(space.clean(Trigger::Stuck).is_some());
+}

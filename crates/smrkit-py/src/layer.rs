@@ -15,7 +15,7 @@ use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::layer::{self, Capacity, Layer, LayerSpec, Need, Scalar};
 use smrkit::medium::{Ascending, Buf, Medium, Placement};
 use smrkit::tally::Cause;
-use smrkit::units::{Lba, Pba, Track};
+use smrkit::units::{Lba, Nanos, Pba, Track};
 
 use crate::error::{Raised, exception};
 
@@ -179,6 +179,7 @@ struct PythonLayer {
     disk: Py<LentDisk>,
     buffer: Py<Buffer>,
     capacity: Capacity,
+    idle_delay: Option<Nanos>,
     /// Its optional methods.
     steps: bool,
     discards: bool,
@@ -191,6 +192,8 @@ impl PythonLayer {
             let object = make(py, class, drive)?;
             let capacity = capacity(&object, drive)?;
             let has = |name| object.hasattr(name).unwrap_or(false);
+            let idle_delay = object.getattr("idle_delay_ns").and_then(|delay| delay.extract::<Option<u64>>());
+            let idle_delay = idle_delay.map_err(refused)?.map(Nanos);
             let disk = Disk::new(drive, Medium::NoData);
             let lent = Lent { disk, is_here: false, fault: None };
             let made = || {
@@ -198,7 +201,7 @@ impl PythonLayer {
             };
             let (disk, buffer) = made().map_err(refused)?;
             let (steps, discards, checks) = (has("step"), has("discard"), has("check"));
-            Ok(PythonLayer { object: object.unbind(), disk, buffer, capacity, steps, discards, checks })
+            Ok(PythonLayer { object: object.unbind(), disk, buffer, capacity, idle_delay, steps, discards, checks })
         })
     }
 
@@ -292,6 +295,10 @@ impl Layer for PythonLayer {
             true => self.call(disk, |object, disk| object.call_method1("step", (disk, need == Need::Must))?.extract()),
             false => Ok(false),
         }
+    }
+
+    fn idle_delay(&self) -> Option<Nanos> {
+        self.idle_delay
     }
 
     fn fill(&mut self) -> Arc<dyn Placement> {

@@ -169,6 +169,15 @@ fn the_progress_of_a_rebuild_goes_from_the_failure_to_the_whole() {
     let Body::Bars { totals, parts, .. } = &busy.panels[0].body else { panic!("bars") };
     assert_eq!(parts.iter().map(|part| part.values[0]).sum::<f64>(), 210.0);
     assert_eq!(totals, &["300 s"]);
+    let mut long = rebuilt();
+    for member in &mut long.rebuild.as_mut().unwrap().members {
+        member.busy_ns.host_write *= 60;
+        member.busy_ns.clean_write *= 60;
+    }
+    let busy = named(&[long], "rebuild-busy").unwrap();
+    let Body::Bars { parts, .. } = &busy.panels[0].body else { panic!("bars") };
+    let sum: f64 = parts.iter().map(|part| part.values[0]).sum();
+    assert_eq!((busy.panels[0].x.label.as_str(), sum), ("Time that it was busy (h)", 3.5));
     let mut quiet = rebuilt();
     quiet.rebuild.as_mut().unwrap().foreground_ns = Default::default();
     assert_eq!(named(&[quiet], "rebuild").unwrap().panels.len(), 1, "nobody asked for anything");

@@ -441,6 +441,23 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_split_anew_has_the_key_of_its_trace() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (path, folder) = (scratch.path().join("trace.csv"), scratch.path().join("volumes"));
+        let key_of = |rows: &[(u64, bool, u64, u64)]| {
+            fs::write(&path, text(rows)).unwrap();
+            split(&path, &folder);
+            let sweep = Sweep::parse("test", &format!("drive = 'tiny'\nvolumes = '{}'", folder.display())).unwrap();
+            let comparison = Comparison::plan(&sweep.comparisons[0], &mut Contents::default()).unwrap();
+            fs::remove_dir_all(&folder).unwrap();
+            comparison.key
+        };
+        let one = key_of(&[(1, true, 0, 0), (2, true, 8, 5)]);
+        assert_ne!(one, key_of(&[(1, true, 0, 0), (2, false, 8, 5)]));
+        assert_eq!(one, key_of(&[(1, true, 0, 0), (2, true, 8, 5)]));
+    }
+
+    #[test]
     fn volumes_and_traces_exclude_each_other() {
         let scratch = tempfile::tempdir().unwrap();
         let (path, folder) = (scratch.path().join("trace.csv"), scratch.path().join("volumes"));

@@ -94,3 +94,24 @@ impl History {
         whole
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn downstream_losses_are_told_once() {
+        let mut history = History::new(20, 4, 0, false);
+        let mut hits = Vec::new();
+        let mut write = |at, count| {
+            hits.clear();
+            history.write(Span::new(at, count), |span, by| hits.push((span, by)));
+            hits.clone()
+        };
+        assert!(write(3, 1).is_empty() && write(6, 1).is_empty());
+        // 3 and 6 hold data; 4 and 5 never did.
+        assert_eq!(write(1, 1), [(Span::new(3, 1), Granule(1))]);
+        assert_eq!(write(2, 1), [(Span::new(6, 1), Granule(2))]);
+        assert_eq!(write(1, 1), [(Span::new(2, 1), Granule(1))]);
+    }
+}

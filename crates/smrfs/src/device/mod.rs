@@ -159,6 +159,18 @@ pub struct BandReport {
     pub state: BandState,
 }
 
+impl BandReport {
+    /// The report of a band with the first `filled` granules written, in whatever state it was `lost`.
+    pub(crate) fn new(band: Span, filled: u64, lost: Option<BandState>) -> BandReport {
+        let by_cursor = match filled {
+            0 => BandState::Empty,
+            _ if filled == band.count => BandState::Full,
+            _ => BandState::Open,
+        };
+        BandReport { start: band.at, cursor: band.at + filled, state: lost.unwrap_or(by_cursor) }
+    }
+}
+
 /// A host-managed shingled disk. Calls may come from several threads.
 pub trait HostManaged: Send + Sync {
     /// The disk's shape, as hosts must know it.

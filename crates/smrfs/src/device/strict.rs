@@ -191,14 +191,8 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
     fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
         let cursors = self.cursors.lock();
         let report = |band: u64| {
-            let (span, filled) = (self.shape.bands.span(band), cursors.filled[band as usize]);
-            let state = match (cursors.lost.get(&band), filled) {
-                (Some(&lost), _) => lost,
-                (None, 0) => BandState::Empty,
-                _ if filled == span.count => BandState::Full,
-                _ => BandState::Open,
-            };
-            BandReport { start: span.at, cursor: span.at + filled, state }
+            let filled = cursors.filled[band as usize];
+            BandReport::new(self.shape.bands.span(band), filled, cursors.lost.get(&band).copied())
         };
         let end = first.saturating_add(count).min(self.shape.bands.count);
         Ok((first.min(end)..end).map(report).collect())

@@ -35,7 +35,8 @@ class Disk(Protocol):
 class Layer:
     """A translation layer: derive from it, set ``host_sectors``, and :func:`register` it.
 
-    Methods of your own may be added: ``step(disk, must)`` does one stage of cleaning and tells whether there was any,
+    Methods of your own may be added: ``step(disk, must)`` does one stage of cleaning and tells whether there was any
+    (``must`` is false for what merely helps, in idle time),
     ``discard(disk, lba, sectors)`` drops data, ``check()`` raises where the layer's books are wrong. A layer runs on the thread that
     called.
 
@@ -83,6 +84,8 @@ class Layer:
     host_sectors: int
     #: Those of a persistent cache, beside them.
     cache_sectors: int = 0
+    #: Nanoseconds without a command after which ``step(disk, False)`` is called; ``None`` if idle time is left unused.
+    idle_delay_ns: int | None = None
 
     def __init__(self, drive: _native.Geometry) -> None:
         """Makes the layer for an empty drive with ``sectors``, ``tracks``, ``track_start``, ``track_sectors``, ``track_of``."""

@@ -156,6 +156,11 @@ fn numbers_that_overflow_when_scaled_are_bad_rows() {
     ] {
         assert!(error(text.as_bytes(), &OpenOptions::default()).0.contains(part));
     }
+    let longest = (u64::from(u32::MAX) - 1) * 512;
+    let (_, read) = read(row(&longest.to_string(), "1", "1").as_bytes(), &OpenOptions::default()).unwrap();
+    assert_eq!(read[2].sectors, u32::MAX - 1);
+    let longer = row(&(longest + 1).to_string(), "1", "1");
+    assert!(error(longer.as_bytes(), &OpenOptions::default()).0.contains("column 3 (size)"));
     let far = format!("1,web,1,Read,0,512,0\n{GOOD}18446744073709551615,web,1,Read,0,512,0\n");
     let (message, line, _) = error(far.as_bytes(), &OpenOptions::default());
     assert!(line == Some(3) && message.contains("584 years"), "{message}");

@@ -77,15 +77,13 @@ impl<D: ZonedDevice> Zones<D> {
                 written / granule + u64::from(is_filled)
             }
         };
-        let state = match zone.state {
-            lost @ (BandState::ReadOnly | BandState::Offline) => lost,
+        let lost = match zone.state {
+            lost @ (BandState::ReadOnly | BandState::Offline) => Some(lost),
             // Conventional zones behind others have no place in the table.
-            _ if in_table.is_none() && zone.kind == ZoneKind::Conventional => BandState::Offline,
-            _ if filled == 0 => BandState::Empty,
-            _ if filled == span.count => BandState::Full,
-            _ => BandState::Open,
+            _ if in_table.is_none() && zone.kind == ZoneKind::Conventional => Some(BandState::Offline),
+            _ => None,
         };
-        BandReport { start: span.at, cursor: span.at + filled, state }
+        BandReport::new(span, filled, lost)
     }
 
     fn byte(&self, at: Granule) -> u64 {

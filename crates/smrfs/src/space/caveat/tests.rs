@@ -240,3 +240,19 @@ fn the_search_for_a_window_is_bounded_however_small_the_pieces() {
     let (_, looked) = space.sample(4000);
     assert!((16_000..=16 * 4001).contains(&looked), "{looked} extents");
 }
+
+#[test]
+fn cleaning_for_one_write_ends_after_the_disk_was_moved_a_few_times() {
+    let mut space = space(1000, 8, 5, Rule::Lba);
+    for at in (0..400).step_by(20) {
+        assert!(space.adopt(Span::new(at, 3), owner(at, 0)));
+    }
+    space.start(&[]);
+    assert!(matches!(space.clean(Trigger::Stuck), Some(CleaningStep::Move(..))));
+    space.moved_while_stuck = 4 * 1000;
+    assert!(space.clean(Trigger::Stuck).is_some());
+    space.moved_while_stuck = 4 * 1000 + 1;
+    assert_eq!(space.clean(Trigger::Stuck), None);
+    space.pay(1);
+    assert!(space.clean(Trigger::Stuck).is_some(), "for the next one");
+}

@@ -218,7 +218,7 @@ impl Log {
         Ok(())
     }
 
-    fn put_back_piece(&mut self, disk: &mut Disk, lba: Lba, n: u64, order: u64) -> DiskResult {
+    pub(super) fn put_back_piece(&mut self, disk: &mut Disk, lba: Lba, n: u64, order: u64) -> DiskResult {
         if self.free_sectors + self.room(0) < n {
             return inconsistent(format!("{n} sectors of a torn request find no room"));
         }

@@ -229,3 +229,14 @@ fn a_zone_is_written_on_behind_all_that_was_written_to_it() {
         after.check(&disk).unwrap();
     }
 }
+
+#[test]
+fn a_torn_request_is_put_back_into_the_segment_begun_last() {
+    let (mut log, mut disk) = log(&[]);
+    write(&mut log, &mut disk, 0, 8, 1);
+    let room = log.room(0);
+    assert!(room > 1);
+    log.free_sectors = 0;
+    log.put_back_piece(&mut disk, Lba(0), room, 5).unwrap();
+    assert!(log.put_back_piece(&mut disk, Lba(0), 1, 6).unwrap_err().to_string().contains("no room"));
+}

@@ -61,3 +61,19 @@ fn a_full_client_is_heard_once_it_has_taken_something() {
     assert!(connection.has_more());
     assert!(next(&mut connection) && !connection.has_more());
 }
+
+#[test]
+fn a_payload_in_pieces_ends_where_the_next_command_begins() {
+    let (mut client, mut connection) = connected();
+    ask(&mut client, command::WRITE, 1024);
+    client.write_all(&[7; 300]).unwrap();
+    connection.receive();
+    assert!(connection.next(&EXPORT, &mut Vec::new()).is_none(), "most of it is missing");
+    client.write_all(&[8; 724]).unwrap();
+    ask(&mut client, command::READ, 4096);
+    connection.receive();
+    let written = connection.next(&EXPORT, &mut Vec::new()).unwrap();
+    assert_eq!(written.data, [vec![7; 300], vec![8; 724]].concat());
+    connection.receive();
+    assert!(connection.next(&EXPORT, &mut Vec::new()).is_some_and(|read| read.data.is_empty()));
+}
