@@ -137,7 +137,7 @@ fn named(advice: &Advice, all: &[&Remedy], with_figures: bool) -> String {
 
 fn figures(advice: &Advice, course: &Trajectory) -> String {
     if let Some(rebuilt) = &course.rebuild {
-        return format!("the rebuild in {}", format::seconds(rebuild::time_s(advice, rebuilt)));
+        return format!("the rebuild in {}", format::seconds(rebuild::time_s(rebuilt, advice.whole_disk_bytes)));
     }
     let longest = format::nanos(course.longest_stall_ns);
     match advice.is_open() {

@@ -111,7 +111,7 @@ fn multiples(advice: &Advice, against: &Multiples) -> [String; 2] {
 fn figures(advice: &Advice, course: &Trajectory, against: &Comparison) -> [String; 3] {
     match &course.rebuild {
         Some(rebuilt) => [
-            format::seconds(rebuild::time_s(advice, rebuilt)),
+            format::seconds(rebuild::time_s(rebuilt, advice.whole_disk_bytes)),
             format::times(against.rebuild),
             format::nanos(course.longest_command_ns),
         ],

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use crate::iso;
 use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow};
 use crate::text::TextFormat;
 use crate::volumes::Volumes;
@@ -114,22 +115,14 @@ fn seconds(text: &[u8]) -> Option<u64> {
     const MONTHS: [&[u8]; 12] =
         [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
     let month = MONTHS.iter().position(|m| *m == &text[3..6])? as i64 + 1;
-    let (day, year) = (number(0..2)?, number(7..11)?);
-    let (hour, minute, second) = (number(12..14)?, number(15..17)?, number(18..20)?);
+    let date = [number(7..11)?, month, number(0..2)?];
     let zone = number(22..24)? * 3600 + number(24..26)? * 60;
-    let zone = match text[21] {
+    let ahead_s = match text[21] {
         b'+' => zone,
         b'-' => -zone,
         _ => return None,
     };
-    if !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    // Days of the Gregorian calendar, with years that begin in March (Howard Hinnant, "days_from_civil").
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days =
-        365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day - 1 - 719_468;
-    u64::try_from(days * 86_400 + hour * 3600 + minute * 60 + second - zone).ok()
+    iso::seconds(date, [number(12..14)?, number(15..17)?, number(18..20)?], ahead_s)
 }
 
 #[cfg(test)]
@@ -142,6 +135,18 @@ mod tests {
         assert_eq!(seconds(b"01/Jul/1995:00:00:01 -0400"), Some(804_571_201));
         assert_eq!(seconds(b"29/Feb/2024:12:00:00 +0100"), Some(1_709_204_400));
         assert_eq!(seconds(b"01/Jan/1969:00:00:01 +0000"), None);
-        assert_eq!(seconds(b"99/Jul/1995:00:00:01 -0400"), None);
+        assert_eq!(seconds(b"01/Jul/1995:00:00:60 -0400"), Some(804_571_260));
+        for wrong in [
+            "99/Jul/1995:00:00:01 -0400",
+            "31/Jun/1995:00:00:01 -0400",
+            "01/Jul/1995:24:00:01 -0400",
+            "01/Jul/1995:00:60:01 -0400",
+            "01/Jul/1995:00:00:61 -0400",
+            "01/Jul/1995:00:00:01 *0400",
+            "01-Jul/1995:00:00:01 -0400",
+            "01/Jul/1995:00:00:01 -04000",
+        ] {
+            assert_eq!(seconds(wrong.as_bytes()), None, "{wrong}");
+        }
     }
 }

@@ -91,11 +91,14 @@ impl Attached {
         sleep(Duration::from_millis(300));
     }
 
-    /// Loop devices on this drive.
+    /// Loop devices on this drive; its own counts where the file is gone, too, of which the kernel then knows the name alone.
     fn loops(&self) -> usize {
         let run = self.bench.path("run");
-        let blocks = fs::read_dir("/sys/block").unwrap().map(|block| block.unwrap().path().join("loop/backing_file"));
-        blocks.filter(|file| fs::read_to_string(file).is_ok_and(|text| text.starts_with(&run))).count()
+        let is_ours = |block: &Path| {
+            let file = fs::read_to_string(block.join("loop/backing_file")).unwrap_or_default();
+            file.starts_with(&run) || (block.file_name() == self.device.file_name() && file.starts_with("/disk"))
+        };
+        fs::read_dir("/sys/block").unwrap().filter(|block| is_ours(&block.as_ref().unwrap().path())).count()
     }
 
     /// Makes a file system on the device.

@@ -232,6 +232,7 @@ fn attributes_have_up_to_64_kib_whatever_the_host_gives() {
     }
     assert!(store.attribute_names(id).unwrap().is_empty());
     assert_eq!(std::fs::metadata(stub(&folder)).unwrap().len(), 0, "the stub is empty again");
+    assert_eq!(store.attributes(id).unwrap().mtime, modified);
     assert_eq!(store.load_map(id).unwrap().unwrap(), vec![7; most]);
 }
 

@@ -121,3 +121,18 @@ fn bars(title: &str, x: &str, unit: &str, values: Vec<(String, [f64; 2])>) -> Pa
     let body = Body::Bars { rows, totals, parts: parts.into() };
     Panel { title: Some(title.into()), x: Axis::linear(x), y: Axis::default(), guides: Vec::new(), body }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_model_has_a_bar_of_its_own_in_a_row() {
+        let values = vec![("read".to_string(), [1.5, 2.0]), ("write".to_string(), [3.0, 40.0])];
+        let Body::Bars { rows, totals, parts } = bars("", "", "s", values).body else { panic!("bars") };
+        assert_eq!(rows, ["read", "", "write", ""]);
+        assert_eq!(totals, ["1.5 s", "2 s", "3 s", "40 s"]);
+        assert_eq!(parts[0].values, [1.5, 0.0, 3.0, 0.0]);
+        assert_eq!(parts[1].values, [0.0, 2.0, 0.0, 40.0]);
+    }
+}

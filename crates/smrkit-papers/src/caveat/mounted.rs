@@ -182,3 +182,24 @@ fn figure(pairs: &[Both]) -> Option<Figure> {
         figure
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use smrfs::device::Shape;
+
+    use super::*;
+
+    #[test]
+    fn the_mount_and_the_simulation_have_disks_of_one_shape() {
+        let drive = Drive::load("st5000as0011").unwrap();
+        for model in MODELS {
+            let (mount, simulated) = plans(1, &drive, model).unwrap();
+            // But for the limit of open bands, which neither comes near.
+            let of = |shape: Shape| (shape.granules, shape.did, shape.dpid, shape.bands.count, shape.bands.granules);
+            let shape = of(mount.layout.data_shape().unwrap());
+            assert_eq!((of(mount.world.shape()), of(simulated.world.shape())), (shape, shape), "{model:?}");
+            // Neither a point alone nor one for each block.
+            assert!((20..200).contains(&(IMAGE_BYTES / simulated.course.sample_bytes)));
+        }
+    }
+}

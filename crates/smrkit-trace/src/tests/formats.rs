@@ -60,6 +60,10 @@ fn text_formats_are_recognised_and_give_their_requests() {
         let (_, all) = read(rows, &forced(&format!("csv:time=0:{unit},op=1,offset=2,size=3"))).unwrap();
         assert_eq!(shown(&all), ["0 W 1+1@0", second], "{unit}");
     }
+    for (order, both) in [("rw", ["0 R 0+1@0", "0 W 1+1@0"]), ("wr", ["0 W 0+1@0", "0 R 1+1@0"])] {
+        let map = forced(&format!("csv:op=0:{order},offset=1:sectors,size=2:sectors"));
+        assert_eq!(shown(&read(b"0,0,1\n1,1,1\n", &map).unwrap().1), both, "{order}");
+    }
 }
 
 #[test]

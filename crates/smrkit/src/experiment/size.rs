@@ -112,4 +112,15 @@ mod tests {
         }
         assert_eq!(fewest(1, |_| Ok(None::<()>)).unwrap(), None);
     }
+
+    #[test]
+    fn few_sizes_are_tried_however_many_platters_it_takes() {
+        let tries = std::cell::Cell::new(0);
+        let made = |times| {
+            tries.set(tries.get() + 1);
+            Ok((times >= 1_000_000_000).then_some(()))
+        };
+        assert_eq!(fewest(1, made).unwrap(), Some((1_000_000_000, ())));
+        assert!(tries.get() <= 64, "twice the bits of the number: {}", tries.get());
+    }
 }

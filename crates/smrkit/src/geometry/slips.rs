@@ -123,6 +123,13 @@ mod tests {
             }
             let within: Vec<u64> = slips.ranges_within(&(13..77)).flatten().collect();
             prop_assert_eq!(within, (13..77).filter(|&raw| is_slipped(raw)).collect::<Vec<_>>());
+            let before = |raw: u64| usable.iter().filter(|&&other| other < raw).count() as u64;
+            let slipped: Vec<u64> = (0..120).filter(|&raw| is_slipped(raw)).collect();
+            for sectors in [0, 1, 5, 30] {
+                // None more can be added at their end.
+                let from = |&first: &u64| slipped.iter().filter(|&&raw| raw >= first && before(raw) - before(first) <= sectors).count();
+                prop_assert_eq!(slips.most_within(sectors), slipped.iter().map(from).max().unwrap_or(0) as u64);
+            }
             for raw in 0..100 {
                 prop_assert_eq!(slips.usable(raw), Pba(usable.iter().filter(|&&other| other < raw).count() as u64));
             }

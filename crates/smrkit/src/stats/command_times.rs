@@ -39,3 +39,20 @@ impl CommandTimes {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_several_drives_are_counted_together() {
+        let counted = |seconds: &[u64]| {
+            let mut times = CommandTimes::default();
+            seconds.iter().for_each(|second| times.count(Nanos(second * 1_000_000_000)));
+            times
+        };
+        let parts = [counted(&[7, 8, 31]), counted(&[1, 9, 40, 50])];
+        assert_eq!(CommandTimes::of_all(parts.into_iter()), counted(&[7, 8, 31, 1, 9, 40, 50]));
+        assert_eq!((counted(&[7, 8, 31]).commands_over_7s, counted(&[7, 8, 31]).commands_over_30s), (2, 1));
+    }
+}

@@ -256,3 +256,21 @@ fn cleaning_for_one_write_ends_after_the_disk_was_moved_a_few_times() {
     space.pay(1);
     assert!(space.clean(Trigger::Stuck).is_some(), "for the next one");
 }
+
+#[test]
+fn a_small_disk_takes_a_block_in_pieces_of_a_unit_and_no_less() {
+    let options = CaveatOptions { block_granules: 8, ..CaveatOptions::default() };
+    let fragmented = |run: u64| {
+        let mut space = Caveat::new(&shape(256, 0, 0), options.clone()).expect("possible");
+        assert_eq!(space.unit, 4, "a 64th of the disk");
+        for at in (0..256).step_by(run as usize + 1) {
+            assert!(space.adopt(Span::new(at, 1), owner(at, 0)));
+        }
+        space.start(&[]);
+        let want = AllocationRequest { owner: owner(1, 0), after: None, count: 8, more: 0, moving: false };
+        space.place(&want).map(|span| span.count)
+    };
+    assert_eq!(fragmented(8), Some(8), "whole where a run holds it");
+    assert_eq!(fragmented(6), Some(6));
+    assert_eq!(fragmented(3), None, "cleaning makes longer ones");
+}

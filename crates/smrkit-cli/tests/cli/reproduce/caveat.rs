@@ -93,7 +93,7 @@ fn what_cannot_be_is_refused_with_its_remedy() {
         ("age --simulate caveat --granule 3000", 2, "divisor"),
         ("age --simulate caveat --size 9TB", 4, "larger drive"),
         ("age --simulate strict-append --size 40MB", 4, "bands"),
-        ("age --simulate caveat --fill 0", 2, "--fill"),
+        ("age --simulate caveat --fill 0", 2, "a fill of nothing: raise --fill"),
         ("age --simulate caveat --fill 0.7", 2, "write 70, or 0.7%"),
         ("age --simulate caveat --fill 200GB", 2, "lower --fill"),
         ("age --simulate caveat --rate 0", 2, "--rate"),

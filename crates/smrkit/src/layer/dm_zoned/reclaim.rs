@@ -154,3 +154,37 @@ impl DmZoned {
         self.job.as_ref().filter(|job| job.to_is_new).map(|job| job.to)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ChunkZones, SPEC};
+    use super::*;
+    use crate::drive::Drive;
+    use crate::layer::dm_zoned::keys::DmZonedKeys;
+    use crate::medium::interference::Interference;
+    use crate::schema::Keyed;
+
+    #[test]
+    fn a_job_of_a_chunk_names_its_zones_and_goes_to_a_sequential_one() {
+        let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
+        let keys = [("zone_bytes", "64Ki")].map(|(key, value)| (key.to_string(), value.to_string()));
+        let keys = DmZonedKeys::read(&SPEC.resolve(&keys).unwrap()).unwrap();
+        let layout = keys.layout(&drive).unwrap();
+        let mut layer = DmZoned::new(&layout, layout.capacity(&drive), keys);
+        let (random, sequential) = (layer.first_data, layer.first_sequential);
+        layer.chunks[0] = ChunkZones { data: random, buffer: NONE };
+        layer.chunks[1] = ChunkZones { data: sequential, buffer: random + 1 };
+        let is_possible =
+            |chunk, from, to, to_is_new, next| layer.is_possible(&ReclaimJob { chunk, from, to, to_is_new, next });
+        assert!(is_possible(0, random, sequential + 1, true, 0));
+        assert!(!is_possible(0, random, random + 1, true, 0), "the new zone is a conventional one");
+        assert!(!is_possible(0, random + 1, sequential + 1, true, 0), "the chunk lies elsewhere");
+        assert!(!is_possible(1, sequential, sequential + 1, true, 0), "the chunk has a buffer");
+        assert!(is_possible(1, sequential, random + 1, false, 0) && is_possible(1, random + 1, sequential, false, 0));
+        assert!(!is_possible(0, random, sequential, false, 0));
+        assert!(is_possible(0, random, sequential, true, layer.blocks));
+        assert!(!is_possible(0, random, sequential, true, layer.blocks + 1));
+        assert!(!is_possible(0, random, layer.owners.len() as u32, true, 0), "there is no such zone");
+        assert!(!is_possible(layer.chunks.len() as u32, random, sequential, true, 0), "nor such a chunk");
+    }
+}
