@@ -16,7 +16,7 @@ pub(super) struct File {
     pub id: NodeId,
     /// When it was last used, in calls.
     pub used: AtomicU64,
-    /// The blocks before this one have been read, or the disk told that they will be.
+    /// What the disk has been told of it, where it is read in order.
     pub ahead: AtomicU64,
     /// The file's weight in the cache, in extents.
     pub weight: AtomicUsize,

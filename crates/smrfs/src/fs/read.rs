@@ -10,11 +10,52 @@ use crate::error::{Errno, FsResult};
 use crate::map::FilePiece;
 use crate::units::{NodeId, Span};
 
-/// A window of a file in fewer pieces is read as it is: the host reads ahead by itself. (Assumption.)
-const PIECES: usize = 8;
+/// A block of a file in fewer pieces is read as it is: the host reads ahead by itself. (Assumption.)
+const PIECES: usize = 4;
+
+/// Blocks that are told at once at most: the more, the more of their pieces lie close together. (Assumption.)
+const BLOCKS_MAX: u64 = 16;
 
 /// Granules between two pieces that are read with them rather than stepped over. (Assumption.)
-const SKIPPED: u64 = 16;
+const SKIPPED: u64 = 32;
+
+/// What the disk has been told of a file that is read in order, in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told {
+    /// Those before this one have been read, or the disk told that they will be.
+    end: u64,
+    /// Those that were told at last.
+    last: u64,
+}
+
+impl Told {
+    fn of(file: &File) -> Told {
+        let both = file.ahead.load(Relaxed);
+        Told { end: both / (2 * BLOCKS_MAX), last: both % (2 * BLOCKS_MAX) }
+    }
+
+    fn store(self, file: &File) {
+        file.ahead.store(self.end * 2 * BLOCKS_MAX + self.last, Relaxed);
+    }
+
+    /// The blocks to be told of where `block` is read, and what has been told then: twice as many as the last time, once the
+    /// reader has come to the last of those.
+    fn next(self, block: u64) -> (Range<u64>, Told) {
+        let Told { end, last } = self;
+        let reached = end.saturating_sub(last);
+        // Two threads may ask for neighbours in either order.
+        if (end.saturating_sub(2 * last + 1)..reached).contains(&block) {
+            return (end..end, self);
+        }
+        if (reached..end).contains(&block) {
+            let count = (2 * last).min(BLOCKS_MAX);
+            return (end..end + count, Told { end: end + count, last: count });
+        }
+        // A second read here is one in order.
+        let end = if block == 0 { 2 } else { block + 1 };
+        (if block == 0 { 0..end } else { end..end }, Told { end, last: 1 })
+    }
+}
 
 impl FileSystem {
     /// Reads from the byte `offset` on as much as the file has and `room` takes; tells how many bytes. The rest of `room`
@@ -35,23 +76,20 @@ impl FileSystem {
         Ok(bytes)
     }
 
-    /// Tells the disk once a window what a reader of the file in order is about to want, where that lies in pieces: what lies
-    /// close together on the disk at once, as it was written at once.
+    /// Tells the disk what a reader of the file in order is about to want, where that lies in pieces: what lies close together
+    /// on the disk at once, as it was written at once.
     fn read_ahead(&self, file: &File, state: &FileState, granule: u64) {
-        let (block, told) = (self.options.block_granules, file.ahead.load(Relaxed));
-        let window = granule / block;
-        // Two threads may ask for neighbours in either order.
-        if told == window + 2 || told == window + 3 {
+        let block = self.options.block_granules;
+        let before = Told::of(file);
+        let (blocks, told) = before.next(granule / block);
+        if told != before {
+            told.store(file);
+        }
+        if blocks.is_empty() {
             return;
         }
-        let first = match window {
-            _ if told == window + 1 => window + 1,
-            0 => 0,
-            _ => return file.ahead.store(window + 1, Relaxed),
-        };
-        file.ahead.store(window + 2, Relaxed);
-        let pieces = FileSystem::placed(state, first * block..(window + 2) * block);
-        if pieces.len() < PIECES {
+        let pieces = FileSystem::placed(state, blocks.start * block..blocks.end * block);
+        if pieces.len() < PIECES * (blocks.end - blocks.start) as usize {
             return;
         }
         let mut spans: Vec<Span> = pieces.iter().filter_map(FilePiece::span).collect();
@@ -125,5 +163,40 @@ fn next_hole(state: &FileState, from: u64) -> u64 {
             return hole;
         }
         hole = further;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The blocks that are told of while these are read.
+    fn told(blocks: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+        let mut told = Told { end: 0, last: 0 };
+        let next = |block| {
+            let (blocks, after) = told.next(block);
+            told = after;
+            (!blocks.is_empty()).then_some(blocks)
+        };
+        blocks.filter_map(next).collect()
+    }
+
+    #[test]
+    fn a_reader_in_order_is_told_of_twice_as_much_each_time() {
+        let in_order = told((0..60).flat_map(|block| [block; 8]));
+        assert_eq!(in_order, [0..2, 2..4, 4..8, 8..16, 16..32, 32..48, 48..64, 64..80]);
+        // From the midst on, and by two threads that overtake each other.
+        let from_midst = told((100..140).flat_map(|block| [block; 8]));
+        assert_eq!(from_midst, [101..103, 103..107, 107..115, 115..131, 131..147, 147..163]);
+        let swapped = told((0..60).flat_map(|block| [block, block, block + 1, block, block + 1]));
+        assert_eq!(swapped, [0..2, 2..4, 4..8, 8..16, 16..32, 32..48, 48..64, 64..80]);
+    }
+
+    #[test]
+    fn a_reader_anywhere_is_told_of_nothing() {
+        assert_eq!(told([70, 3, 900, 71, 4, 901, 72, 5].into_iter()), []);
+        assert_eq!(told([70, 3, 3, 70].into_iter()), [4..6]);
+        let again = told([0, 0, 1, 2, 3, 50, 0, 0, 1].into_iter());
+        assert_eq!(again, [0..2, 2..4, 4..8, 0..2, 2..4], "the second time like the first");
     }
 }

@@ -44,6 +44,8 @@ use crate::reserve::{Full, Reserve, Use};
 const ZEROS: usize = 1 << 20;
 /// Holes are made of so much at least, unless the host is short of room (assumption).
 const HOLE_BYTES: u64 = 1 << 20;
+/// What is said to be read soon in one call: of more, Linux takes a part alone, as its read-ahead is set.
+const EXPECTED_BYTES: u64 = 128 << 10;
 
 /// An image file or a block device, locked against a second user.
 pub struct Image {
@@ -226,9 +228,12 @@ impl Platters for Image {
     }
 
     fn expect(&self, span: Span) {
-        // Only a hint: where it is refused, reading takes longer.
-        let length = NonZeroU64::new(span.count * self.shape.granule_bytes);
-        let _ = rustix::fs::fadvise(&self.file, self.byte(span.at), length, Advice::WillNeed);
+        let (begin, end) = (self.byte(span.at), self.byte(span.end()));
+        for at in (begin..end).step_by(EXPECTED_BYTES as usize) {
+            // Only a hint: where it is refused, reading takes longer.
+            let length = NonZeroU64::new(EXPECTED_BYTES.min(end - at));
+            let _ = rustix::fs::fadvise(&self.file, at, length, Advice::WillNeed);
+        }
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
