@@ -192,6 +192,28 @@ fn what_cannot_work_is_refused_with_a_remedy() {
     assert_eq!(refused(&beyond, BandsOptions::default()), BandsError::BandsBeyondDisk { end: 271, granules: 100 });
     let error = refused(&good, BandsOptions { reserve_bands: 0, ..BandsOptions::default() });
     assert_eq!(error.to_string(), "reserve_bands must be at least 1");
+    let most = BandsOptions {
+        low_percent: 50,
+        idle_percent: 100,
+        idle_dead_percent: 100,
+        spare_percent: 90,
+        writers: 1,
+        block_granules: 1,
+        reserve_bands: 1,
+        ..BandsOptions::default()
+    };
+    assert!(BandSpace::new(&bands(Bands { count: 5, ..good.bands }), most).is_ok());
+    for more in [
+        BandsOptions { low_percent: 51, ..most },
+        BandsOptions { idle_percent: 101, ..most },
+        BandsOptions { idle_dead_percent: 101, ..most },
+        BandsOptions { spare_percent: 91, ..most },
+    ] {
+        assert!(matches!(refused(&good, more), BandsError::Percent { .. }), "{more:?}");
+    }
+    for none in [BandsOptions { writers: 0, ..most }, BandsOptions { block_granules: 0, ..most }] {
+        assert!(matches!(refused(&good, none), BandsError::Parameter { .. }), "{none:?}");
+    }
 }
 
 fn owner(granule: u64) -> Owner {

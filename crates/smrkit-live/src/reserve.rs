@@ -166,6 +166,15 @@ mod tests {
     }
 
     #[test]
+    fn two_errors_say_that_there_is_no_room() {
+        use rustix::io::Errno;
+        assert!([Errno::NOSPC, Errno::DQUOT].iter().all(Full::is_full));
+        assert!(![Errno::IO, Errno::NOENT, Errno::NODEV].iter().any(Full::is_full));
+        assert!(io::Error::from(Errno::NOSPC).is_full() && io::Error::from(Errno::DQUOT).is_full());
+        assert!(!io::Error::from(Errno::IO).is_full());
+    }
+
+    #[test]
     fn what_is_kept_goes_to_those_it_is_kept_for() {
         let folder = tempfile::TempDir::new().unwrap();
         let reserve = Reserve::new(directory(folder.path()));

@@ -265,3 +265,13 @@ fn surface(shape: &Shape, marks: &[(Span, Mark)], cells: usize) -> Vec<Cell> {
     }
     surface
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_has_the_granules_of_all_kinds() {
+        assert_eq!(Cell { readable: 1, not_writable: 20, write_once: 300, writable: 4000 }.granules(), 4321);
+    }
+}

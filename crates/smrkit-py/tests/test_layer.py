@@ -108,6 +108,25 @@ class CleaningInIdleTime(Cleaning):
     idle_delay_ns = 1_000_000
 
 
+class Asking(InPlace):
+    """Asks where its tracks are."""
+
+    def __init__(self, drive):
+        super().__init__(drive)
+        last = drive.tracks - 1
+        for track in (0, 1, last):
+            start = drive.track_start(track)
+            assert drive.track_of(start) == drive.track_of(start + drive.track_sectors(track) - 1) == track
+        assert drive.track_start(last) + drive.track_sectors(last) == drive.sectors
+        for question, number in ((drive.track_of, drive.sectors), (drive.track_start, last + 1), (drive.track_sectors, last + 1)):
+            try:
+                question(number)
+            except ValueError as error:
+                assert "is past the disk" in str(error)
+            else:
+                raise AssertionError(f"{question} has an answer")
+
+
 class Impatient(InPlace):
     """Has a delay that is no number."""
 
@@ -122,6 +141,7 @@ def setUpModule():
     smrkit.register("py-cleaning", Cleaning)
     smrkit.register("py-idle", CleaningInIdleTime)
     smrkit.register("py-impatient", Impatient)
+    smrkit.register("py-asking", Asking)
 
 
 class PythonLayers(unittest.TestCase):
@@ -159,6 +179,9 @@ class PythonLayers(unittest.TestCase):
         with self.assertRaisesRegex(smrkit.UsageError, "is no name of a layer"):
             smrkit.register("a.b", InPlace)
         self.assertIn("py-regions", [layer["name"] for layer in smrkit.layers()])
+
+    def test_a_layer_knows_the_tracks_of_its_drive(self):
+        smrkit.run(drive="tiny", layer="py-asking", workload="random-write:count=1")
 
     def test_stages_that_must_be_come_before_requests_and_others_in_idle_time(self):
         seconds = range(20)

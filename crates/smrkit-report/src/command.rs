@@ -246,4 +246,19 @@ mod tests {
         assert_eq!(with(|run| run.run.rebuild = Some("disk=1".into())), None);
         assert_eq!(command(&[]), None);
     }
+
+    #[test]
+    fn a_span_is_named_where_it_is_not_the_whole_disk() {
+        let spanning = |share: u64| {
+            let mut run = Outcome { seed: 1, ..in_place() };
+            run.replayed.trace = None;
+            run.replayed.workload = Some("mix".into());
+            run.state.capacity_bytes = 1 << 30;
+            run.replayed.workload_sectors = Some((1 << 21) / share);
+            run.run.system = "layer=in-place,drive=tiny".into();
+            command(&[run]).unwrap()
+        };
+        assert!(!spanning(1).contains("--span"), "{}", spanning(1));
+        assert!(spanning(2).contains("--workload mix --span"), "{}", spanning(2));
+    }
 }

@@ -263,6 +263,14 @@ mod tests {
     }
 
     #[test]
+    fn whole_numbers_are_shown_whole_and_without_a_point() {
+        let mut row = Row::new();
+        flatten(String::new(), json!({"a": u64::MAX, "b": 2.0, "c": 2.5, "d": true, "e": null}), &mut row);
+        let shown = ["a", "b", "c", "d", "e", "f"].map(|key| cell(&row, key));
+        assert_eq!(shown, ["18446744073709551615", "2", "2.5", "true", "-", "-"]);
+    }
+
+    #[test]
     fn seeds_share_a_line_that_shows_their_spread() {
         let sheet = table(&example(), &["slowdown".into()]).unwrap();
         let grid = sheet.grid();

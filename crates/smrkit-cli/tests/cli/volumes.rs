@@ -212,6 +212,9 @@ fn fsck_repairs_a_damaged_map_and_says_so_by_its_exit_code() {
     let before = everything(scratch.0.path());
     let looked = at(&scratch, "fsck -n a.img");
     assert_eq!((looked.code, looked.out.contains("without -n")), (4, true), "{}{}", looked.out, looked.err);
+    assert!(!looked.out.contains("--list"), "{}", looked.out);
+    let counted = at(&scratch, "fsck -n --list 0 a.img");
+    assert_eq!((counted.code, counted.out.contains("and 1 more: --list tells them")), (4, true), "{}", counted.out);
     assert!(everything(scratch.0.path()) == before);
     at(&scratch, "df a.img").says(3, &["smrkit fsck"]);
     let repaired = at(&scratch, "fsck a.img");

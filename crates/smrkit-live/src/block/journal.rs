@@ -398,6 +398,7 @@ mod tests {
             let (_, image) = opened(&file);
             let last = image.iter().max().copied().unwrap_or_default();
             assert_eq!(u64::from(last), cut / record, "cut at byte {cut}");
+            assert_eq!(file.metadata().unwrap().len(), cut / record * record, "what is not whole is gone");
         }
     }
 

@@ -111,3 +111,23 @@ fn figure(uses: &[Use]) -> Figure {
         panels,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uses_are_shares_of_the_cache_and_of_the_logs_bound() {
+        let (active, log) = (CACHE_TRACKS as u64 / 4, VGUARD_THRESHOLD as u64 / 2);
+        let used = Use {
+            name: "a".into(),
+            of_a_set: false,
+            active,
+            log,
+            cleans: Row::near("", 0.0.into(), 0.0, "", 0.0, ""),
+            copies: 0,
+        };
+        assert!((used.active_percent() - 25.0).abs() < 0.1, "{}", used.active_percent());
+        assert!((used.log_percent() - 50.0).abs() < 0.1, "{}", used.log_percent());
+    }
+}

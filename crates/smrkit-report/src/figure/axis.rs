@@ -121,6 +121,7 @@ mod tests {
     fn ticks_are_round_and_within_the_range() {
         let linear = Axis::linear("time (s)");
         assert_eq!(linear.ticks(linear.range([0.0, 47.0].into_iter()), 6), [0.0, 10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(linear.ticks((5000.0, 5009.0), 6), [5000.0, 5002.0, 5004.0, 5006.0, 5008.0]);
         let log = Axis::log("latency", Numbers::Time);
         assert_eq!(log.range([0.0003, 31.0].into_iter()), (1e-4, 100.0));
         assert_eq!(log.ticks((1e-4, 100.0), 8), [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]);

@@ -15,7 +15,7 @@ use smrkit::request::InMemory;
 use smrkit::schema::Scalar;
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::histogram::LatencyCounts;
-use smrkit::stats::outcome::{Outcome, PowerCut, SourceCounts, Timeline};
+use smrkit::stats::outcome::{LatencyBuckets, Outcome, PowerCut, SourceCounts, Timeline};
 use smrkit::stats::verdict::{Baseline, judge};
 use smrkit::units::Nanos;
 
@@ -114,6 +114,11 @@ fn merges_of_sources_merge_each_of_them() {
         };
         let merged = Outcome::merge(&with_sources(2)).unwrap();
         assert_eq!(merged.by_source, Some(vec![counts(&merged); 2]));
+        let summary = merged.summary();
+        let none = LatencyBuckets::default();
+        let bare = SourceCounts { latency_buckets: none.clone(), ..counts(&merged) };
+        assert_eq!((&summary.by_source, &summary.latency_buckets), (&Some(vec![bare; 2]), &none));
+        assert_eq!((summary.latency_ns, summary.requests), (merged.latency_ns, merged.requests));
         let mut unlike = with_sources(2);
         unlike[1].by_source = Some(vec![counts(&runs[1])]);
         assert_eq!(Outcome::merge(&unlike).unwrap().by_source, None, "another number of sources");
@@ -123,6 +128,21 @@ fn merges_of_sources_merge_each_of_them() {
         unlike[1].asked.clear();
         assert_eq!(Outcome::merge(&unlike).unwrap().asked, BTreeMap::new(), "asked for by one alone");
     }
+}
+
+#[test]
+fn the_fill_of_merged_caches_is_the_mean_of_theirs() {
+    let (runs, _) = drives(5, [12_000_000; 3]).next().unwrap();
+    let with = |fill: &[f64]| {
+        let mut run = runs[0].clone();
+        run.timeline.cache_fill = fill.to_vec();
+        run
+    };
+    let merged = Outcome::merge(&[with(&[0.5, 1.0]), with(&[0.25, 0.5, 0.75, 0.25])]).unwrap();
+    assert_eq!(merged.timeline.cache_fill, [0.375, 0.75, 0.875, 0.625]);
+    let three = Outcome::merge(&[merged, with(&[0.0])]).unwrap();
+    assert_eq!(three.timeline.cache_fill, [0.25, 0.5, 1.75 / 3.0, 1.25 / 3.0], "two of one and one of the other");
+    assert_eq!(Outcome::merge(&[with(&[]), with(&[0.5])]).unwrap().timeline.cache_fill, [0.5]);
 }
 
 #[test]
