@@ -19,7 +19,7 @@ const BLOCKS_MAX: u64 = 16;
 /// Granules between two pieces that are read with them rather than stepped over. (Assumption.)
 const SKIPPED: u64 = 32;
 
-/// What the disk has been told of a file that is read in order, in blocks.
+/// Blocks of a file, read in order, that the disk has been told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Told {
     /// Those before this one have been read, or the disk told that they will be.
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_reader_anywhere_is_told_of_nothing() {
         assert_eq!(told([70, 3, 900, 71, 4, 901, 72, 5].into_iter()), []);
-        assert_eq!(told([70, 3, 3, 70].into_iter()), [4..6]);
+        assert_eq!(told([70, 3, 3, 70, 3].into_iter()).first(), Some(&(4..6)));
         let again = told([0, 0, 1, 2, 3, 50, 0, 0, 1].into_iter());
         assert_eq!(again, [0..2, 2..4, 4..8, 0..2, 2..4], "the second time like the first");
     }

@@ -44,7 +44,7 @@ use crate::reserve::{Full, Reserve, Use};
 const ZEROS: usize = 1 << 20;
 /// Holes are made of so much at least, unless the host is short of room (assumption).
 const HOLE_BYTES: u64 = 1 << 20;
-/// What is said to be read soon in one call: of more, Linux takes a part alone, as its read-ahead is set.
+/// The most that one call says will be read soon: of more, Linux takes a part alone, as its read-ahead is set.
 const EXPECTED_BYTES: u64 = 128 << 10;
 
 /// An image file or a block device, locked against a second user.

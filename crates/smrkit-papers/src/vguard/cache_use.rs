@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn uses_are_shares_of_the_cache_and_of_the_logs_bound() {
-        let (active, log) = (CACHE_TRACKS as u64 / 4, VGUARD_THRESHOLD as u64 / 2);
+        let (active, log) = (CACHE_TRACKS / 4, VGUARD_THRESHOLD / 2);
         let used = Use {
             name: "a".into(),
             of_a_set: false,
