@@ -211,13 +211,9 @@ impl FileSystem {
     /// Hands parts and record to the store; on an error the record is still the old one, and the parts are removed.
     fn store_snapshot(&self, snapshot: &Snapshot) -> FsResult {
         let Some(plan) = &snapshot.plan else { return Ok(()) };
-        for (done, (number, part)) in plan.parts.iter().enumerate() {
-            let stored = self.store.store_spill(*number, part).and_then(|()| self.store.sync_spill(*number));
-            if let Err(error) = stored {
-                self.remove_parts(plan.parts[..=done].iter().map(|(number, _)| *number));
-                return Err(error);
-            }
-        }
+        self.store.spill(&plan.parts).inspect_err(|_| {
+            self.remove_parts(plan.parts.iter().map(|(number, _)| *number));
+        })?;
         // Without name and open the file's number may be another file's by now; while it is locked it can't lose them.
         let state = snapshot.file.look();
         if state.gone {

@@ -68,10 +68,7 @@ fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, 
         *next - 1
     };
     let plan = stored.plan(&mut map, &head, store.map_bytes_max(), &mut number);
-    for (number, part) in &plan.parts {
-        store.store_spill(*number, part)?;
-        store.sync_spill(*number)?;
-    }
+    store.spill(&plan.parts)?;
     store.store_map(file, &plan.record)?;
     store.sync(file)?;
     Ok(stored.done(plan))

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
+use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
 use rustix::rand::GetRandomFlags;
 use smrfs::error::{Errno, FsError, FsResult, SealedMap};
@@ -171,10 +171,14 @@ impl Home {
             let _ = rustix::fs::unlinkat(&maps, spill_name(number).0, AtFlags::REMOVEDIR);
             failed(error)
         })?;
-        File::from(file).write_all(&self.sealer.seal_part(number, part)).map_err(|error| {
+        let mut file = File::from(file);
+        file.write_all(&self.sealer.seal_part(number, part)).map_err(|error| {
             let _ = rustix::fs::unlinkat(&folder, &*name, AtFlags::empty());
             failed_io(error)
-        })
+        })?;
+        // Linux begins to write it, so that several are waited for together.
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+        Ok(())
     }
 
     pub(super) fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {

@@ -1,8 +1,11 @@
 //! A timeout runs from a command's dispatch to its drive: time in the host's queue is not held against the drive.
 
+use smrkit::drive::{CommandOrder, Drive};
 use smrkit::engine::run::Run;
+use smrkit::engine::system::DriveRun;
 use smrkit::engine::{NoObserver, Observer, RequestRows};
 use smrkit::experiment::system::{System, Systems};
+use smrkit::layer;
 use smrkit::settings::{Arrival, Queue, Settings};
 use smrkit::stats::command_times::CommandTimes;
 use smrkit::stats::outcome::Outcome;
@@ -36,6 +39,30 @@ fn of_commands_that_the_drive_queues_all_of_the_latency_counts() {
         let settings = Settings { depth, queue, ..Settings::default() };
         let outcome = served("drive-managed", "random-write:count=3k", settings, &mut NoObserver);
         assert_eq!(outcome.verdict.commands.longest_command_ns, outcome.latency_ns.all.max, "{queue:?} {depth}");
+    }
+}
+
+#[test]
+fn a_drive_that_orders_commands_is_sent_one_whenever_one_completes() {
+    for commands in [4, 100] {
+        let mut drive = Drive::load("tiny").unwrap();
+        drive.command_order = Some(CommandOrder { commands, age: Nanos(50_000_000) });
+        let layer = layer::find("in-place").unwrap();
+        let drive = DriveRun { drive, layer, parameters: layer.resolve(&[]).unwrap() };
+        let run = Run::new(drive, Settings { depth: 300, queue: Queue::Drive, ..Settings::default() });
+        let mut source = Workload::parse("mix:count=3k").unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
+        let (mut rows, mut times) = (RequestRows::default(), CommandTimes::default());
+        let outcome = run.execute(source.as_mut(), &mut rows).unwrap();
+        let RequestRows(mut rows) = rows;
+        rows.sort_by_key(|row| row.row);
+        let mut ends: Vec<u64> = rows.iter().map(|row| row.end_ns).collect();
+        ends.sort_unstable();
+        for (at, row) in rows.iter().enumerate() {
+            let room_ns = at.checked_sub(commands as usize).map_or(0, |before| ends[before]);
+            times.count(Nanos(row.end_ns - row.arrival_ns.max(room_ns)));
+        }
+        assert_eq!(outcome.verdict.commands, times, "{commands}");
+        assert!(times.longest_command_ns < outcome.latency_ns.all.max, "{commands}");
     }
 }
 
