@@ -192,8 +192,8 @@ impl PythonLayer {
             let object = make(py, class, drive)?;
             let capacity = capacity(&object, drive)?;
             let has = |name| object.hasattr(name).unwrap_or(false);
-            let idle_delay = object.getattr("idle_delay_ns").and_then(|delay| delay.extract::<Option<u64>>());
-            let idle_delay = idle_delay.map_err(refused)?.map(Nanos);
+            let delay = object.getattr_opt("idle_delay_ns").map_err(refused)?;
+            let delay = delay.map_or(Ok(None), |delay| delay.extract::<Option<u64>>().map_err(refused))?;
             let disk = Disk::new(drive, Medium::NoData);
             let lent = Lent { disk, is_here: false, fault: None };
             let made = || {
@@ -201,7 +201,16 @@ impl PythonLayer {
             };
             let (disk, buffer) = made().map_err(refused)?;
             let (steps, discards, checks) = (has("step"), has("discard"), has("check"));
-            Ok(PythonLayer { object: object.unbind(), disk, buffer, capacity, idle_delay, steps, discards, checks })
+            Ok(PythonLayer {
+                object: object.unbind(),
+                disk,
+                buffer,
+                capacity,
+                idle_delay: delay.map(Nanos),
+                steps,
+                discards,
+                checks,
+            })
         })
     }
 

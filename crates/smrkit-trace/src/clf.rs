@@ -116,13 +116,9 @@ fn seconds(text: &[u8]) -> Option<u64> {
         [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
     let month = MONTHS.iter().position(|m| *m == &text[3..6])? as i64 + 1;
     let date = [number(7..11)?, month, number(0..2)?];
-    let zone = number(22..24)? * 3600 + number(24..26)? * 60;
-    let ahead_s = match text[21] {
-        b'+' => zone,
-        b'-' => -zone,
-        _ => return None,
-    };
-    iso::seconds(date, [number(12..14)?, number(15..17)?, number(18..20)?], ahead_s)
+    let (clock, ahead_s) = iso::zone(std::str::from_utf8(&text[21..]).ok()?)?;
+    let clock_is_over = clock.is_empty();
+    iso::seconds(date, [number(12..14)?, number(15..17)?, number(18..20)?], ahead_s).filter(|_| clock_is_over)
 }
 
 #[cfg(test)]
@@ -143,6 +139,8 @@ mod tests {
             "01/Jul/1995:00:60:01 -0400",
             "01/Jul/1995:00:00:61 -0400",
             "01/Jul/1995:00:00:01 *0400",
+            "01/Jul/1995:00:00:01 -2400",
+            "01/Jul/1995:00:00:01 +0160",
             "01-Jul/1995:00:00:01 -0400",
             "01/Jul/1995:00:00:01 -04000",
         ] {

@@ -41,7 +41,7 @@ fn digits(text: &str) -> Option<i64> {
 }
 
 /// The time of day, and by how many seconds its zone is ahead.
-fn zone(time: &str) -> Option<(&str, i64)> {
+pub(crate) fn zone(time: &str) -> Option<(&str, i64)> {
     if let Some(clock) = time.strip_suffix('Z') {
         return Some((clock, 0));
     }

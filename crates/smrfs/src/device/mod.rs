@@ -160,7 +160,7 @@ pub struct BandReport {
 }
 
 impl BandReport {
-    /// The report of a band with the first `filled` granules written, in whatever state it was `lost`.
+    /// The report of a band whose first `filled` granules are written; `lost` overrides the state that they give.
     pub(crate) fn new(band: Span, filled: u64, lost: Option<BandState>) -> BandReport {
         let by_cursor = match filled {
             0 => BandState::Empty,

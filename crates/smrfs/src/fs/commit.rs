@@ -12,7 +12,7 @@ use super::allocate::BEHIND_ALL;
 use super::counters::CleaningWork;
 use super::file::{File, FileState, Times};
 use super::pending::UnlinkedFile;
-use crate::error::{Errno, FsResult};
+use crate::error::{Errno, FsError, FsResult};
 use crate::map::{Head, StoragePlan};
 use crate::units::{NodeId, Span};
 
@@ -211,17 +211,14 @@ impl FileSystem {
     /// Hands parts and record to the store; on an error the record is still the old one, and the parts are removed.
     fn store_snapshot(&self, snapshot: &Snapshot) -> FsResult {
         let Some(plan) = &snapshot.plan else { return Ok(()) };
-        self.store.spill(&plan.parts).inspect_err(|_| {
-            self.remove_parts(plan.parts.iter().map(|(number, _)| *number));
-        })?;
+        let remove = |_: &FsError| self.remove_parts(plan.parts.iter().map(|(number, _)| *number));
+        self.store.spill(&plan.parts).inspect_err(remove)?;
         // Without name and open the file's number may be another file's by now; while it is locked it can't lose them.
         let state = snapshot.file.look();
         if state.gone {
             return Ok(());
         }
-        self.store.store_map(snapshot.file.id, &plan.record).inspect_err(|_| {
-            self.remove_parts(plan.parts.iter().map(|(number, _)| *number));
-        })
+        self.store.store_map(snapshot.file.id, &plan.record).inspect_err(remove)
     }
 
     /// Removes parts that no durable record names. One that stays is removed at the next scan.

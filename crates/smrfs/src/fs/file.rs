@@ -16,7 +16,7 @@ pub(super) struct File {
     pub id: NodeId,
     /// When it was last used, in calls.
     pub used: AtomicU64,
-    /// Blocks of it that the disk has been told of, where it is read in order.
+    /// Blocks of it that the disk has been told of, where it is read in order, as `read.rs` packs them.
     pub ahead: AtomicU64,
     /// The file's weight in the cache, in extents.
     pub weight: AtomicUsize,

@@ -336,7 +336,7 @@ fn a_file_written_at_random_goes_to_the_disk_block_by_block() {
 fn a_file_in_pieces_that_is_read_in_order_is_read_ahead() {
     let rig = rig();
     let id = make(&rig.fs, "a");
-    let granules = 64;
+    let granules = 76;
     for number in 0..granules {
         let at = (number * 27 % granules) * GRANULE;
         rig.fs.write(id, at, Data::Bytes(&[7; GRANULE as usize])).unwrap();

@@ -176,7 +176,7 @@ impl Home {
             let _ = rustix::fs::unlinkat(&folder, &*name, AtFlags::empty());
             failed_io(error)
         })?;
-        // Linux begins to write it, so that several are waited for together.
+        // Linux begins to write what is to be forgotten, so that several are waited for together.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         Ok(())
     }

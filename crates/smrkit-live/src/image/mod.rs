@@ -219,6 +219,15 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Says that these bytes of a file or a device will be read soon.
+pub(crate) fn expect(file: &File, bytes: Range<u64>) {
+    for at in bytes.clone().step_by(EXPECTED_BYTES as usize) {
+        // Only a hint: where it is refused, reading takes longer.
+        let length = NonZeroU64::new(EXPECTED_BYTES.min(bytes.end - at));
+        let _ = rustix::fs::fadvise(file, at, length, Advice::WillNeed);
+    }
+}
+
 impl Platters for Image {
     fn read(&self, at: Granule, room: ReadBuffer<'_>, _cause: Cause) -> DeviceResult {
         match room {
@@ -228,12 +237,7 @@ impl Platters for Image {
     }
 
     fn expect(&self, span: Span) {
-        let (begin, end) = (self.byte(span.at), self.byte(span.end()));
-        for at in (begin..end).step_by(EXPECTED_BYTES as usize) {
-            // Only a hint: where it is refused, reading takes longer.
-            let length = NonZeroU64::new(EXPECTED_BYTES.min(end - at));
-            let _ = rustix::fs::fadvise(&self.file, at, length, Advice::WillNeed);
-        }
+        expect(&self.file, self.byte(span.at)..self.byte(span.end()));
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {

@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io;
-use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Instant;
@@ -19,6 +18,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::{ioctl, queue};
 use crate::error::LiveError;
+use crate::image;
 
 /// The most that is written at once (assumption): less where the device says so.
 const WRITE_BYTES: u64 = 1 << 20;
@@ -128,8 +128,7 @@ impl ZonedDevice for KernelZones {
     }
 
     fn expect(&self, at: u64, bytes: u64) {
-        // Only a hint: where it is refused, reading takes longer.
-        let _ = rustix::fs::fadvise(&self.file, at, NonZeroU64::new(bytes), Advice::WillNeed);
+        image::expect(&self.file, at..at + bytes);
     }
 
     fn write(&self, mut at: u64, bytes: &[u8]) -> DeviceResult {

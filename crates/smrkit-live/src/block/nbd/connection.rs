@@ -216,8 +216,9 @@ impl Connection {
             }
             Phase::Requests => self.request(export, pool),
             Phase::Payload { data, got, .. } => {
-                let count = (data.len() - *got).min(self.end - self.start);
-                data[*got..*got + count].copy_from_slice(&self.input[self.start..self.start + count]);
+                let room = &mut data[*got..];
+                let count = room.len().min(self.end - self.start);
+                room[..count].copy_from_slice(&self.input[self.start..self.start + count]);
                 (*got, self.start) = (*got + count, self.start + count);
                 if *got < data.len() {
                     return Step::Wait;
