@@ -158,33 +158,6 @@ fn requests_per_second_times_time_gives_the_requests_back() {
 }
 
 #[test]
-fn the_progress_of_a_rebuild_goes_from_the_failure_to_the_whole() {
-    let named = |runs: &[Outcome], name: &str| series::figures(runs).into_iter().find(|figure| figure.name == name);
-    let course = named(&[rebuilt()], "rebuild").unwrap();
-    let points = |panel: usize| course.panels[panel].points().collect::<Vec<_>>();
-    assert_eq!(points(0), [(0.0, 0.0), (120.0, 25.0), (240.0, 75.0), (300.0, 100.0)]);
-    let (first, last) = (points(1)[0], *points(1).last().unwrap());
-    assert_eq!((first.0, last.0, points(1).len()), (0.0, 300.0, 31), "the host's windows from 100 to 400 s");
-    let busy = named(&[rebuilt()], "rebuild-busy").unwrap();
-    let Body::Bars { totals, parts, .. } = &busy.panels[0].body else { panic!("bars") };
-    assert_eq!(parts.iter().map(|part| part.values[0]).sum::<f64>(), 210.0);
-    assert_eq!(totals, &["300 s"]);
-    let mut long = rebuilt();
-    for member in &mut long.rebuild.as_mut().unwrap().members {
-        member.busy_ns.host_write *= 60;
-        member.busy_ns.clean_write *= 60;
-    }
-    let busy = named(&[long], "rebuild-busy").unwrap();
-    let Body::Bars { parts, .. } = &busy.panels[0].body else { panic!("bars") };
-    let sum: f64 = parts.iter().map(|part| part.values[0]).sum();
-    assert_eq!((busy.panels[0].x.label.as_str(), sum), ("Time that it was busy (h)", 3.5));
-    let mut quiet = rebuilt();
-    quiet.rebuild.as_mut().unwrap().foreground_ns = Default::default();
-    assert_eq!(named(&[quiet], "rebuild").unwrap().panels.len(), 1, "nobody asked for anything");
-    assert!(named(&[in_place()], "rebuild").is_none() && named(&[in_place()], "rebuild-busy").is_none());
-}
-
-#[test]
 fn shares_of_members_are_of_all_the_time_until_the_array_was_whole() {
     let member = |busy_s: u64| {
         let cleaning = Cleaning { ns: busy_s * 500_000_000, ..Cleaning::default() };
