@@ -9,6 +9,11 @@ use std::ops::{Add, Sub};
 /// Bytes of a granule on a mounted disk.
 pub const GRANULE_BYTES: u64 = 4096;
 
+/// A journal of the host by its number. Each of its commits flushes the host's disk first: what had been written back before is
+/// durable with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Journal(pub u64);
+
 /// An address on the shingled partition, in granules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Granule(pub u64);

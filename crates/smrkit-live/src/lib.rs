@@ -4,6 +4,7 @@ mod contents;
 pub mod daemon;
 pub mod error;
 mod exclusive;
+mod journal;
 pub mod log;
 pub mod fuse;
 mod privacy;

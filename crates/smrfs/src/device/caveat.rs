@@ -13,7 +13,7 @@ use super::platters::Platters;
 use super::{BandReport, HostManaged, Model, Shape};
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult, Violation};
-use crate::units::{Granule, Span};
+use crate::units::{Granule, Journal, Span};
 
 /// Past writes, as far as a Caveat-Scriptor disk knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,10 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
 
     fn flush(&self) -> DeviceResult {
         self.platters.flush()
+    }
+
+    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+        self.platters.flush_with(journal)
     }
 
     fn now(&self) -> Nanos {

@@ -10,7 +10,7 @@ use smrkit::units::Nanos;
 use super::BandReport;
 use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
-use crate::units::{Granule, Span};
+use crate::units::{Granule, Journal, Span};
 
 /// Byte that fills a destroyed granule on platters that hold bytes.
 pub const DESTROYED_BYTE: u8 = smrkit::medium::DESTROYED_BYTE;
@@ -55,6 +55,11 @@ pub trait Platters: Send + Sync {
 
     /// Makes durable what has been written, and the cursors.
     fn flush(&self) -> DeviceResult;
+
+    /// As [`HostManaged::flush_with`](super::HostManaged::flush_with).
+    fn flush_with(&self, _journal: Option<Journal>) -> DeviceResult {
+        self.flush()
+    }
 
     /// The drive's clock, or the time since the platters were opened.
     fn now(&self) -> Nanos;
@@ -102,6 +107,10 @@ impl<P: Platters + ?Sized> Platters for Arc<P> {
 
     fn flush(&self) -> DeviceResult {
         (**self).flush()
+    }
+
+    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+        (**self).flush_with(journal)
     }
 
     fn now(&self) -> Nanos {

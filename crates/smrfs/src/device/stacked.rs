@@ -8,7 +8,7 @@ use smrkit::units::Nanos;
 use super::{BandReport, HostManaged, Shape};
 use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
-use crate::units::{Granule, Span};
+use crate::units::{Granule, Journal, Span};
 
 /// A disk that stands before another one. What an implementation leaves out is passed on; with it comes [`HostManaged`].
 ///
@@ -71,6 +71,11 @@ pub trait Stacked: Send + Sync {
         self.below().flush()
     }
 
+    /// As [`HostManaged::flush_with`].
+    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+        self.below().flush_with(journal)
+    }
+
     /// As [`HostManaged::now`].
     fn now(&self) -> Nanos {
         self.below().now()
@@ -129,6 +134,10 @@ impl<S: Stacked> HostManaged for S {
 
     fn flush(&self) -> DeviceResult {
         Stacked::flush(self)
+    }
+
+    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+        Stacked::flush_with(self, journal)
     }
 
     fn now(&self) -> Nanos {

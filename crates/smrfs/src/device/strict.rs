@@ -14,7 +14,7 @@ use super::platters::Platters;
 use super::{BandReport, BandState, HostManaged, Model, Shape};
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceResult, Violation};
-use crate::units::{Granule, Span};
+use crate::units::{Granule, Journal, Span};
 
 /// A strict-append disk over `platters`.
 pub struct StrictAppend<P> {
@@ -212,6 +212,10 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
 
     fn flush(&self) -> DeviceResult {
         self.platters.flush()
+    }
+
+    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+        self.platters.flush_with(journal)
     }
 
     fn now(&self) -> Nanos {

@@ -96,7 +96,7 @@ impl FileSystem {
             self.restore(snapshot);
             return self.disk.flush();
         }
-        let result = self.disk.flush().and_then(|()| self.store_snapshot(&snapshot));
+        let result = self.disk.flush_with(self.store.journal()).and_then(|()| self.store_snapshot(&snapshot));
         match result.and_then(|()| self.store.sync(file.id)) {
             Ok(()) => {
                 self.finish(snapshot);
@@ -156,7 +156,7 @@ impl FileSystem {
     /// Flushes once, stores what can be stored, syncs once. A map that can't be stored stays as it is, and is an error.
     fn commit_snapshots(&self, snapshots: Vec<Snapshot>) -> FsResult {
         if !snapshots.is_empty()
-            && let Err(error) = self.disk.flush()
+            && let Err(error) = self.disk.flush_with(self.store.journal())
         {
             snapshots.into_iter().for_each(|snapshot| self.restore(snapshot));
             return Err(error);

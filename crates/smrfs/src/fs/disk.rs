@@ -13,7 +13,7 @@ use super::counters::Counter;
 use crate::data::{Data, ReadBuffer};
 use crate::device::{HostManaged, Shape};
 use crate::error::{DeviceResult, Errno, FsResult};
-use crate::units::{Granule, Span};
+use crate::units::{Granule, Journal, Span};
 
 /// The disk, what has been read from it, and whether it can be trusted.
 pub(super) struct Disk {
@@ -50,11 +50,16 @@ impl Disk {
     /// Makes durable what is on the disk. Once that has failed, what was written may be lost although a later flush says
     /// nothing of it: nothing more is made durable, and nothing changed, before the next mount.
     pub(super) fn flush(&self) -> FsResult {
+        self.flush_with(None)
+    }
+
+    /// Makes durable what is on the disk, at the latest by the next commit of that journal.
+    pub(super) fn flush_with(&self, journal: Option<Journal>) -> FsResult {
         let _one = self.flushing.lock();
         if self.flush_failed() {
             return Err(Errno::EIO.into());
         }
-        self.device.flush().inspect_err(|_| self.flush_failed.store(true, Relaxed))?;
+        self.device.flush_with(journal).inspect_err(|_| self.flush_failed.store(true, Relaxed))?;
         Ok(())
     }
 

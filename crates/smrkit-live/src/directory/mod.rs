@@ -35,7 +35,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
 use smrfs::error::{DeviceError, Errno, FsError, FsResult, SealedMap};
 use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
-use smrfs::units::NodeId;
+use smrfs::units::{Journal, NodeId};
+
+use crate::journal;
 
 pub use copy::copy;
 pub use home::{Home, Site};
@@ -48,6 +50,8 @@ pub struct DirectoryStore {
     root: u64,
     /// The device number of the tree: what is mounted below it is no part of it.
     device: u64,
+    /// The journal of the file system that the directory lies on.
+    journal: Option<Journal>,
     orphans: u64,
     nodes: Mutex<Nodes>,
     /// Held shared while a name is used, alone while one goes or moves.
@@ -114,6 +118,7 @@ impl DirectoryStore {
         let (tree, orphans) = (home.folder("tree")?, home.folder("orphans")?);
         let (root_stat, orphans_stat) =
             (rustix::fs::fstat(&tree).map_err(failed)?, rustix::fs::fstat(&orphans).map_err(failed)?);
+        let journal = journal::of(&tree);
         let mut nodes = Nodes::new(descriptors);
         nodes.anchor(root_stat.st_ino, Arc::new(tree));
         nodes.anchor(orphans_stat.st_ino, Arc::new(orphans));
@@ -121,6 +126,7 @@ impl DirectoryStore {
             home,
             root: root_stat.st_ino,
             device: root_stat.st_dev,
+            journal,
             orphans: orphans_stat.st_ino,
             nodes: Mutex::new(nodes),
             names: RwLock::new(()),
@@ -365,6 +371,10 @@ impl MetadataStore for DirectoryStore {
 
     fn remove_state(&self, name: &str) -> FsResult {
         self.home.remove_state(name)
+    }
+
+    fn journal(&self) -> Option<Journal> {
+        self.journal
     }
 
     fn sync(&self, id: NodeId) -> FsResult {

@@ -25,7 +25,7 @@ use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
 use smrfs::error::{DeviceError, DeviceResult};
-use smrfs::units::{Granule, Span};
+use smrfs::units::{Granule, Journal, Span};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
@@ -38,6 +38,7 @@ pub use resize::resize;
 
 use crate::error::LiveError;
 use crate::exclusive;
+use crate::journal;
 use crate::reserve::{Full, Reserve, Use};
 
 /// Bytes of zeros that are written at a time where only their number is known.
@@ -63,6 +64,8 @@ pub struct Image {
     dead: Mutex<Dead>,
     /// The small writes of late.
     ahead: Mutex<Ahead>,
+    /// The journal of the file system that the image lies on, if its commits flush the image's data.
+    journal: Option<Journal>,
     /// Room on the host for what was accepted.
     reserve: Reserve,
     /// True if the host was short of room when it was last asked.
@@ -133,6 +136,7 @@ impl Image {
             ahead: Mutex::default(),
             reserve: Reserve::new(if is_file { File::open(parent(path)).ok().map(OwnedFd::from) } else { None }),
             is_short: AtomicBool::new(false),
+            journal: if is_file { journal::of(&file) } else { None },
             path: path.into(),
             file,
             is_file,
@@ -297,13 +301,20 @@ impl Platters for Image {
         Ok(())
     }
 
+    fn flush(&self) -> DeviceResult {
+        self.flush_with(None)
+    }
+
     /// As the trait says. Cursors are written now and not before: after a crash a cursor is where it was at the last flush,
     /// or further.
-    fn flush(&self) -> DeviceResult {
+    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
         let moved = std::mem::take(&mut *self.moved.lock());
         let write = |(&band, &filled): (&u64, &u64)| head::write_cursor(&self.file, band, filled);
         self.ahead.lock().flushed();
-        let done = moved.iter().try_for_each(write).and_then(|()| self.file.sync_data());
+        let done = moved.iter().try_for_each(write).and_then(|()| match journal {
+            Some(_) if journal == self.journal => journal::write_back(&self.file),
+            _ => self.file.sync_data(),
+        });
         if done.is_err() {
             // They are still to be written; what moved in the meantime is newer.
             let mut waiting = self.moved.lock();
