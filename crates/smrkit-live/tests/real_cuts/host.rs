@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A conventional file system for the metadata.
+/// A conventional file system for the metadata, and perhaps for the image.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
     /// Its type, as mount(8) calls it.
@@ -14,17 +14,19 @@ pub struct Host {
     pub mkfs: &'static [&'static str],
     /// Bytes of a small one.
     pub bytes: u64,
+    /// True if the image lies on it as well.
+    pub has_image: bool,
 }
 
+const MKFS_EXT4: &[&str] =
+    &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"];
+
 /// Those that are tried. Blocks of 4 KiB on ext4, since small ones leave little room for attributes; xfs and btrfs refuse smaller disks.
-pub const HOSTS: [Host; 3] = [
-    Host {
-        name: "ext4",
-        mkfs: &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"],
-        bytes: 64 << 20,
-    },
-    Host { name: "xfs", mkfs: &["mkfs.xfs", "-q", "-f", "-K"], bytes: 320 << 20 },
-    Host { name: "btrfs", mkfs: &["mkfs.btrfs", "-q", "-f", "-K"], bytes: 128 << 20 },
+pub const HOSTS: [Host; 4] = [
+    Host { name: "ext4", mkfs: MKFS_EXT4, bytes: 64 << 20, has_image: false },
+    Host { name: "xfs", mkfs: &["mkfs.xfs", "-q", "-f", "-K"], bytes: 320 << 20, has_image: false },
+    Host { name: "btrfs", mkfs: &["mkfs.btrfs", "-q", "-f", "-K"], bytes: 128 << 20, has_image: false },
+    Host { name: "ext4", mkfs: MKFS_EXT4, bytes: 128 << 20, has_image: true },
 ];
 
 /// A loop device with its file system mounted; both end with it.

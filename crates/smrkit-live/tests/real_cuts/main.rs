@@ -1,5 +1,5 @@
 //! Power cuts on real file systems: the metadata directory lies on ext4, xfs and btrfs, on a loop device whose writes and
-//! flushes are recorded together with those of the image. Each cut is replayed, mounted and compared with what was promised.
+//! flushes are recorded together with those of the image, which lies on ext4 beside the directory as well. Each cut is replayed, mounted and compared with what was promised.
 //!
 //! Needs root, FUSE and loop devices; skips without. SMRKIT_REAL_CUTS cuts (60) are tried a file system.
 
@@ -22,7 +22,7 @@ use rand_pcg::Pcg64;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::fs::{FileSystem, FsOptions};
-use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
+use smrfs::meta::{Kind, MetadataStore, NewNode, RenameMode, SetAttr};
 use smrfs::units::NodeId;
 use smrkit_live::volume::{Layout, Mkfs, Open, Volume, mkfs};
 
@@ -40,6 +40,11 @@ static ALONE: Mutex<()> = Mutex::new(());
 #[test]
 fn on_ext4_what_was_synced_outlives_a_power_cut() {
     on_host(&HOSTS[0]);
+}
+
+#[test]
+fn beside_its_metadata_on_ext4_an_image_outlives_a_power_cut() {
+    on_host(&HOSTS[3]);
 }
 
 #[test]
@@ -108,11 +113,16 @@ struct Recorded {
     names: BTreeMap<String, History>,
 }
 
+/// The place of the image: beside the metadata directory, or where it's recorded by itself.
+fn image_of(host: &Host, recorded: &Path, meta: &Path) -> PathBuf {
+    if host.has_image { meta.join("image") } else { recorded.join("image") }
+}
+
 fn open(image: &Path, meta: &Path) -> (Volume, FileSystem) {
     // Copies of the image are for everyone.
     let how = Open { meta: Some(meta.join("smrfs")), trust_open_metadata: true, ..Open::default() };
     let volume = Volume::open(image, &how).unwrap();
-    let store: Arc<dyn smrfs::meta::MetadataStore> = volume.store();
+    let store: Arc<dyn MetadataStore> = volume.store();
     let fs = FileSystem::mount(volume.device(), store, volume.space().unwrap(), FsOptions::default()).unwrap();
     (volume, fs)
 }
@@ -120,7 +130,7 @@ fn open(image: &Path, meta: &Path) -> (Volume, FileSystem) {
 fn record(host: &Host, model: Model, place: &Place, seed: u64) -> Recorded {
     let (at, meta) = (place.path("recorded"), place.path("meta"));
     let recorder = Recorder::mount(&place.path("store"), &at, [host.bytes, IMAGE_BYTES]).unwrap();
-    let image = at.join("image");
+    let image = image_of(host, &at, &meta);
     let made = Mounted::new(host, &at.join("disk"), &meta, true).unwrap();
     let layout = Layout { model, size_bytes: IMAGE_BYTES, did_bytes: None, dpid_bytes: None, band_bytes: None };
     mkfs(&Mkfs { image: image.clone(), meta: meta.join("smrfs"), layout, force: true }).unwrap();
@@ -130,6 +140,8 @@ fn record(host: &Host, model: Model, place: &Place, seed: u64) -> Recorded {
     recorder.start();
     let mounted = Mounted::new(host, &at.join("disk"), &meta, false).unwrap();
     let (volume, fs) = open(&image, &meta);
+    // A commit of its journal has to flush the image, too.
+    assert_eq!(volume.store().journal().is_some(), host.name == "ext4");
     let mut writer =
         Writer { fs, recorder: &recorder, names: BTreeMap::new(), rng: Pcg64::seed_from_u64(seed), whole: 0 };
     for _ in 0..STEPS {
@@ -284,7 +296,7 @@ fn verify(host: &Host, place: &Place, recorded: &Recorded, cut: usize) -> Result
     let (scratch, meta) = (place.path("scratch"), place.path("meta"));
     let text = |error: io::Error| error.to_string();
     let _mounted = Mounted::new(host, &scratch.join("disk"), &meta, false).map_err(text)?;
-    let (mut volume, fs) = open(&scratch.join("image"), &meta);
+    let (mut volume, fs) = open(&image_of(host, &scratch, &meta), &meta);
     let mut live = 0;
     for (name, history) in &recorded.names {
         let content = read(&fs, name)?;
