@@ -7,7 +7,7 @@ use std::process::Command;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{Bench, MODELS};
+use super::{Bench, MODELS, blocks};
 use crate::count::count_from;
 
 pub(super) const FILES: u64 = 40;
@@ -83,7 +83,7 @@ fn a_copy_is_in_order_and_cleans_without_losing_anything() {
             bench.smrkit(&["fsck", "-n", &image]).done();
             mount().done();
             for (number, pieces) in content.iter().enumerate() {
-                let expected: Vec<u8> = pieces.iter().flat_map(|&byte| [byte; PIECE]).collect();
+                let expected = blocks(pieces.len() * PIECE, PIECE, |nth| pieces[nth]);
                 assert!(fs::read(bench.file(&number.to_string())).unwrap() == expected, "{model}, {program}, {number}");
             }
             bench.umount().done();

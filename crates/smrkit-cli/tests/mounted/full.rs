@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use tempfile::TempDir;
 
-use super::{Bench, MODELS, Ran, is_root, signal};
+use super::{Bench, MODELS, Ran, blocks, is_root, signal};
 use crate::count::count_from;
 
 /// The host's file system, and an image on it that can't fit.
@@ -116,7 +116,7 @@ impl Drop for Small {
 
 /// Content that tells files, places and versions apart.
 fn content(seed: usize, bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|at| (at / 4096 * 7 + seed * 13) as u8).collect()
+    blocks(bytes, 4096, |nth| (nth * 7 + seed * 13) as u8)
 }
 
 /// Writes files of all sizes until one is refused; tells what was accepted.

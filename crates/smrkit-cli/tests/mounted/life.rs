@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Bench, MODELS, is_mounted, is_root, signal};
+use super::{Bench, MODELS, blocks, is_mounted, is_root, signal};
 
 /// Waits for something, but not for ever.
 #[track_caller]
@@ -26,7 +26,7 @@ fn what_was_written_is_there_after_the_next_mount() {
     for model in MODELS {
         let Some(bench) = Bench::new(model, "64MiB") else { return };
         bench.mount().done();
-        let content: Vec<u8> = (0..3_000_000u32).map(|at| (at / 7) as u8).collect();
+        let content = blocks(3_000_000, 7, |nth| nth as u8);
         fs::create_dir(bench.file("folder")).unwrap();
         fs::write(bench.file("folder/large"), &content).unwrap();
         fs::write(bench.file("small"), "small").unwrap();

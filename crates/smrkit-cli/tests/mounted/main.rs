@@ -127,6 +127,13 @@ impl Drop for Bench {
     }
 }
 
+/// Content in which each block of that size repeats its byte.
+fn blocks(bytes: usize, block: usize, byte: impl Fn(usize) -> u8) -> Vec<u8> {
+    let mut content = Vec::with_capacity(bytes);
+    (0..bytes.div_ceil(block)).for_each(|nth| content.resize(bytes.min((nth + 1) * block), byte(nth)));
+    content
+}
+
 fn is_mounted(point: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     point.to_str().is_some_and(|point| mounts.lines().any(|line| line.split(' ').nth(1) == Some(point)))

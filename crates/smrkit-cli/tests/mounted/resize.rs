@@ -3,12 +3,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-use super::{Bench, MODELS};
+use super::{Bench, MODELS, blocks};
 
 const MIB: u64 = 1 << 20;
 
 fn content(number: usize) -> Vec<u8> {
-    (0..MIB as usize).map(|at| (at / 512 * 3 + number) as u8).collect()
+    blocks(MIB as usize, 512, |nth| (nth * 3 + number) as u8)
 }
 
 fn write(bench: &Bench, numbers: std::ops::Range<usize>) {
