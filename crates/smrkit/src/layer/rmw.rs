@@ -9,6 +9,9 @@
 //! With `hold`, that many regions stay open in memory and are rewritten when another takes their place (the array study's
 //! "band held open"); what they hold is lost with the power.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

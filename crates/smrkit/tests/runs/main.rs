@@ -5,6 +5,7 @@ mod common;
 
 mod array_accesses;
 mod array_bars;
+mod books;
 mod bytes;
 mod capacity;
 mod closed_forms;

@@ -135,3 +135,63 @@ impl Note {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Drive;
+    use crate::layer::bands::Reserve;
+
+    /// Bands of 8 tracks, of which a stage takes in no more than 4.
+    fn home() -> Home {
+        let drive = Drive::load("tiny-constant").unwrap();
+        let track = drive.geometry.longest_track();
+        let reserve =
+            Reserve { cache_tracks: 10, band_tracks: 8, buffer_bytes: 4 * track * 512, map_slots: 2, map_sectors: 3 };
+        Home::new("test", &drive, &reserve).unwrap()
+    }
+
+    #[test]
+    fn a_note_is_sound_if_its_tracks_are_of_one_stage_and_band() {
+        let home = home();
+        assert_eq!((home.tracks_of(1), home.sectors_of(8..12)), (8..16, home.stage_sectors()));
+        let sound = |tracks, from| Note { from, ..Note::new(5, 0, tracks) }.is_sound(&home);
+        for (tracks, from, expected) in [
+            ((8, 10, 12, 16), 9, true),
+            ((8, 9, 9, 9), 8, true),
+            ((8, 9, 9, 9), 9, true),
+            ((8, 12, 12, 12), 12, true),
+            ((8, 8, 12, 16), 8, false),
+            ((9, 8, 12, 16), 9, false),
+            ((8, 12, 11, 16), 9, false),
+            ((8, 10, 12, 11), 9, false),
+            ((8, 10, 12, 16), 7, false),
+            ((8, 10, 12, 16), 11, false),
+            ((8, 10, 13, 16), 9, false),
+            ((8, 10, 12, 17), 9, false),
+            ((15, 16, 16, 17), 15, false),
+            ((15, 16, 16, 16), 15, true),
+        ] {
+            assert_eq!(sound(tracks, from), expected, "{tracks:?} from {from}");
+        }
+        let last = home.tracks();
+        assert!(sound((last - 1, last, last, last), last - 1));
+        assert!(!sound((last - 1, last, last, last + 1), last - 1));
+    }
+
+    #[test]
+    fn a_note_is_read_back_as_it_was_written() {
+        let note = Note { from: 9, other: Pba(77), other_sequence: 4, ..Note::new(5, 1, (8, 10, 12, 16)) };
+        let words = note.words();
+        assert_eq!(Note::parse(1, &words), Some(Note { is_complete: false, ..note }));
+        let with = |at: usize, word: u64| {
+            let mut words = words;
+            words[at] = word;
+            Note::parse(1, &words)
+        };
+        assert_eq!(with(0, KIND + 1), None);
+        assert!(with(1, COUNT_MAX - 1).is_some() && with(1, COUNT_MAX).is_none());
+        assert!((2..7).all(|track| with(track, u64::from(u32::MAX)).is_some() && with(track, 1 << 32).is_none()));
+        assert_eq!(Note::parse(1, &words[..8]), None);
+    }
+}

@@ -13,6 +13,8 @@ mod keys;
 mod metadata;
 mod reclaim;
 mod recovery;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

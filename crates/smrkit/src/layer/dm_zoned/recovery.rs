@@ -43,7 +43,7 @@ impl DmZoned {
     }
 
     /// State that outlives a clean end, and no power cut.
-    fn in_memory(&self) -> [Vec<u64>; 6] {
+    pub(super) fn in_memory(&self) -> [Vec<u64>; 6] {
         let wide = |zones: &VecDeque<u32>| zones.iter().map(|&zone| zone.into()).collect();
         [
             self.used.clone(),

@@ -5,6 +5,9 @@
 //! modulo the log's length. The log shingles as well: a write at the head destroys what follows, so that the head keeps a
 //! guard from the tail. Nothing is written over that the last map copy, or the entries after it, may lead to.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{VecDeque, vec_deque};
 
 use smallvec::SmallVec;

@@ -15,6 +15,8 @@ mod parameters;
 mod persistent;
 mod reading;
 mod recovery;
+#[cfg(test)]
+mod tests;
 mod together;
 mod write_cache;
 

@@ -1,5 +1,8 @@
 //! The persistent cache: the log, the map of what lies in it, and the copies of that map on the platters.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::vec_deque;
 
 use super::costs::Costs;

@@ -2,6 +2,9 @@
 //!
 //! Assumption: the papers' runs have none. What it holds is lost with the power, unless it was flushed.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use crate::disk::Disk;

@@ -1,6 +1,6 @@
 //! Segments by kind of data, and the order of waiting.
 
-use super::segment::SegmentState;
+use super::segment::{SegmentEntry, SegmentState};
 use super::*;
 use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
@@ -239,4 +239,89 @@ fn a_torn_request_is_put_back_into_the_segment_begun_last() {
     log.free_sectors = 0;
     log.put_back_piece(&mut disk, Lba(0), room, 5).unwrap();
     assert!(log.put_back_piece(&mut disk, Lba(0), 1, 6).unwrap_err().to_string().contains("no room"));
+}
+
+/// A log with segments that are free, open, closed and being cleaned.
+fn busy() -> (Log, Disk) {
+    let (mut log, mut disk) = log(&[]);
+    let host = log.capacity().host_sectors;
+    let mut version = 0u64;
+    while !log.cleaning_is_due() || log.open[0].is_none() {
+        version += 1;
+        let lba = (version.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % (host - 16);
+        write(&mut log, &mut disk, lba, 16, version);
+    }
+    log.job = log.choose(Need::Must);
+    log.check(&disk).unwrap();
+    (log, disk)
+}
+
+#[test]
+fn a_check_finds_each_count_that_is_off_by_one() {
+    type Count = fn(&mut Log) -> &mut u64;
+    let (mut log, disk) = busy();
+    let counts: [(&str, Count); 5] = [
+        ("live sectors", |log| &mut log.live_sectors),
+        ("log sectors", |log| &mut log.log_sectors),
+        ("free sectors", |log| &mut log.free_sectors),
+        ("dead sectors of closed segments", |log| &mut log.closed_dead),
+        ("entries", |log| &mut log.entries),
+    ];
+    for (name, count) in counts {
+        for change in [1, u64::MAX] {
+            let before = *count(&mut log);
+            *count(&mut log) = before.wrapping_add(change);
+            let error = log.check(&disk).unwrap_err().to_string();
+            assert!(error.contains(&format!(" {name} are counted")), "{name}: {error}");
+            *count(&mut log) = before;
+        }
+    }
+    log.check(&disk).unwrap();
+}
+
+fn in_state(log: &Log, state: SegmentState) -> u32 {
+    log.segments.iter().position(|segment| segment.state == state).unwrap() as u32
+}
+
+#[test]
+fn a_check_finds_places_and_states_that_can_not_be() {
+    type Damage = fn(&mut Log);
+    let damages: [(&str, Damage); 10] = [
+        ("belongs to two LBAs", |log| {
+            let long = log.map.mapped(Lba(100), 5000).find(|extent| extent.1 > 1).unwrap();
+            log.map.insert(Lba(0), 1, long.2 + 1);
+        }),
+        ("was not written", |log| {
+            let free = in_state(log, SegmentState::Free);
+            log.map.insert(Lba(0), 1, log.segments[free as usize].head());
+        }),
+        ("live sectors, but", |log| {
+            let closed = in_state(log, SegmentState::Closed);
+            log.segments[closed as usize].live += 1;
+            log.live_sectors += 1;
+        }),
+        ("is Free with 0 of", |log| log.open.push(Some(in_state(log, SegmentState::Free)))),
+        ("is Free with 3 of", |log| {
+            let free = in_state(log, SegmentState::Free) as usize;
+            log.segments[free].filled = 3;
+            log.segments[free].entries.push(SegmentEntry::gap(3));
+        }),
+        ("is Open with", |log| log.open[0] = None),
+        ("is Closed with", |log| {
+            let open = log.open[0].take().unwrap();
+            log.segments[open as usize].state = SegmentState::Closed;
+        }),
+        ("is Closed with", |log| log.open.push(Some(in_state(log, SegmentState::Closed)))),
+        ("is Cleaned with", |log| log.job = None),
+        ("in its list", |log| {
+            let closed = in_state(log, SegmentState::Closed) as usize;
+            log.segments[closed].entries.push(SegmentEntry::gap(1));
+        }),
+    ];
+    for (problem, damage) in damages {
+        let (mut log, disk) = busy();
+        damage(&mut log);
+        let error = log.check(&disk).unwrap_err().to_string();
+        assert!(error.contains(problem), "{problem}: {error}");
+    }
 }

@@ -17,6 +17,8 @@ mod record;
 mod recover;
 mod slots;
 mod spare;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod write;
 

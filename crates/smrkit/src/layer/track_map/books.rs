@@ -119,3 +119,69 @@ impl Books {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_finds_tracks_used_past_their_end_or_unwritten() {
+        for limited in [false, true] {
+            let books = || {
+                let mut books = Books::new(4, limited);
+                books.write(1, 7);
+                books.wear(1, 0, 7, true, false);
+                books
+            };
+            let checked = |books: &Books| books.check(|track| [3, 7, 9, 9][track]).map_err(|fault| fault.to_string());
+            assert_eq!(checked(&books()), Ok(()));
+            let mut long = books();
+            long.write(0, 4);
+            assert!(checked(&long).unwrap_err().contains("track 0 is in use to sector 4, past its end"));
+            let mut unwritten = books();
+            unwritten.write(2, 1);
+            assert_eq!(checked(&unwritten).is_err_and(|error| error.contains("to sector 1, unwritten")), limited);
+            let uncounted = Books { in_use: 2, ..books() };
+            assert!(checked(&uncounted).unwrap_err().contains("2 tracks are counted as in use"));
+        }
+    }
+
+    #[test]
+    fn tracks_are_in_use_to_the_highest_sector_that_is_owned() {
+        let mut books = Books::new(3, false);
+        books.write(0, 5);
+        books.write(0, 3);
+        books.write(2, 1);
+        assert_eq!(([0, 1, 2].map(|track| books.used(track)), books.in_use()), ([5, 0, 1], 2));
+        // What lies above stays, and what is not in use is given up at no cost.
+        for (first, end, used, in_use) in
+            [(1, 4, 5, 2), (5, 9, 5, 2), (4, 5, 4, 2), (2, 9, 2, 2), (0, 2, 0, 1), (0, 9, 0, 1)]
+        {
+            books.discard(0, first, end);
+            assert_eq!((books.used(0), books.in_use()), (used, in_use), "{first}..{end}");
+        }
+        books.fill(0..2, 8);
+        assert_eq!(([0, 1, 2].map(|track| books.used(track)), books.in_use()), ([8, 8, 1], 3));
+    }
+
+    #[test]
+    fn a_track_wears_with_each_write_over_what_was_written() {
+        let mut books = Books::new(2, true);
+        let worn = |books: &Books, limit| [0, 4, 5].map(|first| books.worn(0, first, limit));
+        books.wear(0, 0, 3, false, false);
+        books.wear(0, 3, 5, false, false);
+        assert_eq!((worn(&books, 1), worn(&books, 2)), ([true, true, false], [false; 3]));
+        books.wear(0, 4, 5, false, false);
+        assert_eq!((worn(&books, 2), worn(&books, 3)), ([true, true, false], [false; 3]));
+        // Behind all that was written nothing wears; after a fresh write of what lies upstream counting begins anew.
+        books.wear(0, 5, 6, false, false);
+        assert_eq!((books.worn(0, 5, 2), books.worn(0, 5, 3)), (true, false));
+        books.wear(0, 0, 6, true, false);
+        assert_eq!((books.worn(0, 0, 1), books.worn(0, 0, 2)), (true, false));
+        books.wear(0, 0, 6, false, true);
+        assert!(!books.worn(0, 0, 1));
+        books.forget(0, 6);
+        assert!(books.worn(0, 5, u32::MAX) && !books.worn(0, 6, 0) && !books.worn(1, 0, 0));
+        assert!(!Books::new(1, false).worn(0, 0, 0));
+    }
+}

@@ -8,6 +8,8 @@ mod cleaning;
 mod copy;
 mod log;
 mod recovery;
+#[cfg(test)]
+mod tests;
 mod writing;
 
 use std::collections::BTreeMap;

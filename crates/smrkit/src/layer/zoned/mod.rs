@@ -6,6 +6,8 @@
 //! carries them, and the time of a reset (none: assumption).
 
 mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,21 +80,7 @@ impl LayerKeys for ZonedKeys {
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        let layout = self.layout(drive)?;
-        let mut pointers = vec![0; layout.count() as usize];
-        pointers[..layout.conventional() as usize].fill(layout.size());
-        Ok(Box::new(Zoned {
-            capacity: layout.capacity(drive),
-            pointers,
-            open: Vec::new(),
-            active: 0,
-            max_open: self.max_open(drive) as usize,
-            max_active: self.max_active,
-            refuses: self.violations == OnViolation::Refuse,
-            violations: Violations::default(),
-            counts: ZonedCounts::default(),
-            layout,
-        }))
+        Ok(Box::new(Zoned::new(drive, self)?))
     }
 }
 
@@ -120,6 +108,25 @@ struct ZonedCounts {
 }
 
 impl Zoned {
+    /// An empty disk.
+    fn new(drive: &Drive, keys: &ZonedKeys) -> Result<Zoned, Error> {
+        let layout = keys.layout(drive)?;
+        let mut pointers = vec![0; layout.count() as usize];
+        pointers[..layout.conventional() as usize].fill(layout.size());
+        Ok(Zoned {
+            capacity: layout.capacity(drive),
+            pointers,
+            open: Vec::new(),
+            active: 0,
+            max_open: keys.max_open(drive) as usize,
+            max_active: keys.max_active,
+            refuses: keys.violations == OnViolation::Refuse,
+            violations: Violations::default(),
+            counts: ZonedCounts::default(),
+            layout,
+        })
+    }
+
     #[inline]
     fn is_sequential(&self, zone: u64) -> bool {
         zone >= self.layout.conventional()

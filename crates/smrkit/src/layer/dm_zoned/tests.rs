@@ -1,0 +1,122 @@
+//! Damaged maps, found by the check and refused where they are taken back.
+
+use super::*;
+use crate::drive::Drive;
+use crate::medium::interference::Interference;
+use crate::schema::Keyed;
+
+/// A chunk in a conventional zone, and one in a sequential zone with a buffer.
+fn mapped() -> DmZoned {
+    let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
+    let keys = [("zone_bytes", "64Ki")].map(|(key, value)| (key.to_string(), value.to_string()));
+    let keys = DmZonedKeys::read(&SPEC.resolve(&keys).unwrap()).unwrap();
+    let layout = keys.layout(&drive).unwrap();
+    let mut layer = DmZoned::new(&layout, layout.capacity(&drive), keys);
+    let (random, sequential) = (layer.first_data, layer.first_sequential);
+    assert!(random > 0 && sequential > random + 2, "{random} {sequential}");
+    layer.map(0, ChunkZones { data: random, buffer: NONE });
+    layer.map(1, ChunkZones { data: sequential, buffer: random + 1 });
+    layer.valid[random as usize].put(1, 1, true);
+    layer.valid[sequential as usize].put(0, 4, true);
+    layer.pointers[sequential as usize] = 4;
+    layer.valid[random as usize + 1].put(4, 2, true);
+    layer.find_free();
+    layer.check_maps().unwrap();
+    layer
+}
+
+#[test]
+fn a_check_finds_zones_and_blocks_that_can_not_be() {
+    type Damage = fn(&mut DmZoned, usize, usize);
+    let damages: [(&str, Damage); 16] = [
+        ("chunk 0 is mapped to zone 0, which is not its own", |layer, _, _| {
+            layer.map(0, ChunkZones { data: 0, buffer: NONE });
+        }),
+        ("which is not its own", |layer, random, _| layer.chunks[0].data = random as u32 + 2),
+        ("chunk 1 has a buffer", |layer, _, sequential| {
+            layer.map(1, ChunkZones { buffer: sequential as u32 + 1, ..layer.chunks[1] });
+        }),
+        ("chunk 1 has a buffer", |layer, _, _| layer.chunks[1].data = NONE),
+        ("chunk 1 has a buffer", |layer, random, _| {
+            layer.map(1, ChunkZones { data: random as u32 + 2, ..layer.chunks[1] });
+        }),
+        ("both hold block 4", |layer, _, sequential| {
+            layer.valid[sequential].put(5, 1, true);
+            layer.pointers[sequential] = 6;
+        }),
+        ("both hold block 4", |layer, _, sequential| {
+            layer.valid[sequential].put(4, 2, true);
+            layer.pointers[sequential] = 6;
+        }),
+        ("both hold block 9", |layer, random, sequential| {
+            layer.valid[random + 1].put(9, 1, true);
+            layer.valid[sequential].put(9, 1, true);
+            layer.pointers[sequential] = 10;
+        }),
+        ("is free, and 0 blocks are valid", |layer, random, _| layer.owners[random + 2] = 0),
+        ("is free, and 1 blocks are valid", |layer, _, sequential| {
+            layer.valid[sequential + 1].put(0, 1, true);
+        }),
+        ("is free, and 4 blocks are valid", |layer, _, sequential| layer.freed.push(sequential as u32)),
+        ("has 2 uses", |layer, random, _| layer.free_random.push_back(random as u32 + 2)),
+        ("has 2 uses", |layer, random, _| layer.freed.push(random as u32 + 2)),
+        ("has 0 uses", |layer, _, _| layer.free_sequential.truncate(1)),
+        ("has 0 uses", |layer, _, _| layer.chunks[0] = UNMAPPED),
+        ("has valid blocks behind its write pointer", |layer, _, sequential| layer.pointers[sequential] = 3),
+    ];
+    for (number, (problem, damage)) in damages.into_iter().enumerate() {
+        let mut layer = mapped();
+        let (random, sequential) = (layer.first_data as usize, layer.first_sequential as usize);
+        damage(&mut layer, random, sequential);
+        let error = layer.check_maps().unwrap_err().to_string();
+        assert!(error.contains(problem), "{number}, {problem}: {error}");
+    }
+}
+
+/// The lists at the end of the books, changed.
+fn with_lists(layer: &DmZoned, change: impl Fn(&mut [Vec<u64>; 6])) -> Result<Vec<u64>, String> {
+    let length = |lists: &[Vec<u64>; 6]| lists.iter().map(|list| 1 + list.len()).sum::<usize>();
+    let mut lists = layer.in_memory();
+    let mut books = layer.books().unwrap();
+    books.truncate(books.len() - length(&lists));
+    change(&mut lists);
+    books.extend(lists.iter().flat_map(|list| std::iter::once(list.len() as u64).chain(list.iter().copied())));
+    let mut after = mapped();
+    after.take_books(&books).map_err(|fault| fault.to_string())?;
+    Ok(after.books().unwrap())
+}
+
+#[test]
+fn lists_of_another_disk_are_refused() {
+    let mut layer = mapped();
+    let (random, sequential, end) = (layer.first_data, layer.first_sequential, layer.owners.len() as u64);
+    layer.touch(random);
+    assert_eq!(with_lists(&layer, |_| ()).unwrap(), layer.books().unwrap());
+    let zone = u64::from(sequential);
+    let past = layer.blocks as u64 + 1;
+    let job = |to: u64, next: u64| vec![0, random.into(), to, 1, next];
+    type Change<'a> = &'a dyn Fn(&mut [Vec<u64>; 6]);
+    let changes: [Change; 10] = [
+        &|lists| lists[0][0] = 2,
+        &|lists| lists[0].truncate(1),
+        &|lists| lists[1][0] = zone,
+        &|lists| lists[2][0] = zone - 1,
+        &|lists| lists[2][0] = end,
+        &|lists| lists[4] = job(zone + 1, past),
+        &|lists| lists[5][0] = crate::layer::COUNT_MAX,
+        &|lists| lists[5][3] = crate::layer::COUNT_MAX,
+        &|lists| lists[5].truncate(3),
+        &|lists| lists[5].push(0),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let error = with_lists(&layer, change).unwrap_err();
+        assert!(error.contains("its books are of another disk"), "{number}: {error}");
+    }
+    let making = |lists: &mut [Vec<u64>; 6]| {
+        lists[2].retain(|&free| free != zone + 1);
+        lists[4] = job(zone + 1, past - 1);
+        lists[5][0] = crate::layer::COUNT_MAX - 1;
+        lists[5][3] = crate::layer::COUNT_MAX - 1;
+    };
+    assert!(with_lists(&layer, making).is_ok());
+}
