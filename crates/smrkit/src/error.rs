@@ -285,3 +285,34 @@ pub enum Fault {
 
 /// The result of an access to a disk. The fault is boxed to keep the good path narrow.
 pub type DiskResult<T = ()> = Result<T, Box<Fault>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_files_say_the_remedy() {
+        use std::io::ErrorKind::*;
+        for (kind, remedy) in [
+            (NotFound, "; check the path"),
+            (NotADirectory, "; name a folder"),
+            (AlreadyExists, "; name a folder"),
+            (IsADirectory, "; name a file"),
+            (PermissionDenied, "; check the permissions"),
+            (StorageFull, "; free some space or write elsewhere"),
+            (InvalidData, ""),
+        ] {
+            assert_eq!(remedy_of(&kind.into()), remedy, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_as_large_as_the_device_fits_at_some_address() {
+        let text = |sectors| {
+            let (path, remedy) = ("a.csv".into(), Message::from("fold"));
+            NoRoom { path, number: 3, sectors, end: Lba(12), capacity: 10, remedy }.to_string()
+        };
+        assert_eq!(text(10), "a.csv: request 3 ends at sector 12, past the capacity of 10 sectors: fold");
+        assert_eq!(text(11), "a.csv: request 3 has 11 sectors, more than the capacity of 10: fold");
+    }
+}

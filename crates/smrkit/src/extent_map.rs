@@ -7,6 +7,9 @@
 //!
 //! On a disk that began full a map begins with long runs: a leaf takes over its part of them when it is first changed.
 
+#[cfg(test)]
+mod tests;
+
 use smallvec::SmallVec;
 
 use crate::units::{Lba, Pba};
@@ -397,91 +400,4 @@ pub fn joined<E>(
         }
     }
     held.map_or(Ok(()), each)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeMap;
-
-    fn model_pieces(model: &BTreeMap<u64, u64>, lba: u64, n: u64) -> Vec<MappedPiece> {
-        let mut out: Vec<MappedPiece> = Vec::new();
-        for l in lba..lba + n {
-            let pba = model.get(&l).map(|&p| Pba(p));
-            match out.last_mut() {
-                Some(last) if last.pba.map(|p| p + last.sectors) == pba => last.sectors += 1,
-                _ => out.push(MappedPiece { lba: Lba(l), sectors: 1, pba }),
-            }
-        }
-        out
-    }
-
-    proptest! {
-        #[test]
-        fn agrees_with_a_map_sector_by_sector(
-            runs in prop::collection::vec((0u64..30_000, 1u64..9000), 0..4),
-            ops in prop::collection::vec((0u64..9000, 1u64..5000, prop::option::of(0u64..20_000)), 1..60),
-            asks in prop::collection::vec((0u64..9000, 1u64..9000), 1..10),
-        ) {
-            let mut map = ExtentMap::of_runs(runs.iter().map(|&(pba, n)| (Pba(pba), n)));
-            let places = runs.iter().flat_map(|&(pba, n)| pba..pba + n);
-            let mut model: BTreeMap<u64, u64> = (0..).zip(places).collect();
-            for (lba, n, pba) in ops {
-                match pba {
-                    Some(pba) => {
-                        map.insert(Lba(lba), n, Pba(pba));
-                        model.extend((0..n).map(|i| (lba + i, pba + i)));
-                    }
-                    None => {
-                        map.remove(Lba(lba), n);
-                        model.retain(|&l, _| l < lba || l >= lba + n);
-                    }
-                }
-                // An extent may move as a whole.
-                if let Some(MappedPiece { lba, sectors, pba: Some(from) }) = map.pieces(Lba(lba), n).next()
-                    && map.relocate(lba, sectors, from, from + 50_000)
-                {
-                    model.extend((0..sectors).map(|i| (lba.0 + i, from.0 + 50_000 + i)));
-                }
-            }
-            for (lba, n) in asks {
-                let mut ours = Vec::new();
-                joined(map.pieces(Lba(lba), n), |piece| { ours.push(piece); Ok::<_, ()>(()) }).unwrap();
-                prop_assert_eq!(ours, model_pieces(&model, lba, n));
-            }
-            let held: usize = map.leaves.iter().flatten().flat_map(|leaf| leaf.iter()).map(|chunk| chunk.0.len()).sum();
-            prop_assert_eq!(held, map.len());
-            prop_assert_eq!(map.mapped(Lba(0), 40_000).map(|(_, n, _)| n).sum::<u64>(), model.len() as u64);
-            prop_assert_eq!(map.sectors(), model.len() as u64);
-        }
-    }
-
-    #[test]
-    fn appended_writes_stay_one_extent_a_chunk() {
-        let mut map = ExtentMap::new();
-        for i in 0..1024 {
-            map.insert(Lba(i * 8), 8, Pba(500 + i * 8));
-        }
-        assert_eq!(map.len(), 2);
-    }
-
-    #[test]
-    fn scattered_extents_take_little_memory() {
-        let mut map = ExtentMap::new();
-        for i in 0..100_000u64 {
-            map.insert(Lba(i.wrapping_mul(0x9E37_79B9) % 40_000_000), 8, Pba(i * 8));
-        }
-        assert!(map.bytes() / map.len() as u64 <= 40, "{} bytes an extent", map.bytes() / map.len() as u64);
-    }
-
-    #[test]
-    fn every_leaf_in_use_counts_as_memory() {
-        let mut map = ExtentMap::new();
-        let sectors_of_leaf = (LEAF as u64) << CHUNK_BITS;
-        for leaf in 0..3 {
-            map.insert(Lba(leaf * sectors_of_leaf), 8, Pba(leaf * 8));
-            assert!(map.bytes() >= (leaf + 1) * (LEAF * size_of::<Chunk>()) as u64, "{} bytes", map.bytes());
-        }
-    }
 }

@@ -348,6 +348,54 @@ mod tests {
     }
 
     #[test]
+    fn a_size_that_is_no_whole_number_of_sectors_names_its_neighbours() {
+        for (text, instead) in [
+            ("1", "512"),
+            ("511", "512"),
+            ("513", "512 or 1Ki"),
+            ("1023", "512 or 1Ki"),
+            ("4k", "3584 or 4Ki"),
+            ("1M", "999936 or 977Ki"),
+            ("18446744073709551103", "18446744073709550592 or 18446744073709551104"),
+            ("18446744073709551105", "18446744073709551104"),
+        ] {
+            let message = parse_sectors(text).unwrap_err().to_string();
+            assert!(message.contains(&format!(": write {instead} (k is")), "{text}: {message}");
+        }
+        for (text, sectors) in [("0", 0), ("512", 1), ("1Ki", 2), ("18446744073709551104", (1 << 55) - 1)] {
+            assert_eq!(parse_sectors(text).unwrap(), sectors);
+        }
+        let sizes = [(0, 0), (3, 1536), (1 << 55, u64::MAX), (u64::MAX, u64::MAX)];
+        assert!(sizes.iter().all(|&(sectors, bytes)| Bytes::of_sectors(sectors) == Bytes(bytes)));
+    }
+
+    #[test]
+    fn a_mistake_as_long_as_a_file_is_cut() {
+        let text = "x".repeat(40);
+        assert!(parse_bytes(&text).unwrap_err().to_string().starts_with(&format!("`{text}` does")));
+        assert!(parse_bytes(&format!("{text}y")).unwrap_err().to_string().starts_with(&format!("`{text}…` does")));
+    }
+
+    #[test]
+    fn durations_print_in_the_longest_unit_that_divides_them() {
+        for (ns, text) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_500_000, "1500us"),
+            (2_000_000, "2ms"),
+            (90_000_000_000, "90s"),
+            (120_000_000_000, "2min"),
+            (7_200_000_000_000, "2h"),
+            (86_400_000_000_000, "1d"),
+        ] {
+            assert_eq!(exact_duration(Nanos(ns)), text);
+        }
+        for (bytes, text) in [(0, "0"), (1331, "1331"), (4096, "4Ki"), (3_072_000_000, "3072M"), (5 << 50, "5Pi")] {
+            assert_eq!(exact_bytes(bytes), text);
+        }
+    }
+
+    #[test]
     fn sizes_print_with_a_readable_unit() {
         for (bytes, text) in [
             (0, "0 B"),

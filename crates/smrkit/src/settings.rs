@@ -259,3 +259,72 @@ impl Settings {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_up_to_their_bounds_make_sense_and_no_others() {
+        let with = |change: fn(&mut Settings)| {
+            let mut settings = Settings { depth: 2, check: true, ..Settings::default() };
+            change(&mut settings);
+            settings.validate().map_err(|error| error.to_string())
+        };
+        let sound: [fn(&mut Settings); 14] = [
+            |one| one.depth = 1,
+            |one| one.depth = 65_536,
+            |one| one.time_scale = 1e9,
+            |one| one.time_scale = f64::MIN_POSITIVE,
+            |one| one.think = Nanos(1),
+            |one| one.arrival = Arrival::Trace,
+            |one| one.arrival = Arrival::Closed,
+            |one| one.queue = Queue::Elevator,
+            |one| one.queue = Queue::Sptf,
+            |one| (one.queue, one.depth) = (Queue::Fcfs, 1),
+            |one| (one.queue, one.depth) = (Queue::Drive, 1),
+            |one| one.power_cut = Some(1),
+            |one| one.prefill = Prefill::Random(0.0),
+            |one| (one.prefill, one.check) = (Prefill::Random(1.0), false),
+        ];
+        assert!(sound.into_iter().all(|change| with(change).is_ok()));
+        let senseless: [(&str, fn(&mut Settings)); 14] = [
+            ("from 1 to 65536", |one| one.depth = 0),
+            ("from 1 to 65536", |one| one.depth = 65_537),
+            ("above 0 and at most 1e9", |one| one.time_scale = 0.0),
+            ("above 0 and at most 1e9", |one| one.time_scale = f64::NAN),
+            ("above 0 and at most 1e9", |one| one.time_scale = 1.000001e9),
+            ("the same for all requests", |one| (one.arrival, one.think) = (Arrival::Trace, Nanos(1))),
+            ("the same for all requests", |one| (one.arrival, one.think) = (Arrival::Closed, Nanos(1))),
+            ("has nothing to order", |one| (one.queue, one.depth) = (Queue::Elevator, 1)),
+            ("has nothing to order", |one| (one.queue, one.depth) = (Queue::Sptf, 1)),
+            ("from 1 on", |one| one.power_cut = Some(0)),
+            ("what is lost would not be seen", |one| (one.power_cut, one.check) = (Some(1), false)),
+            ("a share from 0 to 1", |one| one.prefill = Prefill::Random(1.01)),
+            ("a share from 0 to 1", |one| one.prefill = Prefill::Random(-0.01)),
+            ("a share from 0 to 1", |one| one.prefill = Prefill::Random(f64::NAN)),
+        ];
+        for (problem, change) in senseless {
+            let error = with(change).unwrap_err();
+            assert!(error.contains(problem), "{problem}: {error}");
+        }
+    }
+
+    #[test]
+    fn states_warm_ups_and_queues_are_read_back_as_they_are_written() {
+        for text in ["full", "none", "sequential", "random:0.25", "random:1"] {
+            assert_eq!(text.parse::<Prefill>().unwrap().to_string(), text);
+        }
+        assert_eq!("random".parse::<Prefill>().unwrap(), Prefill::Random(1.0));
+        assert!(["", "random:2", "full:1", "sequential:0.5"].iter().all(|text| text.parse::<Prefill>().is_err()));
+        for (text, is_any) in [("0", false), ("1", true), ("until-steady", true)] {
+            let warmup: Warmup = text.parse().unwrap();
+            assert_eq!((warmup.to_string().as_str(), warmup.is_any()), (text, is_any));
+            let record = serde_json::to_string(&warmup).unwrap();
+            assert_eq!(serde_json::from_str::<Warmup>(&record).unwrap(), warmup);
+        }
+        assert!("steady".parse::<Warmup>().is_err());
+        let names = [Queue::Fcfs, Queue::Elevator, Queue::Sptf, Queue::Drive].map(Queue::name);
+        assert_eq!(names, ["fcfs", "elevator", "sptf", "drive"]);
+    }
+}

@@ -157,6 +157,23 @@ mod tests {
 
     #[test]
     fn times_print_with_a_readable_unit() {
+        for (ns, text) in [
+            (1, "1 ns"),
+            (999, "999 ns"),
+            (1_000, "1.0 µs"),
+            (999_900, "999.9 µs"),
+            (1_000_000, "1.0 ms"),
+            (999_900_000, "999.9 ms"),
+            (1_000_000_000, "1.0 s"),
+            (599_900_000_000, "599.9 s"),
+            (600_000_000_000, "10.0 min"),
+            (7_194_000_000_000, "119.9 min"),
+            (7_200_000_000_000, "2.0 h"),
+            (172_440_000_000_000, "47.9 h"),
+            (172_800_000_000_000, "2.0 days"),
+        ] {
+            assert_eq!(Nanos(ns).to_string(), text);
+        }
         assert_eq!(Nanos::from_millis(24.78).to_string(), "24.8 ms");
         assert_eq!(Nanos::from_secs(780.0).to_string(), "13.0 min");
         assert_eq!(Nanos(0).to_string(), "0 s");

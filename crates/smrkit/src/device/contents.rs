@@ -178,3 +178,37 @@ fn is_whole(layout: &ArrayLayout, known: &KnownSectors, at: Lba) -> bool {
     let (stripe, data) = (at.0 / layout.chunk_sectors(), layout.data_disks() as u32);
     (0..data).all(|unit| known.contains_key(&(layout.member_of(stripe, unit), at.0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::level::Level;
+
+    #[test]
+    fn a_sector_has_a_word_or_512_bytes_of_them() {
+        assert_eq!([Contents::None, Contents::Stamps, Contents::Bytes].map(Contents::words), [0, 1, 64]);
+    }
+
+    #[test]
+    fn copies_and_parity_that_differ_are_told() {
+        for level in [Level::Raid1, Level::Raid10 { copies: 2 }, Level::Raid5, Level::Raid6] {
+            let layout = ArrayLayout::new(level, 4, &[16; 4]).unwrap();
+            let word = |lba: Lba| 1 + lba.0 * 7;
+            let at = |disk: u32, at: u64| first_word(&layout, disk, Lba(at), word);
+            let all: KnownSectors = (0..4)
+                .flat_map(|disk| (0..16).map(move |at| (disk, at)))
+                .map(|(d, a)| ((d, a), smallvec![at(d, a)]))
+                .collect();
+            compare(&layout, &all, Lba(0), 16).unwrap();
+            for (disk, place) in [(0, 0), (1, 5), (3, 15)] {
+                let mut damaged = all.clone();
+                damaged.insert((disk, place), smallvec![at(disk, place) ^ 1]);
+                assert!(compare(&layout, &damaged, Lba(0), 16).is_err(), "{level:?}: {place} of member {disk}");
+                assert!(compare(&layout, &damaged, Lba(place + 1), 15 - place).is_ok(), "{level:?}");
+                // What was not read is not compared.
+                damaged.retain(|&(of, at), _| of == disk || at != place);
+                assert!(compare(&layout, &damaged, Lba(0), 16).is_ok(), "{level:?}: {place} of member {disk}");
+            }
+        }
+    }
+}

@@ -220,3 +220,42 @@ impl DriveRun {
         Ok(OutcomeBuilder::new(self.names()?, physical, host, asked))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::system::ArrayRun;
+    use super::*;
+    use crate::device::level::Level;
+    use crate::drive::Drive;
+    use crate::layer::{self, Parameters};
+
+    /// A run of the drive `tiny`, with more lines in its file.
+    fn drive(more: &str) -> MemberRun {
+        let text = format!("{}{more}", include_str!("../../../../drives/tiny.toml"));
+        let drive = Drive::parse("tiny.toml".as_ref(), &text).unwrap();
+        DriveRun { drive, layer: layer::find("in-place").unwrap(), parameters: Parameters::default() }.into()
+    }
+
+    #[test]
+    fn the_power_of_a_single_drive_without_cache_can_be_cut() {
+        let checked = |system: MemberRun, power_cut| {
+            let settings = Settings { power_cut, check: true, ..Settings::default() };
+            Run::new(system, settings).check_power_cut().map_err(|error| error.to_string())
+        };
+        let cached = || drive("write_cache_bytes = { value = 65536, source = \"test\" }\n");
+        let array = || MemberRun::Array(Box::new(ArrayRun::new(Level::Raid1, vec![drive(""), drive("")])));
+        assert!(checked(array(), None).is_ok() && checked(cached(), None).is_ok());
+        assert!(checked(drive(""), Some(1)).is_ok());
+        assert!(checked(array(), Some(1)).unwrap_err().contains("knows single drives only"));
+        assert!(checked(cached(), Some(1)).unwrap_err().contains("knows no drive with a write cache of its own"));
+    }
+
+    #[test]
+    fn after_a_power_cut_a_full_disk_is_looked_at_if_it_is_small() {
+        let checked = |prefill, sectors| {
+            Run::new(drive(""), Settings { prefill, ..Settings::default() }).check_full(sectors).is_ok()
+        };
+        assert!(checked(Prefill::Full, WHOLE_SECTORS_MAX) && !checked(Prefill::Full, WHOLE_SECTORS_MAX + 1));
+        assert!(checked(Prefill::None, WHOLE_SECTORS_MAX + 1));
+    }
+}

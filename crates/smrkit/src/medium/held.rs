@@ -107,6 +107,69 @@ impl fmt::Debug for HeldBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::Geometry;
+    use crate::medium::interference::Interference;
+    use crate::medium::{Buf, Medium, MemoryBacking, WritePart};
+
+    /// Memory whose sectors buffers hold without a copy.
+    #[derive(Default)]
+    struct Holding(MemoryBacking);
+
+    impl Backing for Holding {
+        fn read(&self, pba: Pba, bytes: &mut [u8]) -> io::Result<()> {
+            self.0.read(pba, bytes)
+        }
+        fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()> {
+            self.0.write(pba, bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn can_hold(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_moved_as_its_bytes_are() {
+        let g = Geometry::uniform(10, 100).unwrap();
+        let sectors = |n: u64| Buf::Bytes((0..n * SECTOR_BYTES).map(|i| (i / 7 % 251) as u8).collect());
+        let media: [Box<dyn Backing>; 2] = [Box::new(Holding::default()), Box::new(MemoryBacking::default())];
+        let moved = media.map(|backing| {
+            let mut medium = Medium::Bytes(backing);
+            medium.write(&Interference::None, &g, Pba(5), 70, &sectors(70), 0).unwrap();
+            let mut found = medium.buf(70);
+            medium.read(Pba(5), 70, &mut found, 0).unwrap();
+            assert_eq!(found.digest(3, 60).unwrap(), sectors(70).digest(3, 60).unwrap());
+            let (words, small) = ([7; 70], sectors(4));
+            let parts = [
+                WritePart::Record { words: &words, sectors: 2 },
+                WritePart::Data { buf: &found, at: 2, sectors: 62 },
+                WritePart::Data { buf: &small, at: 1, sectors: 3 },
+            ];
+            medium.write_parts(&Interference::None, &g, Pba(200), &parts, 67).unwrap();
+            let mut again = medium.buf(67);
+            medium.read(Pba(200), 67, &mut again, 0).unwrap();
+            assert_eq!(medium.record_at(Pba(200), 2).unwrap(), Some(words.to_vec()));
+            assert_eq!(medium.record(&again, 0, 2).unwrap(), Some(words.to_vec()));
+            assert_eq!(medium.record(&again, 1, 2).unwrap(), None);
+            let mut part = Buf::Bytes(vec![9; 5 * SECTOR_BYTES as usize]);
+            part.put(1, &again, 60, 3).unwrap();
+            let (mut all, mut whole) = (vec![0; 80 * SECTOR_BYTES as usize], medium.buf(64));
+            whole.put(10, &again, 2, 20).unwrap();
+            whole.put(12, &small, 0, 2).unwrap();
+            medium.write(&Interference::None, &g, Pba(300), 40, &whole, 5).unwrap();
+            let Medium::Bytes(backing) = &medium else { panic!("bytes") };
+            backing.read(Pba(200), &mut all[..67 * SECTOR_BYTES as usize]).unwrap();
+            let mut last = vec![0; 40 * SECTOR_BYTES as usize];
+            backing.read(Pba(300), &mut last).unwrap();
+            (medium.buf(63), matches!(medium.buf(64), Buf::Held(_)), part, all, last)
+        });
+        let [(few, holds, part, all, last), (_, copies, ..)] = &moved;
+        assert!(*holds && !copies && matches!(few, Buf::Bytes(_)));
+        assert!(matches!((part, &moved[1].2), (Buf::Bytes(a), Buf::Bytes(b)) if a == b));
+        assert!(*all == moved[1].3 && *last == moved[1].4);
+    }
 
     #[test]
     fn bytes_are_read_from_where_they_are_overlaid() {

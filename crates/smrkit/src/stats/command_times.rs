@@ -54,5 +54,7 @@ mod tests {
         let parts = [counted(&[7, 8, 31]), counted(&[1, 9, 40, 50])];
         assert_eq!(CommandTimes::of_all(parts.into_iter()), counted(&[7, 8, 31, 1, 9, 40, 50]));
         assert_eq!((counted(&[7, 8, 31]).commands_over_7s, counted(&[7, 8, 31]).commands_over_30s), (2, 1));
+        assert_eq!((counted(&[30]).commands_over_7s, counted(&[30]).commands_over_30s), (1, 0));
+        assert_eq!(counted(&[31, 8]).longest_command_ns, 31_000_000_000);
     }
 }

@@ -255,3 +255,51 @@ impl HostSide {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_before_and_after_the_cache_is_full() {
+        let totals = HostTotals {
+            read_sectors: 1000,
+            written_sectors: 3000,
+            stalls_over_7s: 4,
+            stalls_over_30s: 3,
+            ..HostTotals::default()
+        };
+        let side = |full_at_s, before_bytes, before: u64, elapsed_ns| HostSide {
+            totals,
+            full_at_s,
+            before_bytes,
+            before: Nanos(before),
+            elapsed_ns,
+            ..HostSide::default()
+        };
+        const S: u64 = 1_000_000_000;
+        let verdict = side(Some(2.0), 512_000, 2 * S, 10 * S).verdict(77);
+        assert_eq!(
+            verdict,
+            Verdict {
+                cache_full_at_s: Some(2.0),
+                before_bytes: 512_000,
+                before_ns: 2 * S,
+                rate_before_bytes_per_s: 256_000.0,
+                rate_after_bytes_per_s: Some(192_000.0),
+                longest_stall_ns: 77,
+                stalls_over_7s: 4,
+                stalls_over_30s: 3,
+                ..Verdict::default()
+            }
+        );
+        // From the first moment on: nothing was before.
+        let at_once = side(Some(0.0), 512_000, 0, 10 * S).verdict(0);
+        assert_eq!((at_once.before_bytes, at_once.rate_before_bytes_per_s), (0, 0.0));
+        assert_eq!(at_once.rate_after_bytes_per_s, Some(204_800.0));
+        let at_the_end = side(Some(10.0), 512_000, 10 * S, 10 * S).verdict(0);
+        assert_eq!(at_the_end.rate_after_bytes_per_s, Some(0.0));
+        let never = side(None, 2_048_000, 10 * S, 10 * S).verdict(0);
+        assert_eq!((never.rate_before_bytes_per_s, never.rate_after_bytes_per_s), (204_800.0, None));
+    }
+}

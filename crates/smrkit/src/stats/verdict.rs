@@ -1,6 +1,9 @@
 //! The plain verdict: when the cache fills, what rate remains, how long the worst stall is, and whether a conventional
 //! disk would have done better.
 
+#[cfg(test)]
+mod texts;
+
 use super::outcome::{Outcome, VerdictCounts};
 use crate::layer::{BASELINE, Scalar};
 use crate::quantity::Bytes;

@@ -170,3 +170,49 @@ impl Address for Passes {
         self.order.as_ref().map_or(at, |order| order.at(at)) * self.size
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_begins_again_where_a_request_has_no_room() {
+        let mut run = Sequential { span: 10, at: 0 };
+        let mut dice = Dice::new(1, 1);
+        let places = [3, 3, 4, 10, 1, 9, 2, 8, 1].map(|sectors| run.place(&mut dice, sectors));
+        assert_eq!(places, [0, 3, 6, 0, 0, 1, 0, 2, 0]);
+    }
+
+    #[test]
+    fn places_have_room_for_their_request() {
+        let places = |span, align, sectors| Grid { span, align }.places(sectors);
+        assert_eq!([places(10, 1, 10), places(10, 1, 9), places(10, 4, 2), places(10, 4, 3)], [1, 2, 3, 2]);
+        let mut uniform = Uniform::new(Grid { span: 10, align: 4 });
+        let mut dice = Dice::new(1, 1);
+        for (sectors, all) in [(2, vec![0, 4, 8]), (3, vec![0, 4]), (10, vec![0]), (2, vec![0, 4, 8])] {
+            let mut found: Vec<u64> = (0..100).map(|_| uniform.place(&mut dice, sectors)).collect();
+            found.sort_unstable();
+            found.dedup();
+            assert_eq!(found, all);
+        }
+    }
+
+    #[test]
+    fn passes_and_turns_come_around() {
+        let mut dice = Dice::new(1, 1);
+        let mut in_order = Passes::new(11, 5, false);
+        assert_eq!([(); 5].map(|()| in_order.place(&mut dice, 5)), [0, 5, 0, 5, 0]);
+        let mut shuffled = Passes::new(40, 5, true);
+        for _ in 0..3 {
+            let mut pass = [(); 8].map(|()| shuffled.place(&mut dice, 5));
+            pass.sort_unstable();
+            assert_eq!(pass, [0, 5, 10, 15, 20, 25, 30, 35]);
+        }
+        let mut turns = Turns::new(Grid { span: 1000, align: 1 }, 2, 3);
+        let all: Vec<u64> = (0..50).map(|_| turns.place(&mut dice, 5)).collect();
+        for turn in all.chunks_exact(5) {
+            let follows = |pair: &[u64]| pair[1] == pair[0] + 5 || pair[1] == 0;
+            assert!(turn[2..].windows(2).all(follows) && !turn[..3].windows(2).all(follows), "{turn:?}");
+        }
+    }
+}

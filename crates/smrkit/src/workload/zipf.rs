@@ -88,6 +88,17 @@ mod tests {
     }
 
     #[test]
+    fn quotients_near_0_are_steady() {
+        for x in [1e-9, -1e-9, 1e-8, 1.1e-8, -2e-8] {
+            assert!((expm1_over(x) - (1.0 + x / 2.0)).abs() < 1e-15, "{x}");
+            assert!((log1p_over(x) - (1.0 - x / 2.0)).abs() < 1e-15, "{x}");
+        }
+        assert_eq!((expm1_over(0.0), log1p_over(0.0)), (1.0, 1.0));
+        assert!((expm1_over(1.0) - 1.718_281_828_459_045).abs() < 1e-15);
+        assert!((log1p_over(1.0) - std::f64::consts::LN_2).abs() < 1e-15);
+    }
+
+    #[test]
     fn huge_and_tiny_ranges_stay_inside() {
         let mut dice = Dice::new(1, 1);
         for n in [1, 2, 10_000_000_000] {

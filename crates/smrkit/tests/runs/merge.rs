@@ -15,7 +15,7 @@ use smrkit::request::InMemory;
 use smrkit::schema::Scalar;
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::histogram::LatencyCounts;
-use smrkit::stats::outcome::{LatencyBuckets, Outcome, PowerCut, SourceCounts, Timeline};
+use smrkit::stats::outcome::{LatencyBuckets, Outcome, PowerCut, SourceCounts, Surface, Timeline};
 use smrkit::stats::verdict::{Baseline, judge};
 use smrkit::units::Nanos;
 
@@ -74,6 +74,34 @@ fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
     let sums = [&buckets.read, &buckets.write, &buckets.flush, &buckets.discard].map(|op| op.sum_ns);
     assert_eq!(sums.iter().sum::<u128>(), merged.wait_ns + u128::from(merged.service_ns));
     assert_eq!((merged.requests, merged.merged_runs), (sum(|run| run.requests), Some(runs.len() as u64)));
+    let sums: [fn(&Outcome) -> u64; 14] = [
+        |run| run.host_read_sectors,
+        |run| run.host_written_sectors,
+        |run| run.service_ns,
+        |run| run.elapsed_ns,
+        |run| run.arrivals_ns,
+        |run| run.busy_ns,
+        |run| run.buffer_write_ns.unwrap_or(0),
+        |run| run.commands.read + run.commands.write,
+        |run| run.adjusted.read + run.adjusted.write,
+        |run| run.physical_read_sectors.total,
+        |run| run.busy_by_cause_ns.total,
+        |run| run.verdict.stalls_over_7s + run.verdict.stalls_over_30s,
+        |run| run.verdict.before_bytes,
+        |run| run.verdict.before_ns,
+    ];
+    assert!(sums.into_iter().all(|of| of(&merged) == sum(of)));
+    let most = |of: fn(&Outcome) -> u64| runs.iter().map(of).max();
+    assert_eq!(Some(merged.map_bytes), most(|run| run.map_bytes));
+    assert_eq!(Some(merged.verdict.longest_stall_ns), most(|run| run.latency_ns.all.max));
+    assert_eq!((&merged.capacity, &merged.state, merged.seed), (&runs[0].capacity, &runs[0].state, runs[0].seed));
+    assert_eq!((&merged.parameters, &merged.drive), (&runs[0].parameters, &runs[0].drive));
+    assert_eq!(
+        merged.verdict.cache_full_at_s,
+        runs.iter().filter_map(|run| run.verdict.cache_full_at_s).reduce(f64::min)
+    );
+    let windows = runs.iter().all(|run| run.run.window_ns == runs[0].run.window_ns);
+    assert_eq!(merged.run.window_ns, runs[0].run.window_ns.filter(|_| windows));
     let timeline = &merged.timeline;
     assert_eq!(timeline.window_ns, 12_000_000);
     assert_eq!(timeline.requests.iter().sum::<u64>(), merged.requests);
@@ -118,7 +146,15 @@ fn merges_of_sources_merge_each_of_them() {
         let none = LatencyBuckets::default();
         let bare = SourceCounts { latency_buckets: none.clone(), ..counts(&merged) };
         assert_eq!((&summary.by_source, &summary.latency_buckets), (&Some(vec![bare; 2]), &none));
-        assert_eq!((summary.latency_ns, summary.requests), (merged.latency_ns, merged.requests));
+        let bare = Outcome {
+            timeline: Timeline { window_ns: merged.timeline.window_ns, ..Timeline::default() },
+            surface: Surface { part_sectors: merged.surface.part_sectors, ..Surface::default() },
+            latency_histogram: Default::default(),
+            latency_buckets: none,
+            by_source: summary.by_source.clone(),
+            ..merged.clone()
+        };
+        assert_eq!(summary, bare);
         let mut unlike = with_sources(2);
         unlike[1].by_source = Some(vec![counts(&runs[1])]);
         assert_eq!(Outcome::merge(&unlike).unwrap().by_source, None, "another number of sources");
@@ -214,6 +250,13 @@ fn what_differs_or_is_no_plain_run_is_not_merged() {
     };
     refused(|other| other.layer = "log".into(), "`layer`");
     refused(|other| other.drive = "another".into(), "`drive`");
+    refused(|other| other.drive_file = Some("another".into()), "`drive`");
+    refused(|other| other.array = Some("raid1".into()), "`array`");
+    refused(|other| other.members.push(other.clone()), "`array`");
+    refused(|other| other.parameters.clear(), "`parameters`");
+    refused(|other| other.state.capacity_bytes += 1, "`state`");
+    refused(|other| other.version += "x", "`version`");
+    refused(|other| other.rebuild = Some(Default::default()), "a rebuild");
     refused(|other| other.capacity.host_sectors += 1, "`capacity`");
     refused(|other| other.engine.depth += 1, "`engine`");
     refused(|other| other.run.system += "x", "`run`");
@@ -222,4 +265,16 @@ fn what_differs_or_is_no_plain_run_is_not_merged() {
     refused(|other| other.latency_buckets = Default::default(), "`latency_buckets`");
     refused(|other| other.latency_buckets.write.buckets = "?".into(), "damaged");
     assert!(Outcome::merge(&[]).is_err());
+}
+
+#[test]
+fn a_run_without_requests_has_no_verdict_to_be_counted() {
+    let mut disks = Disks::new(4);
+    let drive = disks.drive_with(TinyClock::Constant, Form::Tracks);
+    let spec = find("in-place").unwrap();
+    let run = DriveRun { drive, layer: spec, parameters: disks.parameters(spec) };
+    let (runs, all) = runs(&mut disks, run.into(), [50, 0, 60], WINDOWS_NS);
+    let counts = hold(&runs, &all).merged_verdicts.unwrap();
+    assert_eq!((counts.runs, counts.longest_ns.iter().map(|class| class.1).sum::<u64>()), (2, 2));
+    assert_eq!((counts.waiting_for_cleaning, counts.slowdown_percent.iter().map(|class| class.1).sum::<u64>()), (0, 0));
 }

@@ -7,17 +7,17 @@ use proptest::prelude::*;
 use serde_json::Value;
 use smrkit::device::spec::ArraySpec;
 use smrkit::engine::NoObserver;
-use smrkit::error::Error;
+use smrkit::error::{Error, Fault};
 use smrkit::experiment::Experiment;
-use smrkit::experiment::demand::{Demand, GeneratedDemand, Opening, Table};
+use smrkit::experiment::demand::{Demand, Described, GeneratedDemand, Opened, Opening, Table};
 use smrkit::experiment::merged::MergedDemand;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::System;
 use smrkit::interleave::SourcePlacement;
-use smrkit::request::{Op, Request};
+use smrkit::request::{InMemory, Op, Request, Source};
 use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
-use smrkit::stats::outcome::{Outcome, TraceReading};
+use smrkit::stats::outcome::{Outcome, Replayed, Scaled, TraceReading};
 use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
 use smrkit_trace::{OpenOptions, TraceDemand, VolumeChoice};
@@ -207,4 +207,68 @@ fn requests_without_a_name_have_no_hash() {
     assert_eq!(run.hash(), None);
     let record: Value = serde_json::to_value(executed(&run, &Unnamed)).unwrap();
     assert!(record["run"].get("hash").is_none());
+}
+
+/// A trace whose rows are out of order.
+struct Disorderly(Described);
+
+impl Source for Disorderly {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        self.0.fill(batch)
+    }
+}
+
+impl Opened for Disorderly {
+    fn describe(&self) -> Replayed {
+        self.0.describe()
+    }
+    fn refuse_disorder(&self) -> Result<(), Error> {
+        Err(Error::Usage("rows are out of order".into()))
+    }
+}
+
+#[test]
+fn disorder_is_refused_where_the_traces_times_count() {
+    let requests = vec![Request::new(Op::Read, Lba(0), 8)];
+    let open = || {
+        let source = Box::new(InMemory::new(requests.clone()));
+        Ok::<Box<dyn Opened>, Error>(Box::new(Disorderly(Described { source, replayed: Replayed::default() })))
+    };
+    let served = |arrival| {
+        let run = planned(&experiment()).with(Settings { arrival, ..Settings::default() });
+        run.serve(&workload("mix:count=1"), open, &mut NoObserver).map(|outcome| outcome.requests)
+    };
+    assert_eq!(served(Arrival::FlatOut).unwrap(), 1);
+    assert!(served(Arrival::Trace).unwrap_err().to_string().contains("rows are out of order"));
+    assert!(served(Arrival::Closed).unwrap_err().to_string().contains("takes the think times of a trace"));
+}
+
+#[test]
+fn an_outcome_tells_what_was_planned() {
+    let table = Table([Request::new(Op::Read, Lba(0), 8)].into());
+    let run = planned(&experiment());
+    let (own, bare) = (run.opening().unwrap(), PlannedRun::new(run.run.clone()));
+    assert_eq!((own.hash, own.think_times, own.host_sectors), (false, false, run.host_sectors().unwrap()));
+    let closed =
+        bare.clone().with(Settings { arrival: Arrival::Closed, seed: 7, ..*bare.settings() }).opening().unwrap();
+    assert_eq!((closed.hash, closed.think_times, closed.seed), (true, true, 7));
+    let scaled = Some(Scaled { platters: 3, needed_bytes: 2, own_bytes: 1 });
+    let outcome = executed(&PlannedRun { scaled, array: Some("some".into()), ..bare }, &table);
+    assert_eq!((outcome.scaled, outcome.array.as_deref()), (scaled, Some("some")));
+    assert!(outcome.replayed.requests_sha256.is_some());
+    let unhashed = table.open(&Opening { hash: false, ..closed }).unwrap().describe();
+    assert_eq!(unhashed, Replayed::default());
+}
+
+#[test]
+fn a_broken_law_is_told_by_the_layer_that_broke_it() {
+    let fault = || Error::Fault(Box::new(Fault::Inconsistent("books".into())));
+    let named = |layer: &str| {
+        let run = planned(&Experiment::new(System::drive("tiny").layer(layer), workload("mix:count=1")));
+        let refused = run.named(Error::Impossible("no".into())).to_string();
+        assert!(refused.starts_with(&format!("{layer}: no")), "{refused}");
+        run.named(fault()).to_string()
+    };
+    assert!(named("rmw").starts_with("rmw: the layer's state contradicts itself"), "{}", named("rmw"));
+    assert!(named("in-place").starts_with("in-place copes with no shingling, and "), "{}", named("in-place"));
 }

@@ -2,7 +2,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::drive::Drive;
+use crate::drive::{Drive, DriveClock};
 
 fn buffered(write_cache_bytes: u64, read_ahead_bytes: u64) -> (Geometry, Mechanical, Buffered) {
     let drive = Drive::load("tiny").unwrap();
@@ -41,6 +41,22 @@ fn writes_complete_at_bus_speed_until_the_cache_is_full() {
         now = end;
     }
     assert!(now > Nanos::from_millis(30.0 * 4.0), "a full cache is as slow as the media: {now}");
+}
+
+#[test]
+fn writes_wait_for_room_and_reads_for_what_is_held() {
+    let (g, _, clock) = buffered(64 * 512, 8 * 512);
+    let mut clock = DriveClock::Buffered(Box::new(clock));
+    let wait = |clock: &DriveClock, now, write, sectors| clock.wait_for_buffer(&g, now, write, Pba(0), sectors);
+    assert_eq!([64, 65].map(|n| wait(&clock, Nanos::ZERO, true, n)), [Some(Nanos::ZERO), None]);
+    assert_eq!(wait(&clock, Nanos::ZERO, false, 8), None);
+    let end = clock.access(&g, Nanos::ZERO, false, Pba(0), 8);
+    assert_eq!(wait(&clock, end, false, 8), Some(Nanos::ZERO));
+    assert_eq!(wait(&clock, end, true, 65), None);
+    let mechanical = DriveClock::Mechanical(clock.mechanical().unwrap().clone());
+    assert_eq!(wait(&mechanical, end, true, 8), None);
+    assert_eq!((clock.unwaited(), mechanical.unwaited()), (Some(Nanos::ZERO), None));
+    assert_eq!((clock.name(), mechanical.busy_until()), ("mechanical", Nanos::ZERO));
 }
 
 #[test]

@@ -367,3 +367,127 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_zone_is_written_with_its_spares_front_and_slips() {
+    let zone = |scheme, empty, slips: &[u64]| {
+        let text = disksim_texts(&one_zone(scheme, empty, 3, slips), SPECS, SEEK).unwrap().text;
+        let line = text.lines().find(|line| line.starts_with("  { first_cylinder")).unwrap().to_string();
+        let rest = line.split_once("cylinder_skew = 0").unwrap();
+        assert_eq!(rest.0, "  { first_cylinder = 3, tracks = 4, track_sectors = 10, offset = 0, head_skew = 0, ");
+        rest.1.split_once(" }").unwrap().0.to_string()
+    };
+    for (scheme, empty, slips, text) in [
+        (0, 0, &[][..], ""),
+        (7, 4, &[][..], ", front = 4"),
+        (0, 4, &[2, 9], ", front = 5, slips = [2, 9]"),
+        (1, 0, &[1], ", spare_sectors = 30, spare_tracks = 8, slips = [[10, 10]]"),
+        (2, 0, &[], ", spare_sectors = 3, spare_tracks = 2"),
+        (3, 8, &[], ", front = 11, spare_sectors = 3, spare_tracks = 1"),
+        (8, 4, &[2], ", front = 5, spare_sectors = 3, spare_tracks = 4, slips = [2]"),
+        (8, 40, &[2], ", front = 43, spare_sectors = 3, spare_tracks = 4, slips = [2]"),
+        (8, 40, &[42, 43], ", front = 45, spare_sectors = 3, spare_tracks = 4, slips = [42, 43]"),
+        (9, 0, &[], ", spare_sectors = 3, spare_tracks = 8"),
+        (10, 0, &[2, 9], ", spare_sectors = 5, spare_tracks = 8, slips = [2, 9]"),
+        (4, 0, &[2], ", slips = [2, [17, 3], [37, 3], [57, 3], [77, 3]]"),
+        (5, 4, &[2], ", front = 7, slips = [2, [0, 2], [20, 3], [40, 3], [60, 3]]"),
+        (6, 0, &[2], ", slips = [2, [0, 3], [20, 3], [40, 3], [60, 3]]"),
+    ] {
+        assert_eq!(zone(scheme, empty, slips), text, "scheme {scheme}, {empty} empty, {slips:?}");
+    }
+}
+
+/// The drive file of the description with other specs, as lines without their sources.
+fn lines(changes: &[(&str, &str)]) -> Vec<String> {
+    let mut specs = SPECS.to_string();
+    for (from, to) in changes {
+        assert!(specs.contains(from), "{from}");
+        specs = specs.replace(from, to);
+    }
+    let text = disksim_texts(MODEL, &specs, SEEK).unwrap().text;
+    text.lines().map(|line| line.split_once(", source").map_or(line, |line| line.0).replace("{ value = ", "")).collect()
+}
+
+#[test]
+fn each_word_of_the_specs_decides_its_own_line() {
+    let bulk = "Bulk sector transfer time = 0.05";
+    let ahead = "Buffer continuous read = 3";
+    for (from, to, key, value) in [
+        (bulk, bulk, "bus_bytes_per_s", Some("10240000")),
+        (bulk, "Bulk sector transfer time = 0", "bus_bytes_per_s", None),
+        (ahead, ahead, "read_ahead_bytes", Some("8192")),
+        (ahead, ahead, "segment_bytes", Some("16384")),
+        (ahead, "Buffer continuous read = 0", "read_ahead_bytes", None),
+        (ahead, "Buffer continuous read = 1", "read_ahead_to", Some("\"track\"")),
+        (ahead, "Buffer continuous read = 4", "read_ahead_to", Some("\"next-track\"")),
+        ("Maximum read-ahead (blks) = 16", "Maximum read-ahead (blks) = 99", "read_ahead_bytes", Some("16384")),
+        ("Maximum read-ahead (blks) = 16,", "", "read_ahead_bytes", Some("16384")),
+        ("Enable caching in buffer = 1", "Enable caching in buffer = 0", "read_ahead_bytes", None),
+        ("Enable caching in buffer = 1,", "", "read_ahead_bytes", Some("8192")),
+        ("Number of buffer segments = 2", "Number of buffer segments = 2", "segments", Some("2")),
+        ("Number of buffer segments = 2", "Number of buffer segments = 1", "segments", None),
+        ("Number of buffer segments = 2", "Number of buffer segments = 5000", "segments", Some("4096")),
+        ("Read-ahead over requested = 0", "Read-ahead over requested = 0", "keeps_requested", Some("true")),
+        ("Read-ahead over requested = 0", "Read-ahead over requested = 1", "keeps_requested", Some("false")),
+        ("Read-ahead over requested = 0,", "", "keeps_requested", None),
+        ("Fast write level = 1", "Fast write level = 1", "write_cache_bytes", Some("16384")),
+        ("Fast write level = 1", "Fast write level = 0", "write_cache_bytes", None),
+        ("write segments = 1", "write segments = 3", "write_cache_bytes", Some("49152")),
+        ("water mark = 0.0", "water mark = 0.0", "watermark", None),
+        ("water mark = 0.0", "water mark = 0.5", "watermark", Some("0.5")),
+        ("water mark = 0.0", "water mark = 1.5", "watermark", Some("1")),
+        ("water mark = 0.0", "water mark = 0.5, Set watermark by reqsize = 0", "watermark", Some("1")),
+        ("water mark = 0.0", "water mark = 0.5, Set watermark by reqsize = 1", "watermark", Some("0.5")),
+        (bulk, "Read any free blocks = 1", "reads_passing", Some("true")),
+        (bulk, "Read any free blocks = 0", "reads_passing", None),
+        (bulk, bulk, "read_hit_ms", Some("[0.1, 0.2]")),
+        (bulk, bulk, "read_miss_ms", Some("[0.5, 0.6]")),
+        (bulk, bulk, "write_ms", Some("[0.3, 0.4]")),
+        (bulk, bulk, "media_write_ms", Some("[0.7, 0.8]")),
+        (bulk, "Time scale for overheads = 2, Per-request overhead time = 1", "read_hit_ms", Some("[1.2, 1.4]")),
+        (bulk, bulk, "read_completion_ms", Some("0.05")),
+        (bulk, "Data preparation overhead = 0.5, Time scale for overheads = 2", "read_completion_ms", Some("1.1")),
+        (bulk, "Read any free blocks = 1", "write_completion_ms", None),
+        (bulk, "Write completion overhead = 0.25, First reselect overhead = 1", "write_completion_ms", Some("0.25")),
+        (bulk, "First reselect overhead = 1", "read_reselect_ms", Some("1")),
+        (bulk, "First reselect overhead = 1, Never disconnect = 1", "read_reselect_ms", None),
+        (bulk, "First reselect overhead = 1, Never disconnect = 0", "read_reselect_ms", Some("1")),
+        (
+            "Fast write level = 1",
+            "Fast write level = 0, Write completion overhead = 0.25, First reselect overhead = 1",
+            "write_completion_ms",
+            Some("1.25"),
+        ),
+        (
+            "Fast write level = 1",
+            "Fast write level = 0, Extra write disconnect = 1, Extradisc command overhead = 3, Other reselect overhead = 2",
+            "write_completion_ms",
+            Some("2"),
+        ),
+        (bulk, "Extra write disconnect = 1, Extradisc command overhead = 3", "write_ms", Some("3")),
+        (bulk, "Extra write disconnect = 1, Extradisc command overhead = 3", "read_hit_ms", Some("[0.1, 0.2]")),
+        (bulk, "Extra write disconnect = 0", "write_ms", Some("[0.3, 0.4]")),
+    ] {
+        let lines = lines(&[(from, to)]);
+        let found = lines.iter().find_map(|line| line.strip_prefix(&format!("{key} = ")));
+        assert_eq!(found, value, "{key}, with {to}");
+    }
+    let passing =
+        |value: u32| lines(&[(bulk, &format!("Immediate buffer read = {value}"))]).join("\n").contains("any_order");
+    assert!(passing(1) && !passing(0));
+}
+
+#[test]
+fn the_write_settle_is_taken_if_it_is_a_time() {
+    for (settle, line) in [
+        ("0.5", Some("write_settle_ms = { value = 0.5,")),
+        ("0", None),
+        ("-0.2", Some("# left out: a negative write settle of -0.2 ms")),
+    ] {
+        let model = MODEL.replace("settling delay = -0.2", &format!("settling delay = {settle}"));
+        let text = disksim_texts(&model, SPECS, SEEK).unwrap().text;
+        let found = text.lines().find(|line| line.contains("write_settle") || line.contains("write settle"));
+        assert_eq!(found.is_some(), line.is_some(), "{settle}: {found:?}");
+        assert!(line.is_none_or(|line| found.unwrap().starts_with(line)), "{found:?}");
+    }
+}

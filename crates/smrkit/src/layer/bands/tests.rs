@@ -242,7 +242,11 @@ fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
 #[test]
 fn an_episode_must_end_when_more_is_overdue_than_it_frees() {
     let mut episode = Episode::default();
+    assert!(!episode.is_running() && !episode.is_idle() && !episode.falls_short_of(9));
+    episode.begin_idly(&[], 0);
+    assert!(!episode.is_running() && episode.is_idle() && episode.is_last_band());
     episode.begin(&[3, 5], 3);
+    assert!(episode.is_running() && !episode.is_idle() && !episode.is_last_band());
     assert_eq!(episode.next_band(), Some(3));
     assert!(!episode.falls_short_of(3) && episode.falls_short_of(4));
     assert_eq!((episode.next_band(), episode.is_running()), (Some(5), true));

@@ -70,5 +70,8 @@ mod tests {
         assert_eq!(LogLabel::parse(label.words()), Some(label));
         assert_eq!(LogLabel::parse([7, 0, 1]), None);
         assert_eq!(LogLabel::parse([7, 1, u64::MAX]), None);
+        let counts = |order: u64, serial| LogLabel::parse([7, order << KIND_BITS | 1, serial]).is_some();
+        assert!(counts(COUNT_MAX - 1, COUNT_MAX - 1));
+        assert!(!counts(COUNT_MAX, 1) && !counts(1, COUNT_MAX));
     }
 }

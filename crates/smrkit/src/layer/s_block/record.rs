@@ -94,3 +94,40 @@ impl CacheHeader {
         (first, first + self.part.1 - 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_back_and_what_can_be_none_is_not() {
+        for kind in [HeaderKind::Page, HeaderKind::Entry, HeaderKind::Slot, HeaderKind::Void] {
+            let header = CacheHeader {
+                epoch: 1,
+                position: 2,
+                tail: 3,
+                done: 4,
+                part: (5, 7),
+                digest: 8,
+                ..CacheHeader::new(kind, 20, 9, 10)
+            };
+            let words = header.words();
+            assert_eq!(words, [kind as u64, 1, 2, 3, 4, 20, 9, 10, 5, 7, 8]);
+            let with = |at: usize, word: u64| {
+                let mut words = words;
+                words[at] = word;
+                CacheHeader::parse(&words).map(|header| header.words())
+            };
+            assert_eq!(with(0, kind as u64), Some(words));
+            assert_eq!(with(0, 9), None);
+            for count in [1, 2, 3, 4, 5, 9] {
+                assert!(with(count, COUNT_MAX - 1).is_some() && with(count, COUNT_MAX).is_none(), "word {count}");
+            }
+            // A part is one of those that there are, and has a number of its own.
+            assert!(with(8, 6).is_some() && with(8, 7).is_none());
+            assert!(with(5, 5).is_some() && with(5, 4).is_none());
+            assert!(CacheHeader::parse(&words[..10]).is_none());
+            assert_eq!((header.request(), header.label()), ((15, 21), [kind as u64, 1, 2]));
+        }
+    }
+}

@@ -204,3 +204,86 @@ fn only_distances_bound_how_often_a_sector_may_be_written() {
         assert_eq!((law.upstream(), law.writes_survived()), (0, u32::MAX), "{law:?}");
     }
 }
+
+#[test]
+fn what_no_head_can_do_is_refused() {
+    let g = Geometry::uniform(9, 10).unwrap();
+    let blocks = |reach| Interference::Blocks { reach };
+    let tracks = |width, band| Interference::Tracks { width, band };
+    let distances = |did, dpid, writes| Interference::Distances { did, dpid, writes };
+    for law in [
+        Interference::None,
+        blocks(1),
+        blocks(REACH_MAX),
+        tracks(1, None),
+        tracks(2, Some(1)),
+        tracks(REACH_MAX, Some(3)),
+        tracks(2, Some(REACH_MAX)),
+        distances(0, 0, 1),
+        distances(REACH_MAX, REACH_MAX, u32::MAX),
+    ] {
+        assert!(law.check(&g).is_ok(), "{law:?}");
+    }
+    for (law, remedy) in [
+        (blocks(0), "blocks = 0"),
+        (blocks(REACH_MAX + 1), "or less"),
+        (tracks(0, None), "tracks = 0"),
+        (tracks(2, Some(0)), "a band of 0 tracks"),
+        (tracks(REACH_MAX + 1, None), "or less"),
+        (tracks(2, Some(REACH_MAX + 1)), "or less"),
+        (distances(1, 1, 0), "writes = 0"),
+        (distances(REACH_MAX + 1, 0, 1), "or less"),
+        (distances(0, REACH_MAX + 1, 1), "or less"),
+    ] {
+        let error = law.check(&g).unwrap_err().to_string();
+        assert!(error.contains(remedy), "{law:?}: {error}");
+    }
+}
+
+#[test]
+fn zones_next_to_each_other_are_reached_in_the_order_of_pbas() {
+    let zone =
+        |surface, outer_cylinder, toward| ZoneShape { surface, outer_cylinder, tracks: 10, track_sectors: 8, toward };
+    let profile = |inner, outer| Interference::Physical(Profile::new(inner, outer, 0, 0).unwrap());
+    for (shapes, inward, outward) in [
+        (vec![zone(0, 0, Edge::Inner), zone(0, 10, Edge::Inner)], true, false),
+        (vec![zone(0, 10, Edge::Outer), zone(0, 0, Edge::Outer)], false, true),
+        // The other surface comes between them.
+        (vec![zone(0, 0, Edge::Inner), zone(1, 0, Edge::Inner), zone(0, 10, Edge::Inner)], false, false),
+        (vec![zone(0, 0, Edge::Inner), zone(1, 0, Edge::Inner), zone(0, 12, Edge::Inner)], true, true),
+        (vec![zone(0, 0, Edge::Inner), zone(0, 10, Edge::Inner), zone(1, 0, Edge::Inner)], true, false),
+        (vec![zone(0, 10, Edge::Outer), zone(1, 0, Edge::Outer), zone(0, 0, Edge::Outer)], false, false),
+    ] {
+        let g = Geometry::new(&shapes, 0, vec![]).unwrap();
+        let toward = shapes[0].toward;
+        let own = if toward == Edge::Inner { profile(3, 1) } else { profile(1, 3) };
+        let fits = if toward == Edge::Inner { inward } else { outward };
+        assert_eq!(own.check(&g).is_ok(), fits, "{shapes:?}");
+        assert_eq!(Interference::Tracks { width: 3, band: None }.check(&g).is_ok(), fits, "{shapes:?}");
+        assert!(profile(1, 1).check(&g).is_ok());
+    }
+}
+
+#[test]
+fn simple_forms_are_derived_by_the_worst_case() {
+    let g = Geometry::uniform(9, 10).unwrap();
+    let physical = |width| Interference::Physical(Profile::new(width, 1, 0, 0).unwrap());
+    let tracks = |width, band| Interference::Tracks { width, band };
+    let distances = |did, dpid| Interference::Distances { did, dpid, writes: 1 };
+    let blocks = |reach| Interference::Blocks { reach };
+    for (law, derived) in [
+        // To blocks, tracks and distances.
+        (physical(1), [Some(Interference::None); 3]),
+        (physical(2), [Some(blocks(20)), Some(tracks(2, None)), Some(distances(19, 10))]),
+        (tracks(1, None), [Some(Interference::None), Some(tracks(1, None)), Some(Interference::None)]),
+        (tracks(3, Some(4)), [Some(blocks(30)), Some(tracks(3, Some(4))), Some(distances(29, 10))]),
+        (blocks(5), [Some(blocks(5)), None, Some(distances(4, 0))]),
+        (distances(4, 0), [Some(blocks(5)), None, Some(distances(4, 0))]),
+        (distances(4, 1), [None, None, Some(distances(4, 1))]),
+        (Interference::None, [Some(Interference::None); 3]),
+    ] {
+        let found = [Form::Blocks, Form::Tracks, Form::Distances].map(|form| law.derive(&g, form).ok());
+        assert_eq!(found, derived, "{law:?}");
+    }
+    assert!(blocks(5).derive(&g, Form::Physical).is_err());
+}

@@ -1,0 +1,255 @@
+//! The sentences of the verdict, word for word.
+
+use super::*;
+use crate::layer::Capacity;
+use crate::stats::latency::{Latencies, Latency};
+use crate::stats::outcome::{Rebuild, Scaled, Verdict};
+
+/// A run whose cache is full after a minute, and that is half as fast from then on.
+fn base() -> Outcome {
+    let verdict = Verdict {
+        cache_full_at_s: Some(60.0),
+        rate_before_bytes_per_s: 1e6,
+        rate_after_bytes_per_s: Some(0.5e6),
+        ..Verdict::default()
+    };
+    let all = Latency { mean: 7_000_000, ..Latency::default() };
+    Outcome {
+        layer: "x".into(),
+        drive: "d".into(),
+        requests: 10,
+        slowdown: Some(2.0),
+        capacity: Capacity { cache_sectors: 1, ..Capacity::default() },
+        latency_ns: Latencies { all, ..Latencies::default() },
+        verdict,
+        ..Outcome::blank()
+    }
+}
+
+type Change = fn(&mut Outcome);
+
+const OPEN: Change = |one| one.engine.arrival = Arrival::Trace;
+const FROM_THE_START: Change = |one| one.verdict.cache_full_at_s = Some(0.0);
+const NEVER: Change = |one| (one.verdict.cache_full_at_s, one.verdict.rate_after_bytes_per_s) = (None, None);
+const NO_CACHE: Change = |one| one.capacity.cache_sectors = 0;
+const CONVENTIONAL: Change = |one| one.layer = BASELINE.into();
+const ARRAY: Change = |one| one.members = vec![Outcome::blank()];
+
+fn changed(changes: &[Change]) -> Outcome {
+    let mut outcome = base();
+    changes.iter().for_each(|change| change(&mut outcome));
+    outcome
+}
+
+#[test]
+fn the_course_is_told_by_what_waits_and_since_when() {
+    let cases: [(&[Change], &str); 16] = [
+        (&[], "Fast until 60.0 s, then requests wait for cleaning: 1.0 MB/s before, 500.0 kB/s from then on."),
+        (
+            &[|one| one.verdict.rate_after_bytes_per_s = Some(0.9e6)],
+            "From 60.0 s on requests wait for cleaning, but the rate hardly falls: 1.0 MB/s before, 900.0 kB/s from then on.",
+        ),
+        (
+            &[|one| one.verdict.rate_after_bytes_per_s = Some(1e6)],
+            "From 60.0 s on requests wait for cleaning, but the rate does not fall: 1.0 MB/s before, 1.0 MB/s from then on.",
+        ),
+        (&[FROM_THE_START], "Requests wait for cleaning from the start: 500.0 kB/s."),
+        (&[FROM_THE_START, OPEN], "Requests wait for cleaning from the start; a request takes 7.0 ms on average."),
+        (&[OPEN], "From 60.0 s on requests wait for cleaning; a request takes 7.0 ms on average."),
+        (&[NO_CACHE], "From 60.0 s on writes wait for rewriting: 1.0 MB/s before, 500.0 kB/s from then on."),
+        (&[NO_CACHE, FROM_THE_START], "Writes wait for rewriting from the start: 500.0 kB/s."),
+        (&[NO_CACHE, OPEN], "From 60.0 s on writes wait for rewriting; a request takes 7.0 ms on average."),
+        (&[NEVER], "No request waits for cleaning: 1.0 MB/s throughout."),
+        (&[NEVER, OPEN], "No request waits for cleaning: a request takes 7.0 ms on average."),
+        (&[NEVER, NO_CACHE], "Nothing had to be rewritten: 1.0 MB/s throughout."),
+        (&[NEVER, CONVENTIONAL], "A conventional disk: 1.0 MB/s throughout."),
+        (&[NEVER, CONVENTIONAL, NO_CACHE, OPEN], "A conventional disk: a request takes 7.0 ms on average."),
+        (&[NEVER, CONVENTIONAL, ARRAY], "An array of conventional disks: 1.0 MB/s throughout."),
+        (&[NEVER, ARRAY], "No request waits for cleaning: 1.0 MB/s throughout."),
+    ];
+    for (changes, text) in cases {
+        assert_eq!(course(&changed(changes)), text);
+    }
+}
+
+#[test]
+fn the_whole_is_compared_where_the_disk_decides_the_time() {
+    let cases: [(&[Change], &str); 9] = [
+        (&[], " In all it takes 2.00 times as long as a conventional disk."),
+        (&[ARRAY], " In all it takes 2.00 times as long as the same array of conventional disks."),
+        (
+            &[|one| one.engine.warmup = Warmup::UntilSteady],
+            " For a request it takes 2.00 times as long as a conventional disk.",
+        ),
+        (
+            &[|one| one.engine.until = Some(Nanos(1))],
+            " For a request it takes 2.00 times as long as a conventional disk.",
+        ),
+        (&[|one| one.interrupted = true], " For a request it takes 2.00 times as long as a conventional disk."),
+        (&[|one| one.engine.arrival = Arrival::Closed], " In all it takes 2.00 times as long as a conventional disk."),
+        (&[CONVENTIONAL], ""),
+        (&[OPEN], ""),
+        (&[|one| one.slowdown = None], ""),
+    ];
+    for (changes, text) in cases {
+        assert_eq!(in_all(&changed(changes)), text);
+    }
+}
+
+#[test]
+fn stalls_are_counted_beside_those_of_a_conventional_disk() {
+    // An overloaded disk's drops are not told.
+    const OVERLOADED: Change = |one| one.verdict.baseline_overloaded = true;
+    const STALLS: Change = |one| (one.verdict.stalls_over_7s, one.verdict.stalls_over_30s) = (5, 2);
+    const NONE_BESIDE: Change = |one| {
+        (one.verdict.baseline_stalls_over_7s, one.verdict.baseline_stalls_over_30s) = (Some(0), Some(0));
+    };
+    const SOME_BESIDE: Change = |one| {
+        (one.verdict.baseline_stalls_over_7s, one.verdict.baseline_stalls_over_30s) = (Some(4), Some(1));
+    };
+    let cases: [(&[Change], &str); 8] = [
+        (&[], ": no request takes over 7 s."),
+        (&[STALLS], "; requests over 7 s: 5, over 30 s: 2."),
+        (&[STALLS, |one| one.verdict.stalls_over_30s = 0], "; requests over 7 s: 5, over 30 s: none."),
+        (
+            &[STALLS, NONE_BESIDE],
+            "; requests over 7 s: 5 (none on a conventional disk), over 30 s: 2 (none on a conventional disk).",
+        ),
+        (
+            &[STALLS, SOME_BESIDE],
+            "; requests over 7 s: 5 (4 on a conventional disk), over 30 s: 2 (1 on a conventional disk).",
+        ),
+        (
+            &[STALLS, SOME_BESIDE, ARRAY],
+            "; requests over 7 s: 5 (4 on conventional disks), over 30 s: 2 (1 on conventional disks).",
+        ),
+        (&[STALLS, SOME_BESIDE, CONVENTIONAL], "; requests over 7 s: 5, over 30 s: 2."),
+        (
+            &[STALLS, SOME_BESIDE, |one| one.verdict.stalls_over_30s = 0],
+            "; requests over 7 s: 5 (4 on a conventional disk), over 30 s: none.",
+        ),
+    ];
+    for (changes, text) in cases {
+        assert_eq!(stalls(&changed(&[changes, &[OVERLOADED]].concat())), text);
+    }
+    assert!(stalls(&changed(&[STALLS])).ends_with(
+        "over 30 s: 2. They wait in the host's queue: a timeout of 7 s, \
+        which runs from the dispatch to the drive, would not drop it."
+    ));
+}
+
+#[test]
+fn requests_that_break_a_rule_of_zones_are_counted_and_the_first_told() {
+    let text = |all: u64, full: u64, first: Option<&str>, prefill| {
+        let mut one = base();
+        one.state.prefill = prefill;
+        one.layer_stats.insert("violations".into(), Scalar::Int(all));
+        one.layer_stats.insert("writes_to_full_zones".into(), Scalar::Int(full));
+        one.layer_stats.extend(first.map(|first| ("first_violations".to_string(), Scalar::Text(first.into()))));
+        violations(&one)
+    };
+    let refuses = "requests break a rule of zones: a host-managed disk refuses them, and these times are no disk's";
+    let reset =
+        " All zones were full at first: reset them by a discard of the whole zone, or begin with --prefill none.";
+    assert_eq!(violations(&base()), "");
+    assert_eq!(text(0, 0, None, Prefill::Full), "");
+    assert_eq!(text(3, 0, None, Prefill::Full), format!(" 3 of 10 {refuses}."));
+    assert_eq!(text(3, 1, Some("one; two"), Prefill::None), format!(" 3 of 10 {refuses}; the first: one."));
+    assert_eq!(text(12, 1, Some("one"), Prefill::Full), format!(" 12 of 12 {refuses}; the first: one.{reset}"));
+}
+
+#[test]
+fn merged_verdicts_and_sizes_are_sentences_of_their_own() {
+    let counts = VerdictCounts {
+        runs: 9,
+        waiting_for_cleaning: 8,
+        stalling_over_7s: 7,
+        stalling_over_30s: 6,
+        dropped_at_7s: 5,
+        baseline_stalling_over_7s: 4,
+        ..VerdictCounts::default()
+    };
+    let told = |layer: &str, baseline_mean_ns| {
+        let mut one = base();
+        (one.layer, one.merged_verdicts) = (layer.into(), Some(counts.clone()));
+        one.verdict.baseline_mean_ns = baseline_mean_ns;
+        distribution(&one)
+    };
+    let text = |beside: &str| {
+        format!(
+            " Of 9 runs with requests, 8 wait for cleaning, 7{beside} have a request over 7 s, 6 one over 30 s; a timeout of \
+             7 s would drop the drive in 5."
+        )
+    };
+    assert_eq!((told("x", None), told("x", Some(1))), (text(""), text(" (4 on a conventional disk)")));
+    assert_eq!((told(BASELINE, Some(1)), distribution(&base())), (text(""), String::new()));
+    let scaled = |array: bool, cache_sectors| {
+        let mut one = if array { changed(&[ARRAY]) } else { base() };
+        one.scaled = Some(Scaled { platters: 18, needed_bytes: 92 << 40, own_bytes: 5 << 40 });
+        one.capacity = Capacity { raw_sectors: 90 << 31, cache_sectors, ..Capacity::default() };
+        scaling(&one).unwrap()
+    };
+    assert_eq!(
+        scaled(true, 0),
+        "The trace needs 92 TiB: each drive (d) has 18 × its platters, in all 90 TiB in place of 5 TiB."
+    );
+    assert_eq!(
+        scaled(false, 2),
+        "The trace needs 92 TiB: this is d with 18 × its platters, 90 TiB in place of 5 TiB, cache 1 KiB."
+    );
+    assert_eq!(scaling(&base()), None);
+}
+
+#[test]
+fn a_disk_is_overloaded_if_it_is_late_and_busy_by_the_traces_times() {
+    let overloaded = |arrival, arrivals_ns, busy_ns| {
+        let mut one = Outcome { elapsed_ns: 1000, arrivals_ns, busy_ns, ..base() };
+        one.engine.arrival = arrival;
+        is_overloaded(&one)
+    };
+    assert!(overloaded(Arrival::Trace, 949, 951));
+    assert!(!overloaded(Arrival::Trace, 950, 951), "a twentieth late");
+    assert!(!overloaded(Arrival::Trace, 949, 950), "a twentieth idle");
+    assert!(!overloaded(Arrival::FlatOut, 949, 951) && !overloaded(Arrival::Closed, 949, 951));
+    let member = |busy_ns| Outcome { busy_ns, ..base() };
+    let mut array = Outcome { elapsed_ns: 1000, members: vec![member(10), member(951)], ..base() };
+    array.engine.arrival = Arrival::Trace;
+    assert!(is_overloaded(&array));
+    array.members.pop();
+    assert!(!is_overloaded(&array));
+    let none = Outcome { elapsed_ns: 0, ..array };
+    assert!(!is_overloaded(&none));
+}
+
+#[test]
+fn a_judged_run_takes_over_what_its_baseline_shows() {
+    let mut beside = Outcome { elapsed_ns: 500, requests: 10, ..base() };
+    (beside.latency_ns.all.mean, beside.latency_ns.all.p99) = (11, 12);
+    (beside.verdict.stalls_over_7s, beside.verdict.stalls_over_30s) = (3, 1);
+    let judged = |own: Outcome, beside: &Outcome| {
+        let mut own = Outcome { elapsed_ns: 1500, slowdown: None, ..own };
+        judge(&mut own, &Baseline::from_outcome(beside));
+        own
+    };
+    let own = judged(base(), &beside);
+    assert_eq!(own.slowdown, Some(3.0));
+    let verdict = &own.verdict;
+    assert_eq!((verdict.baseline_mean_ns, verdict.baseline_p99_ns), (Some(11), Some(12)));
+    assert_eq!((verdict.baseline_stalls_over_7s, verdict.baseline_stalls_over_30s), (Some(3), Some(1)));
+    assert!(!verdict.baseline_overloaded && verdict.text == sentence(&own));
+    assert_eq!(judged(Outcome { rebuild: Some(Rebuild::default()), ..base() }, &beside).slowdown, None);
+    assert_eq!(judged(base(), &Outcome { elapsed_ns: 0, ..beside.clone() }).slowdown, None);
+    let mut overloaded = Outcome { busy_ns: 500, ..beside };
+    overloaded.engine.arrival = Arrival::Trace;
+    let own = judged(base(), &overloaded);
+    assert!(
+        own.verdict
+            .text
+            .ends_with(" The conventional disk itself can't keep up with these arrival times: stretch them.")
+    );
+    let own = judged(changed(&[ARRAY, |one| one.interrupted = true]), &overloaded);
+    assert!(own.verdict.text.ends_with(
+        " An array of conventional disks itself can't keep up with these arrival times: stretch them. The run was \
+         interrupted; this is what it had so far."
+    ));
+}
