@@ -374,3 +374,87 @@ impl Disk {
         std::mem::replace(&mut self.recorder, recorder)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::Stamp;
+    use crate::units::Lba;
+
+    /// A disk of 100 sectors on which a write destroys the two behind it, save before sector 40.
+    fn disk() -> Disk {
+        let mut drive = Drive::load("tiny-constant").unwrap();
+        drive.geometry = Geometry::uniform(10, 10).unwrap();
+        let drive = drive.with_interference(Interference::Blocks { reach: 3 }).unwrap();
+        let mut disk = Disk::new(&drive, Medium::Stamps(Stamps::new()));
+        disk.record_conventionally(Pba(40));
+        disk
+    }
+
+    fn write(disk: &mut Disk, pba: u64, parts: bool) {
+        let buf = Buf::Stamps(vec![Stamp::new(Lba(pba), 1).0]);
+        let data = WritePart::Data { buf: &buf, at: 0, sectors: 1 };
+        match parts {
+            true => disk.write_parts(Pba(pba), Cause::Host, &[data]).unwrap(),
+            false => disk.write(Pba(pba), 1, Cause::Host, &buf, 0).unwrap(),
+        }
+    }
+
+    #[test]
+    fn what_is_recorded_conventionally_harms_no_neighbour() {
+        for parts in [false, true] {
+            for (pba, left) in
+                [(38, [true; 3]), (39, [true; 3]), (40, [false, false, true]), (41, [false, false, true])]
+            {
+                let mut disk = disk();
+                (1..4).for_each(|next| write(&mut disk, pba + next, parts));
+                write(&mut disk, pba, parts);
+                let stamps = [1, 2, 3].map(|next| (disk.stamps().unwrap().get(Pba(pba + next)), Lba(pba + next)));
+                assert_eq!(stamps.map(|(stamp, lba)| stamp == Stamp::new(lba, 1)), left, "{pba}");
+            }
+        }
+    }
+
+    #[test]
+    fn accesses_end_with_the_disk() {
+        let mut disk = disk();
+        let mut buf = disk.buf(100);
+        assert!(disk.read(Pba(0), 100, Cause::Host, &mut buf, 0).is_ok());
+        assert!(disk.read_in_any_order(Pba(90), 10, Cause::Host, &mut buf, 0).is_ok());
+        for (pba, n) in [(0, 101), (100, 1), (99, 2), (50, 0)] {
+            let read = disk.read(Pba(pba), n, Cause::Host, &mut buf, 0);
+            let fault = *read.unwrap_err();
+            assert!(
+                matches!(fault, Fault::OutOfRange { pba: Pba(at), sectors, capacity: 100 } if (at, sectors) == (pba, n))
+            );
+            assert!(disk.read_in_any_order(Pba(pba), n, Cause::Host, &mut buf, 0).is_err());
+        }
+        assert_eq!(disk.tally().reads(Cause::Host).sectors, 110);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_lets_the_next_access_wait() {
+        let mut disk = disk();
+        let mut buf = disk.buf(1);
+        disk.read(Pba(0), 1, Cause::Host, &mut buf, 0).unwrap();
+        let now = disk.now();
+        let begun = disk.in_background(Nanos::ZERO, |disk| {
+            let begun = disk.now();
+            disk.read(Pba(50), 1, Cause::Clean, &mut Buf::Stamps(vec![0]), 0)?;
+            Ok(begun)
+        });
+        assert_eq!((begun.unwrap(), disk.now()), (now, now));
+        let free_at = disk.free_at();
+        assert!(free_at > now && disk.tally().cleaning_end() == Nanos::ZERO);
+        disk.wait_until_free();
+        assert_eq!((disk.now(), disk.tally().cleaning_end()), (free_at, free_at));
+        // Later than asked for, and not before.
+        let later = Nanos(free_at.0 + 1000);
+        disk.in_background(later, |disk| disk.read(Pba(0), 1, Cause::Clean, &mut Buf::Stamps(vec![0]), 0)).unwrap();
+        assert_eq!(disk.free_at() - later, free_at - now);
+        disk.read(Pba(0), 1, Cause::Host, &mut buf, 0).unwrap();
+        assert_eq!(disk.now(), later + (free_at - now) * 2);
+        disk.wait_until(Nanos(5));
+        assert_eq!(disk.now(), later + (free_at - now) * 2, "time never goes back");
+    }
+}

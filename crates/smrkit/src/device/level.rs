@@ -292,6 +292,44 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_level_names_the_numbers_of_disks_that_it_takes() {
+        let said = |level: Level, disks| level.check_disks(disks).map_err(|error| error.to_string());
+        for (level, least) in [
+            (Level::Span, 1),
+            (Level::Raid0, 1),
+            (Level::Raid1, 2),
+            (Level::Raid4, 3),
+            (Level::Raid5, 3),
+            (Level::Raid6, 4),
+            (Level::Raidz3, 5),
+        ] {
+            assert_eq!((level.disks_min(), said(level, least)), (level.spec().disks_min, Ok(())), "{level:?}");
+            if least > 1 {
+                let few = said(level, least - 1).unwrap_err();
+                assert!(few.contains(&format!("of {} disks: raise disks to {least} or more", least - 1)), "{few}");
+                assert_eq!(few.contains(", or use "), level.spec().instead.is_some(), "{few}");
+            }
+            if least > 2 {
+                assert!(!said(level, least - 2).unwrap_err().contains(", or use "));
+            }
+            let most = level.spec().disks_max;
+            assert!(said(level, most).is_ok());
+            if most < usize::MAX {
+                assert!(said(level, most + 1).unwrap_err().contains(&format!("lower disks to {most}, or nest")));
+            }
+        }
+        let mirrored = |copies, disks| said(Level::Raid10 { copies }, disks);
+        assert!(mirrored(2, 2).is_ok() && mirrored(3, 3).is_ok() && mirrored(3, 7).is_ok());
+        assert!(mirrored(1, 4).unwrap_err().contains("mirrors nothing"));
+        assert!(mirrored(0, 4).unwrap_err().contains("mirrors nothing"));
+        assert!(mirrored(3, 2).unwrap_err().contains("of 2 disks can't keep 3 copies"));
+        let copies = |level: Level| (level.copies(5), level.chosen_copies(), level.with_copies(4));
+        assert_eq!(copies(Level::Raid1), (5, None, Level::Raid1));
+        assert_eq!(copies(Level::Raid10 { copies: 3 }), (3, Some(3), Level::Raid10 { copies: 4 }));
+        assert_eq!(copies(Level::Raid5), (1, None, Level::Raid5));
+    }
+
+    #[test]
     fn levels_go_by_the_names_of_zfs_too() {
         let named = ["mirror", "raidz", "raidz1", "raidz2", "raidz3"].map(|name| Level::named(name).unwrap());
         assert_eq!(named, [Level::Raid1, Level::Raid5, Level::Raid5, Level::Raid6, Level::Raidz3]);

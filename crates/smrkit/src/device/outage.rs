@@ -70,3 +70,33 @@ fn describe(loss: &Loss) -> PowerCut {
     let (lost_sectors, destroyed_sectors) = (loss.lost.len() as u64, loss.destroyed);
     PowerCut { in_flight, lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_described_by_extents_and_what_became_of_the_write() {
+        let in_flight = |in_flight| describe(&Loss { in_flight, lost: Vec::new(), destroyed: 0 }).in_flight;
+        assert_eq!(in_flight(None), InFlight::None);
+        let states = [Some((0, 8)), Some((7, 8)), Some((8, 8))].map(in_flight);
+        assert_eq!(states, [InFlight::Absent, InFlight::Part, InFlight::Whole]);
+        let lost = |lbas: &[u64]| {
+            let lost = lbas.iter().copied().map(Lba).collect();
+            let found = describe(&Loss { in_flight: None, lost, destroyed: 2 });
+            assert_eq!((found.lost_sectors, found.destroyed_sectors), (lbas.len() as u64, 2));
+            found.lost
+        };
+        assert_eq!(lost(&[]), []);
+        assert_eq!(lost(&[3, 4, 5, 7, 9, 10]), [(3, 3), (7, 1), (9, 2)]);
+        let scattered: Vec<u64> = (0..2 * LOST_SHOWN as u64).map(|i| 2 * i).collect();
+        assert_eq!(lost(&scattered).len(), LOST_SHOWN);
+    }
+
+    #[test]
+    fn faults_that_are_no_power_cut_are_passed_on() {
+        assert_eq!(write_cut(Box::new(Fault::PowerCut { write: 7 })).unwrap(), 7);
+        let other = write_cut(Box::new(Fault::Inconsistent("books".into()))).unwrap_err();
+        assert!(matches!(*other, Fault::Inconsistent(_)));
+    }
+}

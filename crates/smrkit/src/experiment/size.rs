@@ -73,8 +73,7 @@ pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> 
     }
     while enough - too_few > 1 {
         let middle = too_few + (enough - too_few) / 2;
-        // What lies below `least` is known to be too few.
-        match if middle < least { None } else { made(middle)? } {
+        match made(middle)? {
             None => too_few = middle,
             better => (enough, fitting) = (middle, better),
         }
@@ -111,6 +110,11 @@ mod tests {
             }
         }
         assert_eq!(fewest(1, |_| Ok(None::<()>)).unwrap(), None);
+        let most = 2 * PLATTERS_MAX;
+        for (enough, found) in [(PLATTERS_MAX + 1, true), (most, true), (most + 1, false)] {
+            let fewest = fewest(1, |times| Ok((times >= enough).then_some(()))).unwrap();
+            assert_eq!(fewest, found.then_some((enough, ())), "{enough}");
+        }
     }
 
     #[test]

@@ -176,6 +176,19 @@ mod tests {
     }
 
     #[test]
+    fn runs_go_inward_and_outward_in_turn() {
+        let spots = |surfaces, run_tracks, cylinders| -> Vec<(u64, u32)> {
+            let order = TrackOrder::new(TrackInterleave { surfaces, run_tracks, ..Default::default() }, 0, cylinders);
+            assert_eq!((order.surfaces(), order.run_tracks()), (surfaces, Some(run_tracks.min(cylinders))));
+            (0..cylinders * u64::from(surfaces)).map(|k| order.spot(k).unwrap()).collect()
+        };
+        // The last round has shorter runs.
+        let five = [(0, 0), (1, 0), (1, 1), (0, 1), (2, 0), (3, 0), (3, 1), (2, 1), (4, 0), (4, 1)];
+        assert_eq!(spots(2, 2, 5), five);
+        assert_eq!(spots(3, 7, 2), [(0, 0), (1, 0), (1, 1), (0, 1), (0, 2), (1, 2)]);
+    }
+
+    #[test]
     fn surfaces_alternate_from_cylinder_to_cylinder() {
         let heads = |alternation, first| -> Vec<(u64, u32)> {
             let order = TrackOrder::new(TrackInterleave { surfaces: 3, run_tracks: 1, alternation }, first, 3);

@@ -354,3 +354,72 @@ impl<T: FromStr<Err = Error> + Display> ValueKind for Text<T> {
         self.0.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kind takes the first texts as what the second are, and refuses the others; then what it expects.
+    fn assert_takes<K: ValueKind>(kind: K, taken: &[(&str, &str)], refused: &[&str], expected: &str) {
+        for (text, canonical) in taken {
+            assert_eq!(kind.write(&kind.read(text, true).ok().unwrap()).text, *canonical, "{text}");
+        }
+        for text in refused {
+            assert!(kind.read(text, true).is_err(), "{text}");
+        }
+        assert_eq!(kind.expected(), expected);
+    }
+
+    #[test]
+    fn each_kind_takes_what_lies_within_its_bounds() {
+        assert_takes(Count(2, 5), &[("2", "2"), ("5", "5")], &["1", "6", "x"], "a whole number from 2 to 5");
+        assert_takes(Count(1, u64::MAX), &[("1k", "1000")], &["0"], "a whole number from 1");
+        assert_takes(Size(512, 4096), &[("512", "512"), ("4Ki", "4Ki")], &["511", "4097"], "a size from 512 to 4Ki");
+        assert_takes(Size(0, u64::MAX), &[("0", "0")], &["-1"], "a size from 0");
+        assert_takes(Sectors(1, 8), &[("512", "512"), ("4Ki", "4Ki")], &["0", "513", "4608"], "a size from 512 to 4Ki");
+        assert_takes(percent(1.0, 50.0), &[("1", "1"), ("50%", "50")], &["0.99", "50.1"], "a percentage from 1 to 50");
+        assert_takes(
+            share(),
+            &[("0", "0"), ("1", "1"), ("30%", "0.3")],
+            &["1.01", "-1"],
+            "a share (or a percentage) from 0 to 1",
+        );
+        assert_takes(number(0.5, 2.0), &[("0.5", "0.5"), ("2", "2")], &["0.4", "2.1"], "a number from 0.5 to 2");
+        assert_takes(Time(1), &[("1ns", "1ns"), ("90s", "90s")], &["0"], "a duration above 0");
+        assert_takes(Time(0), &[("0", "0s")], &["1"], "a duration from 0s");
+        assert_takes(Time(5_000), &[("5us", "5us")], &["4999ns"], "a duration from 5us");
+        let on = [("on", "on"), ("true", "on"), ("yes", "on"), ("1", "on")];
+        let off = [("off", "off"), ("false", "off"), ("no", "off"), ("0", "off")];
+        assert_takes(Switch, &[on, off].concat(), &["", "maybe"], "on or off");
+        let word = Word(&[("one", 1), ("two", 2)]);
+        assert_takes(word, &[("one", "one"), ("two", "two")], &["three", ""], "one of one, two");
+        let or = Or("auto", Count(2, 5));
+        assert_takes(or, &[("auto", "auto"), ("3", "3")], &["6", ""], "auto, or a whole number from 2 to 5");
+        assert_takes(Maybe(Count(2, 5)), &[("3", "3")], &["", "6"], "a whole number from 2 to 5");
+        assert_takes(Noted(Count(2, 5)), &[("3", "3")], &["6"], "a whole number from 2 to 5");
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_from_what_was_given() {
+        let maybe = Maybe(Count(2, 5));
+        assert_eq!((maybe.read("", false).unwrap(), maybe.read("3", false).unwrap()), (None, Some(3)));
+        assert_eq!((maybe.write(&None).text.as_str(), maybe.write(&Some(3)).text.as_str()), ("", "3"));
+        let noted = |given| Noted(Count(2, 5)).read("3", given).map(|asked| (asked.value, asked.given)).unwrap();
+        assert_eq!((noted(true), noted(false)), ((3, true), (3, false)));
+        assert_eq!(Or("auto", Count(2, 5)).read("auto", true).unwrap(), None);
+    }
+
+    #[test]
+    fn bounds_are_told_as_data_too() {
+        assert!(matches!(ValueKind::domain(&Count(2, 5)), Domain::Whole(2, 5)));
+        assert!(matches!(ValueKind::domain(&Size(2, 5)), Domain::Bytes(2, 5)));
+        assert!(matches!(ValueKind::domain(&Sectors(2, 5)), Domain::Bytes(1024, 2560)));
+        assert!(matches!(ValueKind::domain(&percent(2.0, 5.0)), Domain::Fraction(2.0, 5.0)));
+        assert!(matches!(ValueKind::domain(&Time(2)), Domain::Time(Nanos(2))));
+        assert!(matches!(ValueKind::domain(&Switch), Domain::Words(words) if words == ["on", "off"]));
+        assert!(matches!(ValueKind::domain(&Word(&[("one", 1)])), Domain::Words(words) if words == ["one"]));
+        let Domain::Or("auto", rest) = ValueKind::domain(&Or("auto", Count(2, 5))) else { panic!("a word or a count") };
+        assert!(matches!(*rest, Domain::Whole(2, 5)));
+        assert!(matches!(ValueKind::domain(&Maybe(Noted(Count(2, 5)))), Domain::Whole(2, 5)));
+    }
+}

@@ -173,6 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_holds_latencies_that_are_nearly_alike() {
+        for power in STEPS.ilog2()..43 {
+            for ns in [1 << power, (1 << power) + 1, (3 << (power - 1)) - 1, 3 << (power - 1), (2 << power) - 1] {
+                let found = middle_ns(bucket(ns));
+                assert!(found.abs_diff(ns) as f64 <= ns as f64 * P99_ERROR, "{ns} is taken for {found}");
+            }
+        }
+        // Below, one for each power of two; the last holds all that is longer.
+        assert_eq!([0, 1, 2, 3, 4, 127].map(bucket), [0, 0, STEPS, STEPS, 2 * STEPS, 6 * STEPS]);
+        assert_eq!([1 << 44, u64::MAX].map(bucket), [BUCKETS - 1; 2]);
+    }
+
+    #[test]
     fn figures_end_with_the_last_request_and_a_new_run_starts_afresh() {
         let mut stretches = Stretches::default();
         stretches.add(&row(0, 5, 10));

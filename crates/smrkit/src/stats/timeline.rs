@@ -172,6 +172,54 @@ mod tests {
     use super::*;
 
     #[test]
+    fn windows_that_pass_at_once_show_what_was_shown_before() {
+        let fill = |fill: f64| Gauges { cache_fill: Some(fill), others: vec![Gauge::count("tracks", 10.0 * fill)] };
+        let mut builder = TimelineBuilder::fixed(Nanos(10));
+        assert!(!builder.is_over(Nanos(9)) && builder.is_over(Nanos(10)));
+        builder.count(Op::Read, 2, 7);
+        builder.count(Op::Discard, 9, 3);
+        builder.turn(Nanos(10), &fill(0.1));
+        builder.count(Op::Write, 3, 5);
+        // Three windows end: the last takes what is shown now.
+        builder.turn(Nanos(40), &fill(0.5));
+        builder.count(Op::Flush, 0, 1);
+        builder.turn(Nanos(59), &fill(0.7));
+        builder.count(Op::Read, 1, 2);
+        let timeline = builder.finish(&fill(0.9));
+        let expected = [0.1, 0.1, 0.1, 0.5, 0.7, 0.9];
+        assert_eq!(
+            timeline,
+            Timeline {
+                window_ns: 10,
+                requests: vec![2, 1, 0, 0, 1, 1],
+                read_bytes: vec![1024, 0, 0, 0, 0, 512],
+                written_bytes: vec![0, 1536, 0, 0, 0, 0],
+                longest_ns: vec![7, 5, 0, 0, 1, 2],
+                cache_fill: expected.to_vec(),
+                gauges: BTreeMap::from([("tracks".to_string(), expected.map(|fill| 10.0 * fill).to_vec())]),
+            }
+        );
+        let mut first = TimelineBuilder::fixed(Nanos(10));
+        first.turn(Nanos(20), &fill(0.3));
+        assert_eq!(first.finish(&fill(0.4)).cache_fill, [0.3, 0.3], "at the first turn what is shown now");
+    }
+
+    #[test]
+    fn a_pair_of_windows_is_their_sum_and_shows_the_later() {
+        let window = |n: u64| TimelineWindow {
+            requests: n,
+            read_sectors: 10 * n,
+            written_sectors: 100 * n,
+            longest_ns: 7 - n,
+            cache_fill: Some(n as f64),
+            gauges: vec![Gauge::count("n", n as f64)],
+        };
+        let joined = window(1).join(&window(2));
+        assert_eq!((joined.requests, joined.read_sectors, joined.written_sectors, joined.longest_ns), (3, 30, 300, 6));
+        assert_eq!((joined.cache_fill, joined.gauges), (Some(2.0), vec![Gauge::count("n", 2.0)]));
+    }
+
+    #[test]
     fn windows_double_and_lose_nothing() {
         let mut builder = TimelineBuilder::growing(Nanos(10));
         let none = Gauges::default();

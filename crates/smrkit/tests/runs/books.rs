@@ -10,7 +10,7 @@ use smrkit::request::Op;
 use smrkit::units::Lba;
 
 fn build(spec: &LayerSpec, drive: &Drive, parameters: &Parameters) -> (Box<dyn Layer>, Disk) {
-    (spec.build.as_ref()(drive, parameters).unwrap(), Disk::new(drive, Medium::NoData))
+    ((spec.build)(drive, parameters).unwrap(), Disk::new(drive, Medium::NoData))
 }
 
 /// Layers that have books, after some requests; with them the drive and parameters.

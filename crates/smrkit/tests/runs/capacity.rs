@@ -66,3 +66,20 @@ fn no_auto_is_left_where_it_is_one_number() {
         assert_eq!(asked.asked(&settled).len(), autos, "{}", spec.name);
     }
 }
+
+/// What `auto` becomes on a drive of 20 million sectors, layer by layer.
+#[test]
+fn what_auto_stands_for_is_known_for_each_layer() {
+    let settled = |name: &str| {
+        let drive = Drive::load(name).unwrap().with_capacity(20_000_000).unwrap();
+        let of_layer = |spec: &&LayerSpec| {
+            let asked = spec.resolve(&[]).unwrap();
+            let settled = (spec.settled)(&drive, &asked).unwrap();
+            let autos: Vec<String> =
+                asked.asked(&settled).keys().map(|key| format!("{key}={}", settled.scalars()[key])).collect();
+            (!autos.is_empty()).then(|| format!("{}: {}", spec.name, autos.join(" ")))
+        };
+        layer::named().iter().filter_map(of_layer).collect::<Vec<_>>()
+    };
+    assert_eq!(settled("st5000as0011"), [""; 0]);
+}

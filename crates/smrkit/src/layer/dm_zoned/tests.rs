@@ -112,6 +112,13 @@ fn lists_of_another_disk_are_refused() {
         let error = with_lists(&layer, change).unwrap_err();
         assert!(error.contains("its books are of another disk"), "{number}: {error}");
     }
+    for (reclaiming, nothing) in [(0, 1), (1, 0)] {
+        let flags = |lists: &mut [Vec<u64>; 6]| (lists[5][1], lists[5][2]) = (reclaiming, nothing);
+        let (mut expected, found) = (layer.books().unwrap(), with_lists(&layer, flags).unwrap());
+        let at = expected.len() - 3;
+        (expected[at], expected[at + 1]) = (reclaiming, nothing);
+        assert_eq!(found, expected);
+    }
     let making = |lists: &mut [Vec<u64>; 6]| {
         lists[2].retain(|&free| free != zone + 1);
         lists[4] = job(zone + 1, past - 1);

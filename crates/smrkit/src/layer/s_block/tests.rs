@@ -8,8 +8,8 @@ use crate::schema::Keyed;
 use cache::HeaderEntry;
 use slots::NONE;
 
-/// A layer of S-blocks of 20 sectors in two sections, with something cached and some moved in the first.
-fn busy() -> (SBlock, Disk) {
+/// An empty layer of S-blocks of 20 sectors in two sections.
+fn layer() -> (SBlock, Drive) {
     let mut drive = Drive::load("tiny-constant").unwrap();
     drive.geometry = Geometry::uniform(1000, 20).unwrap();
     let drive = drive.with_interference(Interference::Tracks { width: 2, band: None }).unwrap();
@@ -22,7 +22,13 @@ fn busy() -> (SBlock, Disk) {
     ];
     let set = set.map(|(key, value)| (key.into(), value.into()));
     let keys = SBlockKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
-    let (mut layer, mut disk) = (SBlock::new(&drive, &keys).unwrap(), Disk::new(&drive, Medium::NoData));
+    (SBlock::new(&drive, &keys).unwrap(), drive)
+}
+
+/// One with something cached and some S-blocks moved in the first section.
+fn busy() -> (SBlock, Disk) {
+    let (mut layer, drive) = layer();
+    let mut disk = Disk::new(&drive, Medium::NoData);
     // Whole S-blocks leave slots without an owner behind.
     for lba in [0, 3, 40, 41, 47, 90, 200, 205, 300] {
         layer.write(&mut disk, Lba(lba), 5, &Buf::NoData).unwrap();
@@ -139,4 +145,67 @@ fn a_second_sections_s_blocks_are_checked_by_their_own_numbers() {
     check::check(&layer).unwrap();
     layer.cached[layer.layout.natives as usize + 1] += 1;
     assert_found(0, "S-block buffer 1: S-block 1 has 3 sectors cached", &layer);
+}
+
+/// The places of S-blocks, and the number of cached sectors, after a recovery from what is written to an empty disk.
+fn recovered(write: impl Fn(&SBlock, &mut Disk)) -> (Vec<Pba>, u64) {
+    let (mut layer, drive) = layer();
+    let mut disk = Disk::new(&drive, Medium::Stamps(crate::medium::Stamps::new()));
+    write(&layer, &mut disk);
+    recover::recover(&mut layer, &mut disk).unwrap();
+    let places = (0..40).map(|sblock| layer.native(Lba(20 * sblock))).collect();
+    (places, layer.map.sectors())
+}
+
+#[test]
+fn headers_that_can_not_be_where_they_are_count_for_nothing() {
+    use super::record::{CacheHeader, HeaderKind};
+    use crate::medium::WritePart;
+    let record = |disk: &mut Disk, pba: Pba, header: CacheHeader| {
+        disk.write_parts(pba, Cause::Map, &[WritePart::Record { words: &header.words(), sectors: 1 }]).unwrap();
+    };
+    let (layer, _) = busy();
+    let (natives, section) = (layer.layout.natives, layer.section_size.value());
+    let (before, _) = recovered(|_, _| ());
+    // A slot is known by its position, and holds an S-block of its section, whole by its label.
+    for (slot, position, what) in [(natives, natives, natives), (natives, natives + 1, 3)] {
+        let header = CacheHeader { position, ..CacheHeader::new(HeaderKind::Slot, 1, what, position) };
+        let (places, cached) = recovered(|layer, disk| record(disk, layer.slots[0].pba(slot), header));
+        assert_eq!((places == before, cached), (true, 0), "S-block {what} at {position} in slot {slot}");
+    }
+    // A page begins where it says, and an entry is of LBAs of its section.
+    let room = layer.caches[0].pages() * layer.caches[0].payload();
+    for (page_position, lba, n, cached) in [
+        (0, 0, 4, 4),
+        (0, section - 4, 4, 4),
+        (0, section - 3, 4, 0),
+        (0, section, 4, 0),
+        (0, 7, 0, 0),
+        (0, 7, room, 0),
+        (0, u64::MAX, 4, 0),
+        (1, 7, 4, 0),
+        (layer.caches[0].payload(), 7, 4, 0),
+    ] {
+        let write = |layer: &SBlock, disk: &mut Disk| {
+            let page = layer.caches[0].page_start(0);
+            record(disk, page, CacheHeader { position: page_position, ..CacheHeader::new(HeaderKind::Page, 0, 0, 0) });
+            let digest = disk.buf(n).digest(0, n).unwrap();
+            let entry =
+                CacheHeader { position: page_position, digest, ..CacheHeader::new(HeaderKind::Entry, 1, lba, n) };
+            record(disk, page + 1, entry);
+        };
+        assert_eq!(recovered(write), (before.clone(), cached), "{n} from {lba} on, page at {page_position}");
+    }
+}
+
+#[test]
+fn headers_are_numbered_through_and_say_what_was_completed() {
+    let (mut layer, _) = busy();
+    (layer.number, layer.done, layer.epoch) = (30, 25, 4);
+    let data = Buf::Stamps((0..9).collect());
+    let header = layer.header(record::HeaderKind::Entry, 7, 5, (1, 3), &data, 2).unwrap();
+    assert_eq!((header.number, header.done, header.epoch, header.part), (30, 25, 4, (1, 3)));
+    assert_eq!((header.what, header.extent, header.digest), (7, 5, data.digest(2, 5).unwrap()));
+    let header = layer.header(record::HeaderKind::Slot, 7, 5, (0, 1), &data, 2).unwrap();
+    assert_eq!((header.number, header.digest, layer.number), (31, 0, 32));
 }

@@ -265,6 +265,24 @@ fn zones_next_to_each_other_are_reached_in_the_order_of_pbas() {
 }
 
 #[test]
+fn laws_are_written_with_their_units() {
+    let tracks = |band| Interference::Tracks { width: 2, band };
+    for (law, text) in [
+        (Interference::None, "none"),
+        (Interference::Blocks { reach: 6 }, "I_b 6 sectors"),
+        (tracks(None), "W 2 tracks"),
+        (tracks(Some(20)), "W 2 tracks, bands of 20 tracks"),
+        (Interference::Distances { did: 5, dpid: 3, writes: 2 }, "DID 5 sectors, DPID 3 sectors, U 2"),
+        (
+            Interference::Physical(Profile::new(3, 1, turn(0.25), turn(0.5)).unwrap()),
+            "s_id 3 tracks, s_od 1 tracks, cw 90°, ccw 180°",
+        ),
+    ] {
+        assert_eq!(law.to_string(), text);
+    }
+}
+
+#[test]
 fn simple_forms_are_derived_by_the_worst_case() {
     let g = Geometry::uniform(9, 10).unwrap();
     let physical = |width| Interference::Physical(Profile::new(width, 1, 0, 0).unwrap());

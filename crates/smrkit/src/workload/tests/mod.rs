@@ -405,3 +405,21 @@ fn bounds(part: &WorkloadPart, capacity: u64) -> (u64, u64) {
     let span = reach("span").or_else(|| default("span").map(spans)).unwrap_or(capacity);
     (first, first + span.min(capacity - first))
 }
+
+#[test]
+fn a_workload_says_beforehand_how_many_requests_it_makes() {
+    for (text, expected) in [
+        ("random-write:count=250", 250),
+        ("random-write:duration=10s,rate=50", 500),
+        ("random-write:duration=10s,interval=5ms", 2000),
+        ("random-write:bytes=1Mi,size=4Ki", 256),
+        ("random-write:bytes=1Mi,size=4Ki/50:12Ki/50", 128),
+    ] {
+        let progress = source(text, FIVE_TB, 1).progress();
+        assert_eq!((progress.done, progress.total), (0, Some(expected)), "{text}");
+    }
+    // Later parts begin when the ones before are over.
+    let parts = requests("random-write:duration=1s,rate=10;random-read:count=3,rate=10", FIVE_TB, 1);
+    let reads: Vec<u64> = parts.iter().filter(|r| r.op == Op::Read).map(|r| r.time.0 / 1_000_000).collect();
+    assert_eq!((writes(&parts), reads), (10, vec![1000, 1100, 1200]));
+}
