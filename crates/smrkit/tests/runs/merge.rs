@@ -253,7 +253,7 @@ fn what_differs_or_is_no_plain_run_is_not_merged() {
     refused(|other| other.drive_file = Some("another".into()), "`drive`");
     refused(|other| other.array = Some("raid1".into()), "`array`");
     refused(|other| other.members.push(other.clone()), "`array`");
-    refused(|other| other.parameters.clear(), "`parameters`");
+    refused(|other| drop(other.parameters.insert("x".into(), Scalar::Int(1))), "`parameters`");
     refused(|other| other.state.capacity_bytes += 1, "`state`");
     refused(|other| other.version += "x", "`version`");
     refused(|other| other.rebuild = Some(Default::default()), "a rebuild");

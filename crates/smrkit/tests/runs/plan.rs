@@ -253,7 +253,9 @@ fn an_outcome_tells_what_was_planned() {
         bare.clone().with(Settings { arrival: Arrival::Closed, seed: 7, ..*bare.settings() }).opening().unwrap();
     assert_eq!((closed.hash, closed.think_times, closed.seed), (true, true, 7));
     let scaled = Some(Scaled { platters: 3, needed_bytes: 2, own_bytes: 1 });
-    let outcome = executed(&PlannedRun { scaled, array: Some("some".into()), ..bare }, &table);
+    let mut larger = bare.clone();
+    (larger.scaled, larger.array) = (scaled, Some("some".into()));
+    let outcome = executed(&larger, &table);
     assert_eq!((outcome.scaled, outcome.array.as_deref()), (scaled, Some("some")));
     assert!(outcome.replayed.requests_sha256.is_some());
     let unhashed = table.open(&Opening { hash: false, ..closed }).unwrap().describe();
@@ -264,7 +266,8 @@ fn an_outcome_tells_what_was_planned() {
 fn a_broken_law_is_told_by_the_layer_that_broke_it() {
     let fault = || Error::Fault(Box::new(Fault::Inconsistent("books".into())));
     let named = |layer: &str| {
-        let run = planned(&Experiment::new(System::drive("tiny").layer(layer), workload("mix:count=1")));
+        let system = if layer == "rmw" { small() } else { System::drive("tiny").layer(layer) };
+        let run = planned(&Experiment::new(system, workload("mix:count=1")));
         let refused = run.named(Error::Impossible("no".into())).to_string();
         assert!(refused.starts_with(&format!("{layer}: no")), "{refused}");
         run.named(fault()).to_string()

@@ -20,8 +20,8 @@ fn drive() -> Drive {
     drive.with_interference(Interference::None).unwrap()
 }
 
-/// What a log of the sectors 40 to 100 finds in copies of up to 10 extents of these words: where it goes on, the map, and
-/// up to which note the scratch pad is settled.
+/// State that a log of the sectors 40 to 100 finds in copies of up to 10 extents of these words: where it goes on, the map,
+/// and up to which note the scratch pad is settled.
 fn restored(copies: [Option<&[u64]>; 2]) -> Result<(Link, Vec<(u64, u64, u64)>, u64), String> {
     let drive = drive();
     let mut disk = Disk::new(&drive, Medium::Stamps(Stamps::new()));

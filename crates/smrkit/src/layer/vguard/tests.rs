@@ -13,7 +13,7 @@ fn vguard() -> (Vguard, Disk) {
     (Vguard::new(&drive, &keys).unwrap(), Disk::new(&drive, crate::medium::Medium::NoData))
 }
 
-/// What the check says of a log with these (home track, position, slots) and this head.
+/// Verdict of the check on a log with these (home track, position, slots) and this head.
 fn checked(entries: &[(u32, u64, u64)], head: u64) -> Result<(), String> {
     let (mut layer, disk) = vguard();
     entries.iter().for_each(|&(track, position, slots)| layer.log.push(track, position, slots));

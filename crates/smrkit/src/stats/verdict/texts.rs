@@ -139,7 +139,7 @@ fn stalls_are_counted_beside_those_of_a_conventional_disk() {
 }
 
 #[test]
-fn requests_that_break_a_rule_of_zones_are_counted_and_the_first_told() {
+fn requests_that_break_a_rule_of_zones_are_counted_and_told() {
     let text = |all: u64, full: u64, first: Option<&str>, prefill| {
         let mut one = base();
         one.state.prefill = prefill;

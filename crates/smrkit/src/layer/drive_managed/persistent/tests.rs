@@ -17,7 +17,7 @@ fn cache(bypassed: bool) -> (PersistentCache, Disk) {
     (cache, Disk::new(&drive, Medium::NoData))
 }
 
-/// What the check says of these (position, LBA, sectors) in a log up to a head.
+/// Verdict of the check on these (position, LBA, sectors) in a log up to a head.
 fn checked(entries: &[(u64, u64, u64)], head: u64, damage: impl Fn(&mut PersistentCache)) -> Result<(), String> {
     let (mut cache, _) = cache(false);
     for &(data, lba, sectors) in entries {

@@ -17,7 +17,7 @@ fn data(lba: u64, n: u64, version: u64) -> Buf {
     Buf::Stamps((lba..lba + n).map(|lba| Stamp::new(Lba(lba), version).0).collect())
 }
 
-/// What a cache holds of each LBA.
+/// Stamps that a cache holds, by LBA.
 fn held(cache: &WriteCache, first: usize, end: usize) -> Vec<Option<u64>> {
     let mut list = vec![None; LBAS];
     let mut at = first as u64;
