@@ -65,10 +65,10 @@ fn the_head_keeps_the_guard_from_what_a_map_copy_needs() {
 
 #[test]
 fn a_request_finds_room_if_its_last_sector_does() {
+    let (mut log, ..) = log(Guard::Tracks(0));
     for limit in [60, 80, 120, 130] {
         for head in 0..=60 {
             for n in 1..130 {
-                let (mut log, ..) = log(Guard::Tracks(0));
                 (log.next.head, log.limit) = (head, limit);
                 // A header, then data, to the end of a lap; the last sector of a lap holds no header.
                 let (mut at, mut left) = (head, n);
