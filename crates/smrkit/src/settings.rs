@@ -266,12 +266,13 @@ mod tests {
 
     #[test]
     fn settings_up_to_their_bounds_make_sense_and_no_others() {
-        let with = |change: fn(&mut Settings)| {
+        type Change = fn(&mut Settings);
+        let with = |change: Change| {
             let mut settings = Settings { depth: 2, check: true, ..Settings::default() };
             change(&mut settings);
             settings.validate().map_err(|error| error.to_string())
         };
-        let sound: [fn(&mut Settings); 14] = [
+        let sound: [Change; 14] = [
             |one| one.depth = 1,
             |one| one.depth = 65_536,
             |one| one.time_scale = 1e9,
@@ -288,7 +289,7 @@ mod tests {
             |one| (one.prefill, one.check) = (Prefill::Random(1.0), false),
         ];
         assert!(sound.into_iter().all(|change| with(change).is_ok()));
-        let senseless: [(&str, fn(&mut Settings)); 14] = [
+        let senseless: [(&str, Change); 14] = [
             ("from 1 to 65536", |one| one.depth = 0),
             ("from 1 to 65536", |one| one.depth = 65_537),
             ("above 0 and at most 1e9", |one| one.time_scale = 0.0),

@@ -20,9 +20,12 @@ fn drive() -> Drive {
     drive.with_interference(Interference::None).unwrap()
 }
 
+/// Extents as LBA, sectors and PBA.
+type Extents = Vec<(u64, u64, u64)>;
+
 /// State that a log of the sectors 40 to 100 finds in copies of up to 10 extents of these words: where it goes on, the map,
 /// and up to which note the scratch pad is settled.
-fn restored(copies: [Option<&[u64]>; 2]) -> Result<(Link, Vec<(u64, u64, u64)>, u64), String> {
+fn restored(copies: [Option<&[u64]>; 2]) -> Result<(Link, Extents, u64), String> {
     let drive = drive();
     let mut disk = Disk::new(&drive, Medium::Stamps(Stamps::new()));
     for (place, words) in PLACES.into_iter().zip(copies) {
