@@ -169,35 +169,27 @@ fn explained(volume: &Volume, error: FsError) -> LiveError {
     }
 }
 
-/// Label of granules on the map.
+/// Label of granules on the map; what has none must not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Readable,
-    NotWritable,
     Writable,
 }
 
 fn marks_of_gaps(shape: &Shape, spans: &[Span]) -> Vec<(Span, Mark)> {
     let mut marks = Vec::new();
-    let mut mark = |from: u64, to: u64, mark: Mark| {
+    let mut gap = |from: u64, to: u64| {
         if from < to {
-            marks.push((Span::new(from, to - from), mark));
+            marks.push((Span::new(from, to - from), Mark::Writable));
         }
     };
-    let (mut done, mut dead) = (0, 0);
+    let mut from = 0;
     for span in spans {
-        let gap_end = span.at.0;
-        let behind = (done + dead).min(gap_end);
-        let before = gap_end.saturating_sub(shape.did).max(behind);
-        mark(done, behind, Mark::NotWritable);
-        mark(behind, before, Mark::Writable);
-        mark(before, gap_end, Mark::NotWritable);
-        mark(span.at.0, span.end().0, Mark::Readable);
-        (done, dead) = (span.end().0, shape.dpid);
+        gap(from, span.at.0.saturating_sub(shape.did));
+        from = span.end().0 + shape.dpid;
     }
-    let behind = (done + dead).min(shape.granules);
-    mark(done, behind, Mark::NotWritable);
-    mark(behind, shape.granules, Mark::Writable);
+    gap(from, shape.granules);
+    marks.extend(spans.iter().map(|&span| (span, Mark::Readable)));
     marks
 }
 
@@ -236,28 +228,28 @@ fn bands(shape: &Shape, reports: &[BandReport], spans: &[Span]) -> Bands {
             _ if is_lost(report) => bands.lost += 1,
             (0, _) => bands.empty += 1,
             (_, 0) => bands.dead += 1,
-            _ => bands.by_tenth_live[((live - 1) * 10 / shape.bands.granules).min(9) as usize] += 1,
+            _ => bands.by_tenth_live[((live * 10 - 1) / shape.bands.granules).min(9) as usize] += 1,
         }
     }
     bands
 }
 
-/// Counts the marks cell by cell; what has no mark must not be written.
+/// Counts the marks cell by cell.
 fn surface(shape: &Shape, marks: &[(Span, Mark)], cells: usize) -> Vec<Cell> {
     let granules = shape.granules.div_ceil(cells.max(1) as u64).max(1);
     let mut surface: Vec<Cell> = (0..shape.granules.div_ceil(granules))
         .map(|i| Cell { not_writable: granules.min(shape.granules - i * granules), ..Cell::default() })
         .collect();
-    for &(span, mark) in marks.iter().filter(|(_, mark)| *mark != Mark::NotWritable) {
+    for &(span, mark) in marks {
         let mut left = span;
         while !left.is_empty() {
             let number = left.at.0 / granules;
             let count = left.count.min((number + 1) * granules - left.at.0);
             if let Some(cell) = surface.get_mut(number as usize) {
-                cell.not_writable = cell.not_writable.saturating_sub(count);
+                cell.not_writable -= count;
                 match mark {
                     Mark::Readable => cell.readable += count,
-                    _ => cell.writable += count,
+                    Mark::Writable => cell.writable += count,
                 }
             }
             left = Span { at: Granule(left.at.0 + count), count: left.count - count };
@@ -268,10 +260,127 @@ fn surface(shape: &Shape, marks: &[(Span, Mark)], cells: usize) -> Vec<Cell> {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+    use smrfs::device;
+
     use super::*;
+
+    /// Bands of that many granules, and a few more behind the last gap.
+    fn disk(model: Model, count: u64, granules: u64, gap_granules: u64) -> Shape {
+        let bands = device::Bands { count, granules, gap_granules, max_open: 4 };
+        let granules = count * (granules + gap_granules) + 5;
+        Shape { model, granule_bytes: 4096, granules, did: 6, dpid: 3, bands }
+    }
+
+    /// The picture of what each granule is, one after the other: `R`, `W`, or `-` for what must not be written.
+    fn pictured(labels: &[u8], cells: usize) -> Vec<Cell> {
+        let kinds = |part: &[u8], kind| part.iter().filter(|&&label| label == kind).count() as u64;
+        let cell = |part: &[u8]| Cell {
+            readable: kinds(part, b'R'),
+            not_writable: kinds(part, b'-'),
+            write_once: 0,
+            writable: kinds(part, b'W'),
+        };
+        labels.chunks(labels.len().div_ceil(cells)).map(cell).collect()
+    }
+
+    /// Pieces of live data in order, some of them side by side.
+    fn pieces(dice: &mut Pcg64Mcg, end: u64) -> Vec<Span> {
+        let (mut at, mut spans) = (dice.random_range(0..9), Vec::new());
+        while at < end {
+            let count = dice.random_range(1..9).min(end - at);
+            spans.push(Span::new(at, count));
+            at += count + [0, 1, 3, 8, 9, 10, 11, 30][dice.random_range(0..8)];
+        }
+        spans
+    }
 
     #[test]
     fn a_cell_has_the_granules_of_all_kinds() {
         assert_eq!(Cell { readable: 1, not_writable: 20, write_once: 300, writable: 4000 }.granules(), 4321);
+    }
+
+    #[test]
+    fn gaps_may_be_written_where_they_reach_no_live_data() {
+        let shape = disk(Model::Caveat, 4, 20, 5);
+        let dice = &mut Pcg64Mcg::seed_from_u64(1);
+        for round in 0..100 {
+            let end = dice.random_range(1..=shape.granules);
+            let spans = if round == 0 { Vec::new() } else { pieces(dice, end) };
+            let reaches = |at: u64, upstream: u64, downstream: u64| {
+                spans.iter().any(|span| span.at.0 <= at + upstream && at < span.end().0 + downstream)
+            };
+            let label = |at| match (reaches(at, 0, 0), reaches(at, shape.did, shape.dpid)) {
+                (true, _) => b'R',
+                (false, true) => b'-',
+                (false, false) => b'W',
+            };
+            let labels: Vec<u8> = (0..shape.granules).map(label).collect();
+            for cells in [1, 2, 7, 100, 105, 1000] {
+                let (bands, surface) = drawn(&shape, &[], &spans, cells);
+                assert_eq!((bands, surface), (None, pictured(&labels, cells)), "{spans:?} in {cells} cells");
+            }
+            assert_eq!(drawn(&shape, &[], &spans, 0).1.len(), 1);
+            let marks = marks_of_gaps(&shape, &spans);
+            assert!(marks.iter().all(|(span, _)| !span.is_empty()), "{marks:?}");
+        }
+    }
+
+    #[test]
+    fn bands_are_told_by_what_is_in_them() {
+        let dice = &mut Pcg64Mcg::seed_from_u64(2);
+        for round in 0..200 {
+            let shape = disk(Model::StrictAppend, 7, [20, 7][round % 2], [0, 6][round / 2 % 2]);
+            let of = |number| shape.bands.span(number);
+            let mut labels = vec![b'-'; shape.granules as usize];
+            let (mut reports, mut spans, mut expected) = (Vec::new(), Vec::new(), Bands::default());
+            for number in 0..shape.bands.count {
+                let filled = [0, of(number).count, dice.random_range(0..=of(number).count)][dice.random_range(0..3)];
+                let lost = [None, None, None, Some(BandState::ReadOnly), Some(BandState::Offline)];
+                let report = BandReport {
+                    start: of(number).at,
+                    cursor: of(number).at + filled,
+                    state: lost[dice.random_range(0..5)].unwrap_or(match filled {
+                        0 => BandState::Empty,
+                        _ if filled == of(number).count => BandState::Full,
+                        _ => BandState::Open,
+                    }),
+                };
+                let first = [0, filled, dice.random_range(0..=filled)][dice.random_range(0..3)];
+                let live = Span { at: of(number).at + first, count: filled - first };
+                reports.push(report);
+                spans.extend(Some(live).filter(|live| !live.is_empty()));
+                match report.state {
+                    BandState::ReadOnly | BandState::Offline => expected.lost += 1,
+                    _ if filled == 0 => expected.empty += 1,
+                    _ if live.is_empty() => expected.dead += 1,
+                    _ => {
+                        let tenth = (1..=10).position(|tenth| live.count * 10 <= tenth * of(number).count);
+                        expected.by_tenth_live[tenth.unwrap()] += 1;
+                    }
+                }
+                expected.open += u64::from(report.state == BandState::Open);
+                let mut label = |span: Span, label| labels[span.at.0 as usize..span.end().0 as usize].fill(label);
+                label(live, b'R');
+                if !is_lost(&report) {
+                    label(Span { at: report.cursor, count: of(number).end() - report.cursor }, b'W');
+                }
+            }
+            // One piece may lie in several bands where there is no gap.
+            if shape.bands.gap_granules == 0 {
+                spans.dedup_by(|next, span| {
+                    let is_next = span.end() == next.at;
+                    span.count += if is_next { next.count } else { 0 };
+                    is_next
+                });
+            }
+            for cells in [1, 3, 1000] {
+                let (bands, surface) = drawn(&shape, &reports, &spans, cells);
+                assert_eq!((bands, surface), (Some(expected), pictured(&labels, cells)), "{reports:?} {spans:?}");
+            }
+            let marks = marks_of_bands(&shape, &reports, &spans);
+            assert!(marks.iter().all(|(span, _)| !span.is_empty()), "{marks:?}");
+        }
     }
 }

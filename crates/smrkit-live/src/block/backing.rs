@@ -97,3 +97,99 @@ impl Backing for ImageBacking {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECTORS: u64 = 64;
+    const FIRST_BYTE: u64 = 1536;
+
+    fn backing() -> ImageBacking {
+        let [file, journal] = [(); 2].map(|()| Arc::new(tempfile::tempfile().unwrap()));
+        file.set_len(FIRST_BYTE + SECTORS * SECTOR_BYTES).unwrap();
+        let own = 0..FIRST_BYTE + SECTORS * SECTOR_BYTES;
+        ImageBacking::new(Arc::new(Store::open(file, own, journal, None).unwrap()), FIRST_BYTE)
+    }
+
+    /// The first byte of each sector; all of its bytes are the same.
+    fn sectors(backing: &ImageBacking) -> Vec<u8> {
+        let mut bytes = vec![1; (SECTORS * SECTOR_BYTES) as usize];
+        backing.read(Pba(0), &mut bytes).unwrap();
+        let sectors = bytes.chunks(SECTOR_BYTES as usize);
+        assert!(sectors.clone().all(|sector| sector.iter().all(|byte| *byte == sector[0])));
+        sectors.map(|sector| sector[0]).collect()
+    }
+
+    #[test]
+    fn sectors_are_where_they_were_written_and_nowhere_else() {
+        let mut backing = backing();
+        let mut expected = vec![0; SECTORS as usize];
+        backing.write(Pba(5), &[7; 3 * 512]).unwrap();
+        expected[5..8].fill(7);
+        backing.destroy(Pba(20), 4).unwrap();
+        expected[20..24].fill(0xDB);
+        assert_eq!(sectors(&backing), expected);
+        // From the image itself, and from memory.
+        let held = backing.hold(Pba(4), 5).unwrap();
+        backing.write_held(Pba(40), &*held, 1, 3).unwrap();
+        expected.copy_within(5..8, 40);
+        let other = [[3; 512], [4; 512], [5; 512]].concat();
+        backing.write_held(Pba(50), &other, 1, 2).unwrap();
+        expected[50..52].copy_from_slice(&[4, 5]);
+        assert_eq!(sectors(&backing), expected);
+        backing.zero(Pba(41), 1).unwrap();
+        expected[41] = 0;
+        // Whole blocks of the file are freed, and nothing beyond them.
+        backing.write(Pba(4), &[6; 12 * 512]).unwrap();
+        expected[4..16].fill(6);
+        backing.discard(Pba(4), 12).unwrap();
+        expected[5..13].fill(0);
+        assert_eq!(sectors(&backing), expected);
+        let mut head = [1; FIRST_BYTE as usize];
+        backing.store.read(0, &mut head).unwrap();
+        assert_eq!(head, [0; FIRST_BYTE as usize]);
+    }
+
+    #[test]
+    fn what_is_destroyed_is_known_until_any_of_it_is_written() {
+        type Act = fn(&mut ImageBacking) -> io::Result<()>;
+        let is_known = |act: Act| {
+            let mut backing = backing();
+            backing.write(Pba(0), &[7; (SECTORS * SECTOR_BYTES) as usize]).unwrap();
+            backing.destroy(Pba(20), 4).unwrap();
+            act(&mut backing).unwrap();
+            backing.is_destroyed(Pba(20), 4)
+        };
+        let still: [Act; 5] = [
+            |_| Ok(()),
+            |backing| backing.write(Pba(19), &[7; 512]),
+            |backing| backing.write(Pba(24), &[7; 512]),
+            |backing| backing.zero(Pba(24), 1),
+            |backing| backing.write_held(Pba(18), &vec![7; 2 * 512], 0, 2),
+        ];
+        assert!(still.into_iter().all(is_known));
+        let no_more: [Act; 5] = [
+            |backing| backing.write(Pba(19), &[7; 2 * 512]),
+            |backing| backing.write(Pba(23), &[7; 512]),
+            |backing| backing.zero(Pba(21), 1),
+            |backing| backing.write_held(Pba(23), &vec![7; 512], 0, 1),
+            |backing| backing.destroy(Pba(40), 1),
+        ];
+        assert!(!no_more.into_iter().any(is_known));
+        let mut backing = backing();
+        backing.write(Pba(0), &[7; (SECTORS * SECTOR_BYTES) as usize]).unwrap();
+        backing.destroy(Pba(20), 4).unwrap();
+        let parts = [(20, 4), (21, 2), (19, 5), (20, 5), (0, 1), (24, 1)];
+        assert_eq!(
+            parts.map(|(pba, sectors)| backing.is_destroyed(Pba(pba), sectors)),
+            [true, true, false, false, false, false]
+        );
+    }
+
+    #[test]
+    fn what_was_never_written_is_a_hole_and_need_not_be_destroyed() {
+        let backing = backing();
+        assert!(backing.is_hole(Pba(0), SECTORS) && backing.is_destroyed(Pba(3), 2) && backing.can_hold());
+    }
+}

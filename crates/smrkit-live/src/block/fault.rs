@@ -48,3 +48,33 @@ impl FromStr for Fault {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_named_as_they_are_asked_for() {
+        let table = [
+            ("power-cut 7", Fault::PowerCut(7)),
+            ("bad-sector 90", Fault::BadSector(90)),
+            ("slow 30ms", Fault::Slow(Nanos(30_000_000))),
+            ("timeout", Fault::Timeout),
+        ];
+        for (name, fault) in table {
+            assert_eq!((fault.to_string().as_str(), name.parse::<Fault>().unwrap()), (name, fault));
+        }
+        assert_eq!("power-cut".parse::<Fault>().unwrap(), Fault::PowerCut(1));
+        for (wrong, remedy) in [
+            ("power-cut soon", "expected a whole number after power-cut"),
+            ("bad-sector", "expected a whole number after bad-sector"),
+            ("bad-sector -1", "expected a whole number after bad-sector"),
+            ("timeout 5", "expected power-cut, bad-sector LBA, slow TIME or timeout"),
+            ("fire", "expected power-cut, bad-sector LBA, slow TIME or timeout"),
+        ] {
+            let said = wrong.parse::<Fault>().unwrap_err().to_string();
+            assert!(said.contains(wrong) && said.contains(remedy), "{said}");
+        }
+        assert!("slow".parse::<Fault>().is_err());
+    }
+}

@@ -229,3 +229,103 @@ impl Iterator for LogReader {
         Some(LogEvent::parse(&line).ok_or_else(wrong))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smrkit::experiment::size::AskedCapacity;
+    use smrkit::experiment::system::{System, Systems};
+
+    use super::*;
+
+    fn record(drive: &str) -> RunRecord {
+        let system = System::drive(drive).layer("log").capacity(AskedCapacity::Auto);
+        Systems::new(&system).unwrap().runs(&[Default::default()], None).unwrap().pop().unwrap().run.record()
+    }
+
+    fn events() -> Vec<(&'static str, LogEvent)> {
+        let request = |op, lba, sectors| Request::new(op, Lba(lba), sectors);
+        let served = |op, lba, sectors| LogEvent::Served {
+            request: request(op, lba, sectors),
+            arrival: Nanos(3),
+            served: Served { start: Nanos(4), end: Nanos(5) },
+        };
+        vec![
+            ("open new 0", LogEvent::Open(FoundState::New, Nanos(0))),
+            ("open clean 7", LogEvent::Open(FoundState::Clean, Nanos(7))),
+            ("open recovered 9223372036854775807", LogEvent::Open(FoundState::Recovered, Nanos(LATEST_NS))),
+            ("queue fcfs", LogEvent::Queue(Queue::Fcfs)),
+            ("queue sptf", LogEvent::Queue(Queue::Sptf)),
+            ("queue drive", LogEvent::Queue(Queue::Drive)),
+            ("read 1 2 3 4 5", served(Op::Read, 1, 2)),
+            ("write 11 4294967295 3 4 5", served(Op::Write, 11, u32::MAX)),
+            ("discard 1 2 3 4 5", served(Op::Discard, 1, 2)),
+            ("flush 0 0 3 4 5", served(Op::Flush, 0, 0)),
+            ("fault power-cut 8", LogEvent::Fault(Fault::PowerCut(8))),
+            ("failed write 1 2 6", LogEvent::Failed { request: request(Op::Write, 1, 2), arrival: Nanos(6) }),
+            ("idle 9", LogEvent::Idle(Nanos(9))),
+            ("interrupted 10", LogEvent::Interrupted(Nanos(10))),
+            ("recovered 11", LogEvent::Recovered(Nanos(11))),
+            ("closed", LogEvent::Closed),
+        ]
+    }
+
+    #[test]
+    fn a_line_tells_its_event_and_no_other() {
+        for (line, event) in events() {
+            assert_eq!((event.to_string().as_str(), LogEvent::parse(line)), (line, Some(event)));
+        }
+        let wrong = [
+            "",
+            "open",
+            "open new",
+            "open old 1",
+            "open new 9223372036854775808",
+            "queue",
+            "queue last",
+            "fault",
+            "fault fire",
+            "failed read 1 2",
+            "failed read 1 2 3 4",
+            "failed eat 1 2 3",
+            "idle",
+            "interrupted x",
+            "recovered -1",
+            "read 1 2 3 4",
+            "read 1 2 3 4 5 6",
+            "read 1 4294967296 3 4 5",
+            "read 1 2 9223372036854775808 4 5",
+            "eat 1 2 3 4 5",
+        ];
+        for line in wrong {
+            assert_eq!(LogEvent::parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_log_goes_on_for_its_drive_alone() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("log");
+        let (own, other) = (record("tiny"), record("tiny-constant"));
+        for half in events().chunks(8) {
+            let mut log = LogWriter::open(&path, &own).unwrap();
+            half.iter().for_each(|(_, event)| log.add(event).unwrap());
+            log.flush().unwrap();
+        }
+        let refused = LogWriter::open(&path, &other).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("the log of another drive"), "{refused}");
+        let mut log = LogReader::open(&path).unwrap();
+        assert_eq!((&log.run, log.line()), (&own, 1));
+        for (at, (_, event)) in events().into_iter().enumerate() {
+            assert_eq!((log.next().unwrap().unwrap(), log.line()), (event, at as u64 + 2));
+        }
+        assert!(log.next().is_none());
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, whole.replace("idle 9", "idle")).unwrap();
+        let wrong = LogReader::open(&path).unwrap().find_map(Result::err).unwrap().to_string();
+        assert!(wrong.contains("line 14 is no event"), "{wrong}");
+        for (from, to) in [("\"smrkit_log\":1", "\"smrkit_log\":2"), ("{", "[")] {
+            std::fs::write(&path, whole.replacen(from, to, 1)).unwrap();
+            assert!(LogReader::open(&path).err().unwrap().to_string().contains("not a log of smrkit serve"));
+        }
+    }
+}

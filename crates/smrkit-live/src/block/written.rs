@@ -146,3 +146,92 @@ fn by_page(range: Range<u64>) -> impl Iterator<Item = (u64, Range<u64>)> {
         (number, range.start.max(first) - first..range.end.min(first + PAGE_SECTORS) - first)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+
+    /// Pages that share a place in memory, and their neighbours.
+    const PAGES: [u64; 6] = [0, 1, 2, PLACES, PLACES + 1, PLACES + 2];
+    const FIRST_BYTE: u64 = 12_800;
+    /// Bytes behind the bits.
+    const BEHIND: u64 = FIRST_BYTE + (PLACES + 3) * PAGE_BYTES as u64;
+
+    fn store() -> Arc<Store> {
+        let [file, journal] = [(); 2].map(|()| Arc::new(tempfile::tempfile().unwrap()));
+        file.set_len(BEHIND + 1000).unwrap();
+        Arc::new(Store::open(file, 0..BEHIND + 1000, journal, None).unwrap())
+    }
+
+    /// The runs of a range for which a model says so.
+    fn runs(has: impl Fn(u64) -> bool, range: Range<u64>) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for sector in range.filter(|&sector| has(sector)) {
+            match runs.last_mut() {
+                Some(run) if run.end == sector => run.end += 1,
+                _ => runs.push(sector..sector + 1),
+            }
+        }
+        runs
+    }
+
+    #[test]
+    fn bits_of_each_begun_page_take_a_page() {
+        assert_eq!([0, 1, 4095, 4096, 4097, 12_288].map(bytes_for), [0, 512, 512, 512, 1024, 1536]);
+    }
+
+    #[test]
+    fn sectors_are_known_as_written_until_they_are_discarded() {
+        let store = store();
+        store.write(0, &[7; FIRST_BYTE as usize]).unwrap();
+        store.write(BEHIND, &[9; 1000]).unwrap();
+        let mut written = Written::new(store.clone(), FIRST_BYTE);
+        let mut model = std::collections::BTreeSet::new();
+        let dice = &mut Pcg64Mcg::seed_from_u64(1);
+        for round in 0..150 {
+            let page = PAGES[dice.random_range(0..PAGES.len())];
+            let start = page * PAGE_SECTORS + [0, 1, 4095, dice.random_range(0..4096)][dice.random_range(0..4)];
+            let end = (page / PLACES * PLACES + 3) * PAGE_SECTORS;
+            let longest = end - start;
+            let some = [0, 1, 8, 4096, 8192, dice.random_range(0..=longest)];
+            let range = start..start + some[dice.random_range(0..some.len())].min(longest);
+            if dice.random() {
+                written.insert(range.clone()).unwrap();
+                model.extend(range.clone());
+            } else {
+                written.remove(range.clone()).unwrap();
+                model.retain(|sector| !range.contains(sector));
+            }
+            if round % 30 == 29 {
+                written = Written::new(store.clone(), FIRST_BYTE);
+            }
+            let around = start.saturating_sub(20)..(range.end + 20).min(end);
+            assert_eq!(written.runs(around.clone()).unwrap(), runs(|sector| model.contains(&sector), around.clone()));
+            assert_eq!(written.holes(around.clone()).unwrap(), runs(|sector| !model.contains(&sector), around));
+        }
+        for first in [0, PLACES * PAGE_SECTORS] {
+            let all = first..first + 3 * PAGE_SECTORS;
+            assert_eq!(written.runs(all.clone()).unwrap(), runs(|sector| model.contains(&sector), all));
+        }
+        let (mut before, mut behind) = ([0; FIRST_BYTE as usize], [0; 1000]);
+        store.read(0, &mut before).unwrap();
+        store.read(BEHIND, &mut behind).unwrap();
+        assert!(before == [7; FIRST_BYTE as usize] && behind == [9; 1000], "what lies around the bits stays");
+    }
+
+    #[test]
+    fn what_was_not_written_is_read_as_zeros() {
+        let mut written = Written::new(store(), FIRST_BYTE);
+        for range in [3..5, 7..8, 9..9] {
+            written.insert(range).unwrap();
+        }
+        let mut bytes = [7; 10 * SECTOR_BYTES as usize];
+        written.blank(1..11, &mut bytes).unwrap();
+        let is_kept = |sector: u64| bytes[(sector - 1) as usize * 512..sector as usize * 512] == [7; 512];
+        assert_eq!(runs(is_kept, 1..11), [3..5, 7..8]);
+        assert_eq!(bytes.iter().filter(|&&byte| byte == 0).count(), 7 * 512);
+    }
+}

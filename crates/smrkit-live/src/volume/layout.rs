@@ -114,3 +114,105 @@ fn granules(option: &str, bytes: u64) -> Result<u64, LiveError> {
         false => Err(LiveError::Impossible(format!("{option} of {bytes} bytes: give a multiple of 4KiB"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(model: Model, size_bytes: u64) -> Layout {
+        Layout { model, size_bytes, did_bytes: None, dpid_bytes: None, band_bytes: None }
+    }
+
+    /// A strict-append disk whose bands are one granule long and lie next to each other.
+    fn tight(size_bytes: u64) -> Layout {
+        Layout {
+            did_bytes: Some(0),
+            dpid_bytes: Some(0),
+            band_bytes: Some(GRANULE_BYTES),
+            ..layout(Model::StrictAppend, size_bytes)
+        }
+    }
+
+    #[test]
+    fn distances_and_bands_follow_the_size_up_to_those_of_a_drive() {
+        let gi = KI * MI;
+        // Distance and band in granules.
+        let table = [
+            (3_000_001, 1, 16),
+            (8 * MI - 1, 2, 16),
+            (8 * MI, 2, 32),
+            (16 * MI, 4, 64),
+            (100 * MI, 25, 256),
+            (gi, 256, 4096),
+            (2 * gi - 1, 256, 4096),
+            (2 * gi, 256, 8192),
+            (KI * gi, 256, 8192),
+        ];
+        for (size, distance, band) in table {
+            let shape = layout(Model::Caveat, size).shape().unwrap();
+            let granules = (size - 65536) / GRANULE_BYTES;
+            let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+            let (did, dpid, granule_bytes) = (distance, distance, GRANULE_BYTES);
+            assert_eq!(shape, Shape { model: Model::Caveat, granule_bytes, granules, did, dpid, bands });
+            let shape = layout(Model::StrictAppend, size).shape().unwrap();
+            let found = (shape.did, shape.dpid, shape.bands.granules, shape.bands.gap_granules, shape.bands.max_open);
+            assert_eq!(found, (distance, distance, band, distance, 128), "{size}");
+            let longer = |count| {
+                let bands = Bands { count, ..shape.bands };
+                Shape { granules: count * (band + distance) - distance, bands, ..shape }
+            };
+            let count = shape.bands.count;
+            assert_eq!(longer(count), shape);
+            assert!(bytes_for(&shape).unwrap() <= size && bytes_for(&longer(count + 1)).unwrap() > size, "{size}");
+        }
+    }
+
+    #[test]
+    fn distances_and_bands_are_as_asked_for_and_the_gap_is_the_longer_one() {
+        for (did, dpid) in [(0, 3), (3, 0), (2, 2)] {
+            let bytes = |granules: u64| Some(granules * GRANULE_BYTES);
+            let wanted = Layout {
+                did_bytes: bytes(did),
+                dpid_bytes: bytes(dpid),
+                band_bytes: bytes(7),
+                ..layout(Model::StrictAppend, 16 * MI)
+            };
+            let shape = wanted.shape().unwrap();
+            let gap = did.max(dpid);
+            assert_eq!((shape.did, shape.dpid, shape.bands.granules, shape.bands.gap_granules), (did, dpid, 7, gap));
+            assert_eq!(
+                wanted.data_shape().unwrap().bands,
+                Bands { count: shape.bands.count - 2, max_open: 127, ..shape.bands }
+            );
+        }
+    }
+
+    #[test]
+    fn what_no_disk_can_be_is_refused_with_what_to_change() {
+        let error = |layout: Layout| layout.shape().map_err(|error| error.to_string());
+        let says = |layout: Layout, part: &str| {
+            let said = error(layout).unwrap_err();
+            assert!(said.contains(part), "{said}");
+        };
+        says(Layout { did_bytes: Some(5000), ..tight(MI) }, "--did of 5000 bytes: give a multiple of 4KiB");
+        says(Layout { dpid_bytes: Some(1), ..tight(MI) }, "--dpid of 1 bytes");
+        says(Layout { band_bytes: Some(4095), ..tight(MI) }, "--band of 4095 bytes");
+        says(Layout { band_bytes: Some(0), ..tight(MI) }, "--band 0: give at least 4KiB");
+        says(tight(MOST_BANDS * GRANULE_BYTES), "over 16777216 bands: raise --band");
+        // Of as many bands as there may be some make room for the head.
+        let shape = tight(MOST_BANDS * GRANULE_BYTES - 1).shape().unwrap();
+        assert_eq!(shape.bands.count, shape.granules);
+        assert!((MOST_BANDS - 33_000..MOST_BANDS).contains(&shape.granules), "{shape:?}");
+        // Two superblocks, and room for data.
+        let least = 65536 + 3 * GRANULE_BYTES;
+        assert_eq!(tight(least).shape().unwrap().granules, 3);
+        says(tight(least - 1), "raise --size");
+        says(tight(0), "raise --size");
+        let one = Some(GRANULE_BYTES);
+        let caveat = |size| Layout { did_bytes: one, dpid_bytes: one, ..layout(Model::Caveat, size) };
+        let least = 65536 + 5 * GRANULE_BYTES;
+        assert_eq!(caveat(least).shape().unwrap().granules, 5);
+        says(caveat(least - 1), "raise --size");
+        says(caveat(4096), "raise --size");
+    }
+}

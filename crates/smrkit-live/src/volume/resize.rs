@@ -148,3 +148,72 @@ fn shape(before: &Shape, size_bytes: u64) -> Result<Shape, LiveError> {
     after.check().map_err(|error| LiveError::Impossible(error.to_string()))?;
     Ok(after)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Layout;
+    use super::*;
+
+    fn before(model: Model, size_bytes: u64, granules: Option<u64>) -> Shape {
+        let (distance, band) = (granules.map(|_| 0), granules.map(|granules| granules * 4096));
+        Layout { model, size_bytes, did_bytes: distance, dpid_bytes: distance, band_bytes: band }.shape().unwrap()
+    }
+
+    #[test]
+    fn as_much_of_the_disk_is_left_as_the_size_holds() {
+        for model in [Model::Caveat, Model::StrictAppend] {
+            let before = before(model, 16 << 20, None);
+            let pitch = before.bands.granules + before.bands.gap_granules;
+            let (least, step) = match model {
+                Model::Caveat => (granules_min(&before), 1),
+                Model::StrictAppend => (3 * pitch - before.bands.gap_granules, pitch),
+            };
+            for granules in [least, least + step, 2000 / step * step + least, 5000 / step * step + least] {
+                let bytes = 65536 + 4096 * granules;
+                for more in [0, 1, 4096 * step - 1] {
+                    let after = shape(&before, bytes + more).unwrap();
+                    let count = (granules + before.bands.gap_granules).checked_div(pitch).unwrap_or(0);
+                    let bands = smrfs::device::Bands { count, ..before.bands };
+                    assert_eq!(after, Shape { granules, bands, ..before });
+                }
+                let less = shape(&before, bytes - 1);
+                assert_eq!(less.ok().map(|after| after.granules), (granules > least).then(|| granules - step));
+            }
+        }
+    }
+
+    #[test]
+    fn bands_are_added_as_long_as_the_head_has_room_for_their_cursors() {
+        let before = before(Model::StrictAppend, 16 << 20, Some(1));
+        let bands = (65536 - 4096) / 8;
+        let with = |granules| shape(&before, 65536 + 4096 * granules);
+        assert_eq!(with(bands).unwrap().bands.count, bands);
+        let said = with(bands + 1).unwrap_err().to_string();
+        assert!(said.contains("7681 bands do not fit into the head of this image"), "{said}");
+    }
+
+    /// The data fit into what is told, and not into a step less.
+    #[test]
+    fn the_least_size_holds_the_data() {
+        for model in [Model::Caveat, Model::StrictAppend] {
+            let before = before(model, 64 << 20, None);
+            let all = data_shape(&before);
+            let usable = space(&all).unwrap().usable();
+            let step = if model == Model::Caveat { before.granules / 1024 } else { all.bands.span(1).at.0 };
+            let fits = |bytes: u64, needs: &Needs| {
+                let Ok(after) = shape(&before, bytes) else { return false };
+                let data = data_shape(&after);
+                data.granules >= needs.end && space(&data).is_ok_and(|space| space.usable() >= needs.granules)
+            };
+            for end in [0, 1, 3000, 3001, all.granules - 1, all.granules] {
+                for granules in [0, end / 3, end.min(usable)] {
+                    let needs = Needs { end, granules };
+                    let bytes = least(&before, &needs);
+                    assert!(bytes <= bytes_for(&before).unwrap(), "{model:?}, {end}, {granules}");
+                    assert!(fits(bytes, &needs), "{model:?}, {end}, {granules}");
+                    assert!(!fits(bytes.saturating_sub(step * 4096), &needs), "{model:?}, {end}, {granules}: {bytes}");
+                }
+            }
+        }
+    }
+}
