@@ -172,6 +172,9 @@ mod tests {
         assert!(![Errno::IO, Errno::NOENT, Errno::NODEV].iter().any(Full::is_full));
         assert!(io::Error::from(Errno::NOSPC).is_full() && io::Error::from(Errno::DQUOT).is_full());
         assert!(!io::Error::from(Errno::IO).is_full());
+        let of_core = |errno| FsError::Errno(smrfs::error::Errno(errno));
+        assert!([Errno::NOSPC, Errno::DQUOT].iter().all(|errno| of_core(errno.raw_os_error()).is_full()));
+        assert!(![Errno::IO, Errno::PERM].iter().any(|errno| of_core(errno.raw_os_error()).is_full()));
     }
 
     #[test]
@@ -202,5 +205,31 @@ mod tests {
         assert!(reserve.keep(room.saturating_mul(2)).unwrap_err().is_full());
         assert_eq!(reserve.state().bytes, 0);
         assert!(Reserve::new(None).keep(u64::MAX).is_ok());
+    }
+
+    #[test]
+    fn what_is_kept_grows_in_steps_and_room_counts_it() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let reserve = Reserve::new(directory(folder.path()));
+        let kept = |bytes| {
+            reserve.keep(bytes).unwrap();
+            reserve.state().bytes
+        };
+        assert_eq!([0, 1, STEP_BYTES, 5].map(kept), [0, STEP_BYTES, STEP_BYTES, STEP_BYTES]);
+        assert_eq!(kept(STEP_BYTES + 1), 2 * STEP_BYTES);
+        let file = reserve.state().file.as_ref().unwrap().metadata().unwrap();
+        assert_eq!(file.len(), 2 * STEP_BYTES);
+        assert_eq!(Reserve::new(None).room_bytes().unwrap(), None);
+        // What was last asked for is not for others.
+        let full = || Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull));
+        assert!(reserve.with(4 * STEP_BYTES, Use::Other, full).is_err());
+        assert_eq!(reserve.state().bytes, STEP_BYTES + 1);
+        assert!(reserve.with(GIVEN_BYTES + 3, Use::Accepted, full).is_err());
+        assert_eq!(reserve.state().bytes, 0);
+        assert_eq!(reserve.with(1, Use::Other, || Ok::<_, io::Error>(7)).unwrap(), 7);
+        let other = || Err::<(), _>(io::Error::from(io::ErrorKind::NotFound));
+        kept(1);
+        assert!(reserve.with(1, Use::Accepted, other).is_err());
+        assert_eq!(reserve.state().bytes, STEP_BYTES, "another error takes nothing");
     }
 }

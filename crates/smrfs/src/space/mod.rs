@@ -6,6 +6,8 @@
 
 pub mod bands;
 pub mod caveat;
+#[cfg(test)]
+mod decision_tests;
 pub mod live;
 
 use serde::Serialize;

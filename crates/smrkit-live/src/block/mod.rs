@@ -8,6 +8,8 @@ mod array;
 mod backing;
 pub mod control;
 pub mod device;
+#[cfg(test)]
+mod device_tests;
 pub mod fault;
 pub mod image;
 mod journal;

@@ -140,4 +140,29 @@ mod tests {
             assert!(clock.late(Nanos(5_000_000_000)) >= clock.wall(Nanos(100_000)));
         }
     }
+
+    #[test]
+    fn a_pace_is_none_real_or_a_factor() {
+        let table = [
+            ("none", Some(Pace::None)),
+            ("real", Some(Pace::Times(1.0))),
+            ("0.001", Some(Pace::Times(0.001))),
+            ("2.5", Some(Pace::Times(2.5))),
+            ("1000", Some(Pace::Times(1000.0))),
+            ("0", None),
+            ("0.0009", None),
+            ("1001", None),
+            ("-1", None),
+            ("fast", None),
+            ("", None),
+        ];
+        for (text, pace) in table {
+            assert_eq!(text.parse::<Pace>().ok(), pace, "{text}");
+        }
+        let said = "1001".parse::<Pace>().unwrap_err().to_string();
+        assert!(said.contains("'1001': expected none, real, or a factor from 0.001 to 1000"), "{said}");
+        assert!(PacedClock::new(Pace::None, Nanos(5)).is_none());
+        let span = Duration::new(3, 7);
+        assert_eq!((timespec(span).tv_sec, timespec(span).tv_nsec), (3, 7));
+    }
 }

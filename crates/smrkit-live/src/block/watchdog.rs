@@ -113,4 +113,33 @@ mod tests {
             "the thread has ended"
         );
     }
+
+    /// What is told when `states` are seen one after the other: the number of requests begun, and whether one is at work.
+    fn told(long: Duration, states: &[(u64, bool)]) -> Vec<String> {
+        let watched = Mutex::<Watched>::default();
+        let (lines, at) = (std::cell::RefCell::new(Vec::new()), std::cell::Cell::new(0));
+        let next = || {
+            let Some(&(begun, is_at_work)) = states.get(at.get()) else { return true };
+            at.set(at.get() + 1);
+            let current = is_at_work.then(|| Request::new(Op::Read, Lba(begun), 8));
+            *watched.lock() = Watched { begun, current };
+            false
+        };
+        look(&watched, long, |line| lines.borrow_mut().push(format!("{}: {line}", at.get())), next);
+        lines.into_inner()
+    }
+
+    #[test]
+    fn the_request_that_takes_long_is_told_and_when_it_is_over() {
+        let states =
+            [(0, false), (1, true), (1, true), (1, true), (1, false), (2, true), (2, true), (3, true), (3, false)];
+        let works = |at: u64, number: u64| {
+            format!("{at}: the read of 8 sectors at {number} has been at work for 0 s: others wait")
+        };
+        let is_over =
+            |at: u64, number: u64| format!("{at}: the read of 8 sectors at {number} is served, after some 0 s");
+        let expected = [works(3, 1), works(4, 1), is_over(5, 1), works(7, 2), is_over(8, 2)];
+        assert_eq!(told(Duration::ZERO, &states), expected);
+        assert_eq!(told(Duration::from_secs(3600), &states), [""; 0]);
+    }
 }

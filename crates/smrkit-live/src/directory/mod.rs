@@ -22,6 +22,8 @@ mod values;
 #[cfg(test)]
 mod comparison_tests;
 #[cfg(test)]
+mod state_tests;
+#[cfg(test)]
 mod tests;
 mod walk;
 mod way;

@@ -375,4 +375,117 @@ mod tests {
         nodes.keep(20, Kind::File, &fd);
         assert_eq!(nodes.known(), 1);
     }
+
+    fn null() -> Arc<OwnedFd> {
+        Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()))
+    }
+
+    /// Descriptors that are cached, those that stay, nodes that are known.
+    fn counts(nodes: &Nodes) -> (usize, usize, usize) {
+        (nodes.open, nodes.pinned, nodes.known())
+    }
+
+    #[test]
+    fn a_node_in_use_is_held_by_a_descriptor_or_a_name_when_its_own_goes() {
+        let fd = null();
+        let mut nodes = Nodes::new(1);
+        assert_eq!(nodes.hold(2, 1, b"a"), Hold::No, "nobody knows it");
+        nodes.keep(2, Kind::File, &fd);
+        assert_eq!(nodes.hold(2, 1, b"a"), Hold::No, "nobody uses it");
+        nodes.answered(2, Kind::File, 1, b"a");
+        for (id, name) in [(3, &b"b"[..]), (4, b"c")] {
+            nodes.answered(id, if id == 3 { Kind::Directory } else { Kind::File }, 1, name);
+        }
+        assert_eq!([nodes.hold(2, 1, b"b"), nodes.hold(2, 9, b"a")], [Hold::No, Hold::No], "it has another name");
+        assert_eq!([nodes.hold(2, 1, b"a"), nodes.hold(3, 1, b"b")], [Hold::Open, Hold::Need]);
+        assert_eq!(counts(&nodes), (1, 0, 4));
+        nodes.lost(2, 1, b"other", None);
+        assert_eq!(counts(&nodes), (1, 0, 4));
+        nodes.lost(2, 1, b"a", None);
+        assert_eq!((counts(&nodes), nodes.place(2)), ((0, 1, 4), None), "its descriptor stays");
+        // Too many stay: files get a name, directories a descriptor all the same.
+        assert_eq!([nodes.hold(3, 1, b"b"), nodes.hold(4, 1, b"c")], [Hold::Need, Hold::Rename]);
+        nodes.keep(3, Kind::Directory, &fd);
+        nodes.keep(4, Kind::File, &fd);
+        assert_eq!(counts(&nodes), (1, 1, 4), "one descriptor is cached, another stays");
+        nodes.keep(3, Kind::Directory, &fd);
+        assert_eq!([nodes.hold(3, 1, b"b"), nodes.hold(4, 1, b"c")], [Hold::Open, Hold::Rename]);
+        nodes.lost(4, 1, b"c", Some(NodeName::new(7, b"4")));
+        assert!(nodes.get(4).unwrap().is_orphan && nodes.place(4) == Some(NodeName::new(7, b"4")));
+        // A name that is found anew.
+        assert!(!nodes.answered(2, Kind::File, 1, b"a"));
+        assert_eq!((nodes.pinned, nodes.open), (0, 2));
+        assert!(nodes.answered(4, Kind::File, 1, b"c"), "its other name can go");
+        assert!(!nodes.get(4).unwrap().is_orphan && nodes.place(4) == Some(NodeName::new(1, b"c")));
+        nodes.lost(3, 1, b"b", None);
+        assert_eq!((nodes.pinned, nodes.open), (1, 1));
+        assert!(nodes.forget(3, 1).is_some());
+        assert_eq!((nodes.pinned, nodes.open), (0, 1));
+        assert!(nodes.forget(2, 1).is_none(), "two answers were given");
+        assert!(nodes.forget(2, 1).is_some() && nodes.forget(2, 1).is_none());
+    }
+
+    #[test]
+    fn a_node_that_nobody_uses_goes_with_its_name() {
+        let fd = null();
+        let mut nodes = Nodes::new(4);
+        nodes.answered(2, Kind::Directory, 1, b"a");
+        nodes.answered(3, Kind::File, 2, b"b");
+        assert!(nodes.forget(2, 1).is_none());
+        nodes.keep(3, Kind::File, &fd);
+        assert_eq!(counts(&nodes), (1, 0, 3));
+        nodes.lost(2, 1, b"a", None);
+        assert_eq!((counts(&nodes), nodes.place(2)), ((1, 0, 2), None), "a known file lies in it");
+        assert!(nodes.forget(3, 1).is_some());
+        assert_eq!(counts(&nodes), (0, 0, 0));
+        nodes.keep(5, Kind::File, &fd);
+        nodes.set_place(5, Some(NodeName::new(1, b"c")));
+        nodes.lost(5, 1, b"c", None);
+        assert_eq!(counts(&nodes), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_descriptor_that_was_not_used_for_a_round_is_closed() {
+        let fd = null();
+        let mut nodes = Nodes::new(2);
+        for id in [2, 3, 4] {
+            nodes.answered(id, Kind::File, 1, &[b'a' + id as u8]);
+            nodes.keep(id, Kind::File, &fd);
+        }
+        let open =
+            |nodes: &Nodes| (2..9).filter(|id| nodes.known.get(id).is_some_and(|node| node.fd.is_some())).collect();
+        let is_open: Vec<u64> = open(&nodes);
+        assert_eq!(is_open, [3, 4]);
+        assert!(nodes.fd(3).is_some() && nodes.fd(2).is_none() && nodes.fd(8).is_none());
+        nodes.keep(5, Kind::File, &fd);
+        let is_open: Vec<u64> = open(&nodes);
+        assert_eq!((is_open, nodes.open()), (vec![3, 5], 2));
+        nodes.keep(5, Kind::File, &fd);
+        assert_eq!(nodes.open(), 2, "it has one");
+    }
+
+    #[test]
+    fn names_are_those_of_the_index_until_a_node_is_known() {
+        let mut nodes = Nodes::new(2);
+        let mut index = Index::new();
+        index.insert(2, 1, b"a");
+        index.insert(3, 2, b"b");
+        nodes.index = Some(index);
+        let name = |parent, name: &[u8]| Some(NodeName::new(parent, name));
+        assert_eq!([nodes.place(3), nodes.place(4)], [name(2, b"b"), None]);
+        // A file that lies in it makes a folder known, and what that lies in.
+        nodes.answered(4, Kind::File, 3, b"c");
+        assert_eq!((nodes.known(), nodes.place(3), nodes.place(4)), (4, name(2, b"b"), name(3, b"c")));
+        let in_index = |nodes: &Nodes, id| nodes.index.as_ref().unwrap().place(id);
+        assert_eq!(in_index(&nodes, 4), name(3, b"c"));
+        nodes.answered(4, Kind::File, 1, b"second");
+        assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(1, b"second"), name(3, b"c")));
+        assert_eq!(nodes.known(), 2, "nothing that is known lies in the folders any more");
+        nodes.moved(4, (9, b"other"), (2, b"x"));
+        assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(1, b"second"), name(2, b"x")));
+        nodes.moved(4, (1, b"second"), (2, b"d"));
+        assert_eq!((nodes.place(4), in_index(&nodes, 4)), (name(2, b"d"), name(2, b"d")));
+        nodes.lost(4, 2, b"d", None);
+        assert_eq!((nodes.place(4), in_index(&nodes, 4)), (None, None));
+    }
 }

@@ -160,3 +160,39 @@ pub fn block_status(out: &mut Vec<u8>, cookie: u64, context: Context, is_last: b
         out.extend_from_slice(&status.to_be_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_as_the_protocol_has_them() {
+        let written = |write: &dyn Fn(&mut Vec<u8>)| {
+            let mut out = vec![0xee];
+            write(&mut out);
+            out.split_off(1)
+        };
+        let words = |words: &[&[u8]]| words.concat();
+        let cookie = 0x0102_0304_0506_0708;
+        let own = [1, 2, 3, 4, 5, 6, 7, 8];
+        let (simple, chunk) = ([0x67, 0x44, 0x66, 0x98], [0x66, 0x8e, 0x33, 0xef]);
+        let ok = [0; 4];
+        assert_eq!(written(&|out| done(out, false, cookie)), words(&[&simple, &ok, &own]));
+        assert_eq!(written(&|out| done(out, true, cookie)), words(&[&chunk, &[0, 1, 0, 0], &own, &ok]));
+        let refused = written(&|out| failed(out, false, cookie, NbdError::NoSpace));
+        assert_eq!(refused, words(&[&simple, &[0, 0, 0, 28], &own]));
+        let refused = written(&|out| failed(out, true, cookie, NbdError::Overflow));
+        assert_eq!(refused, words(&[&chunk, &[0, 1, 0x80, 1], &own, &[0, 0, 0, 6], &[0, 0, 0, 75], &[0, 0]]));
+        let data = written(&|out| before_data(out, false, cookie, 9, 512));
+        assert_eq!(data, words(&[&simple, &ok, &own]));
+        let data = written(&|out| before_data(out, true, cookie, 9, 512));
+        assert_eq!(data, words(&[&chunk, &[0, 1, 0, 1], &own, &[0, 0, 2, 8], &[0, 0, 0, 0, 0, 0, 0, 9]]));
+        for is_last in [false, true] {
+            let extents = [(512, 0), (4096, HOLE_AND_ZEROS)];
+            let status = written(&|out| block_status(out, cookie, Context::Track, is_last, &extents));
+            let kind = [0, u8::from(is_last), 0, 5];
+            let told = [&[0, 0, 0, 2][..], &[0, 0, 2, 0], &ok, &[0, 0, 16, 0], &[0, 0, 0, 3]].concat();
+            assert_eq!(status, words(&[&chunk, &kind, &own, &[0, 0, 0, 20], &told]));
+        }
+    }
+}

@@ -77,3 +77,155 @@ fn a_payload_in_pieces_ends_where_the_next_command_begins() {
     connection.receive();
     assert!(connection.next(&EXPORT, &mut Vec::new()).is_some_and(|read| read.data.is_empty()));
 }
+
+fn head(flags: u16, kind: u16, offset: u64, bytes: u32) -> RequestHead {
+    RequestHead { flags, kind, cookie: 1, offset, bytes }
+}
+
+#[test]
+fn a_request_is_parsed_word_for_word() {
+    let mut bytes = [0; REQUEST_BYTES];
+    bytes[..4].copy_from_slice(&wire::REQUEST_MAGIC.to_be_bytes());
+    (4..REQUEST_BYTES).for_each(|at| bytes[at] = 0x10 + at as u8);
+    let head = RequestHead::parse(&bytes).unwrap();
+    assert_eq!((head.flags, head.kind, head.bytes), (0x1415, 0x1617, 0x2829_2a2b));
+    assert_eq!((head.cookie, head.offset), (0x1819_1a1b_1c1d_1e1f, 0x2021_2223_2425_2627));
+    bytes[3] ^= 1;
+    assert!(RequestHead::parse(&bytes).is_none());
+}
+
+#[test]
+fn a_command_makes_sense_if_it_is_aligned_inside_and_has_its_own_flags() {
+    use command::*;
+    let end = EXPORT.bytes;
+    let kind = |head: RequestHead| head.kind(&EXPORT, true);
+    for (number, expected) in [
+        (READ, NbdKind::Read),
+        (WRITE, NbdKind::Write),
+        (TRIM, NbdKind::Trim),
+        (WRITE_ZEROES, NbdKind::WriteZeroes),
+        (BLOCK_STATUS, NbdKind::BlockStatus),
+    ] {
+        assert_eq!(kind(head(0, number, 512, 512)), Ok(expected));
+        assert_eq!(kind(head(FUA, number, end - 512, 512)), Ok(expected));
+        let beyond = match number {
+            READ | BLOCK_STATUS => NbdError::Invalid,
+            _ => NbdError::NoSpace,
+        };
+        assert_eq!(kind(head(0, number, end - 512, 1024)), Err(beyond));
+        assert_eq!(kind(head(0, number, u64::MAX - 511, 512)), Err(beyond));
+        for (offset, bytes) in [(512, 0), (511, 512), (512, 511), (1, 1)] {
+            assert_eq!(kind(head(0, number, offset, bytes)), Err(NbdError::Invalid));
+        }
+        let own = [NO_HOLE, DONT_FRAGMENT, ONE_EXTENT, 16].map(|flag| kind(head(flag, number, 0, 512)).is_ok());
+        let expected = [number == WRITE_ZEROES, number == READ, number == BLOCK_STATUS, false];
+        assert_eq!(own, expected, "{number}");
+    }
+    assert_eq!(kind(head(0, FLUSH, 0, 0)), Ok(NbdKind::Flush));
+    assert_eq!(kind(head(FUA, FLUSH, 0, 0)), Ok(NbdKind::Flush));
+    for wrong in [head(0, FLUSH, 512, 0), head(0, FLUSH, 0, 512), head(0, DISCONNECT, 0, 0), head(0, 5, 0, 512)] {
+        assert_eq!(kind(wrong), Err(NbdError::Invalid));
+    }
+    assert_eq!(head(0, BLOCK_STATUS, 0, 512).kind(&EXPORT, false), Err(NbdError::Invalid), "no context was agreed");
+    let longest = EXPORT.longest_bytes;
+    assert_eq!(kind(head(0, READ, 0, longest)), Ok(NbdKind::Read));
+    assert_eq!(kind(head(0, READ, 0, longest + 512)), Err(NbdError::Overflow));
+    assert_eq!(kind(head(0, TRIM, 0, longest + 512)), Ok(NbdKind::Trim));
+}
+
+/// Buffers of what was written and read go back to the pool; short replies gather in one that stays.
+#[test]
+fn replies_are_sent_in_order_and_their_buffers_used_again() {
+    let (mut client, mut connection) = connected();
+    let mut pool = vec![];
+    for bytes in [512, LONG_BYTES as u32, 1024] {
+        ask(&mut client, command::READ, bytes);
+    }
+    ask(&mut client, command::FLUSH, 0);
+    connection.receive();
+    let mut outstanding = 0;
+    while connection.next(&EXPORT, &mut pool).is_some() {
+        outstanding += 1;
+    }
+    assert_eq!((outstanding, connection.outstanding), (4, 4));
+    assert_eq!(connection.reading_bytes, 512 + LONG_BYTES + 1024);
+    assert!(!connection.wants_to_send());
+    connection.data(7, 0, vec![1; 600], 512, &mut pool);
+    assert_eq!(pool, [vec![1; 600]], "a short reply is a copy");
+    connection.data(8, 0, vec![2; LONG_BYTES + 5], LONG_BYTES, &mut pool);
+    assert_eq!(pool.len(), 1, "a long one is lent");
+    connection.data(9, 0, vec![3; 1024], 1024, &mut pool);
+    connection.failed(10, NbdError::Io);
+    assert_eq!(connection.outstanding, 0);
+    assert!(connection.wants_to_send());
+    connection.send(&mut pool);
+    assert!(!connection.wants_to_send() && connection.unsent_bytes == 0);
+    assert_eq!(pool.iter().map(Vec::len).collect::<Vec<_>>(), [600, 1024, LONG_BYTES + 5]);
+    assert!(connection.small.is_empty() && connection.small.capacity() > 0);
+    let mut reply = |error: u32, cookie: u64, length: usize, fill: u8| {
+        let mut bytes = vec![0; 16 + length];
+        client.read_exact(&mut bytes).unwrap();
+        let head = [&0x6744_6698u32.to_be_bytes()[..], &error.to_be_bytes(), &cookie.to_be_bytes()].concat();
+        assert!(bytes == [head, vec![fill; length]].concat(), "reply {cookie}");
+    };
+    reply(0, 7, 512, 1);
+    reply(0, 8, LONG_BYTES, 2);
+    reply(0, 9, 1024, 3);
+    reply(5, 10, 0, 0);
+}
+
+/// What does not fit into the socket waits, and is sent from where it was cut.
+#[test]
+fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
+    let (mut client, mut connection) = connected();
+    let bytes: Vec<u8> = (0..3 << 20).map(|at: u32| (at / 1000 * 7) as u8).collect();
+    connection.outstanding = 3;
+    let mut pool = Vec::new();
+    for cookie in [1, 2] {
+        connection.data(cookie, 0, bytes.clone(), bytes.len(), &mut pool);
+    }
+    connection.done(3);
+    let all = 2 * (16 + bytes.len()) + 16;
+    let (mut came, mut sends) = (Vec::new(), 0);
+    client.set_nonblocking(true).unwrap();
+    while came.len() < all {
+        connection.send(&mut pool);
+        sends += 1;
+        let mut some = vec![0; 1 << 20];
+        while let Ok(count) = client.read(&mut some) {
+            came.extend_from_slice(&some[..count]);
+        }
+        assert!(connection.unsent_bytes <= all - came.len() && sends < 10_000);
+    }
+    assert!(sends > 1 && !connection.wants_to_send() && connection.unsent_bytes == 0 && pool.len() == 2);
+    let part = 16 + bytes.len();
+    assert!(came[16..part] == bytes && came[part + 16..2 * part] == bytes);
+    assert_eq!([7, part + 15, all - 1].map(|at| came[at]), [0, 2, 3]);
+}
+
+#[test]
+fn what_is_too_long_is_skipped_and_refused() {
+    let (mut client, mut connection) = connected();
+    let longest = EXPORT.longest_bytes;
+    ask(&mut client, command::WRITE, longest + 1);
+    connection.receive();
+    assert!(connection.next(&EXPORT, &mut Vec::new()).is_none());
+    assert!(
+        matches!(connection.phase, Phase::Skip { left, error: NbdError::Overflow, .. } if left == longest as usize + 1)
+    );
+    if let Phase::Skip { left, .. } = &mut connection.phase {
+        *left = 5;
+    }
+    client.write_all(&[1; 5]).unwrap();
+    ask(&mut client, command::READ, 512);
+    connection.receive();
+    assert!(connection.next(&EXPORT, &mut Vec::new()).is_some());
+    connection.send(&mut Vec::new());
+    let mut reply = [0; 16];
+    client.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[7], NbdError::Overflow as u8);
+    ask(&mut client, command::WRITE, longest);
+    connection.receive();
+    assert!(connection.next(&EXPORT, &mut Vec::new()).is_none());
+    assert!(matches!(&connection.phase, Phase::Payload { data, got: 0, .. } if data.len() == longest as usize));
+}

@@ -1,0 +1,282 @@
+//! Decisions of the allocators and the cleaners, one by one: the same random host on each gets the same places and steps as ever.
+//!
+//! Which of several good places is taken, and when cleaning begins and ends, no other test can say; so what a fixed host meets is
+//! summed up, and held here. A change on purpose writes the figures anew: they are what the test shows.
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::bands::BandSpace;
+use super::bands::options::{BandsOptions, Blocks, CleaningQuota, Reset};
+use super::caveat::{Caveat, CaveatOptions, Placement, Rule};
+use super::{AllocationRequest, CleaningStep, Space, Trigger};
+use crate::device::{BandReport, Bands, Model, Shape};
+use crate::units::{Granule, NodeId, Owner, Span};
+
+const FILES: u64 = 12;
+const FILE_GRANULES: u64 = 60;
+
+/// Counts of what was decided, and a sum over every detail of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Decisions {
+    placed: u64,
+    refused: u64,
+    moved: u64,
+    settled: u64,
+    reset: u64,
+    sum: u64,
+}
+
+impl Decisions {
+    /// Takes some numbers into the sum, by FNV-1a.
+    fn note(&mut self, numbers: &[u64]) {
+        for &number in numbers {
+            self.sum = (self.sum ^ number).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// A host that writes, overwrites and deletes at random.
+struct Host<S: Space> {
+    space: S,
+    dice: Pcg64Mcg,
+    /// The place of each granule of each file.
+    maps: BTreeMap<(u64, u64), u64>,
+    retired: Vec<Span>,
+    /// Granules that files may hold.
+    most: u64,
+    told: Decisions,
+}
+
+impl<S: Space> Host<S> {
+    fn new(mut space: S, report: &[BandReport]) -> Host<S> {
+        space.start(report);
+        let most = space.usable();
+        let dice = Pcg64Mcg::seed_from_u64(11);
+        Host { space, dice, maps: BTreeMap::new(), retired: Vec::new(), most, told: Decisions::default() }
+    }
+
+    /// One of `of` times.
+    fn one_of(&mut self, of: u32) -> bool {
+        self.dice.random_range(0..of) == 0
+    }
+
+    /// The file's granules are no longer at these places.
+    fn retire(&mut self, places: Vec<u64>) {
+        for at in places {
+            let span = Span::new(at, 1);
+            self.space.retire(span);
+            self.retired.push(span);
+        }
+    }
+
+    fn settle(&mut self) {
+        for span in std::mem::take(&mut self.retired) {
+            self.space.release(span);
+        }
+    }
+
+    /// Writes what was placed, unless the disk fails.
+    fn arrive(&mut self, span: Span, owner: Owner) -> bool {
+        if self.one_of(150) {
+            self.space.failed(span);
+            return false;
+        }
+        self.space.written(span, owner);
+        let old = (0..span.count).filter_map(|i| self.maps.insert((owner.file.0, owner.granule + i), span.at.0 + i));
+        let old = old.collect();
+        self.retire(old);
+        true
+    }
+
+    fn write(&mut self, file: u64, mut granule: u64, mut count: u64) {
+        while count > 0 {
+            let after = granule.checked_sub(1).and_then(|before| self.maps.get(&(file, before)));
+            let want = AllocationRequest {
+                owner: Owner { file: NodeId(file), granule },
+                after: after.map(|&at| Granule(at + 1)),
+                count: count.min(8),
+                more: count - count.min(8),
+                moving: false,
+            };
+            let Some(span) = self.space.place(&want) else {
+                if self.clean(Trigger::Stuck) {
+                    continue;
+                }
+                self.told.refused += 1;
+                return;
+            };
+            self.told.placed += 1;
+            self.told.note(&[1, span.at.0, span.count]);
+            if self.arrive(span, want.owner) {
+                (granule, count) = (granule + span.count, count - span.count);
+            }
+            for _ in 0..4 {
+                let Some(why) = self.space.wants_cleaning(false) else { break };
+                if !self.clean(why) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Does one step of cleaning; false if there was none.
+    fn clean(&mut self, why: Trigger) -> bool {
+        let step = self.space.clean(why);
+        match step {
+            None => self.told.note(&[2]),
+            Some(CleaningStep::Move(span, owner)) => {
+                self.told.moved += span.count;
+                self.told.note(&[3, span.at.0, span.count]);
+                if self.one_of(200) {
+                    self.space.unmovable(span);
+                    return true;
+                }
+                let mut done = 0;
+                while done < span.count {
+                    let owner = owner.further(done);
+                    let want =
+                        AllocationRequest { owner, after: None, count: span.count - done, more: 0, moving: true };
+                    let Some(to) = self.space.place(&want) else { break };
+                    self.told.note(&[4, to.at.0, to.count]);
+                    if !self.arrive(to, owner) {
+                        break;
+                    }
+                    done += to.count;
+                }
+            }
+            Some(CleaningStep::Settle) => {
+                self.told.settled += 1;
+                self.told.note(&[5]);
+                self.settle();
+            }
+            Some(CleaningStep::Reset(band)) => {
+                self.told.reset += 1;
+                self.told.note(&[6, band]);
+                if self.one_of(40) { self.space.reset_failed(band) } else { self.space.was_reset(band) }
+            }
+        }
+        step.is_some()
+    }
+
+    fn act(&mut self) {
+        let file = self.dice.random_range(0..FILES);
+        let live = self.maps.len() as u64;
+        match self.dice.random_range(0..20) {
+            0..14 => {
+                let granule = self.dice.random_range(0..FILE_GRANULES);
+                let count = [1, 3, 8, 30][self.dice.random_range(0..4)].min(FILE_GRANULES - granule);
+                if live + count <= self.most {
+                    self.write(file, granule, count);
+                }
+            }
+            14 => {
+                let places = self.maps.extract_if((file, 0)..(file + 1, 0), |_, _| true).map(|(_, at)| at).collect();
+                self.retire(places);
+            }
+            15..17 => self.space.closed(NodeId(file)),
+            17 => self.settle(),
+            _ => {
+                for _ in 0..10 {
+                    let Some(why) = self.space.wants_cleaning(true) else { break };
+                    if !self.clean(why) {
+                        break;
+                    }
+                }
+            }
+        }
+        let counts = self.space.counts();
+        let due = [false, true].map(|idle| self.space.wants_cleaning(idle).map_or(9, |why| why as u64));
+        self.told.note(&[due[0], due[1], counts.readable, counts.writable, counts.write_once, counts.garbage]);
+    }
+
+    fn live_long(mut self) -> [u64; 6] {
+        for step in 0..1200 {
+            self.act();
+            if step % 100 == 99 {
+                self.space.check().unwrap();
+                let live: u64 = self.space.live().from(Granule(0)).map(|(span, _)| span.count).sum();
+                assert_eq!(live, self.maps.len() as u64);
+            }
+        }
+        let Decisions { placed, refused, moved, settled, reset, sum } = self.told;
+        [placed, refused, moved, settled, reset, sum]
+    }
+}
+
+fn on_bands(count: u64, granules: u64, gap_granules: u64, options: BandsOptions) -> [u64; 6] {
+    let bands = Bands { count, granules, gap_granules, max_open: 8 };
+    let all = count * (granules + gap_granules);
+    let shape =
+        Shape { model: Model::StrictAppend, granule_bytes: 4096, granules: all, did: gap_granules, dpid: 0, bands };
+    let report: Vec<BandReport> = (0..count).map(|band| BandReport::new(bands.span(band), 0, None)).collect();
+    Host::new(BandSpace::new(&shape, options).unwrap(), &report).live_long()
+}
+
+fn on_gaps(granules: u64, did: u64, dpid: u64, options: CaveatOptions) -> [u64; 6] {
+    let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+    let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules, did, dpid, bands };
+    Host::new(Caveat::new(&shape, options).unwrap(), &[]).live_long()
+}
+
+#[test]
+fn strict_append_decides_as_ever() {
+    let small = BandsOptions { block_granules: 8, event_granules: 30, ..BandsOptions::default() };
+    let paper = BandsOptions { block_granules: 8, event_granules: 30, ..BandsOptions::paper() };
+    let found = [
+        on_bands(64, 10, 2, small),
+        on_bands(70, 10, 0, BandsOptions { reset: Reset::Lazy, spare_percent: 20, ..small }),
+        on_bands(96, 7, 1, BandsOptions { blocks: Blocks::Whole, ..small }),
+        on_bands(64, 10, 2, BandsOptions { pace: CleaningQuota::Event, reserve_bands: 2, ..small }),
+        on_bands(128, 5, 1, paper),
+        on_bands(64, 12, 0, BandsOptions { low_percent: 20, idle_percent: 80, idle_dead_percent: 50, ..small }),
+        on_bands(10, 40, 3, BandsOptions { writers: 2, ..small }),
+    ];
+    let expected = [
+        [1837, 0, 2766, 416, 974, 415253497118135201],
+        [1845, 0, 852, 329, 790, 16454247008455490431],
+        [1678, 0, 1159, 212, 1171, 1570502143252229759],
+        [1775, 0, 2801, 428, 950, 16022222824354777927],
+        [1827, 0, 1717, 369, 1634, 2749233879589532616],
+        [1705, 0, 1620, 253, 726, 1525902159917450865],
+        [273, 0, 406, 29, 31, 14601347773567505886],
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn caveat_scriptor_decides_as_ever() {
+    let small = CaveatOptions {
+        block_granules: 8,
+        samples: 20,
+        slack_blocks: 4,
+        reserved_blocks: 2,
+        ..CaveatOptions::default()
+    };
+    let with = |placement| CaveatOptions { placement, ..small.clone() };
+    let found = [
+        on_gaps(900, 4, 2, small.clone()),
+        on_gaps(900, 2, 5, with(Placement::NextFit)),
+        on_gaps(900, 4, 0, with(Placement::FirstFit)),
+        on_gaps(900, 0, 4, with(Placement::BestFit)),
+        on_gaps(900, 3, 3, with(Placement::Reservation)),
+        on_gaps(900, 4, 2, CaveatOptions { rule: Rule::Region, ..small.clone() }),
+        on_gaps(1000, 4, 2, CaveatOptions { split: false, ..small.clone() }),
+        on_gaps(900, 4, 2, CaveatOptions { defragment: false, ..small.clone() }),
+        on_gaps(500, 1, 1, CaveatOptions { moved_per_block: 3, slack_blocks: 20, ..small.clone() }),
+    ];
+    let expected = [
+        [1322, 0, 1294, 233, 0, 12131555713242582783],
+        [1325, 0, 1116, 146, 0, 18049120044781491182],
+        [1371, 0, 810, 244, 0, 12216723096167444519],
+        [1336, 0, 524, 101, 0, 14549869722905469341],
+        [1312, 0, 2151, 301, 0, 9307796300517781805],
+        [1328, 0, 955, 192, 0, 15714289001852313478],
+        [1311, 0, 325, 88, 0, 18090416100158940912],
+        [1248, 45, 0, 88, 0, 3524873355029675284],
+        [703, 0, 1855, 253, 0, 170852762088315845],
+    ];
+    assert_eq!(found, expected);
+}
