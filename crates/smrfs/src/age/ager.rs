@@ -216,4 +216,25 @@ mod tests {
         assert!((1800..2200).contains(&switches), "a switch every ten events: {switches} in 20,000");
         assert!(deletes > 8000, "{deletes}");
     }
+
+    /// The exact sequence, by a sum over all of it.
+    #[test]
+    fn the_sequence_is_the_one_it_always_was() {
+        let options =
+            AgerOptions { run_probability: 0.7, size_factor: 2.0, swing_percent: 5.0, ..AgerOptions::new(TARGET, 3) };
+        let mut ager = Ager::new(options, 4);
+        let mut sum = 0_u64;
+        for _ in 0..3000 {
+            let event = ager.next().unwrap();
+            assert!(event.file.folder == 4 && event.counted);
+            for number in [event.kind as u64, event.file.number, event.bytes] {
+                sum = (sum ^ number).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        let Aged { created, deleted, written_bytes, kept_bytes } = ager.done();
+        assert_eq!(
+            (created, deleted, written_bytes, kept_bytes, sum),
+            (1606, 1394, 519_870_779_945, 68_784_537_196, 13_432_262_634_171_580_659)
+        );
+    }
 }

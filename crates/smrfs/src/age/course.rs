@@ -351,4 +351,78 @@ mod tests {
         assert_eq!((course.end, course.a), (End::Stopped, None));
         assert!((275..=285).contains(&course.samples.len()), "{}", course.samples.len());
     }
+
+    #[test]
+    fn rests_and_benchmarks_are_shares_of_the_papers() {
+        let rests = |idle_percent, seconds: u64| {
+            Duty { idle_percent, spell: Nanos(seconds * 1_000_000_000) }
+                .rests(50e6)
+                .map(|rests| (rests.every_bytes, rests.pause.0))
+        };
+        assert_eq!([rests(0.0, 10), rests(50.0, 10)], [None, Some((500_000_000, 10_000_000_000))]);
+        assert_eq!(rests(75.0, 2), Some((100_000_000, 6_000_000_000)));
+        let names = |disk| paper_benchmarks(disk, 1).iter().map(Benchmark::name).collect::<Vec<_>>();
+        assert_eq!(names(DISK), ["postmark", "postmark", "filebench", "filebench"]);
+        let counts = |disk| {
+            paper_benchmarks(disk, 1)
+                .iter()
+                .map(|benchmark| match benchmark {
+                    Benchmark::Postmark(work) => (work.files, work.transactions),
+                    Benchmark::Fileserver(work) => (work.files, work.rounds),
+                })
+                .collect::<Vec<_>>()
+        };
+        let whole = counts(PAPER_DISK_BYTES);
+        let (postmark, server) = (PostmarkOptions::new(1), FileserverOptions::new(1));
+        assert_eq!(whole[1], (postmark.files, postmark.transactions));
+        assert_eq!(whole[2], (server.files, server.rounds));
+        let tenth = counts(PAPER_DISK_BYTES / 10);
+        assert!(tenth.iter().zip(&whole).all(|(part, all)| *part == (all.0.div_ceil(10), all.1.div_ceil(10))));
+        let paper = CourseOptions::paper(1000, 1);
+        let bytes = (paper.ager.target_bytes, paper.before_bytes, paper.until_bytes, paper.sample_bytes);
+        assert_eq!(bytes, (700, 8000, 14_000, 10));
+        assert_eq!(CourseOptions::paper(50, 1).sample_bytes, 1);
+    }
+
+    #[test]
+    fn rates_are_bytes_by_the_time_of_all_or_of_the_events() {
+        let span = (Nanos(1_000_000_000), Nanos(5_000_000_000));
+        let (reading, writing) = (Nanos(2_000_000_000), Nanos(500_000_000));
+        let mut record = Record::default();
+        (record.span, record.reading, record.writing) = (span, reading, writing);
+        (record.read_bytes, record.written_bytes) = (80, 20);
+        let benchmark = Benchmark::Postmark(PostmarkOptions::new(1));
+        let measured = Measured { benchmark, record, moved_bytes: 0, kept_bytes: 0 };
+        assert_eq!((measured.bytes_per_s(), measured.event_bytes_per_s()), ((20.0, 5.0), (40.0, 40.0)));
+    }
+
+    /// Where it ends, and what is kept of the way there.
+    #[test]
+    fn a_course_is_the_one_it_always_was() {
+        let mut books = Books::new(u64::MAX);
+        let options = CourseOptions { duty: Duty { idle_percent: 20.0, ..Duty::NONE }, stop_at_b: true, ..small() };
+        let course = AgeingResult::run(&options, &mut books, &mut |_| true).unwrap();
+        let told = |sample: Sample| (sample.written_bytes, sample.time_ns, sample.live_bytes);
+        let (a, b) = (course.a.map(told), course.b.map(told));
+        let expected =
+            [(16_000_000_000, 68_500_000_000, 1_385_327_582), (21_714_490_498, 75_962_777_383, 1_500_518_515)];
+        assert_eq!((course.end, a, b), (End::Done, Some(expected[0]), Some(expected[1])));
+        let kept: Vec<_> =
+            course.benchmarks.iter().map(|m| (m.record.read_bytes, m.record.written_bytes, m.kept_bytes)).collect();
+        let expected = [
+            (238_343_897, 372_361_166, 0),
+            (231_350_816, 332_824_171, 0),
+            (668_424_495, 607_809_578, 29_251_402),
+            (610_167_677, 661_730_295, 80_191_867),
+        ];
+        assert_eq!(kept, expected);
+        let samples = &course.samples;
+        assert!(samples.windows(2).all(|two| two[0].written_bytes < two[1].written_bytes));
+        assert!(samples.iter().zip(0..).all(|(sample, at)| sample.written_bytes / options.sample_bytes >= at));
+        assert_eq!(course.first_cleaning, None);
+        let stop = options.before_bytes / 2;
+        let early = CourseOptions { until_bytes: stop, ..options };
+        let course = AgeingResult::run(&early, &mut Books::new(u64::MAX), &mut |_| true).unwrap();
+        assert_eq!((course.end, course.a, course.last.written_bytes), (End::Done, None, stop));
+    }
 }

@@ -114,4 +114,70 @@ mod tests {
         assert_eq!(write(2, 1), [(Span::new(6, 1), Granule(2))]);
         assert_eq!(write(1, 1), [(Span::new(2, 1), Granule(1))]);
     }
+
+    /// What a write destroys, worked out for each granule by itself.
+    struct Plain {
+        last: Vec<u32>,
+        damaged: Vec<Option<u64>>,
+        did: u64,
+        dpid: u64,
+        upstream_hits: u64,
+    }
+
+    impl Plain {
+        fn write(&mut self, span: Span, number: u32) -> Vec<(u64, u64)> {
+            let (start, end, size) = (span.at.0, span.end().0, self.last.len() as u64);
+            let before = self.last.clone();
+            let last = |at: u64| before[at as usize];
+            let mut hits = Vec::new();
+            for x in start.saturating_sub(self.dpid)..start {
+                // The first of those granules within reach that were written last.
+                let reach = (start..end).filter(|y| y - x <= self.dpid && last(*y) > 0);
+                let by =
+                    reach.fold(None, |best, y| if best.is_some_and(|b| last(b) >= last(y)) { best } else { Some(y) });
+                let is_second = by.is_some_and(|by| last(by) >= last(x));
+                if last(x) > 0 && is_second && self.damaged[x as usize].is_none() {
+                    self.damaged[x as usize] = by;
+                    self.upstream_hits += 1;
+                    hits.push((x, by.unwrap()));
+                }
+            }
+            self.last[start as usize..end as usize].fill(number);
+            self.damaged[start as usize..end as usize].fill(None);
+            for x in end..(end + self.did).min(size) {
+                if last(x) > 0 && self.damaged[x as usize].is_none() {
+                    self.damaged[x as usize] = Some(end - 1);
+                    hits.push((x, end - 1));
+                }
+            }
+            hits
+        }
+    }
+
+    #[test]
+    fn losses_are_those_of_each_granule_by_itself() {
+        use rand::{RngExt, SeedableRng};
+        const SIZE: u64 = 40;
+        let dice = &mut rand_pcg::Pcg64Mcg::seed_from_u64(8);
+        for (did, dpid) in [(3, 2), (0, 4), (4, 0), (1, 1), (50, 60)] {
+            for unknown in [false, true] {
+                let mut history = History::new(SIZE, did, dpid, unknown);
+                let last = vec![u32::from(unknown); SIZE as usize];
+                let mut plain = Plain { last, damaged: vec![None; SIZE as usize], did, dpid, upstream_hits: 0 };
+                for number in 2..120 {
+                    let at = dice.random_range(0..SIZE);
+                    let span = Span::new(at, dice.random_range(1..8).min(SIZE - at));
+                    let mut hits = Vec::new();
+                    history.write(span, |hit, by| hits.extend((hit.at.0..hit.end().0).map(|at| (at, by.0))));
+                    assert_eq!(hits, plain.write(span, number), "write {number} of {span}, {did} and {dpid}");
+                    for from in 0..SIZE {
+                        let damaged =
+                            (from..SIZE).find_map(|at| Some((Granule(at), Granule(plain.damaged[at as usize]?))));
+                        assert_eq!(history.first_damaged(Span::new(from, SIZE - from)), damaged);
+                    }
+                    assert_eq!(history.upstream_hits(), plain.upstream_hits);
+                }
+            }
+        }
+    }
 }

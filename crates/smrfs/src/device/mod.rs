@@ -222,3 +222,78 @@ pub trait HostManaged: Send + Sync {
     /// Lets the model's clock run on to `time`; nothing happens on a disk that has none.
     fn wait_until(&self, _time: Nanos) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BANDS: Bands = Bands { count: 3, granules: 10, gap_granules: 4, max_open: 2 };
+    const DISK: Shape =
+        Shape { model: Model::StrictAppend, granule_bytes: 512, granules: 38, did: 4, dpid: 2, bands: BANDS };
+
+    #[test]
+    fn an_address_is_in_a_band_or_in_a_gap() {
+        assert_eq!([0, 1, 2].map(|band| BANDS.span(band)), [Span::new(0, 10), Span::new(14, 10), Span::new(28, 10)]);
+        let found = [0, 9, 10, 13, 14, 27, 28, 37, 38, 42].map(|at| BANDS.band_at(Granule(at)));
+        assert_eq!(found, [Some(0), Some(0), None, None, Some(1), None, Some(2), Some(2), None, None]);
+        let none = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        assert_eq!(none.band_at(Granule(0)), None);
+    }
+
+    #[test]
+    fn a_shape_is_possible_up_to_its_bounds() {
+        let is_possible = |shape: Shape| shape.check().is_ok();
+        let with = |bands: Bands| is_possible(Shape { bands, ..DISK });
+        let caveat = Shape {
+            model: Model::Caveat,
+            bands: Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 },
+            ..DISK
+        };
+        assert!(is_possible(DISK) && is_possible(caveat));
+        for disk in [DISK, caveat] {
+            let bytes = [0, 100, 512, 1024, 1536].map(|granule_bytes| is_possible(Shape { granule_bytes, ..disk }));
+            assert_eq!(bytes, [false, false, true, true, true]);
+            let most = (1 << 54) - 1;
+            let sizes = [most, most + 1, u64::MAX].map(|granules| is_possible(Shape { granules, ..disk }));
+            assert_eq!(sizes, [true, false, false]);
+            assert!(!is_possible(Shape { granules: 0, ..disk }));
+        }
+        let far = u64::from(u32::MAX >> 1);
+        for distance in [far, far + 1] {
+            assert_eq!(is_possible(Shape { did: distance, ..caveat }), distance == far);
+            assert_eq!(is_possible(Shape { dpid: distance, ..caveat }), distance == far);
+        }
+        assert!(!with(Bands { count: 0, ..BANDS }) && !with(Bands { granules: 0, ..BANDS }));
+        assert!(!with(Bands { max_open: 0, ..BANDS }) && with(Bands { max_open: 1, ..BANDS }));
+        assert!(!is_possible(Shape { granules: 37, ..DISK }) && !with(Bands { count: 4, ..BANDS }));
+        assert!(!with(Bands { count: u64::MAX, ..BANDS }) && !with(Bands { granules: u64::MAX, ..BANDS }));
+        let apart = |gap_granules, did, dpid| {
+            is_possible(Shape { granules: 1000, did, dpid, bands: Bands { gap_granules, ..BANDS }, ..DISK })
+        };
+        assert_eq!([apart(4, 4, 4), apart(3, 4, 0), apart(3, 0, 4), apart(3, 3, 3)], [true, false, false, true]);
+        let one = Bands { count: 1, gap_granules: 20, ..BANDS };
+        assert!(is_possible(Shape { granules: 20, bands: one, ..DISK }));
+        assert!(!is_possible(Shape { granules: 19, bands: one, ..DISK }));
+    }
+
+    #[test]
+    fn a_span_is_whole_granules_of_the_disk() {
+        let span = |at, bytes| DISK.span(Granule(at), bytes).ok();
+        assert_eq!(
+            [span(0, 512), span(36, 1024), span(0, 38 * 512)],
+            [Some(Span::new(0, 1)), Some(Span::new(36, 2)), Some(Span::new(0, 38))]
+        );
+        for (at, bytes) in [(0, 0), (0, 511), (38, 512), (37, 1024), (0, 39 * 512), (u64::MAX, 512)] {
+            assert_eq!(span(at, bytes), None, "{at}, {bytes}");
+        }
+    }
+
+    #[test]
+    fn a_band_is_empty_open_or_full_unless_it_is_lost() {
+        let report = |filled, lost| BandReport::new(Span::new(14, 10), filled, lost);
+        let told = [0, 1, 9, 10].map(|filled| (report(filled, None).cursor.0, report(filled, None).state));
+        use BandState::{Empty, Full, Offline, Open};
+        assert_eq!(told, [(14, Empty), (15, Open), (23, Open), (24, Full)]);
+        assert_eq!(report(3, Some(Offline)), BandReport { start: Granule(14), cursor: Granule(17), state: Offline });
+    }
+}

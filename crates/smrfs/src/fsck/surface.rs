@@ -146,7 +146,7 @@ impl Surface {
             match (written, live) {
                 (0, 0) => fill.empty += 1,
                 (_, 0) => fill.dead += 1,
-                _ => fill.by_tenth_live[((live - 1) * 10 / self.shape.bands.granules).min(9) as usize] += 1,
+                _ => fill.by_tenth_live[((live * 10 - 1) / self.shape.bands.granules).min(9) as usize] += 1,
             }
         }
         Some(fill)
@@ -155,4 +155,133 @@ impl Surface {
 
 fn lost(band: &BandReport) -> bool {
     matches!(band.state, BandState::ReadOnly | BandState::Offline)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+    use crate::device::Bands;
+    use crate::units::NodeId;
+
+    fn surface(shape: Shape, bands: Vec<BandReport>) -> Surface {
+        Surface { shape, live: vec![0; bands.len()], bands, counts: Counts::default() }
+    }
+
+    fn shape(model: Model, granules: u64, bands: Bands) -> Shape {
+        Shape { model, granule_bytes: 4096, granules, did: 4, dpid: 3, bands }
+    }
+
+    /// The spans of granules that are alike.
+    fn runs<T: PartialEq + Copy>(span: Span, judge: impl Fn(u64) -> T) -> Vec<(Span, T)> {
+        let mut runs: Vec<(Span, T)> = Vec::new();
+        for at in span.at.0..span.end().0 {
+            match runs.last_mut() {
+                Some((run, same)) if *same == judge(at) => run.count += 1,
+                _ => runs.push((Span::new(at, 1), judge(at))),
+            }
+        }
+        runs
+    }
+
+    fn extents(spans: &[Span]) -> Vec<Extent> {
+        spans.iter().map(|&span| Extent { span, file: NodeId(1), first: span.at.0 }).collect()
+    }
+
+    #[test]
+    fn bands_are_judged_and_counted_granule_by_granule() {
+        let dice = &mut Pcg64Mcg::seed_from_u64(3);
+        for round in 0..100 {
+            let bands =
+                Bands { count: 6, granules: [7, 20][round % 2], gap_granules: [0, 5][round / 2 % 2], max_open: 9 };
+            let shape = shape(Model::StrictAppend, bands.span(5).end().0 + 4, bands);
+            let mut reports = Vec::new();
+            // The last band is not told of.
+            for number in 0..5 {
+                let filled = [0, bands.granules, dice.random_range(0..=bands.granules)][dice.random_range(0..3)];
+                let lost = [None, None, Some(BandState::ReadOnly), Some(BandState::Offline)][dice.random_range(0..4)];
+                reports.push(BandReport::new(bands.span(number), filled, lost));
+            }
+            let judge = |at: u64| {
+                let number = (0..6).find(|&number| bands.span(number).contains(Span::new(at, 1)));
+                match number {
+                    _ if at >= shape.granules => Some(Wrong::OutOfRange),
+                    None => Some(Wrong::InGap),
+                    Some(5) => Some(Wrong::Offline),
+                    Some(number) => match reports[number as usize] {
+                        report if report.state == BandState::Offline => Some(Wrong::Offline),
+                        report if at < report.cursor.0 => None,
+                        report => Some(Wrong::BehindCursor { band: number, cursor: report.cursor }),
+                    },
+                }
+            };
+            let mut found = surface(shape, reports.clone());
+            for span in [Span::new(0, shape.granules + 9), Span::new(dice.random_range(0..50), 40), Span::new(3, 0)] {
+                assert_eq!(found.judge(span), runs(span, judge), "{reports:?}");
+            }
+            // Some of what may be there is.
+            let good = |at: u64| judge(at).is_none();
+            let skipped = dice.random_range(0..30)..dice.random_range(30..60);
+            let live = |at: u64| good(at) && !skipped.contains(&at);
+            let all = Span::new(0, shape.granules);
+            let spans: Vec<Span> =
+                runs(all, live).into_iter().filter(|(_, live)| *live).map(|(span, _)| span).collect();
+            found.fill(&extents(&spans));
+            let (mut counts, mut fill) = (Counts::default(), Fill::default());
+            for (number, report) in (0..).zip(&reports) {
+                let span = bands.span(number);
+                let own = (span.at.0..span.end().0).filter(|&at| live(at)).count() as u64;
+                counts.readable += own;
+                let written = report.cursor - report.start;
+                if matches!(report.state, BandState::ReadOnly | BandState::Offline) {
+                    fill.lost += 1;
+                    continue;
+                }
+                counts.garbage += written - own;
+                counts.writable += span.count - written;
+                fill.open += u64::from(0 < written && written < span.count);
+                match (written, own) {
+                    (0, _) => fill.empty += 1,
+                    (_, 0) => fill.dead += 1,
+                    _ => fill.by_tenth_live[(1..=10).position(|n| own * 10 <= n * span.count).unwrap()] += 1,
+                }
+            }
+            counts.not_writable = shape.granules - counts.readable - counts.writable;
+            assert_eq!((found.counts(), found.bands_by_fill()), (counts, Some(fill)), "{reports:?}");
+        }
+    }
+
+    #[test]
+    fn gaps_are_counted_granule_by_granule() {
+        let dice = &mut Pcg64Mcg::seed_from_u64(4);
+        let shape = shape(Model::Caveat, 90, Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 });
+        for round in 0..100 {
+            let (mut at, mut spans) = (dice.random_range(0..10), Vec::new());
+            while at < 80 && round > 0 {
+                spans.push(Span::new(at, dice.random_range(1..9)));
+                at = spans[spans.len() - 1].end().0 + [0, 1, 4, 6, 7, 8, 20][dice.random_range(0..7)];
+            }
+            let near = |at: u64, upstream: u64, downstream: u64| {
+                spans.iter().any(|span| span.at.0 <= at + upstream && at < span.end().0 + downstream)
+            };
+            let mut counts = Counts::default();
+            for at in 0..90 {
+                match (near(at, 0, 0), near(at, shape.did, 0), near(at, 0, shape.dpid)) {
+                    (true, ..) => counts.readable += 1,
+                    (_, true, _) => counts.not_writable += 1,
+                    (_, false, true) => {
+                        (counts.not_writable, counts.garbage) = (counts.not_writable + 1, counts.garbage + 1)
+                    }
+                    _ => counts.writable += 1,
+                }
+            }
+            let mut found = surface(shape, Vec::new());
+            found.fill(&extents(&spans));
+            assert_eq!((found.counts(), found.bands_by_fill()), (counts, None), "{spans:?}");
+            let beyond = [(Span::new(80, 10), None), (Span::new(90, 5), Some(Wrong::OutOfRange))];
+            assert_eq!(found.judge(Span::new(80, 15)), beyond);
+        }
+    }
 }

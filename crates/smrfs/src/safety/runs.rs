@@ -79,3 +79,46 @@ impl DisjointRuns {
         self.runs.range(at..).map(|(&start, &end)| (start, end))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+
+    #[test]
+    fn runs_are_those_of_a_set_of_granules() {
+        const SIZE: u64 = 50;
+        let dice = &mut Pcg64Mcg::seed_from_u64(6);
+        let (mut runs, mut set) = (DisjointRuns::default(), [false; SIZE as usize]);
+        for step in 0..1500 {
+            let at = dice.random_range(0..SIZE);
+            let span = Span::new(at, dice.random_range(1..9).min(SIZE - at));
+            let own = at as usize..span.end().0 as usize;
+            let adds = dice.random() && !set[own.clone()].contains(&true);
+            if adds {
+                runs.insert(span)
+            } else {
+                runs.remove(span)
+            }
+            set[own].fill(adds);
+            if step % 500 == 499 {
+                runs.clear();
+                set.fill(false);
+            }
+            let mut expected: Vec<(u64, u64)> = Vec::new();
+            for at in (0..SIZE).filter(|&at| set[at as usize]) {
+                match expected.last_mut() {
+                    Some((_, end)) if *end == at => *end += 1,
+                    _ => expected.push((at, at + 1)),
+                }
+            }
+            assert!(runs.from(0).eq(expected.iter().copied()), "step {step}");
+            assert_eq!(runs.granules(), set.iter().filter(|live| **live).count() as u64);
+            assert_eq!(runs.first_from(at), (at..SIZE).find(|&at| set[at as usize]), "step {step}");
+            assert!(runs.above(at).eq(expected.iter().copied().filter(|run| run.0 < at).rev()));
+            assert!(runs.from(at).eq(expected.iter().copied().filter(|run| run.0 >= at)));
+        }
+    }
+}

@@ -183,4 +183,49 @@ mod tests {
             assert!(!live.holds(span, whose), "{span} {whose:?}");
         }
     }
+
+    #[test]
+    fn it_holds_what_an_owner_for_each_granule_would() {
+        use rand::{RngExt, SeedableRng};
+        const SIZE: u64 = 60;
+        let dice = &mut rand_pcg::Pcg64Mcg::seed_from_u64(2);
+        let (mut live, mut model) = (Live::new(), vec![None; SIZE as usize]);
+        for step in 0..1500 {
+            let at = dice.random_range(0..SIZE);
+            let span = Span::new(at, dice.random_range(0..9).min(SIZE - at));
+            let own = at as usize..span.end().0 as usize;
+            if dice.random_range(0..3) > 0 {
+                // Granules that go on in a file often lie side by side.
+                let whose = owner(dice.random_range(0..2), at + dice.random_range(0..2));
+                let is_free = model[own.clone()].iter().all(Option::is_none);
+                assert_eq!(live.insert(span, whose), is_free, "step {step}");
+                if is_free {
+                    own.clone().for_each(|place| model[place] = Some(whose.further(place as u64 - at)));
+                }
+            } else {
+                let there = model[own.clone()].iter().flatten().count() as u64;
+                assert_eq!(live.remove(span), there, "step {step}");
+                model[own.clone()].fill(None);
+            }
+            // Extents are as long as a file goes on.
+            let mut extents: Vec<(Span, Owner)> = Vec::new();
+            for (at, whose) in (0..).zip(&model).filter_map(|(at, whose)| Some((at, (*whose)?))) {
+                match extents.last_mut() {
+                    Some((last, first)) if last.end().0 == at && first.further(last.count) == whose => last.count += 1,
+                    _ => extents.push((Span::new(at, 1), whose)),
+                }
+            }
+            assert!(live.from(Granule(0)).eq(extents.iter().copied()), "step {step}");
+            assert_eq!(live.extents(), extents.len());
+            assert_eq!(live.granules(), model.iter().flatten().count() as u64);
+            let behind = live.from(Granule(at));
+            assert!(behind.eq(extents.iter().copied().filter(|(extent, _)| extent.at.0 >= at)));
+            assert_eq!(live.before(Granule(at)), extents.iter().copied().rfind(|(extent, _)| extent.at.0 < at));
+            let overlaps = extents.iter().copied().filter(|(extent, _)| extent.overlap(span).is_some());
+            assert!(live.overlapping(span).eq(overlaps), "step {step}: {span}");
+            let whose = model[at as usize].unwrap_or(owner(0, at));
+            let goes_on = own.clone().all(|place| model[place] == Some(whose.further(place as u64 - at)));
+            assert_eq!(live.holds(span, whose), goes_on, "step {step}: {span}");
+        }
+    }
 }

@@ -387,3 +387,37 @@ fn a_request_waits_for_those_on_its_sectors_if_one_changes_them() {
     let read = ended.iter().chain(&rest).find(|ended| ended.tag == 2).unwrap();
     assert!(read.bytes == [0; 10 * 512] && read.served.is_ok());
 }
+
+/// Books are what was stored last in good order, or none at all.
+#[test]
+fn books_are_believed_after_a_close_and_where_they_are_whole() {
+    let folder = TempDir::new().unwrap();
+    let path = image(&folder, &drive("tiny", "in-place"));
+    let open = || DriveImage::open(&path, false).unwrap();
+    let close = |books: Option<&[u64]>| {
+        let image = open();
+        image.begin().unwrap();
+        assert_eq!(open_again(&folder, &image).books().unwrap(), None, "in use");
+        image.close(books).unwrap();
+    };
+    for books in [vec![], vec![7], vec![1, u64::MAX, 3]] {
+        close(Some(&books));
+        assert_eq!(open().books().unwrap(), Some(books));
+    }
+    let end = open().places().end;
+    let file = File::options().write(true).open(&path).unwrap();
+    Storage::write(&file, end + 8 + 16, &[9]).unwrap();
+    assert_eq!(open().books().unwrap(), None, "another word");
+    for length in [end + 16, end + 8, end + 7, end] {
+        file.set_len(length).unwrap();
+        assert_eq!(open().books().unwrap(), None, "cut to {length}");
+    }
+    close(None);
+    assert_eq!(open().books().unwrap(), None);
+}
+
+/// The image's file as another process would see it.
+fn open_again(folder: &TempDir, image: &DriveImage) -> DriveImage {
+    let file = File::options().read(true).write(true).open(folder.path().join("drive.img")).unwrap();
+    image.in_storage(Arc::new(file), Arc::new(tempfile::tempfile().unwrap()), None).unwrap()
+}

@@ -107,3 +107,76 @@ fn zero(file: &File, range: Range<u64>) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A storage that copies by reading and writing.
+    struct Plain(File);
+
+    impl Storage for Plain {
+        fn length(&self) -> io::Result<u64> {
+            self.0.length()
+        }
+
+        fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+            self.0.read(offset, bytes)
+        }
+
+        fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0.write(offset, bytes)
+        }
+
+        fn set_length(&self, length: u64) -> io::Result<()> {
+            self.0.set_length(length)
+        }
+
+        fn punch(&self, range: Range<u64>) -> io::Result<()> {
+            zero(&self.0, range)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.0.sync()
+        }
+
+        fn allocated_from(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+            self.0.allocated_from(offset)
+        }
+    }
+
+    #[test]
+    fn files_are_copied_and_punched_byte_for_byte() {
+        const BYTES: usize = 1 << 20;
+        let first: Vec<u8> = (0..BYTES).map(|at| 1 + (at / 3 % 251) as u8).collect();
+        for storage in [&Plain(tempfile::tempfile().unwrap()) as &dyn Storage, &tempfile::tempfile().unwrap()] {
+            let mut expected = first.clone();
+            storage.write(0, &first).unwrap();
+            assert_eq!(storage.length().unwrap(), BYTES as u64);
+            for (from, to) in [(7, 500_000..900_001), (900_000, 3..4), (0, 300_000..300_000), (400_001, 0..300_000)] {
+                storage.copy(from as u64, to.start as u64..to.end as u64).unwrap();
+                expected.copy_within(from..from + (to.end - to.start), to.start);
+            }
+            for range in [5..6, 100_000..400_003, 700_000..700_000 + (64 << 10)] {
+                storage.punch(range.start as u64..range.end as u64).unwrap();
+                expected[range].fill(0);
+            }
+            let mut found = vec![1; BYTES];
+            storage.read(0, &mut found).unwrap();
+            assert!(found == expected);
+            assert!(storage.read(1, &mut found).is_err(), "beyond its end");
+        }
+    }
+
+    #[test]
+    fn what_takes_up_room_is_found_in_order() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_length(1 << 20).unwrap();
+        assert_eq!(file.allocated_from(0).unwrap(), None);
+        file.write(65_536, &[1; 8192]).unwrap();
+        file.write(524_288, &[1; 4096]).unwrap();
+        let found = [0, 65_536, 69_632, 73_728, 524_288, 528_384].map(|from| file.allocated_from(from).unwrap());
+        let (first, second) = (Some(65_536..73_728), Some(524_288..528_384));
+        assert_eq!(found, [first.clone(), first, Some(69_632..73_728), second.clone(), second, None]);
+    }
+}

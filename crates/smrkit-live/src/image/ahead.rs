@@ -93,4 +93,33 @@ mod tests {
         };
         assert!((0..100).filter_map(large).next().is_none());
     }
+
+    #[test]
+    fn a_write_follows_if_it_is_small_flushed_and_next() {
+        let after = |flushed: bool, at: u64, bytes: u64| {
+            let mut ahead = Ahead::default();
+            assert_eq!(ahead.wrote(1000, 4096), None);
+            if flushed {
+                ahead.flushed();
+            }
+            ahead.wrote(at, bytes)
+        };
+        assert_eq!(after(true, 5096, 4096), Some(9192..17_384), "as much as was written in order");
+        assert_eq!(after(true, 5096, SMALL_BYTES), Some(70_632..70_632 + 69_632));
+        assert_eq!(
+            [after(true, 5096, SMALL_BYTES + 1), after(true, 5095, 4096), after(true, 5097, 1)],
+            [None, None, None]
+        );
+        assert_eq!(after(false, 5096, 4096), None);
+        // What is filled is not filled again, up to its last byte.
+        let mut ahead = Ahead::default();
+        let mut wrote = |at, bytes| {
+            let fill = ahead.wrote(at, bytes);
+            ahead.flushed();
+            fill
+        };
+        assert_eq!([wrote(0, 100), wrote(100, 100), wrote(200, 199)], [None, Some(200..400), None]);
+        assert_eq!([wrote(399, 1), wrote(400, 1)], [Some(400..800), None]);
+        assert_eq!([wrote(401, 5000), wrote(9, 9)], [Some(5401..10_802), None]);
+    }
 }

@@ -61,4 +61,35 @@ mod tests {
         assert_eq!(dead.take().collect::<Vec<_>>(), [Span::new(10, 2), Span::new(15, 9)]);
         assert_eq!(dead.take().count(), 0);
     }
+
+    #[test]
+    fn runs_are_those_of_a_set_of_granules() {
+        use rand::{RngExt, SeedableRng};
+        const SIZE: u64 = 50;
+        let dice = &mut rand_pcg::Pcg64Mcg::seed_from_u64(6);
+        let (mut dead, mut set) = (Dead::default(), [false; SIZE as usize]);
+        for step in 0..1000 {
+            let at = dice.random_range(0..SIZE);
+            let span = Span::new(at, dice.random_range(1..9).min(SIZE - at));
+            let adds = dice.random();
+            set[at as usize..span.end().0 as usize].fill(adds);
+            let mut expected: Vec<Span> = Vec::new();
+            for at in (0..SIZE).filter(|&at| set[at as usize]) {
+                match expected.last_mut() {
+                    Some(run) if run.end().0 == at => run.count += 1,
+                    _ => expected.push(Span::new(at, 1)),
+                }
+            }
+            if adds {
+                let run = dead.add(span);
+                assert!(run.contains(span) && expected.contains(&run), "step {step}: {run}");
+            } else {
+                dead.remove(span);
+            }
+            let runs: Vec<Span> = dead.runs.iter().map(|(&from, &to)| Span::new(from, to - from)).collect();
+            assert_eq!(runs, expected, "step {step}");
+        }
+        assert_eq!(dead.take().map(|span| span.count).sum::<u64>(), set.iter().filter(|dead| **dead).count() as u64);
+        assert_eq!(dead.take().count(), 0);
+    }
 }

@@ -114,3 +114,64 @@ pub fn read_cursors(file: &File, shape: &Shape) -> io::Result<Vec<Granule>> {
 pub fn write_cursor(file: &File, band: u64, filled: u64) -> io::Result<()> {
     file.write_all_at(&filled.to_le_bytes(), FIXED_BYTES as u64 + 8 * band)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(count: u64) -> Shape {
+        let bands = Bands { count, granules: 10, gap_granules: 3, max_open: 7 };
+        Shape { model: Model::StrictAppend, granule_bytes: 4096, granules: 13 * count, did: 3, dpid: 2, bands }
+    }
+
+    #[test]
+    fn a_head_comes_back_and_no_byte_of_it_can_be_changed() {
+        let none = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        for shape in [shape(20), Shape { model: Model::Caveat, bands: none, ..shape(20) }] {
+            let head = DiskHead { shape };
+            let bytes = head.encode();
+            assert_eq!((bytes.len(), DiskHead::decode(&bytes)), (FIXED_BYTES, Ok(head.clone())));
+            for at in (0..80).chain([200, FIXED_BYTES - 5, FIXED_BYTES - 1]) {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1;
+                let expected = match at {
+                    0..8 => NoHead::Foreign,
+                    8..12 => NoHead::Version(VERSION ^ (1 << (8 * (at - 8)))),
+                    _ => NoHead::Damaged,
+                };
+                assert_eq!(DiskHead::decode(&changed), Err(expected), "byte {at}");
+            }
+            for cut in [0, 7, 8, 11, 12, FIXED_BYTES - 1] {
+                let expected = if cut < 8 { NoHead::Foreign } else { NoHead::Damaged };
+                assert_eq!(DiskHead::decode(&bytes[..cut]), Err(expected), "cut to {cut}");
+            }
+        }
+        let impossible = DiskHead { shape: Shape { granules: 1, ..shape(20) } };
+        assert_eq!(DiskHead::decode(&impossible.encode()), Err(NoHead::Damaged));
+    }
+
+    #[test]
+    fn heads_have_room_for_the_cursors_of_all_bands() {
+        let bytes = [0, 1, 7680, 7681, 15_872, 15_873].map(|count| head_bytes(&shape(count)));
+        assert_eq!(bytes, [65_536, 65_536, 65_536, 131_072, 131_072, 196_608]);
+        assert_eq!(bytes_for(&shape(20)), Some(65_536 + 260 * 4096));
+        assert_eq!(bytes_for(&Shape { granules: u64::MAX / 4096 + 1, ..shape(20) }), None);
+        assert_eq!(bytes_for(&Shape { granules: u64::MAX / 4096, ..shape(20) }), None);
+    }
+
+    #[test]
+    fn cursors_are_kept_band_by_band() {
+        let file = tempfile::tempfile().unwrap();
+        let shape = shape(5);
+        file.set_len(head_bytes(&shape)).unwrap();
+        file.write_all_at(&DiskHead { shape }.encode(), 0).unwrap();
+        for (band, filled) in [(0, 3), (2, 10), (4, 11), (3, u64::MAX)] {
+            write_cursor(&file, band, filled).unwrap();
+        }
+        let cursors: Vec<u64> = read_cursors(&file, &shape).unwrap().into_iter().map(|cursor| cursor.0).collect();
+        assert_eq!(cursors, [3, 13, 36, 49, 62]);
+        assert_eq!(read(&file).unwrap(), Ok(DiskHead { shape }));
+        file.set_len(FIXED_BYTES as u64 - 1).unwrap();
+        assert_eq!(read(&file).unwrap(), Err(NoHead::Foreign));
+    }
+}

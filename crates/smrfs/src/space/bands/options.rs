@@ -186,3 +186,68 @@ pub enum BandsError {
         most: u64,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Bands;
+
+    fn shape(count: u64, granules: u64) -> Shape {
+        let bands = Bands { count, granules, gap_granules: 2, max_open: 4 };
+        Shape {
+            model: Model::StrictAppend,
+            granule_bytes: 4096,
+            granules: count * (granules + 2),
+            did: 2,
+            dpid: 0,
+            bands,
+        }
+    }
+
+    #[test]
+    fn events_and_writers_are_fewer_on_small_disks() {
+        let options = BandsOptions { event_granules: 100, writers: 4, ..BandsOptions::default() };
+        let of = |count, granules| {
+            (options.event_bands(&shape(count, granules)), options.writers_of(&shape(count, granules)))
+        };
+        assert_eq!([of(10, 10), of(63, 10), of(64, 10), of(319, 10)], [(1, 1), (1, 1), (2, 2), (9, 4)]);
+        assert_eq!([of(3200, 10), of(3200, 11), of(3200, 101), of(3200, 0)], [(10, 4), (9, 4), (1, 4), (100, 4)]);
+        assert_eq!(options.least_spare_bands(), 6);
+    }
+
+    #[test]
+    fn options_that_make_no_sense_are_refused_at_their_bounds() {
+        let good = BandsOptions {
+            low_percent: 50,
+            idle_percent: 100,
+            idle_dead_percent: 100,
+            spare_percent: 90,
+            ..BandsOptions::default()
+        };
+        let disk = shape(7, 10);
+        assert_eq!(good.fit(&disk), Ok(()));
+        let parameter = |name| Err(BandsError::Parameter { name });
+        assert_eq!(BandsOptions { writers: 0, ..good }.fit(&disk), parameter("writers"));
+        assert_eq!(BandsOptions { block_granules: 0, ..good }.fit(&disk), parameter("block_granules"));
+        assert_eq!(BandsOptions { reserve_bands: 0, ..good }.fit(&disk), parameter("reserve_bands"));
+        for wrong in [
+            BandsOptions { low_percent: 51, ..good },
+            BandsOptions { idle_percent: 101, ..good },
+            BandsOptions { idle_dead_percent: 101, ..good },
+        ] {
+            assert!(matches!(wrong.fit(&disk), Err(BandsError::Percent { most: 50, .. })));
+        }
+        let wrong = BandsOptions { spare_percent: 91, ..good };
+        assert_eq!(wrong.fit(&disk), Err(BandsError::Percent { name: "spare_percent", most: 90 }));
+        assert_eq!(good.fit(&shape(6, 10)), Err(BandsError::TooFewBands { bands: 6, least: 7 }));
+        assert_eq!(good.fit(&shape(7, 0)), Err(BandsError::NoBands));
+        let none = Bands { max_open: 0, ..disk.bands };
+        assert_eq!(good.fit(&Shape { bands: none, ..disk }), Err(BandsError::NoBands));
+        assert_eq!(good.fit(&Shape { granules: 82, ..disk }), Ok(()));
+        assert_eq!(
+            good.fit(&Shape { granules: 81, ..disk }),
+            Err(BandsError::BandsBeyondDisk { end: 82, granules: 81 })
+        );
+        assert_eq!(good.fit(&Shape { model: Model::Caveat, ..disk }), Err(BandsError::WrongModel));
+    }
+}

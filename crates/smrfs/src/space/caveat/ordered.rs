@@ -92,3 +92,50 @@ impl Ordered {
         self.extents.range(first..end.max(first)).map(|(&from, &(to, order))| (from, to, order))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+
+    #[test]
+    fn pieces_are_those_of_a_number_for_each_granule() {
+        const SIZE: u64 = 50;
+        let dice = &mut Pcg64Mcg::seed_from_u64(6);
+        let (mut ordered, mut model) = (Ordered::default(), [0; SIZE as usize]);
+        for step in 0..1500 {
+            let at = dice.random_range(0..SIZE);
+            let end = (at + dice.random_range(1..9)).min(SIZE);
+            let own = at as usize..end as usize;
+            let pieces = |model: &[u64]| {
+                let mut pieces: Vec<OrderedPiece> = Vec::new();
+                for (at, &order) in (0..).zip(model).filter(|(_, order)| **order > 0) {
+                    match pieces.last_mut() {
+                        Some((_, end, same)) if (*end, *same) == (at, order) => *end += 1,
+                        _ => pieces.push((at, at + 1, order)),
+                    }
+                }
+                pieces
+            };
+            if dice.random() && model[own.clone()].iter().all(|order| *order == 0) {
+                let order = dice.random_range(1..3);
+                ordered.insert((at, at, order));
+                ordered.insert((at, end, order));
+                model[own].fill(order);
+            } else {
+                let mut gone = [0; SIZE as usize];
+                gone[own.clone()].copy_from_slice(&model[own.clone()]);
+                assert_eq!(ordered.cut(at, end), pieces(&gone), "step {step}");
+                model[own].fill(0);
+            }
+            let all = pieces(&model);
+            assert!(ordered.from(0).eq(all.iter().copied()), "step {step}: {all:?}");
+            assert_eq!(ordered.granules(), model.iter().filter(|order| **order > 0).count() as u64);
+            assert_eq!(ordered.before(at), all.iter().copied().rfind(|piece| piece.0 < at));
+            let overlaps = all.iter().copied().filter(|piece| piece.0 < end && at < piece.1);
+            assert!(ordered.overlapping(at, end).eq(overlaps), "step {step}: {at}..{end}");
+        }
+    }
+}
