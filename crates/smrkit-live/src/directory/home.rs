@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatVfs, XattrFlags};
 use rustix::io::Errno as Os;
 use smrfs::error::{DeviceError, Errno, FsError, FsResult};
 use smrfs::meta::StoreRoom;
@@ -319,18 +319,21 @@ impl Home {
 
     pub(super) fn room(&self) -> FsResult<StoreRoom> {
         let stat = rustix::fs::fstatvfs(&self.fd).map_err(failed)?;
-        let is_root = rustix::process::geteuid().is_root();
-        let (free_nodes, free_blocks) =
-            if is_root { (stat.f_ffree, stat.f_bfree) } else { (stat.f_favail, stat.f_bavail) };
-        // File systems without a table of nodes, such as btrfs, tell none: nodes end with the bytes, 4 KiB each (assumption).
-        let by_bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize) / 4096;
-        let (nodes, free_nodes) = match stat.f_files {
-            0 => (by_bytes(stat.f_blocks), by_bytes(free_blocks)),
-            files => (files, free_nodes),
-        };
-        let name_bytes = stat.f_namemax.min(255) as u32;
-        Ok(StoreRoom { nodes, free_nodes, free_bytes: free_blocks.saturating_mul(stat.f_frsize), name_bytes })
+        Ok(room_of(&stat, rustix::process::geteuid().is_root()))
     }
+}
+
+/// The room that a file system tells of.
+fn room_of(stat: &StatVfs, is_root: bool) -> StoreRoom {
+    let (free_nodes, free_blocks) = if is_root { (stat.f_ffree, stat.f_bfree) } else { (stat.f_favail, stat.f_bavail) };
+    // File systems without a table of nodes, such as btrfs, tell none: nodes end with the bytes, 4 KiB each (assumption).
+    let by_bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize) / 4096;
+    let (nodes, free_nodes) = match stat.f_files {
+        0 => (by_bytes(stat.f_blocks), by_bytes(free_blocks)),
+        files => (files, free_nodes),
+    };
+    let name_bytes = stat.f_namemax.min(255) as u32;
+    StoreRoom { nodes, free_nodes, free_bytes: free_blocks.saturating_mul(stat.f_frsize), name_bytes }
 }
 
 /// Bytes of attributes that are kept for a map: half of the room where users' attributes share it.
@@ -352,5 +355,39 @@ impl LiveError {
             FsError::Device(DeviceError::Io(error)) => LiveError::io(path, error),
             error => LiveError::Corrupt(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_what_the_file_system_tells_for_its_user() {
+        let mut stat = rustix::fs::statvfs("/").unwrap();
+        (stat.f_frsize, stat.f_namemax) = (1024, 300);
+        (stat.f_blocks, stat.f_bfree, stat.f_bavail) = (8000, 4000, 2000);
+        (stat.f_files, stat.f_ffree, stat.f_favail) = (100, 50, 40);
+        let room = |nodes, free_nodes, free_bytes| StoreRoom { nodes, free_nodes, free_bytes, name_bytes: 255 };
+        assert_eq!(room_of(&stat, true), room(100, 50, 4_096_000));
+        assert_eq!(room_of(&stat, false), room(100, 40, 2_048_000));
+        (stat.f_files, stat.f_namemax) = (0, 143);
+        assert_eq!(room_of(&stat, true), StoreRoom { name_bytes: 143, ..room(2000, 1000, 4_096_000) });
+        assert_eq!(room_of(&stat, false), StoreRoom { name_bytes: 143, ..room(2000, 500, 2_048_000) });
+    }
+
+    #[test]
+    fn the_mark_of_a_directory_is_parsed_as_it_was_written() {
+        for is_shared in [false, true] {
+            let (own, image) = (Uuid([1; 16]), Uuid([2; 16]));
+            let mark = VolumeMark { own, image, attribute_bytes: 4000, is_shared };
+            let text = mark.text();
+            assert_eq!(VolumeMark::parse(text.as_bytes()), Some(mark));
+            let other = text.replacen('1', "2", 1);
+            for wrong in [&other[..], &text[1..], "", &text[..text.len() - 2], &format!("{text} 1")] {
+                assert_eq!(VolumeMark::parse(wrong.as_bytes()), None, "{wrong}");
+            }
+        }
+        assert_eq!([reserved(4001, true), reserved(4001, false)], [2000, 4001]);
     }
 }

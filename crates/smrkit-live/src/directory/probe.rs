@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatVfs, XattrFlags};
 use rustix::io::Errno as Os;
 use serde::Serialize;
 
@@ -33,17 +33,21 @@ pub struct Probe {
 /// Tries what the file system of a directory offers, on a file that has no name for long. Nothing is left behind.
 pub fn probe(path: &Path, directory: &OwnedFd) -> Result<Probe, LiveError> {
     let stat = rustix::fs::fstatvfs(directory).map_err(|error| LiveError::os(path, error))?;
-    // Some, such as ramfs, tell nothing: they end with the memory.
-    let free_bytes = if stat.f_blocks == 0 { u64::MAX >> 1 } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
-    if free_bytes < LEAST_FREE_BYTES || (stat.f_files > 0 && stat.f_favail == 0) {
-        return Err(LiveError::Full(path.into()));
-    }
-    let free_nodes = if stat.f_files > 0 { stat.f_favail } else { free_bytes / 4096 };
+    let (free_nodes, free_bytes) = free(&stat).ok_or_else(|| LiveError::Full(path.into()))?;
     let (attribute_bytes, is_shared) = attributes(path, directory)?;
     if attribute_bytes < LEAST_BYTES {
         return Err(LiveError::ShortAttributes { path: path.into(), bytes: attribute_bytes });
     }
     Ok(Probe { attribute_bytes, is_shared, free_nodes, free_bytes })
+}
+
+/// Nodes and bytes that are free; none where these are too few for a directory.
+fn free(stat: &StatVfs) -> Option<(u64, u64)> {
+    // Some, such as ramfs, tell nothing: they end with the memory.
+    let free_bytes = if stat.f_blocks == 0 { u64::MAX >> 1 } else { stat.f_bavail.saturating_mul(stat.f_frsize) };
+    let has_nodes = stat.f_files == 0 || stat.f_favail > 0;
+    let free_nodes = if stat.f_files > 0 { stat.f_favail } else { free_bytes / 4096 };
+    (free_bytes >= LEAST_FREE_BYTES && has_nodes).then_some((free_nodes, free_bytes))
 }
 
 fn attributes(path: &Path, directory: &OwnedFd) -> Result<(usize, bool), LiveError> {
@@ -72,4 +76,23 @@ fn attributes(path: &Path, directory: &OwnedFd) -> Result<(usize, bool), LiveErr
     // Attributes share their room if a second one of a quarter of it does not fit next to the first.
     let is_shared = !fits(b"user.other", low / 4)?;
     Ok((low, is_shared))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_has_room_for_a_directory_from_a_mebibyte_and_a_node_on() {
+        let stat = |blocks, available, files, free_files| {
+            let mut stat = rustix::fs::statvfs("/").unwrap();
+            (stat.f_frsize, stat.f_blocks, stat.f_bavail) = (1024, blocks, available);
+            (stat.f_files, stat.f_favail) = (files, free_files);
+            free(&stat)
+        };
+        assert_eq!(stat(9000, 1024, 10, 1), Some((1, 1 << 20)));
+        assert_eq!([stat(9000, 1023, 10, 1), stat(9000, 1024, 10, 0)], [None, None]);
+        assert_eq!(stat(9000, 8192, 0, 0), Some((2048, 8 << 20)), "nodes end with the bytes");
+        assert_eq!(stat(0, 0, 0, 0), Some((u64::MAX >> 13, u64::MAX >> 1)), "it tells nothing");
+    }
 }

@@ -285,4 +285,61 @@ mod tests {
         assert_eq!((left(0o2745, true), left(0o6745, true)), (None, Some(0o2745)));
         assert_eq!((left(0o2745, false), left(0o6745, false)), (Some(0o745), Some(0o745)));
     }
+
+    #[test]
+    fn attributes_are_passed_on_field_by_field() {
+        let numbers = Numbers::new(NodeId(77));
+        let time = |seconds| Time { seconds, nanoseconds: 5 };
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::new(seconds, 5);
+        let attr = Attr {
+            id: NodeId(77),
+            generation: 9,
+            kind: Kind::BlockDevice,
+            mode: 0o107_654,
+            links: 2,
+            uid: 3,
+            gid: 4,
+            rdev: 5,
+            size: 6,
+            blocks: 7,
+            atime: time(10),
+            mtime: time(20),
+            ctime: time(30),
+        };
+        let found = numbers.attributes(&attr);
+        assert_eq!((found.ino, found.size, found.blocks, found.kind), (INodeNo(1), 6, 7, FileType::BlockDevice));
+        assert_eq!((found.atime, found.mtime, found.ctime), (at(10), at(20), at(30)));
+        assert_eq!((found.perm, found.nlink, found.uid, found.gid, found.rdev), (0o7654, 2, 3, 4, 5));
+        assert_eq!((found.blksize, found.flags, generation(&attr)), (4096, 0, Generation(9)));
+        let nothing = numbers.nothing();
+        assert_eq!((nothing.ino, nothing.size, nothing.nlink, nothing.perm), (INodeNo(0), 0, 0, 0));
+    }
+
+    #[test]
+    fn kinds_and_flags_are_the_kernels() {
+        let kinds = [
+            (Kind::File, FileType::RegularFile, Some(0o100_000)),
+            (Kind::Directory, FileType::Directory, None),
+            (Kind::Link, FileType::Symlink, None),
+            (Kind::Pipe, FileType::NamedPipe, Some(0o010_000)),
+            (Kind::Socket, FileType::Socket, Some(0o140_000)),
+            (Kind::CharDevice, FileType::CharDevice, Some(0o020_000)),
+            (Kind::BlockDevice, FileType::BlockDevice, Some(0o060_000)),
+        ];
+        for (kind, told, bits) in kinds {
+            assert_eq!(file_type(kind), told);
+            bits.into_iter().for_each(|bits| assert_eq!(kind_of_mode(bits | 0o7777), Some(kind)));
+            let not_made = without_set_id(&Attr { kind, mode: 0o6777, ..blank() }, || false);
+            assert_eq!(not_made, (kind == Kind::File).then_some(0o777));
+        }
+        assert_eq!([0o644, 0o040_644, 0o120_644].map(kind_of_mode), [Some(Kind::File), None, None]);
+        let modes = [0, 1, 2, 3, 4, 5].map(|flags| rename_mode(RenameFlags::from_bits_retain(flags)));
+        let (keep, exchange) = (Some(RenameMode::NoReplace), Some(RenameMode::Exchange));
+        assert_eq!(modes, [Some(RenameMode::Replace), keep, exchange, None, None, None]);
+        for (flags, is_so) in [(0, false), (0o1, false), (0o10_000, true), (0o4_010_000, true), (0o2000, false)] {
+            assert_eq!((synchronous(OpenFlags(flags)), handle(OpenFlags(flags))), (is_so, FileHandle(is_so.into())));
+        }
+        assert_eq!(errno(&FsError::Errno(smrfs::error::Errno::ENOSPC)), Errno::ENOSPC);
+        assert_eq!(time_to_set(TimeOrNow::Now), SetTime::Now);
+    }
 }

@@ -165,3 +165,35 @@ fn disk(
         Model::Caveat => Arc::new(CaveatScriptor::new(image, shape, past).map_err(impossible)?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_a_zoned_device_is_known_by_its_table_or_its_superblock() {
+        let is_known = |bytes: &[u8], length: u64| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(length).unwrap();
+            file.write_all_at(bytes, 0).unwrap();
+            is_of_zones(&file)
+        };
+        assert!(is_known(b"SMRzones", 4096) && is_known(b"SMRfs\r\n\0", 4096));
+        assert!(!is_known(b"", 4096) && !is_known(b"SMRdisk\0", 4096));
+        assert!(!is_known(b"SMRzones", 4095) && !is_known(b"", 0));
+    }
+
+    #[test]
+    fn an_image_is_blank_if_its_first_mebibyte_is_zeros() {
+        let is_blank = |at: Option<u64>, length: u64| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(length).unwrap();
+            at.into_iter().for_each(|at| file.write_all_at(&[1], at).unwrap());
+            super::is_blank(&file).unwrap()
+        };
+        assert!(
+            is_blank(None, 0) && is_blank(None, 5000) && is_blank(None, 2 << 20) && is_blank(Some(1 << 20), 2 << 20)
+        );
+        assert!(!is_blank(Some(0), 2 << 20) && !is_blank(Some((1 << 20) - 1), 2 << 20) && !is_blank(Some(4999), 5000));
+    }
+}

@@ -212,4 +212,34 @@ mod tests {
         assert!(is_called(Some(OsStr::new("/sbin/mount.fuse.smrfs"))));
         assert!(!is_called(Some(OsStr::new("/usr/bin/smrkit"))) && !is_called(None));
     }
+
+    #[test]
+    fn every_option_has_its_field() {
+        let line = "/d /m -o meta=/x,log=/l,placement=next-fit,commit_interval=2s,allow_other,trust_open_metadata -rw";
+        let Ok(HelperRequest::Mount(mount)) = parsed(line) else { panic!("no mount") };
+        let expected = HelperMount {
+            image: "/d".into(),
+            mount_point: "/m".into(),
+            meta: Some("/x".into()),
+            trust_open_metadata: true,
+            read_only: true,
+            allow_other: true,
+            log: Some("/l".into()),
+            placement: Some(Placement::NextFit),
+            commit_interval: Some("2s".into()),
+        };
+        assert_eq!(*mount, expected);
+        let (image, mount_point) = ("/d".into(), "/m".into());
+        let plain = HelperMount { image, mount_point, ..HelperMount::default() };
+        for options in ["", "-o defaults,,x-a,comment=b -v", "-w -N /proc/1/ns", "-o ro,rw", "-s -o log=,meta=,ro=1"] {
+            let Ok(HelperRequest::Mount(mount)) = parsed(&format!("/d /m {options}")) else { panic!("{options}") };
+            assert_eq!(*mount, plain, "{options}");
+        }
+        for line in ["/d /m -N", "/d /m -t", "/d /m -o log=", "/d /m -o ro=1", "/d /m -o commit_interval=", "/d /m -sx"]
+        {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+        assert!(matches!(parsed("- /m"), Ok(HelperRequest::Mount(mount)) if mount.image == Path::new("-")));
+        assert!(matches!(parsed("/d /m -f -o remount"), Ok(HelperRequest::Nothing)));
+    }
 }

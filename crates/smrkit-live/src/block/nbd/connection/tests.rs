@@ -229,3 +229,14 @@ fn what_is_too_long_is_skipped_and_refused() {
     assert!(connection.next(&EXPORT, &mut Vec::new()).is_none());
     assert!(matches!(&connection.phase, Phase::Payload { data, got: 0, .. } if data.len() == longest as usize));
 }
+
+#[test]
+fn a_client_that_has_gone_while_it_was_answered_is_over() {
+    let (client, mut connection) = connected();
+    connection.outstanding = 1;
+    connection.done(1);
+    drop(client);
+    assert!(connection.wants_to_send() && !connection.is_over());
+    connection.send(&mut Vec::new());
+    assert!(connection.is_over() && !connection.is_open());
+}
