@@ -10,6 +10,8 @@ mod clean;
 mod cleaner;
 mod commit;
 mod counters;
+#[cfg(test)]
+mod decision_tests;
 mod disk;
 mod file;
 mod join;
