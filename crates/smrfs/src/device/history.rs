@@ -78,7 +78,7 @@ impl History {
                 }
                 next += 1;
             }
-            if newest > 0 && newest >= self.order.last_write(x) && self.destroy(x, Granule(by)) {
+            if newest >= self.order.last_write(x) && self.destroy(x, Granule(by)) {
                 self.upstream_hits += 1;
                 hit(Span::new(x, 1), Granule(by));
             }
