@@ -148,3 +148,192 @@ impl<S: Stacked> HostManaged for S {
         Stacked::wait_until(self, time);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::device::platters::Platters;
+    use crate::device::{BandState, Bands, Model};
+    use crate::error::{DeviceError, Violation};
+
+    const BANDS: Bands = Bands { count: 3, granules: 10, gap_granules: 0, max_open: 2 };
+    const DISK: Shape =
+        Shape { model: Model::StrictAppend, granule_bytes: 512, granules: 30, did: 0, dpid: 0, bands: BANDS };
+
+    /// A disk, and platters, that tell what they are asked.
+    #[derive(Default)]
+    struct Telling(Mutex<Vec<String>>);
+
+    impl Telling {
+        fn tell(&self, what: impl std::fmt::Display) -> DeviceResult {
+            self.0.lock().push(what.to_string());
+            Err(DeviceError::Violation(Violation::NoBands))
+        }
+
+        fn told(&self) -> Vec<String> {
+            std::mem::take(&mut *self.0.lock())
+        }
+    }
+
+    impl HostManaged for Telling {
+        fn shape(&self) -> &Shape {
+            &DISK
+        }
+
+        fn read(&self, at: Granule, room: ReadBuffer<'_>, _cause: Cause) -> DeviceResult {
+            self.tell(format_args!("read {at} {}", room.bytes()))
+        }
+
+        fn expect(&self, span: Span) {
+            let _ = self.tell(format_args!("expect {span}"));
+        }
+
+        fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {
+            self.tell(format_args!("write {at} {}", data.bytes()))
+        }
+
+        fn reset(&self, band: u64) -> DeviceResult {
+            self.tell(format_args!("reset {band}"))
+        }
+
+        fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
+            let _ = self.tell(format_args!("report {first} {count}"));
+            Ok(vec![BandReport::new(BANDS.span(1), 4, Some(BandState::ReadOnly))])
+        }
+
+        fn discard(&self, span: Span) {
+            let _ = self.tell(format_args!("discard {span}"));
+        }
+
+        fn reserve(&self, bytes: u64) -> DeviceResult {
+            self.tell(format_args!("reserve {bytes}"))
+        }
+
+        fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+            Ok(Some(77))
+        }
+
+        fn flush(&self) -> DeviceResult {
+            self.tell("flush")
+        }
+
+        fn now(&self) -> Nanos {
+            Nanos(99)
+        }
+
+        fn wait_until(&self, time: Nanos) {
+            let _ = self.tell(format_args!("wait {}", time.0));
+        }
+    }
+
+    impl Platters for Telling {
+        fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
+            HostManaged::read(self, at, room, cause)
+        }
+
+        fn expect(&self, span: Span) {
+            HostManaged::expect(self, span);
+        }
+
+        fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
+            HostManaged::write(self, at, data, cause)
+        }
+
+        fn destroy(&self, span: Span, by: Granule) -> DeviceResult {
+            self.tell(format_args!("destroy {span} {by}"))
+        }
+
+        fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
+            self.tell(format_args!("cursor {band} {cursor}"))
+        }
+
+        fn band(&self, band: u64) -> DeviceResult<Option<BandReport>> {
+            Ok(Some(BandReport::new(BANDS.span(band), 2, None)))
+        }
+
+        fn discard(&self, span: Span) {
+            HostManaged::discard(self, span);
+        }
+
+        fn reserve(&self, bytes: u64) -> DeviceResult {
+            HostManaged::reserve(self, bytes)
+        }
+
+        fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+            Ok(Some(78))
+        }
+
+        fn flush(&self) -> DeviceResult {
+            HostManaged::flush(self)
+        }
+
+        fn now(&self) -> Nanos {
+            Nanos(98)
+        }
+
+        fn wait_until(&self, time: Nanos) {
+            HostManaged::wait_until(self, time);
+        }
+    }
+
+    struct Plain(Arc<Telling>);
+
+    impl Stacked for Plain {
+        type Below = Telling;
+
+        fn below(&self) -> &Telling {
+            &self.0
+        }
+    }
+
+    const ASKED: [&str; 9] = [
+        "read 5 1024",
+        "expect 6..9",
+        "write 7 512",
+        "reset 2",
+        "report 1 2",
+        "discard 8..9",
+        "reserve 4096",
+        "flush",
+        "wait 1234",
+    ];
+
+    #[test]
+    fn a_disk_before_another_passes_everything_on() {
+        let below = Arc::new(Telling::default());
+        for disk in [&Plain(below.clone()) as &dyn HostManaged, &below.clone()] {
+            assert!(disk.read(Granule(5), ReadBuffer::Blank(1024), Cause::Host).is_err());
+            disk.expect(Span::new(6, 3));
+            assert!(disk.write(Granule(7), Data::Blank(512), Cause::Map).is_err());
+            assert!(disk.reset(2).is_err());
+            assert_eq!(disk.report(1, 2).unwrap(), [BandReport::new(BANDS.span(1), 4, Some(BandState::ReadOnly))]);
+            disk.discard(Span::new(8, 1));
+            assert!(disk.reserve(4096).is_err() && disk.flush().is_err());
+            disk.wait_until(Nanos(1234));
+            assert_eq!((*disk.shape(), disk.room_bytes().unwrap(), disk.now()), (DISK, Some(77), Nanos(99)));
+            assert_eq!(below.told(), ASKED);
+        }
+    }
+
+    #[test]
+    fn platters_that_are_shared_are_the_same() {
+        let below = Arc::new(Telling::default());
+        let shared: &dyn Platters = &below.clone();
+        assert!(shared.read(Granule(5), ReadBuffer::Blank(1024), Cause::Host).is_err());
+        shared.expect(Span::new(6, 3));
+        assert!(shared.write(Granule(7), Data::Blank(512), Cause::Map).is_err());
+        assert!(shared.destroy(Span::new(1, 2), Granule(9)).is_err() && shared.keep_cursor(1, Granule(12)).is_err());
+        shared.discard(Span::new(8, 1));
+        assert!(shared.reserve(4096).is_err() && shared.flush().is_err());
+        shared.wait_until(Nanos(1234));
+        let band = BandReport::new(BANDS.span(2), 2, None);
+        assert_eq!(
+            (shared.band(2).unwrap(), shared.room_bytes().unwrap(), shared.now()),
+            (Some(band), Some(78), Nanos(98))
+        );
+        let own = [&ASKED[..3], &["destroy 1..3 9", "cursor 1 12"], &ASKED[5..]].concat();
+        assert_eq!(below.told(), own);
+    }
+}

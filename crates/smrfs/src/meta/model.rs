@@ -201,4 +201,82 @@ mod tests {
         assert_eq!(took(&|| store.sync_all().unwrap()), 0);
         assert_eq!(took(&|| store.store_state("s", b"x").unwrap()), 1000 + 2 * 100 + 1 + 1);
     }
+
+    /// Each call gives what the store in memory gives, and leaves so many blocks to be committed, or commits.
+    #[test]
+    fn every_call_is_passed_on_and_charged_as_a_change_or_a_commit() {
+        use crate::meta::SetAttr;
+        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 64, did: 1, dpid: 1, bands };
+        let memory = Memory::new(&shape, Arc::new(Power::new()));
+        let device = Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap());
+        let plain = || {
+            let ticks = std::sync::atomic::AtomicI64::new(7);
+            let clock = move || Time { seconds: ticks.fetch_add(1, Relaxed), nanoseconds: 0 };
+            MemoryStore::new(Limits::LARGE, Arc::new(clock))
+        };
+        let (store, other) = (ModelStore::new(plain(), device.clone(), Costs::default()), plain());
+        let new = NewNode { kind: Kind::File, mode: 0o644, uid: 3, gid: 4, rdev: 0 };
+        let folder = NewNode { kind: Kind::Directory, ..new };
+        let find = |store: &dyn MetadataStore, name: &[u8]| store.lookup(store.root(), name).unwrap().id;
+        let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        type Call<'a> = &'a dyn Fn(&dyn MetadataStore) -> String;
+        // The blocks that wait after each, if nothing waited before; none where it commits.
+        let calls: [(Option<u64>, Call<'_>); 35] = [
+            (Some(0), &|s| format!("{:?} {:?} {:?}", s.root(), s.map_bytes_max(), s.room())),
+            (Some(1), &|s| format!("{:?}", s.make(s.root(), b"f", &new))),
+            (Some(1), &|s| format!("{:?}", s.make(s.root(), b"d", &folder))),
+            (Some(1), &|s| format!("{:?}", s.make_link(s.root(), b"l", b"target", 5, 6))),
+            (Some(0), &|s| format!("{:?}", s.lookup(s.root(), b"f"))),
+            (Some(0), &|s| format!("{:?}", s.lookup(s.root(), b"none"))),
+            (Some(0), &|s| format!("{:?}", s.read_link(find(s, b"l")))),
+            (Some(1), &|s| format!("{:?}", s.link(find(s, b"f"), s.root(), b"g"))),
+            (Some(1), &|s| format!("{:?}", s.set_attributes(find(s, b"f"), &set))),
+            (Some(0), &|s| format!("{:?}", s.attributes(find(s, b"f")))),
+            (Some(1), &|s| format!("{:?}", s.set_attribute(find(s, b"f"), b"user.a", &[7; 4095], false, false))),
+            (Some(2), &|s| format!("{:?}", s.set_attribute(find(s, b"f"), b"user.b", &[7; 4096], true, false))),
+            (Some(0), &|s| format!("{:?}", s.attribute(find(s, b"f"), b"user.a").map(|value| value.len()))),
+            (Some(0), &|s| format!("{:?}", s.attribute_names(find(s, b"f")))),
+            (Some(1), &|s| format!("{:?}", s.remove_attribute(find(s, b"f"), b"user.b"))),
+            (Some(0), &|s| format!("{:?}", s.attribute_names(find(s, b"f")))),
+            (Some(3), &|s| format!("{:?}", s.store_map(find(s, b"f"), &[1; 9000]))),
+            (Some(0), &|s| format!("{:?}", s.load_map(find(s, b"f")).map(|map| map.map(|map| map.len())))),
+            (Some(2), &|s| format!("{:?}", s.store_spill(9, &[2; 5000]))),
+            (Some(1), &|s| format!("{:?}", s.store_spill(8, &[2; 50]))),
+            (Some(0), &|s| format!("{:?}", s.load_spill(9).map(|part| part.len()))),
+            (Some(1), &|s| format!("{:?}", s.remove_spill(8))),
+            (Some(0), &|s| format!("{:?} {:?}", s.spills(), s.load_spill(8))),
+            (None, &|s| format!("{:?}", s.sync_spill(9))),
+            (None, &|s| format!("{:?}", s.store_state("state", b"bytes"))),
+            (Some(0), &|s| format!("{:?}", s.load_state("state"))),
+            (None, &|s| format!("{:?} {:?}", s.remove_state("state"), s.load_state("state"))),
+            (Some(1), &|s| format!("{:?}", s.rename((s.root(), b"g"), (s.root(), b"h"), RenameMode::Replace))),
+            (Some(0), &|s| format!("{:?}", s.list(s.root(), 0))),
+            (None, &|s| format!("{:?}", s.sync(find(s, b"f")))),
+            (Some(1), &|s| format!("{:?}", s.unlink(s.root(), b"h"))),
+            (Some(1), &|s| format!("{:?}", s.remove_dir(s.root(), b"d"))),
+            (None, &|s| format!("{:?} {:?}", s.sync_dir(s.root()), s.list(s.root(), 0))),
+            (None, &|s| format!("{:?} {:?}", s.sync_all(), s.now())),
+            (Some(0), &|s| {
+                let mut found = Vec::new();
+                let scanned = s.scan(&mut |id, map| {
+                    found.push((id, map.map(|map| map.len())));
+                    Ok(())
+                });
+                let id = find(s, b"f");
+                s.forget(id, 100);
+                format!("{scanned:?} {found:?}")
+            }),
+        ];
+        for (number, (blocks, call)) in calls.into_iter().enumerate() {
+            store.changed_blocks.store(0, Relaxed);
+            if blocks.is_none() {
+                store.changed_blocks.store(5, Relaxed);
+            }
+            let begin = device.now();
+            assert_eq!(call(&store), call(&other), "call {number}");
+            assert_eq!(store.changed_blocks.load(Relaxed), blocks.unwrap_or(0), "call {number}");
+            assert_eq!(device.now() > begin, blocks.is_none(), "call {number}");
+        }
+    }
 }

@@ -235,3 +235,55 @@ fn a_state_is_one_of_the_directory_that_it_is_in() {
         std::fs::read_dir(folder.path().join("meta/state")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["damaged-map.7"]);
 }
+
+/// An attribute lies next to its file up to the last byte of the room for users', and in the stub beyond.
+#[test]
+fn users_attributes_fill_their_room_to_the_byte() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    let id = make(&store, "file", Kind::File, 0o644).id;
+    let Some(room) = store.home().users_bytes() else {
+        println!("skipped: attributes have all their room next to the file here");
+        return;
+    };
+    let is_long = || {
+        let mut list = vec![0; 65536];
+        rustix::fs::getxattr(folder.path().join("meta/tree/file"), "user.smrfs.values", &mut list[..]).is_ok()
+    };
+    let set = |name: &[u8], bytes: usize| store.set_attribute(id, name, &vec![7; bytes], false, false).unwrap();
+    // Besides name and value 24 bytes are counted for each.
+    set(b"user.b", 100);
+    let left = room - (6 + 100 + 24) - (6 + 24);
+    for (bytes, long) in [(left - 1, false), (left, false), (left + 1, true)] {
+        set(b"user.a", bytes);
+        assert_eq!(is_long(), long, "{bytes} of {left}");
+        assert!(store.attribute(id, b"user.a").unwrap() == vec![7; bytes]);
+    }
+}
+
+#[test]
+fn a_node_is_found_by_its_number_and_by_what_lies_in_it() {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder, 16);
+    let root = store.root();
+    let below = make(&store, "below", Kind::Directory, 0o755).id;
+    let (uid, gid) = own();
+    let file = store.make(below, b"file", &new(Kind::File, 0o644, uid, gid)).unwrap();
+    let found = store.find(file.id).unwrap();
+    assert_eq!(Attr { ctime: file.ctime, ..found }, file);
+    assert_eq!((store.parent(below).unwrap().id, store.find(root).unwrap().id), (root, root));
+    assert_eq!([store.path_to(file.id), store.path_to(root)], [Some(b"/below/file".to_vec()), Some(Vec::new())]);
+    assert_eq!(store.path_to(NodeId(u64::MAX)), None);
+    assert_eq!(store.find(NodeId(u64::MAX)).unwrap_err().errno(), Errno::ENOENT);
+    store.unlink(below, b"file").unwrap();
+    assert_eq!(store.path_to(file.id), None);
+    assert_eq!(store.attributes(file.id).unwrap().links, 0);
+    // The number counts as found twice, and is given back as often.
+    store.forget(file.id, 1);
+    assert!(store.attributes(file.id).is_ok());
+    store.forget(file.id, 1);
+    assert_eq!(store.attributes(file.id).unwrap_err().errno(), Errno::ENOENT);
+    assert_eq!(store.read_link(root).unwrap_err().errno(), Errno::EINVAL);
+    assert_eq!(store.remove_dir(root, b"none").unwrap_err().errno(), Errno::ENOENT);
+    store.remove_dir(root, b"below").unwrap();
+}
