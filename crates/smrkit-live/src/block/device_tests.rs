@@ -192,7 +192,9 @@ fn one_request_is_slow_or_never_answered_and_the_next_is_not() {
     let times = |fault: Option<Fault>| {
         let (_folder, mut device) = new("tiny-constant", "log");
         let now = device.now();
-        fault.map(|fault| device.inject(fault, now).unwrap());
+        if let Some(fault) = fault {
+            device.inject(fault, now).unwrap();
+        }
         [0..8, 8..16].map(|range| write(&mut device, range, 7).map(|served| served.end.0 - served.start.0))
     };
     let span = |served: Result<u64, Unserved>| served.unwrap();

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_in_use_is_held_by_a_descriptor_or_a_name_when_its_own_goes() {
+    fn a_node_in_use_is_held_by_a_descriptor_or_by_another_name() {
         let fd = null();
         let mut nodes = Nodes::new(1);
         assert_eq!(nodes.hold(2, 1, b"a"), Hold::No, "nobody knows it");

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_has_room_for_a_directory_from_a_mebibyte_and_a_node_on() {
+    fn a_directory_needs_a_mebibyte_and_a_node_of_its_file_system() {
         let stat = |blocks, available, files, free_files| {
             let mut stat = rustix::fs::statvfs("/").unwrap();
             (stat.f_frsize, stat.f_blocks, stat.f_bavail) = (1024, blocks, available);

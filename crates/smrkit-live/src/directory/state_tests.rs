@@ -172,7 +172,7 @@ fn every_change_of_names_is_later_than_the_one_before() {
 }
 
 #[test]
-fn a_folder_of_spilled_parts_is_settled_once_a_part_of_it_is_durable() {
+fn a_folder_of_parts_is_settled_once_a_part_of_it_is_durable() {
     let folder = TempDir::new().unwrap();
     let store = store(&folder, 16);
     for number in [7, 256 + 9] {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_and_bands_are_as_asked_for_and_the_gap_is_the_longer_one() {
+    fn distances_and_bands_are_as_asked_for_with_the_longer_gap() {
         for (did, dpid) in [(0, 3), (3, 0), (2, 2)] {
             let bytes = |granules: u64| Some(granules * GRANULE_BYTES);
             let wanted = Layout {

@@ -95,7 +95,7 @@ fn a_request_is_parsed_word_for_word() {
 }
 
 #[test]
-fn a_command_makes_sense_if_it_is_aligned_inside_and_has_its_own_flags() {
+fn a_command_is_aligned_inside_the_export_and_has_its_own_flags() {
     use command::*;
     let end = EXPORT.bytes;
     let kind = |head: RequestHead| head.kind(&EXPORT, true);
