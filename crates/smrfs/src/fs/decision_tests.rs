@@ -44,6 +44,8 @@ struct Summing {
     below: Box<dyn HostManaged>,
     sum: AtomicU64,
     calls: AtomicU64,
+    /// Bytes that its host has room for; 0: all of it.
+    room: AtomicU64,
 }
 
 impl Summing {
@@ -91,6 +93,10 @@ impl stacked::Stacked for Summing {
         Ok(())
     }
 
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        Ok(Some(self.room.load(Relaxed)).filter(|&room| room > 0))
+    }
+
     fn flush(&self) -> DeviceResult {
         self.note(&[7]);
         self.below.flush()
@@ -130,7 +136,8 @@ impl Program {
             Model::StrictAppend => Box::new(StrictAppend::new(memory, shape, &[]).unwrap()),
             Model::Caveat => Box::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap()),
         };
-        let disk = Arc::new(Summing { below, sum: AtomicU64::new(0), calls: AtomicU64::new(0) });
+        let disk =
+            Arc::new(Summing { below, sum: AtomicU64::new(0), calls: AtomicU64::new(0), room: AtomicU64::new(0) });
         let now = AtomicI64::new(1);
         let clock = Arc::new(move || Time { seconds: now.fetch_add(1, Relaxed), nanoseconds: 0 });
         let limits = Limits { map_bytes: 300, attribute_bytes: 300, nodes: 1000 };
@@ -283,4 +290,33 @@ fn programs_ask_for_the_same_of_caveat_scriptor_as_ever() {
     let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
     let disk = Shape { model: Model::Caveat, granule_bytes: GRANULE, granules: 700, did: 3, dpid: 1, bands };
     assert_eq!(Program::new(disk).live_long(1000), [76_800, 4608, 0, 6, 0, 0, 5996, 2_128_871_732_040_397_694]);
+}
+
+/// Two mebibytes of the host's room are kept for what it notes itself.
+#[test]
+fn what_the_host_has_no_room_for_is_not_available() {
+    let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+    let disk = Shape { model: Model::Caveat, granule_bytes: GRANULE, granules: 700, did: 3, dpid: 1, bands };
+    let mut program = Program::new(disk);
+    let room = |program: &Program, granules: u64, more: u64| {
+        program.disk.room.store((2 << 20) + granules * GRANULE + more, Relaxed);
+        let usage = program.fs.usage().unwrap();
+        assert_eq!(usage.available(), usage.free - usage.beyond_host);
+        (usage.free, usage.beyond_host)
+    };
+    let free = program.fs.usage().unwrap().free;
+    assert_eq!(program.fs.usage().unwrap().beyond_host, 0, "it has all of its room");
+    assert_eq!([room(&program, 100, 0), room(&program, 100, 511)], [(free, free - 100); 2]);
+    assert_eq!([room(&program, free, 0), room(&program, free - 1, 511)], [(free, 0), (free, 1)]);
+    assert_eq!(room(&program, 0, 0), (free, free));
+    let id = program.file(1);
+    program.disk.room.store(0, Relaxed);
+    program.fs.write(id, 0, Data::Bytes(&[7; 10 * GRANULE as usize])).unwrap();
+    program.fs.sync(id).unwrap();
+    assert_eq!(room(&program, 100, 0), (free - 10, free - 100), "what lies there is in that room");
+    program.disk.room.store(0, Relaxed);
+    program.fs.write(id, 10 * GRANULE, Data::Bytes(&[7; 700])).unwrap();
+    assert_eq!(program.fs.statistics().buffered_bytes, 2 * GRANULE);
+    assert_eq!(room(&program, 102, 0), (free - 12, free - 102), "what is buffered is to come");
+    assert_eq!(room(&program, 101, 511), (free - 12, free - 101));
 }

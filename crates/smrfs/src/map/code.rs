@@ -175,4 +175,55 @@ mod tests {
         let mut too_long = RecordReader { bytes: &[0xff; 11] };
         assert_eq!(too_long.integer(), Err(MapError::Range));
     }
+
+    #[test]
+    fn integers_and_places_are_read_up_to_their_bounds() {
+        for value in [0, 1, 127, 128, 16_383, 16_384, LIMIT - 1, LIMIT, u64::MAX - 1, u64::MAX] {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            assert_eq!(out.len() as u32, (64 - value.leading_zeros()).div_ceil(7).max(1));
+            let mut reader = RecordReader { bytes: &out };
+            assert_eq!((reader.integer(), reader.end()), (Ok(value), Ok(())));
+            let place = RecordReader { bytes: &out }.place();
+            assert_eq!(place, if value < LIMIT { Ok(value) } else { Err(MapError::Range) });
+            let mut signed = Vec::new();
+            put_signed(&mut signed, value as i64);
+            assert_eq!(RecordReader { bytes: &signed }.signed(), Ok(value as i64));
+        }
+        let longest = |last: u8| [&[0xff; 9][..], &[last]].concat();
+        let read = |bytes: &[u8]| RecordReader { bytes }.integer();
+        assert_eq!([read(&longest(1)), read(&longest(2))], [Ok(u64::MAX), Err(MapError::Range)]);
+        assert_eq!([read(&[0x80; 10]), read(&[0x80; 3])], [Err(MapError::Range), Err(MapError::Short)]);
+    }
+
+    #[test]
+    fn pieces_lie_below_the_limit_in_the_file_and_on_the_disk() {
+        let read = |first: u64, count: u64, at: Option<u64>| {
+            let mut out = Vec::new();
+            put(&mut out, first);
+            put(&mut out, count << 1 | u64::from(at.is_none()));
+            at.into_iter().for_each(|at| put_signed(&mut out, at as i64));
+            let mut found = None;
+            let done = pieces(&mut RecordReader { bytes: &out }, 1, |piece| {
+                found = Some(piece);
+                Ok(())
+            });
+            done.map(|()| found)
+        };
+        for (first, count, at) in [(0, 1, Some(0)), (LIMIT - 6, 5, None), (7, 5, Some(LIMIT - 6)), (7, LIMIT - 8, None)]
+        {
+            assert_eq!(read(first, count, at), Ok(Some(FilePiece { first, count, at: at.map(Granule) })));
+        }
+        for (first, count, at) in [
+            (0, 0, None),
+            (LIMIT, 1, None),
+            (LIMIT - 5, 5, None),
+            (0, LIMIT, None),
+            (7, 5, Some(LIMIT - 5)),
+            (7, 5, Some(LIMIT)),
+            (7, 5, Some(u64::MAX)),
+        ] {
+            assert_eq!(read(first, count, at), Err(MapError::Range), "{first}, {count}, {at:?}");
+        }
+    }
 }

@@ -175,3 +175,22 @@ fn sealed(mut out: Vec<u8>) -> Vec<u8> {
     out.extend(sum.to_le_bytes());
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_nanoseconds_below_a_second() {
+        let read = |nanoseconds| {
+            let time = Time { seconds: -3, nanoseconds };
+            let head = Head { size: 1, mtime: time, ctime: Time { seconds: 5, nanoseconds: 6 }, promised: 2 };
+            let whole = RecordSummary { generation: 8, head, granules: 9 };
+            let found = summary(&write_record(&whole, &[], None, &PieceWriter::default()));
+            assert!(found.is_err() || found == Ok(whole));
+            found.map(|found| found.head.mtime.nanoseconds)
+        };
+        assert_eq!([0, 999_999_999].map(read), [Ok(0), Ok(999_999_999)]);
+        assert_eq!([1_000_000_000, u32::MAX].map(read), [Err(MapError::Range), Err(MapError::Range)]);
+    }
+}

@@ -206,3 +206,14 @@ fn a_path_fills_the_granule_at_most() {
     assert_eq!((bytes.len(), Superblock::decode(&bytes)), (512, Ok(longest.clone())));
     assert!(of(longest.path.len() + 1).encode().is_err());
 }
+
+#[test]
+fn a_uuid_is_32_hexadecimal_digits() {
+    let uuid = Uuid([0xab; 16]);
+    assert_eq!(uuid.to_string().len(), 36);
+    let is_read = |digits: &str| digits.parse::<Uuid>().is_ok();
+    assert!(is_read(&"ab".repeat(16)) && is_read(&uuid.to_string().to_uppercase()));
+    for wrong in ["a".repeat(31), "a".repeat(33), "a".repeat(34), "+f".repeat(16), "g".repeat(32), String::new()] {
+        assert!(!is_read(&wrong), "{wrong}");
+    }
+}
