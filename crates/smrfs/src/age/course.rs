@@ -396,7 +396,7 @@ mod tests {
         assert_eq!((measured.bytes_per_s(), measured.event_bytes_per_s()), ((20.0, 5.0), (40.0, 40.0)));
     }
 
-    /// Where it ends, and what is kept of the way there.
+    /// Times and bytes of the whole course: no other test holds them.
     #[test]
     fn a_course_is_the_one_it_always_was() {
         let mut books = Books::new(u64::MAX);

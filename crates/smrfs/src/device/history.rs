@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(write(1, 1), [(Span::new(2, 1), Granule(1))]);
     }
 
-    /// What a write destroys, worked out for each granule by itself.
+    /// Losses by a write, worked out for each granule by itself.
     struct Plain {
         last: Vec<u32>,
         damaged: Vec<Option<u64>>,

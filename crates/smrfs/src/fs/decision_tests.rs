@@ -1,7 +1,7 @@
-//! What a file system asks of its disk, one by one: the same programs ask for the same reads, writes and flushes as ever.
+//! Requests of a file system to its disk, one by one: the same programs ask for the same reads, writes and flushes as ever.
 //!
-//! What programs see is compared with bytes in memory; what is buffered, joined, read ahead or committed when, they do not see. So
-//! that is summed up, and held here. A change on purpose writes the figures anew: they are what the test shows.
+//! Contents are compared with bytes in memory. No program sees what is buffered, joined, read ahead or committed when: that is
+//! summed up, and held here. A change on purpose writes the figures anew: they are what the test shows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

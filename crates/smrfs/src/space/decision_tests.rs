@@ -1,7 +1,7 @@
 //! Decisions of the allocators and the cleaners, one by one: the same random host on each gets the same places and steps as ever.
 //!
-//! Which of several good places is taken, and when cleaning begins and ends, no other test can say; so what a fixed host meets is
-//! summed up, and held here. A change on purpose writes the figures anew: they are what the test shows.
+//! No other test says which of several good places is taken, or when cleaning begins and ends: so the answers that a fixed host
+//! gets are summed up, and held here. A change on purpose writes the figures anew: they are what the test shows.
 
 use std::collections::BTreeMap;
 

@@ -332,7 +332,7 @@ fn a_drive_whose_image_fails_serves_nothing_any_more() {
     }
 }
 
-/// What a drive does while nothing waits meets faults, too.
+/// Work of a drive's own, while nothing waits, meets faults, too.
 #[test]
 fn idle_work_meets_power_cuts_and_failing_images() {
     let system = drive("tiny", "set-assoc");

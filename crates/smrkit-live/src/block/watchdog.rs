@@ -114,7 +114,7 @@ mod tests {
         );
     }
 
-    /// What is told when `states` are seen one after the other: the number of requests begun, and whether one is at work.
+    /// Lines that are told when `states` are seen one after the other: the number of requests begun, and whether one is at work.
     fn told(long: Duration, states: &[(u64, bool)]) -> Vec<String> {
         let watched = Mutex::<Watched>::default();
         let (lines, at) = (std::cell::RefCell::new(Vec::new()), std::cell::Cell::new(0));

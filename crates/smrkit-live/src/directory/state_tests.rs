@@ -1,4 +1,4 @@
-//! What a store tells of its nodes and keeps besides the tree, beside what the host's file system says.
+//! The store's word on its nodes, and what it keeps besides the tree, beside what the host's file system says.
 
 use std::os::unix::fs::MetadataExt;
 

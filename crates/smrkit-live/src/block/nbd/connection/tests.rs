@@ -174,7 +174,7 @@ fn replies_are_sent_in_order_and_their_buffers_used_again() {
     reply(5, 10, 0, 0);
 }
 
-/// What does not fit into the socket waits, and is sent from where it was cut.
+/// The rest that does not fit into the socket waits, and is sent from where it was cut.
 #[test]
 fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
     let (mut client, mut connection) = connected();
