@@ -7,6 +7,8 @@ mod requests;
 pub mod row;
 mod filled_reads;
 mod small_drive;
+#[cfg(test)]
+mod tests;
 pub mod traces;
 pub mod validation;
 pub mod lab;
