@@ -1,0 +1,107 @@
+use super::*;
+use serde_json::json;
+
+fn row(layer: &str, percent: u64, seed: u64, slowdown: f64) -> Row {
+    let mut row = Row::new();
+    let record = json!({"layer": layer, "parameters": {"cache_percent": percent}, "seed": seed, "slowdown": slowdown});
+    flatten(String::new(), record, &mut row);
+    row
+}
+
+fn example() -> Vec<Row> {
+    vec![row("rmw", 1, 1, 4.0), row("rmw", 1, 2, 6.0), row("log", 1, 1, 2.5), row("log", 2, 1, 2.0)]
+}
+
+#[test]
+fn whole_numbers_are_shown_whole_and_without_a_point() {
+    let mut row = Row::new();
+    flatten(String::new(), json!({"a": u64::MAX, "b": 2.0, "c": 2.5, "d": true, "e": null}), &mut row);
+    let shown = ["a", "b", "c", "d", "e", "f"].map(|key| cell(&row, key));
+    assert_eq!(shown, ["18446744073709551615", "2", "2.5", "true", "-", "-"]);
+}
+
+#[test]
+fn seeds_share_a_line_that_shows_their_spread() {
+    let sheet = table(&example(), &["slowdown".into()]).unwrap();
+    let grid = sheet.grid();
+    assert_eq!(grid.header, ["layer", "cache (%)", "slowdown (×)"]);
+    assert_eq!(grid.rows, [["rmw", "1", "5 ± 1"], ["log", "1", "2.5"], ["log", "2", "2 *"]]);
+    assert_eq!(sheet.csv(), "layer,cache (%),slowdown (×),± slowdown (×)\nrmw,1,5,1\nlog,1,2.5,0\nlog,2,2,0\n");
+    assert_eq!(sheet.markdown().lines().nth(1), Some("|---|---|---|"));
+}
+
+#[test]
+fn sizes_and_files_tell_the_runs_of_a_drive_apart() {
+    let of = |drive: &str, file: &str, sectors: u64, seed: u64| {
+        Row::from([
+            ("layer".into(), json!("rmw")),
+            ("drive".into(), json!(drive)),
+            ("drive_file".into(), json!(file)),
+            (RAW_SECTORS.into(), json!(sectors)),
+            ("seed".into(), json!(seed)),
+        ])
+    };
+    let keys = |rows: &[Row]| varying(rows).join(" ");
+    assert_eq!(keys(&[of("a", "1", 10, 1), of("b", "2", 20, 1)]), "layer drive", "two drives have two sizes");
+    assert_eq!(keys(&[of("a", "1", 10, 1), of("a", "1", 20, 2)]), "layer capacity.raw_sectors");
+    assert_eq!(keys(&[of("a", "1", 10, 1), of("a", "2", 10, 2)]), "layer drive_file");
+}
+
+#[test]
+fn parquet_has_the_columns_and_texts_of_the_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.parquet");
+    let sheet = table(&example(), &["slowdown".into()]).unwrap();
+    sheet.write_parquet(&path).unwrap();
+    let layers = smrkit_trace::parquet::table::read_words(&path, "layer").unwrap();
+    assert_eq!(layers, ["rmw", "log", "log"]);
+    let (bytes, csv) = (std::fs::read(&path).unwrap(), sheet.csv());
+    let bytes = String::from_utf8_lossy(&bytes).into_owned();
+    assert!(csv.lines().next().unwrap().split(',').all(|head| bytes.contains(head)));
+}
+
+#[test]
+fn the_best_is_that_of_its_demand_and_never_the_baseline() {
+    let mut rows = example();
+    for (nth, row) in rows.iter_mut().enumerate() {
+        row.insert("workload".into(), json!(["mix", "mix", "mix", "zipf"][nth]));
+    }
+    rows.push(Row::from([
+        ("layer".into(), json!(BASELINE)),
+        ("workload".into(), json!("mix")),
+        ("slowdown".into(), json!(1)),
+    ]));
+    let cells: Vec<String> =
+        table(&rows, &["slowdown".into()]).unwrap().grid().rows.into_iter().map(|mut row| row.pop().unwrap()).collect();
+    assert_eq!(cells, ["5 ± 1", "2.5 *", "2", "1"], "alone under zipf, nothing is better than it");
+}
+
+#[test]
+fn the_best_of_a_line_is_marked_and_what_is_missing_is_a_dash() {
+    let grid = pivot(&example(), "layer", "parameters.cache_percent", "slowdown").unwrap().grid();
+    assert_eq!(grid.header, ["slowdown of layer by cache", "1 (×)", "2 (×)"]);
+    assert_eq!(grid.rows, [["rmw", "5 ± 1 *", "-"], ["log", "2.5", "2 *"]]);
+}
+
+#[test]
+fn two_sweeps_are_compared_run_by_run_with_their_spread() {
+    let others = vec![row("log", 1, 1, 5.0), row("rmw", 1, 1, 2.0), row("rmw", 1, 2, 3.0), row("rmw", 9, 1, 3.0)];
+    let grid = against(&example(), &others, "slowdown", ["old", "new"]).unwrap().grid();
+    assert_eq!(grid.header[2..], ["slowdown of old (×)", "slowdown of new (×)", "ratio"]);
+    assert_eq!(grid.rows[0][2..], ["5 ± 1", "2.5 ± 0.5", "2 ± 0.83"], "between 4/3 and 6/2");
+    assert_eq!(grid.rows[1][2..], ["2.5", "5", "0.5"]);
+    assert_eq!(
+        (&grid.rows[2][2..], &grid.rows[3][1..]),
+        (&["2".into(), "-".into(), "-".into()][..], &["9".into(), "-".into(), "3".into(), "-".into()][..])
+    );
+}
+
+#[test]
+fn rows_are_kept_by_their_values_and_unknown_keys_refused() {
+    let wanted = |key: &str, value: &str| vec![(key.to_string(), value.to_string())];
+    assert_eq!(filter(example(), &wanted("layer", "log")).unwrap().len(), 2);
+    assert_eq!(filter(example(), &wanted("parameters.cache_percent", "2")).unwrap().len(), 1);
+    assert!(filter(example(), &wanted("colour", "red")).unwrap_err().to_string().contains("no outcome has the key"));
+    let short = filter(example(), &wanted("cache_percent", "2")).unwrap_err().to_string();
+    assert!(short.ends_with("did you mean parameters.cache_percent?"), "{short}");
+}
