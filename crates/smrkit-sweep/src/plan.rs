@@ -156,4 +156,36 @@ mod tests {
         assert!(error("set = 3").contains("[set]"));
         assert!(error("drive = ").contains("no TOML"));
     }
+
+    #[test]
+    fn repetitions_have_the_seeds_from_one_on() {
+        let seeds = |count: i64| Sweep::parse("test", &format!("repeat = {count}")).map(|sweep| sweep.comparisons);
+        assert_eq!(seeds(1).unwrap(), [[("seed".to_string(), "1".to_string())]]);
+        assert_eq!(seeds(3).unwrap()[2], [("seed".to_string(), "3".to_string())]);
+        for count in [0, -1, 1_000_001] {
+            assert!(seeds(count).unwrap_err().to_string().contains("from 1 on"), "{count}");
+        }
+        assert!(Sweep::parse("test", "repeat = 'often'").unwrap_err().to_string().contains("how many seeds"));
+    }
+
+    #[test]
+    fn values_of_each_kind_are_texts_for_the_command() {
+        let text = "a = 'x'\nb = 3\nc = 2.5\nd = true\ne = false\n[set]\nf = [1, 'auto']\ng = 0.5";
+        assert_eq!(planned(text), ["a:x b:3 c:2.5 d:on e:off set:f=1,auto set:g=0.5"]);
+        let json = Sweep::from_json("test", r#"{"depth": [1, 2], "layer": ["rmw"]}"#).unwrap();
+        assert_eq!((json.name.as_str(), json.comparisons.len()), ("test", 2));
+        assert!(Sweep::from_json("test", "{").unwrap_err().to_string().contains("options can't be read"));
+    }
+
+    #[test]
+    fn a_file_is_called_as_it_is_and_named_with_its_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nightly.toml");
+        std::fs::write(&path, "depth = 1").unwrap();
+        assert_eq!(Sweep::read(&path).unwrap().name, "nightly");
+        std::fs::write(&path, "depth = []").unwrap();
+        let said = Sweep::read(&path).unwrap_err();
+        assert!(said.to_string().contains("nightly.toml") && !matches!(said, Error::Usage(_)), "{said}");
+        assert!(Sweep::read(&folder.path().join("none.toml")).is_err());
+    }
 }

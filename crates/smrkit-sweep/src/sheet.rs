@@ -224,3 +224,74 @@ impl Plain {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(numbers: &[f64]) -> Option<Spread> {
+        Spread::new(numbers.iter().copied())
+    }
+
+    fn numbers(name: &str, key: &str, values: Vec<Option<Spread>>, best: Vec<usize>) -> Column {
+        Column::Numbers { name: name.into(), key: key.into(), values, best }
+    }
+
+    #[test]
+    fn a_spread_has_the_ends_and_the_mean_of_its_numbers() {
+        assert_eq!(spread(&[]), None);
+        assert_eq!(spread(&[4.0, 1.0, 7.0]), Some(Spread { mean: 4.0, least: 1.0, most: 7.0, runs: 3 }));
+        let (one, other) = (spread(&[6.0, 12.0]).unwrap(), spread(&[2.0, 3.0, 4.0]).unwrap());
+        assert_eq!(one.over(&other), Spread { mean: 3.0, least: 1.5, most: 6.0, runs: 3 });
+        assert_eq!(one.half(), 3.0);
+    }
+
+    #[test]
+    fn a_spread_has_no_more_digits_than_its_mean() {
+        let text = |numbers: &[f64], factor| spread(numbers).unwrap().text(factor);
+        assert_eq!(text(&[5.0], 1.0), "5");
+        assert_eq!(text(&[5.0, 5.0], 1.0), "5 ± 0");
+        assert_eq!(text(&[4000.0, 4246.0], 1e-3), "4.12 ± 0.12");
+        assert_eq!(text(&[1.0, 1.01], 1.0), "1 ± 0.01");
+        assert_eq!(text(&[99.0, 101.3], 1.0), "100 ± 1");
+        assert_eq!(text(&[9.0, 11.3], 1.0), "10.2 ± 1.2");
+        assert_eq!(text(&[0.0, 0.0], 1.0), "0 ± 0");
+    }
+
+    #[test]
+    fn columns_of_one_key_share_the_unit_of_their_middle() {
+        let of = |numbers: &[f64]| numbers.iter().map(|number| spread(&[*number])).collect::<Vec<_>>();
+        let key = "latency_ns.all.mean";
+        let sheet = Sheet(vec![
+            Column::Texts("layer".into(), vec!["a".into(), "b".into()]),
+            numbers("one", key, of(&[4e3, 2e6]), vec![0]),
+            numbers("two", key, vec![spread(&[4e9]), None], vec![]),
+            numbers("none", "elapsed_ns", vec![None, None], vec![]),
+        ]);
+        // The middle of 4 µs and 4 s is 4 ms.
+        let grid = sheet.grid();
+        assert_eq!(grid.header, ["layer", "one (ms)", "two (ms)", "none (µs)"]);
+        assert_eq!(grid.rows, [["a", "0.004 *", "4,000", "-"], ["b", "2", "-", "-"]]);
+        assert_eq!(sheet.csv(), "layer,one (ms),two (ms),none (µs)\na,0.004,4000,\nb,2,,\n");
+        assert_eq!(sheet.best(), [0]);
+        assert_eq!(Sheet::default().grid().rows.len(), 0);
+    }
+
+    #[test]
+    fn texts_are_quoted_where_a_form_asks_for_it() {
+        let texts = ["plain", "a,b", "say \"x\"", "two\nlines", "back\\slash"].map(String::from);
+        let sheet = Sheet(vec![Column::Texts("name".into(), texts.to_vec())]);
+        assert_eq!(sheet.csv(), "name\nplain\n\"a,b\"\n\"say \"\"x\"\"\"\n\"two\nlines\"\nback\\slash\n");
+        assert!(sheet.markdown().starts_with("| name |\n|---|\n| plain |\n"));
+        assert!(sheet.markdown().ends_with("| back\\\\slash |\n"));
+    }
+
+    #[test]
+    fn a_spread_has_a_column_of_its_own_for_programs() {
+        let sheet = Sheet(vec![
+            numbers("one", "requests", vec![spread(&[1.0, 2.0]), spread(&[3.0])], vec![]),
+            numbers("two", "requests", vec![spread(&[1.0]), None], vec![]),
+        ]);
+        assert_eq!(sheet.csv(), "one,± one,two\n1.5,0.5,1\n3,0,\n");
+    }
+}

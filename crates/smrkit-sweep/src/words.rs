@@ -75,4 +75,55 @@ mod tests {
         assert_eq!(head("capacity.raw_sectors", 30.0), "capacity raw sectors");
         assert_eq!(unit("elapsed_ns", 2e9), ("s".into(), 1e-9));
     }
+
+    #[test]
+    fn units_end_names_and_prefixes_begin_none() {
+        let names = [
+            ("parameters.cache_percent", "cache"),
+            ("engine.think_ns", "think"),
+            ("verdict.rate_after_bytes_per_s", "rate after"),
+            ("map_bytes", "map"),
+            ("trace_reading.volume", "volume"),
+            ("run.rebuild", "rebuild"),
+            ("latency_ns.write.p99_5", "p99.5 latency of writes"),
+            ("latency_ns.all.max", "max latency"),
+            ("commands.host_read", "commands host read"),
+        ];
+        names.into_iter().for_each(|(key, words)| assert_eq!(name(key), words));
+    }
+
+    #[test]
+    fn numbers_have_the_form_of_their_keys() {
+        use Numbers::{Bytes, Percent, Plain, Time};
+        let forms = [
+            ("latency_ns.all.p50", Time, 1e-9),
+            ("latency_ns.all.count", Plain, 1.0),
+            ("elapsed_ns", Time, 1e-9),
+            ("verdict.cache_full_at_s", Time, 1.0),
+            ("map_bytes", Bytes, 1.0),
+            ("verdict.rate_after_bytes_per_s", Bytes, 1.0),
+            ("parameters.cache_percent", Percent, 0.01),
+            ("requests", Plain, 1.0),
+        ];
+        for (key, form, factor) in forms {
+            assert_eq!(numbers(key), (form, factor), "{key}");
+        }
+    }
+
+    #[test]
+    fn units_are_the_largest_that_fit() {
+        let of = |key: &str, largest| {
+            let (name, factor) = unit(key, largest);
+            (name, largest * factor)
+        };
+        let shown = |name: &str, value| (name.to_string(), value);
+        assert_eq!(of("elapsed_ns", 5e8), shown("ms", 500.0));
+        assert_eq!(of("map_bytes", 4e6), shown("MB", 4.0));
+        assert_eq!(of("verdict.rate_after_bytes_per_s", 8e3), shown("kB/s", 8.0));
+        assert_eq!(of("parameters.cache_percent", 5.0), shown("%", 5.0));
+        assert_eq!(of("write_amplification", 5.0), shown("×", 5.0));
+        assert_eq!(of("write_overloading", 5.0), shown("×", 5.0));
+        assert_eq!(of("requests", 5.0), shown("", 5.0));
+        assert_eq!((with_unit("a", ""), with_unit("a", "s")), ("a".into(), "a (s)".into()));
+    }
 }

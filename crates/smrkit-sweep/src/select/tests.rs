@@ -105,3 +105,92 @@ fn rows_are_kept_by_their_values_and_unknown_keys_refused() {
     let short = filter(example(), &wanted("cache_percent", "2")).unwrap_err().to_string();
     assert!(short.ends_with("did you mean parameters.cache_percent?"), "{short}");
 }
+
+#[test]
+fn keys_of_disks_are_told_from_those_of_demands() {
+    let all = ["layer", "drive", "drive_file", RAW_SECTORS, "array", "parameters.cache_percent"];
+    assert!(all.into_iter().all(is_system));
+    assert!(!["trace", "workload", "engine.depth", "parameters", "seed"].into_iter().any(is_system));
+}
+
+#[test]
+fn choices_are_shown_in_the_unit_that_they_were_made_in() {
+    let units =
+        ["parameters.cache_percent", "engine.think_ns", "bypass_bytes", RAW_SECTORS, "engine.depth"].map(raw_unit);
+    assert_eq!(units, ["%", "ns", "B", "sectors", ""]);
+}
+
+#[test]
+fn what_varied_comes_in_the_order_of_disks_demands_and_settings() {
+    let of = |pairs: &[(&str, u64)]| {
+        let mut row = Row::from([("layer".into(), json!("rmw"))]);
+        row.extend(pairs.iter().map(|(key, value)| (key.to_string(), json!(value))));
+        row
+    };
+    let keys = ["workload", "drive", "engine.depth", "parameters.a", "run.rebuild", "array", "requests", "interleave"];
+    let rows = [0, 1].map(|nth| of(&keys.map(|key| (key, nth))));
+    let known = ["layer", "drive", "array", "workload", "interleave", "run.rebuild", "engine.depth", "parameters.a"];
+    assert_eq!(varying(&rows), known);
+    assert_eq!(varying(&[of(&[("drive", 1)]), of(&[("drive", 1)])]), ["layer"], "a layer is named in any case");
+    assert!(varying(&[Row::from([("seed".into(), json!(1))])]).is_empty());
+}
+
+#[test]
+fn parameters_vary_within_a_layer_by_what_was_asked_for() {
+    let of = |layer: &str, became: u64, asked: Option<&str>| {
+        let mut row = Row::from([("layer".into(), json!(layer)), ("parameters.tracks".into(), json!(became))]);
+        row.extend(asked.map(|text| ("asked.tracks".to_string(), json!(text))));
+        row
+    };
+    let keys = |rows: &[Row]| varying(rows).join(" ");
+    assert_eq!(keys(&[of("a", 1, None), of("b", 2, None)]), "layer", "two layers have two defaults");
+    assert_eq!(keys(&[of("a", 1, None), of("a", 2, None)]), "layer parameters.tracks");
+    assert_eq!(keys(&[of("a", 1, Some("auto")), of("a", 2, Some("auto"))]), "layer");
+    assert_eq!(keys(&[of("a", 1, Some("auto")), of("a", 1, None)]), "layer parameters.tracks");
+}
+
+#[test]
+fn lists_have_no_columns_and_records_have_dotted_ones() {
+    let mut row = Row::new();
+    flatten(String::new(), json!({"a": {"b": {"c": 1}, "d": [1, 2]}, "e": "x"}), &mut row);
+    assert_eq!(row, Row::from([("a.b.c".into(), json!(1)), ("e".into(), json!("x"))]));
+}
+
+#[test]
+fn a_filter_wants_all_of_its_values() {
+    let kept = |pairs: &[(&str, &str)]| -> Vec<String> {
+        let wanted: Vec<_> = pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        filter(example(), &wanted).unwrap().iter().map(|row| cell(row, "slowdown")).collect()
+    };
+    assert_eq!(kept(&[]), ["4", "6", "2.5", "2"]);
+    assert_eq!(kept(&[("layer", "rmw"), ("seed", "2")]), ["6"]);
+    assert!(kept(&[("layer", "rmw"), ("parameters.cache_percent", "2")]).is_empty());
+    assert_eq!(filter(Vec::new(), &[("colour".into(), "red".into())]).unwrap(), Vec::<Row>::new());
+    let unknown = filter(example(), &[("colour".into(), "red".into())]).unwrap_err().to_string();
+    assert!(unknown.contains("keys are those of outcome.json"), "{unknown}");
+}
+
+#[test]
+fn only_the_first_value_is_marked_and_texts_stay_texts() {
+    let mut rows = example();
+    for (nth, row) in rows.iter_mut().enumerate() {
+        row.insert("verdict.text".into(), json!(["a", "b", "c", "d"][nth]));
+        row.insert("requests".into(), json!(100 - nth));
+    }
+    let sheet = table(&rows, &["slowdown", "verdict.text", "requests"].map(String::from)).unwrap();
+    let rows: Vec<Vec<String>> = sheet.grid().rows.into_iter().map(|row| row[2..].to_vec()).collect();
+    assert_eq!(rows, [["5 ± 1", "a", "99.5 ± 0.5"], ["2.5", "c", "98"], ["2 *", "d", "97"]]);
+    assert_eq!(sheet.best(), [2]);
+    assert!(table(&example(), &["colour".into()]).is_err());
+}
+
+#[test]
+fn a_line_marks_its_least_and_never_the_conventional_disk() {
+    let rows = [row(BASELINE, 1, 1, 1.0), row("rmw", 1, 1, 3.0), row("log", 1, 1, 3.0), row("log", 2, 1, 4.0)];
+    let grid = pivot(&rows, "parameters.cache_percent", "layer", "slowdown").unwrap().grid();
+    assert_eq!(grid.header, ["slowdown of cache by layer", "in-place (×)", "rmw (×)", "log (×)"]);
+    assert_eq!(grid.rows, [["1", "1", "3 *", "3 *"], ["2", "-", "-", "4 *"]]);
+    assert!(pivot(&rows, "colour", "layer", "slowdown").is_err());
+    assert!(pivot(&rows, "layer", "colour", "slowdown").is_err());
+    assert!(pivot(&rows, "layer", "seed", "colour").is_err());
+}

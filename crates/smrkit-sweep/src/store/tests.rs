@@ -21,3 +21,133 @@ fn a_key_follows_the_options_and_what_their_files_hold() {
     assert_ne!(of(&[("depth", "1"), ("seed", "12")]), of(&[("depth", "11"), ("seed", "2")]));
     assert_ne!(of(&[("trace", "a"), ("trace", "b")]), of(&[("trace", "b"), ("trace", "a")]));
 }
+
+/// A run of a few requests, in which each number that is kept is another one.
+fn outcome() -> Outcome {
+    let text = "drive = 'tiny'\nlayer = 'rmw'\nworkload = 'random-write:count=20'\nset = {'rmw.region_sectors' = 300}";
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let sweep = Sweep::parse("test", text).unwrap();
+    crate::execute::execute(&sweep, &store, &smrkit::experiment::pool::Unwatched).unwrap();
+    let mut outcome = store.of_sweep("test").unwrap().remove(0);
+    let all = &mut outcome.latency_ns.all;
+    (all.mean, all.p50, all.p99, all.max) = (4, 5, 6, 7);
+    (outcome.seed, outcome.requests, outcome.elapsed_ns) = (1, 2, 3);
+    outcome.host_written_sectors = 8;
+    outcome.physical_written_sectors.total = 9;
+    outcome.verdict.stalls_over_7s = 10;
+    outcome.verdict.commands.commands_over_7s = 11;
+    (outcome.array, outcome.replayed.trace) = (Some("raid1".into()), Some("day.csv".into()));
+    outcome
+}
+
+#[test]
+fn columns_hold_what_they_are_called_by() {
+    let outcome = outcome();
+    assert_eq!(NUMBERS.map(|name| number_of(&outcome, name)), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let parameters = json!(outcome.parameters).to_string();
+    assert!(parameters.contains("region_sectors"), "{parameters}");
+    let texts = TEXTS.map(|name| text_of(&outcome, name));
+    assert_eq!(texts, ["rmw", "tiny", "raid1", "day.csv", "random-write:count=20", &parameters]);
+    let mut conventional = outcome.clone();
+    (conventional.elapsed_ns, conventional.latency_ns.all.mean) = (30, 40);
+    let volume = SplitVolume { number: 77, name: "src".into(), ..SplitVolume::default() };
+    let row = VolumeRow::new(&volume, &outcome, &conventional);
+    assert_eq!(row.texts, ["rmw", "tiny", "raid1", "day.csv", "src", &parameters]);
+    assert_eq!(row.numbers, [77, 1, 2, 3, 30, 4, 40, 6, 7, 10, 11, 8, 9]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    assert!(!store.has("k"));
+    store.keep("k", &[outcome.clone(), conventional.clone()]).unwrap();
+    assert!(store.has("k"));
+    assert_eq!(store.outcomes("k").unwrap(), [outcome, conventional]);
+    let kept = TEXTS.map(|name| read_words(&store.file("k"), name).unwrap().remove(1));
+    assert_eq!(kept, texts);
+    store.keep_volumes("k", &[row]).unwrap();
+    let path = folder.path().join("volumes/k.parquet");
+    assert_eq!(read_words(&path, "name").unwrap(), ["src"]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing under construction is left");
+}
+
+#[test]
+fn what_a_killed_process_left_goes_once_its_result_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let place = |within: &str| folder.path().join(within);
+    for within in ["", "groups", "volumes"] {
+        fs::create_dir_all(place(within)).unwrap();
+        for name in ["a.parquet", "a.of-1-2", "b.of-1-2", "c"] {
+            fs::write(place(within).join(name), "").unwrap();
+        }
+    }
+    store.tidy().unwrap();
+    for within in ["", "groups", "volumes"] {
+        let there = ["a.parquet", "a.of-1-2", "b.of-1-2", "c"].map(|name| place(within).join(name).exists());
+        assert_eq!(there, [true, false, true, true], "{within}");
+    }
+    let own = [store.own("k"), store.own("k")];
+    assert_ne!(own[0], own[1], "two tries have two files");
+}
+
+#[test]
+fn sweeps_are_found_by_name_and_their_outcomes_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let note = |name: &str, keys: &[&str]| {
+        let sweep = Sweep { name: name.into(), comparisons: Vec::new() };
+        store.note(&sweep, &keys.iter().map(|key| key.to_string()).collect::<Vec<_>>()).unwrap();
+    };
+    let error = |sweep: Option<&str>| store.chosen(sweep).unwrap_err().to_string();
+    assert!(error(None).contains("no outcomes yet"));
+    note("b", &["two", "three"]);
+    note("a", &["one", "two"]);
+    fs::write(folder.path().join("other.json"), "").unwrap();
+    assert_eq!(store.sweeps().unwrap(), ["a", "b"]);
+    assert!(error(Some("a")).contains("no outcomes yet"));
+    assert!(error(Some("c")).contains("no sweep is called c") && error(Some("c")).contains("there are a, b"));
+    let outcome = outcome();
+    for (key, seed) in [("one", 1), ("two", 2)] {
+        store.keep(key, &[Outcome { seed, ..outcome.clone() }]).unwrap();
+    }
+    let seeds = |sweep| store.chosen(sweep).unwrap().iter().map(|one| one.seed).collect::<Vec<_>>();
+    assert_eq!((seeds(None), seeds(Some("a")), seeds(Some("b"))), (vec![1, 2], vec![1, 2], vec![2]));
+    fs::write(store.sweep("b"), "{").unwrap();
+    assert!(error(Some("b")).contains("damaged"));
+    assert!(Store::open(&folder.path().join("none")).err().unwrap().to_string().contains("no store of results"));
+    assert!(Store::open(folder.path()).is_ok());
+}
+
+#[test]
+fn only_options_that_take_files_follow_what_files_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let text = path.to_str().unwrap();
+    let of = |name: &str| {
+        let of = |content: &str| {
+            fs::write(&path, content).unwrap();
+            key(&pairs(&[(name, text)]), &mut Contents::default()).unwrap()
+        };
+        (of("one"), of("two"))
+    };
+    for name in FILES {
+        let (one, two) = of(name);
+        assert_ne!(one, two, "{name}");
+    }
+    let (one, two) = of("layer");
+    assert_eq!(one, two);
+    let mut contents = Contents::default();
+    let one = key(&pairs(&[("trace", text)]), &mut contents).unwrap();
+    fs::write(&path, "three").unwrap();
+    assert_eq!(key(&pairs(&[("trace", text)]), &mut contents).unwrap(), one, "a file is read once");
+    let folder_key = key(&pairs(&[("trace", folder.path().to_str().unwrap())]), &mut Contents::default());
+    assert!(folder_key.is_ok(), "a folder is not read");
+}
+
+#[test]
+fn parts_of_a_hash_do_not_run_together() {
+    let of = |parts: &[&str]| hash_of(parts.iter().map(|part| part.as_bytes()));
+    assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+    // The length of nothing is eight zero bytes.
+    assert_eq!(of(&[""]), "af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc");
+}

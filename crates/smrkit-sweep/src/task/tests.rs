@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use proptest::prelude::*;
 use smrkit::stats::histogram::LatencyCounts;
-use smrkit_trace::split::Splitter;
+use smrkit_trace::split::{SplitVolume, Splitter};
 use smrkit_trace::{OpenOptions, Trace};
 
 use crate::execute::execute;
@@ -176,4 +176,87 @@ fn volumes_and_traces_exclude_each_other() {
     let closed = execute(&sweep, &store, &Unwatched).unwrap_err().to_string();
     assert!(closed.contains("think times"), "{closed}");
     assert!(error("volumes = 'nowhere'".into()).contains("trace split"));
+}
+
+/// A split trace of volumes with so many requests, in so many buckets.
+fn listed(requests: &[u64], buckets: usize) -> SplitTrace {
+    let volumes = requests.iter().enumerate().map(|(at, &requests)| SplitVolume {
+        number: at as u64,
+        requests,
+        bucket: at % buckets,
+        ..SplitVolume::default()
+    });
+    SplitTrace {
+        version: 1,
+        trace: "day".into(),
+        trace_format: "msr".into(),
+        trace_sha256: None,
+        trace_reading: Default::default(),
+        trace_notes: Default::default(),
+        requests: requests.iter().sum(),
+        buckets: Vec::new(),
+        volumes: volumes.collect(),
+    }
+}
+
+#[test]
+fn groups_hold_so_many_volumes_and_requests_and_follow_the_buckets() {
+    let of = |requests: &[u64], buckets| groups("folder".as_ref(), &listed(requests, buckets)).unwrap();
+    assert_eq!(of(&[1, 0, 1, 1], 2), [[0, 2, 3]], "a volume without requests is left out");
+    assert_eq!(of(&[1; 4], 2), [[0, 2, 1, 3]]);
+    let half = REQUESTS_MAX / 2;
+    assert_eq!(of(&[half, half], 1), [vec![0, 1]]);
+    assert_eq!(of(&[half, half, 1, half, half], 1), [vec![0, 1], vec![2, 3], vec![4]]);
+    assert_eq!(of(&[half, half + 1, 5], 1), [vec![0], vec![1, 2]]);
+    assert_eq!(of(&[2 * REQUESTS_MAX, 1], 1), [vec![0], vec![1]]);
+    let lengths = |volumes| of(&vec![1; volumes], 1).iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!((lengths(256), lengths(257)), (vec![256], vec![256, 1]));
+    let none = groups("folder".as_ref(), &listed(&[0, 0], 1)).unwrap_err().to_string();
+    assert!(none.contains("no volume has a request"), "{none}");
+}
+
+#[test]
+fn the_key_of_a_group_follows_its_comparison_and_its_volumes() {
+    let split = listed(&[1, 1, 1], 1);
+    let of = |comparison: &str, group: &[usize]| group_key(comparison, &split, group);
+    let keys = [of("a", &[0, 1]), of("b", &[0, 1]), of("a", &[0]), of("a", &[0, 2]), of("a", &[1, 0])];
+    let distinct: std::collections::BTreeSet<&String> = keys.iter().collect();
+    assert_eq!(distinct.len(), keys.len());
+    let mut renamed = split.clone();
+    renamed.volumes[0].name = "x".into();
+    assert_ne!(group_key("a", &renamed, &[0]), keys[2]);
+}
+
+#[test]
+fn an_interrupt_before_a_task_computes_nothing() {
+    struct Ended;
+    impl Monitor for Ended {
+        fn goes_on(&self) -> bool {
+            false
+        }
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let store = Store::create(scratch.path()).unwrap();
+    let text = "drive = 'tiny'\nlayer = 'rmw'\nset = {'rmw.region_sectors' = 300}\nworkload = 'random-write:count=9'";
+    let sweep = Sweep::parse("test", text).unwrap();
+    let comparison = Comparison::plan(&sweep.comparisons[0], &mut Contents::default()).unwrap();
+    let task = &comparison.tasks[0];
+    assert_eq!((comparison.tasks.len(), comparison.runs(), &task.key), (1, 1, &comparison.key));
+    assert_eq!(task.compute(&store, &Ended, 0).unwrap(), None);
+    assert!(!task.is_done(&store));
+    assert_eq!(task.compute(&store, &Unwatched, 0).unwrap(), Some(1));
+    assert!(task.is_done(&store));
+    let within = Within { monitor: &Ended, threads: 7 };
+    assert_eq!((within.goes_on(), within.threads(), within.commit()), (false, 7, None));
+}
+
+#[test]
+fn an_error_names_the_options_that_it_is_about() {
+    let options = [("drive", "tiny"), ("layer", "none")].map(|(name, value)| (name.to_string(), value.to_string()));
+    assert_eq!(words(&options), "drive tiny, layer none");
+    let error = Comparison::plan(&options, &mut Contents::default()).err().unwrap().to_string();
+    assert!(error.contains("drive tiny, layer none"), "{error}");
+    let folders = [("volumes", "a"), ("volumes", "b")].map(|(name, value)| (name.to_string(), value.to_string()));
+    let error = Asked::read(&folders).err().unwrap().to_string();
+    assert!(error.contains("one folder a comparison"), "{error}");
 }
