@@ -39,5 +39,9 @@ mod tests {
         // It would reach over the end, or is longer than all of it.
         assert_eq!(folded(95, 8), (92, 8));
         assert_eq!(folded(130, 250), (0, 100));
+        // It ends where the span does, or begins just behind it.
+        assert_eq!(folded(92, 8), (92, 8));
+        assert_eq!(folded(100, 8), (0, 8));
+        assert_eq!(folded(199, 1), (99, 1));
     }
 }

@@ -249,4 +249,61 @@ mod tests {
         let printed = |ours| Row::printed("", 3.48, 2, ours, "", "").verdict == Verdict::Agree;
         assert_eq!([3.486, 3.478, 3.474, 3.491].map(printed), [true, true, false, false]);
     }
+
+    #[test]
+    fn a_measure_says_how_far_off_a_number_is() {
+        let near = |paper: Value, ours, percent| {
+            let row = Row::near("item", paper, ours, "s", percent, "why");
+            (row.verdict, row.reason)
+        };
+        let said = |verdict, reason: &str| (verdict, reason.to_string());
+        use Verdict::{Agree, Differs};
+        assert_eq!(near(100.0.into(), 100.0, 5.0), said(Agree, "equal; why"));
+        assert_eq!(near(64_u64.into(), 80.0, 25.0), said(Agree, "+25.0 %, within 25 %; why"));
+        assert_eq!(near(200.0.into(), 180.0, 5.0), said(Differs, "-10.0 %, more than 5 %; why"));
+        assert_eq!(near(1000.0.into(), 1000.9, 0.1), said(Agree, "+0.1 %, within 0.1 %; why"));
+        assert_eq!(near(1000.0.into(), 1000.5, 0.06), said(Agree, "+0.050 %, within 0.06 %; why"));
+        assert_eq!(near("words".into(), 1.0, 5.0), said(Differs, "NaN %, more than 5 %; why"));
+        assert_eq!(near(Value::None, 1.0, 5.0).0, Differs);
+        assert_eq!(Row::near("", 1.0.into(), 1.0, "", 5.0, "").reason, "equal");
+        let exact = |ours| Row::exact("item", 7, ours, "s", "why").verdict;
+        assert_eq!([6, 7, 8].map(exact), [Differs, Agree, Differs]);
+    }
+
+    #[test]
+    fn rows_carry_the_origin_of_the_number_beside_them() {
+        let row = Row::holds("item", 1.0, 2.0, "s", true, "why");
+        assert_eq!((row.basis, &row.paper, &row.ours, row.unit), (Basis::Paper, &1.0.into(), &2.0.into(), "s"));
+        let fitted = row.clone().by_construction();
+        assert_eq!((fitted.basis, fitted.reason.as_str()), (Basis::Fitted, "why; by construction"));
+        let derived = row.clone().derived();
+        assert_eq!((derived.basis, derived.reason.as_str()), (Basis::Derived, "why; derived here, not in the paper"));
+        let none = Row::not_comparable("item", f64::NAN, "s", "why");
+        assert_eq!((none.verdict, &none.paper, none.has_number()), (Verdict::NotComparable, &Value::None, false));
+        assert!(row.has_number() && Row { ours: "no".into(), ..none }.has_number());
+        assert_eq!(
+            [Verdict::Agree, Verdict::Differs, Verdict::NotComparable].map(Verdict::name),
+            ["agree", "differs", "not-comparable"]
+        );
+    }
+
+    #[test]
+    fn the_spread_of_seeds_is_told_by_its_ends() {
+        let of = |values: &[f64]| {
+            let spread = Spread::from_values(values.iter().copied());
+            (spread.mean, spread.range)
+        };
+        assert_eq!(of(&[3.0]), (3.0, "one seed".into()));
+        assert_eq!(of(&[3.0, 3.0]), (3.0, "2 seeds alike".into()));
+        assert_eq!(of(&[5.0, 1.0, 3.0]), (3.0, "3 seeds: 1 to 5".into()));
+        let (mean, range) = of(&[]);
+        assert!(mean.is_nan() && range == "no run");
+    }
+
+    #[test]
+    fn values_are_shown_with_the_digits_that_count() {
+        let shown = [99.9996, 100.0, -100.25, 1234.004, 0.0004, -3.1].map(|value| Value::Number(value).text());
+        assert_eq!(shown, ["100", "100", "-100.25", "1,234", "0", "-3.1"]);
+        assert_eq!([Value::Count(1234), "x".into(), Value::None].map(|value| value.text()), ["1,234", "x", "-"]);
+    }
 }

@@ -204,4 +204,54 @@ mod tests {
         assert!(rms(&a, &a) < 1e-12);
         assert!((quantile(&[1.0, 3.0], 5000) - 2.0).abs() < 1e-12);
     }
+
+    #[test]
+    fn quantiles_lie_in_the_middle_of_their_values() {
+        let values = [1.0, 2.0, 4.0, 8.0];
+        let at = |percent: u32| quantile(&values, percent * 100);
+        assert_eq!([0, 12, 25, 50, 75, 100].map(at), [1.0, 1.0, 1.5, 3.0, 6.0, 8.0]);
+        assert!((quantile(&values, 3000) - 1.7).abs() < 1e-12);
+        assert_eq!((quantile(&[], 5000), quantile(&[3.0], 9999)), (0.0, 3.0));
+        assert_eq!((mean(&[]), mean(&[1.0, 2.0, 6.0])), (0.0, 3.0));
+    }
+
+    #[test]
+    fn only_slow_reads_are_compared_one_by_one() {
+        let measured = [5.0, 3.0, 3.1, 9.0, 9.0, 7.0];
+        let ours =
+            [(Op::Read, 5.5), (Op::Read, 3.0), (Op::Write, 3.1), (Op::Read, 9.6), (Op::Read, 8.5), (Op::Read, 1.0)];
+        let found = Validation::new("drive", &measured, &ours);
+        assert_eq!((found.slow_reads, found.slow_reads_within_half_ms, found.requests), (4, 2, 6));
+        assert_eq!(found.times_ms, [vec![3.0, 3.1, 5.0, 7.0, 9.0, 9.0], vec![1.0, 3.0, 3.1, 5.5, 8.5, 9.6]]);
+        assert!((found.mean_measured_ms - 36.1 / 6.0).abs() < 1e-12);
+        assert!((found.mean_ours_ms - 30.7 / 6.0).abs() < 1e-12);
+        assert_eq!(found.drive, "drive");
+    }
+
+    #[test]
+    fn a_trace_belongs_to_the_description_of_its_name() {
+        let is_of = |file: &str| is_trace_of(file.as_ref(), "atlas");
+        let names =
+            ["atlas.trace", "atlas.trace.gz", "/a/atlas.trace.zst", "atlas", "atlas.txt", "atlas.gz", "x.trace"];
+        assert_eq!(names.map(is_of), [true, true, true, false, false, false, false]);
+        assert!(is_trace_of("atlas.trace".as_ref(), "atlas_validate"));
+        assert!(!is_trace_of("atlas_validate.trace".as_ref(), "atlas"));
+        assert_eq!(stem("/a/atlas.model.toml".as_ref()), "atlas.model");
+    }
+
+    #[test]
+    fn a_folder_gives_its_drives_with_traces_and_names_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let none = subjects(folder.path()).unwrap_err().to_string();
+        assert!(none.contains("no description with a trace"), "{none}");
+        for name in ["b.toml", "a.toml", "c.toml", "a.trace", "c.trace.gz", "notes.txt"] {
+            std::fs::write(path(name), name).unwrap();
+        }
+        let (found, missed) = subjects(folder.path()).unwrap();
+        let shown: Vec<_> = found.iter().map(|one| (&one.name[..], &one.text[..], &one.from, &one.trace)).collect();
+        let (a, c) = (path("a.toml"), path("c.toml"));
+        assert_eq!(shown, [("a", "a.toml", &a, &path("a.trace")), ("c", "c.toml", &c, &path("c.trace.gz"))]);
+        assert_eq!(missed, ["b"]);
+    }
 }

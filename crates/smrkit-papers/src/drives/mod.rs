@@ -142,3 +142,74 @@ fn open() -> Result<Vec<String>, Error> {
     .map(String::from)
     .to_vec())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::{Value, Verdict};
+
+    fn validation(drive: &str, rms_ms: f64, mean_ours_ms: f64, close: u64) -> Validation {
+        Validation {
+            drive: drive.into(),
+            requests: 8,
+            rms_ms,
+            mean_measured_ms: 10.0,
+            mean_ours_ms,
+            slow_reads: 8,
+            slow_reads_within_half_ms: close,
+            times_ms: [(0..8).map(f64::from).collect(), (0..400).map(f64::from).collect()],
+        }
+    }
+
+    /// Its rows: item, ours, verdict.
+    fn rows(of: &Validation) -> Vec<(String, f64, Verdict)> {
+        let ours = |value: &Value| if let Value::Number(ours) = value { *ours } else { f64::NAN };
+        shown(of).rows.iter().map(|row| (row.item.clone(), ours(&row.ours), row.verdict)).collect()
+    }
+
+    #[test]
+    fn a_drive_agrees_that_is_hardly_farther_off_than_disksim() {
+        let verdicts = |of: Validation| rows(&of).iter().map(|row| row.2).collect::<Vec<_>>();
+        use Verdict::{Agree, Differs, NotComparable};
+        // DiskSim's own rms is 0.318 ms, and 0.254 ms with 83.5 % of the slow reads close.
+        assert_eq!(verdicts(validation("cheetah4LP", 0.368, 10.49, 8)), [Agree, Agree, NotComparable]);
+        assert_eq!(verdicts(validation("cheetah4LP", 0.369, 9.51, 8)), [Differs, Agree, NotComparable]);
+        assert_eq!(verdicts(validation("hp_c2490a", 0.254, 10.51, 6)), [Agree, Differs, Agree]);
+        assert_eq!(verdicts(validation("hp_c2490a", 0.31, 9.49, 5)), [Differs, Differs, Differs]);
+        assert_eq!(verdicts(validation("unknown", 0.0, 10.0, 0)), [Agree, NotComparable]);
+    }
+
+    #[test]
+    fn rows_name_what_they_are_of_and_why_there_is_no_verdict() {
+        let shown_rows = rows(&validation("atlas_III", 0.25, 10.25, 2));
+        let single = "reads over 3 ms within 0.5 ms";
+        let expected =
+            [("rms", 0.25, Verdict::Agree), ("mean", 10.25, Verdict::Agree), (single, 25.0, Verdict::NotComparable)];
+        assert_eq!(shown_rows, expected.map(|(item, ours, verdict)| (item.to_string(), ours, verdict)));
+        let why = |drive: &str| shown(&validation(drive, 0.25, 10.0, 2)).rows.pop().unwrap().reason;
+        assert_eq!(why("atlas_III"), "DiskSim itself is near chance on this drive");
+        assert_eq!(why("cheetah9LP"), "no share of DiskSim's is at hand for this drive");
+        assert!(why("hp_c2490a").contains("at least 75 %"));
+        let none = Validation { slow_reads: 0, ..validation("atlas_III", 0.25, 10.0, 0) };
+        assert_eq!(rows(&none)[2].1, 0.0);
+    }
+
+    #[test]
+    fn both_distributions_are_drawn_by_two_hundredths() {
+        let figure = figure(&validation("atlas_III", 0.25, 10.0, 2));
+        assert_eq!((figure.name.as_str(), figure.title.as_str()), ("drives-atlas_III", "Response times of atlas_III"));
+        let smrkit_report::figure::Body::Lines(series) = &figure.panels[0].body else { panic!("no lines") };
+        let [measured, simulated] = &series[..] else { panic!("{series:?}") };
+        assert_eq!((measured.name.as_str(), measured.style), ("measured", Style::Line));
+        assert_eq!((simulated.name.as_str(), simulated.style), ("simulated", Style::Dashed));
+        let at = |series: &Series| [0, 1, 100, 200].map(|n| series.points[n]);
+        assert_eq!(at(measured), [(0.0, 0.0), (0.0, 0.5), (4.0, 50.0), (7.0, 100.0)]);
+        assert_eq!(at(simulated), [(0.0, 0.0), (2.0, 0.5), (200.0, 50.0), (399.0, 100.0)]);
+        assert_eq!((measured.points.len(), simulated.points.len()), (201, 201));
+        let empty = Validation { times_ms: [Vec::new(), Vec::new()], ..validation("atlas_III", 0.25, 10.0, 2) };
+        let smrkit_report::figure::Body::Lines(series) = &super::figure(&empty).panels[0].body else {
+            panic!("no lines")
+        };
+        assert!(series.iter().all(|series| series.points.is_empty()));
+    }
+}

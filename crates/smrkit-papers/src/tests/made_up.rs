@@ -58,13 +58,13 @@ impl Likeness {
 }
 
 /// Numbers from a seed, by SplitMix64; or none that move anything.
-struct Dice {
+pub struct Dice {
     state: u64,
     still: bool,
 }
 
 impl Dice {
-    fn new(seed: u64) -> Dice {
+    pub fn new(seed: u64) -> Dice {
         Dice { state: seed, still: false }
     }
 
@@ -164,7 +164,7 @@ fn move_numbers(value: &mut Value, dice: &mut Dice) {
 }
 
 /// A course whose numbers are moved by `dice`.
-fn course(dice: &mut Dice, end: End) -> AgeingResult {
+pub fn course(dice: &mut Dice, end: End) -> AgeingResult {
     let mut of = |value: u64| dice.moved(value);
     // What only grows is moved by less than it grows between two moments.
     let mut sample = |written_gb: u64| {

@@ -4,9 +4,10 @@
 #[path = "../../../smrkit/tests/common/kept_text.rs"]
 mod kept_text;
 mod made_up;
+mod studies;
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use smrkit_report::Grid;
 use smrkit_report::figure::{Body, Figure, Panel};
@@ -30,8 +31,11 @@ fn kept(name: &str, skipped: usize) {
             text.extend(lines.lines().filter(|line| seen.insert(line.to_string())).map(|line| format!("{line}\n")));
         }
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/tests/kept/{name}.txt"));
-    kept_text::same(&path, &text);
+    kept_text::same(&kept_path(name), &text);
+}
+
+fn kept_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/tests/kept/{name}.txt"))
 }
 
 fn items(of: &Reproduction, traces: Traces) -> Vec<Item> {
