@@ -148,12 +148,21 @@ impl<P: Planned> Work for P {
     fn make(&self, watch: &mut RunWatch) -> Result<JobResult, Error> {
         self.outcome(watch).map(|outcome| JobResult::Layer(Box::new(outcome)))
     }
+
+    #[cfg(test)]
+    fn described(&self) -> String {
+        crate::tests::described_run(self).unwrap()
+    }
 }
 
 /// Something to be run: requests on a layer or an array, or work on a file system.
 pub trait Work: Sync {
     /// Does it.
     fn make(&self, watch: &mut RunWatch) -> Result<JobResult, Error>;
+
+    /// All that decides its result, for tests that compare it with what it was.
+    #[cfg(test)]
+    fn described(&self) -> String;
 }
 
 /// Result of a job.

@@ -27,6 +27,11 @@ impl Work for CoursePlan {
         let course = AgeingResult::run(&self.course, &mut target, &mut |share| watch.is_at(share))?;
         Ok(JobResult::FileSystem(Box::new(course)))
     }
+
+    #[cfg(test)]
+    fn described(&self) -> String {
+        described(&self.world, &self.course)
+    }
 }
 
 /// A course to be run on an image in a temporary directory, mounted as in `world`.
@@ -44,6 +49,19 @@ impl Work for MountPlan {
     fn make(&self, watch: &mut RunWatch) -> Result<JobResult, Error> {
         Ok(JobResult::Mount(Box::new(self.execute(watch).map_err(|error| format!("{error:#}")))))
     }
+
+    #[cfg(test)]
+    fn described(&self) -> String {
+        format!("{:?}\n{}", self.layout, described(&self.world, &self.course))
+    }
+}
+
+#[cfg(test)]
+fn described(world: &World, course: &CourseOptions) -> String {
+    let World { model, drive, disk_bytes, granule_bytes, did_bytes, dpid_bytes, band_bytes, .. } = world;
+    let sizes = [disk_bytes, granule_bytes, did_bytes, dpid_bytes, band_bytes];
+    let rest = (&world.caveat, &world.bands, world.commit_every);
+    format!("{model:?} {} {sizes:?}\n{rest:?}\n{course:?}", drive.name)
 }
 
 impl MountPlan {

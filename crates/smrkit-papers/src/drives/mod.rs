@@ -88,6 +88,11 @@ impl Work for Subject {
     fn make(&self, _: &mut RunWatch) -> Result<JobResult, Error> {
         self.validate().map(|validation| JobResult::Validation(Box::new(validation)))
     }
+
+    #[cfg(test)]
+    fn described(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 fn shown(of: &Validation) -> Shown {

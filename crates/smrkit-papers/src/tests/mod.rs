@@ -9,9 +9,12 @@ mod studies;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use smrkit::error::Error;
+use smrkit::experiment::demand::Opening;
 use smrkit_report::Grid;
 use smrkit_report::figure::{Body, Figure, Panel};
 
+use crate::lab::Planned;
 use crate::row::Value;
 use crate::traces::Traces;
 use crate::{Item, REPRODUCTIONS, Reproduction, Scale, Shown};
@@ -45,7 +48,31 @@ fn items(of: &Reproduction, traces: Traces) -> Vec<Item> {
 fn shown(study: &str, item: Item, likeness: Likeness) -> String {
     let kind = ResultKind::of(study, item.heading);
     let results = made_up::results(kind, item.jobs.len(), likeness, item.partial);
-    (item.show)(results).iter().map(|(heading, shown)| described(heading, shown)).collect()
+    let runs = match likeness {
+        Likeness::Alike => runs(&item),
+        Likeness::Varied | Likeness::Gaps => String::new(),
+    };
+    (item.show)(results).iter().fold(runs, |text, (heading, shown)| text + &described(heading, shown))
+}
+
+/// The number of an item's runs, and a hash of all that decides their results: FNV-1a.
+fn runs(item: &Item) -> String {
+    let described: String = item.jobs.iter().map(|job| job.described() + "\n").collect();
+    let mixed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = described.bytes().fold(0xcbf2_9ce4_8422_2325, mixed);
+    format!("\n{} runs of {hash:016x}", item.jobs.len())
+}
+
+/// A run as outcomes record it, the settings, and its first requests.
+pub fn described_run(of: &(impl Planned + ?Sized)) -> Result<String, Error> {
+    let (planned, demand) = of.planned()?;
+    let (record, settings) = (planned.run.record(), planned.settings());
+    let mut source = demand.open(&Opening::new(planned.host_sectors()?, settings.seed))?;
+    let mut requests = Vec::new();
+    source.fill(&mut requests)?;
+    requests.truncate(3);
+    let whole = serde_json::json!([record, settings]);
+    Ok(format!("{whole} {requests:?}"))
 }
 
 fn described(heading: &str, shown: &Shown) -> String {
