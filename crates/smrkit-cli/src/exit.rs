@@ -96,3 +96,7 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     kind == Some(io::ErrorKind::BrokenPipe)
 }
+
+#[cfg(test)]
+#[path = "../tests/units/exit.rs"]
+mod tests;

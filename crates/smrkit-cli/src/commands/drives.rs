@@ -149,3 +149,7 @@ fn draw_seek_curve(drive: &Drive, path: &std::path::Path) -> anyhow::Result<()> 
     let figure = Figure::lines("seek", &format!("Seek curve of {}", drive.name), x, y, series);
     Ok(figures::write(&figure, path)?)
 }
+
+#[cfg(test)]
+#[path = "../../tests/units/drives.rs"]
+mod tests;

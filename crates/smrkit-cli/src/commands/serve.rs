@@ -237,3 +237,7 @@ pub fn tell_report(report: &ServeReport) {
 fn shown(span: Duration) -> String {
     format!("{span:.1?}")
 }
+
+#[cfg(test)]
+#[path = "../../tests/units/serve.rs"]
+mod tests;

@@ -205,3 +205,7 @@ impl Simulation {
         }))
     }
 }
+
+#[cfg(test)]
+#[path = "../../../tests/units/age_options.rs"]
+mod tests;

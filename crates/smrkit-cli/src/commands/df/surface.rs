@@ -165,3 +165,7 @@ fn bands_by_fill(bands: &Bands) -> Panel {
     };
     Panel::new(Some("bands by fill"), Axis::linear("bands"), Axis::linear(""), body)
 }
+
+#[cfg(test)]
+#[path = "../../../tests/units/surface.rs"]
+mod tests;

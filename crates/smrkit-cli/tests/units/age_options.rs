@@ -1,0 +1,118 @@
+use clap::Parser;
+use smrfs::device::Model;
+
+use super::*;
+
+#[derive(Parser)]
+struct Given {
+    #[command(flatten)]
+    ageing: Ageing,
+    #[command(flatten)]
+    simulation: Simulation,
+}
+
+fn given(text: &str) -> Result<Given, String> {
+    let words = std::iter::once("age").chain(text.split_whitespace());
+    Given::try_parse_from(words).map_err(|error| error.to_string())
+}
+
+fn course(text: &str) -> Result<CourseOptions, String> {
+    given(text)?.ageing.course(1_000_000_000).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_fill_is_percent_or_a_size() {
+    let target = |text: &str| course(&format!("--fill {text}")).map(|course| course.ager.target_bytes);
+    let fills = [
+        ("70", 700_000_000),
+        ("1", 10_000_000),
+        ("0.5%", 5_000_000),
+        ("100", 1_000_000_000),
+        ("250MB", 250_000_000),
+        ("1GB", 1_000_000_000),
+    ];
+    for (text, bytes) in fills {
+        assert_eq!(target(text), Ok(bytes), "{text}");
+    }
+    for (text, said) in [
+        ("0.5", "write 50, or 0.5% if so little is meant"),
+        ("0", "a fill of nothing"),
+        ("2GB", "lower --fill"),
+        ("1000000001B", "lower --fill"),
+        ("x", "--fill"),
+    ] {
+        let error = target(text).unwrap_err();
+        assert!(error.contains(said), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_course_is_as_it_was_asked_for() {
+    let text = "--fill 50 --bytes 2GB --duration 3s --size-factor 0.5 --run-probability 0.25 --acceleration 7 --rate 10MB \
+                --swing 3 --idle 40 --spell 5s --interleave 4 --seed 9";
+    let found = course(text).unwrap();
+    let ager = &found.ager;
+    assert_eq!((ager.target_bytes, ager.seed, ager.swing_percent), (500_000_000, 9, 3.0));
+    assert_eq!((ager.run_probability, ager.hours_per_s, ager.bytes_per_s), (0.25, 7.0, 10e6));
+    assert_eq!(
+        (ager.size_factor, ager.sizes_mb.source(), ager.ages_days.source()),
+        (0.5, "reconstruction", "reconstruction")
+    );
+    assert_eq!((found.duty.idle_percent, found.duty.spell), (40.0, Nanos(5_000_000_000)));
+    assert_eq!((found.before_bytes, found.until_bytes, found.sample_bytes), (2_000_000_000, 2_000_000_000, 4_000_000));
+    assert_eq!((found.until_time, found.record_from_bytes), (Some(Nanos(3_000_000_000)), 0));
+    assert_eq!((found.interleave, found.benchmarks.len(), found.stop_at_b), (Interleave::Blocks(4), 0, true));
+
+    let usual = course("--benchmarks").unwrap();
+    assert_eq!((usual.before_bytes, usual.until_bytes), (8_000_000_000, u64::MAX));
+    assert_eq!((usual.benchmarks.len(), usual.interleave, usual.until_time), (4, Interleave::Blocks(8), None));
+    assert_eq!(course("--bytes 3B").unwrap().sample_bytes, 1);
+    assert_eq!(course("--interleave file").unwrap().interleave, Interleave::WholeFile);
+}
+
+#[test]
+fn distributions_are_read_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("own.csv");
+    fs::write(&path, "1,50\n10,100\n").unwrap();
+    let path = path.display();
+    let found = course(&format!("--sizes {path}")).unwrap().ager;
+    assert!(found.sizes_mb.source().contains("own.csv") && found.ages_days.source() == "reconstruction");
+    let found = course(&format!("--ages {path}")).unwrap().ager;
+    assert!(found.ages_days.source().contains("own.csv") && found.sizes_mb.source() == "reconstruction");
+    assert!(course("--ages /nowhere/own.csv").is_err());
+}
+
+#[test]
+fn what_would_never_end_or_begin_is_refused() {
+    for (text, said) in [
+        ("--rate 0", "must be above 0"),
+        ("--acceleration 0", "must be above 0"),
+        ("--idle 100", "leave no time"),
+        ("--spell 0", "leave no time"),
+        ("--interleave 0", "turns of 0 blocks"),
+    ] {
+        let error = course(text).err().unwrap();
+        assert!(error.contains(said), "{text}: {error}");
+    }
+    assert!(course("--idle 99 --rate 1 --acceleration 0.1").is_ok());
+}
+
+#[test]
+fn a_simulated_disk_is_as_it_was_asked_for() {
+    let world = |text: &str| given(text)?.simulation.world().map_err(|error| error.to_string());
+    assert!(world("").unwrap().is_none());
+    let text = "--simulate caveat --size 5GB --did 2MiB --dpid 3MiB --granule 4KiB --placement best-fit --defragment";
+    let found = world(text).unwrap().unwrap();
+    assert_eq!((found.model, found.disk_bytes, found.granule_bytes), (Model::Caveat, 5_000_000_000, 4096));
+    assert_eq!((found.did_bytes, found.dpid_bytes), (2 << 20, 3 << 20));
+    assert_eq!((found.caveat.placement, found.caveat.defragment), (Placement::BestFit, true));
+    let usual = world("--simulate strict-append").unwrap().unwrap();
+    assert_eq!((usual.model, usual.drive.name.as_str()), (Model::StrictAppend, "wdc-2tb"));
+    assert_eq!((usual.granule_bytes, usual.caveat.defragment), (64 << 10, false));
+    for granule in ["0", "2MiB", "96KiB"] {
+        let error = world(&format!("--simulate caveat --granule {granule}")).err().unwrap();
+        assert!(error.contains("a divisor of 1MiB"), "{granule}: {error}");
+    }
+    assert!(world("--simulate caveat --granule 1MiB").is_ok());
+}

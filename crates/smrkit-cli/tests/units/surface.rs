@@ -1,0 +1,140 @@
+use smrfs::device::{Model, Shape};
+use smrfs::safety::Counts;
+
+use super::*;
+
+fn cell([readable, not_writable, write_once, writable]: [u64; 4]) -> Cell {
+    Cell { readable, not_writable, write_once, writable }
+}
+
+/// A disk of a thousand granules of 1 MB, drawn in 66 cells.
+fn disk(bands: Option<Bands>) -> Survey {
+    let own = smrfs::device::Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+    let mut surface = vec![cell([0, 0, 0, 15]); 66];
+    surface[0] = cell([15, 0, 0, 0]);
+    surface[1] = cell([9, 6, 0, 0]);
+    surface[65] = cell([5, 0, 5, 10]);
+    Survey {
+        shape: Shape { model: Model::Caveat, granule_bytes: 1_000_000, granules: 1000, did: 8, dpid: 4, bands: own },
+        usable: 900,
+        live: 300,
+        promised: 100,
+        counts: Counts {
+            readable: 310,
+            not_writable: 90,
+            write_once: 40,
+            writable: 560,
+            garbage: 50,
+            ..Counts::default()
+        },
+        bands,
+        files: 1234,
+        extents: 2345,
+        nodes: 5000,
+        free_nodes: 3766,
+        surface,
+    }
+}
+
+fn some_bands(lost: u64) -> Bands {
+    Bands { empty: 7, dead: 0, by_tenth_live: [1, 0, 0, 0, 2, 0, 0, 0, 0, 3000], open: 4, lost }
+}
+
+#[test]
+fn what_is_neither_live_nor_promised_is_free() {
+    let free_of = |usable, live, promised| free(&Survey { usable, live, promised, ..disk(None) });
+    assert_eq!([free_of(900, 300, 100), free_of(900, 800, 100), free_of(900, 850, 100)], [500, 0, 0]);
+}
+
+#[test]
+fn cells_are_drawn_by_what_most_of_them_allows() {
+    let glyphs = [
+        ([4, 0, 0, 0], '█'),
+        ([3, 1, 0, 0], '▓'),
+        ([2, 1, 1, 0], '▒'),
+        ([1, 3, 0, 0], '▒'),
+        ([0, 0, 0, 4], '·'),
+        ([0, 2, 0, 2], '·'),
+        ([0, 0, 2, 2], '·'),
+        ([0, 2, 0, 1], '-'),
+        ([0, 1, 2, 1], '+'),
+        ([0, 2, 2, 1], '-'),
+    ];
+    for (cells, drawn) in glyphs {
+        assert_eq!(glyph(&cell(cells)), drawn, "{cells:?}");
+    }
+}
+
+#[test]
+fn a_disk_is_shown_as_a_line_a_table_and_a_picture() {
+    let expected = format!(
+        "\
+x: 500 MB of 900 MB free; 1,234 files in 2,345 extents; room for 3,766 more files
+
+disk                           bytes   share
+────────────────────────────────────────────
+all of it, without superblocks  1 GB   100 %
+R: may be read                310 MB    31 %
+NW: must not be written        90 MB     9 %
+WO: may be written once        40 MB     4 %
+W: may be written             560 MB    56 %
+garbage (in NW)                50 MB     5 %
+for files                     900 MB    90 %
+promised                      100 MB    10 %
+
+█▓{}
+·▒
+█ full of live data  ▓ over half  ▒ some  - must not be written  + may be written once  · may be written
+",
+        "·".repeat(62)
+    );
+    let shown = text("x", &disk(None));
+    let words = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    let rule = |line: &&String| !line.starts_with('─');
+    let (shown, expected) = (words(&shown), words(&expected));
+    assert!(shown.iter().filter(rule).eq(expected.iter().filter(rule)), "{shown:#?}");
+}
+
+#[test]
+fn bands_are_counted_by_fill_and_empty_classes_left_out() {
+    let rows = |bands: Bands| fill(&bands).rows.iter().map(|row| row.join(" ")).collect::<Vec<_>>();
+    let known = ["empty 7", "up to 10 % live 1", "up to 50 % live 2", "up to 100 % live 3,000"];
+    assert_eq!(rows(some_bands(0)), [&known[..], &["(of these open) 4"]].concat());
+    assert_eq!(rows(some_bands(5)), [&known[..], &["lost 5", "(of these open) 4"]].concat());
+    assert!(text("x", &disk(Some(some_bands(0)))).contains("(of these open)"));
+}
+
+#[test]
+fn a_figure_has_shares_live_data_and_bands() {
+    let figure = figure(&disk(Some(some_bands(5))));
+    assert_eq!((figure.name.as_str(), figure.panels.len()), ("surface", 3));
+    assert!(figure.note.starts_with("500 MB of 900 MB are free for files."), "{}", figure.note);
+    let Body::Bars { rows, totals, parts } = &figure.panels[0].body else { panic!("no bars") };
+    assert_eq!((rows.join(" "), totals.join(" ")), ("disk".into(), "1 GB".into()));
+    let shares: Vec<f64> = parts.iter().map(|part| part.values[0]).collect();
+    assert_eq!(shares, [310e6, 90e6, 40e6, 560e6]);
+    let Body::Strips { rows, end, range } = &figure.panels[1].body else { panic!("no strips") };
+    // A line is 64 cells of 15 granules.
+    assert_eq!((*end, *range), (960e6, (PALEST, 1.0)));
+    let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["from 0 B", "from 960 MB"]);
+    assert_eq!(rows[0].1[..3], [1.0, 0.6, 0.0]);
+    assert_eq!(rows[1].1[..3], [0.0, 0.25, 0.0]);
+    assert!(rows.iter().all(|(_, cells)| cells.len() == WIDTH));
+    let Body::Bars { rows, totals, parts } = &figure.panels[2].body else { panic!("no bars") };
+    assert_eq!((rows.len(), rows[0].as_str(), rows[12].as_str()), (13, "empty", "lost"));
+    assert_eq!((totals[11].as_str(), parts[0].values[11], parts[0].values[12]), ("3,000", 3000.0, 5.0));
+    assert_eq!(super::figure(&disk(None)).panels.len(), 2);
+    let numbers: Vec<Numbers> = figure.panels.iter().map(|panel| panel.x.numbers).collect();
+    assert_eq!(numbers, [Numbers::Bytes, Numbers::Bytes, Numbers::Plain]);
+    assert_eq!(figure.panels[1].y.numbers, Numbers::Percent);
+}
+
+#[test]
+fn a_cell_of_nothing_has_no_live_data() {
+    let survey = Survey { surface: vec![Cell::default()], ..disk(None) };
+    let Body::Strips { rows, end, .. } = live_data(&survey).body else { panic!("no strips") };
+    assert_eq!((rows[0].1[0], end), (0.0, 0.0));
+}
