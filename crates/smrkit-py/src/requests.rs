@@ -139,7 +139,8 @@ fn of_buffer(buffer: PyUntypedBuffer) -> Result<ArrayRef, String> {
         return Err("does not lie in one piece: use numpy.ascontiguousarray".into());
     }
     let (at, bytes, items) = (buffer.buf_ptr() as usize, buffer.len_bytes(), buffer.item_count());
-    if at % buffer.item_size() != 0 {
+    // That of no items may lie anywhere.
+    if bytes > 0 && at % buffer.item_size() != 0 {
         return Err("is not aligned: copy it first".into());
     }
     let data = match NonNull::new(at as *mut u8).filter(|_| bytes > 0) {

@@ -127,6 +127,68 @@ class Asking(InPlace):
                 raise AssertionError(f"{question} has an answer")
 
 
+class Trimming(InPlace):
+    """Counts what is discarded, and has a cache."""
+
+    cache_sectors = 640
+
+    def __init__(self, drive):
+        self.host_sectors = drive.sectors - 1000
+        self.discarded, self.now = [], []
+
+    def write(self, disk, lba, sectors, data):
+        before = disk.now_ns
+        super().write(disk, lba, sectors, data)
+        self.now.append(disk.now_ns - before)
+
+    def discard(self, disk, lba, sectors):
+        self.discarded.append((lba, sectors))
+
+    def stats(self):
+        assert all(took > 0 for took in self.now)
+        return {"discards": len(self.discarded), "discarded": sum(n for _, n in self.discarded)}
+
+
+class Greedy(InPlace):
+    """Offers more than there is, by one sector."""
+
+    def __init__(self, drive):
+        self.host_sectors, self.cache_sectors = drive.sectors - 7, 8
+
+
+class Silent(InPlace):
+    """Does not say what it offers."""
+
+    def __init__(self, drive):
+        pass
+
+
+class Wrong(InPlace):
+    """Books that its check finds wrong."""
+
+    def check(self):
+        raise ArithmeticError("the books are wrong")
+
+
+class Asks(InPlace):
+    """Writes through a buffer of its own, in halves, and names a cause that there is none of."""
+
+    refused = 0
+
+    def write(self, disk, lba, sectors, data):
+        own, half = disk.buffer(sectors), sectors // 2
+        own.put(half, data, half, sectors - half)
+        own.put(0, data, 0, half)
+        try:
+            disk.read(0, sectors, own, 0, "home")
+        except ValueError as error:
+            self.refused += "expected host, destage, clean or map" in str(error)
+        super().write(disk, lba, sectors, own)
+
+    def stats(self):
+        return {"refused": self.refused}
+
+
 class Impatient(InPlace):
     """Has a delay that is no number."""
 
@@ -142,6 +204,11 @@ def setUpModule():
     smrkit.register("py-idle", CleaningInIdleTime)
     smrkit.register("py-impatient", Impatient)
     smrkit.register("py-asking", Asking)
+    smrkit.register("py-trimming", Trimming)
+    smrkit.register("py-greedy", Greedy)
+    smrkit.register("py-silent", Silent)
+    smrkit.register("py-wrong", Wrong)
+    smrkit.register("py-asks", Asks)
 
 
 class PythonLayers(unittest.TestCase):
@@ -179,6 +246,35 @@ class PythonLayers(unittest.TestCase):
         with self.assertRaisesRegex(smrkit.UsageError, "is no name of a layer"):
             smrkit.register("a.b", InPlace)
         self.assertIn("py-regions", [layer["name"] for layer in smrkit.layers()])
+
+    def test_names_are_words_of_the_command_line(self):
+        for name in ("", "a,b", "a.b", "a b", "a:b", "a=b"):
+            with self.subTest(name), self.assertRaisesRegex(smrkit.UsageError, "is no name of a layer"):
+                smrkit.register(name, InPlace)
+
+    def test_discards_checks_and_the_cache_are_the_layers_own(self):
+        requests = {"op": [1, 3, 3, 1], "lba": [0, 0, 100, 8], "sectors": [8, 8, 16, 8]}
+        ours = smrkit.run(drive="tiny-constant", layer="py-trimming", requests=requests)
+        self.assertEqual((ours.layer_stats.discards, ours.layer_stats.discarded, ours.requests), (2, 24, 4))
+        capacity = ours.capacity
+        self.assertEqual((capacity.cache_sectors, capacity.guard_sectors), (640, 360))
+        self.assertEqual(capacity.host_sectors, capacity.raw_sectors - 1000)
+        plain = smrkit.run(drive="tiny-constant", layer="py-in-place", requests=requests)
+        self.assertEqual((plain.requests, plain.capacity.cache_sectors, plain.capacity.guard_sectors), (4, 0, 0))
+        reads = {"drive": "tiny-constant", "workload": "random-read:count=5", "check": True}
+        self.assertEqual(smrkit.run(layer="py-trimming", **reads).requests, 5)
+        with self.assertRaisesRegex(ArithmeticError, "the books are wrong"):
+            smrkit.run(layer="py-wrong", **reads)
+
+    def test_a_layer_offers_no_more_than_there_is_and_says_what(self):
+        with self.assertRaisesRegex(smrkit.ImpossibleError, "exceed the drive's .* sectors: offer fewer"):
+            smrkit.run(drive="tiny", layer="py-greedy", workload="random-write:count=1")
+        with self.assertRaisesRegex(AttributeError, "host_sectors"):
+            smrkit.run(drive="tiny", layer="py-silent", workload="random-write:count=1")
+
+    def test_data_go_through_buffers_of_a_layers_own(self):
+        one = {"workload": "random-write:size=4Ki,count=1", "prefill": "none", "check": True}
+        self.assertEqual(smrkit.run(drive="tiny", layer="py-asks", **one).layer_stats.refused, 1)
 
     def test_a_layer_knows_the_tracks_of_its_drive(self):
         smrkit.run(drive="tiny", layer="py-asking", workload="random-write:count=1")

@@ -1,5 +1,6 @@
 """Tables of requests, from every library of data frames."""
 
+import array
 import importlib
 import importlib.util
 import os
@@ -56,6 +57,57 @@ class Tables(unittest.TestCase):
         spaced = numpy.arange(20, dtype="uint64")[::2]
         with self.assertRaisesRegex(smrkit.InputError, "column lba does not lie in one piece"):
             outcome({"op": [0] * 10, "lba": spaced, "sectors": [8] * 10})
+
+    def test_whole_numbers_of_any_width_lie_in_buffers(self):
+        few = {"op": [1, 0, 3], "lba": [0, 8, 16], "sectors": [8, 8, 8]}
+        expected = smrkit.run(requests=few, drive="tiny", layer="vguard")
+        for kind in "bBhHiIqQ":
+            with self.subTest(kind):
+                columns = {name: array.array(kind, values) for name, values in few.items()}
+                ours = smrkit.run(requests=columns, drive="tiny", layer="vguard")
+                self.assertEqual((ours.requests, ours.elapsed_ns), (3, expected.elapsed_ns))
+        for kind in "bhiq":
+            with self.subTest(kind), self.assertRaisesRegex(smrkit.InputError, "column lba has numbers below 0"):
+                outcome({**few, "lba": array.array(kind, [0, 8, -1])})
+        with self.assertRaisesRegex(smrkit.InputError, "column lba holds no whole numbers"):
+            outcome({**few, "lba": array.array("d", [0, 8, 16])})
+        odd = memoryview(bytearray(25))[1:].cast("Q")
+        with self.assertRaisesRegex(smrkit.InputError, "column lba is not aligned"):
+            outcome({**few, "lba": odd})
+        with self.assertRaisesRegex(smrkit.InputError, "column lba does not lie in one piece"):
+            outcome({**few, "lba": memoryview(bytearray(24)).cast("Q", (3, 1))})
+        with self.assertRaisesRegex(smrkit.InputError, "column lba is no list"):
+            outcome({**few, "lba": ["x", 8, 16]})
+
+    def test_times_have_the_unit_of_their_column(self):
+        for name, tick_ns in [("time_ns", 1), ("time_100ns", 100), ("time_us", 10**3), ("time_ms", 10**6), ("time_s", 10**9)]:
+            with self.subTest(name):
+                times = [0, 10 * 10**9 // tick_ns]
+                ours = outcome({name: times, "op": [1, 1], "lba": [0, 8], "sectors": [8, 8]})
+                self.assertEqual(ours.arrivals_ns, 10 * 10**9)
+
+    def test_the_bounds_of_requests_are_part_of_them(self):
+        most = (1 << 64) - 1
+        for change in ({"time_us": [0, most // 1000]}, {"time_ns": [0, most]}, {"volume": [0, 0]}, {"op": [1, 2], "sectors": [8, 0]}):
+            with self.subTest(change):
+                table = smrkit._native.Requests({"op": [1, 0], "lba": [0, 8], "sectors": [8, 8], **change})
+                self.assertEqual(len(table), 2)
+        good = {"op": [1, 0], "lba": [0, (1 << 63) - 1], "sectors": [8, (1 << 32) - 1]}
+        self.assertEqual(len(smrkit._native.Requests(good)), 2)
+        for change, message in [
+            ({"time_us": [0, most // 1000 + 1]}, "row 1 .from 0. has a time past"),
+            ({"sectors": [8, 1 << 32]}, r"row 1 .from 0. has 2\^32 sectors or more"),
+            ({"op": [1, 3], "sectors": [8, 0]}, "row 1 .from 0. is a request of 0 sectors"),
+        ]:
+            with self.subTest(change), self.assertRaisesRegex(smrkit.InputError, message):
+                smrkit._native.Requests({**good, **change})
+        self.assertEqual(len(smrkit._native.Requests({name: array.array("Q") for name in ("op", "lba", "sectors")})), 0)
+
+    def test_the_words_of_operations_are_those_of_the_library(self):
+        words = {"op": ["WRITE", "read", "Flush", "discard"], "lba": [0, 8, 0, 16], "sectors": [8, 8, 0, 8]}
+        ours, theirs = (smrkit.run(requests={**words, "op": op}, drive="tiny", layer="vguard") for op in (words["op"], [1, 0, 2, 3]))
+        self.assertEqual((ours.requests, ours.commands, ours.elapsed_ns), (theirs.requests, theirs.commands, theirs.elapsed_ns))
+        self.assertEqual((ours.host_written_sectors, ours.host_read_sectors), (8, 8))
 
     @needs("polars")
     def test_polars(self):
