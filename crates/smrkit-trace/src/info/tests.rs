@@ -1,3 +1,5 @@
+mod model;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
