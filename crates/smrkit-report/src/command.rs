@@ -221,44 +221,4 @@ fn quoted(word: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::command;
-    use crate::example::{in_place, rmw};
-    use smrkit::stats::outcome::Outcome;
-
-    #[test]
-    fn runs_that_no_command_makes_together_have_none() {
-        let alike = [in_place(), rmw()].map(|run| {
-            let mut run = Outcome { drive: in_place().drive, engine: in_place().engine, seed: 1, ..run };
-            run.replayed = in_place().replayed;
-            run.run.system = format!("layer={},drive=tiny", run.layer);
-            run
-        });
-        assert!(command(&alike).is_some_and(|text| text.contains("--layer in-place,rmw")), "{:?}", command(&alike));
-        let with = |change: fn(&mut Outcome)| {
-            let mut runs = alike.clone();
-            change(&mut runs[1]);
-            command(&runs)
-        };
-        assert_eq!(with(|run| run.seed = 2), None);
-        assert_eq!(with(|run| run.replayed.trace = Some("other.csv".into())), None);
-        assert_eq!(with(|run| run.engine.depth = 7), None);
-        assert_eq!(with(|run| run.run.rebuild = Some("disk=1".into())), None);
-        assert_eq!(command(&[]), None);
-    }
-
-    #[test]
-    fn a_span_is_named_where_it_is_not_the_whole_disk() {
-        let spanning = |share: u64| {
-            let mut run = Outcome { seed: 1, ..in_place() };
-            run.replayed.trace = None;
-            run.replayed.workload = Some("mix".into());
-            run.state.capacity_bytes = 1 << 30;
-            run.replayed.workload_sectors = Some((1 << 21) / share);
-            run.run.system = "layer=in-place,drive=tiny".into();
-            command(&[run]).unwrap()
-        };
-        assert!(!spanning(1).contains("--span"), "{}", spanning(1));
-        assert!(spanning(2).contains("--workload mix --span"), "{}", spanning(2));
-    }
-}
+mod tests;

@@ -147,4 +147,62 @@ mod tests {
             assert_eq!(seconds(wrong.as_bytes()), None, "{wrong}");
         }
     }
+
+    fn parsed(line: &str) -> Result<Option<(u64, u64, Op)>, &'static str> {
+        let (mut clf, mut volumes) = (Clf::default(), Volumes::default());
+        let row = clf.parse(line.as_bytes(), &mut volumes).map_err(|bad| bad.name)?;
+        Ok(row.map(|row| (row.ticks, row.bytes, row.op)))
+    }
+
+    #[test]
+    fn objects_keep_their_place_until_they_outgrow_it() {
+        let mut clf = Clf::default();
+        assert_eq!(clf.place(b"/a", 1), Some(0));
+        assert_eq!(clf.place(b"/a", 4096), Some(0));
+        assert_eq!(clf.place(b"/b", 4097), Some(4096));
+        assert_eq!(clf.place(b"/a", 4097), Some(12_288), "it moves to the end with its new size");
+        assert_eq!((clf.place(b"/a", 8192), clf.place(b"/b", 8192)), (Some(12_288), Some(4096)));
+        clf.end = (1 << 63) - 8192;
+        assert_eq!(clf.place(b"/c", 4096), Some((1 << 63) - 8192));
+        assert_eq!(clf.place(b"/d", 4096), None, "the address space ends");
+    }
+
+    #[test]
+    fn only_answered_reads_and_writes_of_something_are_requests() {
+        let line = |request: &str, end: &str| format!("host - - [01/Jan/1970:00:00:09 +0000] \"{request}\" {end}");
+        let of = |request: &str, end: &str| parsed(&line(request, end));
+        assert_eq!(of("GET /a HTTP/1.0", "200 512"), Ok(Some((9, 512, Op::Read))));
+        assert_eq!(of("POST /a HTTP/1.0", "201 7 \"referer\" \"agent\""), Ok(Some((9, 7, Op::Write))));
+        assert_eq!(of("PUT /a", "299 7"), Ok(Some((9, 7, Op::Write))));
+        assert_eq!(of("GET /a\" 20 x\" b HTTP/1.0", "200 3"), Ok(Some((9, 3, Op::Read))), "a target with quotes");
+        for (request, end) in [
+            ("HEAD /a HTTP/1.0", "200 512"),
+            ("GET /a HTTP/1.0", "304 512"),
+            ("GET /a HTTP/1.0", "200 -"),
+            ("GET /a HTTP/1.0", "200 0"),
+            ("GET ", "200 5"),
+            ("", "200 5"),
+        ] {
+            assert_eq!(of(request, end), Ok(None), "{request} {end}");
+        }
+        assert_eq!(of("GET /a", &format!("200 {BYTES_MAX}")), Ok(Some((9, BYTES_MAX, Op::Read))));
+        assert_eq!(of("GET /a", &format!("200 {}", BYTES_MAX + 1)), Err("the size"));
+        assert_eq!(of("GET /a", "200 x"), Err("the size"));
+    }
+
+    #[test]
+    fn what_is_missing_of_a_line_is_named() {
+        for (line, name) in [
+            ("host - - 01/Jan/1970", "the time in brackets"),
+            ("[01/Jan/1970:00:00:09 +0000] \"GET /a\" 200 5", "the time in brackets"),
+            ("host - - [01/Jan/1970:00:00:09 +0000", "the bracket after the time"),
+            ("host - - [01/Jan/1970] \"GET /a\" 200 5", "the time"),
+            ("host - - [01/Jan/1970:00:00:09 +0000] GET /a 200 5", "the request in quotes"),
+            ("host - - [01/Jan/1970:00:00:09 +0000] \"GET /a\"", "the status and the size"),
+            ("host - - [01/Jan/1970:00:00:09 +0000] \"GET /a\" 20x 5", "the status and the size"),
+            ("host - - [01/Jan/1970:00:00:09 +0000] \"GET /a\" 200 ", "the status and the size"),
+        ] {
+            assert_eq!(parsed(line), Err(name), "{line}");
+        }
+    }
 }

@@ -256,4 +256,118 @@ mod tests {
             assert!(message.contains(part), "{map}: {message}");
         }
     }
+
+    fn parsed(map: &str, line: &str) -> Result<(u64, u64, u64, u16, Op), String> {
+        let (mut csv, mut volumes) = (Csv::new(map).unwrap(), Volumes::default());
+        let row = csv.parse(line.as_bytes(), &mut volumes).map_err(|bad| bad.message(line.as_bytes()))?.unwrap();
+        Ok((row.ticks, row.offset, row.bytes, row.volume, row.op))
+    }
+
+    #[test]
+    fn operations_have_words_letters_and_numbers() {
+        let op_of = |map: &str, word: &str| parsed(map, &format!("{word},512,1024")).map(|row| row.4);
+        let plain = "op=0,offset=1,size=2";
+        for (word, op) in [
+            ("R", Op::Read),
+            ("read", Op::Read),
+            ("rs", Op::Read),
+            ("w", Op::Write),
+            ("WRITE", Op::Write),
+            ("WS", Op::Write),
+            ("d", Op::Discard),
+            ("trim", Op::Discard),
+            ("f", Op::Flush),
+            ("sync", Op::Flush),
+            ("0", Op::Read),
+            ("1", Op::Write),
+            ("\"read\"", Op::Read),
+        ] {
+            assert_eq!(op_of(plain, word), Ok(op), "{word}");
+        }
+        assert!(op_of(plain, "2").unwrap_err().contains("the op is \"2\""));
+        let (same, turned) = ("op=0:rw,offset=1,size=2", "op=0:wr,offset=1,size=2");
+        assert_eq!([op_of(same, "0"), op_of(same, "1")], [Ok(Op::Read), Ok(Op::Write)]);
+        assert_eq!([op_of(turned, "0"), op_of(turned, "1")], [Ok(Op::Write), Ok(Op::Read)]);
+        assert_eq!(op_of(turned, "R"), Ok(Op::Read), "words mean what they mean");
+        assert_eq!(op_of("op=read,offset=1,size=2", "x"), Ok(Op::Read));
+        assert_eq!(op_of("op=write,offset=1,size=2", "x"), Ok(Op::Write));
+        assert!(Csv::new("op=0:x,offset=1,size=2").unwrap_err().to_string().contains(":wr (0 is a write)"));
+        assert!(Csv::new("op=read:rw,offset=1,size=2").is_err());
+    }
+
+    #[test]
+    fn columns_are_scaled_by_their_units() {
+        let of = |map: &str, line: &str| parsed(map, line).unwrap();
+        let rest = "op=read,offset=1:sectors,size=2:sectors";
+        for (unit, ticks) in
+            [("", 2_000_000_000), (":s", 2_000_000_000), (":ms", 2_000_000), (":us", 2000), (":ns", 2), (":100ns", 2)]
+        {
+            let map = format!("time=0{unit},{rest}");
+            assert_eq!(of(&map, "2,3,4"), (ticks, 3 * 512, 4 * 512, 0, Op::Read), "{unit}");
+            assert_eq!(Csv::new(&map).unwrap().tick_ns(), if unit == ":100ns" { 100 } else { 1 });
+        }
+        assert_eq!(of("op=read,offset=0:4096,size=1:bytes", "3,512"), (0, 12_288, 512, 0, Op::Read));
+        assert_eq!(of("time=0,op=read,offset=1,size=2", "1970-01-01T00:00:01Z,0,512").0, 1_000_000_000);
+        assert_eq!(of("op=read,offset=0,size=1,separator=tab", "512\t512").1, 512);
+        assert_eq!(of("op=read,offset=0,size=1,separator=space", "512   512").1, 512);
+        assert_eq!(of("op=0,offset=1,size=2", "F,x,y"), (0, 0, 0, 0, Op::Flush), "a flush has no place");
+    }
+
+    #[test]
+    fn columns_that_are_wrong_are_called_by_what_they_are() {
+        let map = "time=0,op=1,offset=2,size=3,volume=4,think=5";
+        for (line, name) in [
+            ("x,R,0,512,0,0", "the time"),
+            ("0,x,0,512,0,0", "the op"),
+            ("0,R,x,512,0,0", "the offset"),
+            ("0,R,0,x,0,0", "the size"),
+            ("0,R,0,512,99999999999999999999,0", "the volume"),
+            ("0,R,0,512,,0", "the volume"),
+        ] {
+            let error = parsed(map, line).unwrap_err();
+            assert!(error.starts_with(name), "{line}: {error}");
+        }
+        let csv = Csv::new("time=0,op=1,offset=2,size=3,volume=4,think=6").unwrap();
+        let names = [0, 1, 2, 3, 4, 5, 6].map(|column| csv.name(column));
+        assert_eq!(names, ["the time", "the op", "the offset", "the size", "the volume", "a column", "the think time"]);
+    }
+
+    #[test]
+    fn volumes_are_numbers_or_names() {
+        let (mut csv, mut volumes) = (Csv::new("op=read,offset=0,size=1,volume=2").unwrap(), Volumes::default());
+        let mut of =
+            |volume: &str| csv.parse(format!("0,512,{volume}").as_bytes(), &mut volumes).unwrap().unwrap().volume;
+        assert_eq!([of("7"), of("sda"), of("7"), of("sdb"), of("sda")], [0, 1, 0, 2, 1]);
+        let names: Vec<&str> = volumes.list().iter().map(|volume| volume.name.as_str()).collect();
+        assert_eq!(names, ["7", "sda", "sdb"]);
+    }
+
+    #[test]
+    fn think_times_add_up_where_they_are_asked_for() {
+        let map = "time=0:us,think=3:us,op=read,offset=1,size=2";
+        let (mut csv, mut volumes) = (Csv::new(map).unwrap(), Volumes::default());
+        let ticks = |csv: &mut Csv, volumes: &mut Volumes| {
+            ["5,0,512,10", "6,0,512,20", "7,0,512,30"]
+                .map(|line| csv.parse(line.as_bytes(), volumes).unwrap().unwrap().ticks)
+        };
+        assert!(csv.choose_times(RowTimes::Clock));
+        assert_eq!(ticks(&mut csv, &mut volumes), [5000, 6000, 7000]);
+        assert!(csv.choose_times(RowTimes::Think));
+        assert_eq!(ticks(&mut csv, &mut volumes), [0, 10_000, 30_000]);
+        assert!(!csv.choose_times(RowTimes::Response));
+        let mut none = Csv::new("op=read,offset=1,size=2").unwrap();
+        assert!(!none.choose_times(RowTimes::Think) && none.choose_times(RowTimes::Clock));
+    }
+
+    #[test]
+    fn headings_are_the_first_lines() {
+        let csv = Csv::new("op=read,offset=0,size=1,header=2").unwrap();
+        let is_heading = |number| matches!(csv.heading(number, b"x"), Heading::Yes);
+        assert_eq!([0, 1, 2].map(is_heading), [true, true, false]);
+        assert_eq!(csv.detail(), Some("op=read,offset=0,size=1,header=2"));
+        assert!(Csv::new("op=1,offset=2,size=63").is_ok() && Csv::new("op=1,offset=2,size=64").is_err());
+        for wrong in ["header=x", "separator=a", "separator=1", "separator=", "colour=1", "time=0:min"] {
+            assert!(Csv::new(&format!("op=1,offset=2,size=3,{wrong}")).is_err(), "{wrong}");
+        }
+    }
 }

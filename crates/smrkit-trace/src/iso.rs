@@ -105,4 +105,73 @@ mod tests {
             assert_eq!(of(wrong), None, "{wrong}");
         }
     }
+
+    #[test]
+    fn days_follow_each_other_through_all_months_and_leap_years() {
+        let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let mut next = 0;
+        for year in 1970..=2500 {
+            for month in 1..=12 {
+                let long = match month {
+                    2 => 28 + i64::from(is_leap(year)),
+                    4 | 6 | 9 | 11 => 30,
+                    _ => 31,
+                };
+                assert_eq!(days_of(year, month), long, "{year}-{month}");
+                assert_eq!((days(year, month, 1), days(year, month, long)), (next, next + long - 1), "{year}-{month}");
+                next += long;
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_of_each_part_of_a_moment_are_taken() {
+        let of = |text: &str| nanoseconds(text.as_bytes()).map(|ns| ns / 1_000_000_000);
+        assert_eq!(of("1970-1-1T0:0:0"), Some(0));
+        assert_eq!(of("1970-12-31T23:59:60Z"), Some(365 * 86_400));
+        assert_eq!(of("1970-01-02T23:59:59+23:59"), Some(60 + 86_399));
+        assert_eq!(of("1970-01-01T00:00:00-23:59"), Some(86_340));
+        assert_eq!(of("1970-01-01T00:00:00+00:01"), None, "before 1970");
+        assert_eq!(seconds([2500, 12, 31], [23, 59, 59], 0), Some(16_756_761_599));
+        for (date, time) in [
+            ([2501, 1, 1], [0, 0, 0]),
+            ([1969, 12, 31], [23, 59, 59]),
+            ([2000, 0, 1], [0, 0, 0]),
+            ([2000, 13, 1], [0, 0, 0]),
+            ([2000, 1, 0], [0, 0, 0]),
+            ([2000, 1, 32], [0, 0, 0]),
+            ([2000, 1, 1], [24, 0, 0]),
+            ([2000, 1, 1], [0, 60, 0]),
+            ([2000, 1, 1], [0, 0, 61]),
+        ] {
+            assert_eq!(seconds(date, time, 0), None, "{date:?} {time:?}");
+        }
+    }
+
+    #[test]
+    fn fractions_count_to_the_nanosecond_and_no_further() {
+        let of =
+            |text: &str| nanoseconds(format!("1970-01-01T00:00:01.{text}").as_bytes()).map(|ns| ns - 1_000_000_000);
+        assert_eq!(of(""), Some(0));
+        assert_eq!(of("5"), Some(500_000_000));
+        assert_eq!(of("123456789"), Some(123_456_789));
+        assert_eq!(of("1234567899"), Some(123_456_789));
+        assert_eq!(of("000000001Z"), Some(1));
+        assert_eq!(of("x5"), None);
+        assert_eq!(nanoseconds(b"2500-01-01T00:00:00.0"), Some(16_725_225_600_000_000_000));
+    }
+
+    #[test]
+    fn zones_stand_behind_the_time_in_four_forms() {
+        assert_eq!(zone("1:2"), Some(("1:2", 0)));
+        assert_eq!(zone("1:2Z"), Some(("1:2", 0)));
+        assert_eq!(zone("1:2+03:04"), Some(("1:2", 11_040)));
+        assert_eq!(zone("1:2-0304"), Some(("1:2", -11_040)));
+        assert_eq!(zone("1:2+3"), Some(("1:2", 10_800)));
+        assert_eq!(zone("1:2+23:59"), Some(("1:2", 86_340)));
+        for wrong in ["1+24", "1+00:60", "1+", "1+x", "1+1:", "1+é1", "1+12345"] {
+            assert_eq!(zone(wrong), None, "{wrong}");
+        }
+        assert_eq!([digits(""), digits("0012"), digits("00123"), digits("-1")], [None, Some(12), None, None]);
+    }
 }

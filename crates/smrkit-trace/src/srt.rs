@@ -125,3 +125,101 @@ impl RecordFormat for Srt {
         Ok(Step::Row(TraceRow { ticks, offset, bytes, volume, op }, used))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of a version and kind, whose size is that of so many words.
+    fn record(version: u32, kind: u32, words: u32) -> Vec<u32> {
+        let mut record = vec![words * 4, version << 16 | kind, 7, 9, 0, 0, 4096, 10, 0x0302, 0, 0, 1, 0];
+        record.resize(words as usize, 0);
+        record
+    }
+
+    fn bytes(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_be_bytes()).collect()
+    }
+
+    fn next(bytes: &[u8]) -> Result<Step, (&'static str, usize)> {
+        let mut srt = Srt { block_bytes: Some(1024) };
+        srt.next(bytes, &mut Volumes::default()).map_err(|(bad, used)| (bad.name, used))
+    }
+
+    #[test]
+    fn a_record_has_the_words_of_its_version_and_kind() {
+        for (version, kind, words) in [(1, SHORT_IO, 13), (3, SHORT_IO, 13), (4, SHORT_IO, 14)] {
+            let Ok(Step::Row(row, used)) = next(&bytes(&record(version, kind, words))) else { panic!("no row") };
+            assert_eq!((row.ticks, row.offset, row.bytes, row.op), (7_000_009, 10_240, 4096, Op::Read));
+            assert_eq!(used, 4 * words as usize);
+        }
+        for (version, words) in [(3, 14), (4, 15)] {
+            let step = next(&bytes(&record(version, SUSPECT_IO, words)));
+            assert!(matches!(step, Ok(Step::Skip(used)) if used == 4 * words as usize), "{step:?}");
+        }
+        for (version, kind, words, name) in [
+            (0, SHORT_IO, 13, "the version"),
+            (5, SHORT_IO, 13, "the version"),
+            (1, 2, 13, "the kind of record"),
+            (1, SHORT_IO, 14, "the size of the record"),
+            (4, SHORT_IO, 13, "the size of the record"),
+        ] {
+            assert_eq!(next(&bytes(&record(version, kind, words))).err(), Some((name, 0)), "{version} {kind}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_waited_for_until_it_is_whole() {
+        let short = bytes(&record(3, SHORT_IO, 13));
+        assert!(matches!(next(&short[..51]), Ok(Step::More)) && matches!(next(&short), Ok(Step::Row(..))));
+        let long = bytes(&record(4, SHORT_IO, 14));
+        assert!(matches!(next(&long[..52]), Ok(Step::More)) && matches!(next(&long[..55]), Ok(Step::More)));
+        assert!(matches!(next(&[long.clone(), short].concat()), Ok(Step::Row(_, 56))));
+    }
+
+    #[test]
+    fn flags_tell_writes_and_the_device_its_disk() {
+        let mut words = record(3, SHORT_IO, 13);
+        words[11] = 0b110;
+        let (mut srt, mut volumes) = (Srt { block_bytes: Some(512) }, Volumes::default());
+        let Ok(Step::Row(row, _)) = srt.next(&bytes(&words), &mut volumes) else { panic!("no row") };
+        assert_eq!((row.op, row.offset, volumes.list()[0].number), (Op::Write, 5120, 3));
+        words[8] = 0x0001_ff01;
+        let Ok(Step::Row(row, _)) = srt.next(&bytes(&words), &mut volumes) else { panic!("no row") };
+        assert_eq!((row.volume, volumes.list()[1].number, volumes.list()[1].name.as_str()), (1, 255, "255"));
+        words[6] = 0;
+        assert_eq!(next(&bytes(&words)).err(), Some(("the length", 52)));
+    }
+
+    #[test]
+    fn a_heading_ends_with_a_form_feed_and_names_the_unit() {
+        let heading = |text: &[u8]| {
+            let mut srt = Srt::default();
+            let step = srt.next(text, &mut Volumes::default()).map_err(|(bad, used)| (bad.name, used));
+            (step, srt.block_bytes)
+        };
+        assert!(matches!(heading(b"tracedate x\nsectorsize 1024\n\x0crest"), (Ok(Step::Heading(29)), Some(1024))));
+        assert!(matches!(heading(b"tracedate x\n\x0c"), (Ok(Step::Heading(13)), Some(512))));
+        assert!(matches!(heading(b"\0\0\0\x34"), (Ok(Step::Heading(0)), Some(512))));
+        assert!(matches!(heading(b"tracedate"), (Ok(Step::More), None)));
+        assert!(matches!(heading(b"text\x0c"), (Err(("the heading", 0)), None)));
+        assert!(matches!(heading(b"tracedate sectorsize 3\x0c"), (Err(("the heading's sectorsize", 0)), None)));
+        let long = vec![b'x'; HEADING_MAX];
+        assert!(matches!(heading(&long), (Err(("the heading", 0)), None)));
+        assert!(matches!(heading(&long[1..]), (Ok(Step::More), None)));
+        assert!(
+            Srt::plausible(b"\0x") && Srt::plausible(b"a tracedate") && !Srt::plausible(b"x") && !Srt::plausible(b"")
+        );
+    }
+
+    #[test]
+    fn units_of_blocks_are_powers_of_two_and_the_same_for_all_disks() {
+        assert_eq!(sector_bytes(b""), Ok(512));
+        assert_eq!(sector_bytes(b"SectorSize: 64"), Ok(64));
+        assert_eq!(sector_bytes(b"sectorsize = 65536\nsectorsize 65536"), Ok(65_536));
+        for wrong in ["sectorsize 32", "sectorsize 131072", "sectorsize 513", "sectorsize\n512"] {
+            assert_eq!(sector_bytes(wrong.as_bytes()), Err("a power of two from 64 to 65536"), "{wrong}");
+        }
+        assert!(sector_bytes(b"sectorsize 512 sectorsize 1024").unwrap_err().starts_with("the same value"));
+    }
+}

@@ -287,3 +287,45 @@ fn a_time_too_large_to_be_held_is_refused() {
         }
     }
 }
+
+/// Reads two rows that were written without a look at them: what is said of the second, and its line.
+fn said_of(op: i32, lba: i64, sectors: i32, volume: i32) -> Result<Request, (Option<u64>, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let time = Column { name: "time_ns", bits: 64, packing: Packing::Delta };
+    let columns: Vec<Column> = [time].into_iter().chain(COLUMNS).collect();
+    let mut writer = table::TableWriter::create(&path, &columns).unwrap();
+    let (long, int) = ([[0, 5], [8, lba]], [[0, op], [8, sectors], [0, volume]]);
+    let [times, lbas] = long.each_ref().map(|values| table::Values::Long(values));
+    let [op, sectors, volume] = int.each_ref().map(|values| table::Values::Int(values));
+    writer.write_group(&[times, op, lbas, sectors, volume]).unwrap();
+    writer.finish(vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), "1".into())]).unwrap();
+    match read(&path) {
+        Ok(all) => Ok(all[1]),
+        Err(Error::Input(bad)) => Err((bad.line, bad.message.to_string())),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn rows_that_no_request_can_be_are_named_with_their_line() {
+    let fine = |op, sectors| Request { time: Nanos(5), ..Request::new(op, Lba(i64::MAX as u64), sectors) };
+    for (number, op) in [(0, Op::Read), (1, Op::Write), (3, Op::Discard)] {
+        assert_eq!(said_of(number, i64::MAX, 1, 0), Ok(fine(op, 1)));
+    }
+    assert_eq!(said_of(2, i64::MAX, 0, 0), Ok(fine(Op::Flush, 0)));
+    assert_eq!(said_of(0, i64::MAX, -1, 0), Ok(fine(Op::Read, u32::MAX)));
+    for (row, why) in [
+        ((4, 8, 8, 0), "an op other than 0 to 3"),
+        ((-1, 8, 8, 0), "an op other than 0 to 3"),
+        ((0, -1, 8, 0), "an LBA past the end of any disk"),
+        ((0, i64::MIN, 8, 0), "an LBA past the end of any disk"),
+        ((0, 8, 8, 1), "a volume that the file's table lacks"),
+        ((0, 8, 8, -1), "a volume that the file's table lacks"),
+        ((0, 8, 0, 0), "a request of 0 sectors"),
+        ((3, 8, 0, 0), "a request of 0 sectors"),
+    ] {
+        let (line, message) = said_of(row.0, row.1, row.2, row.3).unwrap_err();
+        assert!(line == Some(2) && message.contains(why), "{row:?}: {line:?}, {message}");
+    }
+}
