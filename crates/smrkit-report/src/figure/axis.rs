@@ -139,4 +139,54 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn linear_ticks_are_multiples_of_one_two_or_five() {
+        let of = |low, high, most| linear_ticks(low, high, most);
+        assert_eq!(of(0.0, 10.0, 5), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert_eq!(of(0.0, 10.0, 10), (0..=10).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(of(0.0, 20.0, 4), [0.0, 5.0, 10.0, 15.0, 20.0]);
+        assert_eq!(of(0.0, 60.0, 6), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
+        assert_eq!(of(-3.0, 3.0, 6), [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(of(1.5, 4.5, 3), [2.0, 3.0, 4.0]);
+        assert_eq!(of(0.0, 0.5, 5), [0.0, 0.1, 0.2, 0.30000000000000004, 0.4, 0.5]);
+        assert_eq!(of(0.0, 1.0, 0), [0.0, 1.0]);
+        assert_eq!(of(7.0, 7.0, 5), [7.0], "an empty range has its end");
+        assert_eq!(of(0.0, 1000.0, 1000).len(), 1001);
+        assert_eq!(of(0.0, 5005.0, 1001), [0.0], "too many are none");
+    }
+
+    #[test]
+    fn ranges_leave_room_around_the_values() {
+        let of = |axis: &Axis, values: &[f64]| axis.range(values.iter().copied());
+        let (linear, tight, log) = (Axis::linear(""), Axis::tight(""), Axis::log("", Numbers::Plain));
+        assert_eq!(of(&linear, &[50.0, 100.0]), (0.0, 106.0));
+        assert_eq!(of(&linear, &[-50.0, 50.0]), (-54.0, 56.0));
+        assert_eq!(of(&tight, &[100.0, 200.0]), (96.0, 206.0));
+        assert_eq!(of(&tight, &[0.0, 100.0]), (0.0, 106.0));
+        assert_eq!(of(&tight, &[100.0]), (96.0, 106.0));
+        assert_eq!(of(&tight, &[0.5]), (0.46, 0.56));
+        assert_eq!(of(&log, &[20.0, 3000.0, 0.0, -1.0]), (10.0, 10_000.0));
+        assert_eq!(of(&log, &[100.0]), (10.0, 100.0));
+        assert_eq!((of(&log, &[]), of(&linear, &[f64::NAN])), ((1.0, 10.0), (0.0, 1.0)));
+        let fixed = Axis { fixed: Some((3.0, 4.0)), ..linear };
+        assert_eq!(of(&fixed, &[50.0]), (3.0, 4.0));
+        assert_eq!(
+            [log.takes(0.0), log.takes(0.1), tight.takes(0.0), tight.takes(f64::INFINITY)],
+            [false, true, true, false]
+        );
+    }
+
+    #[test]
+    fn logarithmic_ticks_are_thinned_where_there_are_many_decades() {
+        assert_eq!(log_ticks(1.0, 100.0, 6), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
+        assert_eq!(log_ticks(1.0, 100.0, 5), [1.0, 10.0, 100.0]);
+        assert_eq!(log_ticks(1.0, 1e8, 8).len(), 9);
+        assert_eq!(log_ticks(1.0, 1e9, 8), [1.0, 100.0, 1e4, 1e6, 1e8]);
+        assert_eq!(log_ticks(2.0, 60.0, 8), [2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(
+            [Numbers::Plain, Numbers::Time, Numbers::Bytes, Numbers::Percent].map(|form| form.text(0.5)),
+            ["0.5", "500 ms", "0.5 B", "50 %"]
+        );
+    }
 }

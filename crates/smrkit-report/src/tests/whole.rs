@@ -194,3 +194,71 @@ fn pixels(png: &[u8]) -> (usize, Vec<u8>) {
     }
     (width, all)
 }
+
+#[test]
+fn tables_of_any_width_are_broken_as_they_were() {
+    let mut grid = Grid::new(["run", "time", "a column of words", "reads, 99 %"]);
+    for (run, time, words) in
+        [("read-modify-write of a region", "5", "one two three"), ("log", "12", "four"), ("x", "-", "")]
+    {
+        grid.rows.push([run, time, words, "7 ms"].map(str::to_string).into());
+    }
+    grid.best = vec![1];
+    let wide = "run".len().max("read-modify-write of a region".len()) + 4 + 17 + 11 + 8;
+    let mut made = String::new();
+    for width in [20, 30, 45, wide - 1, wide, 119, 120, 200] {
+        made += &format!("{width}\n{}\n\n", grid.text_within(width));
+        made += &format!("{}\n\n", grid.painted(width).replace('\x1b', "^"));
+        let parts = grid.stacked(width);
+        made += &parts.iter().map(|part| part.header.join("; ") + "\n").collect::<String>();
+    }
+    insta::assert_snapshot!(made);
+}
+
+#[test]
+fn a_column_of_numbers_has_nothing_else() {
+    let mut grid = Grid::new(["a", "b", "c", "d"]);
+    grid.rows.push(["1", "1 s", "-", "x"].map(str::to_string).into());
+    grid.rows.push(["2", "-", "5", "1"].map(str::to_string).into());
+    assert_eq!([0, 1, 2, 3].map(|column| grid.is_numeric(column)), [false, true, true, false]);
+}
+
+#[test]
+fn the_best_run_is_the_shingled_one_with_the_least_time() {
+    let run = |layer: &str, requests: u64, elapsed_ns: u64, mean: u64, arrival| {
+        let mut run = Outcome { layer: layer.into(), requests, elapsed_ns, ..in_place() };
+        run.latency_ns.all.mean = mean;
+        run.engine.arrival = arrival;
+        run
+    };
+    use smrkit::settings::Arrival::{FlatOut, Trace};
+    let best = |runs: &[Outcome]| table::speed(runs).best;
+    let (plain, slow, fast) =
+        (run("in-place", 9, 1, 1, FlatOut), run("rmw", 9, 50, 3, FlatOut), run("log", 9, 40, 5, FlatOut));
+    assert_eq!(best(&[plain.clone(), slow.clone(), fast.clone()]), [2]);
+    assert_eq!(best(&[fast.clone(), plain.clone(), slow.clone()]), [0]);
+    assert!(best(&[plain.clone(), slow.clone()]).is_empty(), "there is but one");
+    assert!(best(&[slow.clone(), run("log", 9, 50, 1, FlatOut)]).is_empty(), "two are alike");
+    assert!(best(&[slow.clone(), run("log", 0, 40, 5, FlatOut)]).is_empty(), "it served nothing");
+    let timed = [run("rmw", 9, 50, 3, Trace), run("log", 9, 40, 5, Trace)];
+    assert_eq!(best(&timed), [0], "at their own times the mean counts");
+}
+
+#[test]
+fn long_labels_and_guides_keep_within_the_picture() {
+    let drawn = |y: &str, guide: &str, height: usize| {
+        let points = (0..5).map(|n| (f64::from(n), f64::from(n * n) * 1000.0)).collect();
+        let mut panel = plain(Axis::linear("x"), Axis::linear(y), points);
+        panel.guides = vec![(500.0, guide.into())];
+        let figure = Figure { name: "n".into(), title: "t".into(), note: String::new(), panels: vec![panel; height] };
+        lines_of(&draw::svg(&figure))
+    };
+    let long = "Requests that were served in each second of the whole run, reads and writes together";
+    let made = [
+        drawn("y", "g", 1),
+        drawn(long, "g", 1),
+        drawn("y", "a guide with a long name", 2),
+        drawn(&long[..44], "g", 2),
+    ];
+    insta::assert_snapshot!(made.join("\n"));
+}
