@@ -185,3 +185,26 @@ impl Waiting {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_sees_as_many_commands_as_its_order_takes() {
+        let own = |commands| Some(CommandOrder { commands, age: Nanos(5) });
+        let seen = |queue, own| {
+            let queueing = Queueing::new(queue, 8, own);
+            assert_eq!(queueing.waiting().map(|waiting| waiting.depth as u32), queueing.dispatched());
+            queueing.dispatched()
+        };
+        for known in [None, own(4), own(32)] {
+            assert_eq!(seen(Queue::Fcfs, known), None);
+            assert_eq!((seen(Queue::Elevator, known), seen(Queue::Sptf, known)), (Some(8), Some(8)));
+        }
+        assert_eq!([None, own(4), own(32)].map(|own| seen(Queue::Drive, own)), [None, Some(4), Some(8)]);
+        let order = |queue| Queueing::new(queue, 8, own(4)).order;
+        assert_eq!([Queue::Elevator, Queue::Sptf].map(order), [QueueOrder::Elevator, QueueOrder::Positioning]);
+        assert_eq!([Queue::Fcfs, Queue::Drive].map(order), [QueueOrder::Arrival, QueueOrder::Own { age: Nanos(5) }]);
+    }
+}

@@ -375,3 +375,51 @@ append_bytes = { value = 65536, source = "x" }
 map_every_writes = { value = 240, source = "x" }
 map_ms = { value = 300.0, source = "x" }
 "#;
+
+/// The drive `tiny` with these keys for its interference.
+fn with_interference(keys: &[&str]) -> Result<Interference, String> {
+    let (from, to) = (TINY.find("[interference]").unwrap(), TINY.find("[mechanical]").unwrap());
+    let keys: String =
+        keys.iter().map(|key| format!("{}, source = \"x\" }}\n", key.replace(" = ", " = { value = "))).collect();
+    let text = format!("{}[interference]\n{keys}{}", &TINY[..from], &TINY[to..]);
+    Drive::parse(Path::new("t"), &text).map(|drive| drive.interference).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_law_of_interference_is_given_whole_and_alone() {
+    let distances = |writes| Interference::Distances { did: 5, dpid: 3, writes };
+    for (keys, law) in [
+        (&[][..], Interference::None),
+        (&["blocks = 6"], Interference::Blocks { reach: 6 }),
+        (&["tracks = 2"], Interference::Tracks { width: 2, band: None }),
+        (&["tracks = 2", "band_tracks = 3"], Interference::Tracks { width: 2, band: Some(3) }),
+        (&["did_sectors = 5", "dpid_sectors = 3"], distances(1)),
+        (&["did_sectors = 5", "dpid_sectors = 3", "writes = 2"], distances(2)),
+    ] {
+        assert_eq!(with_interference(keys), Ok(law), "{keys:?}");
+    }
+    for angle in ["cw_degrees = 0.0", "cw_degrees = 359.9", "ccw_degrees = 359.9"] {
+        let law = with_interference(&["inner_tracks = 2", "outer_tracks = 1", angle]);
+        assert!(matches!(law, Ok(Interference::Physical(profile)) if profile.width() == 2));
+    }
+    for (keys, remedy) in [
+        (&["did_sectors = 5"][..], "did_sectors and dpid_sectors go together"),
+        (&["dpid_sectors = 5"], "did_sectors and dpid_sectors go together"),
+        (&["inner_tracks = 2"], "inner_tracks and outer_tracks go together"),
+        (&["outer_tracks = 2"], "inner_tracks and outer_tracks go together"),
+        (&["blocks = 6", "tracks = 2"], "more than one form"),
+        (&["tracks = 2", "did_sectors = 5"], "more than one form"),
+        (&["blocks = 6", "inner_tracks = 2"], "more than one form"),
+        (&["band_tracks = 3"], "band_tracks goes with tracks"),
+        (&["blocks = 6", "band_tracks = 3"], "band_tracks goes with tracks"),
+        (&["writes = 3"], "writes goes with did_sectors"),
+        (&["blocks = 6", "writes = 3"], "writes goes with did_sectors"),
+        (&["cw_degrees = 3.0"], "go with inner_tracks and outer_tracks"),
+        (&["blocks = 6", "ccw_degrees = 3.0"], "go with inner_tracks and outer_tracks"),
+        (&["inner_tracks = 2", "outer_tracks = 1", "cw_degrees = 360.0"], "below 360"),
+        (&["inner_tracks = 2", "outer_tracks = 1", "ccw_degrees = -1.0"], "below 360"),
+    ] {
+        let error = with_interference(keys).unwrap_err();
+        assert!(error.contains(remedy), "{keys:?}: {error}");
+    }
+}

@@ -183,3 +183,19 @@ fn the_whole_track_is_one_turn_and_skew_adds_up() {
     assert_eq!(g.place(Pba(7)).angle, 1 << 62);
     assert_eq!(g.place(Pba(7 * 4)).angle, 0);
 }
+
+#[test]
+fn the_mean_skew_is_that_of_all_steps_of_a_zone() {
+    let shape = |tracks| ZoneShape { surface: 0, outer_cylinder: 0, tracks, track_sectors: 8, toward: Edge::Inner };
+    let plain = Geometry::new(&[shape(5), ZoneShape { outer_cylinder: 5, ..shape(1) }], 70, vec![]).unwrap();
+    assert_eq!([0, 1].map(|zone| plain.zones()[zone].mean_skew()), [70, 70]);
+    let mean = |cylinders, surfaces, run_tracks| {
+        let interleave = TrackInterleave { surfaces, run_tracks, ..Default::default() };
+        let skews = Skews { offset: 0, head: 30, cylinder: 90 };
+        Geometry::interleaved(&[(shape(cylinders), skews)], interleave, Default::default()).unwrap().zones()[0]
+            .mean_skew()
+    };
+    // Head, cylinder, head; then in runs of two tracks: cylinder, head, cylinder, head, cylinder, head, cylinder.
+    assert_eq!((mean(2, 2, 1), mean(4, 2, 2)), (50, (4 * 90 + 3 * 30) / 7));
+    assert_eq!((mean(1, 3, 1), mean(3, 1, 1)), (30, 90));
+}

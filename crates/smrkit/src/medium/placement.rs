@@ -60,6 +60,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_label_is_carried_where_one_was_given() {
+        let plain = || Ascending::new(3, |lba| Pba(lba.0));
+        let labelled = plain().labelled(|lba| (lba.0 > 0).then_some([lba.0, 7, 8]));
+        assert_eq!([0, 2].map(|lba| labelled.label(Lba(lba))), [None, Some([2, 7, 8])]);
+        assert_eq!(plain().label(Lba(2)), None);
+    }
+
+    #[test]
     fn sectors_between_those_that_hold_an_lba_hold_none() {
         let placement = Ascending::new(12, |lba| Pba(10 + lba.0 / 4 * 7 + lba.0 % 4));
         let mut found = Vec::new();

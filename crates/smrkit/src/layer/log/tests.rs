@@ -1,5 +1,6 @@
 //! Segments by kind of data, and the order of waiting.
 
+use super::label::{LabelKind, LogLabel};
 use super::segment::{SegmentEntry, SegmentState};
 use super::*;
 use crate::geometry::Geometry;
@@ -324,4 +325,21 @@ fn a_check_finds_places_and_states_that_can_not_be() {
         let error = log.check(&disk).unwrap_err().to_string();
         assert!(error.contains(problem), "{problem}: {error}");
     }
+}
+
+#[test]
+fn copies_carry_no_rest_of_their_request() {
+    let (mut log, mut disk) = busy();
+    while log.job.is_some() {
+        assert!(log.step(&mut disk, Need::Must).unwrap());
+    }
+    let mut left = [0; 2];
+    for segment in log.segments.iter().filter(|segment| segment.place.sectors > 0) {
+        let labels = disk.read_labels(segment.place.start, segment.place.sectors.into(), Cause::Map).unwrap();
+        for label in labels.into_iter().filter_map(|(_, words)| LogLabel::parse(words)) {
+            assert!(label.kind == LabelKind::Host || label.left == 0, "{label:?}");
+            left[usize::from(label.kind == LabelKind::Copy)] += label.left + 1;
+        }
+    }
+    assert!(left[0] > 0 && left[1] > 0, "{left:?}");
 }
