@@ -351,4 +351,15 @@ mod tests {
             assert!(off > 0.0 && off < TEXT / 2.0, "{text}: {off}");
         }
     }
+
+    #[test]
+    fn a_text_is_cut_only_where_it_does_not_fit() {
+        let width = |text: &str| text_width(text, TEXT);
+        let cut = |width| shortened("a long name", TEXT, width);
+        assert_eq!(cut(width("a long name")), "a long name");
+        assert_eq!(cut(width("a long name") - 0.01), "a long na…");
+        assert_eq!(cut(width("a lo…")), "a lo…");
+        assert_eq!(cut(width("a lo…") - 0.01), "a l…");
+        assert_eq!(cut(0.0), "…");
+    }
 }

@@ -191,3 +191,97 @@ fn zone_operation(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns)
         _ => Err(rwbs.expected("ZR, ZO or ZC: appends, finishing a zone, and resetting all zones can't be replayed")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a line with these letters and all behind them is; for an error its message.
+    fn parsed(rest: &str) -> Result<Option<(Op, u64, u64)>, String> {
+        let line = format!("8,16 3 11 0.009507758 697 Q {rest}");
+        let row = Blkparse::default().parse(line.as_bytes(), &mut Volumes::default());
+        let row = row.map_err(|bad| bad.message(line.as_bytes()))?;
+        Ok(row.map(|row| (row.op, row.offset / 512, row.bytes / 512)))
+    }
+
+    #[test]
+    fn letters_tell_the_operation_and_what_is_none() {
+        for (rest, expected) in [
+            ("R 8 + 16 [x]", Some((Op::Read, 8, 16))),
+            ("RA 8 + 16", Some((Op::Read, 8, 16))),
+            ("WS 8 + 16", Some((Op::Write, 8, 16))),
+            ("FWFS 8 + 16", Some((Op::Write, 8, 16))),
+            ("DS 8 + 16", Some((Op::Discard, 8, 16))),
+            ("FN [x]", Some((Op::Flush, 0, 0))),
+            ("FWS 8 + 0", Some((Op::Flush, 0, 0))),
+            ("FN", Some((Op::Flush, 0, 0))),
+            ("FWS [x]", Some((Op::Flush, 0, 0))),
+            ("FN 8 + 16", Some((Op::Flush, 0, 0))),
+            ("N 8 + 16", None),
+            ("N", None),
+            ("N 8 (12 ..)", None),
+            ("R 8 [12 ..]", None),
+            ("ZR 8 + 16", Some((Op::Discard, 8, 16))),
+            ("ZRS 8 + 16", Some((Op::Discard, 8, 16))),
+            ("ZO 8 + 0", None),
+            ("ZCS 8 + 0", None),
+        ] {
+            assert_eq!(parsed(rest), Ok(expected), "{rest}");
+        }
+        for (rest, said) in [
+            ("R [x]", "a sector and a count after it"),
+            ("W", "a sector and a count after it"),
+            ("RX 8 + 16", "letters of R, W, D"),
+            ("R x + 16", "the sector is"),
+            ("R 8 - 16", "+ between the sector and the count"),
+            ("R 8 + x", "the count of sectors is"),
+            ("R 8 + 0", "above 0"),
+            ("R 8 +", "the row ends before the count"),
+            ("R 8", "the row ends before the plus sign"),
+            ("ZR", "the zone's first sector"),
+            ("ZR 8 - 16", "the zone's first sector"),
+            ("ZR 8 + 0", "the zone's first sector"),
+            ("ZF 8 + 16", "ZR, ZO or ZC"),
+            ("", "the row ends before the RWBS letters"),
+        ] {
+            let error = parsed(rest).unwrap_err();
+            assert!(error.contains(said), "{rest}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_row_is_named_with_its_place() {
+        for (line, at, name) in [
+            ("816 3 11 0.0 697 Q R 8 + 16", 0, "the device"),
+            ("x,16 3 11 0.0 697 Q R 8 + 16", 0, "the device"),
+            ("8,x 3 11 0.0 697 Q R 8 + 16", 2, "the device"),
+            ("8,16 x 11 0.0 697 Q R 8 + 16", 5, "the CPU"),
+            ("8,16 3 x 0.0 697 Q R 8 + 16", 7, "the sequence number"),
+            ("8,16 3 11 x 697 Q R 8 + 16", 10, "the time"),
+            ("8,16 3 11 0.0 x Q R 8 + 16", 14, "the process id"),
+            ("8,16 3 11 0.0 697 Y R 8 + 16", 18, "the action"),
+        ] {
+            let bad = Blkparse::default().parse(line.as_bytes(), &mut Volumes::default()).unwrap_err();
+            assert_eq!((bad.at, bad.name), (at, name), "{line}");
+        }
+    }
+
+    #[test]
+    fn one_kind_of_event_is_taken_queued_ones_first() {
+        let line = |action: &str| format!("8,16 3 11 0.5 697 {action} R 8 + 16\n");
+        let chosen = |actions: &[&str]| {
+            let head: String = actions.iter().map(|action| line(action)).collect();
+            let mut format = Blkparse::default();
+            format.prepare(head.as_bytes());
+            format.detail().map(str::to_string)
+        };
+        let (queued, issued) = (chosen(&["Q"]).unwrap(), chosen(&["D"]).unwrap());
+        assert_ne!(queued, issued);
+        assert_eq!([chosen(&["D", "C", "Q"]), chosen(&["C", "D"])], [Some(queued), Some(issued)]);
+        assert_eq!([chosen(&["C"]), chosen(&["G", "I"]), chosen(&[])], [None, None, None]);
+        let mut format = Blkparse::default();
+        let mut taken =
+            |action| format.parse(line(action).trim().as_bytes(), &mut Volumes::default()).unwrap().is_some();
+        assert_eq!(["G", "D", "Q", "C", "D", "rq"].map(&mut taken), [false, true, false, false, true, false]);
+    }
+}

@@ -123,3 +123,90 @@ impl Intake {
 pub(crate) fn bad_row(path: &Path, line: u64, column: Option<u64>, message: impl Into<Message>) -> Error {
     Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column, message: message.into() }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(ticks: u64, offset: u64, bytes: u64, op: Op) -> TraceRow {
+        TraceRow { ticks, offset, bytes, volume: 3, op }
+    }
+
+    fn places(rows: &[(u64, u64)]) -> (Vec<(u64, u32)>, u64) {
+        let mut intake = Intake::new(1, false);
+        let place = |(at, &(offset, bytes)): (usize, &(u64, u64))| {
+            let request = intake.request(row(5, offset, bytes, Op::Write), at as u64).unwrap();
+            assert_eq!((request.volume, request.op, request.source), (3, Op::Write, 0));
+            (request.lba.0, request.sectors)
+        };
+        (rows.iter().enumerate().map(place).collect(), intake.notes.unaligned_rows)
+    }
+
+    #[test]
+    fn ends_that_are_not_aligned_are_rounded_outward() {
+        let (found, unaligned) = places(&[(0, 512), (512, 1024), (511, 1), (511, 2), (513, 511), (1, 1024), (1024, 1)]);
+        assert_eq!(found, [(0, 1), (1, 2), (0, 1), (0, 2), (1, 1), (0, 3), (2, 1)]);
+        assert_eq!(unaligned, 5);
+    }
+
+    #[test]
+    fn times_count_from_the_first_row_and_rows_that_go_back_are_counted() {
+        let mut intake = Intake::new(1000, false);
+        let mut time = |ticks, line| intake.request(row(ticks, 0, 512, Op::Read), line).ok().map(|one| one.time.0);
+        assert_eq!([time(10, 1), time(12, 2), time(12, 3)], [Some(0), Some(2000), Some(2000)]);
+        assert_eq!([time(11, 4), time(5, 5), time(6, 6)], [Some(1000), Some(0), Some(0)]);
+        assert_eq!(time(10 + u64::MAX / 1000, 7), Some(u64::MAX / 1000 * 1000));
+        assert_eq!(time(11 + u64::MAX / 1000, 8), None);
+        assert_eq!((intake.notes.out_of_order_rows, intake.first_out_of_order), (2, Some(4)));
+        let mut absolute = Intake::new(1000, false);
+        absolute.keep_absolute_times();
+        assert_eq!(absolute.request(row(10, 0, 512, Op::Read), 1).unwrap().time, Nanos(10_000));
+    }
+
+    #[test]
+    fn a_flush_has_no_place_and_counts_as_a_row() {
+        let mut intake = Intake::new(1, false);
+        let flush = intake.request(row(1, 513, 7, Op::Flush), 1).unwrap();
+        assert_eq!((flush.lba, flush.sectors, flush.op, flush.volume), (Lba(0), 0, Op::Flush, 3));
+        assert_eq!((intake.rows, intake.notes.unaligned_rows), (1, 0));
+    }
+
+    #[test]
+    fn a_row_cut_short_is_told_from_one_that_is_wrong() {
+        let said = |at, len, last| {
+            let bad = Bad { at, len, name: "the size", problem: Problem::Expected("a number") };
+            Intake::new(1, false).bad("t.csv".as_ref(), 7, b"1,2,34", &bad, last).unwrap_err().to_string()
+        };
+        let cut =
+            "the file ends in the middle of this row: it was cut short, fetch or copy it again, or leave such rows out";
+        assert!(said(4, 2, true).contains(cut), "{}", said(4, 2, true));
+        assert!(said(3, 3, true).contains(cut) && said(6, 0, true).contains(cut));
+        for other in [said(4, 1, true), said(2, 1, true), said(4, 2, false)] {
+            assert!(
+                !other.contains("cut short") && other.contains("; mend the row, or leave such rows out"),
+                "{other}"
+            );
+        }
+        assert!(said(4, 2, true).contains("t.csv") && said(4, 2, true).contains('7'));
+    }
+
+    #[test]
+    fn bad_rows_are_counted_where_they_are_left_out() {
+        let bad = |problem| Bad { at: 0, len: 1, name: "the size", problem };
+        let mut intake = Intake::new(1, true);
+        let path = Path::new("t.csv");
+        assert!(intake.bad(path, 1, b"x", &bad(Problem::Zero), false).is_ok());
+        assert!(intake.too_far(path, 2).is_ok());
+        assert_eq!(intake.notes.skipped_rows, 2);
+        let many = intake.bad(path, 3, b"x", &bad(Problem::TooManyVolumes), false).unwrap_err().to_string();
+        assert!(many.contains("65,535 volumes") && !many.contains("leave such rows out"), "{many}");
+        assert_eq!(intake.notes.skipped_rows, 2);
+        let none = intake.check_not_empty(path).unwrap_err().to_string();
+        assert!(none.contains("all 2 rows are malformed"), "{none}");
+        let mut strict = Intake::new(1, false);
+        assert!(strict.too_far(path, 2).unwrap_err().to_string().contains("584 years"));
+        assert!(strict.check_not_empty(path).unwrap_err().to_string().contains("check how it was made"));
+        strict.request(row(0, 0, 512, Op::Read), 1).unwrap();
+        assert!(strict.check_not_empty(path).is_ok());
+    }
+}

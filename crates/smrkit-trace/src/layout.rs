@@ -271,3 +271,44 @@ impl Source for Laid {
         self.trace.progress()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_chosen_by_its_number_or_all_are() {
+        let of = |text: &str| text.parse::<VolumeChoice>().map_err(|error| error.to_string());
+        assert_eq!((of("all"), of("7")), (Ok(VolumeChoice::All), Ok(VolumeChoice::Number(7))));
+        assert!(of("x").unwrap_err().contains("`x` is no volume"));
+    }
+
+    #[test]
+    fn volumes_lie_end_to_end_in_the_order_of_their_numbers() {
+        let table = |ends: &[(u64, u64)]| VolumeTable {
+            volumes: ends
+                .iter()
+                .map(|&(number, end)| VolumeUse {
+                    volume: Volume { number, name: String::new() },
+                    requests: 1,
+                    end: Lba(end),
+                })
+                .collect(),
+            requests: 0,
+            span: Nanos::ZERO,
+            notes: TraceNotes::default(),
+            first_out_of_order: None,
+            format: "msr",
+            sha256: None,
+        };
+        let of = |ends: &[(u64, u64)]| table(ends).end_to_end("t".as_ref()).map_err(|error| error.to_string());
+        let places = |places: &[u64], end| Ok((places.iter().map(|place| Lba(*place)).collect(), Lba(end)));
+        let unit = ALIGNMENT;
+        assert_eq!(of(&[]), places(&[], 0));
+        assert_eq!(of(&[(7, 1), (2, unit), (5, unit + 1)]), places(&[3 * unit, 0, unit], 4 * unit));
+        assert_eq!(of(&[(1, (1 << 54) - unit)]), places(&[0], (1 << 54) - unit));
+        for too_far in [&[(1, 1 << 54)][..], &[(1, (1 << 54) - unit), (2, 1)], &[(1, 1 << 62)]] {
+            assert!(of(too_far).unwrap_err().contains("exceed 2^63 bytes"));
+        }
+    }
+}

@@ -99,3 +99,41 @@ fn a_folder_appears_whole_and_takes_nothings_place() {
     }
     assert!(SplitTrace::open(scratch.path()).unwrap_err().to_string().contains("trace split"));
 }
+
+#[test]
+fn the_list_has_the_first_time_and_the_end_of_each_volume() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, folder) = (scratch.path().join("trace.csv"), scratch.path().join("volumes"));
+    let rows = [
+        (5, true, 0, 8, 100),
+        (6, true, 80, 8, 130),
+        (5, false, 40, 8, 140),
+        (6, true, 8, 8, 120),
+        (7, true, 0, 1, 150),
+    ];
+    fs::write(&path, text(&rows)).unwrap();
+    let list = split(&path, &folder, 2, 100);
+    let found: Vec<_> = list
+        .volumes
+        .iter()
+        .map(|one| {
+            (one.number, one.first_ns, one.end_sectors, one.requests, one.is_out_of_order, one.bucket, one.index)
+        })
+        .collect();
+    assert_eq!(found, [(5, 0, 48, 2, false, 0, 0), (6, 30_000, 88, 2, true, 1, 0), (7, 50_000, 1, 1, false, 0, 1)]);
+    let buckets: Vec<_> = list.buckets.iter().map(|one| (one.files.join(" "), one.requests)).collect();
+    assert_eq!(buckets, [("bucket-000.parquet".to_string(), 3), ("bucket-001.parquet".to_string(), 2)]);
+    assert_eq!((list.requests, list.trace_reading.volume.as_str()), (5, "all"));
+}
+
+#[test]
+fn files_of_a_bucket_end_where_they_are_full() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, folder) = (scratch.path().join("trace.csv"), scratch.path().join("volumes"));
+    let rows: Vec<_> = (0..7).map(|at| (1, true, at * 8, 8, at * 10)).collect();
+    fs::write(&path, text(&rows)).unwrap();
+    let list = split(&path, &folder, 1, 3);
+    assert_eq!(list.buckets[0].files, ["bucket-000.parquet", "bucket-000-1.parquet", "bucket-000-2.parquet"]);
+    let rows = |name: &String| crate::parquet::ParquetReader::open(&folder.join(name)).unwrap().rows();
+    assert_eq!(list.buckets[0].files.iter().map(rows).collect::<Vec<_>>(), [3, 3, 1]);
+}
