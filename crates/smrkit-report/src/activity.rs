@@ -189,4 +189,48 @@ mod tests {
         let count = |letter: char| bar[..BAR + 1].matches(letter).count();
         assert_eq!((count('R'), count('x'), count('o'), count('.')), (15, 15, 0, 30));
     }
+
+    #[test]
+    fn failures_are_told_where_there_are_any() {
+        let of = |unmovable: u64, failed: u64| {
+            counters(&json!({"statistics": {"moves": 3, "resets": 4, "unmovable": unmovable, "failed_resets": failed,
+                "stalls": 5, "longest_stall_ns": 6_000_000, "most_moved_for_one_write_bytes": 7000, "commits": 8,
+                "buffered_bytes": 9000, "dirty_files": 10}}))
+        };
+        let rest = "\nstalls: 5 writes waited, 6 ms at most, 7 kB moved at most for one write\n\
+                    commits: 8; 9 kB in memory, 10 files not yet durable\n";
+        assert_eq!(of(0, 0), format!("cleaner: 3 pieces moved, 4 bands reset{rest}"));
+        let failures = "; 1 pieces could not be moved, 0 resets failed: unmount, smrkit fsck --read-all";
+        assert_eq!(of(1, 0), format!("cleaner: 3 pieces moved, 4 bands reset{failures}{rest}"));
+        assert!(of(0, 1).contains("0 pieces could not be moved, 1 resets failed"));
+        assert!(counters(&json!({})).starts_with("cleaner: 0 pieces moved, 0 bands reset\n"));
+    }
+
+    #[test]
+    fn a_served_drive_tells_what_was_done_since_the_last_report() {
+        let report = |answered: u64, read: u64| {
+            json!({"kind": "drive", "drive": "tiny", "layer": "rmw", "export_bytes": 1 << 20, "clients": 2, "waiting": 3,
+                "answered": answered, "physical_read_bytes": read, "physical_written_bytes": 2048})
+        };
+        let whole = "1Mi of tiny under rmw\n2 clients, 3 requests waiting, 9 requests answered\nread 4Ki, written 2Ki on the platters\n";
+        let plain =
+            |text: String| text.replace("MiB", "Mi").replace("KiB", "Ki").replace(" Mi", "Mi").replace(" Ki", "Ki");
+        assert_eq!(plain(page(&report(9, 4096), None)), whole);
+        let since = plain(page(&report(9, 4096), Some(&report(5, 1024))));
+        assert!(since.contains("4 requests since\nread 3Ki, written 0"), "{since}");
+        let mut full = report(9, 0);
+        full["cache_fill"] = json!(0.254);
+        full["failure"] = json!("it burns");
+        let full = page(&full, None);
+        assert!(full.contains("under rmw, cache 25.4 % full\nfailed: it burns\n2 clients"), "{full}");
+    }
+
+    #[test]
+    fn nothing_written_by_the_host_has_no_amplification() {
+        let none = page(&report(0.0, 0, 5), None);
+        assert!(none.contains("write amplification               -              -\n"), "{none}");
+        assert!(none.contains("space: 1.02 MB of 4.1 MB used, 3.07 MB free"), "{none}");
+        let empty = surface(&json!({}));
+        assert!(empty.starts_with(&format!("[{}]", " ".repeat(BAR))), "{empty}");
+    }
 }

@@ -456,3 +456,41 @@ fn gauge_words(key: &str) -> (String, Numbers) {
     };
     (if words.is_empty() { key.replace('_', " ") } else { words.into() }, numbers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gauges_have_words_and_the_form_of_their_numbers() {
+        let known = [
+            ("active_zones", "Active zones", Numbers::Plain),
+            ("cache_tracks_active", "Tracks of the cache that are in use", Numbers::Plain),
+            ("cached_tracks", "Tracks with a copy in the cache", Numbers::Plain),
+            ("free_conventional_share", "Share of the conventional zones that are free", Numbers::Percent),
+            ("free_segments", "Free segments", Numbers::Plain),
+            ("invalid_share", "Share of the log that is not valid", Numbers::Percent),
+            ("log_length", "Entries of the log", Numbers::Plain),
+            ("log_sectors", "Sectors of the log", Numbers::Plain),
+            ("map_bytes", "Memory of the maps", Numbers::Bytes),
+            ("map_entries", "Entries of the map", Numbers::Plain),
+            ("open_zones", "Open zones", Numbers::Plain),
+            ("share_in_use", "Share of the tracks in use", Numbers::Percent),
+            ("spare_sblocks", "Spare S-blocks", Numbers::Plain),
+            ("write_cache_sectors", "Sectors in the write cache", Numbers::Plain),
+            ("own_gauge", "own gauge", Numbers::Plain),
+        ];
+        for (key, words, numbers) in known {
+            assert_eq!(gauge_words(key), (words.to_string(), numbers));
+        }
+    }
+
+    #[test]
+    fn sectors_are_summed_into_larger_parts() {
+        let (host, clean) = (vec![1, 2, 3, 4], vec![10, 0, 0, 0, 5]);
+        assert_eq!(bytes(100, &[&host, &clean], 100), [11.0, 2.0, 3.0, 4.0, 5.0].map(|sectors| sectors * 512.0));
+        assert_eq!(bytes(100, &[&host, &clean], 200), [13.0, 7.0, 5.0].map(|sectors| sectors * 512.0));
+        assert_eq!(bytes(100, &[&host], 300), [6.0, 4.0].map(|sectors| sectors * 512.0));
+        assert!(bytes(100, &[], 100).is_empty());
+    }
+}

@@ -391,4 +391,33 @@ mod tests {
         let expected = "9 acknowledged sectors are lost, from LBA 7 on (4 destroyed, 5 show an older write)";
         assert!(lost.contains(expected), "{lost}");
     }
+
+    #[test]
+    fn arrivals_are_told_with_all_that_was_asked_for() {
+        let of = |change: fn(&mut smrkit::settings::Settings)| {
+            let mut run = crate::example::in_place();
+            run.engine = smrkit::settings::Settings { queue: smrkit::settings::Queue::Fcfs, ..Default::default() };
+            change(&mut run.engine);
+            arrival(&run)
+        };
+        let rest = "order fcfs, on an empty disk";
+        assert_eq!(of(|_| {}), format!("flat out, queue depth 1, {rest}"));
+        assert_eq!(
+            of(|engine| engine.time_scale = 2.0),
+            format!("flat out, queue depth 1, {rest}"),
+            "no times are kept"
+        );
+        assert_eq!(of(|engine| engine.arrival = Arrival::Trace), format!("at the trace's times, {rest}"));
+        let stretched =
+            |engine: &mut smrkit::settings::Settings| (engine.arrival, engine.time_scale) = (Arrival::Trace, 2.0);
+        assert_eq!(of(stretched), format!("at the trace's times, stretched 2×, {rest}"));
+        let closed = |engine: &mut smrkit::settings::Settings| (engine.arrival, engine.depth) = (Arrival::Closed, 4);
+        assert_eq!(of(closed), format!("after the trace's think times, queue depth 4, {rest}"));
+        assert_eq!(
+            of(|engine| engine.think = Nanos(5_000_000)),
+            format!("flat out, queue depth 1, think time 5 ms, {rest}")
+        );
+        let checked = |engine: &mut smrkit::settings::Settings| (engine.fold, engine.check) = (true, true);
+        assert_eq!(of(checked), format!("flat out, queue depth 1, {rest}, addresses folded, every read verified"));
+    }
 }

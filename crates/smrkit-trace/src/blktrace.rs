@@ -147,4 +147,45 @@ mod tests {
         std::fs::remove_file(path(11)).unwrap();
         assert_eq!(all(0).len(), 3);
     }
+
+    #[test]
+    fn actions_tell_the_event_and_the_operation() {
+        let events = [0, 1, 2, 7, 1 | 1 << 8, 7 | WRITE, 1 | NOTICE, 1 | PACKET, 7 | NOTICE | PACKET].map(event);
+        let (queued, issued) = (Some(Event::Queued), Some(Event::Issued));
+        assert_eq!(events, [None, queued, None, issued, queued, issued, None, None, None]);
+        let operations = [
+            (READ, 512, Some(Op::Read)),
+            (READ, 0, None),
+            (WRITE, 512, Some(Op::Write)),
+            (WRITE, 0, None),
+            (WRITE | FLUSH, 0, Some(Op::Flush)),
+            (FLUSH, 0, Some(Op::Flush)),
+            (WRITE | FLUSH, 512, Some(Op::Write)),
+            (DISCARD | WRITE, 512, Some(Op::Discard)),
+            (DISCARD, 0, None),
+            (DISCARD | FLUSH, 0, None),
+        ];
+        for (action, bytes, expected) in operations {
+            assert_eq!(op(action, bytes), expected, "{action:x} {bytes}");
+        }
+    }
+
+    #[test]
+    fn sectors_end_where_no_disk_is_as_large() {
+        let next = |sector, action, size| {
+            let bytes = record(10, sector, size, action, b"");
+            Blktrace::default().next(&bytes, &mut Volumes::default()).map_err(|(bad, used)| (bad.name, used))
+        };
+        assert!(
+            matches!(next(SECTOR_MAX - 1, 1 | READ, 512), Ok(Step::Row(row, 48)) if row.offset == (SECTOR_MAX - 1) * 512)
+        );
+        assert_eq!(next(SECTOR_MAX, 1 | READ, 512).err(), Some(("the sector", 48)));
+        assert!(matches!(next(SECTOR_MAX, 1 | FLUSH, 0), Ok(Step::Row(row, 48)) if row.offset == 0 && row.bytes == 0));
+        assert!(matches!(next(0, 1 | READ, 0), Ok(Step::Skip(48))));
+        let bytes = record(10, 0, 512, 1 | READ, b"abc");
+        let of = |bytes: &[u8]| Blktrace::default().next(bytes, &mut Volumes::default());
+        assert!(matches!(of(&bytes), Ok(Step::Row(_, 51))) && matches!(of(&bytes[..50]), Ok(Step::More)));
+        assert!(matches!(of(&bytes[..3]), Ok(Step::More)) && of(b"abcd").is_err());
+        assert!(Blktrace::plausible(&bytes) && !Blktrace::plausible(&bytes[..47]) && !Blktrace::plausible(&[7; 48]));
+    }
 }

@@ -205,4 +205,19 @@ mod tests {
             assert_eq!(parsed(line), Err(name), "{line}");
         }
     }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let at = |line: &str| {
+            let bad = Clf::default().parse(line.as_bytes(), &mut Volumes::default()).unwrap_err();
+            (bad.name, bad.at, bad.len)
+        };
+        assert_eq!(at("h - - [x] \"GET /a\" 200 5"), ("the time", 7, 1));
+        assert_eq!(at("h - - [01/Jan/1970:00:00:09 +0000] \"GET /a\" 200 5x y"), ("the size", 48, 2));
+        assert_eq!(
+            answer(b"\" 2x0 7\" 404 8", 0).map(|(end, status, size)| (end, status.at, size.at)),
+            Some((7, 9, 13))
+        );
+        assert_eq!(answer(b"x\" 200 7", 2).map(|found| found.0), None);
+    }
 }

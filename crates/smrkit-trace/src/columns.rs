@@ -89,3 +89,30 @@ impl std::io::Write for HashWriter<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smrkit::request::Op;
+    use smrkit::units::Lba;
+
+    use super::*;
+    use crate::parquet::{Meta, ParquetWriter};
+
+    #[test]
+    fn rows_before_the_one_above_them_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.parquet");
+        let counted = |times: &[u64]| {
+            let row = |time: &u64| Request { time: Nanos(*time), ..Request::new(Op::Read, Lba(8), 8) };
+            let mut writer = ParquetWriter::create(&path, &Meta::default()).unwrap();
+            writer.write(&times.iter().map(row).collect::<Vec<_>>()).unwrap();
+            writer.finish().unwrap();
+            let (mut trace, mut batch) = (ParquetTrace::open(&path, false).unwrap(), Vec::new());
+            trace.fill(&mut batch).unwrap();
+            assert_eq!((batch.len(), trace.sha256()), (times.len(), None));
+            (trace.notes().out_of_order_rows, trace.first_out_of_order())
+        };
+        assert_eq!(counted(&[0, 5, 5, 9]), (0, None));
+        assert_eq!(counted(&[5, 5, 3, 4, 2, 9]), (2, Some(3)));
+    }
+}

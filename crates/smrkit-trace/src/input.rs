@@ -291,3 +291,27 @@ fn other_archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_archives_are_known_by_their_first_bytes() {
+        let name = |head: &[u8]| other_archive(head).map(|(name, _)| name);
+        for (head, expected) in [
+            (&b"BZh91A"[..], "bzip2"),
+            (b"BZh11A", "bzip2"),
+            (b"\xfd7zXZ\0", "xz"),
+            (b"PK\x03\x04", "zip"),
+            (b"\x04\x22\x4d\x18", "lz4"),
+            (b"7z\xbc\xaf", "7z"),
+            (b"\x1f\x9d", "compress (.Z)"),
+        ] {
+            assert_eq!(name(head), Some(expected));
+            assert_eq!(name(&[head, b"more"].concat()), Some(expected));
+            assert_eq!(name(&head[..head.len() - 1]), None, "{expected}");
+        }
+        assert_eq!([name(b"BZh01A"), name(b"1,2,3"), name(b"")], [None; 3]);
+    }
+}

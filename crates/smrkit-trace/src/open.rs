@@ -259,3 +259,18 @@ fn is_binary(head: &[u8]) -> bool {
     let control = head.iter().filter(|b| **b < 0x20 && !b.is_ascii_whitespace()).count();
     head.contains(&0) || control * 10 > head.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binary_data_have_zeros_or_a_tenth_of_control_characters() {
+        let text = |controls: usize, all: usize| [vec![1; controls], vec![b'x'; all - controls]].concat();
+        assert!(!is_binary(&text(1, 10)) && is_binary(&text(2, 19)) && !is_binary(&text(2, 20)));
+        assert!(!is_binary(b"\t\r\n \n\n\n") && !is_binary(b"") && !is_binary("é\u{7f}".as_bytes()));
+        assert!(is_binary(b"much text and one\0"));
+        let late = [vec![b'x'; 8192], vec![0]].concat();
+        assert!(!is_binary(&late) && is_binary(&late[1..]), "8 KiB are looked at");
+    }
+}

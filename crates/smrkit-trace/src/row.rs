@@ -227,3 +227,38 @@ impl<'a> LineColumns<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_shows_forty_bytes_of_a_column() {
+        let said = |length: usize, problem| {
+            let line = [b"1,".as_slice(), &vec![b'x'; length]].concat();
+            Bad { at: 2, len: length, name: "the size", problem }.message(&line)
+        };
+        let xs = |count: usize| "x".repeat(count);
+        let zero = |shown: &str| format!("the size is \"{shown}\": expected a size above 0");
+        assert_eq!(said(1, Problem::Zero), zero("x"));
+        assert_eq!(said(40, Problem::Zero), zero(&xs(40)));
+        assert_eq!(said(41, Problem::Zero), zero(&(xs(40) + "…")));
+        assert_eq!(said(3, Problem::Missing), "the row ends before the size");
+        assert_eq!(said(3, Problem::Surplus), "the row goes on after its last column: \"xxx\"");
+        assert_eq!(said(3, Problem::Expected("a number")), "the size is \"xxx\": expected a number");
+        assert_eq!(said(3, Problem::Negative), "the size is \"xxx\": expected a number of at least 0");
+        assert_eq!(said(3, Problem::Overflow), "the size is \"xxx\": larger than 64 bits hold");
+        assert_eq!(said(3, Problem::TooLong), "the size is \"xxx\": a request is shorter than 2 TiB");
+        let beyond = Bad { at: 9, len: 9, name: "the size", problem: Problem::Zero }.message(b"1,2");
+        assert_eq!(beyond, zero(""));
+    }
+
+    #[test]
+    fn only_values_that_are_impossible_are_told_from_other_columns() {
+        let of = |problem| Bad { at: 0, len: 0, name: "", problem }.is_of_value();
+        let values = [Problem::Zero, Problem::Negative, Problem::Overflow, Problem::TooLong];
+        assert!(values.into_iter().all(of));
+        let others = [Problem::Missing, Problem::Surplus, Problem::Expected(""), Problem::TooManyVolumes];
+        assert!(!others.into_iter().any(of));
+    }
+}
