@@ -196,7 +196,7 @@ fn zone_operation(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns)
 mod tests {
     use super::*;
 
-    /// What a line with these letters and all behind them is; for an error its message.
+    /// Request of a line with these letters and all behind them; for an error its message.
     fn parsed(rest: &str) -> Result<Option<(Op, u64, u64)>, String> {
         let line = format!("8,16 3 11 0.009507758 697 Q {rest}");
         let row = Blkparse::default().parse(line.as_bytes(), &mut Volumes::default());

@@ -136,7 +136,7 @@ fn merged_sources_are_named_one_by_one() {
 }
 
 #[test]
-fn layers_and_their_parameters_are_listed_where_they_are_all_combinations() {
+fn parameters_are_listed_where_runs_are_all_combinations() {
     let of = |systems: &[&str]| {
         let runs: Vec<Outcome> = systems.iter().map(|system| run_of(system)).collect();
         options_of(&runs).map(|text| text.replace("--drive tiny ", "").replace(" --workload mix", ""))
