@@ -12,7 +12,7 @@ pub const GRANULE_BYTES: u64 = 4096;
 /// A journal of the host by its number. Each of its commits flushes the host's disk first: what had been written back before is
 /// durable with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Journal(pub u64);
+pub struct HostJournal(pub u64);
 
 /// An address on the shingled partition, in granules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

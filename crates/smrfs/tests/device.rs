@@ -281,7 +281,7 @@ proptest! {
 fn a_flush_in_the_middle_of_a_write_cuts_nothing() {
     let memory = memory(&strict(4, 8, 1, 4));
     memory.write(Granule(0), Data::Blank(3 * GRANULE), Cause::Host).unwrap();
-    memory.flush().unwrap();
+    memory.flush_with(None).unwrap();
     memory.keep_cursor(0, Granule(3)).unwrap();
     memory.destroy(Span { at: Granule(1), count: 1 }, Granule(0)).unwrap();
     let kept = memory.survivor(u64::MAX, WriteLoss::All, 1, Arc::new(Power::new()), false);

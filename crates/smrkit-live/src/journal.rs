@@ -10,13 +10,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::fs::{fstat, fstatfs, major, minor};
-use smrfs::units::Journal;
+use smrfs::units::HostJournal;
 
 /// The number by which `statfs` tells ext4, and ext2 and ext3 as well.
 const EXT: u64 = 0xef53;
 
 /// The journal of the file system of what is open; none if a commit of it need not flush data.
-pub fn of(file: impl AsFd) -> Option<Journal> {
+pub fn of(file: impl AsFd) -> Option<HostJournal> {
     let is_ext = fstatfs(&file).ok()?.f_type as u64 == EXT;
     let device = fstat(&file).ok()?.st_dev;
     let block = read_link(format!("/sys/dev/block/{}:{}", major(device), minor(device))).ok()?;
@@ -25,7 +25,7 @@ pub fn of(file: impl AsFd) -> Option<Journal> {
     let task = read_to_string(format!("/sys/fs/ext4/{name}/journal_task")).ok()?;
     let has_journal = task.trim().parse::<u32>().is_ok();
     let options = read_to_string(format!("/proc/fs/ext4/{name}/options")).ok()?;
-    (is_ext && has_journal && flushes_data(&options)).then_some(Journal(device))
+    (is_ext && has_journal && flushes_data(&options)).then_some(HostJournal(device))
 }
 
 /// True if with these options of a mount, one a line, a commit flushes data that was written back before it.

@@ -13,7 +13,7 @@ use super::platters::Platters;
 use super::{BandReport, HostManaged, Model, Shape};
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult, Violation};
-use crate::units::{Granule, Journal, Span};
+use crate::units::{Granule, HostJournal, Span};
 
 /// Past writes, as far as a Caveat-Scriptor disk knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,11 +110,7 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
         self.platters.room_bytes()
     }
 
-    fn flush(&self) -> DeviceResult {
-        self.platters.flush()
-    }
-
-    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         self.platters.flush_with(journal)
     }
 

@@ -19,7 +19,7 @@ use super::{Bands, Shape};
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult};
 use crate::power::Power;
-use crate::units::{Granule, Span};
+use crate::units::{Granule, HostJournal, Span};
 use image::{DiskImage, GranuleContent};
 use loss::Operation;
 pub use loss::WriteLoss;
@@ -202,7 +202,7 @@ impl Platters for Memory {
         Ok(())
     }
 
-    fn flush(&self) -> DeviceResult {
+    fn flush_with(&self, _journal: Option<HostJournal>) -> DeviceResult {
         let (mut state, done, flush) = self.operate(self.state.lock())?;
         if !done {
             return Err(DeviceError::PowerCut);

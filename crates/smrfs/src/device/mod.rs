@@ -24,7 +24,7 @@ use smrkit::units::Nanos;
 
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult, Violation};
-use crate::units::{Granule, Journal, Span};
+use crate::units::{Granule, HostJournal, Span};
 
 /// Model of a host-managed disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -208,13 +208,13 @@ pub trait HostManaged: Send + Sync {
     }
 
     /// Makes durable what has been written.
-    fn flush(&self) -> DeviceResult;
+    fn flush(&self) -> DeviceResult {
+        self.flush_with(None)
+    }
 
     /// Makes durable what has been written, at the latest by the next commit of that journal, for which the caller asks then. A
     /// disk whose data such a commit does not flush, or that knows none, flushes now.
-    fn flush_with(&self, _journal: Option<Journal>) -> DeviceResult {
-        self.flush()
-    }
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
 
     /// The disk's time: the model's clock, or the time since it was opened.
     fn now(&self) -> Nanos;

@@ -18,7 +18,7 @@ use super::Shape;
 use super::platters::{DESTROYED_BYTE, Platters};
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult};
-use crate::units::{Granule, Span};
+use crate::units::{Granule, HostJournal, Span};
 
 /// Contents of platters.
 pub enum Contents {
@@ -144,7 +144,7 @@ impl Platters for Modelled {
         Ok(())
     }
 
-    fn flush(&self) -> DeviceResult {
+    fn flush_with(&self, _journal: Option<HostJournal>) -> DeviceResult {
         done(self.disk.lock().disk.flush())
     }
 

@@ -10,7 +10,7 @@ use smrkit::units::Nanos;
 use super::BandReport;
 use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
-use crate::units::{Granule, Journal, Span};
+use crate::units::{Granule, HostJournal, Span};
 
 /// Byte that fills a destroyed granule on platters that hold bytes.
 pub const DESTROYED_BYTE: u8 = smrkit::medium::DESTROYED_BYTE;
@@ -53,13 +53,8 @@ pub trait Platters: Send + Sync {
         Ok(None)
     }
 
-    /// Makes durable what has been written, and the cursors.
-    fn flush(&self) -> DeviceResult;
-
-    /// As [`HostManaged::flush_with`](super::HostManaged::flush_with).
-    fn flush_with(&self, _journal: Option<Journal>) -> DeviceResult {
-        self.flush()
-    }
+    /// Makes durable what has been written, and the cursors, as [`HostManaged::flush_with`](super::HostManaged::flush_with).
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
 
     /// The drive's clock, or the time since the platters were opened.
     fn now(&self) -> Nanos;
@@ -105,11 +100,7 @@ impl<P: Platters + ?Sized> Platters for Arc<P> {
         (**self).room_bytes()
     }
 
-    fn flush(&self) -> DeviceResult {
-        (**self).flush()
-    }
-
-    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         (**self).flush_with(journal)
     }
 

@@ -8,7 +8,7 @@ use smrkit::units::Nanos;
 use super::{BandReport, HostManaged, Shape};
 use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
-use crate::units::{Granule, Journal, Span};
+use crate::units::{Granule, HostJournal, Span};
 
 /// A disk that stands before another one. What an implementation leaves out is passed on; with it comes [`HostManaged`].
 ///
@@ -66,13 +66,8 @@ pub trait Stacked: Send + Sync {
         self.below().room_bytes()
     }
 
-    /// As [`HostManaged::flush`].
-    fn flush(&self) -> DeviceResult {
-        self.below().flush()
-    }
-
     /// As [`HostManaged::flush_with`].
-    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         self.below().flush_with(journal)
     }
 
@@ -132,11 +127,7 @@ impl<S: Stacked> HostManaged for S {
         Stacked::room_bytes(self)
     }
 
-    fn flush(&self) -> DeviceResult {
-        Stacked::flush(self)
-    }
-
-    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         Stacked::flush_with(self, journal)
     }
 
@@ -215,8 +206,8 @@ mod tests {
             Ok(Some(77))
         }
 
-        fn flush(&self) -> DeviceResult {
-            self.tell("flush")
+        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
+            self.tell(format_args!("flush with {journal:?}"))
         }
 
         fn now(&self) -> Nanos {
@@ -265,8 +256,8 @@ mod tests {
             Ok(Some(78))
         }
 
-        fn flush(&self) -> DeviceResult {
-            HostManaged::flush(self)
+        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
+            HostManaged::flush_with(self, journal)
         }
 
         fn now(&self) -> Nanos {
@@ -288,7 +279,7 @@ mod tests {
         }
     }
 
-    const ASKED: [&str; 9] = [
+    const ASKED: [&str; 10] = [
         "read 5 1024",
         "expect 6..9",
         "write 7 512",
@@ -296,7 +287,8 @@ mod tests {
         "report 1 2",
         "discard 8..9",
         "reserve 4096",
-        "flush",
+        "flush with None",
+        "flush with Some(HostJournal(5))",
         "wait 1234",
     ];
 
@@ -311,6 +303,7 @@ mod tests {
             assert_eq!(disk.report(1, 2).unwrap(), [BandReport::new(BANDS.span(1), 4, Some(BandState::ReadOnly))]);
             disk.discard(Span::new(8, 1));
             assert!(disk.reserve(4096).is_err() && disk.flush().is_err());
+            assert!(disk.flush_with(Some(HostJournal(5))).is_err());
             disk.wait_until(Nanos(1234));
             assert_eq!((*disk.shape(), disk.room_bytes().unwrap(), disk.now()), (DISK, Some(77), Nanos(99)));
             assert_eq!(below.told(), ASKED);
@@ -326,7 +319,8 @@ mod tests {
         assert!(shared.write(Granule(7), Data::Blank(512), Cause::Map).is_err());
         assert!(shared.destroy(Span::new(1, 2), Granule(9)).is_err() && shared.keep_cursor(1, Granule(12)).is_err());
         shared.discard(Span::new(8, 1));
-        assert!(shared.reserve(4096).is_err() && shared.flush().is_err());
+        assert!(shared.reserve(4096).is_err() && shared.flush_with(None).is_err());
+        assert!(shared.flush_with(Some(HostJournal(5))).is_err());
         shared.wait_until(Nanos(1234));
         let band = BandReport::new(BANDS.span(2), 2, None);
         assert_eq!(

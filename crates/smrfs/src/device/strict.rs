@@ -14,7 +14,7 @@ use super::platters::Platters;
 use super::{BandReport, BandState, HostManaged, Model, Shape};
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceResult, Violation};
-use crate::units::{Granule, Journal, Span};
+use crate::units::{Granule, HostJournal, Span};
 
 /// A strict-append disk over `platters`.
 pub struct StrictAppend<P> {
@@ -210,11 +210,7 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         self.platters.room_bytes()
     }
 
-    fn flush(&self) -> DeviceResult {
-        self.platters.flush()
-    }
-
-    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         self.platters.flush_with(journal)
     }
 

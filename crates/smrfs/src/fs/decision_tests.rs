@@ -27,7 +27,7 @@ use crate::space::Space;
 use crate::space::bands::BandSpace;
 use crate::space::bands::options::BandsOptions;
 use crate::space::caveat::{Caveat, CaveatOptions};
-use crate::units::{Granule, NodeId, Span};
+use crate::units::{Granule, HostJournal, NodeId, Span};
 
 const GRANULE: u64 = 512;
 const FILE: NewNode = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
@@ -99,9 +99,9 @@ impl stacked::Stacked for Summing {
         Ok(Some(self.room.load(Relaxed)).filter(|&room| room > 0))
     }
 
-    fn flush(&self) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         self.note(&[7]);
-        self.below.flush()
+        self.below.flush_with(journal)
     }
 
     fn now(&self) -> Nanos {

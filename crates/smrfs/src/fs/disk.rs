@@ -13,7 +13,7 @@ use super::counters::Counter;
 use crate::data::{Data, ReadBuffer};
 use crate::device::{HostManaged, Shape};
 use crate::error::{DeviceResult, Errno, FsResult};
-use crate::units::{Granule, Journal, Span};
+use crate::units::{Granule, HostJournal, Span};
 
 /// The disk, what has been read from it, and whether it can be trusted.
 pub(super) struct Disk {
@@ -54,7 +54,7 @@ impl Disk {
     }
 
     /// Makes durable what is on the disk, at the latest by the next commit of that journal.
-    pub(super) fn flush_with(&self, journal: Option<Journal>) -> FsResult {
+    pub(super) fn flush_with(&self, journal: Option<HostJournal>) -> FsResult {
         let _one = self.flushing.lock();
         if self.flush_failed() {
             return Err(Errno::EIO.into());

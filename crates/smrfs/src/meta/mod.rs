@@ -8,7 +8,7 @@ pub mod memory;
 pub mod model;
 
 use crate::error::{Errno, FsResult, SealedMap};
-use crate::units::{Journal, NodeId};
+use crate::units::{HostJournal, NodeId};
 
 /// The user's attribute that holds the access list of a node, as Linux writes it.
 pub const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
@@ -244,7 +244,7 @@ pub trait MetadataStore: Send + Sync {
     fn remove_state(&self, name: &str) -> FsResult;
 
     /// The journal whose commit ends every sync of the store; none if there is no such.
-    fn journal(&self) -> Option<Journal> {
+    fn journal(&self) -> Option<HostJournal> {
         None
     }
     /// Makes a file's map and attributes durable.

@@ -21,7 +21,7 @@ use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
-use smrfs::units::{GRANULE_BYTES, Granule, Span};
+use smrfs::units::{GRANULE_BYTES, Granule, HostJournal, Span};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
@@ -63,7 +63,7 @@ impl Platters for Nothing {
         Ok(())
     }
 
-    fn flush(&self) -> DeviceResult {
+    fn flush_with(&self, _journal: Option<HostJournal>) -> DeviceResult {
         self.access()
     }
 

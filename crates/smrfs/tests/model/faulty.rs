@@ -10,7 +10,7 @@ use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::HostManaged;
 use smrfs::device::stacked;
 use smrfs::error::{DeviceError, DeviceResult};
-use smrfs::units::{Granule, Span};
+use smrfs::units::{Granule, HostJournal, Span};
 use smrkit::tally::Cause;
 
 /// A disk and what is broken about it.
@@ -78,9 +78,9 @@ impl stacked::Stacked for Faulty {
         self.below().reset(band)
     }
 
-    fn flush(&self) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         refused(&self.flushes_fail)?;
         self.unflushed_bytes.store(0, Relaxed);
-        self.below().flush()
+        self.below().flush_with(journal)
     }
 }

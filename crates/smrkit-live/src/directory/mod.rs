@@ -37,7 +37,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
 use smrfs::error::{DeviceError, Errno, FsError, FsResult, SealedMap};
 use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
-use smrfs::units::{Journal, NodeId};
+use smrfs::units::{HostJournal, NodeId};
 
 use crate::journal;
 
@@ -53,7 +53,7 @@ pub struct DirectoryStore {
     /// The device number of the tree: what is mounted below it is no part of it.
     device: u64,
     /// The journal of the file system that the directory lies on.
-    journal: Option<Journal>,
+    journal: Option<HostJournal>,
     orphans: u64,
     nodes: Mutex<Nodes>,
     /// Held shared while a name is used, alone while one goes or moves.
@@ -375,7 +375,7 @@ impl MetadataStore for DirectoryStore {
         self.home.remove_state(name)
     }
 
-    fn journal(&self) -> Option<Journal> {
+    fn journal(&self) -> Option<HostJournal> {
         self.journal
     }
 

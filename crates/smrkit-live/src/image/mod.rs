@@ -25,7 +25,7 @@ use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
 use smrfs::error::{DeviceError, DeviceResult};
-use smrfs::units::{Granule, Journal, Span};
+use smrfs::units::{Granule, HostJournal, Span};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
@@ -65,7 +65,7 @@ pub struct Image {
     /// The small writes of late.
     ahead: Mutex<Ahead>,
     /// The journal of the file system that the image lies on, if its commits flush the image's data.
-    journal: Option<Journal>,
+    journal: Option<HostJournal>,
     /// Room on the host for what was accepted.
     reserve: Reserve,
     /// True if the host was short of room when it was last asked.
@@ -301,13 +301,9 @@ impl Platters for Image {
         Ok(())
     }
 
-    fn flush(&self) -> DeviceResult {
-        self.flush_with(None)
-    }
-
     /// As the trait says. Cursors are written now and not before: after a crash a cursor is where it was at the last flush,
     /// or further.
-    fn flush_with(&self, journal: Option<Journal>) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         let moved = std::mem::take(&mut *self.moved.lock());
         let write = |(&band, &filled): (&u64, &u64)| head::write_cursor(&self.file, band, filled);
         self.ahead.lock().flushed();

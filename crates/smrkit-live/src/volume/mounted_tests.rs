@@ -12,7 +12,7 @@ use smrfs::device::{HostManaged, Model};
 use smrfs::error::DeviceResult;
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::{Kind, MetadataStore, NewNode};
-use smrfs::units::NodeId;
+use smrfs::units::{HostJournal, NodeId};
 use tempfile::TempDir;
 
 use super::{Layout, Mkfs, Open, Volume, mkfs};
@@ -131,12 +131,12 @@ impl stacked::Stacked for Hooked {
         &*self.disk
     }
 
-    fn flush(&self) -> DeviceResult {
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         let hook = self.at_flush.lock().unwrap().take();
         if let Some(hook) = hook {
             hook();
         }
-        self.below().flush()
+        self.below().flush_with(journal)
     }
 }
 

@@ -220,7 +220,7 @@ impl ZonedDevice for Emulated {
     }
 
     fn flush(&self) -> DeviceResult {
-        self.memory.flush()
+        self.memory.flush_with(None)
     }
 
     fn now(&self) -> Nanos {

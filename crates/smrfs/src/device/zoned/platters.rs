@@ -10,7 +10,7 @@ use crate::device::platters::Platters;
 use crate::device::strict::StrictAppend;
 use crate::device::{BandReport, BandState};
 use crate::error::DeviceResult;
-use crate::units::{Granule, Span};
+use crate::units::{Granule, HostJournal, Span};
 
 /// Bytes of zeros that are written at a time where only their number is known.
 const ZEROS: u64 = 1 << 20;
@@ -139,7 +139,7 @@ impl<D: ZonedDevice> Platters for Zones<D> {
         Ok(zones.first().map(|zone| self.judged(band, zone)))
     }
 
-    fn flush(&self) -> DeviceResult {
+    fn flush_with(&self, _journal: Option<HostJournal>) -> DeviceResult {
         if let Some(table) = &self.table {
             table.write(&self.device)?;
         }
