@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use smrkit::disk::Disk;
 use smrkit::drive::Drive;
@@ -99,15 +99,42 @@ impl Geometry {
 
 /// Sectors on their way.
 #[pyclass(frozen)]
-pub struct Buffer(Mutex<Buf>);
+pub struct Buffer(Mutex<Sectors>);
+
+/// Data of so many sectors, whether or not the medium holds any.
+struct Sectors {
+    data: Buf,
+    count: u64,
+}
+
+impl Sectors {
+    fn new(data: Buf, count: u64) -> Mutex<Sectors> {
+        Mutex::new(Sectors { data, count })
+    }
+
+    fn has(&self, at: u64, count: u64) -> PyResult<()> {
+        match at.checked_add(count) {
+            Some(end) if end <= self.count => Ok(()),
+            _ => Err(PyIndexError::new_err(format!(
+                "{count} sectors from {at} on lie outside a buffer of {}: name sectors within it",
+                self.count
+            ))),
+        }
+    }
+}
 
 #[pymethods]
 impl Buffer {
     /// Puts `count` sectors of another, from `first` on, at `at`.
     fn put(&self, py: Python, at: u64, source: &Bound<Buffer>, first: u64, count: u64) -> PyResult<()> {
-        let from = lock(&source.get().0).clone();
-        let put = lock(&self.0).put(at, &from, first, count);
-        put.map_err(|fault| exception(py, &Error::Usage(fault.to_string())))
+        let from = {
+            let source = lock(&source.get().0);
+            source.has(first, count)?;
+            source.data.clone()
+        };
+        let mut to = lock(&self.0);
+        to.has(at, count)?;
+        to.data.put(at, &from, first, count).map_err(|fault| exception(py, &Error::Usage(fault.to_string())))
     }
 }
 
@@ -127,18 +154,22 @@ impl LentDisk {
     /// Reads sectors into a buffer.
     fn read(&self, py: Python, pba: u64, sectors: u64, out: &Bound<Buffer>, at: u64, cause: &str) -> PyResult<()> {
         let cause = named(cause)?;
-        self.access(py, |disk| disk.read(Pba(pba), sectors, cause, &mut lock(&out.get().0), at))
+        let mut out = lock(&out.get().0);
+        out.has(at, sectors)?;
+        self.access(py, |disk| disk.read(Pba(pba), sectors, cause, &mut out.data, at))
     }
 
     /// Writes sectors from a buffer.
     fn write(&self, py: Python, pba: u64, sectors: u64, data: &Bound<Buffer>, at: u64, cause: &str) -> PyResult<()> {
         let cause = named(cause)?;
-        self.access(py, |disk| disk.write(Pba(pba), sectors, cause, &lock(&data.get().0), at))
+        let data = lock(&data.get().0);
+        data.has(at, sectors)?;
+        self.access(py, |disk| disk.write(Pba(pba), sectors, cause, &data.data, at))
     }
 
     /// A buffer with room for sectors.
     fn buffer(&self, py: Python, sectors: u64) -> PyResult<Buffer> {
-        self.access(py, |disk| Ok(Buffer(Mutex::new(disk.buf(sectors)))))
+        self.access(py, |disk| Ok(Buffer(Sectors::new(disk.buf(sectors), sectors))))
     }
 
     /// The time in nanoseconds.
@@ -197,7 +228,10 @@ impl PythonLayer {
             let disk = Disk::new(drive, Medium::NoData);
             let lent = Lent { disk, is_here: false, fault: None };
             let made = || {
-                PyResult::Ok((Py::new(py, LentDisk(Mutex::new(lent)))?, Py::new(py, Buffer(Mutex::new(Buf::NoData)))?))
+                PyResult::Ok((
+                    Py::new(py, LentDisk(Mutex::new(lent)))?,
+                    Py::new(py, Buffer(Sectors::new(Buf::NoData, 0)))?,
+                ))
             };
             let (disk, buffer) = made().map_err(refused)?;
             let (steps, discards, checks) = (has("step"), has("discard"), has("check"));
@@ -276,7 +310,11 @@ impl Layer for PythonLayer {
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        let swap = |out: &mut Buf| std::mem::swap(&mut *lock(&self.buffer.get().0), out);
+        let swap = |out: &mut Buf| {
+            let mut lent = lock(&self.buffer.get().0);
+            lent.count = n;
+            std::mem::swap(&mut lent.data, out);
+        };
         swap(out);
         let done = self.call(disk, |object, disk| {
             object.call_method1(pyo3::intern!(object.py(), "read"), (disk, lba.0, n, &self.buffer)).map(drop)
@@ -286,7 +324,11 @@ impl Layer for PythonLayer {
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        lock(&self.buffer.get().0).clone_from(data);
+        {
+            let mut lent = lock(&self.buffer.get().0);
+            lent.count = n;
+            lent.data.clone_from(data);
+        }
         self.call(disk, |object, disk| {
             object.call_method1(pyo3::intern!(object.py(), "write"), (disk, lba.0, n, &self.buffer)).map(drop)
         })

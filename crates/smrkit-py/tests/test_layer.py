@@ -171,9 +171,9 @@ class Wrong(InPlace):
 
 
 class Asks(InPlace):
-    """Writes through a buffer of its own, in halves, and names a cause that there is none of."""
+    """Writes through a buffer of its own, in halves, names a cause that there is none of and sectors outside buffers."""
 
-    refused = 0
+    refused = outside = 0
 
     def write(self, disk, lba, sectors, data):
         own, half = disk.buffer(sectors), sectors // 2
@@ -183,10 +183,21 @@ class Asks(InPlace):
             disk.read(0, sectors, own, 0, "home")
         except ValueError as error:
             self.refused += "expected host, destage, clean or map" in str(error)
+        for attempt in (
+            lambda: own.put(1, data, 0, sectors),
+            lambda: own.put(0, data, 1, sectors),
+            lambda: own.put(0, data, 2**64 - 1, 1),
+            lambda: disk.read(0, sectors + 1, own, 0, "host"),
+            lambda: disk.write(0, 1, data, sectors, "host"),
+        ):
+            try:
+                attempt()
+            except IndexError as error:
+                self.outside += f"outside a buffer of {sectors}" in str(error)
         super().write(disk, lba, sectors, own)
 
     def stats(self):
-        return {"refused": self.refused}
+        return {"refused": self.refused, "outside": self.outside}
 
 
 class Impatient(InPlace):
@@ -273,8 +284,10 @@ class PythonLayers(unittest.TestCase):
             smrkit.run(drive="tiny", layer="py-silent", workload="random-write:count=1")
 
     def test_data_go_through_buffers_of_a_layers_own(self):
-        one = {"workload": "random-write:size=4Ki,count=1", "prefill": "none", "check": True}
-        self.assertEqual(smrkit.run(drive="tiny", layer="py-asks", **one).layer_stats.refused, 1)
+        one = {"workload": "random-write:size=4Ki,count=1", "prefill": "none"}
+        for check in (True, False):
+            stats = smrkit.run(drive="tiny", layer="py-asks", check=check, **one).layer_stats
+            self.assertEqual((stats.refused, stats.outside), (1, 5), check)
 
     def test_a_layer_knows_the_tracks_of_its_drive(self):
         smrkit.run(drive="tiny", layer="py-asking", workload="random-write:count=1")

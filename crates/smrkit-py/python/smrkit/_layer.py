@@ -28,7 +28,10 @@ class Disk(Protocol):
         ...
 
     def buffer(self, sectors: int) -> _native.Buffer:
-        """A buffer with room for sectors; ``put(at, source, first, count)`` lays sectors of another over its own."""
+        """A buffer with room for sectors; ``put(at, source, first, count)`` lays sectors of another over its own.
+
+        Sectors outside a buffer are an IndexError.
+        """
         ...
 
 
