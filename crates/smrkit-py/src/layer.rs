@@ -107,12 +107,14 @@ struct Sectors {
     count: u64,
 }
 
-impl Sectors {
-    fn new(data: Buf, count: u64) -> Mutex<Sectors> {
-        Mutex::new(Sectors { data, count })
+impl Buffer {
+    fn new(data: Buf, count: u64) -> Buffer {
+        Buffer(Mutex::new(Sectors { data, count }))
     }
+}
 
-    fn has(&self, at: u64, count: u64) -> PyResult<()> {
+impl Sectors {
+    fn check_range(&self, at: u64, count: u64) -> PyResult<()> {
         match at.checked_add(count) {
             Some(end) if end <= self.count => Ok(()),
             _ => Err(PyIndexError::new_err(format!(
@@ -129,11 +131,11 @@ impl Buffer {
     fn put(&self, py: Python, at: u64, source: &Bound<Buffer>, first: u64, count: u64) -> PyResult<()> {
         let from = {
             let source = lock(&source.get().0);
-            source.has(first, count)?;
+            source.check_range(first, count)?;
             source.data.clone()
         };
         let mut to = lock(&self.0);
-        to.has(at, count)?;
+        to.check_range(at, count)?;
         to.data.put(at, &from, first, count).map_err(|fault| exception(py, &Error::Usage(fault.to_string())))
     }
 }
@@ -155,7 +157,7 @@ impl LentDisk {
     fn read(&self, py: Python, pba: u64, sectors: u64, out: &Bound<Buffer>, at: u64, cause: &str) -> PyResult<()> {
         let cause = named(cause)?;
         let mut out = lock(&out.get().0);
-        out.has(at, sectors)?;
+        out.check_range(at, sectors)?;
         self.access(py, |disk| disk.read(Pba(pba), sectors, cause, &mut out.data, at))
     }
 
@@ -163,13 +165,13 @@ impl LentDisk {
     fn write(&self, py: Python, pba: u64, sectors: u64, data: &Bound<Buffer>, at: u64, cause: &str) -> PyResult<()> {
         let cause = named(cause)?;
         let data = lock(&data.get().0);
-        data.has(at, sectors)?;
+        data.check_range(at, sectors)?;
         self.access(py, |disk| disk.write(Pba(pba), sectors, cause, &data.data, at))
     }
 
     /// A buffer with room for sectors.
     fn buffer(&self, py: Python, sectors: u64) -> PyResult<Buffer> {
-        self.access(py, |disk| Ok(Buffer(Sectors::new(disk.buf(sectors), sectors))))
+        self.access(py, |disk| Ok(Buffer::new(disk.buf(sectors), sectors)))
     }
 
     /// The time in nanoseconds.
@@ -227,12 +229,8 @@ impl PythonLayer {
             let delay = delay.map_or(Ok(None), |delay| delay.extract::<Option<u64>>().map_err(refused))?;
             let disk = Disk::new(drive, Medium::NoData);
             let lent = Lent { disk, is_here: false, fault: None };
-            let made = || {
-                PyResult::Ok((
-                    Py::new(py, LentDisk(Mutex::new(lent)))?,
-                    Py::new(py, Buffer(Sectors::new(Buf::NoData, 0)))?,
-                ))
-            };
+            let made =
+                || PyResult::Ok((Py::new(py, LentDisk(Mutex::new(lent)))?, Py::new(py, Buffer::new(Buf::NoData, 0))?));
             let (disk, buffer) = made().map_err(refused)?;
             let (steps, discards, checks) = (has("step"), has("discard"), has("check"));
             Ok(PythonLayer {
@@ -310,16 +308,17 @@ impl Layer for PythonLayer {
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        let swap = |out: &mut Buf| {
+        let swap = |out: &mut Buf, count| {
             let mut lent = lock(&self.buffer.get().0);
-            lent.count = n;
+            lent.count = count;
             std::mem::swap(&mut lent.data, out);
         };
-        swap(out);
+        swap(out, n);
         let done = self.call(disk, |object, disk| {
             object.call_method1(pyo3::intern!(object.py(), "read"), (disk, lba.0, n, &self.buffer)).map(drop)
         });
-        swap(out);
+        // Who keeps the buffer finds nothing in it.
+        swap(out, 0);
         done
     }
 
@@ -329,9 +328,11 @@ impl Layer for PythonLayer {
             lent.count = n;
             lent.data.clone_from(data);
         }
-        self.call(disk, |object, disk| {
+        let done = self.call(disk, |object, disk| {
             object.call_method1(pyo3::intern!(object.py(), "write"), (disk, lba.0, n, &self.buffer)).map(drop)
-        })
+        });
+        lock(&self.buffer.get().0).count = 0;
+        done
     }
 
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
