@@ -1,15 +1,18 @@
-//! Journals of ext4, whose commits also make durable what was written back to the same disk before.
+//! Journals of ext4, whose commits also flush what was written back to the same disk before.
 //!
-//! A commit of ext4 writes its last block behind a flush of the disk (`REQ_PREFLUSH`), so that all that the disk had in its
-//! cache is durable before the commit is. Data that has been written back to the disk, and a map that is stored afterwards,
-//! therefore need one flush, not two: the map's own. That holds with barriers and with a commit in order; where anything says
-//! that it may not, or nothing says that it does (another file system, an ext4 without a journal), data is flushed by itself.
+//! A commit of ext4 writes its last block behind a flush of the journal's disk (`REQ_PREFLUSH`), so that all that the disk had
+//! in its cache is durable before the commit is. Data that has been written back to that disk, and a map that is stored
+//! afterwards, therefore need one flush, not two: the map's own. That holds for a journal inside the file system, with barriers
+//! and with commits in order. Where anything says that it may not, or nothing says that it does (another file system, an ext4
+//! without a journal or with one on another disk), data is flushed by itself.
 
-use std::fs::{File, read_link, read_to_string};
+use std::ffi::OsStr;
+use std::fs::{File, read_dir, read_link, read_to_string};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::fs::{fstat, fstatfs, major, minor};
+use rustix::io::Errno as Os;
 use smrfs::units::HostJournal;
 
 /// The number by which `statfs` tells ext4, and ext2 and ext3 as well.
@@ -20,12 +23,17 @@ pub fn of(file: impl AsFd) -> Option<HostJournal> {
     let is_ext = fstatfs(&file).ok()?.f_type as u64 == EXT;
     let device = fstat(&file).ok()?.st_dev;
     let block = read_link(format!("/sys/dev/block/{}:{}", major(device), minor(device))).ok()?;
-    let name = block.file_name()?.to_str()?;
-    // A journal has a task that commits.
-    let task = read_to_string(format!("/sys/fs/ext4/{name}/journal_task")).ok()?;
-    let has_journal = task.trim().parse::<u32>().is_ok();
-    let options = read_to_string(format!("/proc/fs/ext4/{name}/options")).ok()?;
+    let disk = block.file_name()?.to_str()?;
+    let options = read_to_string(format!("/proc/fs/ext4/{disk}/options")).ok()?;
+    let has_journal = read_dir("/proc/fs/jbd2").ok()?.flatten().any(|entry| is_inside(&entry.file_name(), disk));
     (is_ext && has_journal && flushes_data(&options)).then_some(HostJournal(device))
+}
+
+/// True if the journal of that name lies inside the file system on that disk: it is called by the disk and an inode there. One on a
+/// disk of its own is called by that disk.
+fn is_inside(journal: &OsStr, disk: &str) -> bool {
+    let inode = journal.to_str().and_then(|name| name.strip_prefix(disk)).and_then(|rest| rest.strip_prefix('-'));
+    inode.is_some_and(|inode| inode.parse::<u64>().is_ok())
 }
 
 /// True if with these options of a mount, one a line, a commit flushes data that was written back before it.
@@ -34,14 +42,23 @@ fn flushes_data(options: &str) -> bool {
     has("barrier") && !has("journal_async_commit") && (has("data=ordered") || has("data=writeback"))
 }
 
-/// Writes all of a file back to the disk and waits for that; what the disk has in its cache is not flushed.
+/// True if a disk whose file system has the journal `own` is flushed by a commit of the one that is `asked` for next.
+pub fn flushes(own: Option<HostJournal>, asked: Option<HostJournal>) -> bool {
+    asked.is_some() && own == asked
+}
+
+/// Writes all of a file back to the disk and waits for that; what the disk has in its cache is not flushed. Where the call is
+/// refused, everything is flushed.
 #[allow(unsafe_code)]
 pub fn write_back(file: &File) -> io::Result<()> {
     let how = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     // SAFETY: the call takes numbers alone; the descriptor is open as long as `file` is borrowed.
-    match unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, how) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    let done = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, how) };
+    let error = io::Error::last_os_error();
+    match Os::from_io_error(&error) {
+        _ if done == 0 => Ok(()),
+        Some(Os::NOSYS | Os::PERM) => file.sync_data(),
+        _ => Err(error),
     }
 }
 
@@ -66,7 +83,35 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_journal_of_ext4_has_none() {
+    fn a_journal_on_a_disk_of_its_own_is_not_inside() {
+        for (journal, disk, is) in [
+            ("sda1-8", "sda1", true),
+            ("dm-0-8", "dm-0", true),
+            ("dm-0", "dm-1", false),
+            ("dm-0", "dm-0", false),
+            ("sda1-8", "sda", false),
+            ("sda1-", "sda1", false),
+            ("sda1-8-x", "sda1", false),
+        ] {
+            assert_eq!(is_inside(OsStr::new(journal), disk), is, "{journal} {disk}");
+        }
+    }
+
+    #[test]
+    fn only_its_own_journal_flushes_a_disk() {
+        let [one, other] = [3, 4].map(|number| Some(HostJournal(number)));
+        for (own, asked, is) in
+            [(one, one, true), (one, other, false), (None, one, false), (one, None, false), (None, None, false)]
+        {
+            assert_eq!(flushes(own, asked), is, "{own:?} {asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_written_back_and_a_pipe_that_can_not_be() {
+        let (pipe, _other) = io::pipe().unwrap();
+        assert!(write_back(&File::from(std::os::fd::OwnedFd::from(pipe))).is_err());
+        write_back(&tempfile::tempfile().unwrap()).unwrap();
         assert_eq!(of(File::open("/proc/self/status").unwrap()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Making things durable: data, flush, map, and only then is the old place free.
+//! Making things durable: data, flush, map, and only then is the old place free. The map's own commit may flush data as well.
 //!
 //! `sync` does so for one file. A commit of everything flushes the disk once and the store once. What a snapshot names was
 //! written before it was taken, so no lock on a file's state is held while the disk works.
@@ -14,6 +14,7 @@ use super::file::{File, FileState, Times};
 use super::pending::UnlinkedFile;
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{Head, StoragePlan};
+use crate::meta::MetadataStore;
 use crate::units::{NodeId, Span};
 
 /// A file as it is to be durable.
@@ -90,14 +91,14 @@ impl FileSystem {
 
     fn save_snapshot(&self, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
         self.counters.commits.add(1);
-        let Some(snapshot) = snapshot else { return self.store.sync(file.id) };
+        let Some(snapshot) = snapshot else { return self.sync_store(|store| store.sync(file.id)) };
         if snapshot.plan.is_none() {
             // Its old blocks are free only when it is durably without a name.
             self.restore(snapshot);
             return self.disk.flush();
         }
         let result = self.disk.flush_with(self.store.journal()).and_then(|()| self.store_snapshot(&snapshot));
-        match result.and_then(|()| self.store.sync(file.id)) {
+        match result.and_then(|()| self.sync_store(|store| store.sync(file.id))) {
             Ok(()) => {
                 self.finish(snapshot);
                 Ok(())
@@ -174,7 +175,7 @@ impl FileSystem {
                 }
             }
         }
-        if let Err(error) = self.store.sync_all() {
+        if let Err(error) = self.sync_store(|store| store.sync_all()) {
             stored.into_iter().for_each(|snapshot| self.restore(snapshot));
             return Err(error);
         }
@@ -205,6 +206,15 @@ impl FileSystem {
             retired: std::mem::take(&mut state.retired),
             changes: state.buffer.is_empty().then_some(state.changes),
             size,
+        })
+    }
+
+    /// Makes durable what the store has. Where that is to flush the disk as well, its failure is a flush's.
+    fn sync_store(&self, sync: impl FnOnce(&dyn MetadataStore) -> FsResult) -> FsResult {
+        sync(&*self.store).inspect_err(|error| {
+            if self.store.journal().is_some() && [Errno::EIO, Errno::EROFS].contains(&error.errno()) {
+                self.disk.flush_has_failed();
+            }
         })
     }
 

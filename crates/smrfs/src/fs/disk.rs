@@ -59,8 +59,13 @@ impl Disk {
         if self.flush_failed() {
             return Err(Errno::EIO.into());
         }
-        self.device.flush_with(journal).inspect_err(|_| self.flush_failed.store(true, Relaxed))?;
+        self.device.flush_with(journal).inspect_err(|_| self.flush_has_failed())?;
         Ok(())
+    }
+
+    /// Notes that a flush has failed, whoever asked for it.
+    pub(super) fn flush_has_failed(&self) {
+        self.flush_failed.store(true, Relaxed);
     }
 
     pub(super) fn flush_failed(&self) -> bool {

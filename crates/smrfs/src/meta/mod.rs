@@ -243,10 +243,11 @@ pub trait MetadataStore: Send + Sync {
     /// Removes it, durably.
     fn remove_state(&self, name: &str) -> FsResult;
 
-    /// The journal whose commit ends every sync of the store; none if there is no such.
+    /// The journal whose commit, or a flush of its disk, ends every sync of the store; none if there is no such.
     fn journal(&self) -> Option<HostJournal> {
         None
     }
+
     /// Makes a file's map and attributes durable.
     fn sync(&self, id: NodeId) -> FsResult;
     /// Makes the names in a directory durable.

@@ -1,12 +1,12 @@
 //! A metadata store that counts what is asked of it, and can be told to do something before the next rename.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use smrfs::error::FsResult;
+use smrfs::error::{Errno, FsResult};
 use smrfs::meta::memory::MemoryStore;
 use smrfs::meta::{Attr, Entry, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
-use smrfs::units::NodeId;
+use smrfs::units::{HostJournal, NodeId};
 
 /// Counts of the calls so far.
 #[derive(Default)]
@@ -17,6 +17,10 @@ pub struct Counts {
     pub read_bytes: AtomicU64,
     /// Bytes written.
     pub written_bytes: AtomicU64,
+    /// True if no sync succeeds.
+    pub syncs_fail: AtomicBool,
+    /// The journal by whose commits a sync ends, if any.
+    pub journal: Mutex<Option<HostJournal>>,
     /// Action before the next rename.
     pub before_rename: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
@@ -40,6 +44,11 @@ impl Counted {
         self.counts.calls.fetch_add(1, Relaxed);
         self.counts.read_bytes.fetch_add(read_bytes as u64, Relaxed);
         self.counts.written_bytes.fetch_add(written_bytes as u64, Relaxed);
+    }
+
+    fn synced(&self) -> FsResult {
+        self.called(0, 0);
+        if self.counts.syncs_fail.load(Relaxed) { Err(Errno::EIO.into()) } else { Ok(()) }
     }
 
     fn read<T: AsRef<[u8]>>(&self, found: FsResult<Option<T>>) -> FsResult<Option<T>> {
@@ -161,8 +170,11 @@ impl MetadataStore for Counted {
         self.called(0, 0);
         self.store.remove_state(name)
     }
+    fn journal(&self) -> Option<HostJournal> {
+        *self.counts.journal.lock().unwrap()
+    }
     fn sync(&self, id: NodeId) -> FsResult {
-        self.called(0, 0);
+        self.synced()?;
         self.store.sync(id)
     }
     fn sync_dir(&self, id: NodeId) -> FsResult {
@@ -170,7 +182,7 @@ impl MetadataStore for Counted {
         self.store.sync_dir(id)
     }
     fn sync_all(&self) -> FsResult {
-        self.called(0, 0);
+        self.synced()?;
         self.store.sync_all()
     }
     fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {

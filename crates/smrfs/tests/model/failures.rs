@@ -1,13 +1,15 @@
 //! Failures of a disk: the data that they take, and the rest.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::error::Errno;
 use smrfs::fs::FileSystem;
-use smrfs::units::NodeId;
+use smrfs::units::{HostJournal, NodeId};
 
+use crate::counted::{Counted, Counts};
 use crate::rig::{GRANULE, Rig};
 use crate::{FILE, options};
 
@@ -67,6 +69,34 @@ fn a_failed_flush_makes_the_mount_read_only() {
         rig.fs.write(id, 0, Data::Bytes(&[7; 1000])).unwrap();
         rig.remount(true);
         assert_eq!(content(&rig.fs, id), [7; 1000]);
+    }
+}
+
+/// A commit that was to flush the disk leaves nobody to say what is on it; one that was not leaves the disk as it was.
+#[test]
+fn a_failed_commit_that_was_to_flush_counts_as_a_failed_flush() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        for (journal, everything) in [None, Some(HostJournal(7))].into_iter().flat_map(|j| [(j, false), (j, true)]) {
+            let counts = Arc::new(Counts { journal: Mutex::new(journal), ..Counts::default() });
+            let kept = counts.clone();
+            let rig = Rig::with_store(model, options(), |store, _| Arc::new(Counted { store, counts: kept }));
+            let id = make(&rig.fs, b"a");
+            rig.fs.write(id, 0, Data::Bytes(&[5; 1000])).unwrap();
+            let sync = || if everything { rig.fs.sync_all() } else { rig.fs.sync(id) };
+            counts.syncs_fail.store(true, Relaxed);
+            assert_eq!(sync().unwrap_err().errno(), Errno::EIO);
+            counts.syncs_fail.store(false, Relaxed);
+            assert_eq!(rig.device.deferred.load(Relaxed), journal.is_some());
+            let (synced, written) = (sync(), rig.fs.write(id, 0, Data::Bytes(&[7])));
+            match journal {
+                None => assert!(synced.is_ok() && written.is_ok()),
+                Some(_) => assert_eq!(
+                    (synced.unwrap_err().errno(), written.unwrap_err().errno()),
+                    (Errno::EIO, Errno::EROFS),
+                    "{model:?} {everything}"
+                ),
+            }
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Faulty {
     pub not_reset: Mutex<BTreeSet<u64>>,
     pub writes: AtomicU64,
     pub unflushed_bytes: AtomicU64,
+    /// True if the last flush was left to a journal.
+    pub deferred: AtomicBool,
     pub expected: Mutex<Vec<Span>>,
 }
 
@@ -35,6 +37,7 @@ impl Faulty {
             not_reset: Mutex::default(),
             writes: AtomicU64::new(0),
             unflushed_bytes: AtomicU64::new(0),
+            deferred: AtomicBool::new(false),
             expected: Mutex::default(),
         }
     }
@@ -81,6 +84,7 @@ impl stacked::Stacked for Faulty {
     fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         refused(&self.flushes_fail)?;
         self.unflushed_bytes.store(0, Relaxed);
+        self.deferred.store(journal.is_some(), Relaxed);
         self.below().flush_with(journal)
     }
 }

@@ -13,6 +13,7 @@ use rustix::io::Errno as Os;
 use smrfs::error::{DeviceError, Errno, FsError, FsResult};
 use smrfs::meta::StoreRoom;
 use smrfs::superblock::{Uuid, VolumeKey};
+use smrfs::units::HostJournal;
 
 use super::attributes::{get, set};
 use super::probe::{Probe, probe};
@@ -20,6 +21,7 @@ use super::seal::{SEAL_BYTES, Sealer};
 use super::{entries, failed, stat, walk, way};
 use crate::error::LiveError;
 use crate::exclusive;
+use crate::journal;
 use crate::privacy;
 use crate::reserve::Reserve;
 
@@ -311,6 +313,11 @@ impl Home {
         let mut names = Vec::new();
         entries::each_entry(&orphans, |entry| names.push(entry.file_name().to_owned()))?;
         names.iter().try_for_each(|name| rustix::fs::unlinkat(&orphans, name, AtFlags::empty())).map_err(failed)
+    }
+
+    /// The journal of the file system that it lies on, if its commits flush data.
+    pub(super) fn journal(&self) -> Option<HostJournal> {
+        journal::of(&self.fd)
     }
 
     pub(super) fn sync_all(&self) -> FsResult {

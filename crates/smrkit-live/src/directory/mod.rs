@@ -39,8 +39,6 @@ use smrfs::error::{DeviceError, Errno, FsError, FsResult, SealedMap};
 use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use smrfs::units::{HostJournal, NodeId};
 
-use crate::journal;
-
 pub use copy::copy;
 pub use home::{Home, Site};
 use nodes::Nodes;
@@ -120,7 +118,7 @@ impl DirectoryStore {
         let (tree, orphans) = (home.folder("tree")?, home.folder("orphans")?);
         let (root_stat, orphans_stat) =
             (rustix::fs::fstat(&tree).map_err(failed)?, rustix::fs::fstat(&orphans).map_err(failed)?);
-        let journal = journal::of(&tree);
+        let journal = home.journal().filter(|journal| *journal == HostJournal(root_stat.st_dev));
         let mut nodes = Nodes::new(descriptors);
         nodes.anchor(root_stat.st_ino, Arc::new(tree));
         nodes.anchor(orphans_stat.st_ino, Arc::new(orphans));

@@ -307,9 +307,9 @@ impl Platters for Image {
         let moved = std::mem::take(&mut *self.moved.lock());
         let write = |(&band, &filled): (&u64, &u64)| head::write_cursor(&self.file, band, filled);
         self.ahead.lock().flushed();
-        let done = moved.iter().try_for_each(write).and_then(|()| match journal {
-            Some(_) if journal == self.journal => journal::write_back(&self.file),
-            _ => self.file.sync_data(),
+        let done = moved.iter().try_for_each(write).and_then(|()| match journal::flushes(self.journal, journal) {
+            true => journal::write_back(&self.file),
+            false => self.file.sync_data(),
         });
         if done.is_err() {
             // They are still to be written; what moved in the meantime is newer.

@@ -21,13 +21,13 @@ pub struct Host {
 const MKFS_EXT4: &[&str] =
     &["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"];
 
-/// Those that are tried. Blocks of 4 KiB on ext4, since small ones leave little room for attributes; xfs and btrfs refuse smaller disks.
-pub const HOSTS: [Host; 4] = [
-    Host { name: "ext4", mkfs: MKFS_EXT4, bytes: 64 << 20, has_image: false },
-    Host { name: "xfs", mkfs: &["mkfs.xfs", "-q", "-f", "-K"], bytes: 320 << 20, has_image: false },
-    Host { name: "btrfs", mkfs: &["mkfs.btrfs", "-q", "-f", "-K"], bytes: 128 << 20, has_image: false },
-    Host { name: "ext4", mkfs: MKFS_EXT4, bytes: 128 << 20, has_image: true },
-];
+/// The small ones below have blocks of 4 KiB on ext4, since smaller ones leave little room for attributes.
+pub const EXT4: Host = Host { name: "ext4", mkfs: MKFS_EXT4, bytes: 64 << 20, has_image: false };
+pub const EXT4_WITH_IMAGE: Host = Host { bytes: 128 << 20, has_image: true, ..EXT4 };
+/// Smaller disks are refused by xfs and btrfs.
+pub const XFS: Host = Host { name: "xfs", mkfs: &["mkfs.xfs", "-q", "-f", "-K"], bytes: 320 << 20, has_image: false };
+pub const BTRFS: Host =
+    Host { name: "btrfs", mkfs: &["mkfs.btrfs", "-q", "-f", "-K"], bytes: 128 << 20, has_image: false };
 
 /// A loop device with its file system mounted; both end with it.
 pub struct Mounted {

@@ -76,6 +76,12 @@ impl Recorder {
         self.recording.lock().unwrap().events.len()
     }
 
+    /// Number of flushes by now.
+    pub fn flushes(&self) -> usize {
+        let recording = self.recording.lock().unwrap();
+        recording.events.iter().filter(|event| matches!(event, Event::Flush { .. })).count()
+    }
+
     /// Ends the recording, and the mount.
     pub fn finish(self) -> io::Result<Vec<Event>> {
         self.session.umount_and_join()?;
