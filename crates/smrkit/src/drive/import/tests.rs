@@ -108,6 +108,7 @@ fn damage_is_named_with_file_line_and_remedy() {
             "drive.model:11",
             "whole number",
         ),
+        (MODEL.replacen("number = 0", "number = 10", 1), SPECS, SEEK, "drive.model:11", "give 10 or more"),
         (MODEL[..MODEL.len() / 2].to_string(), SPECS, SEEK, "drive.model:", "copy it again"),
         (MODEL.to_string(), SPECS, &SEEK[..34], "drive.seek:", "copy it again"),
         (MODEL.to_string(), SPECS, "Seek distances measured: 2\n5, 1.0\n4, 2.0\n", "drive.seek:3", "in order"),
