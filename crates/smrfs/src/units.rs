@@ -9,8 +9,8 @@ use std::ops::{Add, Sub};
 /// Bytes of a granule on a mounted disk.
 pub const GRANULE_BYTES: u64 = 4096;
 
-/// The journal of a file system of the host, by the file system's device number. Each of its commits flushes the disk first: what had
-/// been written back before is durable with it.
+/// The journal of a file system of the host, by the file system's device number. Each of its commits flushes the disk first:
+/// what had been written back before is durable with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostJournal(pub u64);
 

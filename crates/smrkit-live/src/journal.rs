@@ -29,8 +29,8 @@ pub fn of(file: impl AsFd) -> Option<HostJournal> {
     (is_ext && has_journal && flushes_data(&options)).then_some(HostJournal(device))
 }
 
-/// True if the journal of that name lies inside the file system on that disk: it is called by the disk and an inode there. One on a
-/// disk of its own is called by that disk.
+/// True if the journal of that name lies inside the file system on that disk: it is called by the disk and an inode there.
+/// One on a disk of its own is called by that disk.
 fn is_inside(journal: &OsStr, disk: &str) -> bool {
     let inode = journal.to_str().and_then(|name| name.strip_prefix(disk)).and_then(|rest| rest.strip_prefix('-'));
     inode.is_some_and(|inode| inode.parse::<u64>().is_ok())

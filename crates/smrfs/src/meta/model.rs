@@ -180,12 +180,16 @@ mod tests {
     use crate::meta::memory::{Limits, MemoryStore};
     use crate::power::Power;
 
-    #[test]
-    fn a_sync_commits_the_journal_only_where_something_changed() {
+    fn disk() -> Arc<CaveatScriptor<Memory>> {
         let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
         let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 64, did: 1, dpid: 1, bands };
         let memory = Memory::new(&shape, Arc::new(Power::new()));
-        let device = Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap());
+        Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap())
+    }
+
+    #[test]
+    fn a_sync_commits_the_journal_only_where_something_changed() {
+        let device = disk();
         let store = MemoryStore::new(Limits::LARGE, Arc::new(Time::default));
         let costs = Costs { seek_ns: 1000, half_rotation_ns: 100, block_ns: 1 };
         let store = ModelStore::new(store, device.clone(), costs);
@@ -206,10 +210,7 @@ mod tests {
     #[test]
     fn every_call_is_passed_on_and_charged_as_a_change_or_a_commit() {
         use crate::meta::SetAttr;
-        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
-        let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 64, did: 1, dpid: 1, bands };
-        let memory = Memory::new(&shape, Arc::new(Power::new()));
-        let device = Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap());
+        let device = disk();
         let plain = || {
             let ticks = std::sync::atomic::AtomicI64::new(7);
             let clock = move || Time { seconds: ticks.fetch_add(1, Relaxed), nanoseconds: 0 };

@@ -1,5 +1,6 @@
 //! Power cuts on real file systems: the metadata directory lies on ext4, xfs and btrfs, on a loop device whose writes and
-//! flushes are recorded together with those of the image. On one more ext4 the image lies beside the directory. Each cut is replayed, mounted and compared with what was promised.
+//! flushes are recorded together with those of the image. On one more ext4 the image lies beside the directory. Each cut is
+//! replayed, mounted and compared with what was promised.
 //!
 //! Needs root, FUSE and loop devices; skips without. SMRKIT_REAL_CUTS cuts (60) are tried a file system.
 

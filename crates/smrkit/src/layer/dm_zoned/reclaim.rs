@@ -157,20 +157,13 @@ impl DmZoned {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ChunkZones, SPEC};
+    use super::super::ChunkZones;
+    use super::super::tests::unmapped;
     use super::*;
-    use crate::drive::Drive;
-    use crate::layer::dm_zoned::keys::DmZonedKeys;
-    use crate::medium::interference::Interference;
-    use crate::schema::Keyed;
 
     #[test]
     fn a_job_of_a_chunk_names_its_zones_and_goes_to_a_sequential_one() {
-        let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
-        let keys = [("zone_bytes", "64Ki")].map(|(key, value)| (key.to_string(), value.to_string()));
-        let keys = DmZonedKeys::read(&SPEC.resolve(&keys).unwrap()).unwrap();
-        let layout = keys.layout(&drive).unwrap();
-        let mut layer = DmZoned::new(&layout, layout.capacity(&drive), keys);
+        let mut layer = unmapped();
         let (random, sequential) = (layer.first_data, layer.first_sequential);
         layer.chunks[0] = ChunkZones { data: random, buffer: NONE };
         layer.chunks[1] = ChunkZones { data: sequential, buffer: random + 1 };

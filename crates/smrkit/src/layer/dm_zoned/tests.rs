@@ -5,13 +5,18 @@ use crate::drive::Drive;
 use crate::medium::interference::Interference;
 use crate::schema::Keyed;
 
-/// A chunk in a conventional zone, and one in a sequential zone with a buffer.
-fn mapped() -> DmZoned {
+/// A layer with small zones, none of which is in use.
+pub(super) fn unmapped() -> DmZoned {
     let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
     let keys = [("zone_bytes", "64Ki")].map(|(key, value)| (key.to_string(), value.to_string()));
     let keys = DmZonedKeys::read(&SPEC.resolve(&keys).unwrap()).unwrap();
     let layout = keys.layout(&drive).unwrap();
-    let mut layer = DmZoned::new(&layout, layout.capacity(&drive), keys);
+    DmZoned::new(&layout, layout.capacity(&drive), keys)
+}
+
+/// A chunk in a conventional zone, and one in a sequential zone with a buffer.
+fn mapped() -> DmZoned {
+    let mut layer = unmapped();
     let (random, sequential) = (layer.first_data, layer.first_sequential);
     assert!(random > 0 && sequential > random + 2, "{random} {sequential}");
     layer.map(0, ChunkZones { data: random, buffer: NONE });
