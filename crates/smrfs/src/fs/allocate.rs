@@ -47,7 +47,7 @@ impl FileSystem {
             return;
         }
         let range = first..BEHIND_ALL;
-        self.rearrange(state, range.clone(), &mut 0, |state| state.map.remove(range));
+        self.rearrange(file, state, range.clone(), &mut 0, |state| state.map.remove(range));
         self.touch(file, state);
     }
 
@@ -71,7 +71,7 @@ impl FileSystem {
             Allocate::Punch => {
                 self.clear_edges(&file, &mut state, offset..end)?;
                 if whole.start < whole.end {
-                    self.rearrange(&mut state, whole.clone(), &mut 0, |state| state.map.remove(whole));
+                    self.rearrange(&file, &mut state, whole.clone(), &mut 0, |state| state.map.remove(whole));
                 }
             }
             Allocate::Zero(extend) => {
@@ -94,24 +94,23 @@ impl FileSystem {
         range: Range<u64>,
         emptied: Range<u64>,
     ) -> FsResult {
-        let mut held = state.lacks(range.clone());
+        let mut held = self.lacks(file, state, range.clone());
         if held > 0 && self.beyond_host(held)? > 0 {
             return Err(Errno::ENOSPC.into());
         }
         self.allocator.promise(held)?;
         if emptied.start < emptied.end {
-            self.rearrange(state, emptied.clone(), &mut 0, |state| {
+            self.rearrange(file, state, emptied.clone(), &mut 0, |state| {
                 let old = state.map.remove(emptied.clone());
                 state.promised.insert(emptied);
                 old
             });
         }
-        let before = state.uses(range.clone());
-        let holes: Vec<_> = state.map.lookup(range.clone()).filter(|piece| piece.at.is_none()).collect();
-        for hole in holes {
-            state.promised.insert(hole.first..hole.end());
+        let before = self.allocator.uses(state, range.clone());
+        for piece in self.allocator.without_room(state.map.lookup(range.clone())) {
+            state.promised.insert(piece.first..piece.end());
         }
-        let after = state.uses(range);
+        let after = self.allocator.uses(state, range);
         self.account(state, before, after, &mut held);
         self.allocator.take_back(held);
         self.touch(file, state);
@@ -121,14 +120,15 @@ impl FileSystem {
     /// Makes zeros of what `range` has of granules that it does not cover.
     fn clear_edges(&self, file: &Arc<File>, state: &mut FileState, range: Range<u64>) -> FsResult {
         let granule = self.granule_bytes;
-        for at in [range.start / granule, range.end / granule] {
-            let from = range.start.max(at * granule);
-            let to = range.end.min((at + 1) * granule);
-            let partial = from < to && to - from < granule;
-            if partial && (state.map.at(at).is_some() || state.buffer.has(at)) {
-                self.fetch(file, state, at, &mut 0)?;
-                state.buffer.clear(at, from - at * granule, to - at * granule);
-            }
+        let edge = |at: u64| (at, range.start.max(at * granule)..range.end.min((at + 1) * granule));
+        let has_data = |state: &FileState, at| state.map.at(at).is_some() || state.buffer.has(at);
+        let mut edges = vec![edge(range.start / granule), edge(range.end / granule)];
+        edges.retain(|(at, part)| part.start < part.end && part.end - part.start < granule && has_data(state, *at));
+        edges.dedup();
+        // Both or none: there may be no room for the second.
+        edges.iter().try_for_each(|(at, _)| self.fetch_with_room(file, state, *at))?;
+        for (at, part) in edges {
+            state.buffer.clear(at, part.start - at * granule, part.end - at * granule);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The allocator: the space map of a volume, and the room that is promised to writers.
+//! The allocator: the space map of a volume, what files share, and the room that is promised to writers.
 //!
 //! The space stays locked from the placing to the end of the write, so that the order of writes is the order of placing.
 
@@ -6,24 +6,34 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
+use super::file::FileState;
 use super::room::{Rooms, Use};
+use super::shared::{Shared, SharedPart};
 use crate::error::{DeviceError, DeviceResult, FsResult};
+use crate::map::{FileMap, FilePiece};
 use crate::space::{AllocationRequest, CleaningStep, Counts, Space, Trigger};
 use crate::units::{Granule, NodeId, Owner, Span};
 
 /// The space of the disk, and the promises of it.
 pub(super) struct Allocator {
     space: Mutex<Box<dyn Space>>,
+    /// Locked after the space.
+    shared: RwLock<Shared>,
     rooms: Mutex<Rooms>,
     /// Counts what may have made room.
     progress: AtomicU64,
 }
 
 impl Allocator {
-    pub(super) fn new(space: Box<dyn Space>, rooms: Rooms) -> Allocator {
-        Allocator { space: Mutex::new(space), rooms: Mutex::new(rooms), progress: AtomicU64::new(0) }
+    pub(super) fn new(space: Box<dyn Space>, shared: Shared, rooms: Rooms) -> Allocator {
+        Allocator {
+            space: Mutex::new(space),
+            shared: RwLock::new(shared),
+            rooms: Mutex::new(rooms),
+            progress: AtomicU64::new(0),
+        }
     }
 
     pub(super) fn rooms(&self) -> Rooms {
@@ -38,15 +48,104 @@ impl Allocator {
         self.space.lock().live().from(Granule(0)).collect()
     }
 
+    /// The shared extents, each with each of its owners.
+    pub(super) fn shared(&self) -> Vec<(Span, Owner)> {
+        self.shared.read().all().collect()
+    }
+
     /// The first of these places that its owner does not have.
     pub(super) fn first_foreign(&self, mut places: impl Iterator<Item = (Span, Owner)>) -> Option<Span> {
+        let (space, shared) = (self.space.lock(), self.shared.read());
+        let holds = |span: Span, owner: Owner| {
+            shared.parts(span).into_iter().all(|part| {
+                let whose = owner.further(part.span.at - span.at);
+                part.owners.contains(&whose) || part.owners.is_empty() && space.live().holds(part.span, whose)
+            })
+        };
+        places.find(|&(span, owner)| !holds(span, owner)).map(|(span, _)| span)
+    }
+
+    /// Room that `range` of a file uses.
+    pub(super) fn uses(&self, state: &FileState, range: Range<u64>) -> Use {
+        state.uses(range, &self.shared.read())
+    }
+
+    /// True if others have some of the map's extents as well.
+    pub(super) fn shares_any(&self, map: &FileMap) -> bool {
+        let shared = self.shared.read();
+        map.extents_from(0).filter_map(|piece| piece.span()).any(|span| shared.within(span).next().is_some())
+    }
+
+    /// Of pieces of a file those that are not shared.
+    pub(super) fn alone(&self, pieces: Vec<FilePiece>) -> Vec<FilePiece> {
+        let shared = self.shared.read();
+        let alone = |piece: FilePiece| {
+            let parts = piece.span().map_or(Vec::new(), |span| shared.alone(span));
+            parts.into_iter().map(move |part| part_of(piece, part))
+        };
+        pieces.into_iter().flat_map(alone).collect()
+    }
+
+    /// Of pieces of a file those that need room before they can be written: holes, and what is shared.
+    pub(super) fn without_room(&self, pieces: impl Iterator<Item = FilePiece>) -> Vec<FilePiece> {
+        let shared = self.shared.read();
+        let mut found = Vec::new();
+        for piece in pieces {
+            match piece.span() {
+                Some(span) => found.extend(shared.within(span).map(|part| part_of(piece, part))),
+                None => found.push(piece),
+            }
+        }
+        found
+    }
+
+    /// From now on `owner`, too, has `span`, which another has.
+    pub(super) fn share(&self, span: Span, owner: Owner) {
         let space = self.space.lock();
-        places.find(|&(span, owner)| !space.live().holds(span, owner)).map(|(span, _)| span)
+        self.shared.write().add(span, owner, space.live());
+    }
+
+    /// The parts of `span`; what is shared of it is held until [`Allocator::end_move`].
+    pub(super) fn hold(&self, span: Span) -> Vec<SharedPart> {
+        self.shared.write().hold(span)
+    }
+
+    /// The copy at `span` of shared data is `owner`'s as well from now on, as far as it is not dead already; tells what of it
+    /// was nobody's before, and what others have.
+    pub(super) fn share_copy(&self, span: Span, owner: Owner) -> (Vec<Span>, Vec<Span>) {
+        let mut space = self.space.lock();
+        let (first, others) = self.shared.write().add_copy(span, owner);
+        first.iter().for_each(|part| space.hand_over(*part, owner.further(part.at - span.at)));
+        (first, others)
+    }
+
+    /// A copy of shared data has been offered to all who have it: what nobody took is to be released. `taken` granules were,
+    /// and `left` of the original are nobody's now.
+    pub(super) fn end_copy(&self, span: Span, taken: u64, left: u64) {
+        let mut space = self.space.lock();
+        self.shared.read().alone(span).into_iter().for_each(|nobody| space.retire(nobody));
+        self.rooms.lock().recount(taken, left);
+    }
+
+    /// Gives what nobody else has any more of a file's pieces to the file alone; tells what that is.
+    pub(super) fn reclaim(&self, file: NodeId, pieces: impl Iterator<Item = FilePiece>) -> Vec<FilePiece> {
+        let mut shared = self.shared.write();
+        let mut reclaim = |piece: FilePiece| {
+            let owner = Owner { file, granule: piece.first };
+            let parts = piece.span().map_or(Vec::new(), |span| shared.reclaim(span, owner));
+            parts.into_iter().map(move |part| part_of(piece, part))
+        };
+        pieces.flat_map(&mut reclaim).collect()
     }
 
     /// Promises `granules`, all or none.
     pub(super) fn promise(&self, granules: u64) -> FsResult {
         self.rooms.lock().promise(granules)
+    }
+
+    /// Shared extents of `less` granules are nobody's now, and of `more` somebody's.
+    pub(super) fn recount_shared(&self, more: u64, less: u64) {
+        self.rooms.lock().recount(more, less);
     }
 
     /// Takes a promise back.
@@ -88,19 +187,37 @@ impl Allocator {
         failure.map_or(Ok(None), |error| Err(error.into()))
     }
 
-    /// No map in memory names these any more.
-    pub(super) fn retire(&self, spans: &[Span]) {
+    /// The map in memory of a file names these no more. Tells how many granules were shared, and are nobody's now.
+    pub(super) fn give_up(&self, file: NodeId, pieces: &[FilePiece]) -> u64 {
         let mut space = self.space.lock();
-        spans.iter().for_each(|&span| space.retire(span));
+        let mut shared = self.shared.write();
+        let mut dead = 0;
+        for piece in pieces {
+            let Some(span) = piece.span() else { continue };
+            let given_up = shared.retire(span, Owner { file, granule: piece.first });
+            given_up.left.into_iter().for_each(|(part, owner)| space.hand_over(part, owner));
+            dead += given_up.dead.iter().map(|part| part.count).sum::<u64>();
+            given_up.alone.into_iter().chain(given_up.dead).for_each(|part| space.retire(part));
+        }
+        dead
+    }
+
+    /// The map in memory of a file names these no more.
+    pub(super) fn retire(&self, file: NodeId, pieces: &[FilePiece]) {
+        let dead = self.give_up(file, pieces);
+        self.rooms.lock().recount(0, dead);
     }
 
     /// No durable map names these any more. `discarded` sees each before it can be written again.
-    pub(super) fn release(&self, mut spans: Vec<Span>, discarded: impl Fn(Span)) {
+    pub(super) fn release(&self, spans: Vec<Span>, discarded: impl Fn(Span)) {
         if spans.is_empty() {
             return;
         }
-        join_neighbours(&mut spans);
         let mut space = self.space.lock();
+        let mut shared = self.shared.write();
+        let mut spans: Vec<Span> = spans.into_iter().flat_map(|span| shared.release(span)).collect();
+        drop(shared);
+        join_neighbours(&mut spans);
         for span in spans {
             discarded(span);
             space.release(span);
@@ -171,6 +288,7 @@ impl Allocator {
     pub(super) fn check(&self) -> Result<(), String> {
         let space = self.space.lock();
         space.check()?;
+        self.shared.read().check(space.live())?;
         let (live, mapped) = (space.live().granules(), self.rooms().mapped);
         if live != mapped {
             return Err(format!("{live} granules are live, and the maps have {mapped}"));
@@ -191,6 +309,12 @@ fn pieces(span: Span, first: Owner, runs: &[Range<u64>]) -> Vec<(Span, Owner)> {
         at = at + count;
     }
     pieces
+}
+
+/// The part of a piece that lies at `part`.
+fn part_of(piece: FilePiece, part: Span) -> FilePiece {
+    let skipped = piece.at.map_or(0, |at| part.at - at);
+    FilePiece { first: piece.first + skipped, count: part.count, at: Some(part.at) }
 }
 
 /// Sorts spans that do not overlap, and makes one of those that touch: what was written side by side is freed at once.

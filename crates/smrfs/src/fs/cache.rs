@@ -227,6 +227,7 @@ impl FileSystem {
         state.size = head.size;
         state.settled_size = head.size;
         state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
+        state.shares = head.shares && self.allocator.shares_any(&state.map);
         // A map that was committed while something was not written may have more than the size.
         self.drop_behind(file, state, head.size.div_ceil(self.granule_bytes));
         state.unplaced = state.promise_holes(head.promised);

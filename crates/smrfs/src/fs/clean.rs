@@ -15,6 +15,9 @@ use crate::map::FilePiece;
 use crate::space::CleaningStep;
 use crate::units::{Owner, Span};
 
+/// Data that was read; no bytes in simulation.
+pub(super) type Content = Option<Vec<u8>>;
+
 impl FileSystem {
     /// Makes room for a write that found none when the progress was `seen`; ENOSPC if nothing helps.
     pub(super) fn make_room(&self, seen: u64, work: &mut CleaningWork) -> FsResult {
@@ -116,9 +119,23 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Moves what of `span` the file still has there. `false`: no room, not even for the cleaner. What can't be moved
-    /// stays: only whoever reads it is to hear of that.
+    /// Moves what of `span` files still have there. `false`: no room, not even for the cleaner. What can't be moved stays:
+    /// only whoever reads it is to hear of that.
     fn move_piece(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
+        let parts = self.allocator.hold(span);
+        let (alone, shared): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.owners.is_empty());
+        let mut result = self.move_shared(&shared, work);
+        self.allocator.release(shared.into_iter().map(|part| part.span).collect(), |span| self.disk.discard(span));
+        for part in alone {
+            if matches!(result, Ok(true)) {
+                result = self.move_alone(part.span, owner.further(part.span.at - span.at), work);
+            }
+        }
+        result
+    }
+
+    /// Moves what of `span` the file still has there, and shares with nobody.
+    fn move_alone(&self, span: Span, owner: Owner, work: &mut CleaningWork) -> FsResult<bool> {
         let file = match self.file(owner.file) {
             Ok(file) => file,
             // Its last name went meanwhile.
@@ -140,8 +157,10 @@ impl FileSystem {
                 continue;
             }
             found = true;
-            if !self.relocate(&file, &mut state, piece, work)? {
-                return Ok(false);
+            for piece in self.allocator.alone(vec![piece]) {
+                if !self.relocate(&file, &mut state, piece, work)? {
+                    return Ok(false);
+                }
             }
         }
         if !found {
@@ -163,6 +182,27 @@ impl FileSystem {
         Ok(span)
     }
 
+    /// Data of a span that is to be moved; none if the disk does not read it, and then it stays.
+    pub(super) fn read_to_move(&self, span: Span) -> FsResult<Option<Content>> {
+        match self.disk.read_span(span) {
+            Err(error) if is_damage(&error) => {
+                let unreadable = self.unreadable(span)?;
+                self.allocator.leave(unreadable);
+                self.counters.unmovable.add(1);
+                Ok(None)
+            }
+            content => content.map(Some),
+        }
+    }
+
+    /// What was read of `span` without its first `done` granules.
+    pub(super) fn rest<'a>(&self, content: &'a Content, span: Span, done: u64) -> Data<'a> {
+        match content {
+            Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
+            None => Data::Blank((span.count - done) * self.granule_bytes),
+        }
+    }
+
     /// Reads a piece of a file and writes it elsewhere; if the disk does not read it, it stays. `false`: no room.
     fn relocate(
         &self,
@@ -172,24 +212,11 @@ impl FileSystem {
         work: &mut CleaningWork,
     ) -> FsResult<bool> {
         let Some(span) = piece.span() else { return Ok(true) };
-        let bytes = span.count * self.granule_bytes;
-        let content = match self.disk.read_span(span) {
-            Err(error) if is_damage(&error) => {
-                let unreadable = self.unreadable(span)?;
-                self.allocator.leave(unreadable);
-                self.counters.unmovable.add(1);
-                return Ok(true);
-            }
-            content => content?,
-        };
+        let Some(content) = self.read_to_move(span)? else { return Ok(true) };
         let mut done = 0;
         while done < span.count {
-            let data = match &content {
-                Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
-                None => Data::Blank(bytes - done * self.granule_bytes),
-            };
             let run = piece.first + done..piece.end();
-            let load = WriteBatch::moved(from_ref(&run), data, true);
+            let load = WriteBatch::moved(from_ref(&run), self.rest(&content, span, done), true);
             let Some(count) = self.place_block(file, state, &load, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;

@@ -195,7 +195,7 @@ impl FileSystem {
             Times { mtime: now, ctime: now }
         });
         let promised = state.promised.count_within(0..BEHIND_ALL);
-        let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised };
+        let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.shares };
         let mut number = || self.pending.new_part();
         let plan = (!state.unlinked)
             .then(|| state.stored.plan(&mut state.map, &head, self.store.map_bytes_max(), &mut number));

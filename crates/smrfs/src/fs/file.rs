@@ -7,9 +7,10 @@ use parking_lot::{Mutex, RwLock};
 
 use super::buffer::Buffer;
 use super::room::Use;
+use super::shared::Shared;
 use crate::map::{FileMap, Ranges, Stored};
 use crate::meta::Time;
-use crate::units::{Granule, NodeId, Owner, Span};
+use crate::units::{Granule, NodeId, Span};
 
 /// A file that is in memory. Locks are taken in this order: `commit`, `state`, the space.
 pub(super) struct File {
@@ -52,6 +53,8 @@ pub(super) struct FileState {
     pub unplaced: u64,
     /// Not in the map any more, but perhaps in the durable one.
     pub retired: Vec<Span>,
+    /// True if others may have some of its extents as well.
+    pub shares: bool,
     /// Counts changes of what a record holds.
     pub changes: u64,
     /// The change up to which the store has it durably.
@@ -107,26 +110,28 @@ impl FileState {
         granules
     }
 
-    /// Room that `range` uses.
-    pub(super) fn uses(&self, range: Range<u64>) -> Use {
+    /// Room that `range` uses. A shared extent is nobody's: what replaces it needs room, as in a hole.
+    pub(super) fn uses(&self, range: Range<u64>, shared: &Shared) -> Use {
         let mut uses = Use::default();
         for piece in self.map.lookup(range) {
-            if piece.at.is_some() {
-                uses.mapped += piece.count;
-            } else {
-                let hole = piece.first..piece.end();
-                uses.unplaced += self.promised.count_within(hole.clone());
-                uses.unplaced +=
-                    self.buffer.within(hole).filter(|&granule| !self.promised.contains(granule)).count() as u64;
+            let Some(span) = piece.span() else {
+                uses.unplaced += self.unplaced_in(piece.first..piece.end());
+                continue;
+            };
+            uses.mapped += piece.count;
+            for part in shared.within(span) {
+                let first = piece.first + (part.at - span.at);
+                uses.mapped -= part.count;
+                uses.unplaced += self.unplaced_in(first..first + part.count);
             }
         }
         uses
     }
 
-    /// The granules of `range` that would have to be promised before it can be written.
-    pub(super) fn lacks(&self, range: Range<u64>) -> u64 {
-        let uses = self.uses(range.clone());
-        range.end.saturating_sub(range.start) - uses.mapped - uses.unplaced
+    /// Granules of `range`, a hole or shared, that are promised or buffered.
+    fn unplaced_in(&self, range: Range<u64>) -> u64 {
+        let buffered = self.buffer.within(range.clone()).filter(|&granule| !self.promised.contains(granule));
+        self.promised.count_within(range) + buffered.count() as u64
     }
 
     /// End on the disk of the data before granule `first`.
@@ -150,10 +155,5 @@ impl FileState {
             Some(granule) => self.size.min(self.settled_size.max(granule * granule_bytes)),
             None => self.size,
         }
-    }
-
-    /// Owner of a granule's data: granule `granule` of file `file`.
-    pub(super) fn owner(file: &File, granule: u64) -> Owner {
-        Owner { file: file.id, granule }
     }
 }

@@ -52,7 +52,8 @@ impl FileSystem {
                 return Ok(false);
             }
             let window = state.join_at..state.join_at + self.options.block_granules;
-            let pieces = FileSystem::placed(&state, window.clone());
+            // What others have as well stays theirs.
+            let pieces = self.allocator.alone(FileSystem::placed(&state, window.clone()));
             state.join_at = match pieces.first() {
                 Some(_) => window.end,
                 None => {

@@ -23,6 +23,8 @@ mod read;
 mod room;
 pub(crate) mod saved;
 mod scrub;
+mod share;
+mod shared;
 pub mod statistics;
 mod unsynced;
 mod write;
@@ -35,7 +37,6 @@ use parking_lot::RwLock;
 use crate::device::HostManaged;
 use crate::error::FsResult;
 use crate::meta::MetadataStore;
-use crate::space::Space;
 use crate::units::{Owner, Span};
 use allocator::Allocator;
 use buffers::Buffers;
@@ -44,7 +45,6 @@ use cleaner::FileCleaner;
 use counters::Counters;
 use disk::Disk;
 use pending::Pending;
-use room::Rooms;
 pub use scrub::Scrubbed;
 use statistics::{Statistics, Usage};
 
@@ -121,16 +121,15 @@ impl FileSystem {
     fn new(
         device: Arc<dyn HostManaged>,
         store: Arc<dyn MetadataStore>,
-        space: Box<dyn Space>,
+        allocator: Allocator,
         options: FsOptions,
-        rooms: Rooms,
         next_part: u64,
     ) -> FileSystem {
         FileSystem {
             granule_bytes: device.shape().granule_bytes,
             disk: Disk::new(device),
             store,
-            allocator: Allocator::new(space, rooms),
+            allocator,
             files: Files::new(options.cached_extents),
             options,
             buffers: Buffers::default(),

@@ -1,12 +1,14 @@
 //! Mounting and unmounting: what is live comes from the maps, or from what a clean unmount saved.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::allocate::BEHIND_ALL;
+use super::allocator::Allocator;
 use super::room::Rooms;
 use super::saved::{self, SavedState};
+use super::shared::Shared;
 use super::{FileSystem, FsOptions};
 use crate::device::{HostManaged, Model, Shape};
 use crate::error::{Errno, FsError, FsResult};
@@ -24,6 +26,7 @@ struct Found {
     mapped: u64,
     promised: u64,
     next_part: u64,
+    shared: Shared,
     /// The files that promises were made to, after a scan.
     promising: Vec<NodeId>,
 }
@@ -54,7 +57,8 @@ impl FileSystem {
             discard_dead(&*device, &*space, &shape);
         }
         let rooms = Rooms { usable: space.usable(), mapped: found.mapped, promised: found.promised };
-        let mounted = FileSystem::new(device, store, space, options, rooms, found.next_part);
+        let allocator = Allocator::new(space, found.shared, rooms);
+        let mounted = FileSystem::new(device, store, allocator, options, found.next_part);
         if !mounted.options.read_only {
             mounted.drop_promises(&found.promising)?;
         }
@@ -69,7 +73,7 @@ impl FileSystem {
             }
             let file = self.file(id)?;
             let mut state = file.lock();
-            self.rearrange(&mut state, 0..BEHIND_ALL, &mut 0, |_| Vec::new());
+            self.rearrange(&file, &mut state, 0..BEHIND_ALL, &mut 0, |_| Vec::new());
             self.touch(&file, &mut state);
         }
         Ok(())
@@ -86,10 +90,9 @@ impl FileSystem {
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
         let promised = self.allocator.rooms().promised;
-        let mut saved = SavedState { next_part: self.pending.next_part(), mapped: 0, promised, extents: self.live() };
         let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().unlinked);
-        saved.extents.retain(|&(_, owner)| !unlinked(owner));
-        saved.mapped = saved.extents.iter().map(|(span, _)| span.count).sum();
+        let (live, shared) = (self.live(), self.allocator.shared());
+        let saved = SavedState::new(self.pending.next_part(), promised, &live, &shared, unlinked);
         match self.store.store_state(STATE, &saved::encode(&saved, self.disk.shape())) {
             // The next mount reads all maps instead.
             Err(error) if error.errno() == Errno::ENOSPC => Ok(()),
@@ -113,25 +116,39 @@ impl FileSystem {
 }
 
 fn take_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
+    let mut shared = Shared::default();
     for &(span, owner) in &saved.extents {
-        adopt(space, span, owner)?;
+        if !space.adopt(span, owner) {
+            return Err(not_there(span, owner));
+        }
     }
-    Ok(Found { mapped: saved.mapped, promised: saved.promised, next_part: saved.next_part, ..Found::default() })
+    for &(span, owner) in &saved.shared {
+        if adopt_shared(space, &mut shared, span, owner, |_| true)? > 0 {
+            return Err(not_there(span, owner));
+        }
+    }
+    let (mapped, promised) = (saved.mapped, saved.promised);
+    Ok(Found { mapped, promised, next_part: saved.next_part, shared, ..Found::default() })
 }
 
 /// Reads every map. Parts that none names are removed.
 fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> FsResult<Found> {
     let mut parts: BTreeSet<u64> = store.spills()?.into_iter().collect();
     let mut found = Found { next_part: parts.last().map_or(1, |last| last + 1), ..Found::default() };
+    let mut sharing = HashSet::new();
     store.scan(&mut |id, record| {
         let Some(record) = record else { return Ok(()) };
         let decoded =
             map::decode(&record, |number| map::load_part(store, number)).map_err(|error| in_file(id, error))?;
+        if decoded.summary.head.shares {
+            sharing.insert(id);
+        }
         for piece in decoded.map.extents_from(0) {
             let Some(span) = piece.span() else { continue };
-            adopt(space, span, Owner { file: id, granule: piece.first })?;
+            let may_share = |other: NodeId| sharing.contains(&id) || sharing.contains(&other);
+            found.mapped +=
+                adopt_shared(space, &mut found.shared, span, Owner { file: id, granule: piece.first }, may_share)?;
         }
-        found.mapped += decoded.map.granules();
         let promised = decoded.summary.head.promised;
         found.promised = found.promised.saturating_add(promised);
         if promised > 0 {
@@ -150,14 +167,38 @@ fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> Fs
     Ok(found)
 }
 
-fn adopt(space: &mut dyn Space, span: Span, owner: Owner) -> FsResult {
+/// Adopts an extent that others may have as well, if `may_share` with their files; tells how many granules nobody had.
+fn adopt_shared(
+    space: &mut dyn Space,
+    shared: &mut Shared,
+    span: Span,
+    owner: Owner,
+    may_share: impl Fn(NodeId) -> bool,
+) -> FsResult<u64> {
     if space.adopt(span, owner) {
-        return Ok(());
+        return Ok(span.count);
     }
+    let others: Vec<(Span, Owner)> = space.live().cut_to(span).collect();
+    if !others.iter().all(|(_, other)| may_share(other.file)) {
+        return Err(not_there(span, owner));
+    }
+    let (mut at, mut adopted) = (span.at, 0);
+    let ends = others.iter().map(|(other, _)| *other).chain([Span { at: span.end(), count: 0 }]);
+    for other in ends {
+        let before = Span { at, count: other.at - at };
+        if !space.adopt(before, owner.further(at - span.at)) {
+            return Err(not_there(span, owner));
+        }
+        adopted += before.count;
+        shared.add(other, owner.further(other.at - span.at), space.live());
+        at = other.end();
+    }
+    Ok(adopted)
+}
+
+fn not_there(span: Span, owner: Owner) -> FsError {
     let file = owner.file;
-    Err(FsError::Corrupt(format!(
-        "the map of file {file} names {span}, which is another's or not there: run smrkit fsck"
-    )))
+    FsError::Corrupt(format!("the map of file {file} names {span}, which is another's or not there: run smrkit fsck"))
 }
 
 fn in_file(id: NodeId, error: FsError) -> FsError {

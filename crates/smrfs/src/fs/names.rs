@@ -283,7 +283,7 @@ impl FileSystem {
     /// The data of a file that is neither named nor open is freed by a commit.
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
         state.gone = true;
-        self.rearrange(state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
+        self.rearrange(file, state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
         let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
         self.pending.put_off(gone);
         self.pending.remove(file.id);

@@ -10,8 +10,9 @@ use super::file::{File, FileState};
 use super::room::Use;
 use crate::data::Data;
 use crate::error::FsResult;
+use crate::map::FilePiece;
 use crate::space::AllocationRequest;
-use crate::units::Span;
+use crate::units::{Granule, NodeId, Owner, Span};
 
 /// A piece is small if it is less than this part of a block, and a file in pieces after more than this many of them.
 /// (Assumption: reading 1 MiB in 128 KiB pieces is nearly as fast as in one.)
@@ -58,21 +59,9 @@ impl FileSystem {
         load: &WriteBatch<'_>,
         held: &mut Held,
     ) -> FsResult<Option<u64>> {
-        let granules = load.data.bytes() / self.granule_bytes;
-        let count = granules.min(self.options.block_granules);
-        let want = AllocationRequest {
-            owner: FileState::owner(file, load.runs[0].start),
-            after: state.end_before(load.runs[0].start),
-            count,
-            more: granules - count,
-            moving: load.reserve,
-        };
-        let write =
-            |span: Span| self.disk.write(span.at, load.data.part(0, span.count * self.granule_bytes), load.cause);
-        let Some(pieces) = self.allocator.write(&want, load.runs, write)? else { return Ok(None) };
+        let after = state.end_before(load.runs[0].start);
+        let Some(pieces) = self.write_block(file.id, after, load)? else { return Ok(None) };
         let count = pieces.iter().map(|(span, _)| span.count).sum();
-        let counter = if load.moving { &self.counters.moved } else { &self.counters.written };
-        counter.add(count * self.granule_bytes);
         let mut places = pieces.iter().map(|&(span, _)| span);
         let mut insert = |state: &mut FileState, run: Range<u64>| {
             places.next().map_or(Vec::new(), |span| state.map.insert(run.start, span))
@@ -81,44 +70,67 @@ impl FileSystem {
             pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
         if load.moving {
             let old = runs.into_iter().flat_map(|run| insert(state, run)).collect();
-            self.retire(state, old);
+            self.retire(file, state, old);
         } else {
-            self.rearrange_all(state, &runs, held, insert);
+            self.rearrange_all(file, state, &runs, held, insert);
         }
         self.touch(file, state);
         Ok(Some(count))
     }
 
+    /// Writes the first block of `load` for a file whose data before it ends `after`; tells what of the runs lies where.
+    pub(super) fn write_block(
+        &self,
+        file: NodeId,
+        after: Option<Granule>,
+        load: &WriteBatch<'_>,
+    ) -> FsResult<Option<Vec<(Span, Owner)>>> {
+        let granules = load.data.bytes() / self.granule_bytes;
+        let count = granules.min(self.options.block_granules);
+        let owner = Owner { file, granule: load.runs[0].start };
+        let want = AllocationRequest { owner, after, count, more: granules - count, moving: load.reserve };
+        let write =
+            |span: Span| self.disk.write(span.at, load.data.part(0, span.count * self.granule_bytes), load.cause);
+        let Some(pieces) = self.allocator.write(&want, load.runs, write)? else { return Ok(None) };
+        let count: u64 = pieces.iter().map(|(span, _)| span.count).sum();
+        let counter = if load.moving { &self.counters.moved } else { &self.counters.written };
+        counter.add(count * self.granule_bytes);
+        Ok(Some(pieces))
+    }
+
     /// Forgets what is buffered or promised in `range`, and changes its map: `change` tells what that replaced.
     pub(super) fn rearrange(
         &self,
+        file: &File,
         state: &mut FileState,
         range: Range<u64>,
         held: &mut Held,
-        change: impl FnOnce(&mut FileState) -> Vec<Span>,
+        change: impl FnOnce(&mut FileState) -> Vec<FilePiece>,
     ) {
         let mut change = Some(change);
-        self.rearrange_all(state, &[range], held, |state, _| change.take().map_or(Vec::new(), |change| change(state)));
+        let change = |state: &mut FileState, _| change.take().map_or(Vec::new(), |change| change(state));
+        self.rearrange_all(file, state, &[range], held, change);
     }
 
     /// Rearranges several ranges: `change` is called for each.
     fn rearrange_all(
         &self,
+        file: &File,
         state: &mut FileState,
         ranges: &[Range<u64>],
         held: &mut Held,
-        mut change: impl FnMut(&mut FileState, Range<u64>) -> Vec<Span>,
+        mut change: impl FnMut(&mut FileState, Range<u64>) -> Vec<FilePiece>,
     ) {
         let (mut before, mut after, mut old) = (Use::default(), Use::default(), Vec::new());
         for range in ranges {
-            before = before + state.uses(range.clone());
+            before = before + self.allocator.uses(state, range.clone());
             self.unbuffer(state, range.clone());
             state.promised.remove(range.clone());
             old.extend(change(state, range.clone()));
-            after = after + state.uses(range.clone());
+            after = after + self.allocator.uses(state, range.clone());
         }
         self.account(state, before, after, held);
-        self.retire(state, old);
+        self.retire(file, state, old);
     }
 
     /// Forgets what is buffered in `range`.
@@ -135,13 +147,13 @@ impl FileSystem {
         self.allocator.change(before, after, more);
     }
 
-    /// No map in memory names these any more.
-    pub(super) fn retire(&self, state: &mut FileState, old: Vec<Span>) {
+    /// The file's map names these no more.
+    pub(super) fn retire(&self, file: &File, state: &mut FileState, old: Vec<FilePiece>) {
         if old.is_empty() {
             return;
         }
-        self.allocator.retire(&old);
-        old.into_iter().for_each(|span| state.note_retired(span));
+        self.allocator.retire(file.id, &old);
+        old.iter().filter_map(FilePiece::span).for_each(|span| state.note_retired(span));
     }
 
     /// The file's record changes: it has to be committed.

@@ -45,7 +45,7 @@ fn no_room(error: FsError) -> FsError {
 pub(super) struct Rooms {
     /// Room that files can fill in all.
     pub usable: u64,
-    /// In the maps in memory.
+    /// In the maps in memory; what is shared, once.
     pub mapped: u64,
     /// To data in memory that has no place yet, by fallocate, and to writes under way.
     pub promised: u64,
@@ -75,6 +75,11 @@ impl Rooms {
     pub(super) fn take_back(&mut self, granules: u64) {
         debug_assert!(granules <= self.promised, "{granules} taken back of {} promised", self.promised);
         self.promised = self.promised.saturating_sub(granules);
+    }
+
+    /// Shared extents of `more` granules have a place in some map, and of `less` in none.
+    pub(super) fn recount(&mut self, more: u64, less: u64) {
+        self.mapped = (self.mapped + more).saturating_sub(less);
     }
 
     /// Something that used `before` uses `after` now.

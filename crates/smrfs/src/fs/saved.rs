@@ -1,12 +1,16 @@
 //! The saved state of a clean unmount: what is live and whose it is, so that the next mount need not read every map.
 //!
-//! Integers of seven bits a byte, the lowest first, each extent by its distance from the one before; then a checksum.
+//! Integers of seven bits a byte, the lowest first, each extent by its distance from the one before; what files share once more
+//! for each further owner, where there is such; then a checksum.
 
 use crate::device::Shape;
 use crate::map::checksum;
-use crate::units::{NodeId, Owner, Span};
+use crate::space::live::Live;
+use crate::units::{Granule, NodeId, Owner, Span};
 
-const VERSION: u64 = 1;
+/// The version of a state without shared extents, and of one with them.
+const ALONE: u64 = 1;
+const SHARED: u64 = 2;
 
 /// State that a clean unmount saves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,23 +23,74 @@ pub(crate) struct SavedState {
     pub promised: u64,
     /// Live extents, in ascending order.
     pub extents: Vec<(Span, Owner)>,
+    /// Live extents with further owners.
+    pub shared: Vec<(Span, Owner)>,
+}
+
+impl SavedState {
+    /// The state of what is `live`, and `shared` extents with all their owners, without the files that are `unlinked`.
+    pub(super) fn new(
+        next_part: u64,
+        promised: u64,
+        live: &[(Span, Owner)],
+        shared: &[(Span, Owner)],
+        unlinked: impl Fn(Owner) -> bool,
+    ) -> SavedState {
+        let stays = |(_, owner): &&(Span, Owner)| !unlinked(*owner);
+        let mut first = Live::new();
+        for &(span, owner) in live.iter().filter(stays) {
+            first.insert(span, owner);
+        }
+        let mut further = |&(span, owner): &(Span, Owner)| !first.holds(span, owner) && !first.insert(span, owner);
+        let shared = shared.iter().filter(stays).copied().filter(|one| further(one)).collect();
+        let (extents, mapped) = (first.from(Granule(0)).collect(), first.granules());
+        SavedState { next_part, mapped, promised, extents, shared }
+    }
 }
 
 pub(super) fn encode(saved: &SavedState, shape: &Shape) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + saved.extents.len() * 8);
-    let head = [VERSION, shape.granules, shape.granule_bytes, saved.next_part, saved.mapped, saved.promised];
+    let version = if saved.shared.is_empty() { ALONE } else { SHARED };
+    let head = [version, shape.granules, shape.granule_bytes, saved.next_part, saved.mapped, saved.promised];
     head.into_iter().for_each(|value| put(&mut out, value));
-    put(&mut out, saved.extents.len() as u64);
-    let mut end = 0;
-    for (span, owner) in &saved.extents {
-        for value in [span.at.0 - end, span.count, owner.file.0, owner.granule] {
-            put(&mut out, value);
-        }
-        end = span.end().0;
+    put_extents(&mut out, &saved.extents, Span::end);
+    if version == SHARED {
+        put_extents(&mut out, &saved.shared, |span| span.at);
     }
     let sum = checksum(&out);
     out.extend(sum.to_le_bytes());
     out
+}
+
+/// Each extent by its distance from `from` of the one before.
+fn put_extents(out: &mut Vec<u8>, extents: &[(Span, Owner)], from: impl Fn(Span) -> Granule) {
+    put(out, extents.len() as u64);
+    let mut before = Granule(0);
+    for &(span, owner) in extents {
+        for value in [span.at - before, span.count, owner.file.0, owner.granule] {
+            put(out, value);
+        }
+        before = from(span);
+    }
+}
+
+fn take_extents(
+    next: &mut impl FnMut() -> Option<u64>,
+    shape: &Shape,
+    from: impl Fn(Span) -> Granule,
+) -> Option<Vec<(Span, Owner)>> {
+    let count = next()?;
+    let mut extents = Vec::with_capacity(count.min(1 << 20) as usize);
+    let mut before = Granule(0);
+    for _ in 0..count {
+        let span = Span::new(before.0.checked_add(next()?)?, next()?);
+        span.at.0.checked_add(span.count).filter(|&end| end <= shape.granules)?;
+        let owner = Owner { file: NodeId(next()?), granule: next()? };
+        owner.granule.checked_add(span.count)?;
+        extents.push((span, owner));
+        before = from(span);
+    }
+    Some(extents)
 }
 
 /// None if anything about it is doubtful.
@@ -45,20 +100,15 @@ pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
         return None;
     }
     let mut next = || take(&mut body);
-    if [next()?, next()?, next()?] != [VERSION, shape.granules, shape.granule_bytes] {
+    let version = next().filter(|version| [ALONE, SHARED].contains(version))?;
+    if [next()?, next()?] != [shape.granules, shape.granule_bytes] {
         return None;
     }
-    let (next_part, mapped, promised, count) = (next()?, next()?, next()?, next()?);
-    let mut extents = Vec::with_capacity(count.min(1 << 20) as usize);
-    let (mut end, mut granules) = (0u64, 0u64);
-    for _ in 0..count {
-        let at = end.checked_add(next()?)?;
-        let span = Span::new(at, next()?);
-        end = at.checked_add(span.count).filter(|&end| end <= shape.granules)?;
-        granules += span.count;
-        extents.push((span, Owner { file: NodeId(next()?), granule: next()? }));
-    }
-    (body.is_empty() && granules == mapped).then_some(SavedState { next_part, mapped, promised, extents })
+    let (next_part, mapped, promised) = (next()?, next()?, next()?);
+    let extents = take_extents(&mut next, shape, Span::end)?;
+    let shared = if version == SHARED { take_extents(&mut next, shape, |span| span.at)? } else { Vec::new() };
+    let granules: u64 = extents.iter().map(|(span, _)| span.count).sum();
+    (body.is_empty() && granules == mapped).then_some(SavedState { next_part, mapped, promised, extents, shared })
 }
 
 fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -105,15 +155,23 @@ mod tests {
         let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 1000, did: 1, dpid: 1, bands };
         let owner = |file, granule| Owner { file: NodeId(file), granule };
         let extents = vec![(Span::new(0, 5), owner(7, 0)), (Span::new(300, 200), owner(1 << 40, 9))];
-        let saved = SavedState { next_part: 3, mapped: 205, promised: 2, extents };
-        let bytes = encode(&saved, &shape);
-        assert_eq!(decode(&bytes, &shape), Some(saved));
+        let shared =
+            vec![(Span::new(2, 3), owner(9, 4)), (Span::new(2, 3), owner(5, 0)), (Span::new(310, 1), owner(7, 8))];
+        for shared in [Vec::new(), shared] {
+            let saved = SavedState { next_part: 3, mapped: 205, promised: 2, extents: extents.clone(), shared };
+            comes_back(&saved, &shape);
+        }
+    }
+
+    fn comes_back(saved: &SavedState, shape: &Shape) {
+        let bytes = encode(saved, shape);
+        assert_eq!(decode(&bytes, shape).as_ref(), Some(saved));
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(decode(&bytes, &shape), None, "bit {bit}");
+            assert_eq!(decode(&bytes, shape), None, "bit {bit}");
         }
-        assert_eq!(decode(&bytes, &Shape { granules: 999, ..shape }), None);
+        assert_eq!(decode(&bytes, &Shape { granules: 999, ..*shape }), None);
     }
 
     /// Whoever changes the saved state can't make one file's data another's.

@@ -83,13 +83,13 @@ impl FileSystem {
         if state.gone {
             return Err(Errno::ENOENT.into());
         }
-        promise.at_least(state.lacks(offset / granule..end.div_ceil(granule)))?;
+        promise.at_least(self.lacks(file, &mut state, offset / granule..end.div_ceil(granule)))?;
         self.keep_room_on_host(data.bytes())?;
         self.clear_tail(file, &mut state, end)?;
         self.buffer(file, &mut state, &head, data.part(0, head.end - offset), &mut promise.granules)?;
         let mut at = direct.start;
         while at < direct.end {
-            promise.at_least(state.lacks(at..end.div_ceil(granule)))?;
+            promise.at_least(self.lacks(file, &mut state, at..end.div_ceil(granule)))?;
             let rest = data.part(at * granule - offset, (direct.end - at) * granule);
             let run = at..direct.end;
             let load = WriteBatch::host(from_ref(&run), rest);
@@ -172,13 +172,27 @@ impl FileSystem {
         Ok(())
     }
 
+    /// Has a granule with data in the buffer, to be changed in part: only where it is shared that takes room.
+    pub(super) fn fetch_with_room(&self, file: &Arc<File>, state: &mut FileState, granule: u64) -> FsResult {
+        let mut promise = Promise { fs: self, granules: 0 };
+        promise.at_least(self.lacks(file, state, granule..granule + 1))?;
+        self.fetch(file, state, granule, &mut promise.granules)
+    }
+
+    /// The granules of `range` that have to be promised before it can be written.
+    pub(super) fn lacks(&self, file: &File, state: &mut FileState, range: Range<u64>) -> u64 {
+        self.reclaim(file, state, range.clone());
+        let uses = self.allocator.uses(state, range.clone());
+        range.end.saturating_sub(range.start) - uses.mapped - uses.unplaced
+    }
+
     fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: PageBytes, held: &mut Held) {
-        let before = state.uses(granule..granule + 1);
+        let before = self.allocator.uses(state, granule..granule + 1);
         if !state.buffer.has(granule) {
             self.buffers.added(self.granule_bytes);
         }
         state.buffer.put(granule, page);
-        let after = state.uses(granule..granule + 1);
+        let after = self.allocator.uses(state, granule..granule + 1);
         self.account(state, before, after, held);
         self.touch(file, state);
         state.written = state.changes;
@@ -189,7 +203,7 @@ impl FileSystem {
     pub(super) fn clear_tail(&self, file: &Arc<File>, state: &mut FileState, end: u64) -> FsResult {
         let (granule, behind) = (state.size / self.granule_bytes, state.size % self.granule_bytes);
         if end > state.size && behind > 0 && (state.map.at(granule).is_some() || state.buffer.has(granule)) {
-            self.fetch(file, state, granule, &mut 0)?;
+            self.fetch_with_room(file, state, granule)?;
             state.buffer.clear(granule, behind, self.granule_bytes);
         }
         Ok(())

@@ -16,6 +16,7 @@ use crate::error::FsResult;
 use crate::fs::mount::STATE;
 use crate::fs::saved;
 use crate::meta::MetadataStore;
+use crate::units::{Owner, Span};
 use extent::Extent;
 use report::{Finding, Problem, Report, Verdict};
 use scan::Scan;
@@ -119,15 +120,27 @@ fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan,
     let reason = match saved::decode(&bytes, device.shape()) {
         None => Some("it makes no sense".to_string()),
         Some(saved) => {
-            let said =
-                saved.extents.into_iter().map(|(span, owner)| Extent { span, file: owner.file, first: owner.granule });
-            difference(joined(said), joined(scan.extents.iter().copied()))
+            let of = |(span, owner): &(Span, Owner)| Extent { span: *span, file: owner.file, first: owner.granule };
+            let said = by_owner(&saved.extents.iter().map(of).collect::<Vec<_>>(), saved.shared.iter().map(of));
+            let found = by_owner(&scan.extents, scan.shared.iter().copied());
+            difference(joined(said.into_iter()), joined(found.into_iter()))
         }
     };
     if let Some(reason) = reason {
         findings.add(Problem::StaleState { name: STATE.to_string(), reason });
     }
     Ok(())
+}
+
+/// Extents and what is shared of them, in the order of the disk; where anything is shared, in that of files and their places,
+/// for it does not matter who is taken for the first owner.
+fn by_owner(extents: &[Extent], shared: impl Iterator<Item = Extent>) -> Vec<Extent> {
+    let mut all = extents.to_vec();
+    all.extend(shared);
+    if all.len() > extents.len() {
+        all.sort_unstable_by_key(|extent| (extent.file, extent.first));
+    }
+    all
 }
 
 /// The first place where the saved free map and the maps differ.

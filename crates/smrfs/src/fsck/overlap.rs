@@ -1,6 +1,6 @@
 //! The second pass: what two maps name, or one map twice.
 //!
-//! One of them is out of date: it was replaced, and its granules were given to the other. So the file that changed last
+//! If a file of the two shares extents, both have it. Otherwise one of them is out of date: it was replaced, and its granules were given to the other. So the file that changed last
 //! keeps them; within a file, the place nearest to its beginning does.
 
 use std::cmp::Reverse;
@@ -61,9 +61,13 @@ fn settle(
         for (other, owner) in others {
             let Some(common) = other.overlap(extent.span) else { continue };
             keep(&mut taken, extent, Span { at, count: common.at - at });
-            let lost = Extent { span: common, first: extent.first + (common.at - extent.span.at), ..*extent };
-            let place = scan.hole(&lost);
-            findings.add(Problem::Overlap { place, kept_by: owner.file.0 });
+            let part = Extent { span: common, first: extent.first + (common.at - extent.span.at), ..*extent };
+            if scan.sharing.contains(&extent.file) || scan.sharing.contains(&owner.file) {
+                scan.shared.push(part);
+            } else {
+                let place = scan.hole(&part);
+                findings.add(Problem::Overlap { place, kept_by: owner.file.0 });
+            }
             at = common.end();
         }
         keep(&mut taken, extent, Span { at, count: extent.span.end() - at });

@@ -38,6 +38,10 @@ pub(super) struct Fix {
 pub(super) struct Scan {
     pub files: u64,
     pub extents: Vec<Extent>,
+    /// Extents that others have as well, once for each further owner.
+    pub shared: Vec<Extent>,
+    /// Files that may share extents with others.
+    pub sharing: BTreeSet<NodeId>,
     /// Parts that maps name.
     pub parts: BTreeSet<u64>,
     pub fixes: BTreeMap<NodeId, Fix>,
@@ -67,6 +71,9 @@ impl Scan {
             self.marks.push((map.mark, file));
             let Some(decoded) = self.decode(store, file, &map.record, findings)? else { return Ok(()) };
             self.parts.extend(decoded.stored.numbers());
+            if decoded.summary.head.shares {
+                self.sharing.insert(file);
+            }
             self.check_head(device, file, &decoded, findings);
             for piece in decoded.map.extents_from(0) {
                 self.check_piece(device, surface, file, piece, read_all, findings)?;

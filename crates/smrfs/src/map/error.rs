@@ -3,7 +3,7 @@
 use crate::error::FsError;
 
 /// The version of records and parts.
-pub(super) const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
 
 /// Why bytes are no map record, or no part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -127,7 +127,7 @@ impl FileMap {
     }
 
     /// The granules from `first` of the file on lie at `span` from now on; tells what they were before.
-    pub fn insert(&mut self, first: u64, span: Span) -> Vec<Span> {
+    pub fn insert(&mut self, first: u64, span: Span) -> Vec<FilePiece> {
         if span.is_empty() {
             return Vec::new();
         }
@@ -138,7 +138,7 @@ impl FileMap {
     }
 
     /// Makes a hole of `range`; tells what was there.
-    pub fn remove(&mut self, range: Range<u64>) -> Vec<Span> {
+    pub fn remove(&mut self, range: Range<u64>) -> Vec<FilePiece> {
         // A hole stays a hole: only what is mapped changes.
         let end = range.end.min(self.end());
         self.changes.insert(self.next_data(range.start).unwrap_or(end)..end);
@@ -146,7 +146,7 @@ impl FileMap {
     }
 
     /// Cuts out a range without a note of the change.
-    fn cut_out(&mut self, range: Range<u64>) -> Vec<Span> {
+    fn cut_out(&mut self, range: Range<u64>) -> Vec<FilePiece> {
         let found: Vec<FilePiece> =
             self.extents_from(range.start).take_while(|piece| piece.first < range.end).collect();
         let mut removed = Vec::with_capacity(found.len());
@@ -159,7 +159,7 @@ impl FileMap {
                 }
             }
             self.granules -= gone.count;
-            removed.extend(gone.span());
+            removed.push(gone);
         }
         removed
     }

@@ -11,6 +11,9 @@ use crate::meta::Time;
 pub(super) const EXTENTS: u8 = b'E';
 pub(super) const INDEX: u8 = b'I';
 
+/// The version of a record whose file shares no extent, and of parts: programs that know no sharing read them.
+const ALONE: u8 = 1;
+
 /// The contents of a map record other than the places of the file's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
@@ -22,6 +25,8 @@ pub struct Head {
     pub ctime: Time,
     /// Granules promised by fallocate and not yet written.
     pub promised: u64,
+    /// True if others may name some of the extents as well.
+    pub shares: bool,
 }
 
 /// Contents of a record by itself, without the parts that it names.
@@ -63,7 +68,7 @@ pub(super) fn write_record(
     pieces: &PieceWriter,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(96 + pieces.bytes.len());
-    out.push(VERSION);
+    out.push(if summary.head.shares { VERSION } else { ALONE });
     put(&mut out, summary.generation);
     put(&mut out, summary.head.size);
     for time in [summary.head.mtime, summary.head.ctime] {
@@ -91,7 +96,7 @@ pub(super) fn write_record(
 /// The summary, the base, and a reader at the count of pieces.
 pub(super) fn read_record(record: &[u8]) -> Result<(RecordSummary, Base, RecordReader<'_>), MapError> {
     let mut reader = RecordReader::checked(record)?;
-    version(&mut reader)?;
+    let shares = version(&mut reader)? > ALONE;
     let generation = reader.integer()?;
     let size = reader.integer()?;
     let (mtime, ctime) = (time(&mut reader)?, time(&mut reader)?);
@@ -102,7 +107,7 @@ pub(super) fn read_record(record: &[u8]) -> Result<(RecordSummary, Base, RecordR
         2 => Base::Index(reader.integer()?),
         kind => return Err(MapError::Kind(kind)),
     };
-    Ok((RecordSummary { generation, head: Head { size, mtime, ctime, promised }, granules }, base, reader))
+    Ok((RecordSummary { generation, head: Head { size, mtime, ctime, promised, shares }, granules }, base, reader))
 }
 
 pub(super) fn write_parts(out: &mut Vec<u8>, parts: &[PartRef]) {
@@ -134,7 +139,7 @@ pub(super) fn read_parts(reader: &mut RecordReader<'_>) -> Result<Vec<PartRef>, 
 /// A part that holds `body`.
 pub(super) fn write_part(kind: u8, number: u64, count: Option<u64>, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 32);
-    out.extend([VERSION, kind]);
+    out.extend([ALONE, kind]);
     put(&mut out, number);
     if let Some(count) = count {
         put(&mut out, count);
@@ -157,9 +162,9 @@ pub(super) fn read_part(kind: u8, number: u64, part: &[u8]) -> Result<RecordRead
     }
 }
 
-fn version(reader: &mut RecordReader<'_>) -> Result<(), MapError> {
+fn version(reader: &mut RecordReader<'_>) -> Result<u8, MapError> {
     match reader.byte()? {
-        VERSION => Ok(()),
+        known @ ALONE..=VERSION => Ok(known),
         other => Err(MapError::Version(other)),
     }
 }
@@ -184,7 +189,8 @@ mod tests {
     fn times_have_nanoseconds_below_a_second() {
         let read = |nanoseconds| {
             let time = Time { seconds: -3, nanoseconds };
-            let head = Head { size: 1, mtime: time, ctime: Time { seconds: 5, nanoseconds: 6 }, promised: 2 };
+            let head =
+                Head { size: 1, mtime: time, ctime: Time { seconds: 5, nanoseconds: 6 }, promised: 2, shares: true };
             let whole = RecordSummary { generation: 8, head, granules: 9 };
             let found = summary(&write_record(&whole, &[], None, &PieceWriter::default()));
             assert!(found.is_err() || found == Ok(whole));

@@ -71,7 +71,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn head(number: u64) -> Head {
     let time = |seconds| Time { seconds, nanoseconds: (number % 1_000_000_000) as u32 };
-    Head { size: number.wrapping_mul(0x9e37_79b9_7f4a_7c15), mtime: time(-5), ctime: time(1 << 40), promised: number }
+    Head {
+        size: number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        mtime: time(-5),
+        ctime: time(1 << 40),
+        promised: number,
+        shares: number % 3 == 1,
+    }
 }
 
 proptest! {
@@ -181,7 +187,8 @@ proptest! {
                 Some(at) => map.insert(first, Span::new(at, count)),
                 None => map.remove(first..first + count),
             };
-            let gone: Vec<u64> = gone.iter().flat_map(|span| span.at.0..span.end().0).collect();
+            let spans = gone.iter().filter_map(FilePiece::span);
+            let gone: Vec<u64> = spans.flat_map(|span| span.at.0..span.end().0).collect();
             prop_assert_eq!(gone, before);
             for i in here {
                 array[i] = at.map(|at| at + i as u64 - first);

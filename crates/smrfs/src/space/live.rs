@@ -105,6 +105,20 @@ impl Live {
         in_order(self.extents.range(first..end))
     }
 
+    /// The parts of `span` that are there, with the owners of where they begin.
+    pub fn cut_to(&self, span: Span) -> impl Iterator<Item = (Span, Owner)> + '_ {
+        self.overlapping(span).filter_map(move |(whole, owner)| {
+            let part = whole.overlap(span)?;
+            Some((part, owner.further(part.at - whole.at)))
+        })
+    }
+
+    /// Gives an extent, all of which is there, to another owner.
+    pub fn hand_over(&mut self, span: Span, owner: Owner) {
+        let there = self.remove(span);
+        assert!(there == span.count && self.insert(span, owner), "{span} is handed over, of which {there} are there");
+    }
+
     /// True if all of `span` is there and goes on from `owner`.
     pub fn holds(&self, span: Span, owner: Owner) -> bool {
         let mut at = span.at;

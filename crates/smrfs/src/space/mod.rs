@@ -79,6 +79,8 @@ pub trait Space: Send {
     fn written_in_pieces(&mut self, pieces: &[(Span, Owner)]);
     /// The write of what was placed failed: any part of it may have reached the disk. It is not retried in place.
     fn failed(&mut self, span: Span);
+    /// Live data is another owner's from now on.
+    fn hand_over(&mut self, span: Span, owner: Owner);
     /// No map in memory names it any more, but a durable one may.
     fn retire(&mut self, span: Span);
     /// No durable map names what was retired.

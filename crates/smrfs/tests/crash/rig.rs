@@ -164,6 +164,12 @@ impl Rig {
             Ok(())
         })?;
         live.sort_unstable();
+        // Files may share: whether these do, the mount looks at.
+        live.dedup_by(|span, before| {
+            let overlaps = span.at < before.end();
+            before.count = before.count.max(if overlaps { span.end() - before.at } else { 0 });
+            overlaps
+        });
         Ok((live, promised))
     }
 }

@@ -117,7 +117,12 @@ impl Run {
             (0..12, _) => self.make(b).map(|id| {
                 names.insert(b, id);
             }),
-            (12..50, Some(id)) => self.write(id),
+            (12..46, Some(id)) => self.write(id),
+            (46..50, Some(id)) => {
+                let ((from, bytes), (to, _)) = (self.range(), self.range());
+                let to_id = names.get(&b).copied().unwrap_or(id);
+                self.fs().share((id, from), (to_id, to), bytes).map(drop)
+            }
             (50..56, Some(id)) => {
                 let size = self.random.random_range(0..10 * GRANULE);
                 self.fs().set_attributes(id, &SetAttr { size: Some(size), ..SetAttr::default() }).map(drop)

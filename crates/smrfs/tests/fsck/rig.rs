@@ -76,7 +76,7 @@ impl Fixture {
     pub fn store_map(&mut self, id: NodeId, mut map: FileMap, change: impl FnOnce(&mut Head)) {
         let seconds = id.0 as i64;
         let ctime = Time { seconds, nanoseconds: 0 };
-        let mut head = Head { size: map.end() * 512, mtime: ctime, ctime, promised: 3 };
+        let mut head = Head { size: map.end() * 512, mtime: ctime, ctime, promised: 3, shares: false };
         change(&mut head);
         let mut number = || {
             self.next_part += 1;

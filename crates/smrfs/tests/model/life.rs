@@ -31,6 +31,8 @@ pub enum Op {
     SyncAll,
     Background(bool),
     Defragment(usize),
+    /// A file shares what another has from a place on, at a place of its own, up to so many bytes.
+    Share(usize, u64, usize, u64, u64),
     FailWrite(u64),
     Remount(bool),
 }
@@ -79,6 +81,18 @@ impl Op {
     }
 }
 
+impl Op {
+    /// One that shares, mostly whole granules.
+    pub fn share(random: &mut impl Rng) -> Op {
+        let mut place = |granules: u64| match random.random_range(0..8) {
+            0 => random.random_range(0..granules * GRANULE),
+            _ => random.random_range(0..granules) * GRANULE,
+        };
+        let (from, to, bytes) = (place(20), place(20), place(40));
+        Op::Share(random.random_range(0..16), from, random.random_range(0..16), to, bytes)
+    }
+}
+
 /// A file system and what it should be.
 pub struct Life {
     pub rig: Rig,
@@ -86,12 +100,14 @@ pub struct Life {
     open: Vec<At>,
     /// A write that was made to fail may yet fail a call.
     failing: bool,
+    /// Files may share extents: their blocks are more than those of the disk.
+    shared: bool,
 }
 
 impl Life {
     pub fn new(rig: Rig) -> Life {
         let tree = Tree::new(rig.fs.root());
-        Life { rig, tree, open: Vec::new(), failing: false }
+        Life { rig, tree, open: Vec::new(), failing: false, shared: false }
     }
 
     fn file(&self, number: usize) -> Option<At> {
@@ -143,6 +159,7 @@ impl Life {
             }
             Op::Remount(clean) => self.remount(clean),
             Op::Close(number) => self.close(number),
+            Op::Share(from, from_at, to, to_at, bytes) => self.share(op, (from, from_at), (to, to_at), bytes),
             _ => self.on_file(op),
         }
         self.rig.check();
@@ -169,7 +186,7 @@ impl Life {
                 match fs.write(id, offset, Data::Bytes(&data)) {
                     Ok(()) if length > 0 => put(self.tree.bytes_mut(at), offset as usize, &data),
                     Ok(()) => {}
-                    Err(error) => full(op, &error, free, length as u64),
+                    Err(error) => self.full(op, &error, free, length as u64),
                 }
             }
             Op::Read(_, offset, length) => {
@@ -182,8 +199,13 @@ impl Life {
                 assert!(back[count..].iter().all(|&byte| byte == 0xaa), "{op:?} wrote behind the end");
             }
             Op::Truncate(_, size) => {
-                fs.set_attributes(id, &SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
-                self.tree.bytes_mut(at).resize(size as usize, 0);
+                let free = if self.shared { fs.usage().unwrap().free } else { 0 };
+                match fs.set_attributes(id, &SetAttr { size: Some(size), ..SetAttr::default() }) {
+                    Ok(_) => self.tree.bytes_mut(at).resize(size as usize, 0),
+                    // The last granule is written anew, and so needs room if it is shared.
+                    Err(error) if self.shared => self.full(op, &error, free, 0),
+                    Err(error) => panic!("{op:?}: {error}"),
+                }
             }
             Op::Allocate(_, how, offset, bytes) => self.allocate(op, at, how, offset, bytes),
             Op::Seek(_, offset, what) => self.seek(op, at, offset, what),
@@ -197,6 +219,35 @@ impl Life {
                 fs.defragment(id).unwrap();
             }
             _ => {}
+        }
+    }
+
+    /// ENOSPC with so little room that it is right: the first and the last granule may not be whole, and the last one of a
+    /// file that grows is written anew, which takes room if it is shared.
+    fn full(&self, op: &Op, error: &FsError, free: u64, bytes: u64) {
+        assert_eq!(error.errno(), Errno::ENOSPC, "{op:?}: {error:?}");
+        let needed = bytes / GRANULE + 2 + u64::from(self.shared);
+        assert!(free < needed, "{op:?} says no space with {free} granules free");
+    }
+
+    fn share(&mut self, op: &Op, from: (usize, u64), to: (usize, u64), bytes: u64) {
+        let (Some(original), Some(copy)) = (self.file(from.0), self.file(to.0)) else { return };
+        let (fs, free) = (self.rig.fs.clone(), self.rig.fs.usage().unwrap().free);
+        let size = self.tree.bytes(original).unwrap().len() as u64;
+        match fs.share((self.tree.id(original), from.1), (self.tree.id(copy), to.1), bytes) {
+            Ok(shared) => {
+                assert!(shared <= bytes.min(size.saturating_sub(from.1)), "{op:?}: {shared}");
+                let aligned = from.1 % GRANULE == 0 && to.1 % GRANULE == 0;
+                let apart = original != copy || from.1.abs_diff(to.1) >= bytes;
+                let least = if aligned && apart { bytes.min(size.saturating_sub(from.1)) / GRANULE } else { 0 };
+                assert_eq!(shared / GRANULE, least, "{op:?}: {shared}");
+                self.shared |= shared > 0;
+                let data = self.tree.bytes(original).unwrap()[from.1.min(size) as usize..][..shared as usize].to_vec();
+                if shared > 0 {
+                    put(self.tree.bytes_mut(copy), to.1 as usize, &data);
+                }
+            }
+            Err(error) => self.full(op, &error, free, 0),
         }
     }
 
@@ -237,7 +288,7 @@ impl Life {
         match self.rig.fs.allocate(self.tree.id(at), how, offset, bytes) {
             Ok(()) => {}
             Err(error) if bytes == 0 => return assert_eq!(error.errno(), Errno::EINVAL),
-            Err(error) => return full(op, &error, free, bytes),
+            Err(error) => return self.full(op, &error, free, bytes),
         }
         let content = self.tree.bytes_mut(at);
         let end = (offset + bytes) as usize;
@@ -305,7 +356,9 @@ impl Life {
             assert_same(&back, bytes, &format!("file {id}"));
         }
         let usage = fs.usage().unwrap();
-        assert_eq!(usage.live + usage.promised, granules, "what files use and what they say that they use");
+        let used = usage.live + usage.promised;
+        let is_right = if self.shared { used <= granules } else { used == granules };
+        assert!(is_right, "files use {used}, and say that they use {granules}");
         fs.check().unwrap();
         self.rig.check();
     }
@@ -330,18 +383,13 @@ fn same<T: std::fmt::Debug>(op: &Op, says: FsResult, expected: Result<T, Errno>)
 }
 
 /// An error is right only where there was not enough room.
-fn full(op: &Op, error: &FsError, free: u64, bytes: u64) {
-    assert_eq!(error.errno(), Errno::ENOSPC, "{op:?}: {error:?}");
-    assert!(free < bytes / GRANULE + 2, "{op:?} says no space with {free} granules free");
-}
-
 /// Lives through `operations` random operations, and compares now and then.
 pub fn live(rig: Rig, seed: u64, operations: usize) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let every = count_from("SMRFS_MODEL_EVERY", 50);
     let mut life = Life::new(rig);
     for number in 0..operations {
-        let op = Op::random(&mut random);
+        let op = if random.random_range(0..12) == 0 { Op::share(&mut random) } else { Op::random(&mut random) };
         if std::env::var_os("SMRFS_MODEL_TRACE").is_some() {
             eprintln!("{seed}/{number}: {op:?}");
         }

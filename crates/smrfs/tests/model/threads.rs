@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
-use smrfs::error::Errno;
+use smrfs::error::{Errno, FsResult};
 use smrfs::fs::{Allocate, FileSystem};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
 use smrfs::units::NodeId;
@@ -33,9 +33,14 @@ fn writer(fs: &FileSystem, id: NodeId, number: u64, granules: u64, rounds: u64) 
                 expected.truncate(size as usize);
             }
             1 => {
-                fs.allocate(id, Allocate::Punch, offset, length).unwrap();
-                let end = expected.len().min((offset + length) as usize);
-                expected[end.min(offset as usize)..end].fill(0);
+                // What is shared of the edges needs room.
+                match fs.allocate(id, Allocate::Punch, offset, length) {
+                    Ok(()) => {
+                        let end = expected.len().min((offset + length) as usize);
+                        expected[end.min(offset as usize)..end].fill(0);
+                    }
+                    Err(error) => assert_eq!(error.errno(), Errno::ENOSPC, "{error:?}"),
+                }
             }
             2 => fs.sync(id).unwrap(),
             _ => {
@@ -69,6 +74,35 @@ fn passer_by(fs: &FileSystem, root: NodeId, rounds: u64) {
     fs.unlink(root, b"old").unwrap();
 }
 
+/// Shares a file again and again while it changes: what was shared stays as it was, but for the copy's own writes.
+fn copier(fs: &FileSystem, original: NodeId, copy: NodeId, done: &AtomicBool) {
+    let content = || {
+        let mut back = vec![0; 64 * GRANULE as usize];
+        let size = fs.read(copy, 0, ReadBuffer::Bytes(&mut back)).unwrap();
+        back.truncate(size as usize);
+        back
+    };
+    let room = |result: FsResult| assert!(result.is_ok() || result.is_err_and(|error| error.errno() == Errno::ENOSPC));
+    for round in 1u64.. {
+        room(fs.share((original, round % 5 * GRANULE), (copy, 0), 60 * GRANULE).map(drop));
+        let mut expected = content();
+        let place = round * 7 % 50 * GRANULE + 5;
+        if place + 100 < expected.len() as u64 && fs.write(copy, place, Data::Bytes(&[round as u8; 700])).is_ok() {
+            crate::reference::put(&mut expected, place as usize, &[round as u8; 700]);
+        }
+        for _ in 0..4 {
+            assert!(content() == expected, "the copy of round {round} has changed");
+            std::thread::yield_now();
+        }
+        if round % 3 == 0 {
+            room(fs.set_attributes(copy, &SetAttr { size: Some(0), ..SetAttr::default() }).map(drop));
+        }
+        if done.load(Relaxed) {
+            break;
+        }
+    }
+}
+
 /// Lets all of them run until the writers have done their rounds.
 pub fn together(mut rig: Rig, rounds: u64) {
     let fs = rig.fs.clone();
@@ -87,6 +121,10 @@ pub fn together(mut rig: Rig, rounds: u64) {
             .collect();
         let (fs, done) = (&fs, &done);
         scope.spawn(move || passer_by(fs, root, rounds / 4));
+        for (&original, name) in ids.iter().zip([b"d", b"e"]) {
+            let copy = fs.make(root, name, &FILE).unwrap().id;
+            scope.spawn(move || copier(fs, original, copy, done));
+        }
         scope.spawn(move || {
             while !done.load(Relaxed) {
                 fs.background(true).unwrap();

@@ -158,6 +158,10 @@ impl Space for BandSpace {
         });
     }
 
+    fn hand_over(&mut self, span: Span, owner: Owner) {
+        self.live.hand_over(span, owner);
+    }
+
     fn retire(&mut self, span: Span) {
         let removed = self.live.remove(span);
         assert_eq!(removed, span.count, "{span} is retired and not all of it is live");

@@ -162,6 +162,10 @@ impl Space for Caveat {
         self.failed.push((span.at.0, span.end().0));
     }
 
+    fn hand_over(&mut self, span: Span, owner: Owner) {
+        self.live.hand_over(span, owner);
+    }
+
     fn retire(&mut self, span: Span) {
         let owned = self.live.remove(span);
         assert!(owned == span.count, "{span} is retired, of which {owned} granules are live");
