@@ -209,3 +209,191 @@ impl Shared {
         self.extents.range_mut(span.at.0..span.end().0).map(|(&at, holders)| (at, holders))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+    use crate::units::NodeId;
+
+    const SIZE: u64 = 40;
+
+    /// One granule of the disk.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    struct Cell {
+        owners: Vec<Owner>,
+        retired: u64,
+        is_shared: bool,
+    }
+
+    fn owner(file: u64, granule: u64) -> Owner {
+        Owner { file: NodeId(file), granule }
+    }
+
+    fn cells(spans: &[Span]) -> Vec<u64> {
+        let mut all: Vec<u64> = spans.iter().flat_map(|span| span.at.0..span.end().0).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Granules of the disk with their owners one by one, and the extents beside them.
+    struct Model {
+        cells: Vec<Cell>,
+        live: Live,
+        shared: Shared,
+        /// What files gave up, and nobody released yet.
+        pending: Vec<Span>,
+    }
+
+    impl Model {
+        /// Files of four granules, one behind the other.
+        fn new() -> Model {
+            let (mut live, mut cells) = (Live::new(), Vec::new());
+            for at in 0..SIZE {
+                live.insert(Span::new(at, 1), owner(at / 4, at % 4));
+                cells.push(Cell { owners: vec![owner(at / 4, at % 4)], ..Cell::default() });
+            }
+            Model { cells, live, shared: Shared::default(), pending: Vec::new() }
+        }
+
+        fn within(&self, span: Span, is_wanted: impl Fn(&Cell) -> bool) -> Vec<u64> {
+            (span.at.0..span.end().0).filter(|&at| is_wanted(&self.cells[at as usize])).collect()
+        }
+
+        fn add(&mut self, span: Span, new: Owner) {
+            self.shared.add(span, new, &self.live);
+            for at in span.at.0..span.end().0 {
+                let cell = &mut self.cells[at as usize];
+                cell.owners.push(new.further(at - span.at.0));
+                cell.is_shared = true;
+            }
+        }
+
+        fn retire(&mut self, span: Span, gone: Owner) {
+            let given_up = self.shared.retire(span, gone);
+            assert_eq!(cells(&given_up.alone), self.within(span, |cell| !cell.is_shared));
+            for at in span.at.0..span.end().0 {
+                let cell = &mut self.cells[at as usize];
+                let place = cell.owners.iter().position(|other| *other == gone.further(at - span.at.0));
+                cell.owners.remove(place.unwrap());
+                cell.retired += 1;
+            }
+            assert_eq!(cells(&given_up.dead), self.within(span, |cell| cell.is_shared && cell.owners.is_empty()));
+            let left: Vec<Span> = given_up.left.iter().map(|(part, _)| *part).collect();
+            assert_eq!(cells(&left), self.within(span, |cell| !cell.owners.is_empty()));
+            for (part, other) in given_up.left {
+                self.live.hand_over(part, other);
+            }
+            given_up.alone.into_iter().chain(given_up.dead).for_each(|part| drop(self.live.remove(part)));
+            self.pending.push(span);
+        }
+
+        fn release(&mut self, span: Span) {
+            let free = self.shared.release(span);
+            for at in span.at.0..span.end().0 {
+                self.cells[at as usize].retired -= 1;
+            }
+            assert_eq!(cells(&free), self.within(span, |cell| cell.owners.is_empty() && cell.retired == 0));
+            for at in cells(&free) {
+                self.cells[at as usize].is_shared = false;
+            }
+        }
+
+        fn reclaim(&mut self, span: Span, whose: Owner) {
+            let alone = self.shared.reclaim(span, whose);
+            let is_alone = |at: &u64| {
+                let cell = &self.cells[*at as usize];
+                cell.is_shared && cell.retired == 0 && cell.owners == [whose.further(at - span.at.0)]
+            };
+            let expected: Vec<u64> = (span.at.0..span.end().0).filter(is_alone).collect();
+            assert_eq!(cells(&alone), expected);
+            expected.iter().for_each(|&at| self.cells[at as usize].is_shared = false);
+        }
+
+        fn check(&self) {
+            self.shared.check(&self.live).unwrap();
+            let all = Span::new(0, SIZE);
+            assert_eq!(cells(&self.shared.within(all).collect::<Vec<_>>()), self.within(all, |cell| cell.is_shared));
+            assert_eq!(cells(&self.shared.alone(all)), self.within(all, |cell| !cell.is_shared));
+            let mut said: Vec<Vec<Owner>> = vec![Vec::new(); SIZE as usize];
+            for (span, owner) in self.shared.all() {
+                (0..span.count).for_each(|i| said[(span.at.0 + i) as usize].push(owner.further(i)));
+            }
+            for part in self.shared.parts(Span::new(3, SIZE - 5)) {
+                for (i, at) in (part.span.at.0..part.span.end().0).enumerate() {
+                    let owners: Vec<Owner> = part.owners.iter().map(|owner| owner.further(i as u64)).collect();
+                    let cell = &self.cells[at as usize];
+                    assert_eq!(owners, if cell.is_shared { cell.owners.clone() } else { Vec::new() });
+                    assert_eq!(owners, said[at as usize]);
+                }
+            }
+        }
+    }
+
+    /// A run of granules that go on in one of their owners, and that owner.
+    fn run(model: &Model, random: &mut Pcg64Mcg) -> Option<(Span, Owner)> {
+        let at = random.random_range(0..SIZE);
+        let owners = &model.cells[at as usize].owners;
+        let whose = *owners.get(random.random_range(0..owners.len().max(1)))?;
+        let most = random.random_range(1..7);
+        let goes_on =
+            |i: &u64| model.cells.get((at + i) as usize).is_some_and(|cell| cell.owners.contains(&whose.further(*i)));
+        Some((Span::new(at, (0..most).take_while(goes_on).count() as u64), whose))
+    }
+
+    #[test]
+    fn extents_are_shared_retired_and_released_granule_by_granule() {
+        let (mut dead, mut reclaimed) = (0, 0);
+        for seed in 0..60 {
+            let random = &mut Pcg64Mcg::seed_from_u64(seed);
+            let mut model = Model::new();
+            for file in 100..260 {
+                let Some((span, whose)) = run(&model, random) else { continue };
+                match random.random_range(0..10) {
+                    0..3 => model.add(span, owner(file, random.random_range(0..9))),
+                    3..6 => model.retire(span, whose),
+                    6..8 if !model.pending.is_empty() => {
+                        let next = random.random_range(0..model.pending.len());
+                        let span = model.pending.swap_remove(next);
+                        model.release(span);
+                    }
+                    8 => {
+                        let before = model.shared.clone();
+                        model.reclaim(span, whose);
+                        reclaimed += u64::from(before != model.shared);
+                    }
+                    9 => {
+                        let held: Vec<Span> = model
+                            .shared
+                            .hold(span)
+                            .into_iter()
+                            .filter(|part| !part.owners.is_empty())
+                            .map(|part| part.span)
+                            .collect();
+                        assert_eq!(cells(&held), model.within(span, |cell| cell.is_shared));
+                        cells(&held).into_iter().for_each(|at| model.cells[at as usize].retired += 1);
+                        model.pending.extend(held);
+                    }
+                    _ => {}
+                }
+                dead += model.cells.iter().filter(|cell| cell.is_shared && cell.owners.is_empty()).count();
+                model.check();
+            }
+        }
+        assert!(dead > 100 && reclaimed > 20, "{dead} dead granules, {reclaimed} reclaimed");
+    }
+
+    #[test]
+    fn a_copy_is_taken_by_all_but_where_it_is_dead_again() {
+        let mut shared = Shared::default();
+        let copy = Span::new(10, 4);
+        assert_eq!(shared.add_copy(Span::new(11, 2), owner(1, 1)), (vec![Span::new(11, 2)], Vec::new()));
+        assert_eq!(shared.retire(Span::new(12, 1), owner(1, 2)).dead, [Span::new(12, 1)]);
+        let (first, others) = shared.add_copy(copy, owner(2, 0));
+        assert_eq!((first, others), (vec![Span::new(10, 1), Span::new(13, 1)], vec![Span::new(11, 1)]));
+        assert_eq!(shared.release(copy), [], "the map of file 1 may still name what is dead");
+        assert_eq!(shared.release(Span::new(12, 1)), [Span::new(12, 1)]);
+    }
+}

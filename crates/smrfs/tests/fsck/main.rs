@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::tally::Cause;
 
-use smrfs::data::Data;
+use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::{HostManaged, Model};
 use smrfs::error::Errno;
 use smrfs::fs::{self, Allocate, FileSystem};
@@ -24,6 +24,8 @@ use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::{NodeId, Span};
 
 use rig::{Bad, Fixture, STATE, shape};
+
+const FILE: NewNode = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
 
 #[test]
 fn a_clean_file_system_is_clean_and_nothing_is_changed() {
@@ -278,14 +280,14 @@ fn lived(model: Model, seed: u64, unmount: bool) -> (Arc<dyn HostManaged>, Arc<d
         Arc::new(MemoryStore::new(Limits { map_bytes: 160, ..Limits::EXT4 }, Arc::new(Time::default)));
     let fs = mounted(model, &device, &store);
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let new = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
-    let files = ["a", "b", "c"].map(|name| fs.make(fs.root(), name.as_bytes(), &new).unwrap().id);
+    let files = ["a", "b", "c"].map(|name| fs.make(fs.root(), name.as_bytes(), &FILE).unwrap().id);
     let bytes = [3; 5000];
     for _ in 0..300 {
         let file = files[random.random_range(0..3)];
         let (offset, count) = (random.random_range(0..12_000), random.random_range(1..5000));
         match random.random_range(0..10) {
-            0..7 => fs.write(file, offset, Data::Bytes(&bytes[..count])).unwrap(),
+            0..6 => fs.write(file, offset, Data::Bytes(&bytes[..count])).unwrap(),
+            6 => drop(fs.share((files[0], 0), (files[random.random_range(1..3)], offset / 512 * 512), 4096).unwrap()),
             7 => fs.allocate(file, Allocate::Punch, offset, count as u64).unwrap(),
             8 => fs.sync(file).unwrap(),
             _ => drop(fs.background(true).unwrap()),
@@ -389,5 +391,43 @@ fn hostile_maps_end_in_errors() {
         fs.unlink(fs.root(), b"a").unwrap();
         fs.sync_all().unwrap();
         fs.check().unwrap();
+    }
+}
+
+#[test]
+fn what_files_share_is_no_overlap_and_stays_shared() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        for unmount in [true, false] {
+            let device: Arc<dyn HostManaged> = Arc::new(Bad::new(shape(model)));
+            let store: Arc<dyn MetadataStore> = Arc::new(MemoryStore::new(Limits::EXT4, Arc::new(Time::default)));
+            let fs = mounted(model, &device, &store);
+            let ids = [b"a", b"b", b"c"].map(|name| fs.make(fs.root(), name, &FILE).unwrap().id);
+            fs.write(ids[0], 0, Data::Bytes(&[1; 20 * 512])).unwrap();
+            assert_eq!(fs.share((ids[0], 512), (ids[1], 0), 10 * 512).unwrap(), 10 * 512);
+            assert_eq!(fs.share((ids[1], 0), (ids[2], 1024), 4 * 512).unwrap(), 4 * 512);
+            fs.write(ids[1], 512, Data::Bytes(&[2; 512])).unwrap();
+            fs.unlink(fs.root(), b"a").unwrap();
+            if unmount {
+                fs.unmount().unwrap()
+            } else {
+                fs.sync_all().unwrap()
+            }
+            drop(fs);
+            let report = check(&*device, &*store, &FsckOptions::default()).unwrap();
+            assert_eq!((report.verdict, report.granules), (Verdict::Clean, 11), "{:?}", report.findings);
+            let fs = mounted(model, &device, &store);
+            assert_eq!(fs.usage().unwrap().live, 11);
+            fs.check().unwrap();
+            for (id, bytes) in
+                [(ids[1], [[1; 512], [2; 512], [1; 512]].concat()), (ids[2], [[0; 1024], [1; 1024]].concat())]
+            {
+                let mut back = vec![9; bytes.len()];
+                fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap();
+                assert!(back == bytes);
+            }
+            fs.unlink(fs.root(), b"b").unwrap();
+            fs.sync_all().unwrap();
+            assert_eq!(fs.usage().unwrap().live, 4);
+        }
     }
 }

@@ -356,3 +356,84 @@ fn a_file_in_pieces_that_is_read_in_order_is_read_ahead() {
     }
     assert!(expected.len() as u64 <= granules, "{} hints for {granules} pieces", expected.len());
 }
+
+/// A copy that shares takes no room, overwriting it does, and whoever is the last to have something replaces it in place.
+#[test]
+fn a_shared_copy_takes_room_only_as_it_is_overwritten() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let mut rig = Rig::new(model, options());
+        let [one, two] = ["a", "b"].map(|name| make(&rig.fs, name));
+        let granules = rig.fs.usage().unwrap().usable * 4 / 5;
+        let bytes = granules * GRANULE;
+        rig.fs.write(one, 0, Data::Bytes(&vec![1; bytes as usize])).unwrap();
+        assert_eq!(rig.fs.share((one, 0), (two, 0), bytes).unwrap(), bytes);
+        for remounted in [false, true] {
+            if remounted {
+                rig.remount(false);
+            }
+            assert_eq!(rig.fs.usage().unwrap().live, granules);
+        }
+        let fs = &rig.fs;
+        let whole = |byte| vec![byte; bytes as usize];
+        let refused = fs.write(two, 0, Data::Bytes(&whole(2)));
+        assert_eq!(refused.unwrap_err().errno(), Errno::ENOSPC, "there is no room for both");
+        fs.write(two, 0, Data::Bytes(&[2; 10 * GRANULE as usize])).unwrap();
+        assert_eq!(fs.usage().unwrap().live, granules + 10);
+        fs.allocate(two, Allocate::KeepSize, 10 * GRANULE, 5 * GRANULE).unwrap();
+        assert_eq!(fs.usage().unwrap().promised, 5, "what is shared is promised anew");
+        fs.unlink(fs.root(), b"a").unwrap();
+        fs.forget(one, 1);
+        fs.sync_all().unwrap();
+        for round in 3..6 {
+            fs.write(two, 0, Data::Bytes(&whole(round))).unwrap();
+            fs.sync_all().unwrap();
+            assert_eq!(fs.usage().unwrap().live, granules);
+        }
+        let mut back = whole(0);
+        fs.read(two, 0, ReadBuffer::Bytes(&mut back)).unwrap();
+        assert!(back == whole(5));
+        fs.check().unwrap();
+        rig.check();
+    }
+}
+
+/// Cleaning moves what is shared once: the disk holds no more afterwards, and both files name the same place.
+#[test]
+fn cleaning_keeps_shared_what_is_shared() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let rig = Rig::new(model, options());
+        let fs = &rig.fs;
+        let [one, two, other] = ["a", "b", "c"].map(|name| make(fs, name));
+        let usable = fs.usage().unwrap().usable;
+        // What is shared and what is not lie side by side, in small pieces.
+        for at in (0..100).map(|number| number * 37 % 100) {
+            for file in [one, other] {
+                fs.write(file, at * GRANULE, Data::Bytes(&[at as u8 | 1; GRANULE as usize])).unwrap();
+                fs.sync(file).unwrap();
+            }
+        }
+        let size = fs.attributes(one).unwrap().size;
+        assert_eq!(fs.share((one, 0), (two, 0), size).unwrap(), size);
+        let before = (contents(fs, one), fs.usage().unwrap().live);
+        let places = || fs.live().into_iter().filter(|(_, owner)| owner.file != other).collect::<Vec<_>>();
+        let at_first = places();
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        for _ in 0..3000 {
+            let at = random.random_range(0..usable * 7 / 10) * GRANULE;
+            fs.write(other, at, Data::Bytes(&[9; 3 * GRANULE as usize])).unwrap();
+        }
+        fs.sync_all().unwrap();
+        assert_ne!(places(), at_first, "{model:?}: nothing that is shared was moved");
+        let shared: u64 = places().iter().map(|(span, _)| span.count).sum();
+        assert_eq!(shared * GRANULE, size, "{model:?}");
+        assert!(contents(fs, one) == before.0 && contents(fs, two) == before.0);
+        fs.check().unwrap();
+        rig.check();
+    }
+}
+
+fn contents(fs: &FileSystem, id: NodeId) -> Vec<u8> {
+    let mut bytes = vec![0; fs.attributes(id).unwrap().size as usize];
+    fs.read(id, 0, ReadBuffer::Bytes(&mut bytes)).unwrap();
+    bytes
+}

@@ -1,20 +1,35 @@
-//! Copies within the volume: data goes from file to file without a way through the kernel and the program that asks.
-//!
-//! Nothing is shared by the copies. The kernel passes no FICLONE on to FUSE.
+//! Copies within the volume: whole granules are shared, and what is left goes from file to file without a way through the
+//! kernel and the program that asks. (The kernel passes no FICLONE on to FUSE.)
 
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::error::FsResult;
 use smrfs::fs::FileSystem;
-use smrfs::units::NodeId;
+use smrfs::units::{GRANULE_BYTES, NodeId};
 
 /// Bytes that are in memory at a time, and those of a request: the caller asks again for the rest (assumption).
 const PIECE_BYTES: u64 = 1 << 20;
 const REQUEST_BYTES: u64 = 16 << 20;
 
-/// Copies up to `bytes` bytes from a place in a file to one in another, or apart in the same; tells how many, fewer at the
-/// original's end or when only some could be written. The next piece is read while one is written.
+/// Bytes that a request shares at most: the answer has 32 bits.
+const SHARED_BYTES: u64 = 1 << 30;
+
+/// Copies up to `bytes` bytes from a place in a file to one in another, or apart in the same; tells how many. Fewer are no
+/// error: the caller asks again for the rest.
 pub fn copy(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
-    let bytes = bytes.min(REQUEST_BYTES);
+    let shared = core.share(from, to, bytes.min(SHARED_BYTES))?;
+    if shared > 0 {
+        return Ok(shared);
+    }
+    // What lies before the first whole granule, so that the rest can be shared.
+    let head = match (from.1 % GRANULE_BYTES, to.1 % GRANULE_BYTES) {
+        (skipped, same) if skipped == same && skipped > 0 => GRANULE_BYTES - skipped,
+        _ => REQUEST_BYTES,
+    };
+    copy_bytes(core, from, to, bytes.min(head))
+}
+
+/// Copies bytes, fewer at the original's end or when only some could be written. The next piece is read while one is written.
+fn copy_bytes(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
     let read = |done: u64| {
         let mut piece = vec![0; (bytes - done).min(PIECE_BYTES) as usize];
         let found = core.read(from.0, from.1 + done, ReadBuffer::Bytes(&mut piece))?;

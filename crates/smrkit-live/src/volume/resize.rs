@@ -7,7 +7,7 @@ use std::path::Path;
 
 use smrfs::device::{Model, Shape};
 use smrfs::error::FsResult;
-use smrfs::map;
+use smrfs::map::{self, Ranges};
 use smrfs::meta::MetadataStore;
 use smrfs::superblock::Superblock;
 use smrfs::superblock::area::{data_shape, granules_min};
@@ -87,17 +87,23 @@ struct Needs {
 impl Needs {
     fn for_volume(volume: &Volume) -> Result<Needs, LiveError> {
         let store = volume.store();
-        let mut needs = Needs::default();
+        let (mut needs, mut live) = (Needs::default(), Ranges::default());
         let scanned = store.scan(&mut |_, record| -> FsResult {
             let Some(record) = record else { return Ok(()) };
             let decoded = map::decode(&record, |number| map::load_part(&*store, number))?;
-            needs.granules += decoded.map.granules() + decoded.summary.head.promised;
-            let ends = decoded.map.extents_from(0).filter_map(|piece| piece.span()).map(|span| span.end().0);
-            needs.end = ends.fold(needs.end, u64::max);
+            needs.granules += decoded.summary.head.promised;
+            // What files share counts once.
+            decoded
+                .map
+                .extents_from(0)
+                .filter_map(|piece| piece.span())
+                .for_each(|span| live.insert(span.at.0..span.end().0));
             Ok(())
         });
         let unfit = |error| LiveError::image(volume.image(), format!("{error}: run smrkit fsck first"));
         scanned.map_err(unfit)?;
+        needs.end = live.iter().last().map_or(0, |range| range.end);
+        needs.granules += live.count_within(0..needs.end);
         Ok(needs)
     }
 }

@@ -165,7 +165,13 @@ fn ranges_are_copied_between_files_and_within_one() {
             Ok(done)
         };
         let (from, to) = (open("from"), open("to"));
+        let used = || {
+            let room = rustix::fs::statvfs(root).unwrap();
+            (room.f_blocks - room.f_bfree) * room.f_frsize
+        };
+        let before = used();
         assert_eq!(copy((&from, 0), (&to, 0), 30_000_000), Ok(whole.len()));
+        assert!(used() < before + 1_000_000, "the copy takes {} bytes more", used() - before);
         assert!(fs::read(root.join("to")).unwrap() == whole);
         // What the kernel has cached of the target is not shown any more.
         let mut expected = whole.clone();
