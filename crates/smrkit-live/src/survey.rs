@@ -8,11 +8,10 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape};
 use smrfs::error::{Errno, FsError, FsResult};
-use smrfs::fs::FileSystem;
-use smrfs::map;
+use smrfs::fs::{FileSystem, adopt_maps};
 use smrfs::meta::{MetadataStore, StoreRoom};
 use smrfs::space::Counts;
-use smrfs::units::{Granule, Owner, Span};
+use smrfs::units::{Granule, Span};
 
 use crate::error::LiveError;
 use crate::volume::Volume;
@@ -85,39 +84,22 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     let device = volume.device();
     let shape = *device.shape();
     let store = volume.store();
-    let (mut live, mut promised, mut files) = (0, 0, 0);
-    let mut spans = Vec::new();
-    let scanned = store.scan(&mut |id, record| -> FsResult {
-        files += 1;
-        let Some(record) = record else { return Ok(()) };
-        let decoded = map::decode(&record, |number| map::load_part(&*store, number))?;
-        live += decoded.map.granules();
-        promised += decoded.summary.head.promised;
-        for piece in decoded.map.extents_from(0) {
-            let Some(span) = piece.span() else { continue };
-            if !space.adopt(span, Owner { file: id, granule: piece.first }) {
-                return Err(FsError::Corrupt(format!("file {id}: {span} lies elsewhere or in two maps")));
-            }
-            spans.push(span);
-        }
-        Ok(())
-    });
-    scanned.map_err(|error| explained(volume, error))?;
+    let adopted = adopt_maps(&*store, &mut *space, &mut |_, _| ()).map_err(|error| explained(volume, error))?;
     let reports = match shape.model {
         Model::StrictAppend => device.report(0, shape.bands.count).map_err(|error| explained(volume, error.into()))?,
         Model::Caveat => Vec::new(),
     };
     space.start(&reports);
-    spans.sort_unstable();
+    let spans: Vec<Span> = space.live().from(Granule(0)).map(|(span, _)| span).collect();
     let StoreRoom { nodes, free_nodes, .. } = store.room().map_err(|error| explained(volume, error))?;
     let (bands, surface) = drawn(&shape, &reports, &spans, cells);
     Ok(Survey {
         usable: space.usable(),
-        live,
-        promised,
+        live: adopted.mapped,
+        promised: adopted.promised,
         counts: space.counts(),
         bands,
-        files,
+        files: adopted.files,
         extents: spans.len() as u64,
         nodes,
         free_nodes,
@@ -165,7 +147,7 @@ fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) ->
 fn explained(volume: &Volume, error: FsError) -> LiveError {
     match error {
         FsError::Errno(Errno::ENOSPC) => LiveError::Full(volume.meta().into()),
-        error => LiveError::image(volume.image(), format!("{error}: smrkit fsck tells more, and repairs")),
+        error => LiveError::image(volume.image(), error.to_string()),
     }
 }
 

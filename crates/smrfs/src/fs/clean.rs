@@ -195,7 +195,7 @@ impl FileSystem {
         }
     }
 
-    /// What was read of `span` without its first `done` granules.
+    /// Data that was read of `span`, without its first `done` granules.
     pub(super) fn rest<'a>(&self, content: &'a Content, span: Span, done: u64) -> Data<'a> {
         match content {
             Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),

@@ -1,5 +1,6 @@
 //! The file system: names from the metadata store, data on the shingled disk, and the order that keeps them together.
 
+mod adopt;
 mod allocate;
 mod allocator;
 mod attributes;
@@ -38,6 +39,7 @@ use crate::device::HostManaged;
 use crate::error::FsResult;
 use crate::meta::MetadataStore;
 use crate::units::{Owner, Span};
+pub use adopt::{Adopted, adopt_maps};
 use allocator::Allocator;
 use buffers::Buffers;
 use cache::Files;

@@ -1,18 +1,17 @@
 //! Mounting and unmounting: what is live comes from the maps, or from what a clean unmount saved.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::adopt::{Adopted, adopt, adopt_maps, not_there};
 use super::allocate::BEHIND_ALL;
 use super::allocator::Allocator;
 use super::room::Rooms;
 use super::saved::{self, SavedState};
-use super::shared::Shared;
 use super::{FileSystem, FsOptions};
 use crate::device::{HostManaged, Model, Shape};
-use crate::error::{Errno, FsError, FsResult};
-use crate::map;
+use crate::error::{Errno, FsResult};
 use crate::meta::MetadataStore;
 use crate::space::Space;
 use crate::units::{Granule, NodeId, Owner, Span};
@@ -21,12 +20,9 @@ use crate::units::{Granule, NodeId, Owner, Span};
 pub(crate) const STATE: &str = "free-map";
 
 /// Findings of a mount.
-#[derive(Default)]
 struct Found {
-    mapped: u64,
-    promised: u64,
+    adopted: Adopted,
     next_part: u64,
-    shared: Shared,
     /// The files that promises were made to, after a scan.
     promising: Vec<NodeId>,
 }
@@ -56,8 +52,9 @@ impl FileSystem {
             store.remove_state(STATE)?;
             discard_dead(&*device, &*space, &shape);
         }
-        let rooms = Rooms { usable: space.usable(), mapped: found.mapped, promised: found.promised };
-        let allocator = Allocator::new(space, found.shared, rooms);
+        let Adopted { mapped, promised, shared, .. } = found.adopted;
+        let rooms = Rooms { usable: space.usable(), mapped, promised };
+        let allocator = Allocator::new(space, shared, rooms);
         let mounted = FileSystem::new(device, store, allocator, options, found.next_part);
         if !mounted.options.read_only {
             mounted.drop_promises(&found.promising)?;
@@ -116,96 +113,39 @@ impl FileSystem {
 }
 
 fn take_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
-    let mut shared = Shared::default();
+    let mut adopted = Adopted { mapped: saved.mapped, promised: saved.promised, ..Adopted::default() };
     for &(span, owner) in &saved.extents {
         if !space.adopt(span, owner) {
             return Err(not_there(span, owner));
         }
     }
     for &(span, owner) in &saved.shared {
-        if adopt_shared(space, &mut shared, span, owner, |_| true)? > 0 {
+        if adopt(space, &mut adopted.shared, span, owner, |_| true)? > 0 {
             return Err(not_there(span, owner));
         }
     }
-    let (mapped, promised) = (saved.mapped, saved.promised);
-    Ok(Found { mapped, promised, next_part: saved.next_part, shared, ..Found::default() })
+    Ok(Found { adopted, next_part: saved.next_part, promising: Vec::new() })
 }
 
 /// Reads every map. Parts that none names are removed.
 fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> FsResult<Found> {
     let mut parts: BTreeSet<u64> = store.spills()?.into_iter().collect();
-    let mut found = Found { next_part: parts.last().map_or(1, |last| last + 1), ..Found::default() };
-    let mut sharing = HashSet::new();
-    store.scan(&mut |id, record| {
-        let Some(record) = record else { return Ok(()) };
-        let decoded =
-            map::decode(&record, |number| map::load_part(store, number)).map_err(|error| in_file(id, error))?;
-        if decoded.summary.head.shares {
-            sharing.insert(id);
-        }
-        for piece in decoded.map.extents_from(0) {
-            let Some(span) = piece.span() else { continue };
-            let may_share = |other: NodeId| sharing.contains(&id) || sharing.contains(&other);
-            found.mapped +=
-                adopt_shared(space, &mut found.shared, span, Owner { file: id, granule: piece.first }, may_share)?;
-        }
-        let promised = decoded.summary.head.promised;
-        found.promised = found.promised.saturating_add(promised);
-        if promised > 0 {
-            found.promising.push(id);
+    let next_part = parts.last().map_or(1, |last| last + 1);
+    let mut promising = Vec::new();
+    let adopted = adopt_maps(store, space, &mut |id, decoded| {
+        if decoded.summary.head.promised > 0 {
+            promising.push(id);
         }
         decoded.stored.numbers().for_each(|number| {
             parts.remove(&number);
         });
-        Ok(())
     })?;
     if !read_only {
         for number in parts {
             store.remove_spill(number)?;
         }
     }
-    Ok(found)
-}
-
-/// Adopts an extent that others may have as well, if `may_share` with their files; tells how many granules nobody had.
-fn adopt_shared(
-    space: &mut dyn Space,
-    shared: &mut Shared,
-    span: Span,
-    owner: Owner,
-    may_share: impl Fn(NodeId) -> bool,
-) -> FsResult<u64> {
-    if space.adopt(span, owner) {
-        return Ok(span.count);
-    }
-    let others: Vec<(Span, Owner)> = space.live().cut_to(span).collect();
-    if !others.iter().all(|(_, other)| may_share(other.file)) {
-        return Err(not_there(span, owner));
-    }
-    let (mut at, mut adopted) = (span.at, 0);
-    let ends = others.iter().map(|(other, _)| *other).chain([Span { at: span.end(), count: 0 }]);
-    for other in ends {
-        let before = Span { at, count: other.at - at };
-        if !space.adopt(before, owner.further(at - span.at)) {
-            return Err(not_there(span, owner));
-        }
-        adopted += before.count;
-        shared.add(other, owner.further(other.at - span.at), space.live());
-        at = other.end();
-    }
-    Ok(adopted)
-}
-
-fn not_there(span: Span, owner: Owner) -> FsError {
-    let file = owner.file;
-    FsError::Corrupt(format!("the map of file {file} names {span}, which is another's or not there: run smrkit fsck"))
-}
-
-fn in_file(id: NodeId, error: FsError) -> FsError {
-    match error {
-        FsError::Corrupt(why) => FsError::Corrupt(format!("file {id}: {why}")),
-        other => other,
-    }
+    Ok(Found { adopted, next_part, promising })
 }
 
 /// Tells the disk what is not live: nobody knows what a crash left there, and nobody will read it.

@@ -46,8 +46,9 @@ impl FileSystem {
         self.changeable()?;
         let granule = self.granule_bytes;
         let (from_file, to_file) = (self.file(from.0)?, self.file(to.0)?);
-        let apart = from.0 != to.0 || from.1.abs_diff(to.1) >= bytes;
-        if from.1 % granule > 0 || to.1 % granule > 0 || !apart {
+        let is_aligned = from.1.is_multiple_of(granule) && to.1.is_multiple_of(granule);
+        let is_apart = from.0 != to.0 || from.1.abs_diff(to.1) >= bytes;
+        if !is_aligned || !is_apart {
             return Ok(0);
         }
         let mut work = CleaningWork::default();

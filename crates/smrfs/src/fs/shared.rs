@@ -286,7 +286,9 @@ mod tests {
             for (part, other) in given_up.left {
                 self.live.hand_over(part, other);
             }
-            given_up.alone.into_iter().chain(given_up.dead).for_each(|part| drop(self.live.remove(part)));
+            given_up.alone.into_iter().chain(given_up.dead).for_each(|part| {
+                self.live.remove(part);
+            });
             self.pending.push(span);
         }
 

@@ -6,11 +6,11 @@
 use std::path::Path;
 
 use smrfs::device::{Model, Shape};
-use smrfs::error::FsResult;
-use smrfs::map::{self, Ranges};
-use smrfs::meta::MetadataStore;
+use smrfs::error::FsError;
+use smrfs::fs::adopt_maps;
 use smrfs::superblock::Superblock;
 use smrfs::superblock::area::{data_shape, granules_min};
+use smrfs::units::Granule;
 use smrkit::quantity::Bytes;
 
 use super::{Open, Volume, of_area, space};
@@ -76,7 +76,6 @@ fn check(volume: &Volume, size_bytes: u64) -> Result<(Shape, u64), LiveError> {
 }
 
 /// Room that the data of a volume needs.
-#[derive(Default)]
 struct Needs {
     /// The end of the last extent, in granules of the part for data.
     end: u64,
@@ -86,25 +85,11 @@ struct Needs {
 
 impl Needs {
     fn for_volume(volume: &Volume) -> Result<Needs, LiveError> {
-        let store = volume.store();
-        let (mut needs, mut live) = (Needs::default(), Ranges::default());
-        let scanned = store.scan(&mut |_, record| -> FsResult {
-            let Some(record) = record else { return Ok(()) };
-            let decoded = map::decode(&record, |number| map::load_part(&*store, number))?;
-            needs.granules += decoded.summary.head.promised;
-            // What files share counts once.
-            decoded
-                .map
-                .extents_from(0)
-                .filter_map(|piece| piece.span())
-                .for_each(|span| live.insert(span.at.0..span.end().0));
-            Ok(())
-        });
-        let unfit = |error| LiveError::image(volume.image(), format!("{error}: run smrkit fsck first"));
-        scanned.map_err(unfit)?;
-        needs.end = live.iter().last().map_or(0, |range| range.end);
-        needs.granules += live.count_within(0..needs.end);
-        Ok(needs)
+        let mut space = volume.space()?;
+        let unfit = |error: FsError| LiveError::image(volume.image(), error.to_string());
+        let adopted = adopt_maps(&*volume.store(), &mut *space, &mut |_, _| ()).map_err(unfit)?;
+        let last = space.live().before(Granule(u64::MAX));
+        Ok(Needs { end: last.map_or(0, |(span, _)| span.end().0), granules: adopted.mapped + adopted.promised })
     }
 }
 
