@@ -243,7 +243,7 @@ mod tests {
         cells: Vec<Cell>,
         live: Live,
         shared: Shared,
-        /// What files gave up, and nobody released yet.
+        /// Spans that files gave up, not released yet.
         pending: Vec<Span>,
     }
 

@@ -237,7 +237,7 @@ impl Life {
         match fs.share((self.tree.id(original), from.1), (self.tree.id(copy), to.1), bytes) {
             Ok(shared) => {
                 assert!(shared <= bytes.min(size.saturating_sub(from.1)), "{op:?}: {shared}");
-                let aligned = from.1 % GRANULE == 0 && to.1 % GRANULE == 0;
+                let aligned = from.1.is_multiple_of(GRANULE) && to.1.is_multiple_of(GRANULE);
                 let apart = original != copy || from.1.abs_diff(to.1) >= bytes;
                 let least = if aligned && apart { bytes.min(size.saturating_sub(from.1)) / GRANULE } else { 0 };
                 assert_eq!(shared / GRANULE, least, "{op:?}: {shared}");
