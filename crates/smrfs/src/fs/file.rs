@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use super::buffer::Buffer;
 use super::room::Use;
 use super::shared::Shared;
-use crate::map::{FileMap, Ranges, Stored};
+use crate::map::{FileMap, FilePiece, Ranges, Stored};
 use crate::meta::Time;
 use crate::units::{Granule, NodeId, Span};
 
@@ -140,11 +140,13 @@ impl FileState {
         Some(before + 1)
     }
 
-    /// Takes note that no map in memory names `span` any more.
-    pub(super) fn note_retired(&mut self, span: Span) {
-        match self.retired.last_mut() {
-            Some(last) if last.end() == span.at => last.count += span.count,
-            _ => self.retired.push(span),
+    /// Takes note that the map names these no more, which may be durable still.
+    pub(super) fn note_retired(&mut self, pieces: &[FilePiece]) {
+        for span in pieces.iter().filter_map(FilePiece::span) {
+            match self.retired.last_mut() {
+                Some(last) if last.end() == span.at => last.count += span.count,
+                _ => self.retired.push(span),
+            }
         }
     }
 

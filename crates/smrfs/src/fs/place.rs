@@ -153,7 +153,7 @@ impl FileSystem {
             return;
         }
         self.allocator.retire(file.id, &old);
-        old.iter().filter_map(FilePiece::span).for_each(|span| state.note_retired(span));
+        state.note_retired(&old);
     }
 
     /// The file's record changes: it has to be committed.

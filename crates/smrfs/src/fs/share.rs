@@ -188,7 +188,7 @@ impl FileSystem {
             for part in first.into_iter().chain(others) {
                 let old: Vec<FilePiece> = state.map.insert(piece.first + (part.at - to.at), part);
                 left += self.allocator.give_up(file.id, &old);
-                old.iter().filter_map(FilePiece::span).for_each(|span| state.note_retired(span));
+                state.note_retired(&old);
             }
             self.touch(file, &mut state);
         }
