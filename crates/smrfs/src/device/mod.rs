@@ -5,6 +5,7 @@
 //! data: the simulator's drive, memory, an image file, a block device, or the zones of one.
 
 pub mod caveat;
+pub mod copy;
 mod history;
 pub mod memory;
 pub mod modelled;

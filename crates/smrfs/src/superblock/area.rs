@@ -108,25 +108,32 @@ impl Area {
         Ok(Area { device, newest, place })
     }
 
-    /// Writes the first superblock of a disk. Old ones are made unreadable.
+    /// Writes the first superblock of a disk, on which nothing else is left.
     pub fn format(device: Arc<dyn HostManaged>, first: Superblock) -> Result<Area, AreaError> {
+        Area::empty(&*device)?;
+        Area::begin(device, first)
+    }
+
+    /// Makes old superblocks unreadable; strict-append bands are emptied, all that can be written.
+    pub fn empty(device: &dyn HostManaged) -> DeviceResult {
         let shape = *device.shape();
-        match shape.model {
-            Model::Caveat => {
-                let zeros = vec![0; shape.granule_bytes as usize];
-                device.write(copy(&shape, 1), Data::Bytes(&zeros), Cause::Map)?;
-            }
-            Model::StrictAppend => {
-                for (band, report) in (0..).zip(device.report(0, shape.bands.count)?) {
-                    let is_lost = matches!(report.state, BandState::ReadOnly | BandState::Offline);
-                    if report.cursor > report.start && !is_lost {
-                        device.reset(band)?;
-                    }
-                }
+        if shape.model == Model::Caveat {
+            let zeros = vec![0; shape.granule_bytes as usize];
+            return (0..2).try_for_each(|place| device.write(copy(&shape, place), Data::Bytes(&zeros), Cause::Map));
+        }
+        for (band, report) in (0..).zip(device.report(0, shape.bands.count)?) {
+            let is_lost = matches!(report.state, BandState::ReadOnly | BandState::Offline);
+            if report.cursor > report.start && !is_lost {
+                device.reset(band)?;
             }
         }
-        // The first one goes into copy 0, or to the beginning of band 0.
-        let place = if shape.model == Model::Caveat { 1 } else { 0 };
+        Ok(())
+    }
+
+    /// Writes the first superblock of a disk that has been emptied, durably.
+    pub fn begin(device: Arc<dyn HostManaged>, first: Superblock) -> Result<Area, AreaError> {
+        // It goes into copy 0, or to the beginning of band 0.
+        let place = if device.shape().model == Model::Caveat { 1 } else { 0 };
         let mut area = Area { device, newest: first.clone(), place };
         area.store(first)?;
         Ok(area)
