@@ -88,6 +88,7 @@ fn of_live(error: &LiveError) -> u8 {
         LiveError::Impossible(_) | LiveError::NoAttributes(_) | LiveError::ShortAttributes { .. } => 4,
         LiveError::Full(_) | LiveError::FullToMark(_) => 1,
         LiveError::Corrupt(_) => 5,
+        LiveError::Interrupted => 130,
         _ => 3,
     }
 }

@@ -2,21 +2,27 @@
 //!
 //! A mount is held for as long as copying takes: all that was written before is durable and in the copy, and what programs
 //! ask for waits. Where the host's file system shares blocks between files (FICLONE: xfs, btrfs), that is the time of copying
-//! the metadata; elsewhere the image's data is copied as well.
+//! the metadata; elsewhere the image's data is copied as well, and on zoned devices (`disk`) always.
+
+mod disk;
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use smrfs::fs::FileSystem;
+use smrfs::device::HostManaged;
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::MetadataStore;
+use smrfs::superblock::area::Area;
 
 use crate::contents;
-use crate::directory;
+pub use crate::contents::GoesOn;
+use crate::directory::{self, DirectoryStore};
 use crate::error::LiveError;
 use crate::mount::control::{ControlClient, ControlCommand};
 use crate::mount::{self, MountError};
-use crate::volume::{Open, Volume};
+use crate::volume::{Open, Volume, of_area, space};
 use crate::zoned;
 
 /// Paths of a volume that is there or is to be made.
@@ -36,7 +42,7 @@ impl Paths {
 }
 
 /// Copies the volume that is mounted at `point` into `folder`, which is made.
-pub fn of_mount(point: &Path, folder: &Path) -> Result<Paths, MountError> {
+pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Paths, MountError> {
     let point = mount::canonical(point)?;
     // What programs have changed in mapped pages; and little is left to write while they wait.
     mount::sync(&point)?;
@@ -52,33 +58,58 @@ pub fn of_mount(point: &Path, folder: &Path) -> Result<Paths, MountError> {
     let place = |key: &str| held[key].as_str().map(PathBuf::from).unwrap_or_default();
     let from = Paths { image: place("image"), meta: place("meta") };
     let to = Paths::in_backup(&made.path);
-    copy(&from, &to)?;
-    drop(client);
-    settle(&to)?;
+    if zoned::is_zoned(&from.image)? {
+        let area = Area::load(zoned::look(&from.image)?).map_err(|error| of_area(&from.image, error))?;
+        let copied = disk::copy(&area, &from, &to, false, goes_on)?;
+        drop(client);
+        copied.settle()?;
+    } else {
+        copy(&from, &to, goes_on)?;
+        drop(client);
+        settle(&to)?;
+    }
     made.keep();
     Ok(to)
 }
 
 /// Copies a volume that is not mounted into `folder`, which is made.
-pub fn of_volume(image: &Path, how: &Open, folder: &Path) -> Result<Paths, MountError> {
+pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> Result<Paths, MountError> {
     let volume = Volume::open(image, &Open { read_only: true, ..how.clone() })?;
     let from = Paths { image: image.into(), meta: volume.meta().into() };
     let made = Folder::make(folder)?;
     let to = Paths::in_backup(&made.path);
-    copy(&from, &to)?;
-    settle(&to)?;
+    duplicate(&volume, &from, &to, false, goes_on)?;
     made.keep();
     Ok(to)
 }
 
-/// Makes a volume of the backup in `folder`, at places where nothing is.
-pub fn restore(folder: &Path, to: &Paths, trust_open_metadata: bool) -> Result<(), MountError> {
+/// Options of making a volume of a backup.
+#[derive(Clone, Debug)]
+pub struct Restore {
+    /// Places where nothing is, or for the image a zoned device.
+    pub to: Paths,
+    /// True if what is on a zoned device is overwritten.
+    pub force: bool,
+    /// True if a backup that other users get at will do.
+    pub trust_open_metadata: bool,
+}
+
+/// Makes a volume of the backup in `folder`.
+pub fn restore(folder: &Path, wanted: &Restore, goes_on: &GoesOn) -> Result<(), MountError> {
     let from = Paths::in_backup(folder);
-    let meta = Some(from.meta.clone());
+    let (meta, trust_open_metadata) = (Some(from.meta.clone()), wanted.trust_open_metadata);
     let how = Open { meta, read_only: true, trust_open_metadata, ..Open::default() };
-    let _locked = Volume::open(&from.image, &how)?;
-    copy(&from, to)?;
-    Ok(settle(to).inspect_err(|_| remove(to))?)
+    let volume = Volume::open(&from.image, &how)?;
+    Ok(duplicate(&volume, &from, &wanted.to, wanted.force, goes_on)?)
+}
+
+/// Copies a volume that is open, and so locked. Nothing is left of a copy that fails.
+fn duplicate(volume: &Volume, from: &Paths, to: &Paths, force: bool, goes_on: &GoesOn) -> Result<(), LiveError> {
+    if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
+        return disk::copy(volume.area(), from, to, force, goes_on)?.settle();
+    }
+    copy(from, to, goes_on)?;
+    settle(to).inspect_err(|_| remove(to))
 }
 
 /// The folder of a backup that is being made: it goes if nothing comes of it.
@@ -116,36 +147,45 @@ fn taken(path: &Path, error: std::io::Error) -> LiveError {
     }
 }
 
-/// Removes what was made; what can't be removed stays, for the error that led here is what counts.
+/// Removes what was made; what can't be removed stays, for the error that led here is what counts. Devices are nobody's to remove.
 fn remove(paths: &Paths) {
-    let _ = fs::remove_file(&paths.image);
+    if fs::symlink_metadata(&paths.image).is_ok_and(|metadata| metadata.is_file()) {
+        let _ = fs::remove_file(&paths.image);
+    }
     let _ = fs::remove_dir_all(&paths.meta);
 }
 
-/// Copies image and directory, neither of which anybody changes meanwhile. Nothing is left of a copy that fails.
-fn copy(from: &Paths, to: &Paths) -> Result<(), LiveError> {
-    zoned::refuse(&from.image, "is no image that could be copied", "copy the files (rsync -aAX)")?;
+/// An error if something is at `path`.
+fn refuse_taken(path: &Path) -> Result<(), LiveError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Err(taken(path, std::io::ErrorKind::AlreadyExists.into())),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Copies an image file and a directory, neither of which anybody changes meanwhile. Nothing is left of a copy that fails.
+fn copy(from: &Paths, to: &Paths, goes_on: &GoesOn) -> Result<(), LiveError> {
+    refuse_taken(&to.meta)?;
     let mut options = File::options();
     let made = options.read(true).write(true).create_new(true).mode(0o600).open(&to.image);
     let made = made.map_err(|error| taken(&to.image, error))?;
-    if fs::symlink_metadata(&to.meta).is_ok() {
-        let _ = fs::remove_file(&to.image);
-        return Err(taken(&to.meta, std::io::ErrorKind::AlreadyExists.into()));
-    }
     let failed = |error| LiveError::io(&to.image, error);
     let image = File::open(&from.image).map_err(|error| LiveError::io(&from.image, error));
-    let copied = image.and_then(|image| contents::copy(&image, &made).map_err(failed));
-    copied.and_then(|()| directory::copy(&from.meta, &to.meta)).inspect_err(|_| remove(to))
+    let copied = image.and_then(|image| contents::copy(&image, &made, goes_on).map_err(failed));
+    copied.and_then(|()| directory::copy(&from.meta, &to.meta, goes_on)).inspect_err(|_| remove(to))
 }
 
-/// Makes a copy durable, and a volume of its own that was left in good order: it knows its own directory, and all maps have been read.
+/// Makes a copy durable, and a volume of its own that was left in good order: it knows its own directory.
 fn settle(at: &Paths) -> Result<(), LiveError> {
     let mut volume = Volume::open(&at.image, &Open { meta: Some(at.meta.clone()), ..Open::default() })?;
-    let failed = |error| LiveError::file_system(&at.meta, error);
-    let options = smrfs::fs::FsOptions::default();
-    volume.store().sync_all().map_err(failed)?;
-    let core = FileSystem::mount(volume.device(), volume.store(), volume.space()?, options).map_err(failed)?;
-    core.unmount().map_err(failed)?;
-    drop(core);
+    leave_in_order(volume.device(), volume.store(), &at.meta)?;
     volume.close()
+}
+
+/// Makes a copied directory durable, and saves what an unmount saves: all maps have been read.
+fn leave_in_order(device: Arc<dyn HostManaged>, store: Arc<DirectoryStore>, meta: &Path) -> Result<(), LiveError> {
+    let failed = |error| LiveError::file_system(meta, error);
+    store.sync_all().map_err(failed)?;
+    let space = space(device.shape())?;
+    FileSystem::mount(device, store, space, FsOptions::default()).and_then(|core| core.unmount()).map_err(failed)
 }

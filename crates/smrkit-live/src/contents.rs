@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::SeekFrom as From;
@@ -10,8 +11,16 @@ use rustix::io::Errno;
 /// Bytes that are copied at a time (assumption).
 const PIECE_BYTES: usize = 1 << 20;
 
+/// Word of whoever wants a copy: false once it is to end.
+pub type GoesOn<'a> = dyn Fn() -> bool + Sync + 'a;
+
+/// An error (EINTR) once it is to end.
+pub fn check(goes_on: &GoesOn) -> io::Result<()> {
+    if goes_on() { Ok(()) } else { Err(Errno::INTR.into()) }
+}
+
 /// Makes `to`, an empty file, the same as `from`.
-pub fn copy(mut from: &File, to: &File) -> io::Result<()> {
+pub fn copy(mut from: &File, to: &File, goes_on: &GoesOn) -> io::Result<()> {
     if rustix::fs::ioctl_ficlone(to, from).is_ok() {
         return Ok(());
     }
@@ -25,17 +34,19 @@ pub fn copy(mut from: &File, to: &File) -> io::Result<()> {
             // A block device, or a file system that does not tell.
             Err(_) => (at, bytes),
         };
-        copy_range(from, to, data, hole.min(bytes))?;
+        copy_range(from, to, data..hole.min(bytes), goes_on)?;
         at = hole;
     }
     Ok(())
 }
 
 /// Copies what is not zero: `to` has a hole there.
-fn copy_range(from: &File, to: &File, mut at: u64, end: u64) -> io::Result<()> {
+fn copy_range(from: &File, to: &File, range: Range<u64>, goes_on: &GoesOn) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
-    while at < end {
-        let count = PIECE_BYTES.min((end - at) as usize);
+    let mut at = range.start;
+    while at < range.end {
+        check(goes_on)?;
+        let count = PIECE_BYTES.min((range.end - at) as usize);
         let piece = &mut piece[..count];
         from.read_exact_at(piece, at)?;
         if piece.iter().any(|&byte| byte != 0) {
@@ -61,7 +72,7 @@ mod tests {
         for at in [0, 5 << 20, (70 << 20) + 123] {
             from.write_all_at(&[7; 3 << 20], at).unwrap();
         }
-        copy(&from, &to).unwrap();
+        copy(&from, &to, &|| true).unwrap();
         let read = |name| std::fs::read(folder.path().join(name)).unwrap();
         assert!(read("from") == read("to"));
         assert!(to.metadata().unwrap().blocks() * 512 < 20 << 20);

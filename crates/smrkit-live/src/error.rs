@@ -100,6 +100,9 @@ pub enum LiveError {
          change nothing (smrkit mount --read-only, smrkit fsck -n)", .0.display()
     )]
     FullToMark(PathBuf),
+    /// A signal asked for the end.
+    #[error("interrupted: what was begun has been removed")]
+    Interrupted,
     /// Stored data that contradict themselves.
     #[error("{0}")]
     Corrupt(String),
@@ -135,6 +138,7 @@ impl LiveError {
     pub fn io(path: &Path, error: io::Error) -> LiveError {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LiveError::Full(path.into()),
+            io::ErrorKind::Interrupted => LiveError::Interrupted,
             _ => LiveError::Io { path: path.into(), error },
         }
     }

@@ -27,6 +27,7 @@ use smrfs::superblock::Superblock;
 use smrfs::superblock::area::{Area, AreaError, data_part};
 
 pub use layout::Layout;
+pub(crate) use make::blank_zones;
 pub use make::{CreatedVolume, Mkfs, mkfs};
 pub use resize::{Resized, resize};
 
@@ -66,7 +67,7 @@ pub struct Volume {
 }
 
 /// An error of the place of the superblocks, as one of the image.
-fn of_area(path: &Path, error: AreaError) -> LiveError {
+pub(crate) fn of_area(path: &Path, error: AreaError) -> LiveError {
     match error {
         AreaError::Superblock(error) => LiveError::superblock(path, error),
         AreaError::Device(smrfs::error::DeviceError::Io(error)) => LiveError::io(path, error),
@@ -165,6 +166,11 @@ impl Volume {
     /// The superblock.
     pub fn superblock(&self) -> &Superblock {
         self.area.newest()
+    }
+
+    /// The whole disk, and the superblock on it.
+    pub(crate) fn area(&self) -> &Area {
+        &self.area
     }
 
     /// The path of the image.

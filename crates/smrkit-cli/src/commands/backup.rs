@@ -8,6 +8,7 @@ use smrkit_live::backup::{self, Paths};
 
 use super::volume::VolumeOptions;
 use crate::exit::Done;
+use crate::interrupt::Interrupt;
 use crate::output::{print, print_json};
 
 const BACKUP_EXAMPLES: &str = "\
@@ -16,12 +17,12 @@ Examples:
   smrkit backup disk.img monday
 
 Programs that use a mount wait while it is copied: for as long as the metadata takes where the host's file system shares
-blocks between files (xfs, btrfs), else for the data as well. The copy can be mounted: smrkit mount monday/disk.img /mnt/old";
+blocks between files (xfs, btrfs), else and on zoned devices for the data as well. The copy can be mounted: smrkit mount monday/disk.img /mnt/old";
 
 #[derive(Args)]
 #[command(after_help = BACKUP_EXAMPLES)]
 pub struct Backup {
-    /// The mount point, or an image that is not mounted.
+    /// The mount point, or an image or a zoned device that is not mounted.
     #[arg(value_name = "MOUNTPOINT|IMAGE")]
     source: PathBuf,
     /// The folder to make for disk.img and disk.meta, on a file system with extended attributes.
@@ -37,8 +38,8 @@ pub struct Backup {
 impl Backup {
     pub fn execute(self) -> anyhow::Result<Done> {
         let made = match self.source.is_dir() {
-            true => backup::of_mount(&self.source, &self.folder)?,
-            false => backup::of_volume(&self.source, &self.volume.open(), &self.folder)?,
+            true => backup::of_mount(&self.source, &self.folder, &until_interrupted())?,
+            false => backup::of_volume(&self.source, &self.volume.open(), &self.folder, &until_interrupted())?,
         };
         tell(&made, self.json)
     }
@@ -46,7 +47,10 @@ impl Backup {
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
-  smrkit restore monday disk.img --meta disk.meta";
+  smrkit restore monday disk.img --meta disk.meta
+  smrkit restore monday /dev/nvme0n1 --meta disk.meta
+
+A zoned device needs zones like the bands of the backup, and as many: those of the device that it was made of, or of one like it.";
 
 #[derive(Args)]
 #[command(after_help = RESTORE_EXAMPLES)]
@@ -54,12 +58,15 @@ pub struct Restore {
     /// The folder that smrkit backup made; it stays as it is.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// The image to make.
-    #[arg(value_name = "IMAGE")]
+    /// The image to make, or a zoned device.
+    #[arg(value_name = "IMAGE|DEVICE")]
     image: PathBuf,
     /// The metadata directory to make.
     #[arg(long, value_name = "DIR")]
     meta: PathBuf,
+    /// Overwrite what is on a zoned device.
+    #[arg(long)]
+    force: bool,
     /// Go on although other users may get at the backup, or own it.
     #[arg(long)]
     trust_open_metadata: bool,
@@ -70,10 +77,18 @@ pub struct Restore {
 
 impl Restore {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let made = Paths { image: self.image, meta: self.meta };
-        backup::restore(&self.folder, &made, self.trust_open_metadata)?;
-        tell(&made, self.json)
+        let to = Paths { image: self.image, meta: self.meta };
+        let wanted = backup::Restore { to, force: self.force, trust_open_metadata: self.trust_open_metadata };
+        backup::restore(&self.folder, &wanted, &until_interrupted())?;
+        tell(&wanted.to, self.json)
     }
+}
+
+/// False once a signal has come. What is half made is removed then; a second signal does not wait for it.
+fn until_interrupted() -> impl Fn() -> bool + Sync {
+    let interrupt = Interrupt::watch();
+    interrupt.writing();
+    move || !interrupt.is_set()
 }
 
 fn tell(made: &Paths, as_json: bool) -> anyhow::Result<Done> {

@@ -152,7 +152,7 @@ fn volumes_live_on_null_blk_and_scsi_debug() {
     let folder = tempfile::tempdir().unwrap();
     let Some(guest) = Guest::boot(folder.path(), "", &[]) else { return };
     let (_, passed) = guest.live();
-    assert_eq!(passed.len(), 4, "{passed:?}");
+    assert_eq!(passed.len(), 5, "{passed:?}");
 }
 
 #[test]
@@ -162,5 +162,5 @@ fn volumes_on_zns_keep_over_resets_what_they_acknowledged() {
     let Some(guest) = Guest::boot(folder.path(), &format!("resets={resets}"), &[]) else { return };
     let (boots, passed) = guest.live();
     assert_eq!(boots, resets + 1);
-    assert_eq!(passed.len(), 2 + resets, "{passed:?}");
+    assert_eq!(passed.len(), 3 + resets, "{passed:?}");
 }

@@ -17,7 +17,7 @@ use smrfs::meta::{Kind, SetAttr, SetTime};
 use super::home::{FOLDERS, open_directory};
 use super::walk::{self, WalkEntry, WalkPlace};
 use super::{DirectoryStore, attributes, entries, failed, failed_io, open_at, stat, values, way};
-use crate::contents;
+use crate::contents::{self, GoesOn};
 use crate::error::LiveError;
 
 /// A directory and its copy.
@@ -43,17 +43,25 @@ impl WalkPlace for CopyPair {
     }
 }
 
+/// A copy under way.
+struct CopyCourse<'a> {
+    goes_on: &'a GoesOn<'a>,
+    /// The copy of an entry that failed.
+    refused: Option<PathBuf>,
+}
+
 /// Makes `to` a copy of the metadata directory `from`; `to` must not exist.
-pub fn copy(from: &Path, to: &Path) -> Result<(), LiveError> {
+pub fn copy(from: &Path, to: &Path, goes_on: &GoesOn) -> Result<(), LiveError> {
     let open = |path: &Path| open_directory(path).map_err(|error| LiveError::os(path, error));
     rustix::fs::mkdir(to, Mode::RWXU).map_err(|error| LiveError::os(to, error))?;
     let pair = CopyPair { from: open(from)?, to: open(to)? };
-    let mut refused = None;
-    copy_home(&pair, &mut refused).map_err(|error| LiveError::file_system(refused.as_deref().unwrap_or(to), error))
+    let mut course = CopyCourse { goes_on, refused: None };
+    copy_home(&pair, &mut course)
+        .map_err(|error| LiveError::file_system(course.refused.as_deref().unwrap_or(to), error))
 }
 
-/// Copies all that is in a metadata directory; the copy of an entry that fails is named in `refused`.
-fn copy_home(home: &CopyPair, refused: &mut Option<PathBuf>) -> FsResult {
+/// Copies all that is in a metadata directory.
+fn copy_home(home: &CopyPair, course: &mut CopyCourse) -> FsResult {
     for folder in FOLDERS {
         rustix::fs::mkdirat(&home.to, folder, Mode::RWXU).map_err(failed)?;
     }
@@ -61,7 +69,7 @@ fn copy_home(home: &CopyPair, refused: &mut Option<PathBuf>) -> FsResult {
     let first_names = way::open_directory(&home.to, b"orphans").map_err(failed)?;
     for folder in ["maps", "tree"] {
         let top = home.enter(folder.as_bytes()).map_err(failed)?;
-        let top = walk::each_directory(top, &mut |_, pair| copy_entries(pair, &first_names, refused))?;
+        let top = walk::each_directory(top, &mut |_, pair| copy_entries(pair, &first_names, course))?;
         finish(&top.from, &top.to)?;
     }
     let mut names = Vec::new();
@@ -72,16 +80,17 @@ fn copy_home(home: &CopyPair, refused: &mut Option<PathBuf>) -> FsResult {
 }
 
 /// Copies what lies in a directory; the directories in it are made, and to follow.
-fn copy_entries(pair: &CopyPair, first_names: &OwnedFd, refused: &mut Option<PathBuf>) -> FsResult<Vec<WalkEntry>> {
+fn copy_entries(pair: &CopyPair, first_names: &OwnedFd, course: &mut CopyCourse) -> FsResult<Vec<WalkEntry>> {
     let mut below = Vec::new();
     for found in walk::entries_of(&pair.from)? {
+        contents::check(course.goes_on).map_err(failed_io)?;
         if found.file_type == FileType::Directory {
             rustix::fs::mkdirat(&pair.to, &*found.name, Mode::RWXU).map_err(failed)?;
             below.push(found);
         } else {
             copy_entry(pair, &found, first_names).inspect_err(|_| {
                 let folder = std::fs::read_link(way::path_of(&pair.to)).ok();
-                *refused = folder.map(|folder| folder.join(OsStr::from_bytes(&found.name)));
+                course.refused = folder.map(|folder| folder.join(OsStr::from_bytes(&found.name)));
             })?;
         }
     }
@@ -126,7 +135,7 @@ fn make(pair: &CopyPair, name: &[u8], original: &Stat) -> FsResult {
             let to = File::from(rustix::fs::openat(&pair.to, name, flags, private).map_err(failed)?);
             if original.st_size > 0 {
                 let from = values::stub(&open_at(&pair.from, name, Kind::File)?, OFlags::RDONLY)?;
-                contents::copy(&from, &to).map_err(failed_io)?;
+                contents::copy(&from, &to, &|| true).map_err(failed_io)?;
             }
             Ok(())
         }

@@ -320,7 +320,7 @@ fn a_copy_of_the_directory_has_the_long_values() {
     let id = file(&store, store.root(), "file");
     set(&store, id, "user.a", &long(65536, 1)).unwrap();
     let copy = folder.path().join("copy");
-    super::copy(&folder.path().join("meta"), &copy).unwrap();
+    super::copy(&folder.path().join("meta"), &copy, &|| true).unwrap();
     drop(store);
     let store = DirectoryStore::open(Home::open(&copy, OWN, IMAGE, KEY).unwrap(), true).unwrap();
     let id = store.lookup(store.root(), b"file").unwrap().id;

@@ -14,7 +14,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -87,7 +87,12 @@ impl ImageTarget {
     /// Kind of `path`.
     pub fn for_path(path: &Path) -> Result<ImageTarget, LiveError> {
         let kind = match std::fs::metadata(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(ImageTarget::Missing),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_among_devices(path) => {
+                return Ok(ImageTarget::Missing);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(LiveError::image(path, "there is no such device: check the path"));
+            }
             meta => meta.map_err(|error| LiveError::io(path, error))?,
         };
         if kind.is_file() {
@@ -100,6 +105,14 @@ impl ImageTarget {
         let end = std::io::Seek::seek(&mut device, std::io::SeekFrom::End(0));
         end.map(ImageTarget::Device).map_err(|error| LiveError::io(path, error))
     }
+}
+
+/// True if a file there would lie among the nodes of devices, in memory: nobody means to make an image there.
+fn is_among_devices(path: &Path) -> bool {
+    let devices = Path::new("/dev");
+    let node = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    let folder = parent(path).canonicalize().unwrap_or_default();
+    folder.starts_with(devices) && node(&folder) == node(devices)
 }
 
 /// Opens a file or a device for itself alone.
@@ -201,7 +214,7 @@ impl Image {
 
     /// Bytes that the image takes up on the host.
     fn taken_bytes(&self) -> io::Result<u64> {
-        Ok(std::os::unix::fs::MetadataExt::blocks(&self.file.metadata()?) * 512)
+        Ok(self.file.metadata()?.blocks() * 512)
     }
 
     /// The bytes of the disk that take up no room on the host yet.

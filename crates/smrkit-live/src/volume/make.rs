@@ -84,14 +84,20 @@ fn on_zones(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
         return Err(LiveError::Impossible(format!("the bands of {path} are its zones: leave {option} away")));
     }
     refuse_nesting(&wanted.image, &wanted.meta)?;
-    let blank = BlankZones::choose(&wanted.image, wanted.force)?;
+    let blank = blank_zones(&wanted.image, wanted.force)?;
     let zones = *blank.layout();
-    bands_of(&data_shape(&zones.shape)).map_err(|error| {
-        let remedy = "take a device with more zones, or format it with smaller ones";
-        LiveError::image(&wanted.image, format!("its zones are too few for a file system ({error}): {remedy}"))
-    })?;
     let made = furnish(wanted, zones.shape, New { image: None, meta: None }, || blank.fill())?;
     Ok(CreatedVolume { zones: Some(zones), ..made })
+}
+
+/// A zoned device on which a volume can be made: its zones are enough, and empty without `force`.
+pub(crate) fn blank_zones(path: &Path, force: bool) -> Result<BlankZones, LiveError> {
+    let blank = BlankZones::choose(path, force)?;
+    bands_of(&data_shape(&blank.layout().shape)).map_err(|error| {
+        let remedy = "take a device with more zones, or format it with smaller ones";
+        LiveError::image(path, format!("its zones are too few for a file system ({error}): {remedy}"))
+    })?;
+    Ok(blank)
 }
 
 /// Makes the disk by `fill`, and the metadata directory.

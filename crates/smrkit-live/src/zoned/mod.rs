@@ -51,10 +51,19 @@ fn device(path: &Path, writable: bool) -> Result<KernelZones, LiveError> {
     KernelZones::open(path, open_alone(path, writable)?, writable)
 }
 
+fn disk(path: &Path, device: KernelZones, writable: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
+    Ok(Arc::new(Zones::open(device, GRANULE_BYTES, writable).map_err(|error| failed(path, error))?))
+}
+
 /// Opens the disk on a zoned device; `writable` or only to be looked at.
 pub fn open(path: &Path, writable: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
-    let disk = Zones::open(device(path, writable)?, GRANULE_BYTES, writable).map_err(|error| failed(path, error))?;
-    Ok(Arc::new(disk))
+    disk(path, device(path, writable)?, writable)
+}
+
+/// Looks at the disk on a zoned device that another process has open, and which keeps still meanwhile.
+pub fn look(path: &Path) -> Result<Arc<dyn HostManaged>, LiveError> {
+    let file = File::open(path).map_err(|error| LiveError::io(path, error))?;
+    disk(path, KernelZones::open(path, file, false)?, false)
 }
 
 /// True of a zone that was written since its last reset; a conventional one does not tell.

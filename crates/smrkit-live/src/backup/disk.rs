@@ -1,0 +1,225 @@
+//! Copies of a volume from a zoned device, or on to one: through the disks, band by band.
+//!
+//! The superblock comes last, when everything else is durable: until then nothing takes the copy for a volume.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Display;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use smrfs::data::ReadBuffer;
+use smrfs::device::copy::{CopyError, copy as copy_bands, fits};
+use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape, stacked};
+use smrfs::error::{DeviceError, DeviceResult, FsResult};
+use smrfs::map;
+use smrfs::meta::MetadataStore;
+use smrfs::superblock::Superblock;
+use smrfs::superblock::area::{Area, AreaError, data_part};
+use smrfs::units::{Granule, NodeId, Span};
+use smrkit::quantity::Bytes;
+use smrkit::tally::Cause;
+
+use super::{Paths, leave_in_order, refuse_taken, remove};
+use crate::contents::{self, GoesOn};
+use crate::directory::{self, DirectoryStore, Home};
+use crate::error::LiveError;
+use crate::image::{Blank, bytes_for};
+use crate::volume::{blank_zones, of_area};
+use crate::zoned;
+
+/// A copy that is there, but not durable, and no volume yet.
+pub(super) struct Copied {
+    disk: Arc<dyn HostManaged>,
+    store: Arc<DirectoryStore>,
+    to: Paths,
+    superblock: Superblock,
+}
+
+/// Copies the disk of `source` and the directory that belongs to it. A zoned device that holds data is refused without
+/// `force`. Nothing is left of a copy that fails.
+pub(super) fn copy(
+    source: &Area,
+    from: &Paths,
+    to: &Paths,
+    force: bool,
+    goes_on: &GoesOn,
+) -> Result<Copied, LiveError> {
+    refuse_taken(&to.meta)?;
+    let shape = *source.device().shape();
+    let disk = match zoned::is_zoned(&to.image)? {
+        true => {
+            let blank = blank_zones(&to.image, force)?;
+            check(from, &shape, &to.image, &blank.layout().shape)?;
+            blank.fill()?
+        }
+        false => Blank::choose(&to.image, &shape, bytes_for(&shape).unwrap_or(u64::MAX), false)?.fill()?,
+    };
+    onto(disk, source, from, to, goes_on)
+}
+
+/// Copies to `disk`, which has been chosen for it.
+fn onto(
+    disk: Arc<dyn HostManaged>,
+    source: &Area,
+    from: &Paths,
+    to: &Paths,
+    goes_on: &GoesOn,
+) -> Result<Copied, LiveError> {
+    let copied = fill(&disk, source, from, to, goes_on).inspect_err(|_| undo(&*disk, to));
+    copied.map(|(store, superblock)| Copied { disk, store, to: to.clone(), superblock })
+}
+
+fn undo(disk: &dyn HostManaged, to: &Paths) {
+    let _ = Area::empty(disk);
+    remove(to);
+}
+
+impl Copied {
+    /// Makes it durable, and a volume that was left in good order. Nothing is left if that fails.
+    pub(super) fn settle(self) -> Result<(), LiveError> {
+        let Copied { disk, store, to, superblock } = self;
+        let failed = |error: AreaError| of_area(&to.image, error);
+        let durable = disk.flush().map_err(|error| failed(error.into()));
+        durable
+            .and_then(|()| leave_in_order(Arc::new(data_part(&disk)), store, &to.meta))
+            .and_then(|()| Area::begin(Arc::clone(&disk), superblock).map(drop).map_err(failed))
+            .inspect_err(|_| undo(&*disk, &to))
+    }
+}
+
+/// Refuses a zoned device at `path` on which the data of `from` would lie elsewhere.
+fn check(from: &Paths, shape: &Shape, path: &Path, zones: &Shape) -> Result<(), LiveError> {
+    if fits(shape, zones) {
+        return Ok(());
+    }
+    let (image, path) = (from.image.display(), path.display());
+    let remedy = "make a volume there (smrkit mkfs), mount both and copy the files (rsync -aAX)";
+    Err(LiveError::Impossible(match shape.model {
+        Model::Caveat => format!("{image} is a caveat disk, and {path} takes no writes just anywhere: {remedy}"),
+        Model::StrictAppend => {
+            let told = |shape: &Shape| {
+                let bytes = |granules: u64| Bytes(granules * shape.granule_bytes);
+                let (band, gap) = (bytes(shape.bands.granules), bytes(shape.bands.gap_granules));
+                format!("{} of {band}, {gap} apart", shape.bands.count)
+            };
+            format!("the zones of {path} ({}) are not the bands of {image} ({}): {remedy}", told(zones), told(shape))
+        }
+    }))
+}
+
+/// Copies directory and bands; the metadata store, and the superblock that is to be written.
+fn fill(
+    disk: &Arc<dyn HostManaged>,
+    source: &Area,
+    from: &Paths,
+    to: &Paths,
+    goes_on: &GoesOn,
+) -> Result<(Arc<DirectoryStore>, Superblock), LiveError> {
+    let failed = |error| LiveError::file_system(&to.meta, error);
+    let of_disk = |error: DeviceError| of_area(&to.image, error.into());
+    Area::empty(&**disk).and_then(|()| disk.flush()).map_err(of_disk)?;
+    directory::copy(&from.meta, &to.meta, goes_on)?;
+    let first = source.newest();
+    let home = Home::open(&to.meta, first.metadata, first.uuid, first.key)?;
+    let mounts = 1 + first.mounts.max(home.mounts());
+    home.set_mounts(mounts).map_err(failed)?;
+    let path = home.path().as_os_str().as_bytes().to_vec();
+    let store = Arc::new(DirectoryStore::open(home, true).map_err(failed)?);
+    let original =
+        Original { disk: Arc::new(data_part(source.device())), store: &store, owners: OnceLock::new(), goes_on };
+    copy_bands(&original, &data_part(disk)).map_err(|error| match error {
+        CopyError::Read(error) => of_area(&from.image, error.into()),
+        CopyError::Write(error) => of_disk(error),
+    })?;
+    Ok((store, Superblock { shape: *disk.shape(), mounts, is_clean: true, path, ..first.clone() }))
+}
+
+/// The disk that is copied. What can't be read and belongs to no file reads as zeros; if it does, the file is named.
+struct Original<'a> {
+    disk: Arc<dyn HostManaged>,
+    /// The metadata's copy.
+    store: &'a DirectoryStore,
+    /// Files by what is theirs, in order; read when they are first needed.
+    owners: OnceLock<FsResult<Vec<(Span, NodeId)>>>,
+    goes_on: &'a GoesOn<'a>,
+}
+
+impl Original<'_> {
+    /// Reads one granule of what could not be read at once.
+    fn read_alone(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
+        contents::check(self.goes_on).map_err(DeviceError::Io)?;
+        let bytes = room.bytes();
+        let read = self.disk.read(at, room.part(0, bytes), cause);
+        let Err(DeviceError::Io(error)) = read else { return read };
+        room.clear();
+        self.give_up(Span { at, count: 1 }, &error)
+    }
+
+    /// An error that names a file, if data in `span`, which `why` can't be read, are its.
+    fn give_up(&self, span: Span, why: &dyn Display) -> DeviceResult {
+        let told = |what: String| Err(DeviceError::Io(std::io::Error::other(what)));
+        let owners = match self.owners.get_or_init(|| owners(self.store)) {
+            Ok(owners) => owners,
+            Err(error) => return told(format!("{why}; and its maps: {error}: run smrkit fsck")),
+        };
+        let after = owners.partition_point(|(owned, _)| owned.at < span.end());
+        let Some((_, file)) = owners[..after].last().filter(|(owned, _)| owned.overlap(span).is_some()) else {
+            return Ok(());
+        };
+        let path = self.store.path_to(*file).unwrap_or_default();
+        let at = Bytes(span.at.0 * self.disk.shape().granule_bytes);
+        told(format!(
+            "what lies at {at} of its data can't be read ({why}) and belongs to {}: remove or replace that file and \
+             try again; smrkit scrub MOUNTPOINT names all such files",
+            String::from_utf8_lossy(&path).trim_start_matches('/')
+        ))
+    }
+}
+
+/// What files have on the disk, in order; of what several have, the first is named.
+fn owners(store: &DirectoryStore) -> FsResult<Vec<(Span, NodeId)>> {
+    let mut owners = Vec::new();
+    store.scan(&mut |id, record| -> FsResult {
+        let Some(record) = record else { return Ok(()) };
+        let decoded = map::decode(&record, |number| map::load_part(store, number))?;
+        owners.extend(decoded.map.extents_from(0).filter_map(|piece| Some((piece.span()?, id))));
+        Ok(())
+    })?;
+    owners.sort_unstable();
+    owners.dedup_by(|(next, _), (kept, _)| {
+        let overlap = next.at < kept.end();
+        if overlap {
+            kept.count = kept.end().max(next.end()) - kept.at;
+        }
+        overlap
+    });
+    Ok(owners)
+}
+
+impl stacked::Stacked for Original<'_> {
+    type Below = dyn HostManaged;
+
+    fn below(&self) -> &Self::Below {
+        &*self.disk
+    }
+
+    fn read(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
+        contents::check(self.goes_on).map_err(DeviceError::Io)?;
+        let bytes = room.bytes();
+        let whole = self.below().read(at, room.part(0, bytes), cause);
+        let Err(DeviceError::Io(_)) = whole else { return whole };
+        let granule = self.below().shape().granule_bytes;
+        (0..bytes / granule).try_for_each(|i| self.read_alone(at + i, room.part(i * granule, granule), cause))
+    }
+
+    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
+        let reports = self.below().report(first, count)?;
+        for (band, _) in (first..).zip(&reports).filter(|(_, report)| report.state == BandState::Offline) {
+            self.give_up(self.below().shape().bands.span(band), &"its zone is offline")?;
+        }
+        Ok(reports)
+    }
+}
