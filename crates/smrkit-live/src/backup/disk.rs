@@ -179,7 +179,7 @@ impl Original<'_> {
     }
 }
 
-/// What files have on the disk, in order; of what several have, the first is named.
+/// Places of files on the disk, in order; of one that several have, the first is named.
 fn owners(store: &DirectoryStore) -> FsResult<Vec<(Span, NodeId)>> {
     let mut owners = Vec::new();
     store.scan(&mut |id, record| -> FsResult {

@@ -183,6 +183,16 @@ mod tests {
         assert!(!is_known(b"SMRzones", 4095) && !is_known(b"", 0));
     }
 
+    /// Devices come and go; what else lies below /dev is memory that somebody has mounted there.
+    #[test]
+    fn no_image_is_made_among_the_nodes_of_devices() {
+        let said = ImageTarget::for_path(Path::new("/dev/no-such-disk")).unwrap_err().to_string();
+        assert!(said.contains("/dev/no-such-disk: there is no such device"), "{said}");
+        for path in ["/dev/shm/no-such-image", "/no-such-image", "no-such-image", "/no-such-folder/image"] {
+            assert_eq!(ImageTarget::for_path(Path::new(path)).unwrap(), ImageTarget::Missing, "{path}");
+        }
+    }
+
     #[test]
     fn an_image_is_blank_if_its_first_mebibyte_is_zeros() {
         let is_blank = |at: Option<u64>, length: u64| {
