@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,6 +30,12 @@ struct Books {
 impl Books {
     fn written(&mut self, file: u64, piece: u64, stamp: u64) {
         self.files.entry(file).or_default().entry(piece).or_insert_with(|| vec![0]).push(stamp);
+    }
+
+    /// The last stamp that a piece got.
+    fn newest(&self, file: u64, piece: u64) -> u64 {
+        let stamps = self.files.get(&file).and_then(|pieces| pieces.get(&piece));
+        stamps.and_then(|stamps| stamps.last().copied()).unwrap_or(0)
     }
 
     fn synced(&mut self, file: u64) {
@@ -68,10 +74,34 @@ fn write_once(bench: &Bench, books: &mut Books, random: &mut Pcg64Mcg, stamp: &m
         }
         file.write_all_at(&content, first * PIECE as u64)?;
     }
+    if random.random_ratio(1, 4) {
+        share(bench, books, random, number, &file)?;
+    }
     if random.random_ratio(2, 3) {
         file.sync_all()?;
         books.synced(number);
     }
+    Ok(())
+}
+
+/// Copies pieces of another file, which the two then share.
+fn share(bench: &Bench, books: &mut Books, random: &mut Pcg64Mcg, number: u64, to: &File) -> io::Result<()> {
+    let other = (number + random.random_range(1..FILES)) % FILES;
+    let Ok(mut from) = File::open(bench.file(&other.to_string())) else { return Ok(()) };
+    let pieces = from.metadata()?.len() / PIECE as u64;
+    if pieces == 0 {
+        return Ok(());
+    }
+    let first = random.random_range(0..pieces);
+    let count = random.random_range(1..=pieces - first);
+    let place = random.random_range(0..=PIECES - count);
+    for piece in 0..count {
+        books.written(number, place + piece, books.newest(other, first + piece));
+    }
+    from.seek(SeekFrom::Start(first * PIECE as u64))?;
+    (&*to).seek(SeekFrom::Start(place * PIECE as u64))?;
+    let copied = io::copy(&mut from.take(count * PIECE as u64), &mut &*to)?;
+    assert_eq!(copied, count * PIECE as u64, "of file {other}");
     Ok(())
 }
 
