@@ -105,7 +105,7 @@ impl Allocator {
         self.shared.write().add(span, owner, space.live());
     }
 
-    /// The parts of `span`; what is shared of it is held until [`Allocator::end_move`].
+    /// The parts of `span`. Those that are shared are not free before they are released once more.
     pub(super) fn hold(&self, span: Span) -> Vec<SharedPart> {
         self.shared.write().hold(span)
     }
