@@ -40,7 +40,7 @@ pub fn adopt_maps(
         }
         for piece in decoded.map.extents_from(0) {
             let Some(span) = piece.span() else { continue };
-            let may_share = |other: NodeId| sharing.contains(&id) || sharing.contains(&other);
+            let may_share = |other: NodeId| sharing.contains(&id) && sharing.contains(&other);
             let owner = Owner { file: id, granule: piece.first };
             adopted.mapped += adopt(space, &mut adopted.shared, span, owner, may_share)?;
         }

@@ -64,6 +64,7 @@ impl FileSystem {
         let all = offset / self.granule_bytes..end.div_ceil(self.granule_bytes);
         match how {
             Allocate::Extend => {
+                self.clear_shared_tail(&file, &mut state, end)?;
                 self.promise_range(&file, &mut state, all, 0..0)?;
                 self.grow(&file, &mut state, end)?;
             }
@@ -75,6 +76,9 @@ impl FileSystem {
                 }
             }
             Allocate::Zero(extend) => {
+                if extend {
+                    self.clear_shared_tail(&file, &mut state, end)?;
+                }
                 self.promise_range(&file, &mut state, all, whole)?;
                 self.clear_edges(&file, &mut state, offset..end)?;
                 if extend {
@@ -84,6 +88,11 @@ impl FileSystem {
         }
         self.now_changed(&file, &mut state);
         Ok(())
+    }
+
+    /// Before room is promised to a file that is to grow: its last granule may need some itself.
+    fn clear_shared_tail(&self, file: &Arc<File>, state: &mut FileState, end: u64) -> FsResult {
+        if state.shares { self.clear_tail(file, state, end) } else { Ok(()) }
     }
 
     /// Promises room to what has none in `range`, all or nothing; of that, `emptied` becomes a hole first.

@@ -48,6 +48,12 @@ impl Allocator {
         self.space.lock().live().from(Granule(0)).collect()
     }
 
+    /// The shared extents, each with each owner but the one that [`Allocator::live`] tells.
+    pub(super) fn further_owners(&self) -> Vec<(Span, Owner)> {
+        let (space, shared) = (self.space.lock(), self.shared.read());
+        shared.all().filter(|&(span, owner)| !space.live().holds(span, owner)).collect()
+    }
+
     /// The shared extents, each with each of its owners.
     pub(super) fn shared(&self) -> Vec<(Span, Owner)> {
         self.shared.read().all().collect()
@@ -70,10 +76,9 @@ impl Allocator {
         state.uses(range, &self.shared.read())
     }
 
-    /// True if others have some of the map's extents as well.
-    pub(super) fn shares_any(&self, map: &FileMap) -> bool {
-        let shared = self.shared.read();
-        map.extents_from(0).filter_map(|piece| piece.span()).any(|span| shared.within(span).next().is_some())
+    /// Of a file's map what is shared.
+    pub(super) fn shared_of(&self, map: &FileMap) -> Vec<FilePiece> {
+        self.without_room(map.extents_from(0))
     }
 
     /// Of pieces of a file those that are not shared.
@@ -119,15 +124,17 @@ impl Allocator {
         (first, others)
     }
 
-    /// A copy of shared data has been offered to all who have it: what nobody took is to be released. `taken` granules were,
-    /// and `left` of the original are nobody's now.
-    pub(super) fn end_copy(&self, span: Span, taken: u64, left: u64) {
+    /// A copy of shared data has been offered to all who have it: what nobody took is free again, and `discarded` sees it.
+    /// `taken` granules were, and `left` of the original are nobody's now.
+    pub(super) fn end_copy(&self, span: Span, taken: u64, left: u64, discarded: impl Fn(Span)) {
         let mut space = self.space.lock();
         self.shared.read().alone(span).into_iter().for_each(|nobody| space.retire(nobody));
         self.rooms.lock().recount(taken, left);
+        drop(space);
+        self.release(vec![span], discarded);
     }
 
-    /// Gives what nobody else has any more of a file's pieces to the file alone; tells what that is.
+    /// Gives what nobody else has any more of a file's pieces to the file alone, which is to account for it; tells what that is.
     pub(super) fn reclaim(&self, file: NodeId, pieces: impl Iterator<Item = FilePiece>) -> Vec<FilePiece> {
         let mut shared = self.shared.write();
         let mut reclaim = |piece: FilePiece| {
@@ -135,17 +142,14 @@ impl Allocator {
             let parts = piece.span().map_or(Vec::new(), |span| shared.reclaim(span, owner));
             parts.into_iter().map(move |part| part_of(piece, part))
         };
-        pieces.flat_map(&mut reclaim).collect()
+        let reclaimed: Vec<FilePiece> = pieces.flat_map(&mut reclaim).collect();
+        self.rooms.lock().recount(0, reclaimed.iter().map(|piece| piece.count).sum());
+        reclaimed
     }
 
     /// Promises `granules`, all or none.
     pub(super) fn promise(&self, granules: u64) -> FsResult {
         self.rooms.lock().promise(granules)
-    }
-
-    /// Shared extents of `less` granules are nobody's now, and of `more` somebody's.
-    pub(super) fn recount_shared(&self, more: u64, less: u64) {
-        self.rooms.lock().recount(more, less);
     }
 
     /// Takes a promise back.
@@ -235,11 +239,17 @@ impl Allocator {
         self.space.lock().unmovable(span);
     }
 
-    /// Whatever is live of a file stays where it is.
+    /// Live data in it stays where it is, but for what is shared.
+    pub(super) fn leave_alone(&self, span: Span) {
+        let (mut space, shared) = (self.space.lock(), self.shared.read());
+        shared.alone(span).into_iter().for_each(|part| space.unmovable(part));
+    }
+
+    /// Whatever is live of a file, and of no other, stays where it is.
     pub(super) fn leave_file(&self, id: NodeId) {
-        let mut space = self.space.lock();
+        let (mut space, shared) = (self.space.lock(), self.shared.read());
         let all = space.live().from(Granule(0)).filter(|(_, owner)| owner.file == id);
-        let all: Vec<Span> = all.map(|(span, _)| span).collect();
+        let all: Vec<Span> = all.flat_map(|(span, _)| shared.alone(span)).collect();
         all.into_iter().for_each(|span| space.unmovable(span));
     }
 

@@ -227,10 +227,12 @@ impl FileSystem {
         state.size = head.size;
         state.settled_size = head.size;
         state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
-        state.shares = head.shares && self.allocator.shares_any(&state.map);
+        let shared = self.allocator.shared_of(&state.map);
+        state.shares = !shared.is_empty();
+        state.says_shared = state.shares && head.shares;
         // A map that was committed while something was not written may have more than the size.
         self.drop_behind(file, state, head.size.div_ceil(self.granule_bytes));
-        state.unplaced = state.promise_holes(head.promised);
+        state.unplaced = state.promise_again(head.promised, &shared);
         Ok(())
     }
 

@@ -140,7 +140,7 @@ impl FileSystem {
             Ok(file) => file,
             // Its last name went meanwhile.
             Err(error) if error.errno() == Errno::ENOENT => {
-                self.allocator.leave(span);
+                self.allocator.leave_alone(span);
                 return Ok(true);
             }
             Err(error) if is_damage(&error) => {
@@ -165,7 +165,7 @@ impl FileSystem {
         }
         if !found {
             // It is the file's no more, or the space was told so wrongly: if it is still live, it stays.
-            self.allocator.leave(span);
+            self.allocator.leave_alone(span);
         }
         Ok(true)
     }
@@ -195,11 +195,11 @@ impl FileSystem {
         }
     }
 
-    /// Data that was read of `span`, without its first `done` granules.
-    pub(super) fn rest<'a>(&self, content: &'a Content, span: Span, done: u64) -> Data<'a> {
+    /// Data of `granules`, without the first `done` of them.
+    pub(super) fn rest<'a>(&self, content: &'a Content, granules: u64, done: u64) -> Data<'a> {
         match content {
             Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
-            None => Data::Blank((span.count - done) * self.granule_bytes),
+            None => Data::Blank((granules - done) * self.granule_bytes),
         }
     }
 
@@ -216,7 +216,7 @@ impl FileSystem {
         let mut done = 0;
         while done < span.count {
             let run = piece.first + done..piece.end();
-            let load = WriteBatch::moved(from_ref(&run), self.rest(&content, span, done), true);
+            let load = WriteBatch::moved(from_ref(&run), self.rest(&content, span.count, done), true);
             let Some(count) = self.place_block(file, state, &load, &mut 0)? else { return Ok(false) };
             work.moved_bytes += count * self.granule_bytes;
             done += count;

@@ -27,6 +27,8 @@ struct Snapshot {
     /// Changes that are durable then; none if something was still in the buffer.
     changes: Option<u64>,
     size: u64,
+    /// True if this map says that it shares.
+    shares: bool,
 }
 
 impl FileSystem {
@@ -206,6 +208,7 @@ impl FileSystem {
             retired: std::mem::take(&mut state.retired),
             changes: state.buffer.is_empty().then_some(state.changes),
             size,
+            shares: state.shares,
         })
     }
 
@@ -249,6 +252,7 @@ impl FileSystem {
             self.pending.put_off(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
             return;
         }
+        state.says_shared |= snapshot.shares;
         if let Some(changes) = snapshot.changes {
             state.durable = changes;
             state.settled_size = state.settled_size.max(snapshot.size.min(state.size));

@@ -12,7 +12,7 @@ use crate::map::{FileMap, FilePiece, Ranges, Stored};
 use crate::meta::Time;
 use crate::units::{Granule, NodeId, Span};
 
-/// A file that is in memory. Locks are taken in this order: `commit`, `state`, the space.
+/// A file that is in memory. Locks are taken in this order: `commit`, `state` (of two files the lower number's first), the space.
 pub(super) struct File {
     pub id: NodeId,
     /// When it was last used, in calls.
@@ -55,6 +55,8 @@ pub(super) struct FileState {
     pub retired: Vec<Span>,
     /// True if others may have some of its extents as well.
     pub shares: bool,
+    /// True if the durable record says so.
+    pub says_shared: bool,
     /// Counts changes of what a record holds.
     pub changes: u64,
     /// The change up to which the store has it durably.
@@ -97,9 +99,15 @@ impl FileState {
         self.written > self.durable
     }
 
-    /// Promises `granules` again that a record names: it tells how many, and they are taken to be the first holes.
-    pub(super) fn promise_holes(&mut self, granules: u64) -> u64 {
+    /// Promises `granules` again that a record names: it tells how many, and they are taken to be the first that are `shared`,
+    /// and then the first holes.
+    pub(super) fn promise_again(&mut self, granules: u64, shared: &[FilePiece]) -> u64 {
         let (mut left, mut at) = (granules, 0);
+        for piece in shared {
+            let count = piece.count.min(left);
+            self.promised.insert(piece.first..piece.first + count);
+            left -= count;
+        }
         while left > 0 {
             let hole = self.map.next_hole(at);
             let end = self.map.next_data(hole).unwrap_or(u64::MAX).min(hole + left);

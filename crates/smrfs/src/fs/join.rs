@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::FileSystem;
 use super::file::{File, FileState};
 use super::place::{SMALL, WriteBatch};
-use crate::data::Data;
 use crate::error::FsResult;
 use crate::map::FilePiece;
 use crate::units::NodeId;
@@ -87,12 +86,8 @@ impl FileSystem {
         }
         let (first, mut done) = (pieces[0].first, 0);
         while done < granules {
-            let data = match &content {
-                Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
-                None => Data::Blank((granules - done) * self.granule_bytes),
-            };
             let run = first + done..first + granules;
-            let load = WriteBatch::moved(from_ref(&run), data, false);
+            let load = WriteBatch::moved(from_ref(&run), self.rest(&content, granules, done), false);
             let Some(count) = self.place_block(file, state, &load, &mut 0)? else { return Ok(false) };
             done += count;
         }

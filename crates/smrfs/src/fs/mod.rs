@@ -102,7 +102,7 @@ pub enum Seek {
 /// A mounted file system. Its methods may be called from several threads.
 ///
 /// Locks are taken in this order: the cleaner's, that of commits of everything (or that of names), a file's commit, a
-/// file's state, the allocator, the small ones. Nobody waits for the cleaner who holds a lock of a file.
+/// file's state (of two files the lower number's first), the allocator, the small ones. Nobody waits for the cleaner who holds a lock of a file.
 pub struct FileSystem {
     store: Arc<dyn MetadataStore>,
     options: FsOptions,
@@ -169,6 +169,11 @@ impl FileSystem {
     /// Live spans of the disk with their owners, in ascending order.
     pub fn live(&self) -> Vec<(Span, Owner)> {
         self.allocator.live()
+    }
+
+    /// Live spans of the disk that several have, with their owners other than the one that `live` tells.
+    pub fn further_owners(&self) -> Vec<(Span, Owner)> {
+        self.allocator.further_owners()
     }
 
     /// Compares what is kept step by step with a recount; says what is wrong. For tests: nothing else may go on.

@@ -176,11 +176,8 @@ impl FileSystem {
             let bytes = state.buffer.gather(granules, self.granule_bytes);
             let mut done = 0;
             while done < granules {
-                let data = match &bytes {
-                    Some(bytes) => Data::Bytes(&bytes[(done * self.granule_bytes) as usize..]),
-                    None => Data::Blank((granules - done) * self.granule_bytes),
-                };
-                let Some(count) = self.place_block(file, state, &WriteBatch::host(&runs, data), &mut 0)? else {
+                let load = WriteBatch::host(&runs, self.rest(&bytes, granules, done));
+                let Some(count) = self.place_block(file, state, &load, &mut 0)? else {
                     return Ok(false);
                 };
                 done += count;

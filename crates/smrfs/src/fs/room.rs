@@ -12,17 +12,17 @@ use crate::error::{Errno, FsError, FsResult};
 const SLACK_BYTES: u64 = 2 << 20;
 /// Bytes that the store needs for a record: a block of the attributes' own (ext4).
 const RECORD_BYTES: u64 = 4 << 10;
-/// Bytes that an extent of a map takes in a part, roughly (see docs/reference/smrfs-format.md).
+/// Bytes that an extent of a map takes in a part, roughly (assumption).
 const EXTENT_BYTES: u64 = 8;
 
 impl FileSystem {
-    /// Sees to it that a write of `bytes` more, and what has been accepted before, finds room on the hosts of disk and store:
-    /// who is told that a write has been done never hears later that there was no room.
-    pub(super) fn keep_room_on_host(&self, bytes: u64) -> FsResult {
+    /// Sees to it that a write of `bytes` more, with `extents` more in maps, and what has been accepted before, finds room on the
+    /// hosts of disk and store: who is told that a write has been done never hears later that there was no room.
+    pub(super) fn keep_room_on_host(&self, bytes: u64, extents: u64) -> FsResult {
         let accepted = self.buffers.bytes() + bytes;
         self.disk.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
         let files = self.pending.count() + 1;
-        let extents = accepted / self.granule_bytes + 1;
+        let extents = extents + accepted / self.granule_bytes + 1;
         self.store.reserve(files * RECORD_BYTES + extents * EXTENT_BYTES).map_err(no_room)
     }
 

@@ -1,7 +1,7 @@
 //! The saved state of a clean unmount: what is live and whose it is, so that the next mount need not read every map.
 //!
-//! Integers of seven bits a byte, the lowest first, each extent by its distance from the one before; what files share once more
-//! for each further owner, where there is such; then a checksum.
+//! Integers of seven bits a byte, the lowest first, each extent by its distance from the one before; then, if files share any,
+//! the shared extents with each further owner; then a checksum.
 
 use crate::device::Shape;
 use crate::map::checksum;

@@ -59,11 +59,20 @@ impl FileSystem {
             if bytes == 0 {
                 break 0;
             }
-            self.keep_room_on_host(0)?;
+            if !locked.from.says_shared && !locked.from.unlinked {
+                // A map that names what another has as well is damage, unless both say that they share: the original's has
+                // to say so, durably, before there is a copy.
+                locked.from.shares = true;
+                self.touch(&from_file, &mut locked.from);
+                drop(locked);
+                self.save(&from_file)?;
+                continue;
+            }
+            let granules = from.1 / granule..(from.1 + bytes).div_ceil(granule);
+            self.keep_room_on_host(0, FileSystem::placed(&locked.from, granules.clone()).len() as u64)?;
             self.clear_tail(&to_file, locked.to(), to.1)?;
             // What is buffered of the original has to have a place, and of the copy it is older than what is shared.
             if self.write_out(&from_file, &mut locked.from)? && self.write_out(&to_file, locked.to())? {
-                let granules = from.1 / granule..(from.1 + bytes).div_ceil(granule);
                 self.share_granules(&mut locked, granules, &to_file, to.1 / granule);
                 self.grown(locked.to(), to.1 + bytes);
                 self.now_changed(&to_file, locked.to());
@@ -86,15 +95,14 @@ impl FileSystem {
         if to.checked_add(bytes).is_none_or(|end| end > SIZE_MAX) {
             return Err(Errno::EFBIG.into());
         }
-        // Behind the end of the original is what the copy may not have before its own end.
+        // What lies behind the original's end must not show in the copy: a part of a granule is shared only at the copy's end.
         let whole = bytes < rest || to + bytes < locked.to().size;
         Ok(if whole { bytes - bytes % self.granule_bytes } else { bytes })
     }
 
-    /// Has granules of a file, whose buffer is empty, from granule `first` of the other on.
+    /// Has `to` share granules of the other file, of which nothing is buffered, from its granule `first` on.
     fn share_granules(&self, locked: &mut Locked<'_>, granules: Range<u64>, to: &Arc<File>, first: u64) {
         let pieces = FileSystem::placed(&locked.from, granules.clone());
-        locked.from.shares |= !pieces.is_empty();
         let state = locked.to();
         state.shares |= !pieces.is_empty();
         let range = first..first + (granules.end - granules.start);
@@ -122,23 +130,22 @@ impl FileSystem {
         pieces.iter().for_each(|piece| state.promised.remove(piece.first..piece.end()));
         let after = self.allocator.uses(state, range);
         self.account(state, before, after, &mut 0);
-        self.allocator.recount_shared(0, pieces.iter().map(|piece| piece.count).sum());
     }
 
     /// Moves shared data, once for all who have it; whoever moves it holds it. `false`: no room, not even for the cleaner.
     pub(super) fn move_shared(&self, parts: &[SharedPart], work: &mut CleaningWork) -> FsResult<bool> {
         for part in parts {
+            let Some(owners) = self.owners_of(part)? else { continue };
             let Some(content) = self.read_to_move(part.span)? else { continue };
             let mut done = 0;
             while done < part.span.count {
                 let owner = part.owners[0];
                 let run = owner.granule + done..owner.granule + part.span.count;
-                let load = WriteBatch::moved(from_ref(&run), self.rest(&content, part.span, done), true);
-                let Some(pieces) = self.write_block(owner.file, None, &load)? else { return Ok(false) };
-                for (copy, _) in pieces {
+                let load = WriteBatch::moved(from_ref(&run), self.rest(&content, part.span.count, done), true);
+                let Some(written) = self.write_block(owner.file, None, &load)? else { return Ok(false) };
+                for (copy, _) in written {
                     let original = Span { at: part.span.at + done, count: copy.count };
-                    let owners = part.owners.iter().map(|owner| owner.further(done));
-                    self.hand_out(original, copy, owners)?;
+                    self.hand_out(original, copy, owners.iter().map(|(file, owner)| (file, owner.further(done))));
                     work.moved_bytes += copy.count * self.granule_bytes;
                     done += copy.count;
                 }
@@ -148,28 +155,37 @@ impl FileSystem {
         Ok(true)
     }
 
-    /// Has all owners of `original` name its copy instead. Where a map can't be read the original stays.
-    fn hand_out(&self, original: Span, copy: Span, owners: impl Iterator<Item = Owner>) -> FsResult {
-        let (mut taken, mut left, mut damaged, mut result) = (0, 0, false, Ok(()));
-        for owner in owners {
+    /// The files of all who share a part. None if that of one can't be read: it stays where it is, for all of them.
+    fn owners_of(&self, part: &SharedPart) -> FsResult<Option<Vec<(Arc<File>, Owner)>>> {
+        let mut owners = Vec::with_capacity(part.owners.len());
+        for &owner in &part.owners {
             match self.file(owner.file) {
-                Ok(file) => {
-                    let (more, less) = self.take_copy(&file, owner, original, copy);
-                    (taken, left) = (taken + more, left + less);
-                }
+                Ok(file) => owners.push((file, owner)),
                 // Its last name went meanwhile.
                 Err(error) if error.errno() == Errno::ENOENT => {}
-                Err(error) if is_damage(&error) => damaged = true,
-                Err(error) => result = Err(error),
+                Err(error) if is_damage(&error) => {
+                    self.counters.unmovable.add(1);
+                    self.allocator.leave(part.span);
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
             }
         }
-        self.allocator.end_copy(copy, taken, left);
-        self.allocator.release(vec![copy], |span| self.disk.discard(span));
-        if damaged {
-            self.counters.unmovable.add(1);
+        Ok(Some(owners))
+    }
+
+    /// Has all owners of `original` name its copy instead.
+    fn hand_out<'a>(&self, original: Span, copy: Span, owners: impl Iterator<Item = (&'a Arc<File>, Owner)>) {
+        let (mut taken, mut left) = (0, 0);
+        for (file, owner) in owners {
+            let (more, less) = self.take_copy(file, owner, original, copy);
+            (taken, left) = (taken + more, left + less);
+        }
+        self.allocator.end_copy(copy, taken, left, |span| self.disk.discard(span));
+        if taken == 0 {
+            // Whoever has it is not among the files: if it is still live, it stays.
             self.allocator.leave(original);
         }
-        result
     }
 
     /// Has one owner of `original` name its copy instead, where it still has it. Tells how many granules of the copy were

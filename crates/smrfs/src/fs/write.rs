@@ -59,12 +59,25 @@ impl FileSystem {
             self.disk.hold_no_bytes();
         }
         let mut work = CleaningWork::default();
-        self.write_data(&file, offset, data, &mut work)?;
+        self.again_with_room(&file, || self.write_data(&file, offset, data, &mut work))?;
         self.counters.host_written.add(bytes);
         self.balance(&mut work)?;
         self.clean_beside(&mut work)?;
         self.count(&work);
         Ok(())
+    }
+
+    /// Work that is told of no room is done once more after a commit, where others gave up what a file shared with them: until
+    /// that is durable, it is not the file's to replace.
+    pub(super) fn again_with_room(&self, file: &File, mut work: impl FnMut() -> FsResult) -> FsResult {
+        let done = work();
+        if !done.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().shares {
+            return done;
+        }
+        let cleaner = self.cleaner.alone();
+        self.commit()?;
+        drop(cleaner);
+        work()
     }
 
     fn write_data(&self, file: &Arc<File>, offset: u64, data: Data<'_>, work: &mut CleaningWork) -> FsResult {
@@ -84,7 +97,7 @@ impl FileSystem {
             return Err(Errno::ENOENT.into());
         }
         promise.at_least(self.lacks(file, &mut state, offset / granule..end.div_ceil(granule)))?;
-        self.keep_room_on_host(data.bytes())?;
+        self.keep_room_on_host(data.bytes(), 0)?;
         self.clear_tail(file, &mut state, end)?;
         self.buffer(file, &mut state, &head, data.part(0, head.end - offset), &mut promise.granules)?;
         let mut at = direct.start;

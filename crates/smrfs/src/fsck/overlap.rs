@@ -1,7 +1,7 @@
 //! The second pass: what two maps name, or one map twice.
 //!
-//! If a file of the two shares extents, both have it. Otherwise one of them is out of date: it was replaced, and its granules were given to the other. So the file that changed last
-//! keeps them; within a file, the place nearest to its beginning does.
+//! If both say that they share, both keep it. Otherwise one of them is out of date: it was replaced, and its granules were given
+//! to the other. So the file that changed last keeps them; within a file, the place nearest to its beginning does.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ fn settle(
             let Some(common) = other.overlap(extent.span) else { continue };
             keep(&mut taken, extent, Span { at, count: common.at - at });
             let part = Extent { span: common, first: extent.first + (common.at - extent.span.at), ..*extent };
-            if scan.sharing.contains(&extent.file) || scan.sharing.contains(&owner.file) {
+            if scan.sharing.contains(&extent.file) && scan.sharing.contains(&owner.file) {
                 scan.shared.push(part);
             } else {
                 let place = scan.hole(&part);

@@ -2,7 +2,7 @@
 
 use crate::error::FsError;
 
-/// The version of records and parts.
+/// The newest version of a record.
 pub(super) const VERSION: u8 = 2;
 
 /// Why bytes are no map record, or no part of one.

@@ -361,40 +361,52 @@ fn a_file_in_pieces_that_is_read_in_order_is_read_ahead() {
 #[test]
 fn a_shared_copy_takes_room_only_as_it_is_overwritten() {
     for model in [Model::StrictAppend, Model::Caveat] {
-        let mut rig = Rig::new(model, options());
-        let [one, two] = ["a", "b"].map(|name| make(&rig.fs, name));
-        let granules = rig.fs.usage().unwrap().usable * 4 / 5;
-        let bytes = granules * GRANULE;
-        rig.fs.write(one, 0, Data::Bytes(&vec![1; bytes as usize])).unwrap();
-        assert_eq!(rig.fs.share((one, 0), (two, 0), bytes).unwrap(), bytes);
-        for remounted in [false, true] {
-            if remounted {
-                rig.remount(false);
-            }
-            assert_eq!(rig.fs.usage().unwrap().live, granules);
+        for (gone, is_synced, is_remounted) in
+            [("a", true, false), ("a", false, false), ("b", false, true), ("b", true, true)]
+        {
+            shared_and_overwritten(Rig::new(model, options()), gone, is_synced, is_remounted);
         }
-        let fs = &rig.fs;
-        let whole = |byte| vec![byte; bytes as usize];
-        let refused = fs.write(two, 0, Data::Bytes(&whole(2)));
-        assert_eq!(refused.unwrap_err().errno(), Errno::ENOSPC, "there is no room for both");
-        fs.write(two, 0, Data::Bytes(&[2; 10 * GRANULE as usize])).unwrap();
-        assert_eq!(fs.usage().unwrap().live, granules + 10);
-        fs.allocate(two, Allocate::KeepSize, 10 * GRANULE, 5 * GRANULE).unwrap();
-        assert_eq!(fs.usage().unwrap().promised, 5, "what is shared is promised anew");
-        fs.unlink(fs.root(), b"a").unwrap();
-        fs.forget(one, 1);
-        fs.sync_all().unwrap();
-        for round in 3..6 {
-            fs.write(two, 0, Data::Bytes(&whole(round))).unwrap();
-            fs.sync_all().unwrap();
-            assert_eq!(fs.usage().unwrap().live, granules);
-        }
-        let mut back = whole(0);
-        fs.read(two, 0, ReadBuffer::Bytes(&mut back)).unwrap();
-        assert!(back == whole(5));
-        fs.check().unwrap();
-        rig.check();
     }
+}
+
+fn shared_and_overwritten(mut rig: Rig, gone: &str, is_synced: bool, is_remounted: bool) {
+    let [one, two] = ["a", "b"].map(|name| make(&rig.fs, name));
+    let granules = rig.fs.usage().unwrap().usable * 4 / 5;
+    let bytes = granules * GRANULE;
+    rig.fs.write(one, 0, Data::Bytes(&vec![1; bytes as usize])).unwrap();
+    assert_eq!(rig.fs.share((one, 0), (two, 0), bytes).unwrap(), bytes);
+    for clean in [false, true].into_iter().filter(|_| is_remounted) {
+        rig.remount(clean);
+        assert_eq!(rig.fs.usage().unwrap().live, granules);
+    }
+    let (left, removed) = if gone == "a" { (two, one) } else { (one, two) };
+    let whole = |byte| vec![byte; bytes as usize];
+    let refused = rig.fs.write(left, 0, Data::Bytes(&whole(2)));
+    assert_eq!(refused.unwrap_err().errno(), Errno::ENOSPC, "there is no room for both");
+    rig.fs.write(left, 0, Data::Bytes(&[2; 10 * GRANULE as usize])).unwrap();
+    assert_eq!(rig.fs.usage().unwrap().live, granules + 10);
+    rig.fs.allocate(left, Allocate::KeepSize, 10 * GRANULE, 5 * GRANULE).unwrap();
+    if is_remounted {
+        rig.remount(true);
+    }
+    assert_eq!(rig.fs.usage().unwrap().promised, 5, "what is shared is promised anew");
+    let other = make(&rig.fs, "c");
+    let rest = rig.fs.usage().unwrap().free * GRANULE;
+    rig.fs.write(other, 0, Data::Bytes(&vec![7; rest as usize])).unwrap();
+    rig.fs.write(left, 12 * GRANULE, Data::Bytes(&[2; GRANULE as usize])).unwrap();
+    let fs = &rig.fs;
+    fs.unlink(fs.root(), gone.as_bytes()).unwrap();
+    fs.forget(removed, 1);
+    if is_synced {
+        fs.sync_all().unwrap();
+    }
+    for round in 3..6 {
+        fs.write(left, 0, Data::Bytes(&whole(round))).unwrap();
+        assert_eq!(fs.usage().unwrap().live, granules + rest / GRANULE);
+    }
+    assert!(contents(fs, left) == whole(5));
+    fs.check().unwrap();
+    rig.check();
 }
 
 /// Cleaning moves what is shared once: the disk holds no more afterwards, and both files name the same place.

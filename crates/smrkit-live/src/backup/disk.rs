@@ -190,11 +190,9 @@ fn owners(store: &DirectoryStore) -> FsResult<Vec<(Span, NodeId)>> {
     })?;
     owners.sort_unstable();
     owners.dedup_by(|(next, _), (kept, _)| {
-        let overlap = next.at < kept.end();
-        if overlap {
-            kept.count = kept.end().max(next.end()) - kept.at;
-        }
-        overlap
+        let behind = next.at.max(kept.end());
+        *next = Span { at: behind, count: next.end().max(behind) - behind };
+        next.is_empty()
     });
     Ok(owners)
 }

@@ -36,7 +36,9 @@ pub struct Damaged {
 pub(super) fn scrub(gate: &Gate) -> FsResult<ScrubReport> {
     let mut report = ScrubReport::default();
     let mut damaged: BTreeMap<NodeId, u64> = BTreeMap::new();
-    for (span, owner) in gate.quietly("scrub", |core| Ok(core.live()))? {
+    // What files share is read for each of them.
+    let all = gate.quietly("scrub", |core| Ok([core.live(), core.further_owners()].concat()))?;
+    for (span, owner) in all {
         for skip in (0..span.count).step_by(PIECE as usize) {
             let piece = Span { at: span.at + skip, count: PIECE.min(span.count - skip) };
             let owner = Owner { granule: owner.granule + skip, ..owner };
