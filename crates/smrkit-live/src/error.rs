@@ -101,7 +101,7 @@ pub enum LiveError {
     )]
     FullToMark(PathBuf),
     /// A signal asked for the end.
-    #[error("interrupted: what was begun has been removed")]
+    #[error("interrupted")]
     Interrupted,
     /// Stored data that contradict themselves.
     #[error("{0}")]

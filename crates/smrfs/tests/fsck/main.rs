@@ -431,3 +431,29 @@ fn what_files_share_is_no_overlap_and_stays_shared() {
         }
     }
 }
+
+/// A map that says that it shares does not make another's data its own, if that one says nothing of it.
+#[test]
+fn a_file_shares_only_what_the_other_says_it_shares() {
+    let device: Arc<dyn HostManaged> = Arc::new(Bad::new(shape(Model::Caveat)));
+    let store: Arc<dyn MetadataStore> = Arc::new(MemoryStore::new(Limits::EXT4, Arc::new(Time::default)));
+    let fs = mounted(Model::Caveat, &device, &store);
+    let [victim, thief] = [b"a", b"b"].map(|name| fs.make(fs.root(), name, &FILE).unwrap().id);
+    fs.write(victim, 0, Data::Bytes(&[1; 4 * 512])).unwrap();
+    fs.sync_all().unwrap();
+    drop(fs);
+    let record = store.load_map(victim).unwrap().unwrap();
+    let mut stolen = map::decode(&record, |number| store.load_spill(number)).unwrap();
+    for (victim_shares, verdict) in [(false, Verdict::ErrorsLeft), (true, Verdict::Clean)] {
+        for (file, shares) in [(thief, true), (victim, victim_shares)] {
+            let head = Head { shares, ..stolen.summary.head };
+            let plan = Stored::new().plan(&mut stolen.map, &head, store.map_bytes_max(), &mut || 1);
+            store.store_map(file, &plan.record).unwrap();
+        }
+        assert_eq!(check(&*device, &*store, &FsckOptions::default()).unwrap().verdict, verdict);
+        let space = Caveat::new(&shape(Model::Caveat), CaveatOptions { block_granules: 4, ..CaveatOptions::default() });
+        let mounts =
+            FileSystem::mount(device.clone(), store.clone(), Box::new(space.unwrap()), fs::FsOptions::default());
+        assert_eq!(mounts.is_ok(), victim_shares);
+    }
+}

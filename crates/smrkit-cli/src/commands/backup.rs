@@ -17,7 +17,8 @@ Examples:
   smrkit backup disk.img monday
 
 Programs that use a mount wait while it is copied: for as long as the metadata takes where the host's file system shares
-blocks between files (xfs, btrfs), else and on zoned devices for the data as well. The copy can be mounted: smrkit mount monday/disk.img /mnt/old";
+blocks between files (xfs, btrfs); elsewhere, and on zoned devices, for the data as well.
+The copy can be mounted: smrkit mount monday/disk.img /mnt/old";
 
 #[derive(Args)]
 #[command(after_help = BACKUP_EXAMPLES)]
@@ -50,7 +51,7 @@ Examples:
   smrkit restore monday disk.img --meta disk.meta
   smrkit restore monday /dev/nvme0n1 --meta disk.meta
 
-A zoned device needs zones like the bands of the backup, and as many: those of the device that it was made of, or of one like it.";
+A zoned device needs zones as long as the bands of the backup, and at least as many.";
 
 #[derive(Args)]
 #[command(after_help = RESTORE_EXAMPLES)]
