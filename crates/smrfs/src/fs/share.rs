@@ -17,6 +17,9 @@ use crate::error::{Errno, FsResult};
 use crate::map::FilePiece;
 use crate::units::{NodeId, Owner, Span};
 
+/// An owner of a shared extent, and its file.
+type OwnerFile = (Arc<File>, Owner);
+
 /// The two files of a copy, locked; one if it is the same.
 struct Locked<'a> {
     from: RwLockWriteGuard<'a, FileState>,
@@ -156,7 +159,7 @@ impl FileSystem {
     }
 
     /// The files of all who share a part. None if that of one can't be read: it stays where it is, for all of them.
-    fn owners_of(&self, part: &SharedPart) -> FsResult<Option<Vec<(Arc<File>, Owner)>>> {
+    fn owners_of(&self, part: &SharedPart) -> FsResult<Option<Vec<OwnerFile>>> {
         let mut owners = Vec::with_capacity(part.owners.len());
         for &owner in &part.owners {
             match self.file(owner.file) {
