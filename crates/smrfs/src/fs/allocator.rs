@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -24,6 +24,17 @@ pub(super) struct Allocator {
     rooms: Mutex<Rooms>,
     /// Counts what may have made room.
     progress: AtomicU64,
+    /// Blocks that are being written: what they replace is not retired yet.
+    placing: AtomicU64,
+}
+
+/// A block that is being written, until all that it replaces is retired.
+pub(super) struct Placing<'a>(&'a Allocator);
+
+impl Drop for Placing<'_> {
+    fn drop(&mut self) {
+        self.0.placing.fetch_sub(1, Release);
+    }
 }
 
 impl Allocator {
@@ -33,6 +44,7 @@ impl Allocator {
             shared: RwLock::new(shared),
             rooms: Mutex::new(rooms),
             progress: AtomicU64::new(0),
+            placing: AtomicU64::new(0),
         }
     }
 
@@ -210,6 +222,7 @@ impl Allocator {
     pub(super) fn retire(&self, file: NodeId, pieces: &[FilePiece]) {
         let dead = self.give_up(file, pieces);
         self.rooms.lock().recount(0, dead);
+        self.progressed();
     }
 
     /// No durable map names these any more. `discarded` sees each before it can be written again.
@@ -287,6 +300,17 @@ impl Allocator {
     /// Number of times that room may have been made so far.
     pub(super) fn progress(&self) -> u64 {
         self.progress.load(Relaxed)
+    }
+
+    /// A block is about to be written.
+    pub(super) fn placing(&self) -> Placing<'_> {
+        self.placing.fetch_add(1, Relaxed);
+        Placing(self)
+    }
+
+    /// True if nothing has made room since the progress was `seen`, and nothing is about to.
+    pub(super) fn is_stuck_since(&self, seen: u64) -> bool {
+        self.placing.load(Acquire) == 0 && self.progress() == seen
     }
 
     /// There may be room now where there was none.

@@ -24,7 +24,7 @@ impl FileSystem {
         let begin = self.disk.now();
         let cleaner = self.cleaner.alone();
         let result = match self.allocator.progress() == seen {
-            true => self.unstick(work),
+            true => self.unstick(seen, work),
             false => Ok(()),
         };
         drop(cleaner);
@@ -33,22 +33,25 @@ impl FileSystem {
         result
     }
 
-    fn unstick(&self, work: &mut CleaningWork) -> FsResult {
+    fn unstick(&self, seen: u64, work: &mut CleaningWork) -> FsResult {
         // More steps than there are granules help nobody: the space promised what it does not have.
         if work.steps > self.disk.shape().granules + 4096 {
             return Err(Errno::ENOSPC.into());
         }
         match self.allocator.next_step_when_stuck() {
-            Some(step) => self.execute(step, work),
-            None => self.settle(),
+            Some(step) => self.execute(step, seen, work),
+            None => self.settle(seen),
         }
     }
 
-    /// Commits, where that frees anything; ENOSPC if not.
-    fn settle(&self) -> FsResult {
-        let before = self.allocator.progress();
+    /// Commits; ENOSPC if nobody has freed anything since the progress was `seen`, nor is about to.
+    fn settle(&self, seen: u64) -> FsResult {
         self.commit()?;
-        if self.allocator.progress() == before { Err(Errno::ENOSPC.into()) } else { Ok(()) }
+        if self.allocator.is_stuck_since(seen) {
+            return Err(Errno::ENOSPC.into());
+        }
+        std::thread::yield_now();
+        Ok(())
     }
 
     /// The work due alongside a write, as much as the space asks for.
@@ -59,11 +62,10 @@ impl FileSystem {
         let begin = self.disk.now();
         let cleaner = self.cleaner.alone();
         let mut result = Ok(());
-        while let Some(step) = self.allocator.next_step(false) {
-            result = self.execute(step, work);
-            if result.is_err() {
-                break;
-            }
+        while result.is_ok() {
+            let seen = self.allocator.progress();
+            let Some(step) = self.allocator.next_step(false) else { break };
+            result = self.execute(step, seen, work);
         }
         drop(cleaner);
         work.waited_ns += (self.disk.now() - begin).0;
@@ -87,21 +89,22 @@ impl FileSystem {
 
     fn background_step(&self, idle: bool) -> FsResult<bool> {
         let cleaner = self.cleaner.alone();
+        let seen = self.allocator.progress();
         if let Some(step) = self.allocator.next_step(idle) {
-            self.execute(step, &mut CleaningWork::default())?;
+            self.execute(step, seen, &mut CleaningWork::default())?;
             return Ok(true);
         }
         drop(cleaner);
         Ok(idle && (self.write_out_oldest(&mut CleaningWork::default())? || self.join_in_background()?))
     }
 
-    /// Carries out one step.
-    fn execute(&self, step: CleaningStep, work: &mut CleaningWork) -> FsResult {
+    /// Carries out one step, chosen when the progress was `seen`.
+    fn execute(&self, step: CleaningStep, seen: u64, work: &mut CleaningWork) -> FsResult {
         work.steps += 1;
         match step {
             CleaningStep::Move(span, owner) => {
                 if !self.move_piece(span, owner, work)? {
-                    self.settle()?;
+                    self.settle(seen)?;
                 }
             }
             CleaningStep::Settle => self.commit()?,

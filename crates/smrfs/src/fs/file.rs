@@ -63,6 +63,8 @@ pub(super) struct FileState {
     pub durable: u64,
     /// The last change of data or size.
     pub written: u64,
+    /// Writes of it that wait for room, which was promised to what is not shared.
+    pub stalled: u32,
     pub opens: u32,
     pub writers: u32,
     /// True if its last name is gone.

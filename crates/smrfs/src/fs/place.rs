@@ -59,6 +59,7 @@ impl FileSystem {
         load: &WriteBatch<'_>,
         held: &mut Held,
     ) -> FsResult<Option<u64>> {
+        let _placing = self.allocator.placing();
         let after = state.end_before(load.runs[0].start);
         let Some(pieces) = self.write_block(file.id, after, load)? else { return Ok(None) };
         let count = pieces.iter().map(|(span, _)| span.count).sum();

@@ -44,7 +44,7 @@ impl<'a> Locked<'a> {
 
 impl FileSystem {
     /// Has a file share up to `bytes` bytes of another, or of its own elsewhere; tells how many: whole granules, and the
-    /// last one of the original where the copy ends there as well. 0 where the places do not allow it.
+    /// last one of the original where the copy ends there as well. 0 where the places do not allow it, or the original is just being written.
     pub fn share(&self, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
         self.changeable()?;
         let granule = self.granule_bytes;
@@ -92,6 +92,9 @@ impl FileSystem {
     fn may_share(&self, locked: &mut Locked<'_>, from: u64, to: u64, bytes: u64) -> FsResult<u64> {
         if locked.from.gone || locked.to().gone {
             return Err(Errno::ENOENT.into());
+        }
+        if locked.from.stalled > 0 {
+            return Ok(0);
         }
         let rest = locked.from.size.saturating_sub(from);
         let bytes = bytes.min(rest);

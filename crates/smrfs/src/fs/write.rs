@@ -118,9 +118,12 @@ impl FileSystem {
                     self.grown(&mut state, at * granule);
                 }
                 None => {
+                    state.stalled += 1;
                     drop(state);
-                    self.make_room(seen, work)?;
+                    let made = self.make_room(seen, work);
                     state = file.lock();
+                    state.stalled -= 1;
+                    made?;
                     if state.gone {
                         return Err(Errno::ENOENT.into());
                     }
