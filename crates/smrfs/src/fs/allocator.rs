@@ -24,8 +24,19 @@ pub(super) struct Allocator {
     rooms: Mutex<Rooms>,
     /// Counts what may have made room.
     progress: AtomicU64,
+    /// Counts blocks that were written.
+    placed: AtomicU64,
     /// Blocks that are being written: what they replace is not retired yet.
     placing: AtomicU64,
+}
+
+/// The state of what has been going on, at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Number of times that room may have been made so far.
+    pub freed: u64,
+    /// Blocks written so far: what lies where another thread put it may leave room for more.
+    placed: u64,
 }
 
 /// A block that is being written, until all that it replaces is retired.
@@ -44,6 +55,7 @@ impl Allocator {
             shared: RwLock::new(shared),
             rooms: Mutex::new(rooms),
             progress: AtomicU64::new(0),
+            placed: AtomicU64::new(0),
             placing: AtomicU64::new(0),
         }
     }
@@ -192,6 +204,7 @@ impl Allocator {
                 Ok(()) => {
                     let pieces = pieces(span, want.owner, runs);
                     space.written_in_pieces(&pieces);
+                    self.placed.fetch_add(1, Relaxed);
                     return Ok(Some(pieces));
                 }
                 Err(error) => {
@@ -242,9 +255,10 @@ impl Allocator {
         self.progressed();
     }
 
-    /// Nobody writes to that file any more.
+    /// Nobody writes to that file any more: what was kept for it is for all.
     pub(super) fn closed(&self, file: NodeId) {
         self.space.lock().closed(file);
+        self.progressed();
     }
 
     /// Live data in it stays where it is.
@@ -297,9 +311,8 @@ impl Allocator {
         Ok(true)
     }
 
-    /// Number of times that room may have been made so far.
-    pub(super) fn progress(&self) -> u64 {
-        self.progress.load(Relaxed)
+    pub(super) fn progress(&self) -> Progress {
+        Progress { freed: self.progress.load(Relaxed), placed: self.placed.load(Relaxed) }
     }
 
     /// A block is about to be written.
@@ -308,8 +321,8 @@ impl Allocator {
         Placing(self)
     }
 
-    /// True if nothing has made room since the progress was `seen`, and nothing is about to.
-    pub(super) fn is_stuck_since(&self, seen: u64) -> bool {
+    /// True if nothing has happened since the progress was `seen`, and nothing is about to.
+    pub(super) fn is_stuck_since(&self, seen: Progress) -> bool {
         self.placing.load(Acquire) == 0 && self.progress() == seen
     }
 

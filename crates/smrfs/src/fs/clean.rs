@@ -6,6 +6,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::FileSystem;
+use super::allocator::Progress;
 use super::counters::CleaningWork;
 use super::file::{File, FileState};
 use super::place::WriteBatch;
@@ -15,15 +16,18 @@ use crate::map::FilePiece;
 use crate::space::CleaningStep;
 use crate::units::{Owner, Span};
 
+/// Looks in vain, one after the other, before a write is told that there is no space (assumption).
+const LOOKS: u32 = 3;
+
 /// Data that was read; no bytes in simulation.
 pub(super) type Content = Option<Vec<u8>>;
 
 impl FileSystem {
     /// Makes room for a write that found none when the progress was `seen`; ENOSPC if nothing helps.
-    pub(super) fn make_room(&self, seen: u64, work: &mut CleaningWork) -> FsResult {
+    pub(super) fn make_room(&self, seen: Progress, work: &mut CleaningWork) -> FsResult {
         let begin = self.disk.now();
         let cleaner = self.cleaner.alone();
-        let result = match self.allocator.progress() == seen {
+        let result = match self.allocator.progress().freed == seen.freed {
             true => self.unstick(seen, work),
             false => Ok(()),
         };
@@ -33,19 +37,26 @@ impl FileSystem {
         result
     }
 
-    fn unstick(&self, seen: u64, work: &mut CleaningWork) -> FsResult {
+    fn unstick(&self, seen: Progress, work: &mut CleaningWork) -> FsResult {
         // More steps than there are granules help nobody: the space promised what it does not have.
         if work.steps > self.disk.shape().granules + 4096 {
             return Err(Errno::ENOSPC.into());
         }
         match self.allocator.next_step_when_stuck() {
-            Some(step) => self.execute(step, seen, work),
-            None => self.settle(seen),
+            Some(step) => {
+                work.in_vain = 0;
+                self.execute(step, seen, work)
+            }
+            // Others may have left room between the two looks of this write, at its place and at what there is to clean.
+            None => self.settle(seen).or_else(|error| {
+                work.in_vain += 1;
+                if work.in_vain > LOOKS || error.errno() != Errno::ENOSPC { Err(error) } else { Ok(()) }
+            }),
         }
     }
 
-    /// Commits; ENOSPC if nobody has freed anything since the progress was `seen`, nor is about to.
-    fn settle(&self, seen: u64) -> FsResult {
+    /// Commits; ENOSPC if nobody has done anything since the progress was `seen`, nor is about to.
+    fn settle(&self, seen: Progress) -> FsResult {
         self.commit()?;
         if self.allocator.is_stuck_since(seen) {
             return Err(Errno::ENOSPC.into());
@@ -99,7 +110,7 @@ impl FileSystem {
     }
 
     /// Carries out one step, chosen when the progress was `seen`.
-    fn execute(&self, step: CleaningStep, seen: u64, work: &mut CleaningWork) -> FsResult {
+    fn execute(&self, step: CleaningStep, seen: Progress, work: &mut CleaningWork) -> FsResult {
         work.steps += 1;
         match step {
             CleaningStep::Move(span, owner) => {

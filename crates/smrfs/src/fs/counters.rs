@@ -69,6 +69,8 @@ impl Counters {
 /// Work of cleaning for one call of the host.
 #[derive(Default)]
 pub(super) struct CleaningWork {
+    /// Looks for something to clean that found nothing, one after the other.
+    pub in_vain: u32,
     /// Bytes that it moved.
     pub moved_bytes: u64,
     /// Steps of it.
