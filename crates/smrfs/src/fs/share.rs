@@ -44,7 +44,8 @@ impl<'a> Locked<'a> {
 
 impl FileSystem {
     /// Has a file share up to `bytes` bytes of another, or of its own elsewhere; tells how many: whole granules, and the
-    /// last one of the original where the copy ends there as well. 0 where the places do not allow it, or the original is just being written.
+    /// last one of the original where the copy ends there as well. 0 where the places do not allow it, or while a write of
+    /// the original waits for room.
     pub fn share(&self, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
         self.changeable()?;
         let granule = self.granule_bytes;
