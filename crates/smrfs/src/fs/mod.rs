@@ -102,7 +102,8 @@ pub enum Seek {
 /// A mounted file system. Its methods may be called from several threads.
 ///
 /// Locks are taken in this order: the cleaner's, that of commits of everything (or that of names), a file's commit, a
-/// file's state (of two files the lower number's first), the allocator, the small ones. Nobody waits for the cleaner who holds a lock of a file.
+/// file's state (of two files the lower number's first), the allocator, the small ones. Nobody waits for the cleaner who
+/// holds a lock of a file.
 pub struct FileSystem {
     store: Arc<dyn MetadataStore>,
     options: FsOptions,
