@@ -89,6 +89,11 @@ pub(super) struct PieceWriter {
 }
 
 impl PieceWriter {
+    /// A writer with room for so many bytes, which is made more where that is too little.
+    pub(super) fn with_room(bytes: usize) -> PieceWriter {
+        PieceWriter { bytes: Vec::with_capacity(bytes), ..PieceWriter::default() }
+    }
+
     /// Appends a piece; they come in ascending order.
     pub(super) fn push(&mut self, piece: &FilePiece) {
         put(&mut self.bytes, piece.first - self.end);

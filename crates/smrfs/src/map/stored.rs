@@ -24,6 +24,9 @@ pub const PAGE_BYTES: usize = 4096;
 /// Extents of a part at most: some 24 KiB. (Assumption.)
 const PART_EXTENTS: usize = 4096;
 
+/// Bytes of a piece, by a guess that is rarely too low: place, length and address of a small one.
+const PIECE_BYTES: usize = 8;
+
 /// The longest record that holds no piece and names one part or none: keep so much room for it next to users' attributes.
 pub const POINTER_BYTES: usize = 128;
 
@@ -120,7 +123,8 @@ impl Stored {
 
     /// The record, if it is not longer than `bytes_max`.
     fn record(&self, summary: &RecordSummary, map: &FileMap, bytes_max: usize) -> Option<Vec<u8>> {
-        let mut writer = PieceWriter::default();
+        let pieces = if self.parts.is_empty() { map.extents() } else { self.overlay.len() };
+        let mut writer = PieceWriter::with_room(bytes_max.min(pieces * PIECE_BYTES));
         let mut fits = |piece: FilePiece| {
             writer.push(&piece);
             writer.bytes.len() <= bytes_max

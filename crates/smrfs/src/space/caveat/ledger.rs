@@ -3,6 +3,8 @@
 //! The safety policy of Kadekodi et al. 2015, section 4.2, per granule or for whole regions. A scar is a dead extent that was
 //! written after a readable one within DPID above it; once no such is left, it is forgotten. Nothing else of the past matters.
 
+use std::iter::Peekable;
+
 use super::options::Rule;
 use super::ordered::{Ordered, OrderedPiece};
 use super::runs::WritableRuns;
@@ -131,25 +133,28 @@ impl CaveatLedger {
     pub fn labels(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, WriteLabel)) {
         let mut above = self.readable.before(lo + 1).map(|(_, to, _)| to);
         let mut at = above.unwrap_or(lo).max(lo);
+        let mut scars = self.scars.overlapping(at, hi).peekable();
         for (from, to, _) in self.readable.from(at) {
             if at >= hi {
                 return;
             }
-            self.gap(above, Some(from), (at, from.min(hi)), emit);
+            self.gap(above, Some(from), (at, from.min(hi)), &mut scars, emit);
             at = to;
             above = Some(to);
         }
         if at < hi {
-            self.gap(above, None, (at, hi), emit);
+            self.gap(above, None, (at, hi), &mut scars, emit);
         }
     }
 
-    /// The labels of a part of the gap between what is readable up to `above` and from `next` on.
+    /// The labels of a part of the gap between what is readable up to `above` and from `next` on. `scars` are those that lie in it
+    /// or behind.
     fn gap(
         &self,
         above: Option<u64>,
         next: Option<u64>,
         part: (u64, u64),
+        scars: &mut Peekable<impl Iterator<Item = OrderedPiece>>,
         emit: &mut impl FnMut(u64, u64, WriteLabel),
     ) {
         let (lo, hi) = part;
@@ -157,23 +162,12 @@ impl CaveatLedger {
         let below = above.map_or(lo, |end| end + self.dpid).clamp(lo, before);
         if lo < below {
             match self.rule {
-                Rule::Lba => self.below(lo, below, emit),
+                Rule::Lba => label_below(lo, below, scars, emit),
                 Rule::Region => self.below_regions(above.unwrap_or(lo), lo, below, emit),
             }
         }
         emit(below, before, WriteLabel::Free);
         emit(before, hi, WriteLabel::Before);
-    }
-
-    /// The first DPID granules behind a run: not writable where scarred. A scar that does not matter has been forgotten.
-    fn below(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, WriteLabel)) {
-        let mut at = lo;
-        for (from, to, _) in self.scars.overlapping(lo, hi) {
-            emit(at, from.max(lo), WriteLabel::Once);
-            at = to.min(hi);
-            emit(from.max(lo), at, WriteLabel::Scar);
-        }
-        emit(at, hi, WriteLabel::Once);
     }
 
     /// Labels by the paper's rule: the region behind each run that ends within DPID above is not writable as a whole if any
@@ -222,12 +216,17 @@ impl CaveatLedger {
 
     /// Forgets those scars in `lo..hi`, or those parts, above which no older readable granule lies near enough.
     fn forget(&mut self, lo: u64, hi: u64) {
-        for (from, to, order) in self.scars.cut(lo, hi) {
-            let reach = self.memory();
-            let above = self.readable.upstream(from).take_while(|&(_, end, _)| end + reach > from);
-            let until =
-                above.into_iter().find(|&(_, _, written)| written <= order).map_or(from, |(_, end, _)| end + reach);
-            self.scars.insert((from, to.min(until), order));
+        let reach = self.memory();
+        let readable = &self.readable;
+        let forgotten = self.scars.overlapping(lo, hi).filter_map(|(from, to, order)| {
+            let (from, to) = (from.max(lo), to.min(hi));
+            let mut above = readable.upstream(from).take_while(|&(_, end, _)| end + reach > from);
+            let until = above.find(|&(_, _, written)| written <= order).map_or(from, |(_, end, _)| end + reach);
+            (until < to).then_some((until, to))
+        });
+        let forgotten: Vec<(u64, u64)> = forgotten.collect();
+        for (from, to) in forgotten {
+            self.scars.cut(from, to);
         }
     }
 
@@ -237,7 +236,13 @@ impl CaveatLedger {
             Rule::Lba => (self.did, self.dpid),
             Rule::Region => (self.did.max(self.dpid), 2 * self.dpid),
         };
-        let (lo, hi) = (at.saturating_sub(above), (end + below).min(self.granules));
+        let (mut lo, hi) = (at.saturating_sub(above), (end + below).min(self.granules));
+        if self.rule == Rule::Lba
+            && let Some((_, to, _)) = self.readable.before(at)
+        {
+            // Before that extent nothing changes.
+            lo = lo.max(to.min(at));
+        }
         let mut tally = self.tally;
         self.labels(lo, hi, &mut |from, to, label| *tally.count_mut(label) -= to - from);
         self.tally = tally;
@@ -259,4 +264,23 @@ impl CaveatLedger {
         self.tally = tally;
         self.runs.replace(lo, hi, &runs);
     }
+}
+
+/// The first DPID granules behind a run: not writable where scarred. A scar that does not matter has been forgotten.
+fn label_below(
+    lo: u64,
+    hi: u64,
+    scars: &mut Peekable<impl Iterator<Item = OrderedPiece>>,
+    emit: &mut impl FnMut(u64, u64, WriteLabel),
+) {
+    let mut at = lo;
+    while let Some((from, to, _)) = scars.next_if(|&(from, _, _)| from < hi) {
+        // One before `lo` lies behind another run, too far from it to matter.
+        if to > lo {
+            emit(at, from.max(lo), WriteLabel::Once);
+            at = to.min(hi);
+            emit(from.max(lo), at, WriteLabel::Scar);
+        }
+    }
+    emit(at, hi, WriteLabel::Once);
 }
