@@ -76,6 +76,10 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
         self.platters.expect(span);
     }
 
+    fn start_flush(&self) {
+        self.platters.start_flush();
+    }
+
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;
         let Some(history) = &self.history else { return self.platters.write(at, data, cause) };

@@ -24,6 +24,9 @@ pub trait Platters: Send + Sync {
     /// This will be read soon, in this order of addresses or any other: a hint.
     fn expect(&self, _span: Span) {}
 
+    /// As [`HostManaged::start_flush`](super::HostManaged::start_flush).
+    fn start_flush(&self) {}
+
     /// Writes from `at` on. After an error any part of it may be there.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
 
@@ -70,6 +73,10 @@ impl<P: Platters + ?Sized> Platters for Arc<P> {
 
     fn expect(&self, span: Span) {
         (**self).expect(span);
+    }
+
+    fn start_flush(&self) {
+        (**self).start_flush();
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {

@@ -36,6 +36,11 @@ pub trait Stacked: Send + Sync {
         self.below().expect(span);
     }
 
+    /// As [`HostManaged::start_flush`].
+    fn start_flush(&self) {
+        self.below().start_flush();
+    }
+
     /// As [`HostManaged::write`].
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         self.below().write(at, data, cause)
@@ -101,6 +106,10 @@ impl<S: Stacked> HostManaged for S {
 
     fn expect(&self, span: Span) {
         Stacked::expect(self, span);
+    }
+
+    fn start_flush(&self) {
+        Stacked::start_flush(self);
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
@@ -181,6 +190,10 @@ mod tests {
             let _ = self.tell(format_args!("expect {span}"));
         }
 
+        fn start_flush(&self) {
+            let _ = self.tell("start of a flush");
+        }
+
         fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {
             self.tell(format_args!("write {at} {}", data.bytes()))
         }
@@ -226,6 +239,10 @@ mod tests {
 
         fn expect(&self, span: Span) {
             HostManaged::expect(self, span);
+        }
+
+        fn start_flush(&self) {
+            HostManaged::start_flush(self);
         }
 
         fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
@@ -279,13 +296,14 @@ mod tests {
         }
     }
 
-    const ASKED: [&str; 10] = [
+    const ASKED: [&str; 11] = [
         "read 5 1024",
         "expect 6..9",
         "write 7 512",
         "reset 2",
         "report 1 2",
         "discard 8..9",
+        "start of a flush",
         "reserve 4096",
         "flush with None",
         "flush with Some(HostJournal(5))",
@@ -302,6 +320,7 @@ mod tests {
             assert!(disk.reset(2).is_err());
             assert_eq!(disk.report(1, 2).unwrap(), [BandReport::new(BANDS.span(1), 4, Some(BandState::ReadOnly))]);
             disk.discard(Span::new(8, 1));
+            disk.start_flush();
             assert!(disk.reserve(4096).is_err() && disk.flush().is_err());
             assert!(disk.flush_with(Some(HostJournal(5))).is_err());
             disk.wait_until(Nanos(1234));
@@ -319,6 +338,7 @@ mod tests {
         assert!(shared.write(Granule(7), Data::Blank(512), Cause::Map).is_err());
         assert!(shared.destroy(Span::new(1, 2), Granule(9)).is_err() && shared.keep_cursor(1, Granule(12)).is_err());
         shared.discard(Span::new(8, 1));
+        shared.start_flush();
         assert!(shared.reserve(4096).is_err() && shared.flush_with(None).is_err());
         assert!(shared.flush_with(Some(HostJournal(5))).is_err());
         shared.wait_until(Nanos(1234));

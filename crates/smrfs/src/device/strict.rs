@@ -158,6 +158,10 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         self.platters.expect(span);
     }
 
+    fn start_flush(&self) {
+        self.platters.start_flush();
+    }
+
     /// As the trait says. A write that fails takes up its room all the same, unless the platters know better.
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
         let span = self.shape.span(at, data.bytes())?;

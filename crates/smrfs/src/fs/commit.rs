@@ -79,6 +79,10 @@ impl FileSystem {
                 return Ok(());
             }
             if self.write_out(file, &mut state)? {
+                if state.is_dirty() {
+                    // The disk works while the map is put together.
+                    self.disk.start_flush();
+                }
                 let snapshot = self.snapshot(file, &mut state);
                 drop(state);
                 self.count(&work);

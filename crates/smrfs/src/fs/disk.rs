@@ -90,6 +90,11 @@ impl Disk {
         self.device.expect(span);
     }
 
+    /// Says that a flush will follow soon.
+    pub(super) fn start_flush(&self) {
+        self.device.start_flush();
+    }
+
     /// Says that nobody will read it again.
     pub(super) fn discard(&self, span: Span) {
         self.device.discard(span);

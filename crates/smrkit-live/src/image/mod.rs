@@ -229,6 +229,15 @@ impl Image {
             done => done,
         }
     }
+
+    /// Writes the cursors that have moved.
+    fn write_cursors(&self) -> io::Result<()> {
+        // Held until they are: a flush by another thread must not find that none has moved.
+        let mut moved = self.moved.lock();
+        moved.iter().try_for_each(|(&band, &filled)| head::write_cursor(&self.file, band, filled))?;
+        moved.clear();
+        Ok(())
+    }
 }
 
 /// The directory that a file lies in.
@@ -255,6 +264,13 @@ impl Platters for Image {
 
     fn expect(&self, span: Span) {
         expect(&self.file, self.byte(span.at)..self.byte(span.end()));
+    }
+
+    fn start_flush(&self) {
+        // A failure is told by the flush.
+        if self.write_cursors().is_ok() {
+            journal::start_write_back(&self.file);
+        }
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
@@ -314,23 +330,14 @@ impl Platters for Image {
         Ok(())
     }
 
-    /// As the trait says. Cursors are written now and not before: after a crash a cursor is where it was at the last flush,
-    /// or further.
+    /// As the trait says. Cursors are written now or as it starts: after a crash a cursor is where it was at the last flush, or
+    /// further.
     fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
-        let moved = std::mem::take(&mut *self.moved.lock());
-        let write = |(&band, &filled): (&u64, &u64)| head::write_cursor(&self.file, band, filled);
         self.ahead.lock().flushed();
-        let done = moved.iter().try_for_each(write).and_then(|()| match journal::flushes(self.journal, journal) {
+        let done = self.write_cursors().and_then(|()| match journal::flushes(self.journal, journal) {
             true => journal::write_back(&self.file),
             false => self.file.sync_data(),
         });
-        if done.is_err() {
-            // They are still to be written; what moved in the meantime is newer.
-            let mut waiting = self.moved.lock();
-            moved.into_iter().for_each(|(band, filled)| {
-                waiting.entry(band).or_insert(filled);
-            });
-        }
         done.map_err(DeviceError::Io)
     }
 
