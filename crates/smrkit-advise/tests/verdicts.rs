@@ -71,7 +71,7 @@ fn worst_multiple(own: &[RequestRow], usual: &[RequestRow], first: Option<usize>
 
 /// The number of demands, each with seed and settings of its own; `SMRKIT_VERDICTS` sets how many.
 fn demands() -> u64 {
-    count_from("SMRKIT_VERDICTS", 8)
+    count_from("SMRKIT_VERDICTS", 5)
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn a_cache_is_called_full_only_where_it_is() {
     // Cleaning that has begun in a pause makes the next request wait.
     let paused = text("--workload mix:count=2000 --think 1.2s --depth 1");
     assert!(paused.contains("Requests wait for cleaning after"), "{paused}");
-    let part = text("--array raidz1:disks=4 --rebuild resilver --workload mix:count=2k");
+    let part = text("--array mirror:disks=2 --rebuild resilver --workload mix:count=300");
     assert!(part.contains(", on a disk of the 18.8 GB") && part.contains(" that were run; "), "{part}");
 }
 

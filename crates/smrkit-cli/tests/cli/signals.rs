@@ -202,7 +202,7 @@ fn cpu_s(child: &Child, ended: bool) -> Option<f64> {
 /// Interrupts `arguments` at moments up to `latest`, drawn from a seed, as many as `$SMRKIT_INTERRUPTS` says: it ends with 130 in
 /// time, by the CPU that it uses, and leaves whole files.
 fn ends_in_time_at_any_moment(arguments: &str, latest: Duration) {
-    let moments = count_from("SMRKIT_INTERRUPTS", 4);
+    let moments = count_from("SMRKIT_INTERRUPTS", 2);
     let mut random = 0x9E37_79B9_7F4A_7C15u64;
     for number in 0..moments {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -14,6 +14,7 @@ use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 use smrkit_live::block::image::DriveImage;
 use tempfile::TempDir;
 
+use crate::count::count_from;
 use crate::memory::Contents;
 use crate::run::{Drive, Files, LAYERS, Setup};
 
@@ -40,6 +41,11 @@ fn record(number: u64, offset: u64, mark: u32, data: &[u8]) -> Vec<u8> {
 
 fn bytes_of(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// Drives of each kind whose platters are forged.
+fn seeds() -> u64 {
+    count_from("SMRKIT_SEEDS", 4)
 }
 
 /// As smrkit makes it of records and labels.
@@ -262,7 +268,7 @@ fn forge_platters(image: &mut Contents, found: &(Vec<(usize, usize)>, Vec<usize>
 fn whatever_is_on_the_platters_recovery_ends() {
     for layer in LAYERS.into_iter().chain([BOOKKEEPERS[2]]).skip(1) {
         let folder = TempDir::new().unwrap();
-        for seed in 0..12 {
+        for seed in 0..seeds() {
             let drive = Drive::new(folder.path(), layer, seed);
             let mut random = Pcg64Mcg::seed_from_u64(seed);
             let [image, journal] = used(&drive, &mut random, false);

@@ -27,7 +27,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 fn cases() -> u32 {
-    count_from("SMRKIT_REBUILD_CASES", 24)
+    count_from("SMRKIT_REBUILD_CASES", 8)
 }
 
 proptest! {
