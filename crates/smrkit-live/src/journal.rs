@@ -47,24 +47,27 @@ pub fn flushes(own: Option<HostJournal>, asked: Option<HostJournal>) -> bool {
     asked.is_some() && own == asked
 }
 
-/// Begins to write all of a file back to the disk: a hint. Where it is refused, the next flush takes longer.
-#[allow(unsafe_code)]
-pub fn start_write_back(file: &File) {
-    // SAFETY: the call takes numbers alone; the descriptor is open as long as `file` is borrowed.
-    unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+/// Begins to write all of a file back to the disk. Where the call is refused, nothing happens.
+pub fn start_write_back(file: &File) -> io::Result<()> {
+    sync_file_range(file, libc::SYNC_FILE_RANGE_WRITE).map(|_| ())
 }
 
 /// Writes all of a file back to the disk and waits for that; what the disk has in its cache is not flushed. Where the call is
 /// refused, everything is flushed.
-#[allow(unsafe_code)]
 pub fn write_back(file: &File) -> io::Result<()> {
     let how = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    if sync_file_range(file, how)? { Ok(()) } else { file.sync_data() }
+}
+
+/// Calls sync_file_range(2) for all of a file; `false` where it is refused.
+#[allow(unsafe_code)]
+fn sync_file_range(file: &File, how: libc::c_uint) -> io::Result<bool> {
     // SAFETY: the call takes numbers alone; the descriptor is open as long as `file` is borrowed.
     let done = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, how) };
     let error = io::Error::last_os_error();
     match Os::from_io_error(&error) {
-        _ if done == 0 => Ok(()),
-        Some(Os::NOSYS | Os::PERM) => file.sync_data(),
+        _ if done == 0 => Ok(true),
+        Some(Os::NOSYS | Os::PERM) => Ok(false),
         _ => Err(error),
     }
 }
@@ -117,8 +120,10 @@ mod tests {
     #[test]
     fn a_file_that_is_written_back_and_a_pipe_that_can_not_be() {
         let (pipe, _other) = io::pipe().unwrap();
-        assert!(write_back(&File::from(std::os::fd::OwnedFd::from(pipe))).is_err());
-        write_back(&tempfile::tempfile().unwrap()).unwrap();
+        let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
+        assert!(start_write_back(&pipe).is_err() && write_back(&pipe).is_err());
+        let file = tempfile::tempfile().unwrap();
+        start_write_back(&file).and_then(|()| write_back(&file)).unwrap();
         assert_eq!(of(File::open("/proc/self/status").unwrap()), None);
     }
 }

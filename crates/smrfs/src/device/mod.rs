@@ -183,7 +183,7 @@ pub trait HostManaged: Send + Sync {
     /// This will be read soon, in this order of addresses or any other: a hint.
     fn expect(&self, _span: Span) {}
 
-    /// A flush will follow soon, and may begin, but nobody waits for it: a hint.
+    /// A flush will follow soon, and may begin, but nobody waits for it: a hint. That flush tells what fails now.
     fn start_flush(&self) {}
 
     /// Writes whole granules from `at` on: at the band's cursor on strict-append, anywhere on Caveat-Scriptor. After an

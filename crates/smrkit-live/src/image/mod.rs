@@ -66,6 +66,8 @@ pub struct Image {
     ahead: Mutex<Ahead>,
     /// The journal of the file system that the image lies on, if its commits flush the image's data.
     journal: Option<HostJournal>,
+    /// The error with which the start of a flush failed: the kernel may tell it once only, and what it could not write is lost.
+    failed_start: Mutex<Option<io::Error>>,
     /// Room on the host for what was accepted.
     reserve: Reserve,
     /// True if the host was short of room when it was last asked.
@@ -157,6 +159,7 @@ impl Image {
             first_byte: head_bytes(&head.shape),
             opened: Instant::now(),
             moved: Mutex::default(),
+            failed_start: Mutex::default(),
         }
     }
 
@@ -267,9 +270,8 @@ impl Platters for Image {
     }
 
     fn start_flush(&self) {
-        // A failure is told by the flush.
-        if self.write_cursors().is_ok() {
-            journal::start_write_back(&self.file);
+        if let Err(error) = self.write_cursors().and_then(|()| journal::start_write_back(&self.file)) {
+            *self.failed_start.lock() = Some(error);
         }
     }
 
@@ -334,6 +336,9 @@ impl Platters for Image {
     /// further.
     fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         self.ahead.lock().flushed();
+        if let Some(error) = self.failed_start.lock().take() {
+            return Err(DeviceError::Io(error));
+        }
         let done = self.write_cursors().and_then(|()| match journal::flushes(self.journal, journal) {
             true => journal::write_back(&self.file),
             false => self.file.sync_data(),
@@ -343,5 +348,27 @@ impl Platters for Image {
 
     fn now(&self) -> Nanos {
         Nanos(self.opened.elapsed().as_nanos() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smrfs::device::{Bands, Model};
+
+    use super::*;
+
+    #[test]
+    fn a_flush_tells_that_its_start_failed() {
+        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 10, did: 1, dpid: 1, bands };
+        // Pipes can't be written back (ESPIPE), nor synced (EINVAL).
+        let (pipe, _other) = io::pipe().unwrap();
+        let image = Image::new(Path::new("pipe"), File::from(OwnedFd::from(pipe)), &DiskHead { shape });
+        image.start_flush();
+        let failures = [(); 2].map(|()| match image.flush_with(None) {
+            Err(DeviceError::Io(error)) => error.raw_os_error(),
+            flushed => panic!("{flushed:?}"),
+        });
+        assert_eq!(failures, [Some(libc::ESPIPE), Some(libc::EINVAL)]);
     }
 }
