@@ -80,8 +80,13 @@ impl FileSystem {
             }
             if self.write_out(file, &mut state)? {
                 if state.is_dirty() {
+                    drop(state);
                     // The disk works while the map is put together.
                     self.disk.start_flush();
+                    state = file.lock();
+                    if state.gone {
+                        return Ok(());
+                    }
                 }
                 let snapshot = self.snapshot(file, &mut state);
                 drop(state);

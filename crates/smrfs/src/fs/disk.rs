@@ -92,7 +92,9 @@ impl Disk {
 
     /// Says that a flush will follow soon.
     pub(super) fn start_flush(&self) {
-        self.device.start_flush();
+        if !self.flush_failed() {
+            self.device.start_flush();
+        }
     }
 
     /// Says that nobody will read it again.

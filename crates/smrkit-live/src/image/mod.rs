@@ -58,7 +58,7 @@ pub struct Image {
     /// Place of the disk's first granule in the file.
     first_byte: u64,
     opened: Instant,
-    /// Cursors that have moved since the last flush, in granules of their band.
+    /// Cursors that have moved since the last flush, or since one started, in granules of their band.
     moved: Mutex<std::collections::BTreeMap<u64, u64>>,
     /// Granules that are to become holes. Held while they are made, so that nothing is written there meanwhile.
     dead: Mutex<Dead>,
@@ -270,8 +270,10 @@ impl Platters for Image {
     }
 
     fn start_flush(&self) {
+        // Held meanwhile: a flush by another thread waits for an error that only this call is told.
+        let mut failed = self.failed_start.lock();
         if let Err(error) = self.write_cursors().and_then(|()| journal::start_write_back(&self.file)) {
-            *self.failed_start.lock() = Some(error);
+            *failed = Some(error);
         }
     }
 
@@ -336,14 +338,12 @@ impl Platters for Image {
     /// further.
     fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
         self.ahead.lock().flushed();
-        if let Some(error) = self.failed_start.lock().take() {
-            return Err(DeviceError::Io(error));
-        }
         let done = self.write_cursors().and_then(|()| match journal::flushes(self.journal, journal) {
             true => journal::write_back(&self.file),
             false => self.file.sync_data(),
         });
-        done.map_err(DeviceError::Io)
+        let failed_start = self.failed_start.lock().take();
+        failed_start.map_or(done, Err).map_err(DeviceError::Io)
     }
 
     fn now(&self) -> Nanos {

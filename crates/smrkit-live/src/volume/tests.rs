@@ -47,8 +47,8 @@ impl Place {
 
 const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];
 
-/// A process that is killed leaves what it had flushed; on strict-append a cursor is where it was at the last flush, or as one
-/// started.
+/// A process that is killed leaves what it had flushed; on strict-append a cursor is where it was at the last flush, or at the
+/// last start of one.
 #[test]
 fn data_and_cursors_survive_a_process_that_ends_without_a_word() {
     for (model, starts) in MODELS.into_iter().flat_map(|model| [(model, false), (model, true)]) {

@@ -240,7 +240,7 @@ impl CaveatLedger {
         if self.rule == Rule::Lba
             && let Some((_, to, _)) = self.readable.before(at)
         {
-            // Before that extent nothing changes.
+            // Before the end of that extent nothing changes.
             lo = lo.max(to.min(at));
         }
         let mut tally = self.tally;
@@ -275,7 +275,7 @@ fn label_below(
 ) {
     let mut at = lo;
     while let Some((from, to, _)) = scars.next_if(|&(from, _, _)| from < hi) {
-        // One before `lo` lies behind another run, too far from it to matter.
+        // One before `lo` lies in an earlier gap, behind what scars can mark there.
         if to > lo {
             emit(at, from.max(lo), WriteLabel::Once);
             at = to.min(hi);
