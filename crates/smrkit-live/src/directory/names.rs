@@ -116,23 +116,24 @@ impl DirectoryStore {
 
     /// A new node is there: notes its descriptor, and answers.
     fn enter(&self, made: &Stat, fd: OwnedFd, parent: u64, name: &[u8]) -> FsResult<Attr> {
+        let now = DirectoryStore::clock();
+        let (id, kind) = (made.st_ino, stat::kind(made));
+        // The kernel's clock is behind: the node would be older than what was written before it.
+        let new = SetAttr { mtime: Some(SetTime::To(now)), ..SetAttr::default() };
+        stat::change_times(&fd, &new, now)?;
+        let generation = stat::generation_of(&fd)?;
         {
-            let now = DirectoryStore::clock();
-            let (id, kind) = (made.st_ino, stat::kind(made));
-            // The kernel's clock is behind: the node would be older than what was written before it.
-            let new = SetAttr { mtime: Some(SetTime::To(now)), ..SetAttr::default() };
-            stat::change_times(&fd, &new, now)?;
             let mut nodes = self.nodes();
             nodes.answered(id, kind, parent, name);
             nodes.keep(id, kind, &Arc::new(fd));
             if let Some(node) = nodes.get(id) {
                 (node.modified, node.changed) = (Some(now), Some(now));
+                node.generation = Some(generation);
             }
             if let Some(node) = nodes.get(parent) {
                 (node.modified, node.changed) = (Some(now), Some(now));
             }
         }
-        self.number(made.st_ino, parent, name)?;
         Ok(self.told(made))
     }
 

@@ -57,7 +57,7 @@ pub fn for_fd(fd: &OwnedFd) -> FsResult<Stat> {
 /// Tells a node from all others that ever were: its number, and when it was made. Numbers are given anew, and copies are
 /// made later. None where the file system does not keep that time.
 pub fn birth(fd: &OwnedFd) -> FsResult<Option<String>> {
-    let found = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, BIRTH).map_err(failed)?;
+    let found = born(fd)?;
     let born = found.stx_btime;
     Ok(tells_birth(&found).then(|| format!("{}:{}.{:09}", found.stx_ino, born.tv_sec, born.tv_nsec)))
 }
@@ -66,10 +66,22 @@ pub fn birth(fd: &OwnedFd) -> FsResult<Option<String>> {
 /// file system does not keep that. Nodes that were made within one tick of the host's clock may have the same.
 pub fn generation(parent: &OwnedFd, name: &[u8]) -> FsResult<u32> {
     let look = || rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, BIRTH);
-    let found = way::with_permissions(parent, look).map_err(failed)?;
+    way::with_permissions(parent, look).map(|found| in_32_bits(&found)).map_err(failed)
+}
+
+/// Generation of an open node.
+pub fn generation_of(fd: &OwnedFd) -> FsResult<u32> {
+    born(fd).map(|found| in_32_bits(&found))
+}
+
+fn born(fd: &OwnedFd) -> FsResult<Statx> {
+    rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, BIRTH).map_err(failed)
+}
+
+fn in_32_bits(found: &Statx) -> u32 {
     let born = found.stx_btime;
-    let in_32_bits = (born.tv_sec as u32).wrapping_mul(0x9E37_79B1) ^ born.tv_nsec;
-    Ok(if tells_birth(&found) { in_32_bits } else { 0 })
+    let bits = (born.tv_sec as u32).wrapping_mul(0x9E37_79B1) ^ born.tv_nsec;
+    if tells_birth(found) { bits } else { 0 }
 }
 
 const BIRTH: StatxFlags = StatxFlags::INO.union(StatxFlags::BTIME);

@@ -53,8 +53,9 @@ fn attributes_are_those_that_the_host_tells_of_each_kind() {
     let (uid, gid) = own();
     let mut kinds =
         vec![("file", Kind::File), ("directory", Kind::Directory), ("pipe", Kind::Pipe), ("socket", Kind::Socket)];
+    let mut generations = std::collections::HashMap::new();
     for (name, kind) in &kinds {
-        make(&first, name, *kind, 0o4751);
+        generations.insert(*name, make(&first, name, *kind, 0o4751).generation);
     }
     if rustix::process::geteuid().is_root() {
         for (name, kind) in [("tty", Kind::CharDevice), ("disk", Kind::BlockDevice)] {
@@ -72,6 +73,7 @@ fn attributes_are_those_that_the_host_tells_of_each_kind() {
     for (name, kind) in kinds {
         let found = store.lookup(store.root(), name.as_bytes()).unwrap();
         assert_eq!(Attr { generation: 0, ..found }, told(&folder, name, kind), "{name}");
+        assert!(generations.get(name).is_none_or(|made| *made == found.generation), "{name}");
         assert!(kind != Kind::Link || found.size == 14);
         let id = found.id;
         let set =

@@ -14,8 +14,10 @@ use super::convert;
 
 /// Makes a node. The mask counts only where the directory has no default access list, which takes its place.
 pub(super) fn make(core: &FileSystem, parent: NodeId, name: &OsStr, new: &NewNode, umask: u32) -> FsResult<Attr> {
-    let has_list = umask == 0 || core.attribute(parent, DEFAULT_ACCESS_LIST).is_ok();
-    let mode = if has_list { new.mode } else { new.mode & !umask };
+    let masked = new.mode & !umask;
+    // The list is asked for only where the mask would take something away.
+    let takes_mask = masked != new.mode && core.attribute(parent, DEFAULT_ACCESS_LIST).is_err();
+    let mode = if takes_mask { masked } else { new.mode };
     core.make(parent, name.as_bytes(), &NewNode { mode, ..*new })
 }
 
