@@ -94,11 +94,15 @@ impl Stamps {
 
     /// Takes every LBA as written once, in the order of PBAs, on an empty disk of this many sectors.
     pub(super) fn fill(&mut self, placement: Arc<dyn Placement>, sectors: u64) {
-        let lies = Arc::clone(&placement);
-        self.pages = Pages::beginning_with(Box::new(move |first, out| {
-            lies.within(Pba(first), out.len() as u64, &mut |at, lba| out[at as usize] = Stamp::first(lba).0);
-        }));
-        self.history.order = sectors;
+        let beginning = |word: fn(Pba, Lba) -> u64| {
+            let lies = Arc::clone(&placement);
+            Pages::beginning_with(Box::new(move |first, out| {
+                let n = out.len() as u64;
+                lies.within(Pba(first), n, &mut |at, lba| out[at as usize] = word(Pba(first + at), lba));
+            }))
+        };
+        self.pages = beginning(|_, lba| Stamp::first(lba).0);
+        self.history = History { order: sectors, times: vec![beginning(|pba, _| pba.0 + 1)] };
         self.placement = Some(placement);
     }
 
@@ -123,10 +127,6 @@ impl Stamps {
         let mut hits = Vec::new();
         law.destroyed(geometry, pba, n, |at, sectors| hits.push((at, sectors)));
         if let Interference::Distances { dpid, writes, .. } = *law {
-            if let Some(placement) = &self.placement {
-                let from = pba.0.saturating_sub(dpid);
-                self.history.begin_full(placement.as_ref(), Pba(from), pba.0 + n - from);
-            }
             self.history.worn_upstream(pba, n, dpid, writes, &mut hits);
         }
         self.pages.replace(pba.0, data, |was, is| self.records.replaced_all(was, is));
@@ -146,7 +146,7 @@ impl Stamps {
                         self.damages.push(Damage { pba, was, by });
                     }
                     *stamp = damaged.0;
-                    self.records.replaced(was, damaged);
+                    self.records.gone(was, 1);
                 }
             }
         }
@@ -247,78 +247,92 @@ impl StampedRecords {
     fn replaced_all(&mut self, was: &[u64], is: &[u64]) {
         let any = |stamps: &[u64]| stamps.iter().fold(0, |all, stamp| all | stamp) & RECORD != 0;
         if any(was) || any(is) {
-            was.iter().zip(is).for_each(|(&was, &is)| self.replaced(Stamp(was), Stamp(is)));
+            // Put first: a record that is written over itself stays.
+            is.chunk_by(|a, b| a == b).for_each(|run| self.put(Stamp(run[0]), run.len() as u64));
+            was.chunk_by(|a, b| a == b).for_each(|run| self.gone(Stamp(run[0]), run.len() as u64));
         }
     }
 
-    /// A sector that carried one stamp carries another; with the last sector of a record go its words.
-    fn replaced(&mut self, was: Stamp, is: Stamp) {
-        if is.is_record()
-            && let Some((_, sectors)) = self.kept.get_mut(&is.0)
+    /// More sectors carry a stamp.
+    fn put(&mut self, stamp: Stamp, more: u64) {
+        if stamp.is_record()
+            && let Some((_, sectors)) = self.kept.get_mut(&stamp.0)
         {
-            *sectors += 1;
+            *sectors += more;
         }
-        if was.is_record()
-            && let Some((_, sectors)) = self.kept.get_mut(&was.0)
+    }
+
+    /// Fewer sectors carry a stamp; with the last sector of a record go its words.
+    fn gone(&mut self, stamp: Stamp, fewer: u64) {
+        if stamp.is_record()
+            && let Some((_, sectors)) = self.kept.get_mut(&stamp.0)
         {
-            *sectors -= 1;
+            *sectors -= fewer;
             if *sectors == 0 {
-                self.kept.remove(&was.0);
+                self.kept.remove(&stamp.0);
             }
         }
     }
 }
 
-/// When each sector was last written, most recent first, as many times as the law of distances asks for.
+/// When sectors were written, as many times back as the law of distances asks for.
 #[derive(Default)]
 struct History {
+    /// Sectors written so far; a full disk's in the order of PBAs.
     order: u64,
-    times: HashMap<u64, Vec<u64>>,
+    /// Place in that order of each sector's last write, then of the one before, and so on; 0 for none.
+    times: Vec<Pages>,
 }
 
 impl History {
-    /// Sectors that hold an LBA on a disk that began full count as written once, in the order of PBAs.
-    fn begin_full(&mut self, placement: &dyn Placement, pba: Pba, n: u64) {
-        placement.within(pba, n, &mut |i, _| {
-            let at = pba.0 + i;
-            self.times.entry(at).or_insert_with(|| vec![at + 1]);
-        });
-    }
-
     /// Notes an ascending write of `n` sectors at `pba`, and adds to `hits` the sectors upstream that it wore out:
     /// those x within `dpid` before a written sector k that had already been written `writes` times since x was.
     fn worn_upstream(&mut self, pba: Pba, n: u64, dpid: u64, writes: u32, hits: &mut Vec<(Pba, u64)>) {
-        let earlier =
-            |k: u64| self.times.get(&k).and_then(|times| times.get(writes as usize - 1)).copied().unwrap_or(0);
+        let words = |level: usize, first: u64, n: u64| match self.times.get(level) {
+            Some(times) => times.words(first, n),
+            None => vec![0; n as usize],
+        };
         // latest[i]: the latest such write among the first i + 1 sectors, which is what matters for an x that has
         // those within its reach. Sectors of this command itself are written in ascending order, so are newer.
-        let mut latest: Vec<u64> = (0..n.min(dpid)).map(|i| earlier(pba.0 + i)).collect();
+        let mut latest = words(writes as usize - 1, pba.0, n.min(dpid));
         for i in 1..latest.len() {
             latest[i] = latest[i].max(latest[i - 1]);
         }
-        for back in 1..=dpid.min(pba.0) {
+        let upstream = dpid.min(pba.0);
+        for (back, written) in (1..).zip(words(0, pba.0 - upstream, upstream).into_iter().rev()) {
             let reach = (dpid - back + 1).min(latest.len() as u64);
-            let x = pba.0 - back;
-            let written = self.times.get(&x).and_then(|times| times.first()).copied().unwrap_or(0);
             if reach > 0 && written > 0 && latest[reach as usize - 1] > written {
-                hits.push((Pba(x), 1));
+                hits.push((Pba(pba.0 - back), 1));
             }
         }
-        for k in pba.0..pba.0 + n {
-            self.order += 1;
-            let times = self.times.entry(k).or_default();
-            times.insert(0, self.order);
-            times.truncate(writes as usize);
+        self.put(pba, n, writes as usize);
+    }
+
+    /// Puts the newest times in, and moves each that was there one write back, as far as there were any.
+    fn put(&mut self, pba: Pba, n: u64, writes: usize) {
+        let mut moved: Vec<u64> = (self.order + 1..=self.order + n).collect();
+        self.order += n;
+        for level in 0..writes {
+            if level == self.times.len() {
+                self.times.push(Pages::default());
+            }
+            let was = self.times[level].words(pba.0, n);
+            self.times[level].put(pba.0, &moved);
+            if was.iter().all(|&time| time == 0) {
+                break;
+            }
+            moved = was;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Stamp;
     use crate::geometry::Geometry;
     use crate::medium::interference::Interference;
     use crate::medium::{Buf, Medium, MemoryBacking, WritePart};
-    use crate::units::Pba;
+    use crate::units::{Lba, Pba};
 
     const WORDS: [u64; 70] = [7; 70];
 
@@ -360,6 +374,43 @@ mod tests {
             write(&mut medium, 9, 5);
             assert_eq!(read(&medium, 10), None);
             assert_eq!(read(&medium, 50).as_deref(), Some(&WORDS[..]));
+        }
+    }
+
+    #[test]
+    fn a_record_stays_when_it_is_written_over_itself() {
+        for mut medium in media() {
+            write(&mut medium, 10, 5);
+            let mut buf: Buf = medium.buf(2);
+            medium.read(Pba(10), 2, &mut buf, 0).unwrap();
+            let geometry = Geometry::uniform(4, 100).unwrap();
+            for at in [10, 11] {
+                medium.write(&Interference::None, &geometry, Pba(at), 2, &buf, 0).unwrap();
+                assert_eq!(read(&medium, at).as_deref(), Some(&WORDS[..]));
+            }
+        }
+    }
+
+    #[test]
+    fn a_sector_is_worn_out_by_as_many_writes_as_the_law_says() {
+        for writes in [1, 2, 3, 4, 300] {
+            let law = Interference::Distances { did: 0, dpid: 4, writes };
+            let geometry = Geometry::uniform(4, 100).unwrap();
+            let mut stamps = super::Stamps::new();
+            let mut write = |pba: u64| {
+                stamps.write(&law, &geometry, Pba(pba), &[Stamp::new(Lba(pba), 0).0]);
+                stamps.take_damages().iter().map(|damage| damage.pba.0).collect::<Vec<_>>()
+            };
+            for _ in 0..9 {
+                assert!(write(14).is_empty());
+            }
+            // What was written before the sector itself does not count, nor what lies further away.
+            assert!([10, 11].into_iter().all(|at| write(at).is_empty()));
+            for _ in 0..writes {
+                assert!([15, 14].into_iter().all(|at| write(at).is_empty()), "{writes}");
+            }
+            assert_eq!(write(15), [11], "{writes}");
+            assert_eq!(write(14), [10], "{writes}");
         }
     }
 }
