@@ -48,7 +48,7 @@ impl ArrayCommand {
             second: false,
             lock: None,
             replaced: 0,
-            known: KnownSectors::new(),
+            known: KnownSectors::default(),
         }
     }
 

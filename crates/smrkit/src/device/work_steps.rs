@@ -91,7 +91,7 @@ impl Array {
         work.completed(&completion);
         if !completion.stamps.is_empty() {
             let sub = work.subs()[completion.tag as u32 as usize];
-            contents::note(&mut work.known, &sub, &completion.stamps);
+            work.known.note(&sub, completion.stamps);
         }
         if work.left > 0 {
             return Ok(());
