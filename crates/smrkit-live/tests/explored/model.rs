@@ -8,13 +8,11 @@ pub fn fill(lba: u64, write: u64, sector: &mut [u8]) {
         return sector.fill(0);
     }
     let seed = (lba << 40 ^ write).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    for (i, word) in sector.chunks_exact_mut(8).enumerate() {
-        let value = match i {
-            0 => write,
-            i => seed.wrapping_add(i as u64),
-        };
-        word.copy_from_slice(&value.to_le_bytes());
+    let (words, _) = sector.as_chunks_mut();
+    for (word, i) in words.iter_mut().zip(0..) {
+        *word = seed.wrapping_add(i).to_le_bytes();
     }
+    words[0] = write.to_le_bytes();
 }
 
 /// The write that a sector's contents are of; none if they are no write's, or another LBA's.
