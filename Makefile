@@ -1,6 +1,6 @@
 # What to do with a fresh clone: make demo, make test. Each target says what is missing, in one line.
 
-.PHONY: help demo test wheel bench lint fuzz ci
+.PHONY: help demo test wheel bench lint fuzz fuzz-build ci
 
 help:
 	@echo 'make demo    build, compare every layer on the built-in workload, write a report into out/demo/'
@@ -9,7 +9,7 @@ help:
 	@echo 'make bench   the speed measurements'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make fuzz    fuzz every target for a short while (FUZZ_SECONDS in all, 60)'
-	@echo 'make ci      all that the continuous integration does (some 35 minutes on two cores, with its builds)'
+	@echo 'make ci      all that the continuous integration does (some 30 minutes on two cores, with its builds)'
 
 demo:
 	@scripts/need build
@@ -32,9 +32,12 @@ lint:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
-fuzz:
-	@scripts/need build fuzz
+fuzz: fuzz-build
 	@scripts/fuzz
+
+fuzz-build:
+	@scripts/need build fuzz
+	@scripts/fuzz build
 
 ci:
 	@.ci/run
