@@ -331,7 +331,7 @@ mod tests {
     use super::Stamp;
     use crate::geometry::Geometry;
     use crate::medium::interference::Interference;
-    use crate::medium::{Buf, Medium, MemoryBacking, WritePart};
+    use crate::medium::{Medium, MemoryBacking, WritePart};
     use crate::units::{Lba, Pba};
 
     const WORDS: [u64; 70] = [7; 70];
@@ -345,6 +345,15 @@ mod tests {
         let buf = medium.buf(3);
         let parts = [WritePart::Record { words: &WORDS, sectors: 2 }, WritePart::Data { buf: &buf, at: 0, sectors: 3 }];
         medium.write_parts(&Interference::Blocks { reach: 2 }, &geometry, Pba(pba), &parts, limit).unwrap();
+    }
+
+    fn copy(medium: &mut Medium, from: u64, sectors: u64, to: &[u64]) {
+        let mut buf = medium.buf(sectors);
+        medium.read(Pba(from), sectors, &mut buf, 0).unwrap();
+        let geometry = Geometry::uniform(4, 100).unwrap();
+        for &to in to {
+            medium.write(&Interference::None, &geometry, Pba(to), sectors, &buf, 0).unwrap();
+        }
     }
 
     fn read(medium: &Medium, pba: u64) -> Option<Vec<u64>> {
@@ -367,10 +376,7 @@ mod tests {
     fn a_record_moves_along_when_its_sectors_are_copied() {
         for mut medium in media() {
             write(&mut medium, 10, 5);
-            let mut buf: Buf = medium.buf(5);
-            medium.read(Pba(10), 5, &mut buf, 0).unwrap();
-            let geometry = Geometry::uniform(4, 100).unwrap();
-            medium.write(&Interference::None, &geometry, Pba(50), 5, &buf, 0).unwrap();
+            copy(&mut medium, 10, 5, &[50]);
             write(&mut medium, 9, 5);
             assert_eq!(read(&medium, 10), None);
             assert_eq!(read(&medium, 50).as_deref(), Some(&WORDS[..]));
@@ -381,13 +387,8 @@ mod tests {
     fn a_record_stays_when_it_is_written_over_itself() {
         for mut medium in media() {
             write(&mut medium, 10, 5);
-            let mut buf: Buf = medium.buf(2);
-            medium.read(Pba(10), 2, &mut buf, 0).unwrap();
-            let geometry = Geometry::uniform(4, 100).unwrap();
-            for at in [10, 11] {
-                medium.write(&Interference::None, &geometry, Pba(at), 2, &buf, 0).unwrap();
-                assert_eq!(read(&medium, at).as_deref(), Some(&WORDS[..]));
-            }
+            copy(&mut medium, 10, 2, &[10, 11]);
+            assert_eq!(read(&medium, 11).as_deref(), Some(&WORDS[..]));
         }
     }
 
