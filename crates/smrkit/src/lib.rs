@@ -24,6 +24,7 @@ pub mod message;
 pub mod error;
 pub mod names;
 pub mod quantity;
+mod toml_file;
 pub mod schema;
 mod random;
 pub mod request;

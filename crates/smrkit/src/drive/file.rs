@@ -7,23 +7,58 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::setting::{DriveSetting, FileValue, KeyVisitor, RangeEnd, Sourced, names, optional};
-use crate::error::{BadInput, Error};
+use super::setting::{DriveSetting, FileEntry, FileValue, KeyVisitor, RangeEnd, Sourced, names};
+use crate::error::Error;
+use crate::toml_file::{Mistake, TomlKeys};
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A table of a drive file: its keys with their units.
+macro_rules! table {
+    ($(#[$attribute:meta])* struct $table:ident = $name:literal { $($key:ident: $type:ty, $unit:literal;)* }) => {
+        #[derive(Clone, Debug)]
+        $(#[$attribute])*
+        pub(super) struct $table {
+            $(pub $key: $type,)*
+        }
+
+        impl $table {
+            const NAME: &str = $name;
+
+            /// The table, if the file has it.
+            fn of(file: &mut TomlKeys) -> Result<Option<$table>, Mistake> {
+                let Some(mut keys) = file.table($name, &[$(stringify!($key)),*])? else { return Ok(None) };
+                Ok(Some($table { $($key: FileEntry::take(&mut keys, stringify!($key))?,)* }))
+            }
+
+            fn visit(&mut self, visit: KeyVisitor) {
+                $(self.$key.visit(visit, concat!($name, ".", stringify!($key)), $unit);)*
+            }
+        }
+    };
+}
+
+/// Keys of the file itself.
+const FILE: [&str; 8] = [
+    "name",
+    "summary",
+    GeometryTable::NAME,
+    InterferenceTable::NAME,
+    ConstantTable::NAME,
+    MechanicalTable::NAME,
+    DriveManagedTable::NAME,
+    HostManagedTable::NAME,
+];
+
+#[derive(Clone, Debug)]
 pub(super) struct DriveFile {
     pub name: String,
     pub summary: String,
     pub geometry: GeometryTable,
-    #[serde(default)]
     pub interference: InterferenceTable,
     pub constant: Option<ConstantTable>,
     pub mechanical: Option<MechanicalTable>,
     pub drive_managed: Option<DriveManagedTable>,
     pub host_managed: Option<HostManagedTable>,
     /// Times that the drive has each of its surfaces, where it was made larger; 0 is once.
-    #[serde(skip)]
     pub copies: u32,
 }
 
@@ -57,14 +92,14 @@ impl DriveFile {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GeometryTable {
-    pub surfaces: Option<Sourced<u32>>,
-    pub order: Option<Sourced<OrderName>>,
-    pub run_tracks: Option<Sourced<u64>>,
-    pub zones: Sourced<Vec<ZoneTable>>,
-    pub slips: Option<Sourced<Vec<u64>>>,
+table! {
+    struct GeometryTable = "geometry" {
+        surfaces: Option<Sourced<u32>>, "";
+        order: Option<Sourced<OrderName>>, "";
+        run_tracks: Option<Sourced<u64>>, "tracks";
+        zones: Sourced<Vec<ZoneTable>>, "";
+        slips: Option<Sourced<Vec<u64>>>, "raw sectors";
+    }
 }
 
 /// A recording zone on every surface.
@@ -135,58 +170,59 @@ pub(super) enum Lengths {
     Each(Vec<u64>),
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct InterferenceTable {
-    pub blocks: Option<Sourced<u64>>,
-    pub tracks: Option<Sourced<u64>>,
-    pub band_tracks: Option<Sourced<u64>>,
-    pub did_sectors: Option<Sourced<u64>>,
-    pub dpid_sectors: Option<Sourced<u64>>,
-    pub writes: Option<Sourced<u32>>,
-    pub inner_tracks: Option<Sourced<u64>>,
-    pub outer_tracks: Option<Sourced<u64>>,
-    pub cw_degrees: Option<Sourced<f64>>,
-    pub ccw_degrees: Option<Sourced<f64>>,
+table! {
+    #[derive(Default)]
+    struct InterferenceTable = "interference" {
+        blocks: Option<Sourced<u64>>, "sectors";
+        tracks: Option<Sourced<u64>>, "tracks";
+        band_tracks: Option<Sourced<u64>>, "tracks";
+        did_sectors: Option<Sourced<u64>>, "sectors";
+        dpid_sectors: Option<Sourced<u64>>, "sectors";
+        writes: Option<Sourced<u32>>, "";
+        inner_tracks: Option<Sourced<u64>>, "tracks";
+        outer_tracks: Option<Sourced<u64>>, "tracks";
+        cw_degrees: Option<Sourced<f64>>, "°";
+        ccw_degrees: Option<Sourced<f64>>, "°";
+    }
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ConstantTable {
-    pub command_ms: Sourced<f64>,
-    pub sector_us: Sourced<f64>,
+table! {
+    struct ConstantTable = "constant" {
+        command_ms: Sourced<f64>, "ms";
+        sector_us: Sourced<f64>, "µs";
+    }
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MechanicalTable {
-    pub rpm: Sourced<f64>,
-    pub seek: Option<Sourced<Vec<(f64, f64)>>>,
-    pub seek_cylinders: Option<Sourced<Vec<(f64, f64)>>>,
-    pub switch_ms: Sourced<f64>,
-    pub overhead_ms: Sourced<f64>,
-    pub read_miss_ms: Option<Sourced<ByBefore>>,
-    pub read_hit_ms: Option<Sourced<ByBefore>>,
-    pub write_ms: Option<Sourced<ByBefore>>,
-    pub media_write_ms: Option<Sourced<ByBefore>>,
-    pub read_reselect_ms: Option<Sourced<f64>>,
-    pub read_completion_ms: Option<Sourced<f64>>,
-    pub write_completion_ms: Option<Sourced<f64>>,
-    pub write_settle_ms: Option<Sourced<f64>>,
-    pub skew_ms: Option<Sourced<f64>>,
-    pub write_cache_bytes: Option<Sourced<u64>>,
-    pub read_ahead_bytes: Option<Sourced<u64>>,
-    pub read_ahead_to: Option<Sourced<super::ReadAheadTo>>,
-    pub segment_bytes: Option<Sourced<u64>>,
-    pub segments: Option<Sourced<u32>>,
-    pub any_order: Option<Sourced<bool>>,
-    pub reads_passing: Option<Sourced<bool>>,
-    pub keeps_requested: Option<Sourced<bool>>,
-    pub watermark: Option<Sourced<f64>>,
-    pub bus_bytes_per_s: Option<Sourced<f64>>,
-    pub write_bus_bytes_per_s: Option<Sourced<f64>>,
-    pub queued_commands: Option<Sourced<u32>>,
-    pub queue_age_ms: Option<Sourced<f64>>,
+table! {
+    struct MechanicalTable = "mechanical" {
+        rpm: Sourced<f64>, "rotations a minute";
+        seek: Option<Sourced<Vec<(f64, f64)>>>, "share of stroke: ms";
+        seek_cylinders: Option<Sourced<Vec<(f64, f64)>>>, "cylinders: ms";
+        switch_ms: Sourced<f64>, "ms";
+        overhead_ms: Sourced<f64>, "ms";
+        read_miss_ms: Option<Sourced<ByBefore>>, "ms";
+        read_hit_ms: Option<Sourced<ByBefore>>, "ms";
+        write_ms: Option<Sourced<ByBefore>>, "ms";
+        media_write_ms: Option<Sourced<ByBefore>>, "ms";
+        read_reselect_ms: Option<Sourced<f64>>, "ms";
+        read_completion_ms: Option<Sourced<f64>>, "ms";
+        write_completion_ms: Option<Sourced<f64>>, "ms";
+        write_settle_ms: Option<Sourced<f64>>, "ms";
+        skew_ms: Option<Sourced<f64>>, "ms";
+        write_cache_bytes: Option<Sourced<u64>>, "bytes";
+        read_ahead_bytes: Option<Sourced<u64>>, "bytes";
+        read_ahead_to: Option<Sourced<super::ReadAheadTo>>, "";
+        segment_bytes: Option<Sourced<u64>>, "bytes";
+        segments: Option<Sourced<u32>>, "stretches";
+        any_order: Option<Sourced<bool>>, "";
+        reads_passing: Option<Sourced<bool>>, "";
+        keeps_requested: Option<Sourced<bool>>, "";
+        watermark: Option<Sourced<f64>>, "share of a read";
+        bus_bytes_per_s: Option<Sourced<f64>>, "bytes/s";
+        write_bus_bytes_per_s: Option<Sourced<f64>>, "bytes/s";
+        queued_commands: Option<Sourced<u32>>, "commands";
+        queue_age_ms: Option<Sourced<f64>>, "ms";
+    }
 }
 
 /// Milliseconds: the same whatever came before, or after a read and after a write.
@@ -206,118 +242,60 @@ impl std::fmt::Display for ByBefore {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DriveManagedTable {
-    pub append_ms: Option<Sourced<f64>>,
-    pub append_bytes: Option<Sourced<u64>>,
-    pub map_every_writes: Option<Sourced<u64>>,
-    pub map_ms: Option<Sourced<f64>>,
-    pub cache_percent: Option<Sourced<f64>>,
-    pub write_cache_bytes: Option<Sourced<u64>>,
+table! {
+    struct DriveManagedTable = "drive_managed" {
+        append_ms: Option<Sourced<f64>>, "ms";
+        append_bytes: Option<Sourced<u64>>, "bytes";
+        map_every_writes: Option<Sourced<u64>>, "writes";
+        map_ms: Option<Sourced<f64>>, "ms";
+        cache_percent: Option<Sourced<f64>>, "% of its tracks";
+        write_cache_bytes: Option<Sourced<u64>>, "bytes";
+    }
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct HostManagedTable {
-    pub zone_bytes: Option<Sourced<u64>>,
-    pub conventional_percent: Option<Sourced<f64>>,
-    pub open_zones: Option<Sourced<u64>>,
+table! {
+    struct HostManagedTable = "host_managed" {
+        zone_bytes: Option<Sourced<u64>>, "bytes";
+        conventional_percent: Option<Sourced<f64>>, "% of its zones";
+        open_zones: Option<Sourced<u64>>, "zones";
+    }
 }
 
 impl DriveFile {
     /// Reads a drive file's text; `path` is for messages.
     pub fn parse(path: &Path, text: &str) -> Result<DriveFile, Error> {
-        let mut file: DriveFile = toml::from_str(text).map_err(|e| bad_toml(path, text, &e))?;
+        let remedy = "every key is { value = …, source = \"…\" }, compare `smrkit drives show tiny`";
+        let mut file = DriveFile::read(text).map_err(|mistake| mistake.in_file(path, text, remedy))?;
         match file.problem() {
             None => Ok(file),
             Some(problem) => Err(Error::input(path, problem)),
         }
     }
 
+    fn read(text: &str) -> Result<DriveFile, Mistake> {
+        let mut keys = TomlKeys::parse(text, &FILE)?;
+        Ok(DriveFile {
+            name: keys.need("name")?,
+            summary: keys.need("summary")?,
+            geometry: GeometryTable::of(&mut keys)?.ok_or_else(|| keys.lacks("geometry"))?,
+            interference: InterferenceTable::of(&mut keys)?.unwrap_or_default(),
+            constant: ConstantTable::of(&mut keys)?,
+            mechanical: MechanicalTable::of(&mut keys)?,
+            drive_managed: DriveManagedTable::of(&mut keys)?,
+            host_managed: HostManagedTable::of(&mut keys)?,
+            copies: 0,
+        })
+    }
+
     /// Shows every key, in the order of the file's tables.
     pub fn visit(&mut self, visit: KeyVisitor) {
-        let g = &mut self.geometry;
-        optional(visit, "geometry.surfaces", "", &mut g.surfaces);
-        optional(visit, "geometry.order", "", &mut g.order);
-        optional(visit, "geometry.run_tracks", "tracks", &mut g.run_tracks);
-        visit("geometry.zones", "", &mut g.zones);
-        optional(visit, "geometry.slips", "raw sectors", &mut g.slips);
-        let i = &mut self.interference;
-        optional(visit, "interference.blocks", "sectors", &mut i.blocks);
-        optional(visit, "interference.tracks", "tracks", &mut i.tracks);
-        optional(visit, "interference.band_tracks", "tracks", &mut i.band_tracks);
-        optional(visit, "interference.did_sectors", "sectors", &mut i.did_sectors);
-        optional(visit, "interference.dpid_sectors", "sectors", &mut i.dpid_sectors);
-        optional(visit, "interference.writes", "", &mut i.writes);
-        optional(visit, "interference.inner_tracks", "tracks", &mut i.inner_tracks);
-        optional(visit, "interference.outer_tracks", "tracks", &mut i.outer_tracks);
-        optional(visit, "interference.cw_degrees", "°", &mut i.cw_degrees);
-        optional(visit, "interference.ccw_degrees", "°", &mut i.ccw_degrees);
-        if let Some(c) = &mut self.constant {
-            visit("constant.command_ms", "ms", &mut c.command_ms);
-            visit("constant.sector_us", "µs", &mut c.sector_us);
-        }
-        if let Some(m) = &mut self.mechanical {
-            m.visit(visit);
-        }
-        if let Some(d) = &mut self.drive_managed {
-            optional(visit, "drive_managed.append_ms", "ms", &mut d.append_ms);
-            optional(visit, "drive_managed.append_bytes", "bytes", &mut d.append_bytes);
-            optional(visit, "drive_managed.map_every_writes", "writes", &mut d.map_every_writes);
-            optional(visit, "drive_managed.map_ms", "ms", &mut d.map_ms);
-            optional(visit, "drive_managed.cache_percent", "% of its tracks", &mut d.cache_percent);
-            optional(visit, "drive_managed.write_cache_bytes", "bytes", &mut d.write_cache_bytes);
-        }
-        if let Some(h) = &mut self.host_managed {
-            optional(visit, "host_managed.zone_bytes", "bytes", &mut h.zone_bytes);
-            optional(visit, "host_managed.conventional_percent", "% of its zones", &mut h.conventional_percent);
-            optional(visit, "host_managed.open_zones", "zones", &mut h.open_zones);
-        }
+        self.geometry.visit(visit);
+        self.interference.visit(visit);
+        self.constant.iter_mut().for_each(|table| table.visit(visit));
+        self.mechanical.iter_mut().for_each(|table| table.visit(visit));
+        self.drive_managed.iter_mut().for_each(|table| table.visit(visit));
+        self.host_managed.iter_mut().for_each(|table| table.visit(visit));
     }
-}
-
-impl MechanicalTable {
-    fn visit(&mut self, visit: KeyVisitor) {
-        visit("mechanical.rpm", "rotations a minute", &mut self.rpm);
-        optional(visit, "mechanical.seek", "share of stroke: ms", &mut self.seek);
-        optional(visit, "mechanical.seek_cylinders", "cylinders: ms", &mut self.seek_cylinders);
-        visit("mechanical.switch_ms", "ms", &mut self.switch_ms);
-        visit("mechanical.overhead_ms", "ms", &mut self.overhead_ms);
-        optional(visit, "mechanical.read_miss_ms", "ms", &mut self.read_miss_ms);
-        optional(visit, "mechanical.read_hit_ms", "ms", &mut self.read_hit_ms);
-        optional(visit, "mechanical.write_ms", "ms", &mut self.write_ms);
-        optional(visit, "mechanical.media_write_ms", "ms", &mut self.media_write_ms);
-        optional(visit, "mechanical.read_reselect_ms", "ms", &mut self.read_reselect_ms);
-        optional(visit, "mechanical.read_completion_ms", "ms", &mut self.read_completion_ms);
-        optional(visit, "mechanical.write_completion_ms", "ms", &mut self.write_completion_ms);
-        optional(visit, "mechanical.write_settle_ms", "ms", &mut self.write_settle_ms);
-        optional(visit, "mechanical.skew_ms", "ms", &mut self.skew_ms);
-        optional(visit, "mechanical.write_cache_bytes", "bytes", &mut self.write_cache_bytes);
-        optional(visit, "mechanical.read_ahead_bytes", "bytes", &mut self.read_ahead_bytes);
-        optional(visit, "mechanical.read_ahead_to", "", &mut self.read_ahead_to);
-        optional(visit, "mechanical.segment_bytes", "bytes", &mut self.segment_bytes);
-        optional(visit, "mechanical.segments", "stretches", &mut self.segments);
-        optional(visit, "mechanical.any_order", "", &mut self.any_order);
-        optional(visit, "mechanical.reads_passing", "", &mut self.reads_passing);
-        optional(visit, "mechanical.keeps_requested", "", &mut self.keeps_requested);
-        optional(visit, "mechanical.watermark", "share of a read", &mut self.watermark);
-        optional(visit, "mechanical.bus_bytes_per_s", "bytes/s", &mut self.bus_bytes_per_s);
-        optional(visit, "mechanical.write_bus_bytes_per_s", "bytes/s", &mut self.write_bus_bytes_per_s);
-        optional(visit, "mechanical.queued_commands", "commands", &mut self.queued_commands);
-        optional(visit, "mechanical.queue_age_ms", "ms", &mut self.queue_age_ms);
-    }
-}
-
-fn bad_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {
-    let before = error.span().and_then(|span| text.get(..span.start.min(text.len())));
-    let line = before.map(|b| b.matches('\n').count() as u64 + 1);
-    let column = before.map(|b| (b.len() - b.rfind('\n').map_or(0, |at| at + 1)) as u64 + 1);
-    let message = format!(
-        "{}; every key is {{ value = …, source = \"…\" }}, compare `smrkit drives show tiny`",
-        error.message().trim_end()
-    );
-    Error::Input(Box::new(BadInput { path: path.into(), line, column, message: message.into() }))
 }
 
 names!(OrderName, ByBefore);

@@ -1,12 +1,13 @@
 //! Values of a drive file: each with its source and, where it is known only roughly, the range that it lies in.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::ReadAheadTo;
+use crate::toml_file::{Mistake, TomlKeys};
 
 /// A value and where it comes from: a paper, arithmetic, or "assumption".
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(super) struct Sourced<T> {
     pub value: T,
     pub source: String,
@@ -53,7 +54,7 @@ impl RangeEnd {
 }
 
 /// A type of value that a drive file can have.
-pub(super) trait FileValue: Clone {
+pub(super) trait FileValue: Clone + DeserializeOwned {
     /// The value for people.
     fn shown(&self) -> String;
 
@@ -166,9 +167,35 @@ impl<T: FileValue> FileKey for Sourced<T> {
 /// Shows each key of a file with its unit.
 pub(super) type KeyVisitor<'a> = &'a mut dyn FnMut(&str, &str, &mut dyn FileKey);
 
-/// Shows a key that a file may have.
-pub(super) fn optional<T: FileValue>(visit: KeyVisitor, key: &str, unit: &str, sourced: &mut Option<Sourced<T>>) {
-    if let Some(sourced) = sourced {
-        visit(key, unit, sourced);
+/// A key of a table, which files need or may have.
+pub(super) trait FileEntry: Sized {
+    /// Takes it from the keys of the table.
+    fn take(keys: &mut TomlKeys, key: &'static str) -> Result<Self, Mistake>;
+
+    /// Shows it, if the file has it.
+    fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str);
+}
+
+impl<T: FileValue> FileEntry for Option<Sourced<T>> {
+    fn take(keys: &mut TomlKeys, key: &'static str) -> Result<Self, Mistake> {
+        let Some(mut parts) = keys.table(key, &["value", "source", "low", "high"])? else { return Ok(None) };
+        let (value, source) = (parts.need("value")?, parts.need("source")?);
+        Ok(Some(Sourced { value, source, low: parts.get("low")?, high: parts.get("high")? }))
+    }
+
+    fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str) {
+        if let Some(sourced) = self {
+            visit(key, unit, sourced);
+        }
+    }
+}
+
+impl<T: FileValue> FileEntry for Sourced<T> {
+    fn take(keys: &mut TomlKeys, key: &'static str) -> Result<Self, Mistake> {
+        <Option<Sourced<T>> as FileEntry>::take(keys, key)?.ok_or_else(|| keys.lacks(key))
+    }
+
+    fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str) {
+        visit(key, unit, self);
     }
 }

@@ -132,7 +132,14 @@ fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
         ("rpm = { value = 7200", "rmp = { value = 7200", "unknown field `rmp`"),
         ("rpm = { value = 7200", "rpm = { value = \"fast\"", "invalid type"),
         ("rpm = { value = 7200", "rpm = { value = 0", "give 1 to 1000000"),
-        ("rpm = { value = 7200, source = \"assumption: made for tests\" }", "rpm = 7200", "source"),
+        (
+            "rpm = { value = 7200, source = \"assumption: made for tests\" }",
+            "rpm = 7200",
+            "invalid type: integer, expected a table with value, source, low, high",
+        ),
+        ("rpm = { value = 7200, ", "rpm = { ", "missing field `value`"),
+        ("rpm = { value = 7200, ", "# ", "missing field `rpm`"),
+        ("[mechanical]", "[mechanics]", "unknown field `mechanics`"),
         (
             "rpm = { value = 7200, source = \"assumption: made for tests\"",
             "rpm = { value = 7200, source = \"\"",

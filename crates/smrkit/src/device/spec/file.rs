@@ -6,35 +6,14 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::resolve::{MemberKeys, RawArray, RawDrive, RawMember};
-use crate::error::{BadInput, Error};
+use crate::error::Error;
 use crate::schema::{Keyed, Values, toml_text};
+use crate::toml_file::{Mistake, TomlKeys};
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ArrayTable {
-    level: String,
-    disks: Option<Plain>,
-    chunk: Option<Plain>,
-    copies: Option<Plain>,
-    write: Option<String>,
-    layer: Option<String>,
-    drive: Option<String>,
-    capacity: Option<Plain>,
-    set: Option<Table>,
-    #[serde(default)]
-    member: Vec<MemberTable>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MemberTable {
-    count: Option<Plain>,
-    layer: Option<String>,
-    drive: Option<String>,
-    capacity: Option<Plain>,
-    set: Option<Table>,
-    array: Option<Box<ArrayTable>>,
-}
+/// Keys of an array.
+const ARRAY: &[&str] = &["level", "disks", "chunk", "copies", "write", "layer", "drive", "capacity", "set", "member"];
+/// Keys of a member.
+const MEMBER: &[&str] = &["count", "layer", "drive", "capacity", "set", "array"];
 
 /// A number, or its text with a unit.
 #[derive(Deserialize)]
@@ -46,59 +25,42 @@ enum Plain {
 
 /// Reads an array; `path` is for messages.
 pub(super) fn array(path: &Path, text: &str) -> Result<RawArray, Error> {
-    let table: ArrayTable = toml::from_str(text).map_err(|e| bad_toml(path, text, &e))?;
-    raw(table).map_err(|refused| Error::input(path, refused))
+    let remedy = "an array is level = \"raid0\", chunk = \"64KiB\" and [[member]] tables, see docs/reference/arrays.md";
+    TomlKeys::parse(text, ARRAY).and_then(raw).map_err(|mistake| mistake.in_file(path, text, remedy))
 }
 
-/// The array, or the key and what is wrong with its value.
-fn raw(table: ArrayTable) -> Result<RawArray, String> {
-    let mut array = RawArray::new(table.level);
-    let write = table.write.map(Plain::Text);
-    for (key, value) in [("disks", table.disks), ("chunk", table.chunk), ("copies", table.copies), ("write", write)] {
-        put(&mut array.values, key, value)?;
+fn raw(mut keys: TomlKeys) -> Result<RawArray, Mistake> {
+    let mut array = RawArray::new(keys.need::<String>("level")?);
+    for key in ["disks", "chunk", "copies", "write"] {
+        put(&mut array.values, key, &mut keys)?;
     }
-    array.drive = drive(table.layer, table.drive, table.capacity, table.set)?;
-    array.members = table.member.into_iter().map(member).collect::<Result<_, _>>()?;
+    array.members = keys.tables("member", MEMBER)?.into_iter().map(member).collect::<Result<_, _>>()?;
+    array.drive = drive(keys)?;
     Ok(array)
 }
 
-fn member(table: MemberTable) -> Result<RawMember, String> {
+fn member(mut keys: TomlKeys) -> Result<RawMember, Mistake> {
     let mut values = Values::new(MemberKeys::keys());
-    put(&mut values, "count", table.count)?;
-    let count = MemberKeys::read(&values).map_err(|error| error.to_string())?.count;
-    let array = table.array.map(|table| raw(*table).map(Box::new)).transpose()?;
-    Ok(RawMember { count, drive: drive(table.layer, table.drive, table.capacity, table.set)?, array })
+    put(&mut values, "count", &mut keys)?;
+    let count = MemberKeys::read(&values).map_err(|error| Mistake::Refused(error.to_string()))?.count;
+    let array = keys.table("array", ARRAY)?.map(raw).transpose()?.map(Box::new);
+    Ok(RawMember { count, drive: drive(keys)?, array })
 }
 
-fn drive(
-    layer: Option<String>,
-    drive: Option<String>,
-    capacity: Option<Plain>,
-    set: Option<Table>,
-) -> Result<RawDrive, String> {
+fn drive(mut keys: TomlKeys) -> Result<RawDrive, Mistake> {
+    let set = keys.get::<Table>("set")?;
     let set = set.map(|table| table.into_iter().map(|(key, value)| (key, toml_text(&value))).collect());
-    let mut made = RawDrive { layer, drive, set, ..RawDrive::default() };
-    put(&mut made.values, "capacity", capacity)?;
+    let mut made = RawDrive { layer: keys.get("layer")?, drive: keys.get("drive")?, set, ..RawDrive::default() };
+    put(&mut made.values, "capacity", &mut keys)?;
     Ok(made)
 }
 
 /// Sets a key that was given.
-fn put(values: &mut Values, key: &str, value: Option<Plain>) -> Result<(), String> {
-    let text = match value {
+fn put(values: &mut Values, key: &str, keys: &mut TomlKeys) -> Result<(), Mistake> {
+    let text = match keys.get(key)? {
         None => return Ok(()),
         Some(Plain::Number(number)) => number.to_string(),
         Some(Plain::Text(text)) => text,
     };
-    values.set(key, &text).map_err(|refused| format!("{key}={text}: {refused}"))
-}
-
-fn bad_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {
-    let before = error.span().and_then(|span| text.get(..span.start.min(text.len())));
-    let line = before.map(|b| b.matches('\n').count() as u64 + 1);
-    let column = before.map(|b| (b.len() - b.rfind('\n').map_or(0, |at| at + 1)) as u64 + 1);
-    let message = format!(
-        "{}; an array is level = \"raid0\", chunk = \"64KiB\" and [[member]] tables, see docs/reference/arrays.md",
-        error.message().trim_end()
-    );
-    Error::Input(Box::new(BadInput { path: path.into(), line, column, message: message.into() }))
+    values.set(key, &text).map_err(|refused| Mistake::Refused(format!("{key}={text}: {refused}")))
 }

@@ -160,6 +160,11 @@ fn mistakes_in_a_file_name_it() {
     for (text, message) in [
         ("level = \"raid0\"\ndisk = 2\n", "a.toml:2:1: unknown field `disk`"),
         ("level = \"raid0\"\n[[member]]\ncount = -1\n", "expected a whole number"),
+        ("level = \"raid0\"\nmember = 3\n", "a.toml:2:10: invalid type: integer, expected [[member]] tables"),
+        (
+            "level = \"raid0\"\n[[member]]\narray = 3\n",
+            "a.toml:3:9: invalid type: integer, expected a table with level",
+        ),
         ("disks = 2", "missing field `level`"),
         ("level = \"raid0\"\ndisks = 2\nchunk = 0", "a.toml: chunk=0"),
         ("level = \"raid9\"\ndisks = 2", "a.toml: no array is called `raid9`"),

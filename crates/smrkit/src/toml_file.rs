@@ -1,0 +1,114 @@
+//! TOML files whose keys are taken by name: a mistake is told with its line and column.
+
+use std::ops::Range;
+use std::path::Path;
+
+use serde::de::{DeserializeOwned, Error as _};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Error as TomlError, ValueDeserializer};
+
+use crate::error::{BadInput, Error};
+
+/// The keys of a table that have not been taken.
+pub(crate) struct TomlKeys<'i> {
+    left: DeTable<'i>,
+    place: Range<usize>,
+}
+
+/// A mistake in a file: in its form, at a place, or a value that was refused with its remedy.
+pub(crate) enum Mistake {
+    Form(String, Range<usize>),
+    Refused(String),
+}
+
+impl Mistake {
+    /// The error of a file with this text. `remedy` is that of a wrong form.
+    pub fn in_file(self, path: &Path, text: &str, remedy: &str) -> Error {
+        let (message, place) = match self {
+            Mistake::Refused(message) => return Error::input(path, message),
+            Mistake::Form(message, place) => (format!("{}; {remedy}", message.trim_end()), place),
+        };
+        let before = text.get(..place.start.min(text.len()));
+        let line = before.map(|b| b.matches('\n').count() as u64 + 1);
+        let column = before.map(|b| (b.len() - b.rfind('\n').map_or(0, |at| at + 1)) as u64 + 1);
+        Error::Input(Box::new(BadInput { path: path.into(), line, column, message: message.into() }))
+    }
+
+    fn form(error: &TomlError, place: Range<usize>) -> Mistake {
+        Mistake::Form(error.message().into(), error.span().unwrap_or(place))
+    }
+}
+
+impl<'i> TomlKeys<'i> {
+    /// The keys of a file.
+    ///
+    /// # Errors
+    ///
+    /// Text that is not TOML; a key that is not among `known`.
+    pub fn parse(text: &'i str, known: &'static [&'static str]) -> Result<TomlKeys<'i>, Mistake> {
+        let file = DeTable::parse(text).map_err(|error| Mistake::form(&error, 0..0))?;
+        let place = file.span();
+        TomlKeys::known(file.into_inner(), place, known)
+    }
+
+    /// The keys of a table.
+    ///
+    /// # Errors
+    ///
+    /// Another value than a table; a key that is not among `known`.
+    pub fn of(value: Spanned<DeValue<'i>>, known: &'static [&'static str]) -> Result<TomlKeys<'i>, Mistake> {
+        let place = value.span();
+        match value.into_inner() {
+            DeValue::Table(table) => TomlKeys::known(table, place, known),
+            other => {
+                let message = format!("invalid type: {}, expected a table with {}", other.type_str(), known.join(", "));
+                Err(Mistake::Form(message, place))
+            }
+        }
+    }
+
+    fn known(left: DeTable<'i>, place: Range<usize>, known: &'static [&'static str]) -> Result<TomlKeys<'i>, Mistake> {
+        match left.keys().find(|key| !known.contains(&key.as_ref().as_ref())) {
+            Some(key) => Err(Mistake::form(&TomlError::unknown_field(key.as_ref(), known), key.span())),
+            None => Ok(TomlKeys { left, place }),
+        }
+    }
+
+    /// The value of a key, if it is given.
+    pub fn get<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, Mistake> {
+        self.left.remove(key).map(read).transpose()
+    }
+
+    /// The value of a key.
+    pub fn need<T: DeserializeOwned>(&mut self, key: &'static str) -> Result<T, Mistake> {
+        self.get(key)?.ok_or_else(|| self.lacks(key))
+    }
+
+    /// The table of a key, if it is given.
+    pub fn table(&mut self, key: &str, known: &'static [&'static str]) -> Result<Option<TomlKeys<'i>>, Mistake> {
+        self.left.remove(key).map(|value| TomlKeys::of(value, known)).transpose()
+    }
+
+    /// The tables of a key; none if it is not given.
+    pub fn tables(&mut self, key: &str, known: &'static [&'static str]) -> Result<Vec<TomlKeys<'i>>, Mistake> {
+        let Some(value) = self.left.remove(key) else { return Ok(Vec::new()) };
+        let place = value.span();
+        match value.into_inner() {
+            DeValue::Array(list) => list.into_iter().map(|value| TomlKeys::of(value, known)).collect(),
+            other => {
+                Err(Mistake::Form(format!("invalid type: {}, expected [[{key}]] tables", other.type_str()), place))
+            }
+        }
+    }
+
+    /// The mistake that a key is missing.
+    pub fn lacks(&self, key: &'static str) -> Mistake {
+        Mistake::form(&TomlError::missing_field(key), self.place.clone())
+    }
+}
+
+/// Reads a value.
+fn read<T: DeserializeOwned>(value: Spanned<DeValue>) -> Result<T, Mistake> {
+    let place = value.span();
+    T::deserialize(ValueDeserializer::from(value)).map_err(|error| Mistake::form(&error, place))
+}
