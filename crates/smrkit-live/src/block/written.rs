@@ -11,6 +11,7 @@ use smrkit::device::HostSectors;
 use smrkit::units::SECTOR_BYTES;
 
 use super::store::Store;
+use crate::contents::is_zero;
 
 /// Bytes of a page, read and written whole.
 const PAGE_BYTES: usize = 512;
@@ -67,7 +68,7 @@ impl Written {
         for (number, bits) in by_page(range) {
             let first = number * PAGE_SECTORS;
             let page = self.page(number)?;
-            if page.iter().all(|&byte| byte == 0) {
+            if is_zero(page) {
                 add(&mut holes, first + bits.start..first + bits.end);
                 continue;
             }

@@ -15,6 +15,7 @@ use smrfs::units::GRANULE_BYTES;
 
 use super::head::{self, DiskHead, NoHead};
 use super::{Image, ImageTarget, bytes_for, head_bytes, open_alone, parent};
+use crate::contents::is_zero;
 use crate::error::LiveError;
 
 /// The permissions of an image file: all files' data is in it, and the key of their maps.
@@ -106,7 +107,7 @@ fn is_blank(file: &File) -> io::Result<bool> {
     let mut filled = 0;
     loop {
         match file.read_at(&mut bytes[filled..], filled as u64)? {
-            0 => return Ok(bytes[..filled].iter().all(|&byte| byte == 0)),
+            0 => return Ok(is_zero(&bytes[..filled])),
             read => filled += read,
         }
     }

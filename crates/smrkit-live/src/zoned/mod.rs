@@ -12,6 +12,7 @@ use smrfs::device::zoned::{Zone, ZoneKind, ZonedDevice, ZonedError, ZonedLayout,
 use smrfs::device::{BandState, HostManaged};
 use smrfs::units::GRANULE_BYTES;
 
+use crate::contents::is_zero;
 use crate::error::LiveError;
 use crate::image::{ImageTarget, open_alone};
 use device::KernelZones;
@@ -88,7 +89,7 @@ impl BlankZones {
             .map_err(|error| LiveError::image(path, error.to_string()))?;
         let mut first = vec![0; if layout.first_zone > 0 { LOOK_BYTES.min(layout.zone_bytes as usize) } else { 0 }];
         device.read(0, &mut first).map_err(report)?;
-        if !force && (zones.iter().any(is_begun) || first.iter().any(|&byte| byte != 0)) {
+        if !force && (zones.iter().any(is_begun) || !is_zero(&first)) {
             return Err(LiveError::Exists(path.into()));
         }
         Ok(BlankZones { path: path.into(), device, layout })

@@ -54,7 +54,7 @@ impl Contents {
     pub fn of(bytes: &[u8]) -> Contents {
         let mut contents = Contents::default();
         for (at, page) in (0..).step_by(PAGE as usize).zip(bytes.chunks(PAGE as usize)) {
-            if page.iter().any(|&byte| byte != 0) {
+            if *page != [0; PAGE as usize][..page.len()] {
                 contents.write(at, page);
             }
         }

@@ -1,18 +1,28 @@
 //! Promises to a host: the contents of each sector in the order in which they were asked for, and the flushes.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// Words that a sector of the host's is filled with: by its LBA and the number of its write. 0 is none: zeros.
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// Of this, a sector's filling is a part.
+static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut bytes = vec![0; 4096 + 512];
+    Pcg64Mcg::seed_from_u64(0).fill_bytes(&mut bytes);
+    bytes
+});
+
+/// Bytes that a sector of the host's is filled with: by its LBA and the number of its write. 0 is none: zeros.
 pub fn fill(lba: u64, write: u64, sector: &mut [u8]) {
     if write == 0 {
         return sector.fill(0);
     }
     let seed = (lba << 40 ^ write).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let (words, _) = sector.as_chunks_mut();
-    for (word, i) in words.iter_mut().zip(0..) {
-        *word = seed.wrapping_add(i).to_le_bytes();
-    }
-    words[0] = write.to_le_bytes();
+    let noise = &NOISE[(seed >> 52) as usize..];
+    sector.copy_from_slice(&noise[..sector.len()]);
+    sector[..8].copy_from_slice(&write.to_le_bytes());
+    sector[8..16].copy_from_slice(&seed.to_le_bytes());
 }
 
 /// The write that a sector's contents are of; none if they are no write's, or another LBA's.

@@ -6,7 +6,7 @@ use std::process::Command;
 use rand::{RngExt, SeedableRng};
 use smrkit::medium::Buf;
 use smrkit::request::{Op, Request};
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 use smrkit_live::block::device::{BlockDevice, Unserved};
 use smrkit_live::block::fault::Fault;
 use smrkit_live::block::image::{DriveImage, journal_path};
@@ -52,9 +52,13 @@ fn check(client: &mut Client, known: &mut [Known], what: &str) {
     for at in 0..PIECES {
         let found = client.read(place(at), PIECE);
         let Known { flushed, latest } = known[at as usize];
-        assert!(found.iter().all(|byte| (flushed..=latest).contains(byte)), "{what}: piece {at}: {}", found[0]);
         // A write that was cut may have left some sectors old and some new.
-        let (least, most) = found.iter().fold((u8::MAX, 0), |(a, b), &byte| (a.min(byte), b.max(byte)));
+        let (mut least, mut most) = (u8::MAX, 0);
+        for sector in found.chunks(SECTOR_BYTES as usize) {
+            let is_whole = (flushed..=latest).contains(&sector[0]) && *sector == [sector[0]; SECTOR_BYTES as usize];
+            assert!(is_whole, "{what}: piece {at}: {sector:?}");
+            (least, most) = (least.min(sector[0]), most.max(sector[0]));
+        }
         known[at as usize] = Known { flushed: least, latest: most };
         if least < most {
             known[at as usize].latest += 1;
