@@ -1,6 +1,7 @@
 //! The merge of several outcomes is what one count over the requests of all their runs would have given.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use crate::common::arrays::{array_run, level};
 use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
@@ -61,6 +62,9 @@ fn drives(seed: u64, windows_ns: [u64; 3]) -> impl Iterator<Item = (Vec<Outcome>
     })
 }
 
+/// Runs of every layer that several tests merge.
+static RUNS: LazyLock<Vec<(Vec<Outcome>, LatencyCounts)>> = LazyLock::new(|| drives(0, WINDOWS_NS).collect());
+
 /// Holds a merge against its runs, and against the latencies of all requests in one count.
 fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
     let all = all.list();
@@ -118,8 +122,9 @@ fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
 
 #[test]
 fn a_merge_counts_what_one_run_over_all_requests_would() {
-    for (runs, all) in (0..2).flat_map(|seed| drives(seed, WINDOWS_NS)) {
-        let merged = hold(&runs, &all);
+    let others: Vec<_> = drives(1, WINDOWS_NS).collect();
+    for (runs, all) in RUNS.iter().chain(&others) {
+        let merged = hold(runs, all);
         let surface = &merged.surface;
         let written = [&surface.host, &surface.destage, &surface.clean, &surface.map].into_iter().flatten();
         assert_eq!(written.sum::<u64>(), merged.physical_written_sectors.total);
@@ -183,8 +188,8 @@ fn the_fill_of_merged_caches_is_the_mean_of_theirs() {
 
 #[test]
 fn timelines_merge_as_if_their_windows_had_been_one_length() {
-    for ((narrow, _), (wide, _)) in drives(5, WINDOWS_NS).zip(drives(5, [12_000_000; 3])) {
-        let [narrow, wide] = [narrow, wide].map(|runs| Outcome::merge(&runs).unwrap());
+    for ((narrow, _), (wide, _)) in RUNS.iter().zip(drives(0, [12_000_000; 3])) {
+        let [narrow, wide] = [narrow, &wide].map(|runs| Outcome::merge(runs).unwrap());
         // What a cache shows within one long request depends on the windows.
         assert_eq!(narrow.timeline.cache_fill.len(), wide.timeline.cache_fill.len());
         let cache_fill = wide.timeline.cache_fill;
@@ -211,8 +216,8 @@ fn merges_of_arrays_merge_their_members() {
 
 #[test]
 fn merges_can_be_merged() {
-    for (runs, _) in drives(7, WINDOWS_NS) {
-        let mut at_once = Outcome::merge(&runs).unwrap();
+    for (runs, _) in &*RUNS {
+        let mut at_once = Outcome::merge(runs).unwrap();
         let mut in_two = Outcome::merge(&[Outcome::merge(&runs[..2]).unwrap(), runs[2].clone()]).unwrap();
         // Means and shares are rounded more often.
         let fills = [&mut in_two, &mut at_once].map(|one| std::mem::take(&mut one.timeline.cache_fill));
