@@ -48,7 +48,7 @@ impl<'i> TomlKeys<'i> {
     pub fn parse(text: &'i str, known: &'static [&'static str]) -> Result<TomlKeys<'i>, Mistake> {
         let file = DeTable::parse(text).map_err(|error| Mistake::form(&error, 0..0))?;
         let place = file.span();
-        TomlKeys::known(file.into_inner(), place, known)
+        TomlKeys::checked(file.into_inner(), place, known)
     }
 
     /// The keys of a table.
@@ -56,10 +56,10 @@ impl<'i> TomlKeys<'i> {
     /// # Errors
     ///
     /// Another value than a table; a key that is not among `known`.
-    pub fn of(value: Spanned<DeValue<'i>>, known: &'static [&'static str]) -> Result<TomlKeys<'i>, Mistake> {
+    fn of(value: Spanned<DeValue<'i>>, known: &'static [&'static str]) -> Result<TomlKeys<'i>, Mistake> {
         let place = value.span();
         match value.into_inner() {
-            DeValue::Table(table) => TomlKeys::known(table, place, known),
+            DeValue::Table(table) => TomlKeys::checked(table, place, known),
             other => {
                 let message = format!("invalid type: {}, expected a table with {}", other.type_str(), known.join(", "));
                 Err(Mistake::Form(message, place))
@@ -67,7 +67,11 @@ impl<'i> TomlKeys<'i> {
         }
     }
 
-    fn known(left: DeTable<'i>, place: Range<usize>, known: &'static [&'static str]) -> Result<TomlKeys<'i>, Mistake> {
+    fn checked(
+        left: DeTable<'i>,
+        place: Range<usize>,
+        known: &'static [&'static str],
+    ) -> Result<TomlKeys<'i>, Mistake> {
         match left.keys().find(|key| !known.contains(&key.as_ref().as_ref())) {
             Some(key) => Err(Mistake::form(&TomlError::unknown_field(key.as_ref(), known), key.span())),
             None => Ok(TomlKeys { left, place }),
@@ -99,6 +103,11 @@ impl<'i> TomlKeys<'i> {
                 Err(Mistake::Form(format!("invalid type: {}, expected [[{key}]] tables", other.type_str()), place))
             }
         }
+    }
+
+    /// Ends the table, of which every known key has been taken.
+    pub fn end(self) {
+        debug_assert!(self.left.is_empty(), "keys that are known and never taken");
     }
 
     /// The mistake that a key is missing.

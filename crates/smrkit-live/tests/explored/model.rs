@@ -6,9 +6,11 @@ use std::sync::LazyLock;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Of this, a sector's filling is a part.
+const PLACES_BITS: u32 = 12;
+
+/// Random bytes: `fill` copies a sector from one of 2^PLACES_BITS places in them, behind numbers that no other write has.
 static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let mut bytes = vec![0; 4096 + 512];
+    let mut bytes = vec![0; (1 << PLACES_BITS) + 512];
     Pcg64Mcg::seed_from_u64(0).fill_bytes(&mut bytes);
     bytes
 });
@@ -19,7 +21,7 @@ pub fn fill(lba: u64, write: u64, sector: &mut [u8]) {
         return sector.fill(0);
     }
     let seed = (lba << 40 ^ write).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let noise = &NOISE[(seed >> 52) as usize..];
+    let noise = &NOISE[(seed >> (64 - PLACES_BITS)) as usize..];
     sector.copy_from_slice(&noise[..sector.len()]);
     sector[..8].copy_from_slice(&write.to_le_bytes());
     sector[8..16].copy_from_slice(&seed.to_le_bytes());

@@ -55,8 +55,8 @@ fn check(client: &mut Client, known: &mut [Known], what: &str) {
         // A write that was cut may have left some sectors old and some new.
         let (mut least, mut most) = (u8::MAX, 0);
         for sector in found.chunks(SECTOR_BYTES as usize) {
-            let is_whole = (flushed..=latest).contains(&sector[0]) && *sector == [sector[0]; SECTOR_BYTES as usize];
-            assert!(is_whole, "{what}: piece {at}: {sector:?}");
+            let is_one_write = (flushed..=latest).contains(&sector[0]) && *sector == [sector[0]; SECTOR_BYTES as usize];
+            assert!(is_one_write, "{what}: piece {at}: {}, not {flushed} to {latest}", sector[0]);
             (least, most) = (least.min(sector[0]), most.max(sector[0]));
         }
         known[at as usize] = Known { flushed: least, latest: most };

@@ -26,7 +26,9 @@ macro_rules! table {
             /// The table, if the file has it.
             fn of(file: &mut TomlKeys) -> Result<Option<$table>, Mistake> {
                 let Some(mut keys) = file.table($name, &[$(stringify!($key)),*])? else { return Ok(None) };
-                Ok(Some($table { $($key: FileEntry::take(&mut keys, stringify!($key))?,)* }))
+                let table = $table { $($key: FileEntry::take(&mut keys, stringify!($key))?,)* };
+                keys.end();
+                Ok(Some(table))
             }
 
             fn visit(&mut self, visit: KeyVisitor) {
@@ -274,17 +276,19 @@ impl DriveFile {
 
     fn read(text: &str) -> Result<DriveFile, Mistake> {
         let mut keys = TomlKeys::parse(text, &FILE)?;
-        Ok(DriveFile {
+        let file = DriveFile {
             name: keys.need("name")?,
             summary: keys.need("summary")?,
-            geometry: GeometryTable::of(&mut keys)?.ok_or_else(|| keys.lacks("geometry"))?,
+            geometry: GeometryTable::of(&mut keys)?.ok_or_else(|| keys.lacks(GeometryTable::NAME))?,
             interference: InterferenceTable::of(&mut keys)?.unwrap_or_default(),
             constant: ConstantTable::of(&mut keys)?,
             mechanical: MechanicalTable::of(&mut keys)?,
             drive_managed: DriveManagedTable::of(&mut keys)?,
             host_managed: HostManagedTable::of(&mut keys)?,
             copies: 0,
-        })
+        };
+        keys.end();
+        Ok(file)
     }
 
     /// Shows every key, in the order of the file's tables.

@@ -180,7 +180,9 @@ impl<T: FileValue> FileEntry for Option<Sourced<T>> {
     fn take(keys: &mut TomlKeys, key: &'static str) -> Result<Self, Mistake> {
         let Some(mut parts) = keys.table(key, &["value", "source", "low", "high"])? else { return Ok(None) };
         let (value, source) = (parts.need("value")?, parts.need("source")?);
-        Ok(Some(Sourced { value, source, low: parts.get("low")?, high: parts.get("high")? }))
+        let sourced = Sourced { value, source, low: parts.get("low")?, high: parts.get("high")? };
+        parts.end();
+        Ok(Some(sourced))
     }
 
     fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str) {

@@ -137,8 +137,8 @@ fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
             "rpm = 7200",
             "invalid type: integer, expected a table with value, source, low, high",
         ),
-        ("rpm = { value = 7200, ", "rpm = { ", "missing field `value`"),
-        ("rpm = { value = 7200, ", "# ", "missing field `rpm`"),
+        ("rpm = { value = 7200, ", "rpm = { ", "test.toml:21:7: missing field `value`"),
+        ("rpm = { value = 7200, ", "# ", "test.toml:20:1: missing field `rpm`"),
         ("[mechanical]", "[mechanics]", "unknown field `mechanics`"),
         (
             "rpm = { value = 7200, source = \"assumption: made for tests\"",

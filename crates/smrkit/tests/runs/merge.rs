@@ -62,8 +62,9 @@ fn drives(seed: u64, windows_ns: [u64; 3]) -> impl Iterator<Item = (Vec<Outcome>
     })
 }
 
-/// Runs of every layer that several tests merge.
-static RUNS: LazyLock<Vec<(Vec<Outcome>, LatencyCounts)>> = LazyLock::new(|| drives(0, WINDOWS_NS).collect());
+/// Runs of every layer by the seed of their disks, which several tests merge.
+static RUNS: [LazyLock<Vec<(Vec<Outcome>, LatencyCounts)>>; 2] =
+    [LazyLock::new(|| drives(0, WINDOWS_NS).collect()), LazyLock::new(|| drives(1, WINDOWS_NS).collect())];
 
 /// Holds a merge against its runs, and against the latencies of all requests in one count.
 fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
@@ -122,8 +123,7 @@ fn hold(runs: &[Outcome], all: &LatencyCounts) -> Outcome {
 
 #[test]
 fn a_merge_counts_what_one_run_over_all_requests_would() {
-    let others: Vec<_> = drives(1, WINDOWS_NS).collect();
-    for (runs, all) in RUNS.iter().chain(&others) {
+    for (runs, all) in RUNS.iter().flat_map(|runs| runs.iter()) {
         let merged = hold(runs, all);
         let surface = &merged.surface;
         let written = [&surface.host, &surface.destage, &surface.clean, &surface.map].into_iter().flatten();
@@ -188,7 +188,7 @@ fn the_fill_of_merged_caches_is_the_mean_of_theirs() {
 
 #[test]
 fn timelines_merge_as_if_their_windows_had_been_one_length() {
-    for ((narrow, _), (wide, _)) in RUNS.iter().zip(drives(0, [12_000_000; 3])) {
+    for ((narrow, _), (wide, _)) in RUNS[0].iter().zip(drives(0, [12_000_000; 3])) {
         let [narrow, wide] = [narrow, &wide].map(|runs| Outcome::merge(runs).unwrap());
         // What a cache shows within one long request depends on the windows.
         assert_eq!(narrow.timeline.cache_fill.len(), wide.timeline.cache_fill.len());
@@ -216,7 +216,7 @@ fn merges_of_arrays_merge_their_members() {
 
 #[test]
 fn merges_can_be_merged() {
-    for (runs, _) in &*RUNS {
+    for (runs, _) in RUNS[1].iter() {
         let mut at_once = Outcome::merge(runs).unwrap();
         let mut in_two = Outcome::merge(&[Outcome::merge(&runs[..2]).unwrap(), runs[2].clone()]).unwrap();
         // Means and shares are rounded more often.

@@ -31,9 +31,10 @@ pub(super) fn array(path: &Path, text: &str) -> Result<RawArray, Error> {
 
 fn raw(mut keys: TomlKeys) -> Result<RawArray, Mistake> {
     let mut array = RawArray::new(keys.need::<String>("level")?);
-    for key in ["disks", "chunk", "copies", "write"] {
-        put(&mut array.values, key, &mut keys)?;
+    for key in ["disks", "chunk", "copies"] {
+        put(&mut array.values, key, keys.get(key)?)?;
     }
+    put(&mut array.values, "write", keys.get("write")?.map(Plain::Text))?;
     array.members = keys.tables("member", MEMBER)?.into_iter().map(member).collect::<Result<_, _>>()?;
     array.drive = drive(keys)?;
     Ok(array)
@@ -41,7 +42,7 @@ fn raw(mut keys: TomlKeys) -> Result<RawArray, Mistake> {
 
 fn member(mut keys: TomlKeys) -> Result<RawMember, Mistake> {
     let mut values = Values::new(MemberKeys::keys());
-    put(&mut values, "count", &mut keys)?;
+    put(&mut values, "count", keys.get("count")?)?;
     let count = MemberKeys::read(&values).map_err(|error| Mistake::Refused(error.to_string()))?.count;
     let array = keys.table("array", ARRAY)?.map(raw).transpose()?.map(Box::new);
     Ok(RawMember { count, drive: drive(keys)?, array })
@@ -51,13 +52,14 @@ fn drive(mut keys: TomlKeys) -> Result<RawDrive, Mistake> {
     let set = keys.get::<Table>("set")?;
     let set = set.map(|table| table.into_iter().map(|(key, value)| (key, toml_text(&value))).collect());
     let mut made = RawDrive { layer: keys.get("layer")?, drive: keys.get("drive")?, set, ..RawDrive::default() };
-    put(&mut made.values, "capacity", &mut keys)?;
+    put(&mut made.values, "capacity", keys.get("capacity")?)?;
+    keys.end();
     Ok(made)
 }
 
 /// Sets a key that was given.
-fn put(values: &mut Values, key: &str, keys: &mut TomlKeys) -> Result<(), Mistake> {
-    let text = match keys.get(key)? {
+fn put(values: &mut Values, key: &str, value: Option<Plain>) -> Result<(), Mistake> {
+    let text = match value {
         None => return Ok(()),
         Some(Plain::Number(number)) => number.to_string(),
         Some(Plain::Text(text)) => text,
