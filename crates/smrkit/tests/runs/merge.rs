@@ -25,13 +25,11 @@ const REQUESTS: u64 = 2000;
 /// They have a common multiple of 12 ms.
 const WINDOWS_NS: [u64; 3] = [4_000_000, 6_000_000, 4_000_000];
 
-/// Runs of a drive on other requests each, and the latencies of all of them.
-fn runs(
-    disks: &mut Disks,
-    system: MemberRun,
-    lengths: [u64; 3],
-    windows_ns: [u64; 3],
-) -> (Vec<Outcome>, LatencyCounts) {
+/// Runs, and the latencies of all their requests.
+type Measured = (Vec<Outcome>, LatencyCounts);
+
+/// Runs of a drive on other requests each.
+fn runs(disks: &mut Disks, system: MemberRun, lengths: [u64; 3], windows_ns: [u64; 3]) -> Measured {
     let settings = Settings { prefill: Prefill::Random(0.3), ..random_settings(&mut disks.random) };
     let host_sectors = system.host_sectors().unwrap();
     let mut all = LatencyCounts::default();
@@ -50,7 +48,7 @@ fn runs(
     (outcomes.collect(), all)
 }
 
-fn drives(seed: u64, windows_ns: [u64; 3]) -> impl Iterator<Item = (Vec<Outcome>, LatencyCounts)> {
+fn drives(seed: u64, windows_ns: [u64; 3]) -> impl Iterator<Item = Measured> {
     let each = LAYERS.iter().flat_map(|spec| TinyClock::ALL.map(|clock| (spec, clock)));
     each.filter_map(move |(spec, clock)| {
         let mut disks = Disks::new(seed);
@@ -63,7 +61,7 @@ fn drives(seed: u64, windows_ns: [u64; 3]) -> impl Iterator<Item = (Vec<Outcome>
 }
 
 /// Runs of every layer by the seed of their disks, which several tests merge.
-static RUNS: [LazyLock<Vec<(Vec<Outcome>, LatencyCounts)>>; 2] =
+static RUNS: [LazyLock<Vec<Measured>>; 2] =
     [LazyLock::new(|| drives(0, WINDOWS_NS).collect()), LazyLock::new(|| drives(1, WINDOWS_NS).collect())];
 
 /// Holds a merge against its runs, and against the latencies of all requests in one count.
