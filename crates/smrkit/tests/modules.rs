@@ -31,7 +31,8 @@ fn crates() -> PathBuf {
 /// The folders of all crates, by their names.
 fn each_crate() -> BTreeMap<String, PathBuf> {
     let entries = fs::read_dir(crates()).unwrap().map(|entry| entry.unwrap());
-    entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path())).collect()
+    let with_code = entries.filter(|entry| entry.path().join("src").exists());
+    with_code.map(|entry| (entry.file_name().into_string().unwrap(), entry.path())).collect()
 }
 
 /// The text of a crate's root.

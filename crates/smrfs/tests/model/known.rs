@@ -70,6 +70,6 @@ fn lives_leave_on_the_disk_what_they_did() {
     let models = [Model::StrictAppend, Model::Caveat];
     let lives = models.into_iter().flat_map(|model| (0..SEEDS).map(move |seed| (model, seed)));
     let made: String = lives.map(|(model, seed)| told(model, seed, super::options())).collect();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/model/known.txt");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../smrfs/tests/model/known.txt");
     same(&path, &made);
 }

@@ -181,7 +181,8 @@ impl Life {
         let fs = self.rig.fs.clone();
         match *op {
             Op::Write(_, offset, length, fill) => {
-                let data: Vec<u8> = (0..length).map(|i| fill ^ (i / 7 % 256) as u8).collect();
+                let mut data = vec![0; length];
+                (0..).zip(data.chunks_mut(7)).for_each(|(i, bytes): (usize, _)| bytes.fill(fill ^ i as u8));
                 let free = fs.usage().unwrap().free;
                 match fs.write(id, offset, Data::Bytes(&data)) {
                     Ok(()) if length > 0 => put(self.tree.bytes_mut(at), offset as usize, &data),
@@ -196,7 +197,7 @@ impl Life {
                 let count = fs.read(id, offset, ReadBuffer::Bytes(&mut back)).unwrap() as usize;
                 assert_eq!(count, expected.len(), "{op:?}");
                 assert_same(&back[..count], expected, op);
-                assert!(back[count..].iter().all(|&byte| byte == 0xaa), "{op:?} wrote behind the end");
+                assert!(back[count..] == vec![0xaa; length - count], "{op:?} wrote behind the end");
             }
             Op::Truncate(_, size) => {
                 let free = if self.shared { fs.usage().unwrap().free } else { 0 };
@@ -367,7 +368,8 @@ impl Life {
 }
 
 fn assert_same(back: &[u8], expected: &[u8], what: &impl std::fmt::Debug) {
-    if let Some(at) = (0..expected.len()).find(|&at| back[at] != expected[at]) {
+    if back != expected {
+        let at = (0..expected.len()).find(|&at| back[at] != expected[at]).expect("as long as is expected");
         panic!("{what:?}: byte {at} of {} is {}, not {}", expected.len(), back[at], expected[at]);
     }
 }

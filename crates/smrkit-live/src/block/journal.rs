@@ -264,11 +264,12 @@ impl Record {
         if bytes > length - place {
             return Ok(None);
         }
-        let (mut sum, mut words, mut data) = (0, [0; MOVE_WORDS], Vec::new());
+        let (mut sum, mut words) = (0, [0; MOVE_WORDS]);
+        let mut buffer = vec![0; bytes.min(BUFFER_BYTES as u64) as usize];
         for from in (place..place + bytes).step_by(BUFFER_BYTES) {
-            data.resize((place + bytes - from).min(BUFFER_BYTES as u64) as usize, 0);
-            file.read(from, &mut data)?;
-            sum = checksum_of_more(sum, &data);
+            let data = &mut buffer[..(place + bytes - from).min(BUFFER_BYTES as u64) as usize];
+            file.read(from, data)?;
+            sum = checksum_of_more(sum, data);
             if from == place {
                 words.iter_mut().zip(data.as_chunks().0).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
             }

@@ -35,11 +35,11 @@ pub trait Storage: Send + Sync {
 
 /// Copies by reading and writing.
 fn copy_bytes<S: Storage + ?Sized>(storage: &S, from: u64, to: Range<u64>) -> io::Result<()> {
-    let mut bytes = Vec::new();
+    let mut buffer = vec![0; (to.end - to.start).min(COPY_BYTES as u64) as usize];
     for at in to.clone().step_by(COPY_BYTES) {
-        bytes.resize((to.end - at).min(COPY_BYTES as u64) as usize, 0);
-        storage.read(from + (at - to.start), &mut bytes)?;
-        storage.write(at, &bytes)?;
+        let bytes = &mut buffer[..(to.end - at).min(COPY_BYTES as u64) as usize];
+        storage.read(from + (at - to.start), bytes)?;
+        storage.write(at, bytes)?;
     }
     Ok(())
 }

@@ -264,11 +264,11 @@ impl Store {
                 chunks(DESTROYED.len() as u64).try_for_each(|(at, n)| self.file.write(at, &DESTROYED[..n]))
             }
             Source::Journal(from) => {
-                let mut bytes = Vec::new();
+                let mut buffer = vec![0; (range.end - range.start).min(COPY_BYTES) as usize];
                 chunks(COPY_BYTES).try_for_each(|(at, n)| {
-                    bytes.resize(n, 0);
-                    journal.map_or(Ok(()), |journal| journal.read(from + (at - range.start), &mut bytes))?;
-                    self.file.write(at, &bytes)
+                    let bytes = &mut buffer[..n];
+                    journal.map_or(Ok(()), |journal| journal.read(from + (at - range.start), bytes))?;
+                    self.file.write(at, bytes)
                 })
             }
         }

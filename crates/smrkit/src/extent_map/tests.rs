@@ -1,11 +1,20 @@
 use super::*;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 
-fn model_pieces(model: &BTreeMap<u64, u64>, lba: u64, n: u64) -> Vec<MappedPiece> {
+/// Place of each LBA.
+type Model = Vec<Option<u64>>;
+
+/// LBAs of a model: as many as three runs of the longest have.
+const MODEL_LBAS: u64 = 27_000;
+
+fn of_model(model: &mut Model, lba: u64, n: u64) -> &mut [Option<u64>] {
+    &mut model[lba as usize..(lba + n) as usize]
+}
+
+fn model_pieces(model: &mut Model, lba: u64, n: u64) -> Vec<MappedPiece> {
     let mut out: Vec<MappedPiece> = Vec::new();
-    for l in lba..lba + n {
-        let pba = model.get(&l).map(|&p| Pba(p));
+    for (l, pba) in (lba..).zip(of_model(model, lba, n)) {
+        let pba = pba.map(Pba);
         match out.last_mut() {
             Some(last) if last.pba.map(|p| p + last.sectors) == pba => last.sectors += 1,
             _ => out.push(MappedPiece { lba: Lba(l), sectors: 1, pba }),
@@ -22,35 +31,39 @@ proptest! {
         asks in prop::collection::vec((0u64..9000, 1u64..9000), 1..10),
     ) {
         let mut map = ExtentMap::of_runs(runs.iter().map(|&(pba, n)| (Pba(pba), n)));
-        let places = runs.iter().flat_map(|&(pba, n)| pba..pba + n);
-        let mut model: BTreeMap<u64, u64> = (0..).zip(places).collect();
+        let mut model: Model = runs.iter().flat_map(|&(pba, n)| pba..pba + n).map(Some).collect();
+        model.resize(MODEL_LBAS as usize, None);
+        let put = |model: &mut Model, lba, n, pba| {
+            of_model(model, lba, n).iter_mut().zip(pba..).for_each(|(place, pba)| *place = Some(pba));
+        };
         for (lba, n, pba) in ops {
             match pba {
                 Some(pba) => {
                     map.insert(Lba(lba), n, Pba(pba));
-                    model.extend((0..n).map(|i| (lba + i, pba + i)));
+                    put(&mut model, lba, n, pba);
                 }
                 None => {
                     map.remove(Lba(lba), n);
-                    model.retain(|&l, _| l < lba || l >= lba + n);
+                    of_model(&mut model, lba, n).fill(None);
                 }
             }
             // An extent may move as a whole.
             if let Some(MappedPiece { lba, sectors, pba: Some(from) }) = map.pieces(Lba(lba), n).next()
                 && map.relocate(lba, sectors, from, from + 50_000)
             {
-                model.extend((0..sectors).map(|i| (lba.0 + i, from.0 + 50_000 + i)));
+                put(&mut model, lba.0, sectors, from.0 + 50_000);
             }
         }
         for (lba, n) in asks {
             let mut ours = Vec::new();
             joined(map.pieces(Lba(lba), n), |piece| { ours.push(piece); Ok::<_, ()>(()) }).unwrap();
-            prop_assert_eq!(ours, model_pieces(&model, lba, n));
+            prop_assert_eq!(ours, model_pieces(&mut model, lba, n));
         }
         let held: usize = map.leaves.iter().flatten().flat_map(|leaf| leaf.iter()).map(|chunk| chunk.0.len()).sum();
         prop_assert_eq!(held, map.len());
-        prop_assert_eq!(map.mapped(Lba(0), 40_000).map(|(_, n, _)| n).sum::<u64>(), model.len() as u64);
-        prop_assert_eq!(map.sectors(), model.len() as u64);
+        let mapped = model.iter().flatten().count() as u64;
+        prop_assert_eq!(map.mapped(Lba(0), 40_000).map(|(_, n, _)| n).sum::<u64>(), mapped);
+        prop_assert_eq!(map.sectors(), mapped);
     }
 }
 

@@ -83,7 +83,9 @@ fn data(disk: &mut Disk, request: &Request, random: &mut impl Rng) -> Buf {
             return buf;
         }
     }
-    Buf::Bytes((0..n as usize * SECTOR).map(|_| random.next_u32() as u8).collect())
+    let mut bytes = vec![0; n as usize * SECTOR];
+    random.fill_bytes(&mut bytes);
+    Buf::Bytes(bytes)
 }
 
 fn trial(spec: &'static LayerSpec, form: Form, seed: u64, cuts: bool) {
