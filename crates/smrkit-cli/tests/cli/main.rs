@@ -1,6 +1,7 @@
 //! The command as its users meet it: exit codes, messages, options, files, and the examples of the documentation.
 
 mod advise;
+mod age;
 mod arrays;
 mod bad_input;
 #[path = "../../../smrkit/tests/common/count.rs"]

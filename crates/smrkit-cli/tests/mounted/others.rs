@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use super::{Bench, MODELS, Ran, is_root};
+use super::{Bench, MODELS, Ran, copy_program, is_root};
 
 /// User who owns nothing on this system (Debian's nobody and nogroup).
 const NOBODY: u32 = 65534;
@@ -30,7 +30,7 @@ impl Attacked {
         }
         let folder = TempDir::new().expect("a folder");
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("permissions");
-        fs::copy(env!("CARGO_BIN_EXE_smrkit"), folder.path().join("smrkit")).expect("a copy");
+        copy_program(folder.path());
         fs::create_dir(folder.path().join("own")).expect("a folder");
         chown(folder.path().join("own"), Some(NOBODY), Some(NOBODY)).expect("an owner");
         fs::write(folder.path().join("own/evil"), "evil").expect("a file");

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{MODELS, Ran, is_mounted, is_root, signal};
+use super::{MODELS, Ran, copy_program, is_mounted, is_root, signal};
 
 /// User who owns nothing on this system (Debian's nobody and nogroup).
 const NOBODY: u32 = 65534;
@@ -39,7 +39,7 @@ impl User {
             return skip("fusermount3 is missing");
         }
         let user = User { folder: TempDir::new().expect("a folder") };
-        fs::copy(env!("CARGO_BIN_EXE_smrkit"), user.folder.path().join("smrkit")).expect("a copy");
+        copy_program(user.folder.path());
         fs::set_permissions(user.folder.path(), Permissions::from_mode(0o755)).expect("permissions");
         fs::create_dir_all(user.home().join("mnt")).expect("a mount point");
         for path in [user.home(), user.home().join("mnt")] {

@@ -1,4 +1,4 @@
-//! The set-associative disk cache and S-blocks, and files and exit codes of `reproduce`.
+//! The set-associative disk cache, and files and exit codes of `reproduce`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -49,41 +49,6 @@ fn only_what_the_paper_itself_contradicts_differs() {
     study.has_lines_in(&["figure-5", "figures-6-to-8", "figure-9"].map(|name| format!("cassuto-cache-{name}")));
     let page = study.file("cassuto.html");
     assert!(page.contains("623.24") && page.contains("not-comparable") && page.contains("leaves open"));
-}
-
-/// The rows of S-blocks that differ, whatever the seed; each says why.
-const SBLOCKS_DIFFER: [&str; 8] = [
-    "Algorithm V.2 to the letter / entries copied one by one",
-    "Algorithm V.2 to the letter / literal rule, 1 section: plateau of about 80 without windows of 0",
-    "Algorithm V.2 to the letter / literal rule, 100 sections: plateau of about 80 without windows of 0",
-    "Figures 12 and 13: random writes, closest to the tail / IOPS from the drop on: rank correlation with time",
-    "Figures 13 and 14: destage policies / largest: longest write",
-    "Figures 13 and 14: destage policies / longest write, largest to closest-to-tail",
-    "Figures 13 and 14: destage policies / which policy has the shorter longest write",
-    "The size of S-blocks / IOPS in the last 200 s",
-];
-
-#[test]
-fn s_blocks_drop_and_rise_and_the_policies_are_far_apart() {
-    let study = study("cassuto-sblocks");
-    let rows = study.rows();
-    let of = |verdict: &str| {
-        let wanted = rows.iter().filter(|row| row["verdict"] == verdict);
-        let mut items: Vec<&str> = wanted.map(|row| row["item"].as_str().unwrap()).collect();
-        items.sort_unstable();
-        items
-    };
-    assert_eq!(of("differs"), SBLOCKS_DIFFER);
-    assert!(of("agree").len() >= 12, "{:?}", of("agree"));
-    let number = |item: &str| {
-        let found = rows.iter().find(|row| row["item"].as_str().unwrap().ends_with(item)).unwrap();
-        found["ours"].as_f64().unwrap()
-    };
-    assert!((75.0..=95.0).contains(&number("/ plateau, the last 40 s")));
-    assert_eq!(number("windows of 0 IOPS after the drop"), 0.0);
-    assert!(number("longest write, largest to closest-to-tail") >= 10.0);
-    let figures = ["figure-12", "figures-13-and-14", "literal-rule", "destaging-ahead", "figure-9"];
-    study.has_lines_in(&figures.map(|name| format!("cassuto-sblocks-{name}")));
 }
 
 #[test]
