@@ -23,9 +23,13 @@ fn shape(count: u64, band: u64, max_open: u64) -> Shape {
     Shape { model: Model::StrictAppend, granule_bytes: 4096, granules: count * (band + 1) + 3, did: 1, dpid: 1, bands }
 }
 
-/// Lets `work` go on for `seeds` seeds, or for as many as the environment asks for.
+/// Disks of a random kind each.
+fn disks() -> u64 {
+    count_from("SMRFS_DISKS", 15)
+}
+
+/// Lets `work` go on for this many seeds.
 fn seeds(seeds: u64, work: impl Fn(u64, Pcg64Mcg)) {
-    let seeds = count_from("SMRFS_SEEDS", seeds);
     for seed in 0..seeds {
         work(seed, Pcg64Mcg::seed_from_u64(seed));
     }
@@ -47,7 +51,7 @@ fn options(random: &mut Pcg64Mcg) -> BandsOptions {
 
 #[test]
 fn any_life_of_a_small_disk_keeps_its_data_and_its_room() {
-    seeds(60, |seed, mut random| {
+    seeds(disks(), |seed, mut random| {
         let shape = shape(random.random_range(8..40), random.random_range(4..24), random.random_range(1..9));
         let options = options(&mut random);
         let mut host = Host::new(&shape, options, seed).checked();
@@ -73,7 +77,7 @@ fn any_life_of_a_small_disk_keeps_its_data_and_its_room() {
 
 #[test]
 fn failed_writes_and_repeated_power_cuts_lose_neither_data_nor_room() {
-    seeds(60, |seed, mut random| {
+    seeds(disks(), |seed, mut random| {
         let shape = shape(random.random_range(12..40), random.random_range(4..24), random.random_range(3..10));
         let options = BandsOptions { reserve_bands: 3, ..options(&mut random) };
         let mut host = Host::new(&shape, options, seed).checked().failing(300);
