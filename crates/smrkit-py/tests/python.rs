@@ -75,7 +75,9 @@ fn run(file: &str) {
         .arg(own.join("tests"))
         .args(["--pattern", file])
         .env("PYTHONPATH", site.path())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
+        // What is compiled of the libraries is kept, but not among the sources.
+        .env("PYTHONPYCACHEPREFIX", deps.join("pycache"))
+        .env_remove("PYTHONDONTWRITEBYTECODE")
         .env("SMRKIT", deps.join("../smrkit"))
         .env("SMRKIT_TESTDATA", root.join("testdata"))
         .current_dir(site.path())
