@@ -4,12 +4,12 @@
 
 help:
 	@echo 'make demo    build, compare every layer on the built-in workload, write a report into out/demo/'
-	@echo 'make test    every test; the last lines name those that were skipped'
+	@echo 'make test    every test that takes seconds; the last lines name those that were skipped'
 	@echo 'make wheel   the Python package, into out/wheels/'
 	@echo 'make bench   the speed measurements'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make fuzz    fuzz every target for a short while (FUZZ_SECONDS in all, 60)'
-	@echo 'make ci      all that the continuous integration does (some 30 minutes on two cores, with its builds)'
+	@echo 'make ci      all that the continuous integration does (some 25 minutes on two cores, with its builds)'
 
 demo:
 	@scripts/need build
