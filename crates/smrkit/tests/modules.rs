@@ -350,3 +350,19 @@ fn the_architecture_page_names_every_crate_and_module() {
     let missing: Vec<_> = names.filter(|name| !page.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/design/architecture.md lacks {missing:?}");
 }
+
+#[test]
+fn every_program_of_tests_is_built_by_the_package_for_it() {
+    let manifest = fs::read_to_string(crates().join("smrkit-tests/Cargo.toml")).unwrap();
+    for folder in ["smrkit", "smrfs"].map(|name| crates().join(name).join("tests")) {
+        let is_program =
+            |path: &PathBuf| path.join("main.rs").exists() || path.extension().is_some_and(|end| end == "rs");
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        for path in entries.filter(is_program) {
+            let path = if path.is_dir() { path.join("main.rs") } else { path };
+            let from_package = Path::new("..").join(path.strip_prefix(crates()).unwrap());
+            let listed = manifest.contains(&format!("path = {:?}\n", from_package.display().to_string()));
+            assert!(listed, "crates/smrkit-tests/Cargo.toml lacks {}", from_package.display());
+        }
+    }
+}
