@@ -23,7 +23,7 @@ fn shape(count: u64, band: u64, max_open: u64) -> Shape {
     Shape { model: Model::StrictAppend, granule_bytes: 4096, granules: count * (band + 1) + 3, did: 1, dpid: 1, bands }
 }
 
-/// Disks of a random kind each.
+/// Number of disks, each of a random kind.
 fn disks() -> u64 {
     count_from("SMRFS_DISKS", 15)
 }

@@ -1,5 +1,5 @@
 //! The exact counters of a fixed set of requests on each layer and clock. A change that moves one is written down in
-//! CHANGELOG under "Results that change"; `INSTA_UPDATE=always cargo test -p smrkit --test golden` accepts it.
+//! CHANGELOG under "Results that change"; `INSTA_UPDATE=always cargo test --workspace --test golden` accepts it.
 
 use serde_json::json;
 use smrkit::drive::Drive;

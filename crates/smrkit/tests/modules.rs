@@ -360,9 +360,8 @@ fn every_program_of_tests_is_built_by_the_package_for_it() {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         for path in entries.filter(is_program) {
             let path = if path.is_dir() { path.join("main.rs") } else { path };
-            let from_package = Path::new("..").join(path.strip_prefix(crates()).unwrap());
-            let listed = manifest.contains(&format!("path = {:?}\n", from_package.display().to_string()));
-            assert!(listed, "crates/smrkit-tests/Cargo.toml lacks {}", from_package.display());
+            let entry = format!("path = \"../{}\"\n", path.strip_prefix(crates()).unwrap().display());
+            assert!(manifest.contains(&entry), "crates/smrkit-tests/Cargo.toml lacks {entry}");
         }
     }
 }

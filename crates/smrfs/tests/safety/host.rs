@@ -412,7 +412,7 @@ impl<'a> Host<'a> {
         }
         let mut room = vec![0; bytes as usize];
         self.disk.read(piece.span.at, ReadBuffer::Bytes(&mut room), Cause::Host).unwrap();
-        assert!(room.iter().all(|&byte| byte == piece.value), "{piece:?} has changed");
+        assert!(room == vec![piece.value; room.len()], "{piece:?} has changed");
     }
 
     /// Nothing readable is damaged, and the allocator's books are right.

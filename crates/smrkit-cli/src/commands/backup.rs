@@ -16,7 +16,7 @@ Examples:
   smrkit backup /mnt/smr monday
   smrkit backup disk.img monday
 
-Programs that use a mount wait while it is copied: for as long as the metadata takes where the host's file system shares
+Programs that use a mount wait while it is copied: for as long as the metadata takes where the host's file system shares \
 blocks between files (xfs, btrfs); elsewhere, and on zoned devices, for the data as well.
 The copy can be mounted: smrkit mount monday/disk.img /mnt/old";
 

@@ -20,7 +20,7 @@ Examples:
   smrkit mkfs --model caveat --size 2GiB --did 3MiB --dpid 1MiB disk.img --meta disk.meta --force
   smrkit mkfs /dev/nvme0n1 --meta disk.meta
 
-The metadata directory must be on a file system with extended attributes of users, such as ext4, xfs or btrfs. It is made
+The metadata directory must be on a file system with extended attributes of users, such as ext4, xfs or btrfs. It is made \
 if it does not exist. What exists is left alone without --force.";
 
 #[derive(Args)]

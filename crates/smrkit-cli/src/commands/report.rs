@@ -16,7 +16,7 @@ use smrkit_options::paths::Paths;
 use smrkit_trace::recorded::Recorded;
 
 const EXAMPLES: &str = "\
-The runs of all files stand next to one another, so each must be of the same trace or workload. A store of sweeps has a page of
+The runs of all files stand next to one another, so each must be of the same trace or workload. A store of sweeps has a page of \
 its own: which system is the best in each case, and how it goes with what was swept.
 
 Examples:

@@ -13,8 +13,8 @@ use crate::exit::Done;
 use crate::output::{JsonTarget, print};
 
 const EXAMPLES: &str = "\
-Keys are those of outcome.json, dotted: layer, parameters.cache_percent, engine.depth, latency_ns.all.p99. Runs that differ in
-their seed alone share a line, and all runs of a pivot's line and column share a cell: mean ± half the range, of which CSV and
+Keys are those of outcome.json, dotted: layer, parameters.cache_percent, engine.depth, latency_ns.all.p99. Runs that differ in \
+their seed alone share a line, and all runs of a pivot's line and column share a cell: mean ± half the range, of which CSV and \
 Parquet make two columns. Among the lines of one demand * marks the least of the first value.
 
 Examples:

@@ -31,7 +31,7 @@ Examples:
   smrkit run --array mixed.toml --trace trace.csv     members that differ, described in a file
   smrkit run --array raid5:disks=4 --capacity 100GB --rebuild disk=1,write=64KiB
 
-Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else,
+Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else, \
 2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
 
 /// Options whose values a result file records: groups by the names of their structs, and those of `RunOptions` itself.

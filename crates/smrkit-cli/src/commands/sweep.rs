@@ -25,11 +25,11 @@ A sweep's file has the options of smrkit run, and lists in place of values:
   [set]
   \"set-assoc.cache_percent\" = [1, 2, 5]
 
-Layers and parameters are compared on drives of one size; every other list multiplies. A list in a list is merged. What is in
+Layers and parameters are compared on drives of one size; every other list multiplies. A list in a list is merged. What is in \
 the store already is not computed again, also after an interrupt.
 
-volumes = \"DIR\" in place of a trace runs each volume of a split trace (smrkit trace split) on a disk of its own, all of one size, and
-merges their outcomes exactly; merged_verdicts counts how many wait, stall and would be dropped. What became of each volume is in the
+volumes = \"DIR\" in place of a trace runs each volume of a split trace (smrkit trace split) on a disk of its own, all of one size, and \
+merges their outcomes exactly; merged_verdicts counts how many wait, stall and would be dropped. What became of each volume is in the \
 store's folder volumes, as Parquet; one by itself: smrkit run --trace DIR/bucket-000.parquet --volume N.
 
 Examples:

@@ -84,8 +84,7 @@ fn every_example_of_the_documentation_works() {
 }
 
 impl Example {
-    /// The page's error, where the command ran like this. Lines that are shown are some of the output, in its order and from the first one
-    /// on.
+    /// Fault of the page, if its command printed this. The lines shown must be lines of the output, in its order, the first one first.
     pub fn fault(&self, Ran { code, out, err }: &Ran) -> Option<String> {
         let mut printed = out.lines().chain(err.lines()).filter(|line| !line.is_empty());
         let first = printed.clone().next().unwrap_or_default();

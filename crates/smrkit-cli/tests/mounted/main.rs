@@ -139,8 +139,8 @@ fn is_mounted(point: &Path) -> bool {
     point.to_str().is_some_and(|point| mounts.lines().any(|line| line.split(' ').nth(1) == Some(point)))
 }
 
-/// Puts a copy of the program into a folder. By a process of its own: while a child of another test had the copy open for writing, it
-/// could not be started.
+/// Puts a copy of the program into a folder. `cp` writes it: a child that another test starts would inherit our open file, and the
+/// kernel starts no program that is open for writing.
 fn copy_program(folder: &Path) {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_smrkit")).arg(folder.join("smrkit")).status();
     assert!(copied.expect("cp starts").success());

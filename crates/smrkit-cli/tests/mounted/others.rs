@@ -170,10 +170,10 @@ fn mkfs_closes_a_volume_whatever_the_mask_is() {
 fn a_volume_open_to_others_is_used_only_on_demand() {
     let Some(attacked) = Attacked::new("strict-append") else { return };
     let bench = &attacked.bench;
-    for (path, open, closed, remedy) in [
-        ("meta", 0o711, 0o700, "chmod 700"),
-        ("disk.img", 0o640, 0o600, "chmod 600"),
-        ("disk.img", 0o602, 0o600, "chmod 600"),
+    for (path, copy, open, closed, remedy) in [
+        ("meta", "saved/disk.meta", 0o711, 0o700, "chmod 700"),
+        ("disk.img", "saved/disk.img", 0o640, 0o600, "chmod 600"),
+        ("disk.img", "saved/disk.img", 0o602, 0o600, "chmod 600"),
     ] {
         attacked.set(path, open);
         bench.mount().says(3, &[path, remedy, "--trust-open-metadata"]);
@@ -182,8 +182,17 @@ fn a_volume_open_to_others_is_used_only_on_demand() {
             bench.smrkit(command).says(3, &[path, remedy, "--trust-open-metadata"]);
             bench.smrkit(&[command, &["--trust-open-metadata"]].concat()).done();
         }
-        fs::remove_dir_all(&saved).unwrap();
         attacked.set(path, closed);
+        let (new, new_meta) = (bench.path("new"), bench.path("new-meta"));
+        attacked.set(copy, open);
+        let restore = ["restore", &saved, &new, "--meta", &new_meta];
+        bench.smrkit(&restore).says(3, &[copy, remedy, "--trust-open-metadata"]);
+        bench.smrkit(&[&restore[..], &["--trust-open-metadata"]].concat()).done();
+        let mode = |path: &str| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!([mode(&new), mode(&new_meta)], [0o600, 0o700], "what is restored is closed");
+        fs::remove_file(&new).unwrap();
+        fs::remove_dir_all(&new_meta).unwrap();
+        fs::remove_dir_all(&saved).unwrap();
     }
     for path in ["meta", "disk.img"] {
         chown(bench.path(path), Some(NOBODY), None).unwrap();

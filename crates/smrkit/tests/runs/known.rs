@@ -1,6 +1,6 @@
 //! Random runs of every layer on every clock, and of arrays whose members fail, come out as they did: group by group.
 //!
-//! A line that moves is a result that changes; `INSTA_UPDATE=always cargo test -p smrkit --test runs known` accepts it.
+//! A line that moves is a result that changes; `INSTA_UPDATE=always cargo test --workspace --test runs known` accepts it.
 
 use std::fmt::Write;
 

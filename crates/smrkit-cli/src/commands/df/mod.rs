@@ -25,7 +25,7 @@ Examples:
   smrkit df disk.img --json
   smrkit df disk.img --figure surface.svg
 
-R may be read; NW must not be written; WO may be written once; W may be written. On an image, what was written when is not
+R may be read; NW must not be written; WO may be written once; W may be written. On an image, what was written when is not \
 known: dead space within DPID below live data counts as NW.";
 
 /// Cells of the surface: 16 lines of 64 on a terminal.

@@ -14,7 +14,7 @@ use crate::exit::Done;
 use crate::interrupt::Interrupt;
 
 const EXAMPLES: &str = "\
-The folder gets a Parquet trace for each bucket of volumes, and volumes.json, which lists the volumes. Memory does not grow with
+The folder gets a Parquet trace for each bucket of volumes, and volumes.json, which lists the volumes. Memory does not grow with \
 the trace. In a sweep, volumes = \"DIR\" runs each volume on a disk of its own.
 
 Examples:

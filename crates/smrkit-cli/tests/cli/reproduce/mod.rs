@@ -30,9 +30,11 @@ static STUDIES: LazyLock<BTreeMap<&str, OnceLock<Study>>> =
 
 /// The study whose page shows this as its command.
 fn study_of(example: &Example) -> Option<&'static OnceLock<Study>> {
-    let is_of = |name: &str| example.command.starts_with(&format!("smrkit reproduce {name} --quick"));
-    let (_, study) = STUDIES.iter().find(|(name, _)| is_of(name) && example.place.contains("docs/papers/"))?;
-    Some(study)
+    let is_of = |name: &str| {
+        let shown = example.place.contains(&format!("docs/papers/{name}.md:"));
+        shown && example.command.starts_with(&format!("smrkit reproduce {name} --quick"))
+    };
+    Some(STUDIES.iter().find(|(name, _)| is_of(name))?.1)
 }
 
 /// True if the tests of a study look at an example as well.

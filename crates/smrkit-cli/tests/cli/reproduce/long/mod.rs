@@ -1,4 +1,4 @@
-//! Studies of which each takes as much of the processor as all others together: `make test` leaves them out, and `.ci/run` runs them.
+//! Studies that take several times as much of the processor as the others: `make test` leaves them out, and `.ci/run` runs them.
 
 mod arrays;
 mod caveat;
