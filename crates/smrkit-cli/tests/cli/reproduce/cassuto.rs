@@ -34,18 +34,14 @@ fn only_what_the_paper_itself_contradicts_differs() {
     assert!(by_verdict["agree"].len() >= 50, "{by_verdict:?}");
     let items: BTreeSet<&str> = rows.iter().filter_map(|row| row["item"].as_str()).collect();
     assert_eq!(items.len(), rows.len(), "an item is the only one of its name");
-    let number = |item: &str| {
-        let found = rows.iter().find(|row| row["item"].as_str().unwrap().ends_with(item)).unwrap();
-        found["ours"].as_f64().unwrap()
-    };
-    assert_eq!(number("4 KB writes, in sectors moved"), 12_500.0);
+    assert_eq!(study.ours("4 KB writes, in sectors moved"), 12_500.0);
     let built_in = |heading: &str| {
         let of_item = rows.iter().filter(|row| row["item"].as_str().unwrap().starts_with(heading));
         of_item.filter(|row| row["by_construction"] == true).count()
     };
     assert_eq!(["Table I: its own", "Table I: simulated", "Random writes", ""].map(built_in), [8, 18, 2, 28]);
-    assert!(number("4 µs: windows of 0 IOPS, regions of 50,000") > 60.0);
-    assert_eq!(number("4 µs: windows of 0 IOPS, regions of 10,000"), 0.0);
+    assert!(study.ours("4 µs: windows of 0 IOPS, regions of 50,000") > 60.0);
+    assert_eq!(study.ours("4 µs: windows of 0 IOPS, regions of 10,000"), 0.0);
     study.has_lines_in(&["figure-5", "figures-6-to-8", "figure-9"].map(|name| format!("cassuto-cache-{name}")));
     let page = study.file("cassuto.html");
     assert!(page.contains("623.24") && page.contains("not-comparable") && page.contains("leaves open"));

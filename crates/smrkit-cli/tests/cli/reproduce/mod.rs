@@ -66,6 +66,11 @@ impl Study {
         self.result["rows"].as_array().unwrap()
     }
 
+    /// Our number in the only row whose item ends so.
+    fn ours(&self, item: &str) -> f64 {
+        find(self.rows(), item)["ours"].as_f64().unwrap_or_else(|| panic!("{item}"))
+    }
+
     /// A file that the command made.
     fn file(&self, name: &str) -> &str {
         self.files.get(name).unwrap_or_else(|| panic!("{name} was not made"))

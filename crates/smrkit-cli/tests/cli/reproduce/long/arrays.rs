@@ -37,7 +37,7 @@ fn number(cell: &str) -> f64 {
 
 /// A number of ours.
 fn ours(item: &str) -> f64 {
-    find(rows(), item)["ours"].as_f64().unwrap_or_else(|| panic!("{item}"))
+    study("arrays").ours(item)
 }
 
 const RUNS: &str = "Figure 2 on `runs`, end to end: log";

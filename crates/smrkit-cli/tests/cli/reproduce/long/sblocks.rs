@@ -26,13 +26,9 @@ fn s_blocks_drop_and_rise_and_the_policies_are_far_apart() {
     };
     assert_eq!(of("differs"), DIFFERS);
     assert!(of("agree").len() >= 12, "{:?}", of("agree"));
-    let number = |item: &str| {
-        let found = rows.iter().find(|row| row["item"].as_str().unwrap().ends_with(item)).unwrap();
-        found["ours"].as_f64().unwrap()
-    };
-    assert!((75.0..=95.0).contains(&number("/ plateau, the last 40 s")));
-    assert_eq!(number("windows of 0 IOPS after the drop"), 0.0);
-    assert!(number("longest write, largest to closest-to-tail") >= 10.0);
+    assert!((75.0..=95.0).contains(&study.ours("/ plateau, the last 40 s")));
+    assert_eq!(study.ours("windows of 0 IOPS after the drop"), 0.0);
+    assert!(study.ours("longest write, largest to closest-to-tail") >= 10.0);
     let figures = ["figure-12", "figures-13-and-14", "literal-rule", "destaging-ahead", "figure-9"];
     study.has_lines_in(&figures.map(|name| format!("cassuto-sblocks-{name}")));
 }
