@@ -20,14 +20,19 @@ const PAGE_SECTORS: u64 = 8 * PAGE_BYTES as u64;
 /// Pages in memory, each in the place that its number says: 4 MiB (assumption).
 const PLACES: u64 = 8192;
 
+/// Number of no page.
+const NONE: u64 = u64::MAX;
+
 type Page = [u8; PAGE_BYTES];
 
 /// The bits of a drive's sectors.
 pub(super) struct Written {
     store: Arc<Store>,
     first_byte: u64,
-    /// Number and content of the page in each place.
-    pages: Vec<Option<(u64, Box<Page>)>>,
+    /// Index in `pages`, plus 1, of the page in each place; 0 where there never was one.
+    places: Vec<u32>,
+    /// Numbers and contents of the pages in memory.
+    pages: Vec<(u64, Page)>,
 }
 
 /// Bytes that the bits of this many sectors take in an image.
@@ -37,17 +42,22 @@ pub(super) fn bytes_for(sectors: u64) -> u64 {
 
 impl Written {
     pub(super) fn new(store: Arc<Store>, first_byte: u64) -> Written {
-        Written { store, first_byte, pages: (0..PLACES).map(|_| None).collect() }
+        Written { store, first_byte, places: vec![0; PLACES as usize], pages: Vec::new() }
     }
 
     fn page(&mut self, number: u64) -> io::Result<&mut Page> {
-        let place = &mut self.pages[(number % PLACES) as usize];
-        if place.as_ref().is_none_or(|(held, _)| *held != number) {
-            let mut page = place.take().map_or_else(|| Box::new([0; PAGE_BYTES]), |(_, page)| page);
-            self.store.read(self.first_byte + number * PAGE_BYTES as u64, &mut page[..])?;
-            *place = Some((number, page));
+        let place = &mut self.places[(number % PLACES) as usize];
+        if *place == 0 {
+            self.pages.push((NONE, [0; PAGE_BYTES]));
+            *place = self.pages.len() as u32;
         }
-        Ok(&mut place.as_mut().expect("just read").1)
+        let (held, page) = &mut self.pages[*place as usize - 1];
+        if *held != number {
+            *held = NONE;
+            self.store.read(self.first_byte + number * PAGE_BYTES as u64, page)?;
+            *held = number;
+        }
+        Ok(page)
     }
 
     fn set(&mut self, range: Range<u64>, value: bool) -> io::Result<()> {
@@ -105,7 +115,7 @@ impl HostSectors for Written {
         }
         self.set(range.start..whole.start * PAGE_SECTORS, false)?;
         self.set(whole.end * PAGE_SECTORS..range.end, false)?;
-        for (_, page) in self.pages.iter_mut().flatten().filter(|(number, _)| whole.contains(number)) {
+        for (_, page) in self.pages.iter_mut().filter(|(number, _)| whole.contains(number)) {
             page.fill(0);
         }
         let place = |page: u64| self.first_byte + page * PAGE_BYTES as u64;

@@ -64,14 +64,18 @@ impl Model {
         self.flushes.push(request);
     }
 
-    /// The contents that an LBA may have, the first of them what was promised, if a crash interrupts `request`.
-    fn allowed(&self, lba: u64, request: usize, promise: Promise) -> impl Iterator<Item = u64> + '_ {
-        let kept_before = match promise {
+    /// The first request whose writes a crash amid `request` may take.
+    fn kept_before(&self, request: usize, promise: Promise) -> usize {
+        match promise {
             Promise::Acknowledged => request,
             Promise::Flushed => {
                 self.flushes[..self.flushes.partition_point(|&at| at < request)].last().map_or(0, |&at| at)
             }
-        };
+        }
+    }
+
+    /// The contents that an LBA may have, the first of them what was promised, if a crash interrupts `request`.
+    fn allowed(&self, lba: u64, request: usize, kept_before: usize) -> impl Iterator<Item = u64> + '_ {
         let all = self.sectors.get(&lba).map_or(&[][..], |all| &all[..]);
         let first = all.partition_point(|&(at, _)| at < kept_before);
         let kept = first.checked_sub(1).map_or(0, |at| all[at].1);
@@ -81,10 +85,11 @@ impl Model {
 
     /// Checks what was read from `lba` on after a crash that interrupted `request`.
     pub fn judge(&self, lba: u64, bytes: &[u8], request: usize, promise: Promise) -> Result<(), String> {
+        let kept_before = self.kept_before(request, promise);
         for (lba, sector) in (lba..).zip(bytes.chunks_exact(512)) {
             let found = write_of(lba, sector);
-            if !found.is_some_and(|found| self.allowed(lba, request, promise).any(|allowed| allowed == found)) {
-                let allowed: Vec<u64> = self.allowed(lba, request, promise).collect();
+            if !found.is_some_and(|found| self.allowed(lba, request, kept_before).any(|allowed| allowed == found)) {
+                let allowed: Vec<u64> = self.allowed(lba, request, kept_before).collect();
                 let head = &sector[..16];
                 return Err(format!(
                     "LBA {lba} reads as {found:?} ({head:?}), not as one of {allowed:?}, in request {request}"
