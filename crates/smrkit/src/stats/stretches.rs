@@ -34,20 +34,31 @@ pub struct Stretches {
     /// Requests in each stretch but the last.
     length: u64,
     all: Vec<Stretch>,
+    /// Latencies of the last stretch.
+    last: CoarseCounts,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Stretch {
     requests: u64,
     sum_ns: u128,
     longest_ns: u64,
     end_ns: u64,
-    latencies: Vec<u32>,
+    /// The buckets that hold any, in order; empty in the last stretch.
+    latencies: Vec<(usize, u32)>,
+}
+
+/// Numbers of latencies by bucket.
+#[derive(Clone, Debug)]
+struct CoarseCounts {
+    counts: Vec<u32>,
+    /// The buckets that hold any.
+    held: Vec<usize>,
 }
 
 impl Default for Stretches {
     fn default() -> Stretches {
-        Stretches { length: 1, all: Vec::new() }
+        Stretches { length: 1, all: Vec::new(), last: CoarseCounts::default() }
     }
 }
 
@@ -58,15 +69,25 @@ impl Stretches {
             *self = Stretches::default();
         }
         if self.all.last().is_none_or(|last| last.requests == self.length) {
-            if self.all.len() == STRETCHES_MAX {
-                self.all = self.all.chunks(2).map(|pair| pair[0].with(&pair[1])).collect();
-                self.length *= 2;
-            }
-            self.all.push(Stretch::default());
+            self.begin_stretch();
         }
         if let Some(last) = self.all.last_mut() {
             last.add(row);
+            self.last.add(bucket(row.latency_ns), 1);
         }
+    }
+
+    fn begin_stretch(&mut self) {
+        if let Some(last) = self.all.last_mut() {
+            last.latencies = self.last.take();
+        }
+        if self.all.len() == STRETCHES_MAX {
+            // Nothing is in it now.
+            let counts = &mut self.last;
+            self.all = self.all.chunks(2).map(|pair| pair[0].with(&pair[1], counts)).collect();
+            self.length *= 2;
+        }
+        self.all.push(Stretch::default());
     }
 
     /// The first stretch that ends after `moment_ns`.
@@ -76,22 +97,21 @@ impl Stretches {
 
     /// Figures of the requests from a stretch on; `None` where there are none.
     pub fn from(&self, first: usize) -> Option<Figures> {
-        let (head, last) = (self.all.get(first)?, self.all.last()?);
-        let sum = self.all[first + 1..].iter().fold(head.clone(), |sum, next| sum.with(next));
+        let wanted = self.all.get(first..)?;
+        let last = wanted.last()?;
+        let mut latencies = self.last.clone();
+        wanted.iter().for_each(|stretch| latencies.add_all(&stretch.latencies));
+        let requests = wanted.iter().map(|stretch| stretch.requests).sum();
+        let sum_ns: u128 = wanted.iter().map(|stretch| stretch.sum_ns).sum();
+        let longest_ns = wanted.iter().map(|stretch| stretch.longest_ns).max().unwrap_or(0);
         let begin_ns = first.checked_sub(1).map_or(0, |before| self.all[before].end_ns);
         Some(Figures {
-            requests: sum.requests,
+            requests,
             elapsed_ns: last.end_ns - begin_ns,
-            mean_ns: (sum.sum_ns / u128::from(sum.requests.max(1))) as u64,
-            p99_ns: sum.p99_ns(),
-            longest_ns: sum.longest_ns,
+            mean_ns: (sum_ns / u128::from(requests.max(1))) as u64,
+            p99_ns: middle_ns(latencies.p99(requests)).min(longest_ns),
+            longest_ns,
         })
-    }
-}
-
-impl Default for Stretch {
-    fn default() -> Stretch {
-        Stretch { requests: 0, sum_ns: 0, longest_ns: 0, end_ns: 0, latencies: vec![0; BUCKETS] }
     }
 }
 
@@ -101,29 +121,55 @@ impl Stretch {
         self.sum_ns += u128::from(row.latency_ns);
         self.longest_ns = self.longest_ns.max(row.latency_ns);
         self.end_ns = row.end_ns;
-        self.latencies[bucket(row.latency_ns)] += 1;
     }
 
-    fn with(&self, next: &Stretch) -> Stretch {
-        let latencies = self.latencies.iter().zip(&next.latencies);
+    /// This stretch and the next as one. `counts` is empty before and after.
+    fn with(&self, next: &Stretch, counts: &mut CoarseCounts) -> Stretch {
+        [self, next].iter().for_each(|stretch| counts.add_all(&stretch.latencies));
         Stretch {
             requests: self.requests + next.requests,
             sum_ns: self.sum_ns + next.sum_ns,
             longest_ns: self.longest_ns.max(next.longest_ns),
             end_ns: next.end_ns,
-            latencies: latencies.map(|(own, next)| own.saturating_add(*next)).collect(),
+            latencies: counts.take(),
         }
     }
+}
 
-    fn p99_ns(&self) -> u64 {
-        let rank = (self.requests * 99).div_ceil(100);
+impl Default for CoarseCounts {
+    fn default() -> CoarseCounts {
+        CoarseCounts { counts: vec![0; BUCKETS], held: Vec::new() }
+    }
+}
+
+impl CoarseCounts {
+    fn add(&mut self, bucket: usize, count: u32) {
+        let held = &mut self.counts[bucket];
+        if *held == 0 {
+            self.held.push(bucket);
+        }
+        *held = held.saturating_add(count);
+    }
+
+    fn add_all(&mut self, latencies: &[(usize, u32)]) {
+        latencies.iter().for_each(|&(bucket, count)| self.add(bucket, count));
+    }
+
+    /// Buckets that hold any, in order, with their counts; all are empty then.
+    fn take(&mut self) -> Vec<(usize, u32)> {
+        self.held.sort_unstable();
+        self.held.drain(..).map(|bucket| (bucket, std::mem::take(&mut self.counts[bucket]))).collect()
+    }
+
+    /// The bucket that 99 % of `requests` don't exceed.
+    fn p99(&self, requests: u64) -> usize {
+        let rank = (requests * 99).div_ceil(100);
         let mut below = 0;
         let reaches = |count: &u32| {
             below += u64::from(*count);
             below >= rank
         };
-        let at = self.latencies.iter().position(reaches).unwrap_or(0);
-        middle_ns(at).min(self.longest_ns)
+        self.counts.iter().position(reaches).unwrap_or(0)
     }
 }
 
