@@ -365,3 +365,18 @@ fn every_program_of_tests_is_built_by_the_package_for_it() {
         }
     }
 }
+
+#[test]
+fn no_example_is_in_a_crate_whose_docs_are_not_tried() {
+    for (name, folder) in each_crate() {
+        let is_tried = !fs::read_to_string(folder.join("Cargo.toml")).unwrap().contains("doctest = false");
+        for file in files(&folder.join("src")) {
+            let text = fs::read_to_string(&file).unwrap();
+            let docs = text.lines().map(str::trim).filter(|line| line.starts_with("//!") || line.starts_with("///"));
+            // Every second one ends a block.
+            let mut fences = docs.filter(|line| line[3..].trim().starts_with("```")).step_by(2);
+            let is_example = fences.any(|line| !line.ends_with("text"));
+            assert!(is_tried || !is_example, "{}: take doctest = false out of {name}'s Cargo.toml", file.display());
+        }
+    }
+}
