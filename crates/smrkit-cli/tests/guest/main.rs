@@ -3,7 +3,8 @@
 //!
 //! `init` holds what the guest does. Emulated instruction by instruction, it needs no rights and no help of the host. Its
 //! power is cut by a reset, which QEMU's ZNS survives; a new process of QEMU would find all of its zones empty.
-//! `SMRKIT_GUEST_RESETS` sets how many.
+//! `SMRKIT_GUEST_RESETS` sets how many. With `SMRKIT_GUEST_FSX`, the suites of `scripts/conformance` run there, with so many operations of
+//! fsx.
 
 mod arrays;
 #[path = "../../../smrkit/tests/common/count.rs"]
@@ -26,6 +27,8 @@ const SILENCE: Duration = Duration::from_secs(240);
 const ACKNOWLEDGED: usize = 12;
 const MIB: u64 = 1 << 20;
 const INITRAMFS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/initramfs");
+/// What the suites need, from the root of the project or as an absolute path.
+const SUITES: [&str; 4] = ["scripts/conformance", "target/tools/bin/pjdfstest", "target/tools/bin/fsx", "/bin/bash"];
 
 /// A running guest: its lines, and the way to reset it. It goes with the value.
 struct Guest {
@@ -92,6 +95,7 @@ impl Guest {
             match said.split(' ').next() {
                 Some("boot") => (boots, acknowledged) = (boots + 1, 0),
                 Some("ok") => passed.push(said),
+                Some("waits" | "ran") => {}
                 Some("acknowledged") => {
                     acknowledged += 1;
                     if acknowledged == ACKNOWLEDGED {
@@ -134,6 +138,9 @@ fn kernel() -> Option<&'static str> {
     let make = || {
         let mut script = Command::new(crate_folder.join("../../scripts/guest"));
         script.arg(env!("CARGO_BIN_EXE_smrkit")).arg(crate_folder.join("tests/guest/init")).arg(INITRAMFS);
+        if std::env::var_os("SMRKIT_GUEST_FSX").is_some() {
+            script.args(SUITES.map(|path| crate_folder.join("../..").join(path)));
+        }
         let made = script.output().map_err(|error| error.to_string())?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
         if made.status.success() { Ok(text(&made.stdout)) } else { Err(text(&made.stderr)) }
@@ -163,4 +170,18 @@ fn volumes_on_zns_keep_over_resets_what_they_acknowledged() {
     let (boots, passed) = guest.live();
     assert_eq!(boots, resets + 1);
     assert_eq!(passed.len(), 3 + resets, "{passed:?}");
+}
+
+/// For an hour and more: every instruction is emulated.
+#[test]
+fn the_conformance_suites_pass_on_null_blk_and_zns() {
+    let Ok(operations) = std::env::var("SMRKIT_GUEST_FSX") else {
+        return println!(
+            "skipped: SMRKIT_GUEST_FSX=20000 runs pjdfstest and fsx in a guest, once scripts/conformance has installed them"
+        );
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let Some(guest) = Guest::boot(folder.path(), &format!("fsx={operations}"), &[]) else { return };
+    let (_, passed) = guest.live();
+    assert_eq!(passed.len(), 2, "{passed:?}");
 }
