@@ -31,6 +31,7 @@ const DRIVE: &str = "st5000as0011";
 const MORE: &[(&str, &str, Requests)] = &[
     ("sptf", "in-place", Requests::CloudPhysics(Queue::Sptf, Size::Own)),
     ("uniform", "set-assoc", Requests::Workload("random-write:size=4KiB,count=10000000")),
+    ("zoned", "zoned", Requests::Workload("sequential-write:size=256KiB,count=10000000")),
 ];
 
 /// Every layer on the drive as it is and on a small one, and what else is measured.

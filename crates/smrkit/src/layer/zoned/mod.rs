@@ -93,6 +93,8 @@ struct Zoned {
     open: Vec<u64>,
     /// Zones begun and not full.
     active: u64,
+    /// The zone written last, and its first sector.
+    latest: (u64, Pba),
     max_open: usize,
     max_active: u64,
     refuses: bool,
@@ -118,6 +120,7 @@ impl Zoned {
             pointers,
             open: Vec::new(),
             active: 0,
+            latest: (0, layout.start(0)),
             max_open: keys.max_open(drive) as usize,
             max_active: keys.max_active,
             refuses: keys.violations == OnViolation::Refuse,
@@ -202,7 +205,10 @@ impl Zoned {
     /// Writes a piece that lies in one zone.
     #[inline]
     fn write_piece(&mut self, disk: &mut Disk, (zone, at, n): (u64, u64, u64), data: &Buf, from: u64) -> DiskResult {
-        disk.write(self.layout.start(zone) + at, n, Cause::Host, data, from)?;
+        if zone != self.latest.0 {
+            self.latest = (zone, self.layout.start(zone));
+        }
+        disk.write(self.latest.1 + at, n, Cause::Host, data, from)?;
         if self.pointers[zone as usize] < at + n {
             self.advance(zone, at + n);
         }
