@@ -27,7 +27,7 @@ const REQUESTS: usize = 10_000_000;
 const REQUESTS_SMALL: usize = 1_000_000;
 const DRIVE: &str = "st5000as0011";
 
-/// The cases of a layer that are measured besides its two on the trace: name, layer, requests.
+/// Further cases: name, layer, requests.
 const MORE: &[(&str, &str, Requests)] = &[
     ("sptf", "in-place", Requests::CloudPhysics(Queue::Sptf, Size::Own)),
     ("uniform", "set-assoc", Requests::Workload("random-write:size=4KiB,count=10000000")),

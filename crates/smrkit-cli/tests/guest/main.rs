@@ -3,8 +3,8 @@
 //!
 //! `init` holds what the guest does. Emulated instruction by instruction, it needs no rights and no help of the host. Its
 //! power is cut by a reset, which QEMU's ZNS survives; a new process of QEMU would find all of its zones empty.
-//! `SMRKIT_GUEST_RESETS` sets how many. With `SMRKIT_GUEST_FSX`, the suites of `scripts/conformance` run there, with so many operations of
-//! fsx.
+//! `SMRKIT_GUEST_RESETS` sets how many. With `SMRKIT_GUEST_FSX`, the suites of `scripts/conformance` run there, with so many
+//! operations of fsx.
 
 mod arrays;
 #[path = "../../../smrkit/tests/common/count.rs"]
@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_secs(240);
 const ACKNOWLEDGED: usize = 12;
 const MIB: u64 = 1 << 20;
 const INITRAMFS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/initramfs");
-/// What the suites need, from the root of the project or as an absolute path.
+/// Files that the suites need: paths from the root of the project, or absolute ones.
 const SUITES: [&str; 4] = ["scripts/conformance", "target/tools/bin/pjdfstest", "target/tools/bin/fsx", "/bin/bash"];
 
 /// A running guest: its lines, and the way to reset it. It goes with the value.
@@ -139,7 +139,10 @@ fn kernel() -> Option<&'static str> {
         let mut script = Command::new(crate_folder.join("../../scripts/guest"));
         script.arg(env!("CARGO_BIN_EXE_smrkit")).arg(crate_folder.join("tests/guest/init")).arg(INITRAMFS);
         if std::env::var_os("SMRKIT_GUEST_FSX").is_some() {
-            script.args(SUITES.map(|path| crate_folder.join("../..").join(path)));
+            let suites = SUITES.map(|path| crate_folder.join("../..").join(path));
+            let missing = suites.iter().find(|path| !path.exists());
+            assert!(missing.is_none(), "{missing:?} is missing: run scripts/conformance, which installs it");
+            script.args(suites);
         }
         let made = script.output().map_err(|error| error.to_string())?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
@@ -172,7 +175,7 @@ fn volumes_on_zns_keep_over_resets_what_they_acknowledged() {
     assert_eq!(passed.len(), 3 + resets, "{passed:?}");
 }
 
-/// For an hour and more: every instruction is emulated.
+/// Takes minutes, or hours: every instruction is emulated.
 #[test]
 fn the_conformance_suites_pass_on_null_blk_and_zns() {
     let Ok(operations) = std::env::var("SMRKIT_GUEST_FSX") else {

@@ -29,10 +29,8 @@ type Page = [u8; PAGE_BYTES];
 pub(super) struct Written {
     store: Arc<Store>,
     first_byte: u64,
-    /// Index in `pages`, plus 1, of the page in each place; 0 where there never was one.
-    places: Vec<u32>,
-    /// Numbers and contents of the pages in memory.
-    pages: Vec<(u64, Page)>,
+    /// Number and content of the page in each place.
+    pages: Vec<Option<Box<(u64, Page)>>>,
 }
 
 /// Bytes that the bits of this many sectors take in an image.
@@ -42,16 +40,12 @@ pub(super) fn bytes_for(sectors: u64) -> u64 {
 
 impl Written {
     pub(super) fn new(store: Arc<Store>, first_byte: u64) -> Written {
-        Written { store, first_byte, places: vec![0; PLACES as usize], pages: Vec::new() }
+        Written { store, first_byte, pages: vec![None; PLACES as usize] }
     }
 
     fn page(&mut self, number: u64) -> io::Result<&mut Page> {
-        let place = &mut self.places[(number % PLACES) as usize];
-        if *place == 0 {
-            self.pages.push((NONE, [0; PAGE_BYTES]));
-            *place = self.pages.len() as u32;
-        }
-        let (held, page) = &mut self.pages[*place as usize - 1];
+        let place = &mut self.pages[(number % PLACES) as usize];
+        let (held, page) = &mut **place.get_or_insert_with(|| Box::new((NONE, [0; PAGE_BYTES])));
         if *held != number {
             *held = NONE;
             self.store.read(self.first_byte + number * PAGE_BYTES as u64, page)?;
@@ -115,8 +109,8 @@ impl HostSectors for Written {
         }
         self.set(range.start..whole.start * PAGE_SECTORS, false)?;
         self.set(whole.end * PAGE_SECTORS..range.end, false)?;
-        for (_, page) in self.pages.iter_mut().filter(|(number, _)| whole.contains(number)) {
-            page.fill(0);
+        for page in self.pages.iter_mut().flatten().filter(|page| whole.contains(&page.0)) {
+            page.1.fill(0);
         }
         let place = |page: u64| self.first_byte + page * PAGE_BYTES as u64;
         self.store.zero(place(whole.start)..place(whole.end))

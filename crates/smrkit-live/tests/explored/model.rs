@@ -64,7 +64,7 @@ impl Model {
         self.flushes.push(request);
     }
 
-    /// The first request whose writes a crash amid `request` may take.
+    /// The first request whose writes a crash amid `request` may lose.
     fn kept_before(&self, request: usize, promise: Promise) -> usize {
         match promise {
             Promise::Acknowledged => request,

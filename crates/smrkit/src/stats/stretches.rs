@@ -45,7 +45,7 @@ struct Stretch {
     longest_ns: u64,
     end_ns: u64,
     /// The buckets that hold any, in order; empty in the last stretch.
-    latencies: Vec<(usize, u32)>,
+    latencies: Vec<(u16, u32)>,
 }
 
 /// Numbers of latencies by bucket.
@@ -53,7 +53,7 @@ struct Stretch {
 struct CoarseCounts {
     counts: Vec<u32>,
     /// The buckets that hold any.
-    held: Vec<usize>,
+    held: Vec<u16>,
 }
 
 impl Default for Stretches {
@@ -73,7 +73,7 @@ impl Stretches {
         }
         if let Some(last) = self.all.last_mut() {
             last.add(row);
-            self.last.add(bucket(row.latency_ns), 1);
+            self.last.add(bucket(row.latency_ns) as u16, 1);
         }
     }
 
@@ -143,22 +143,22 @@ impl Default for CoarseCounts {
 }
 
 impl CoarseCounts {
-    fn add(&mut self, bucket: usize, count: u32) {
-        let held = &mut self.counts[bucket];
+    fn add(&mut self, bucket: u16, count: u32) {
+        let held = &mut self.counts[usize::from(bucket)];
         if *held == 0 {
             self.held.push(bucket);
         }
         *held = held.saturating_add(count);
     }
 
-    fn add_all(&mut self, latencies: &[(usize, u32)]) {
+    fn add_all(&mut self, latencies: &[(u16, u32)]) {
         latencies.iter().for_each(|&(bucket, count)| self.add(bucket, count));
     }
 
     /// Buckets that hold any, in order, with their counts; all are empty then.
-    fn take(&mut self) -> Vec<(usize, u32)> {
+    fn take(&mut self) -> Vec<(u16, u32)> {
         self.held.sort_unstable();
-        self.held.drain(..).map(|bucket| (bucket, std::mem::take(&mut self.counts[bucket]))).collect()
+        self.held.drain(..).map(|bucket| (bucket, std::mem::take(&mut self.counts[usize::from(bucket)]))).collect()
     }
 
     /// The bucket that 99 % of `requests` don't exceed.
