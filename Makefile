@@ -9,7 +9,7 @@ help:
 	@echo 'make bench   the speed measurements'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make fuzz    fuzz every target for a short while (FUZZ_SECONDS in all, 60)'
-	@echo 'make ci      all that the continuous integration does (some 30 minutes on two cores, with its builds)'
+	@echo 'make ci      all that the continuous integration does (some 25 minutes on two cores, with its builds)'
 
 demo:
 	@scripts/need build
