@@ -75,9 +75,8 @@ fn a_disk_overwritten_in_blocks_never_lacks_room() {
 
 /// Disks of `bytes`, overwritten so many times over at each share of what files can fill, in per cent.
 fn overwrite_in_blocks(bytes: u64, shares: &[u64], times: f64) {
-    let is_bar = bytes > GIB && extent() == Extent::Bar;
     for model in MODELS {
-        let upstream = (model == Model::Caveat && !is_bar).then_some((0, 2));
+        let upstream = (model == Model::Caveat).then_some((0, 2));
         for (did, dpid) in [(1, 1), (3, 1)].into_iter().chain(upstream) {
             let shape = shape(model, bytes, did * MIB, dpid * MIB, BAND);
             let about = format!("{did}/{dpid} MB, 1 MiB blocks");
