@@ -68,8 +68,8 @@ impl Input {
 
     /// Takes the next request.
     #[inline]
-    pub fn next(&mut self) -> Option<&mut Request> {
-        let request = self.batch.get_mut(self.at)?;
+    pub fn next(&mut self) -> Option<&Request> {
+        let request = self.batch.get(self.at)?;
         self.at += 1;
         Some(request)
     }

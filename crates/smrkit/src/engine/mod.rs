@@ -187,13 +187,12 @@ impl<'a> Engine<'a> {
     fn serve_in_turn(&mut self, input: &mut Input, source: &dyn Source) -> Result<(), Error> {
         while self.is_short
             && self.arrivals.may_send()
-            && let Some(request) = input.next()
+            && let Some(&(mut request)) = input.next()
         {
-            let Some(arrival) = self.admit(request, source)? else {
+            let Some(arrival) = self.admit(&mut request, source)? else {
                 input.end();
                 return Ok(());
             };
-            let request = *request;
             self.note_stamps(&request);
             match self.serve_at_once(&request, arrival)? {
                 Some(Served { start, end }) => {
@@ -245,10 +244,9 @@ impl<'a> Engine<'a> {
             if let Some((array, own)) = self.array_and_task() {
                 own.act(array, task)?;
             }
-        } else if let Some(request) = input.next() {
-            match self.admit(request, source)? {
+        } else if let Some(&(mut request)) = input.next() {
+            match self.admit(&mut request, source)? {
                 Some(arrival) => {
-                    let request = *request;
                     self.note_stamps(&request);
                     self.send(request, arrival)?;
                 }
