@@ -137,11 +137,6 @@ impl ExtentMap {
         self.sectors
     }
 
-    /// True if nothing is mapped.
-    pub fn is_empty(&self) -> bool {
-        self.extents == 0
-    }
-
     /// Memory taken, in bytes.
     pub fn bytes(&self) -> u64 {
         let leaf = LEAF * size_of::<Chunk>();

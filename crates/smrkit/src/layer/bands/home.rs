@@ -227,6 +227,16 @@ impl Home {
         HomeLocation { track, offset: pba - first, left, pba, following: behind }
     }
 
+    /// The number of `n` sectors from a place on that lie together: up to its band's end.
+    #[inline]
+    pub fn run_from(&self, spot: &HomeLocation, n: u64) -> u64 {
+        if n <= spot.left {
+            return n;
+        }
+        let band_end = spot.track + spot.following + 1;
+        n.min(self.sectors_of(spot.track..band_end) - spot.offset)
+    }
+
     /// Place of every LBA at home.
     pub fn placement(&self) -> Arc<dyn Placement> {
         let home = self.clone();

@@ -243,17 +243,17 @@ impl BandCleaning {
     fn plan(&self, disk: &Disk, bands: &HomeBands, cache: &PersistentCache, band: u32) -> Option<Range<u32>> {
         let home = &bands.home;
         let all = home.tracks_of(band);
-        let mut first = None;
-        let mut last = 0;
+        let mut ends: Option<(Lba, Lba)> = None;
         // Whether some track is cached from its first sector on.
         let mut from_start = false;
         for (lba, sectors, _) in cached(home, cache, all.clone()) {
-            let spot = home.spot(lba);
-            first.get_or_insert(spot.track);
-            last = home.spot(lba + (sectors - 1)).track;
-            from_start |= spot.offset == 0 || last > spot.track;
+            ends = Some((ends.map_or(lba, |(first, _)| first), lba + (sectors - 1)));
+            if self.partial && !from_start {
+                let spot = home.spot(lba);
+                from_start = spot.offset == 0 || sectors > spot.left;
+            }
         }
-        let first = first?;
+        let (first, last) = ends.map(|(first, last)| (home.spot(first).track, home.spot(last).track))?;
         let end = bands.written.end(band, &all).max(last + 1);
         // Where a second write wears what lies before it, all of the band is rewritten.
         if disk.interference().upstream() > 0 {
@@ -263,8 +263,7 @@ impl BandCleaning {
             let damaged = stop..home.damaged_end(disk.interference(), stop - 1);
             damaged.end > stop && is_wholly_cached(home, cache, damaged)
         };
-        let may_stop = self.partial && from_start;
-        let stops = may_stop.then(|| (first + 1..end).find(stop)).flatten();
+        let stops = from_start.then(|| (first + 1..end).find(stop)).flatten();
         Some(first..stops.unwrap_or(end))
     }
 

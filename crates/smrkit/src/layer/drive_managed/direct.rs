@@ -17,12 +17,14 @@ use crate::units::{Lba, Pba};
 /// Room for the headers that a bypassing write may need.
 const HEADERS: u64 = 8;
 
-/// A write of sectors of one band.
-struct Direct {
+/// A write of sectors of one band, or what of it lies together.
+pub(super) struct Direct {
     lba: Lba,
-    sectors: u64,
+    pub sectors: u64,
     pba: Pba,
     band: u32,
+    /// True if it ends on a later track than it begins on.
+    crosses: bool,
     /// The band's first sector, and the end of what may hold data in it.
     from: Pba,
     to: Pba,
@@ -35,8 +37,9 @@ impl DriveManaged {
     pub(super) fn put_direct(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let count = self.home_run(lba + done, n - done).1;
-            if !self.put_home(disk, lba + done, count, data, done)? {
+            let write = self.direct(lba + done, n - done);
+            let count = write.sectors;
+            if !self.put_home(disk, &write, data, done)? {
                 self.put(disk, lba + done, count, data, done)?;
             }
             done += count;
@@ -44,27 +47,28 @@ impl DriveManaged {
         Ok(())
     }
 
-    fn direct(&self, lba: Lba, sectors: u64) -> Direct {
-        let spot = self.bands.home.spot(lba);
-        let band = self.bands.home.band_of(spot.track);
-        let all = self.bands.home.tracks_of(band);
-        let from = self.bands.home.start(all.start);
-        let to = from + self.bands.home.sectors_of(all.start..self.bands.written.end(band, &all));
-        Direct { lba, sectors, pba: spot.pba, band, from, to, careful: self.keeps_acknowledged() }
+    /// A write to the bands of as many of `n` sectors as lie together.
+    pub(super) fn direct(&self, lba: Lba, n: u64) -> Direct {
+        let home = &self.bands.home;
+        let spot = home.spot(lba);
+        let sectors = home.run_from(&spot, n);
+        let band = home.band_of(spot.track);
+        let all = home.tracks_of(band);
+        let from = home.start(all.start);
+        let to = from + home.sectors_of(all.start..self.bands.written.end(band, &all));
+        let (crosses, careful) = (sectors > spot.left, self.keeps_acknowledged());
+        Direct { lba, sectors, pba: spot.pba, band, crosses, from, to, careful }
     }
 
-    /// Sectors of a band that a write inside it would destroy.
-    pub(super) fn endangered_sectors(&self, disk: &Disk, lba: Lba, n: u64) -> u64 {
-        self.direct(lba, n).endangered(disk).iter().map(|(_, n)| n).sum()
-    }
-
-    /// Writes `n` sectors of one band in place; `false` where they can't go there.
-    fn put_home(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult<bool> {
-        let bound = self.endangered_sectors(disk, lba, n) + HEADERS;
+    /// Writes sectors of one band in place; `false` where they can't go there.
+    fn put_home(&mut self, disk: &mut Disk, write: &Direct, data: &Buf, at: u64) -> DiskResult<bool> {
+        let &Direct { lba, sectors: n, .. } = write;
+        let bound = write.endangered_sectors(disk) + HEADERS;
         if bound > self.cache.request_max() {
             return Ok(false);
         }
         self.make_room(disk, bound)?;
+        // Cleaning may have written to more of the band.
         let write = self.direct(lba, n);
         if self.cleaning.band_at_work(&self.bands.home) == Some(write.band) {
             return Ok(false);
@@ -100,21 +104,29 @@ impl DriveManaged {
 }
 
 impl Direct {
-    /// Sectors that the write may destroy, inside its band: (first LBA, sectors), if any.
-    fn endangered(&self, disk: &Disk) -> Vec<(Lba, u64)> {
+    /// Number of sectors that the write may destroy, inside its band.
+    #[inline]
+    pub fn endangered_sectors(&self, disk: &Disk) -> u64 {
+        self.endangered(disk).iter().map(|(_, n)| n).sum()
+    }
+
+    /// Runs that the write may destroy, inside its band: (first LBA, sectors), perhaps none.
+    #[inline]
+    fn endangered(&self, disk: &Disk) -> [(Lba, u64); 2] {
         let (law, g) = (disk.interference(), disk.geometry());
         let before = Pba(self.pba.0.saturating_sub(law.upstream())).max(self.from);
+        let (mut after, end) = law.downstream(g, self.pba, self.sectors);
+        let end = end.min(self.to);
         // Torn after its first track, a write destroys what it was to replace on the next ones.
-        let by_tracks = matches!(law.form(), Some(Form::Tracks | Form::Physical));
-        let after = law.downstream_start(g, self.pba, if self.careful && by_tracks { 1 } else { self.sectors });
-        let end = law.downstream_end(g, self.pba, self.sectors).min(self.to);
+        if self.careful && self.crosses && matches!(law.form(), Some(Form::Tracks | Form::Physical)) {
+            after = law.downstream_start(g, self.pba, 1);
+        }
         // LBAs run with PBAs inside a band.
-        let lba = |pba: Pba| Lba(self.lba.0 + pba.0 - self.pba.0);
+        let run = |from: Pba, to: Pba| (Lba(self.lba.0 + from.0 - self.pba.0), to.0.saturating_sub(from.0));
         let by_sectors = matches!(law.form(), Some(Form::Blocks | Form::Distances));
-        let ranges = match self.careful && by_sectors && self.pba < self.to {
-            true => [(before, end), (end, end)],
-            false => [(before, self.pba), (after, end)],
-        };
-        ranges.into_iter().filter(|(a, b)| a < b).map(|(a, b)| (lba(a), b - a)).collect()
+        match self.careful && by_sectors && self.pba < self.to {
+            true => [run(before, end), run(end, end)],
+            false => [run(before, self.pba), run(after, end)],
+        }
     }
 }

@@ -41,8 +41,39 @@ pub(super) struct PersistentCache {
     /// Appends since the last map copy.
     appends: u64,
     /// LBAs that the last map copy may still find in the log, and the map no longer: kept where writes may bypass the log.
-    stale: Option<ExtentMap>,
+    stale: Option<StaleRuns>,
     map_writes: u64,
+}
+
+/// Runs of LBAs, gathered in any order and asked for seldom.
+#[derive(Default)]
+struct StaleRuns {
+    runs: Vec<(Lba, Lba)>,
+    /// True if the runs are in order, and no two of them overlap.
+    is_sorted: bool,
+}
+
+impl StaleRuns {
+    fn add(&mut self, lba: Lba, n: u64) {
+        self.runs.push((lba, lba + n));
+        self.is_sorted = false;
+    }
+
+    /// True if one of `n` LBAs from `lba` on is among them.
+    fn overlap(&mut self, lba: Lba, n: u64) -> bool {
+        if !self.is_sorted {
+            // Cleaning adds them in order, band by band: the stable sort merges such runs.
+            self.runs.sort();
+            self.runs.dedup_by(|next, last| {
+                let overlaps = next.0 <= last.1;
+                last.1 = if overlaps { last.1.max(next.1) } else { last.1 };
+                overlaps
+            });
+            self.is_sorted = true;
+        }
+        let after = self.runs.partition_point(|&(_, end)| end <= lba);
+        self.runs.get(after).is_some_and(|&(start, _)| start < lba + n)
+    }
 }
 
 impl PersistentCache {
@@ -55,7 +86,7 @@ impl PersistentCache {
             map: ExtentMap::new(),
             copies,
             appends: 0,
-            stale: bypassed.then(ExtentMap::new),
+            stale: bypassed.then(StaleRuns::default),
             map_writes: 0,
         }
     }
@@ -159,8 +190,8 @@ impl PersistentCache {
 
     /// Notes that `n` sectors are valid at home from now on, where the log or the last map copy says otherwise.
     pub fn outdate(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        let outdates = |map: &ExtentMap| map.mapped(lba, n).next().is_some();
-        if outdates(&self.map) || self.stale.as_ref().is_some_and(outdates) {
+        let is_cached = self.map.mapped(lba, n).next().is_some();
+        if is_cached || self.stale.as_mut().is_some_and(|stale| stale.overlap(lba, n)) {
             self.log.append_drop(disk, &self.costs, lba, n)?;
             self.map.remove(lba, n);
             self.appends += 1;
@@ -171,18 +202,19 @@ impl PersistentCache {
     /// Takes `n` sectors out of the map.
     pub fn forget(&mut self, lba: Lba, n: u64) {
         if let Some(stale) = &mut self.stale {
-            stale.insert(lba, n, Pba(lba.0));
+            stale.add(lba, n);
         }
         self.map.remove(lba, n);
     }
 
     /// Takes `n` sectors out of the map that was read as `merged` (LBA, sectors, PBA), unless they were written again since.
     pub fn forget_merged(&mut self, first: Lba, n: u64, merged: &[(Lba, u64, Pba)]) {
-        let unchanged = self.map.mapped(first, n).eq(merged.iter().copied());
-        if unchanged && self.stale.is_none() {
-            self.forget(first, n);
-        } else {
-            merged.iter().for_each(|&piece| self.forget_piece(piece));
+        if !self.map.mapped(first, n).eq(merged.iter().copied()) {
+            return merged.iter().for_each(|&piece| self.forget_piece(piece));
+        }
+        self.map.remove(first, n);
+        if let Some(stale) = &mut self.stale {
+            merged.iter().for_each(|&(lba, sectors, _)| stale.add(lba, sectors));
         }
     }
 
@@ -210,8 +242,8 @@ impl PersistentCache {
         self.copies.write(disk, &self.costs, &mut self.log, &self.map, settled)?;
         self.map_writes += 1;
         self.appends = 0;
-        if let Some(stale) = self.stale.as_mut().filter(|stale| !stale.is_empty()) {
-            *stale = ExtentMap::new();
+        if let Some(stale) = &mut self.stale {
+            stale.runs.clear();
         }
         Ok(())
     }

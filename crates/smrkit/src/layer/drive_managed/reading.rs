@@ -96,11 +96,7 @@ impl DriveManaged {
     #[inline]
     pub(super) fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
         let spot = self.bands.home.spot(lba);
-        if n <= spot.left {
-            return (spot.pba, n);
-        }
-        let band_end = spot.track + spot.following + 1;
-        (spot.pba, n.min(self.bands.home.sectors_of(spot.track..band_end) - spot.offset))
+        (spot.pba, self.bands.home.run_from(&spot, n))
     }
 
     /// A run of home sectors while tracks may be found in the scratch pad: those that lie there end a run.

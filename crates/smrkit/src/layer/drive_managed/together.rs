@@ -56,9 +56,9 @@ impl DriveManaged {
     pub(super) fn is_cheap(&self, disk: &Disk, lba: Lba, n: u64) -> bool {
         let (mut done, mut destroyed) = (0, 0);
         while done < n {
-            let count = self.home_run(lba + done, n - done).1;
-            destroyed += self.endangered_sectors(disk, lba + done, count);
-            done += count;
+            let write = self.direct(lba + done, n - done);
+            destroyed += write.endangered_sectors(disk);
+            done += write.sectors;
         }
         destroyed <= n / 2
     }
