@@ -3,10 +3,8 @@
 //! A file without a record has the store's own times. Once it has one, its record's times count, because storing a record
 //! changes the times of the store's own node; so whatever changes a file's times changes its record.
 
-use std::sync::Arc;
-
 use super::FileSystem;
-use super::file::{File, FileState, Times};
+use super::file::Times;
 use crate::error::FsResult;
 use crate::meta::{Attr, Kind, SetAttr};
 use crate::units::NodeId;
@@ -22,7 +20,7 @@ impl FileSystem {
         if attr.kind != Kind::File {
             return Ok(attr);
         }
-        let (size, granules, times) = match self.known(attr.id)? {
+        let (size, granules, times) = match self.files.known(attr.id, &self.data)? {
             Ok(file) => {
                 let state = file.look();
                 (state.size, state.map.granules() + state.unplaced, state.times)
@@ -35,7 +33,7 @@ impl FileSystem {
             Err(None) => (0, 0, None),
         };
         let times = times.unwrap_or(Times { mtime: attr.mtime, ctime: attr.ctime });
-        let blocks = granules.saturating_mul(self.granule_bytes / 512);
+        let blocks = granules.saturating_mul(self.data.granule_bytes / 512);
         Ok(Attr { size, blocks, mtime: times.mtime, ctime: times.ctime, ..attr })
     }
 
@@ -49,7 +47,7 @@ impl FileSystem {
         if rest == SetAttr::default() {
             return self.attributes(id);
         }
-        self.pending.store_changed();
+        self.commits.store_changed();
         let attr = self.store.set_attributes(id, &rest)?;
         if attr.kind == Kind::File {
             self.recorded(id, |times| {
@@ -64,14 +62,14 @@ impl FileSystem {
 
     /// Changes the times in a file's record, if it has one.
     fn recorded(&self, id: NodeId, change: impl FnOnce(&mut Times)) -> FsResult {
-        if matches!(self.known(id)?, Err(None)) {
+        if matches!(self.files.known(id, &self.data)?, Err(None)) {
             return Ok(());
         }
         let file = self.file(id)?;
         let mut state = file.lock();
         if let Some(times) = &mut state.times {
             change(times);
-            self.touch(&file, &mut state);
+            self.data.touch(&file, &mut state);
         }
         Ok(())
     }
@@ -82,13 +80,5 @@ impl FileSystem {
             let now = self.store.now();
             let _ = self.recorded(id, |times| times.ctime = now);
         }
-    }
-
-    /// Data or size of a file have changed, now.
-    pub(super) fn now_changed(&self, file: &Arc<File>, state: &mut FileState) {
-        let now = self.store.now();
-        state.times = Some(Times { mtime: now, ctime: now });
-        self.touch(file, state);
-        state.written = state.changes;
     }
 }

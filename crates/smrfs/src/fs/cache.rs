@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use parking_lot::{Mutex, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::Mutex;
 
-use super::FileSystem;
 use super::file::{File, FileState, Times};
+use super::place::DataStore;
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{self, FileMap, Head, RecordSummary};
-use crate::meta::Kind;
+use crate::meta::{Kind, MetadataStore};
 use crate::units::{NodeId, Owner};
 
 const SHARDS: usize = 16;
@@ -35,6 +35,9 @@ struct Shard {
 
 /// The files in memory.
 pub(super) struct Files {
+    store: Arc<dyn MetadataStore>,
+    /// Extents in memory before files are dropped.
+    extents_max: usize,
     shards: Vec<Mutex<Shard>>,
     clock: AtomicU64,
     weight: AtomicUsize,
@@ -43,12 +46,14 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn new(extents: usize) -> Files {
+    pub(super) fn new(store: Arc<dyn MetadataStore>, extents_max: usize) -> Files {
         Files {
+            store,
+            extents_max,
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             clock: AtomicU64::new(0),
             weight: AtomicUsize::new(0),
-            look_at: AtomicUsize::new(extents),
+            look_at: AtomicUsize::new(extents_max),
         }
     }
 
@@ -133,7 +138,8 @@ impl Files {
     }
 
     /// Drops files that nobody holds, the longest unused first, where there are too many extents.
-    pub(super) fn shrink(&self, extents: usize) {
+    pub(super) fn shrink(&self) {
+        let extents = self.extents_max;
         if self.weight.load(Relaxed) <= self.look_at.load(Relaxed).max(extents) {
             return;
         }
@@ -169,41 +175,27 @@ impl Files {
             self.weight.fetch_sub(file.weight.swap(0, Relaxed), Relaxed);
         }
     }
-}
 
-impl File {
-    /// The file's state, to look at.
-    pub(super) fn look(&self) -> RwLockReadGuard<'_, FileState> {
-        self.state.read()
-    }
-
-    /// The file's state, to change.
-    pub(super) fn lock(&self) -> RwLockWriteGuard<'_, FileState> {
-        self.state.write()
-    }
-}
-
-impl FileSystem {
     /// The regular file of that number, its map read from the store if it is not in memory.
-    pub(super) fn file(&self, id: NodeId) -> FsResult<Arc<File>> {
-        let file = self.files.get_or_put(id);
+    pub(super) fn file(&self, id: NodeId, data: &DataStore) -> FsResult<Arc<File>> {
+        let file = self.get_or_put(id);
         if !file.look().loaded {
             let mut state = file.lock();
             if !state.loaded
-                && let Err(error) = self.load(&file, &mut state)
+                && let Err(error) = self.load(data, &file, &mut state)
             {
                 drop(state);
                 drop(file);
-                self.files.drop_if_idle(id);
+                self.drop_if_idle(id);
                 return Err(error);
             }
-            self.files.weigh(&file, state.map.extents());
+            self.weigh(&file, state.map.extents());
         }
-        self.files.shrink(self.options.cached_extents);
+        self.shrink();
         if file.look().gone { Err(Errno::ENOENT.into()) } else { Ok(file) }
     }
 
-    fn load(&self, file: &Arc<File>, state: &mut FileState) -> FsResult {
+    fn load(&self, data: &DataStore, file: &Arc<File>, state: &mut FileState) -> FsResult {
         let attr = self.store.attributes(file.id)?;
         match attr.kind {
             Kind::File if attr.links > 0 => {}
@@ -212,58 +204,58 @@ impl FileSystem {
             _ => return Err(Errno::EINVAL.into()),
         }
         if let Some(record) = self.store.load_map(file.id)? {
-            self.decode_into(file, &record, state)?;
+            self.decode_into(data, file, &record, state)?;
         }
         state.loaded = true;
         Ok(())
     }
 
-    fn decode_into(&self, file: &Arc<File>, record: &[u8], state: &mut FileState) -> FsResult {
+    fn decode_into(&self, data: &DataStore, file: &Arc<File>, record: &[u8], state: &mut FileState) -> FsResult {
         let decoded = map::decode(record, |number| map::load_part(&*self.store, number))?;
         let head = decoded.summary.head;
-        self.check_map(file.id, &head, &decoded.map)?;
+        check_map(data, file.id, &head, &decoded.map)?;
         state.map = decoded.map;
         state.stored = decoded.stored;
         state.size = head.size;
         state.settled_size = head.size;
         state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
-        let shared = self.allocator.shared_of(&state.map);
+        let shared = data.allocator.shared_of(&state.map);
         state.shares = !shared.is_empty();
         state.says_shared = state.shares && head.shares;
         // A map that was committed while something was not written may have more than the size.
-        self.drop_behind(file, state, head.size.div_ceil(self.granule_bytes));
+        data.drop_behind(file, state, head.size.div_ceil(data.granule_bytes));
         state.unplaced = state.promise_again(head.promised, &shared);
         Ok(())
     }
 
-    /// Refuses a map that no file here can have: with an impossible size or promise, or with data that is not live or not
-    /// that file's. Whoever made it, nothing of it may be read or freed.
-    fn check_map(&self, id: NodeId, head: &Head, map: &FileMap) -> FsResult {
-        if i64::try_from(head.size).is_err() || head.promised > self.disk.shape().granules {
-            return Err(FsError::Corrupt(format!(
-                "the map of file {id} has {} bytes and {} promised granules, more than the disk: unmount, and run smrkit fsck",
-                head.size, head.promised
-            )));
-        }
-        let owner = |granule| Owner { file: id, granule };
-        let places = map.extents_from(0).filter_map(|piece| Some((piece.span()?, owner(piece.first))));
-        match self.allocator.first_foreign(places) {
-            Some(span) => Err(FsError::Corrupt(format!(
-                "the map of file {id} names {span}, which is not that file's: unmount, and run smrkit fsck"
-            ))),
-            None => Ok(()),
-        }
-    }
-
     /// The record of a file: from memory, or else from the store.
-    pub(super) fn known(&self, id: NodeId) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
-        let found = self.files.head(id, || match self.store.load_map(id)? {
+    pub(super) fn known(&self, id: NodeId, data: &DataStore) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
+        let found = self.head(id, || match self.store.load_map(id)? {
             Some(record) => Ok(Some(map::summary(&record)?)),
             None => Ok(None),
         })?;
         match found {
-            Ok(file) if !file.look().loaded => self.file(id).map(Ok),
+            Ok(file) if !file.look().loaded => self.file(id, data).map(Ok),
             found => Ok(found),
         }
+    }
+}
+
+/// Refuses a map that no file here can have: with an impossible size or promise, or with data that is not live or not
+/// that file's. Whoever made it, nothing of it may be read or freed.
+fn check_map(data: &DataStore, id: NodeId, head: &Head, map: &FileMap) -> FsResult {
+    if i64::try_from(head.size).is_err() || head.promised > data.disk.shape().granules {
+        return Err(FsError::Corrupt(format!(
+            "the map of file {id} has {} bytes and {} promised granules, more than the disk: unmount, and run smrkit fsck",
+            head.size, head.promised
+        )));
+    }
+    let owner = |granule| Owner { file: id, granule };
+    let places = map.extents_from(0).filter_map(|piece| Some((piece.span()?, owner(piece.first))));
+    match data.allocator.first_foreign(places) {
+        Some(span) => Err(FsError::Corrupt(format!(
+            "the map of file {id} names {span}, which is not that file's: unmount, and run smrkit fsck"
+        ))),
+        None => Ok(()),
     }
 }

@@ -4,21 +4,23 @@
 //! written before it was taken, so no lock on a file's state is held while the disk works.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 
-use super::FileSystem;
-use super::allocate::BEHIND_ALL;
-use super::counters::CleaningWork;
-use super::file::{File, FileState, Times};
-use super::pending::UnlinkedFile;
+use super::cache::Files;
+use super::file::{BEHIND_ALL, File, FileState, Times};
+use super::place::DataStore;
+use super::unsynced::Unsynced;
+use super::waiting::DirtyFiles;
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{Head, StoragePlan};
 use crate::meta::MetadataStore;
 use crate::units::{NodeId, Span};
 
 /// A file as it is to be durable.
-struct Snapshot {
+pub(super) struct Snapshot {
     file: Arc<File>,
     /// None for a file without a name: nothing of it is to last.
     plan: Option<StoragePlan>,
@@ -31,32 +33,62 @@ struct Snapshot {
     shares: bool,
 }
 
-impl FileSystem {
-    /// Makes a file durable: data, map, attributes and the name it was last made or moved under.
-    pub fn sync(&self, id: NodeId) -> FsResult {
-        if self.options.read_only {
-            return Ok(());
+/// Room of a file that no map in memory names any more, until that is durable.
+pub(super) struct UnlinkedFile {
+    pub spans: Vec<Span>,
+    /// The parts of its map in the store.
+    pub parts: Vec<u64>,
+}
+
+/// Changes that the next commit has to make durable, besides files: names, and the end of what was replaced.
+pub(super) struct Committer {
+    store: Arc<dyn MetadataStore>,
+    /// Held during a commit of everything.
+    committing: Mutex<()>,
+    pending_free: Mutex<Vec<UnlinkedFile>>,
+    unsynced: Mutex<Unsynced>,
+    /// True if the store has something that is not durable, besides maps.
+    store_changed: AtomicBool,
+    next_part: AtomicU64,
+}
+
+/// Room that a commit of everything frees when it is done.
+struct Taken(Vec<UnlinkedFile>);
+
+impl Committer {
+    /// Nothing yet; new parts of maps are numbered from `next_part` on.
+    pub(super) fn new(store: Arc<dyn MetadataStore>, next_part: u64) -> Committer {
+        Committer {
+            store,
+            committing: Mutex::default(),
+            pending_free: Mutex::default(),
+            unsynced: Mutex::default(),
+            store_changed: AtomicBool::new(false),
+            next_part: AtomicU64::new(next_part),
         }
-        match self.file(id) {
-            Ok(file) => self.save(&file)?,
-            Err(error) if error.errno() == Errno::EISDIR => return self.sync_dir(id),
-            Err(error) if error.errno() == Errno::EINVAL => self.store.sync(id)?,
-            Err(error) => return Err(error),
-        }
-        self.sync_names(id)
     }
 
-    /// Makes the names in a directory durable.
-    pub fn sync_dir(&self, id: NodeId) -> FsResult {
-        if self.options.read_only {
-            return Ok(());
+    /// Keeps what is to be freed with the next commit.
+    pub(super) fn put_off(&self, gone: UnlinkedFile) {
+        if !gone.spans.is_empty() || !gone.parts.is_empty() {
+            self.pending_free.lock().push(gone);
         }
-        self.store.sync_dir(id)?;
-        self.sync_names(id)
     }
 
-    fn sync_names(&self, id: NodeId) -> FsResult {
-        let changes = self.pending.names_of(id);
+    /// The store has something that is not durable.
+    pub(super) fn store_changed(&self) {
+        self.store_changed.store(true, Relaxed);
+    }
+
+    /// A node has a new name, in that directory, or none there any more.
+    pub(super) fn named(&self, id: NodeId, directory: NodeId) {
+        self.store_changed();
+        self.unsynced.lock().add(id, directory);
+    }
+
+    /// Makes durable the names under which a node was last made or moved.
+    pub(super) fn sync_names(&self, id: NodeId) -> FsResult {
+        let changes = self.unsynced.lock().directories(id);
         for (directory, _) in &changes {
             match self.store.sync_dir(*directory) {
                 // It is gone, and with it the name.
@@ -64,113 +96,73 @@ impl FileSystem {
                 result => result?,
             }
         }
-        self.pending.names_synced(id, &changes);
+        self.unsynced.lock().synced(id, &changes);
         Ok(())
     }
 
-    /// Makes data, map and attributes of a file durable.
-    pub(super) fn save(&self, file: &Arc<File>) -> FsResult {
-        let mut work = CleaningWork::default();
-        loop {
-            let seen = self.allocator.progress();
-            let commit = file.commit.lock();
-            let mut state = file.lock();
-            if state.gone {
-                return Ok(());
-            }
-            if self.write_out(file, &mut state)? {
-                if state.is_dirty() {
-                    drop(state);
-                    // The disk works while the map is put together.
-                    self.disk.start_flush();
-                    state = file.lock();
-                    if state.gone {
-                        return Ok(());
-                    }
-                }
-                let snapshot = self.snapshot(file, &mut state);
-                drop(state);
-                self.count(&work);
-                return self.save_snapshot(file, snapshot);
-            }
-            // Whoever makes room may have to commit this file.
-            drop(state);
-            drop(commit);
-            self.make_room(seen, &mut work)?;
-        }
+    /// The number of a new part of a map, each once.
+    fn new_part(&self) -> u64 {
+        self.next_part.fetch_add(1, Relaxed)
     }
 
-    fn save_snapshot(&self, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
-        self.counters.commits.add(1);
-        let Some(snapshot) = snapshot else { return self.sync_store(|store| store.sync(file.id)) };
+    /// The number that the next part will have.
+    pub(super) fn next_part(&self) -> u64 {
+        self.next_part.load(Relaxed)
+    }
+
+    pub(super) fn save_snapshot(&self, data: &DataStore, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
+        data.counters.commits.add(1);
+        let Some(snapshot) = snapshot else { return self.sync_store(data, |store| store.sync(file.id)) };
         if snapshot.plan.is_none() {
             // Its old blocks are free only when it is durably without a name.
-            self.restore(snapshot);
-            return self.disk.flush();
+            self.restore(data, snapshot);
+            return data.disk.flush();
         }
-        let result = self.disk.flush_with(self.store.journal()).and_then(|()| self.store_snapshot(&snapshot));
-        match result.and_then(|()| self.sync_store(|store| store.sync(file.id))) {
+        let result = data.disk.flush_with(self.store.journal()).and_then(|()| self.store_snapshot(&snapshot));
+        match result.and_then(|()| self.sync_store(data, |store| store.sync(file.id))) {
             Ok(()) => {
-                self.finish(snapshot);
+                self.finish(data, snapshot);
                 Ok(())
             }
             Err(error) => {
                 let unlinked = file.look().unlinked;
-                self.restore(snapshot);
+                self.restore(data, snapshot);
                 if unlinked { Ok(()) } else { Err(error) }
             }
         }
     }
 
-    /// Makes everything durable (what a commit in the background does, too).
-    pub fn sync_all(&self) -> FsResult {
-        if self.options.read_only {
-            return Ok(());
-        }
-        let mut failure = None;
-        let waiting = self.buffers.all();
-        for file in waiting {
-            let mut work = CleaningWork::default();
-            if let Err(error) = self.write_out_all(&file, &mut work) {
-                failure = Some(error);
-            }
-            self.count(&work);
-        }
-        self.commit()?;
-        failure.map_or(Ok(()), Err)
-    }
-
     /// Makes durable what has been written, and frees what that replaced. Needs no room.
-    pub(super) fn commit(&self) -> FsResult {
-        let _one = self.pending.alone();
-        let Some(files) = self.pending.due() else { return Ok(()) };
-        self.counters.commits.add(1);
-        let commits: Vec<MutexGuard<'_, ()>> = files.iter().map(|file| file.commit.lock()).collect();
-        let taken = self.pending.begin();
-        let snapshots = files.iter().filter_map(|file| {
+    pub(super) fn commit(&self, data: &DataStore, files: &Files) -> FsResult {
+        let _one = self.committing.lock();
+        let Some(due) = self.due(&data.dirty) else { return Ok(()) };
+        data.counters.commits.add(1);
+        let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
+        let taken = self.begin();
+        let snapshots = due.iter().filter_map(|file| {
             let mut state = file.lock();
             if !state.unlinked {
                 // What finds no room or can't be written stays buffered.
-                let _ = self.write_out(file, &mut state);
+                let _ = data.write_out(file, &mut state);
             }
-            self.snapshot(file, &mut state)
+            self.snapshot(data, files, file, &mut state)
         });
         let snapshots: Vec<Snapshot> = snapshots.collect();
-        let result = self.commit_snapshots(snapshots);
+        let result = self.commit_snapshots(data, snapshots);
         drop(commits);
         match &result {
-            Ok(()) => self.pending.done(taken).into_iter().for_each(|gone| self.free(gone)),
-            Err(_) => self.pending.undone(taken),
+            Ok(()) => self.done(taken).into_iter().for_each(|gone| self.free(data, gone)),
+            Err(_) => self.undone(taken),
         }
         result
     }
 
     /// Flushes once, stores what can be stored, syncs once. A map that can't be stored stays as it is, and is an error.
-    fn commit_snapshots(&self, snapshots: Vec<Snapshot>) -> FsResult {
+    fn commit_snapshots(&self, data: &DataStore, snapshots: Vec<Snapshot>) -> FsResult {
         if !snapshots.is_empty()
-            && let Err(error) = self.disk.flush_with(self.store.journal())
+            && let Err(error) = data.disk.flush_with(self.store.journal())
         {
-            snapshots.into_iter().for_each(|snapshot| self.restore(snapshot));
+            snapshots.into_iter().for_each(|snapshot| self.restore(data, snapshot));
             return Err(error);
         }
         let (mut stored, mut failure) = (Vec::with_capacity(snapshots.len()), None);
@@ -182,35 +174,41 @@ impl FileSystem {
                     if !snapshot.file.look().unlinked && error.errno() != Errno::ENOENT {
                         failure = Some(error);
                     }
-                    self.restore(snapshot);
+                    self.restore(data, snapshot);
                 }
             }
         }
-        if let Err(error) = self.sync_store(|store| store.sync_all()) {
-            stored.into_iter().for_each(|snapshot| self.restore(snapshot));
+        if let Err(error) = self.sync_store(data, |store| store.sync_all()) {
+            stored.into_iter().for_each(|snapshot| self.restore(data, snapshot));
             return Err(error);
         }
-        stored.into_iter().for_each(|snapshot| self.finish(snapshot));
+        stored.into_iter().for_each(|snapshot| self.finish(data, snapshot));
         failure.map_or(Ok(()), Err)
     }
 
     /// The file as it is now, if its record is older. What is retired so far goes along.
-    fn snapshot(&self, file: &Arc<File>, state: &mut FileState) -> Option<Snapshot> {
+    pub(super) fn snapshot(
+        &self,
+        data: &DataStore,
+        files: &Files,
+        file: &Arc<File>,
+        state: &mut FileState,
+    ) -> Option<Snapshot> {
         if state.gone || (!state.is_dirty() && state.retired.is_empty()) {
             return None;
         }
-        let size = state.size_to_commit(self.granule_bytes);
+        let size = state.size_to_commit(data.granule_bytes);
         // A change that failed half-way has set no time yet.
         let times = *state.times.get_or_insert_with(|| {
-            let now = self.store.now();
+            let now = data.now();
             Times { mtime: now, ctime: now }
         });
         let promised = state.promised.count_within(0..BEHIND_ALL);
         let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.shares };
-        let mut number = || self.pending.new_part();
+        let mut number = || self.new_part();
         let plan = (!state.unlinked)
             .then(|| state.stored.plan(&mut state.map, &head, self.store.map_bytes_max(), &mut number));
-        self.files.weigh(file, state.map.extents());
+        files.weigh(file, state.map.extents());
         Some(Snapshot {
             file: file.clone(),
             plan,
@@ -222,10 +220,10 @@ impl FileSystem {
     }
 
     /// Makes durable what the store has. Where that is to flush the disk as well, its failure is a flush's.
-    fn sync_store(&self, sync: impl FnOnce(&dyn MetadataStore) -> FsResult) -> FsResult {
+    fn sync_store(&self, data: &DataStore, sync: impl FnOnce(&dyn MetadataStore) -> FsResult) -> FsResult {
         sync(&*self.store).inspect_err(|error| {
             if self.store.journal().is_some() && [Errno::EIO, Errno::EROFS].contains(&error.errno()) {
-                self.disk.flush_has_failed();
+                data.disk.flush_has_failed();
             }
         })
     }
@@ -251,14 +249,14 @@ impl FileSystem {
     }
 
     /// The snapshot is durable: what it replaced is free.
-    fn finish(&self, snapshot: Snapshot) {
+    fn finish(&self, data: &DataStore, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
         let mut obsolete = snapshot.plan.map_or(Vec::new(), |plan| state.stored.done(plan));
         if state.gone {
             // It lost its last name meanwhile, and this map with it.
             obsolete.extend(state.stored.numbers());
             drop(state);
-            self.pending.put_off(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
+            self.put_off(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
             return;
         }
         state.says_shared |= snapshot.shares;
@@ -267,28 +265,55 @@ impl FileSystem {
             state.settled_size = state.settled_size.max(snapshot.size.min(state.size));
         }
         if !state.is_dirty() {
-            self.pending.remove(snapshot.file.id);
+            data.dirty.remove(snapshot.file.id);
         }
         drop(state);
-        self.free(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
+        self.free(data, UnlinkedFile { spans: snapshot.retired, parts: obsolete });
     }
 
     /// The snapshot is not durable, or nobody knows: what it replaced stays.
-    fn restore(&self, snapshot: Snapshot) {
+    fn restore(&self, data: &DataStore, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
         if state.gone {
             // It lost its last name meanwhile.
             drop(state);
-            self.pending.put_off(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });
+            self.put_off(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });
             return;
         }
         state.retired.extend(snapshot.retired);
-        self.pending.add(&snapshot.file);
+        data.dirty.add(&snapshot.file);
     }
 
     /// No durable map names these any more.
-    fn free(&self, gone: UnlinkedFile) {
-        self.allocator.release(gone.spans, |span| self.disk.discard(span));
+    fn free(&self, data: &DataStore, gone: UnlinkedFile) {
+        data.allocator.release(gone.spans, |span| data.disk.discard(span));
         self.remove_parts(gone.parts);
+    }
+
+    /// The files to commit, where there is anything to commit at all. The caller is alone.
+    fn due(&self, dirty: &DirtyFiles) -> Option<Vec<Arc<File>>> {
+        let files = dirty.all();
+        let nothing = files.is_empty() && self.pending_free.lock().is_empty();
+        (self.store_changed.swap(false, Relaxed) || !nothing).then_some(files)
+    }
+
+    /// A commit begins, its files are locked: what is put off from now on is for the next one.
+    fn begin(&self) -> Taken {
+        let freed = std::mem::take(&mut *self.pending_free.lock());
+        self.unsynced.lock().begin();
+        Taken(freed)
+    }
+
+    /// It has ended well: tells what is free now.
+    fn done(&self, taken: Taken) -> Vec<UnlinkedFile> {
+        self.unsynced.lock().end(true);
+        taken.0
+    }
+
+    /// It has failed: all is as it was.
+    fn undone(&self, taken: Taken) {
+        self.unsynced.lock().end(false);
+        self.pending_free.lock().extend(taken.0);
+        self.store_changed();
     }
 }

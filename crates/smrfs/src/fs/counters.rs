@@ -46,6 +46,14 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    /// Takes note of what cleaning did for one write of the host.
+    pub(super) fn count(&self, work: &CleaningWork) {
+        self.stalls.add(u64::from(work.stalled));
+        self.longest_stall_ns.at_least(work.waited_ns);
+        self.waited_ns.add(work.waited_ns);
+        self.most_moved.at_least(work.moved_bytes);
+    }
+
     pub(super) fn statistics(&self) -> Statistics {
         Statistics {
             host_written_bytes: self.host_written.get(),

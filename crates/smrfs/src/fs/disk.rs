@@ -12,8 +12,17 @@ use super::buffer::{PageBytes, zeros};
 use super::counters::Counter;
 use crate::data::{Data, ReadBuffer};
 use crate::device::{HostManaged, Shape};
-use crate::error::{DeviceResult, Errno, FsResult};
+use crate::error::{DeviceError, DeviceResult, Errno, FsError, FsResult};
 use crate::units::{Granule, HostJournal, Span};
+
+/// The result of reading a piece of the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that can't be read, or that belong to a file whose map is damaged.
+    pub damaged_bytes: u64,
+}
 
 /// The disk, what has been read from it, and whether it can be trusted.
 pub(super) struct Disk {
@@ -176,5 +185,42 @@ impl Disk {
         let mut content = vec![0; bytes as usize];
         self.device.read(span.at, ReadBuffer::Bytes(&mut content), Cause::Clean)?;
         Ok(Some(content))
+    }
+
+    /// The first granule of `span` that the disk does not read by itself; all of it if there is none.
+    pub(super) fn unreadable(&self, span: Span) -> FsResult<Span> {
+        for i in 0..span.count {
+            let one = Span { at: span.at + i, count: 1 };
+            match self.read_span(one) {
+                Err(error) if is_damage(&error) => return Ok(one),
+                result => result?,
+            };
+        }
+        Ok(span)
+    }
+
+    /// Reads it at once, or where that fails granule by granule.
+    pub(super) fn scrub(&self, place: Span, scrubbed: &mut Scrubbed) -> FsResult {
+        let bytes = place.count * self.granule_bytes;
+        match self.read_span(place) {
+            Ok(_) => scrubbed.read_bytes += bytes,
+            Err(error) if !is_damage(&error) => return Err(error),
+            Err(_) if place.count == 1 => scrubbed.damaged_bytes += bytes,
+            Err(_) => {
+                for i in 0..place.count {
+                    self.scrub(Span { at: place.at + i, count: 1 }, scrubbed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// True if that is about what lies there, and would be so again: neither a lack of memory or room, nor of power.
+pub(super) fn is_damage(error: &FsError) -> bool {
+    match error {
+        FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_) | FsError::Errno(Errno::EIO) => true,
+        FsError::Device(error) => !matches!(error, DeviceError::PowerCut),
+        FsError::Errno(_) | FsError::PowerCut => false,
     }
 }

@@ -3,14 +3,18 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::buffer::Buffer;
 use super::room::Use;
 use super::shared::Shared;
+use crate::error::{Errno, FsResult};
 use crate::map::{FileMap, FilePiece, Ranges, Stored};
 use crate::meta::Time;
 use crate::units::{Granule, NodeId, Span};
+
+/// Behind every granule of every file.
+pub(super) const BEHIND_ALL: u64 = 1 << 56;
 
 /// A file that is in memory. Locks are taken in this order: `commit`, `state` (of two files the lower number's first), the space.
 pub(super) struct File {
@@ -88,9 +92,30 @@ impl File {
             state: RwLock::new(state),
         }
     }
+
+    /// The file's state, to look at.
+    pub(super) fn look(&self) -> RwLockReadGuard<'_, FileState> {
+        self.state.read()
+    }
+
+    /// The file's state, to change.
+    pub(super) fn lock(&self) -> RwLockWriteGuard<'_, FileState> {
+        self.state.write()
+    }
+
+    /// The file's state, to change, if it still has its data.
+    pub(super) fn lock_alive(&self) -> FsResult<RwLockWriteGuard<'_, FileState>> {
+        let state = self.lock();
+        if state.gone { Err(Errno::ENOENT.into()) } else { Ok(state) }
+    }
 }
 
 impl FileState {
+    /// The pieces of `range` that have a place.
+    pub(super) fn placed(&self, range: Range<u64>) -> Vec<FilePiece> {
+        self.map.lookup(range).filter(|piece| piece.at.is_some()).collect()
+    }
+
     /// True if the store's record is older than this.
     pub(super) fn is_dirty(&self) -> bool {
         self.changes != self.durable

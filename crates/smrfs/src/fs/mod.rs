@@ -5,49 +5,47 @@ mod allocate;
 mod allocator;
 mod attributes;
 mod buffer;
-mod buffers;
 mod cache;
 mod clean;
-mod cleaner;
 mod commit;
 mod counters;
 #[cfg(test)]
 mod decision_tests;
 mod disk;
+mod edit;
 mod file;
-mod join;
 pub(crate) mod mount;
 mod names;
-mod pending;
 mod place;
 mod read;
+mod relocate;
 mod room;
 pub(crate) mod saved;
-mod scrub;
 mod share;
 mod shared;
 pub mod statistics;
+mod sync;
 mod unsynced;
+mod waiting;
 mod write;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::device::HostManaged;
-use crate::error::FsResult;
+use crate::error::{Errno, FsResult};
 use crate::meta::MetadataStore;
-use crate::units::{Owner, Span};
+use crate::units::{NodeId, Owner, Span};
 pub use adopt::{Adopted, adopt_maps};
 use allocator::Allocator;
-use buffers::Buffers;
 use cache::Files;
-use cleaner::FileCleaner;
-use counters::Counters;
-use disk::Disk;
-use pending::Pending;
-pub use scrub::Scrubbed;
+use commit::Committer;
+pub use disk::Scrubbed;
+use file::File;
+use place::DataStore;
 use statistics::{Statistics, Usage};
 
 /// Behaviour of a file system; nothing of it is on the disk.
@@ -107,17 +105,14 @@ pub enum Seek {
 pub struct FileSystem {
     store: Arc<dyn MetadataStore>,
     options: FsOptions,
-    granule_bytes: u64,
-    disk: Disk,
-    allocator: Allocator,
+    data: DataStore,
     files: Files,
-    buffers: Buffers,
-    pending: Pending,
-    cleaner: FileCleaner,
+    commits: Committer,
+    /// One thread cleans at a time.
+    cleaning: Mutex<()>,
     /// Held shared while a name is made, alone while one is taken away: what a rename replaces is known before.
     names: RwLock<()>,
     unmounted: AtomicBool,
-    counters: Counters,
 }
 
 impl FileSystem {
@@ -129,30 +124,42 @@ impl FileSystem {
         next_part: u64,
     ) -> FileSystem {
         FileSystem {
-            granule_bytes: device.shape().granule_bytes,
-            disk: Disk::new(device),
+            data: DataStore::new(device, store.clone(), allocator, options.block_granules),
+            files: Files::new(store.clone(), options.cached_extents),
+            commits: Committer::new(store.clone(), next_part),
             store,
-            allocator,
-            files: Files::new(options.cached_extents),
             options,
-            buffers: Buffers::default(),
-            pending: Pending::new(next_part),
-            cleaner: FileCleaner::default(),
+            cleaning: Mutex::default(),
             names: RwLock::default(),
             unmounted: AtomicBool::new(false),
-            counters: Counters::default(),
         }
+    }
+
+    /// The regular file of that number.
+    fn file(&self, id: NodeId) -> FsResult<Arc<File>> {
+        self.files.file(id, &self.data)
+    }
+
+    /// Makes durable what has been written, and frees what that replaced. Needs no room.
+    fn commit(&self) -> FsResult {
+        self.commits.commit(&self.data, &self.files)
+    }
+
+    /// EROFS where nothing may be changed.
+    fn changeable(&self) -> FsResult {
+        let refused = self.unmounted.load(Relaxed) || self.data.disk.flush_failed();
+        if self.options.read_only || refused { Err(Errno::EROFS.into()) } else { Ok(()) }
     }
 
     /// Room and its use, as `statfs` tells them, and more.
     pub fn usage(&self) -> FsResult<Usage> {
         let room = self.store.room()?;
-        let (counts, rooms) = (self.allocator.counts(), self.allocator.rooms());
+        let (counts, rooms) = (self.data.allocator.counts(), self.data.allocator.rooms());
         Ok(Usage {
-            granule_bytes: self.granule_bytes,
+            granule_bytes: self.data.granule_bytes,
             usable: rooms.usable,
             free: rooms.free(),
-            beyond_host: self.beyond_host(rooms.free())?,
+            beyond_host: self.data.beyond_host(rooms.free())?,
             live: rooms.mapped,
             promised: rooms.promised,
             counts,
@@ -169,26 +176,26 @@ impl FileSystem {
 
     /// Live spans of the disk with their owners, in ascending order.
     pub fn live(&self) -> Vec<(Span, Owner)> {
-        self.allocator.live()
+        self.data.allocator.live()
     }
 
     /// Live spans of the disk that several have, with their owners other than the one that `live` tells.
     pub fn further_owners(&self) -> Vec<(Span, Owner)> {
-        self.allocator.further_owners()
+        self.data.allocator.further_owners()
     }
 
     /// Compares what is kept step by step with a recount; says what is wrong. For tests: nothing else may go on.
     pub fn check(&self) -> Result<(), String> {
-        self.allocator.check()
+        self.data.allocator.check()
     }
 
     /// Counts since the mount.
     pub fn statistics(&self) -> Statistics {
         Statistics {
-            read_bytes: self.disk.read_bytes(),
-            buffered_bytes: self.buffers.bytes(),
-            dirty_files: self.pending.count(),
-            ..self.counters.statistics()
+            read_bytes: self.data.disk.read_bytes(),
+            buffered_bytes: self.data.buffers.bytes(),
+            dirty_files: self.data.dirty.count(),
+            ..self.data.counters.statistics()
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::adopt::{Adopted, adopt, adopt_maps, not_there};
-use super::allocate::BEHIND_ALL;
 use super::allocator::Allocator;
+use super::file::BEHIND_ALL;
 use super::room::Rooms;
 use super::saved::{self, SavedState};
 use super::{FileSystem, FsOptions};
@@ -65,13 +65,13 @@ impl FileSystem {
     /// A crash may bring data back whose room had been promised to others since. What can't be kept is dropped.
     fn drop_promises(&self, promising: &[NodeId]) -> FsResult {
         for &id in promising {
-            if self.allocator.rooms().is_kept() {
+            if self.data.allocator.rooms().is_kept() {
                 break;
             }
             let file = self.file(id)?;
             let mut state = file.lock();
-            self.rearrange(&file, &mut state, 0..BEHIND_ALL, &mut 0, |_| Vec::new());
-            self.touch(&file, &mut state);
+            self.data.rearrange(&file, &mut state, 0..BEHIND_ALL, &mut 0, |_| Vec::new());
+            self.data.touch(&file, &mut state);
         }
         Ok(())
     }
@@ -81,16 +81,16 @@ impl FileSystem {
         if self.options.read_only || self.unmounted.load(Relaxed) {
             return Ok(());
         }
-        if self.disk.flush_failed() {
+        if self.data.disk.flush_failed() {
             return Err(Errno::EIO.into());
         }
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
-        let promised = self.allocator.rooms().promised;
+        let promised = self.data.allocator.rooms().promised;
         let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().unlinked);
-        let (live, shared) = (self.live(), self.allocator.shared());
-        let saved = SavedState::new(self.pending.next_part(), promised, &live, &shared, unlinked);
-        match self.store.store_state(STATE, &saved::encode(&saved, self.disk.shape())) {
+        let (live, shared) = (self.live(), self.data.allocator.shared());
+        let saved = SavedState::new(self.commits.next_part(), promised, &live, &shared, unlinked);
+        match self.store.store_state(STATE, &saved::encode(&saved, self.data.disk.shape())) {
             // The next mount reads all maps instead.
             Err(error) if error.errno() == Errno::ENOSPC => Ok(()),
             stored => stored,
@@ -100,10 +100,10 @@ impl FileSystem {
     /// Files with data or a size that is not durable, those with most first: a path where the store knows one, and the bytes in
     /// memory.
     pub fn unsaved(&self) -> Vec<(Option<Vec<u8>>, u64)> {
-        let files = self.pending.files();
+        let files = self.data.dirty.all();
         let unsaved = files.iter().filter_map(|file| {
             let state = file.look();
-            let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.granule_bytes;
+            let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.data.granule_bytes;
             (state.is_unsaved() && !state.unlinked).then_some((file.id, bytes))
         });
         let mut unsaved: Vec<(NodeId, u64)> = unsaved.collect();

@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use super::FileSystem;
-use super::allocate::{BEHIND_ALL, alive};
-use super::file::{File, FileState};
-use super::pending::UnlinkedFile;
+use super::commit::UnlinkedFile;
+use super::file::{BEHIND_ALL, File, FileState};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode};
 use crate::units::NodeId;
@@ -49,10 +48,10 @@ impl FileSystem {
         self.changeable()?;
         let _names = self.names.read();
         let attr = self.store.make(parent, name, new)?;
-        self.pending.named(attr.id, parent);
+        self.commits.named(attr.id, parent);
         if attr.kind == Kind::File {
             self.files.put_new(attr.id);
-            self.files.shrink(self.options.cached_extents);
+            self.files.shrink();
             return Ok(Attr { size: 0, blocks: 0, ..attr });
         }
         Ok(attr)
@@ -63,7 +62,7 @@ impl FileSystem {
         self.changeable()?;
         let _names = self.names.read();
         let attr = self.store.make_link(parent, name, target, uid, gid)?;
-        self.pending.named(attr.id, parent);
+        self.commits.named(attr.id, parent);
         Ok(attr)
     }
 
@@ -81,7 +80,7 @@ impl FileSystem {
             return Err(Errno::ENOENT.into());
         }
         let attr = self.store.link(id, parent, name)?;
-        self.pending.named(id, parent);
+        self.commits.named(id, parent);
         self.status_changed(id, attr.kind);
         self.answered(attr)
     }
@@ -103,7 +102,7 @@ impl FileSystem {
     pub fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult {
         self.changeable()?;
         self.store.remove_dir(parent, name)?;
-        self.pending.store_changed();
+        self.commits.store_changed();
         Ok(())
     }
 
@@ -147,14 +146,14 @@ impl FileSystem {
         };
         let result = self.store.rename(from, to, mode);
         if result.is_ok() {
-            self.pending.named(moved.id, from.0);
-            self.pending.named(moved.id, to.0);
+            self.commits.named(moved.id, from.0);
+            self.commits.named(moved.id, to.0);
             self.status_changed(moved.id, moved.kind);
         }
         let Some(victim) = victim else { return result };
         if result.is_ok() && mode == RenameMode::Exchange {
-            self.pending.named(victim.attr.id, from.0);
-            self.pending.named(victim.attr.id, to.0);
+            self.commits.named(victim.attr.id, from.0);
+            self.commits.named(victim.attr.id, to.0);
             self.status_changed(victim.attr.id, victim.attr.kind);
         }
         if result.is_ok() && mode == RenameMode::Replace && victim.attr.id != moved.id {
@@ -162,6 +161,11 @@ impl FileSystem {
         }
         self.store.forget(victim.attr.id, 1);
         result
+    }
+
+    /// A path to the node from the root, for messages, where the store knows one.
+    pub fn path_to(&self, id: NodeId) -> Option<Vec<u8>> {
+        self.store.path_to(id)
     }
 
     /// Some entries of a directory from the place `from` on, without `.` and `..`; empty at its end.
@@ -194,7 +198,7 @@ impl FileSystem {
     }
 
     fn attribute_changed(&self, id: NodeId) -> FsResult {
-        self.pending.store_changed();
+        self.commits.store_changed();
         self.status_changed(id, self.store.attributes(id)?.kind);
         Ok(())
     }
@@ -205,7 +209,7 @@ impl FileSystem {
             self.changeable()?;
         }
         let file = self.file(id)?;
-        let mut state = alive(&file)?;
+        let mut state = file.lock_alive()?;
         state.opens += 1;
         state.writers += u32::from(writing);
         drop(state);
@@ -231,7 +235,7 @@ impl FileSystem {
         state.opens -= 1;
         state.writers -= u32::from(writing);
         if writing && state.writers == 0 && state.buffer.is_empty() {
-            self.allocator.closed(id);
+            self.data.allocator.closed(id);
         }
         if state.opens == 0 && state.unlinked {
             self.drop_data(&file, &mut state);
@@ -259,13 +263,13 @@ impl FileSystem {
 
     /// A node has lost a name, perhaps its last.
     fn name_gone(&self, victim: &Victim, parent: NodeId) {
-        self.pending.store_changed();
+        self.commits.store_changed();
         let Some(file) = &victim.file else { return };
         let id = victim.attr.id;
         if victim.attr.links <= 1 || self.store.attributes(id).map_or(true, |attr| attr.links == 0) {
             self.last_name_gone(file);
         } else {
-            self.pending.named(id, parent);
+            self.commits.named(id, parent);
             self.status_changed(id, Kind::File);
         }
     }
@@ -283,11 +287,11 @@ impl FileSystem {
     /// The data of a file that is neither named nor open is freed by a commit.
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
         state.gone = true;
-        self.rearrange(file, state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
+        self.data.rearrange(file, state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
         let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
-        self.pending.put_off(gone);
-        self.pending.remove(file.id);
-        self.allocator.closed(file.id);
+        self.commits.put_off(gone);
+        self.data.dirty.remove(file.id);
+        self.data.allocator.closed(file.id);
         self.files.remove(file);
     }
 }

@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use smrkit::tally::Cause;
 
-use super::FileSystem;
-use super::file::{File, FileState};
+use super::allocator::Allocator;
+use super::counters::Counters;
+use super::disk::Disk;
+use super::file::{BEHIND_ALL, File, FileState};
 use super::room::Use;
+use super::waiting::{Buffers, DirtyFiles, FragmentedFiles};
 use crate::data::Data;
-use crate::error::FsResult;
+use crate::device::HostManaged;
+use crate::error::{Errno, FsError, FsResult};
 use crate::map::FilePiece;
+use crate::meta::{MetadataStore, Time};
 use crate::space::AllocationRequest;
 use crate::units::{Granule, NodeId, Owner, Span};
 
@@ -20,6 +25,14 @@ pub(super) const SMALL: u64 = 8;
 
 /// Blocks of a buffer that are written in one go, so that the space knows what follows. (Assumption.)
 const GATHERED: u64 = 4;
+
+/// Room on the host beyond what has been accepted: for what is read back to be changed in part, for other writes of the same
+/// moment, and for what the host notes of it all (assumption).
+const SLACK_BYTES: u64 = 2 << 20;
+/// Bytes that the store needs for a record: a block of the attributes' own (ext4).
+const RECORD_BYTES: u64 = 4 << 10;
+/// Bytes that an extent of a map takes in a part, roughly (assumption).
+const EXTENT_BYTES: u64 = 8;
 
 /// Data for the disk, whole granules of one file.
 pub(super) struct WriteBatch<'a> {
@@ -49,7 +62,45 @@ impl<'a> WriteBatch<'a> {
 /// Granules promised to a call under way; what changes in a file is taken from them.
 pub(super) type Held = u64;
 
-impl FileSystem {
+/// Data of files: on the disk, in memory, and what of it is to be made durable.
+pub(super) struct DataStore {
+    pub disk: Disk,
+    pub allocator: Allocator,
+    pub buffers: Buffers,
+    pub dirty: DirtyFiles,
+    pub fragmented: FragmentedFiles,
+    pub counters: Counters,
+    pub granule_bytes: u64,
+    /// The largest block.
+    pub block_granules: u64,
+    store: Arc<dyn MetadataStore>,
+}
+
+impl DataStore {
+    pub(super) fn new(
+        device: Arc<dyn HostManaged>,
+        store: Arc<dyn MetadataStore>,
+        allocator: Allocator,
+        block_granules: u64,
+    ) -> DataStore {
+        DataStore {
+            granule_bytes: device.shape().granule_bytes,
+            block_granules,
+            disk: Disk::new(device),
+            allocator,
+            buffers: Buffers::default(),
+            dirty: DirtyFiles::default(),
+            fragmented: FragmentedFiles::default(),
+            counters: Counters::default(),
+            store,
+        }
+    }
+
+    /// The store's clock.
+    pub(super) fn now(&self) -> Time {
+        self.store.now()
+    }
+
     /// Writes the first block of `load`, as much as finds room in one place; tells how many granules. None: no room.
     /// Runs share a place and a write: a file written at random goes to the disk block by block.
     pub(super) fn place_block(
@@ -87,7 +138,7 @@ impl FileSystem {
         load: &WriteBatch<'_>,
     ) -> FsResult<Option<Vec<(Span, Owner)>>> {
         let granules = load.data.bytes() / self.granule_bytes;
-        let count = granules.min(self.options.block_granules);
+        let count = granules.min(self.block_granules);
         let owner = Owner { file, granule: load.runs[0].start };
         let want = AllocationRequest { owner, after, count, more: granules - count, moving: load.reserve };
         let write =
@@ -161,17 +212,17 @@ impl FileSystem {
     pub(super) fn touch(&self, file: &Arc<File>, state: &mut FileState) {
         state.changes += 1;
         if state.changes == state.durable + 1 {
-            self.pending.add(file);
+            self.dirty.add(file);
         }
     }
 
     /// Writes out what is buffered of a file, in the order of the file. `false`: no room for the rest.
     pub(super) fn write_out(&self, file: &Arc<File>, state: &mut FileState) -> FsResult<bool> {
-        let small_granules = self.options.block_granules / SMALL;
+        let small_granules = self.block_granules / SMALL;
         let (mut small, mut any) = (0, false);
         while !state.buffer.is_empty() {
             any = true;
-            let mut runs = state.buffer.runs(GATHERED * self.options.block_granules);
+            let mut runs = state.buffer.runs(GATHERED * self.block_granules);
             small += runs.iter().filter(|run| run.end - run.start < small_granules).count() as u64;
             let granules: u64 = runs.iter().map(|run| run.end - run.start).sum();
             let bytes = state.buffer.gather(granules, self.granule_bytes);
@@ -190,9 +241,58 @@ impl FileSystem {
             self.allocator.closed(file.id);
         }
         if small > SMALL {
-            self.cleaner.add_fragmented(file.id);
+            self.fragmented.add(file.id);
         }
         Ok(true)
+    }
+
+    /// Gives what no other file shares any more of `range` to the file alone: it can be replaced without more room.
+    pub(super) fn reclaim(&self, file: &File, state: &mut FileState, range: Range<u64>) {
+        if !state.shares {
+            return;
+        }
+        let before = self.allocator.uses(state, range.clone());
+        let pieces = self.allocator.reclaim(file.id, state.map.lookup(range.clone()));
+        // What has a place of its own needs no promise.
+        pieces.iter().for_each(|piece| state.promised.remove(piece.first..piece.end()));
+        let after = self.allocator.uses(state, range);
+        self.account(state, before, after, &mut 0);
+    }
+
+    /// The granules of `range` that have to be promised before it can be written.
+    pub(super) fn lacks(&self, file: &File, state: &mut FileState, range: Range<u64>) -> u64 {
+        self.reclaim(file, state, range.clone());
+        let uses = self.allocator.uses(state, range.clone());
+        range.end.saturating_sub(range.start) - uses.mapped - uses.unplaced
+    }
+
+    /// Drops data and promises from granule `first` of the file on.
+    pub(super) fn drop_behind(&self, file: &Arc<File>, state: &mut FileState, first: u64) {
+        let end = state.map.end().max(state.buffer.end());
+        if end <= first && state.promised.is_empty() {
+            return;
+        }
+        let range = first..BEHIND_ALL;
+        self.rearrange(file, state, range.clone(), &mut 0, |state| state.map.remove(range));
+        self.touch(file, state);
+    }
+
+    /// Sees to it that a write of `bytes` more, with `extents` more in maps, and what has been accepted before, finds room on the
+    /// hosts of disk and store: who is told that a write has been done never hears later that there was no room.
+    pub(super) fn keep_room_on_host(&self, bytes: u64, extents: u64) -> FsResult {
+        let accepted = self.buffers.bytes() + bytes;
+        self.disk.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
+        let files = self.dirty.count() + 1;
+        let extents = extents + accepted / self.granule_bytes + 1;
+        self.store.reserve(files * RECORD_BYTES + extents * EXTENT_BYTES).map_err(no_room)
+    }
+
+    /// Granules for which the host of the disk has no room any more, of `free` ones.
+    pub(super) fn beyond_host(&self, free: u64) -> FsResult<u64> {
+        let Some(room) = self.disk.room_bytes()? else { return Ok(0) };
+        let accepted = self.buffers.bytes() + SLACK_BYTES;
+        let granules = room.saturating_sub(accepted) / self.granule_bytes;
+        Ok(free.saturating_sub(granules.saturating_sub(self.allocator.rooms().mapped)))
     }
 }
 
@@ -209,4 +309,9 @@ fn leave_out(runs: &mut Vec<Range<u64>>, mut count: u64) {
     if let Some(run) = runs.first_mut() {
         run.start += count;
     }
+}
+
+/// Treats lack of space as ENOSPC, not as a disk failure.
+fn no_room(error: FsError) -> FsError {
+    if error.errno() == Errno::ENOSPC { Errno::ENOSPC.into() } else { error }
 }

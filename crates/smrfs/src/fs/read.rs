@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::disk::{Scrubbed, is_damage};
 use super::file::{File, FileState};
 use super::{FileSystem, Seek};
 use crate::data::ReadBuffer;
 use crate::error::{Errno, FsResult};
 use crate::map::FilePiece;
-use crate::units::{NodeId, Span};
+use crate::units::{NodeId, Owner, Span};
 
 /// A block of a file in fewer pieces is read as it is: the host reads ahead by itself. (Assumption.)
 const PIECES: usize = 4;
@@ -70,9 +71,9 @@ impl FileSystem {
         }
         let bytes = room.bytes().min(state.size.saturating_sub(offset));
         if bytes > 0 {
-            self.read_ahead(&file, &state, offset / self.granule_bytes);
+            self.read_ahead(&file, &state, offset / self.data.granule_bytes);
             self.read_range(&state, offset..offset + bytes, room.part(0, bytes))?;
-            self.counters.host_read.add(bytes);
+            self.data.counters.host_read.add(bytes);
         }
         Ok(bytes)
     }
@@ -80,38 +81,38 @@ impl FileSystem {
     /// Tells the disk what a reader of the file in order is about to want, where that lies in pieces: what lies close together
     /// on the disk at once, as it was written at once.
     fn read_ahead(&self, file: &File, state: &FileState, granule: u64) {
-        let block = self.options.block_granules;
+        let block = self.data.block_granules;
         let before = Told::of(file);
         let (blocks, told) = before.next(granule / block);
         if told != before {
             told.store(file);
         }
-        let end = blocks.end.min(state.size.div_ceil(self.granule_bytes * block));
+        let end = blocks.end.min(state.size.div_ceil(self.data.granule_bytes * block));
         if end <= blocks.start {
             return;
         }
-        let pieces = FileSystem::placed(state, blocks.start * block..end * block);
+        let pieces = state.placed(blocks.start * block..end * block);
         if pieces.len() < PIECES * (end - blocks.start) as usize {
             return;
         }
         let mut spans: Vec<Span> = pieces.iter().filter_map(FilePiece::span).collect();
         spans.sort_unstable_by_key(|span| span.at);
-        let band = |span: &Span| self.disk.shape().bands.band_at(span.at);
+        let band = |span: &Span| self.data.disk.shape().bands.band_at(span.at);
         let mut expected = spans[0];
         for span in &spans[1..] {
             // Between two bands lies what nobody wrote.
             if span.at <= expected.end() + SKIPPED && band(&expected) == band(span) {
                 expected.count = span.end().max(expected.end()) - expected.at;
             } else {
-                self.disk.expect(expected);
+                self.data.disk.expect(expected);
                 expected = *span;
             }
         }
-        self.disk.expect(expected);
+        self.data.disk.expect(expected);
     }
 
     fn read_range(&self, state: &FileState, range: Range<u64>, mut room: ReadBuffer<'_>) -> FsResult {
-        let granule = self.granule_bytes;
+        let granule = self.data.granule_bytes;
         for piece in state.map.lookup(range.start / granule..range.end.div_ceil(granule)) {
             let mut at = piece.first;
             while at < piece.end() {
@@ -125,7 +126,7 @@ impl FileSystem {
                 let mut room = room.part(from - range.start, to - from);
                 match piece.at {
                     _ if buffered => state.buffer.read(at, from - at * granule, room),
-                    Some(start) => self.disk.read(start + (at - piece.first), from - at * granule, room)?,
+                    Some(start) => self.data.disk.read(start + (at - piece.first), from - at * granule, room)?,
                     None => room.clear(),
                 }
                 at = end;
@@ -141,21 +142,37 @@ impl FileSystem {
         if offset >= state.size {
             return Err(Errno::ENXIO.into());
         }
-        let from = offset / self.granule_bytes;
+        let from = offset / self.data.granule_bytes;
         let found = match what {
             Seek::Data => [state.map.next_data(from), state.buffer.next(from)].into_iter().flatten().min(),
             Seek::Hole => Some(next_hole(&state, from)),
         };
-        let byte = found.map(|granule| offset.max(granule * self.granule_bytes));
+        let byte = found.map(|granule| offset.max(granule * self.data.granule_bytes));
         match what {
             Seek::Data => byte.filter(|&byte| byte < state.size).ok_or(Errno::ENXIO.into()),
             Seek::Hole => Ok(byte.map_or(state.size, |byte| byte.min(state.size))),
         }
     }
 
-    /// The pieces of `range` that have a place, for whoever moves them.
-    pub(super) fn placed(state: &FileState, range: Range<u64>) -> Vec<FilePiece> {
-        state.map.lookup(range).filter(|piece| piece.at.is_some()).collect()
+    /// Reads what of `span` still belongs to its owner, who waits meanwhile: give it in small pieces.
+    pub fn scrub(&self, span: Span, owner: Owner) -> FsResult<Scrubbed> {
+        let file = match self.file(owner.file) {
+            Err(error) if error.errno() == Errno::ENOENT => return Ok(Scrubbed::default()),
+            Err(error) if is_damage(&error) => {
+                return Ok(Scrubbed { read_bytes: 0, damaged_bytes: span.count * self.data.granule_bytes });
+            }
+            file => file?,
+        };
+        // The lock keeps what is read from being released meanwhile.
+        let state = file.look();
+        let mut scrubbed = Scrubbed::default();
+        let places = state.placed(owner.granule..owner.granule + span.count);
+        for place in places.iter().filter_map(FilePiece::span) {
+            if place.at >= span.at && place.end() <= span.end() {
+                self.data.disk.scrub(place, &mut scrubbed)?;
+            }
+        }
+        Ok(scrubbed)
     }
 }
 

@@ -4,41 +4,7 @@
 
 use std::ops::Add;
 
-use super::FileSystem;
-use crate::error::{Errno, FsError, FsResult};
-
-/// Room on the host beyond what has been accepted: for what is read back to be changed in part, for other writes of the same
-/// moment, and for what the host notes of it all (assumption).
-const SLACK_BYTES: u64 = 2 << 20;
-/// Bytes that the store needs for a record: a block of the attributes' own (ext4).
-const RECORD_BYTES: u64 = 4 << 10;
-/// Bytes that an extent of a map takes in a part, roughly (assumption).
-const EXTENT_BYTES: u64 = 8;
-
-impl FileSystem {
-    /// Sees to it that a write of `bytes` more, with `extents` more in maps, and what has been accepted before, finds room on the
-    /// hosts of disk and store: who is told that a write has been done never hears later that there was no room.
-    pub(super) fn keep_room_on_host(&self, bytes: u64, extents: u64) -> FsResult {
-        let accepted = self.buffers.bytes() + bytes;
-        self.disk.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
-        let files = self.pending.count() + 1;
-        let extents = extents + accepted / self.granule_bytes + 1;
-        self.store.reserve(files * RECORD_BYTES + extents * EXTENT_BYTES).map_err(no_room)
-    }
-
-    /// Granules for which the host of the disk has no room any more, of `free` ones.
-    pub(super) fn beyond_host(&self, free: u64) -> FsResult<u64> {
-        let Some(room) = self.disk.room_bytes()? else { return Ok(0) };
-        let accepted = self.buffers.bytes() + SLACK_BYTES;
-        let granules = room.saturating_sub(accepted) / self.granule_bytes;
-        Ok(free.saturating_sub(granules.saturating_sub(self.allocator.rooms().mapped)))
-    }
-}
-
-/// That there is no room is no failure of the disk, whoever says so.
-fn no_room(error: FsError) -> FsError {
-    if error.errno() == Errno::ENOSPC { Errno::ENOSPC.into() } else { error }
-}
+use crate::error::{Errno, FsResult};
 
 /// Granules in use and promised, over all files.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,12 +1,13 @@
-//! All files' buffers: how much is in them, and which is to be written out next.
+//! Files that wait: to have their buffers written out, to be committed, to be joined.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::counters::Counter;
 use super::file::{File, FileState};
+use crate::units::NodeId;
 
 /// The files with something in their buffers, in the order in which they are to be written out. Any may leave.
 #[derive(Default)]
@@ -75,5 +76,50 @@ impl Queue {
         self.next += 1;
         self.files.insert(self.next, file.clone());
         self.next
+    }
+}
+
+/// Files whose record is to be stored, or that have something to release.
+#[derive(Default)]
+pub(super) struct DirtyFiles(Mutex<BTreeMap<NodeId, Arc<File>>>);
+
+impl DirtyFiles {
+    /// A file's record has to be stored.
+    pub(super) fn add(&self, file: &Arc<File>) {
+        self.0.lock().insert(file.id, file.clone());
+    }
+
+    /// It is stored, or there is nothing to store any more.
+    pub(super) fn remove(&self, id: NodeId) {
+        self.0.lock().remove(&id);
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<File>> {
+        self.0.lock().values().cloned().collect()
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.lock().len() as u64
+    }
+}
+
+/// Files written in small pieces, to be joined when there is nothing else to do.
+#[derive(Default)]
+pub(super) struct FragmentedFiles(Mutex<BTreeSet<NodeId>>);
+
+impl FragmentedFiles {
+    pub(super) fn add(&self, id: NodeId) {
+        self.0.lock().insert(id);
+    }
+
+    pub(super) fn first(&self) -> Option<NodeId> {
+        self.0.lock().first().copied()
+    }
+
+    /// It has been joined, or can't be; tells whether there are others.
+    pub(super) fn remove(&self, id: NodeId) -> bool {
+        let mut files = self.0.lock();
+        files.remove(&id);
+        !files.is_empty()
     }
 }
