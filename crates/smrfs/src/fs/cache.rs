@@ -167,7 +167,7 @@ impl Files {
         let Some(state) = file.state.try_read() else { return };
         // A record does not tell which granules are promised: that is known only here.
         let promises = !state.promised.is_empty();
-        if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.unlinked || promises {
+        if Arc::strong_count(file) > 1 || state.opens > 0 || state.versions.is_dirty() || state.unlinked || promises {
             return;
         }
         drop(state);

@@ -194,7 +194,7 @@ impl Committer {
         file: &Arc<File>,
         state: &mut FileState,
     ) -> Option<Snapshot> {
-        if state.gone || (!state.is_dirty() && state.retired.is_empty()) {
+        if state.gone || (!state.versions.is_dirty() && state.retired.is_empty()) {
             return None;
         }
         let size = state.size_to_commit(data.granule_bytes);
@@ -213,7 +213,7 @@ impl Committer {
             file: file.clone(),
             plan,
             retired: std::mem::take(&mut state.retired),
-            changes: state.buffer.is_empty().then_some(state.changes),
+            changes: state.buffer.is_empty().then_some(state.versions.newest()),
             size,
             shares: state.shares,
         })
@@ -261,10 +261,10 @@ impl Committer {
         }
         state.says_shared |= snapshot.shares;
         if let Some(changes) = snapshot.changes {
-            state.durable = changes;
+            state.versions.note_durable(changes);
             state.settled_size = state.settled_size.max(snapshot.size.min(state.size));
         }
-        if !state.is_dirty() {
+        if !state.versions.is_dirty() {
             data.dirty.remove(snapshot.file.id);
         }
         drop(state);

@@ -68,8 +68,7 @@ impl DataStore {
         state.buffer.put(granule, page);
         let after = self.allocator.uses(state, granule..granule + 1);
         self.account(state, before, after, held);
-        self.touch(file, state);
-        state.written = state.changes;
+        self.touch_data(file, state);
         self.buffers.queue(file, state);
     }
 
@@ -186,7 +185,6 @@ impl DataStore {
     pub(super) fn now_changed(&self, file: &Arc<File>, state: &mut FileState) {
         let now = self.now();
         state.times = Some(Times { mtime: now, ctime: now });
-        self.touch(file, state);
-        state.written = state.changes;
+        self.touch_data(file, state);
     }
 }

@@ -8,6 +8,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::buffer::Buffer;
 use super::room::Use;
 use super::shared::Shared;
+use super::versions::Versions;
 use crate::error::{Errno, FsResult};
 use crate::map::{FileMap, FilePiece, Ranges, Stored};
 use crate::meta::Time;
@@ -61,12 +62,7 @@ pub(super) struct FileState {
     pub shares: bool,
     /// True if the durable record says so.
     pub says_shared: bool,
-    /// Counts changes of what a record holds.
-    pub changes: u64,
-    /// The change up to which the store has it durably.
-    pub durable: u64,
-    /// The last change of data or size.
-    pub written: u64,
+    pub versions: Versions,
     /// Writes of it that wait for room, which was promised to what is not shared.
     pub stalled: u32,
     pub opens: u32,
@@ -114,16 +110,6 @@ impl FileState {
     /// The pieces of `range` that have a place.
     pub(super) fn placed(&self, range: Range<u64>) -> Vec<FilePiece> {
         self.map.lookup(range).filter(|piece| piece.at.is_some()).collect()
-    }
-
-    /// True if the store's record is older than this.
-    pub(super) fn is_dirty(&self) -> bool {
-        self.changes != self.durable
-    }
-
-    /// True if data or size have changed since they were made durable.
-    pub(super) fn is_unsaved(&self) -> bool {
-        self.written > self.durable
     }
 
     /// Promises `granules` again that a record names: it tells how many, and they are taken to be the first that are `shared`,

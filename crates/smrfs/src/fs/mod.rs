@@ -26,6 +26,7 @@ mod shared;
 pub mod statistics;
 mod sync;
 mod unsynced;
+mod versions;
 mod waiting;
 mod write;
 

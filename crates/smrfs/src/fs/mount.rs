@@ -104,7 +104,7 @@ impl FileSystem {
         let unsaved = files.iter().filter_map(|file| {
             let state = file.look();
             let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.data.granule_bytes;
-            (state.is_unsaved() && !state.unlinked).then_some((file.id, bytes))
+            (state.versions.is_unsaved() && !state.unlinked).then_some((file.id, bytes))
         });
         let mut unsaved: Vec<(NodeId, u64)> = unsaved.collect();
         unsaved.sort_by_key(|&(id, bytes)| (std::cmp::Reverse(bytes), id));

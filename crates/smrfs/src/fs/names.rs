@@ -131,7 +131,7 @@ impl FileSystem {
 
     /// Commits a file with data that is not durable.
     fn save_unsaved(&self, id: NodeId) -> FsResult {
-        match self.files.get(id).filter(|file| file.look().is_unsaved()) {
+        match self.files.get(id).filter(|file| file.look().versions.is_unsaved()) {
             Some(file) => self.save(&file),
             None => Ok(()),
         }

@@ -210,10 +210,15 @@ impl DataStore {
 
     /// The file's record changes: it has to be committed.
     pub(super) fn touch(&self, file: &Arc<File>, state: &mut FileState) {
-        state.changes += 1;
-        if state.changes == state.durable + 1 {
+        if state.versions.change() {
             self.dirty.add(file);
         }
+    }
+
+    /// Data or size of the file change.
+    pub(super) fn touch_data(&self, file: &Arc<File>, state: &mut FileState) {
+        self.touch(file, state);
+        state.versions.note_written();
     }
 
     /// Writes out what is buffered of a file, in the order of the file. `false`: no room for the rest.

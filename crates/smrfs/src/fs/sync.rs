@@ -94,7 +94,7 @@ impl FileSystem {
                 return Ok(());
             }
             if self.data.write_out(file, &mut state)? {
-                if state.is_dirty() {
+                if state.versions.is_dirty() {
                     drop(state);
                     // The disk works while the map is put together.
                     self.data.disk.start_flush();
