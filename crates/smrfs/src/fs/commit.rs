@@ -125,7 +125,7 @@ impl Committer {
                 Ok(())
             }
             Err(error) => {
-                let unlinked = file.look().unlinked;
+                let unlinked = file.look().handles.is_unlinked();
                 self.restore(data, snapshot);
                 if unlinked { Ok(()) } else { Err(error) }
             }
@@ -141,7 +141,7 @@ impl Committer {
         let taken = self.begin();
         let snapshots = due.iter().filter_map(|file| {
             let mut state = file.lock();
-            if !state.unlinked {
+            if !state.handles.is_unlinked() {
                 // What finds no room or can't be written stays buffered.
                 let _ = data.write_out(file, &mut state);
             }
@@ -171,7 +171,7 @@ impl Committer {
                 Ok(()) => stored.push(snapshot),
                 Err(error) => {
                     // A file that lost its last name meanwhile, or loses it now, has no use for a map.
-                    if !snapshot.file.look().unlinked && error.errno() != Errno::ENOENT {
+                    if !snapshot.file.look().handles.is_unlinked() && error.errno() != Errno::ENOENT {
                         failure = Some(error);
                     }
                     self.restore(data, snapshot);
@@ -194,7 +194,7 @@ impl Committer {
         file: &Arc<File>,
         state: &mut FileState,
     ) -> Option<Snapshot> {
-        if state.gone || (!state.versions.is_dirty() && state.retired.is_empty()) {
+        if state.handles.is_gone() || (!state.versions.is_dirty() && state.retired.is_empty()) {
             return None;
         }
         let size = state.size_to_commit(data.granule_bytes);
@@ -204,9 +204,9 @@ impl Committer {
             Times { mtime: now, ctime: now }
         });
         let promised = state.promised.count_within(0..BEHIND_ALL);
-        let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.shares };
+        let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.sharing.shares() };
         let mut number = || self.new_part();
-        let plan = (!state.unlinked)
+        let plan = (!state.handles.is_unlinked())
             .then(|| state.stored.plan(&mut state.map, &head, self.store.map_bytes_max(), &mut number));
         files.weigh(file, state.map.extents());
         Some(Snapshot {
@@ -215,7 +215,7 @@ impl Committer {
             retired: std::mem::take(&mut state.retired),
             changes: state.buffer.is_empty().then_some(state.versions.newest()),
             size,
-            shares: state.shares,
+            shares: state.sharing.shares(),
         })
     }
 
@@ -235,7 +235,7 @@ impl Committer {
         self.store.spill(&plan.parts).inspect_err(remove)?;
         // Without name and open the file's number may be another file's by now; while it is locked it can't lose them.
         let state = snapshot.file.look();
-        if state.gone {
+        if state.handles.is_gone() {
             return Ok(());
         }
         self.store.store_map(snapshot.file.id, &plan.record).inspect_err(remove)
@@ -252,14 +252,14 @@ impl Committer {
     fn finish(&self, data: &DataStore, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
         let mut obsolete = snapshot.plan.map_or(Vec::new(), |plan| state.stored.done(plan));
-        if state.gone {
+        if state.handles.is_gone() {
             // It lost its last name meanwhile, and this map with it.
             obsolete.extend(state.stored.numbers());
             drop(state);
             self.put_off(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
             return;
         }
-        state.says_shared |= snapshot.shares;
+        state.sharing.note_durable(snapshot.shares);
         if let Some(changes) = snapshot.changes {
             state.versions.note_durable(changes);
             state.settled_size = state.settled_size.max(snapshot.size.min(state.size));
@@ -274,7 +274,7 @@ impl Committer {
     /// The snapshot is not durable, or nobody knows: what it replaced stays.
     fn restore(&self, data: &DataStore, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
-        if state.gone {
+        if state.handles.is_gone() {
             // It lost its last name meanwhile.
             drop(state);
             self.put_off(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });

@@ -116,7 +116,7 @@ impl DataStore {
 
     /// Before room is promised to a file that is to grow: its last granule may need some itself.
     pub(super) fn clear_shared_tail(&self, file: &Arc<File>, state: &mut FileState, end: u64) -> FsResult {
-        if state.shares { self.clear_tail(file, state, end) } else { Ok(()) }
+        if state.sharing.shares() { self.clear_tail(file, state, end) } else { Ok(()) }
     }
 
     /// Makes zeros of what `range` has of granules that it does not cover.

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::buffer::Buffer;
+use super::handles::Handles;
 use super::room::Use;
 use super::shared::Shared;
+use super::sharing::Sharing;
 use super::versions::Versions;
 use crate::error::{Errno, FsResult};
 use crate::map::{FileMap, FilePiece, Ranges, Stored};
@@ -58,19 +60,9 @@ pub(super) struct FileState {
     pub unplaced: u64,
     /// Not in the map any more, but perhaps in the durable one.
     pub retired: Vec<Span>,
-    /// True if others may have some of its extents as well.
-    pub shares: bool,
-    /// True if the durable record says so.
-    pub says_shared: bool,
+    pub sharing: Sharing,
     pub versions: Versions,
-    /// Writes of it that wait for room, which was promised to what is not shared.
-    pub stalled: u32,
-    pub opens: u32,
-    pub writers: u32,
-    /// True if its last name is gone.
-    pub unlinked: bool,
-    /// True if its data is gone, too.
-    pub gone: bool,
+    pub handles: Handles,
     /// Its turn to have its buffer written out, if there is something in it.
     pub waiting: Option<u64>,
     /// Granule of the file at which joining goes on.
@@ -102,7 +94,7 @@ impl File {
     /// The file's state, to change, if it still has its data.
     pub(super) fn lock_alive(&self) -> FsResult<RwLockWriteGuard<'_, FileState>> {
         let state = self.lock();
-        if state.gone { Err(Errno::ENOENT.into()) } else { Ok(state) }
+        if state.handles.is_gone() { Err(Errno::ENOENT.into()) } else { Ok(state) }
     }
 }
 

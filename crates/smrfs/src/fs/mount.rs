@@ -87,7 +87,7 @@ impl FileSystem {
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
         let promised = self.data.allocator.rooms().promised;
-        let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().unlinked);
+        let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().handles.is_unlinked());
         let (live, shared) = (self.live(), self.data.allocator.shared());
         let saved = SavedState::new(self.commits.next_part(), promised, &live, &shared, unlinked);
         match self.store.store_state(STATE, &saved::encode(&saved, self.data.disk.shape())) {
@@ -104,7 +104,7 @@ impl FileSystem {
         let unsaved = files.iter().filter_map(|file| {
             let state = file.look();
             let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.data.granule_bytes;
-            (state.versions.is_unsaved() && !state.unlinked).then_some((file.id, bytes))
+            (state.versions.is_unsaved() && !state.handles.is_unlinked()).then_some((file.id, bytes))
         });
         let mut unsaved: Vec<(NodeId, u64)> = unsaved.collect();
         unsaved.sort_by_key(|&(id, bytes)| (std::cmp::Reverse(bytes), id));

@@ -76,7 +76,7 @@ impl FileSystem {
         self.changeable()?;
         self.save_unsaved(id)?;
         let _names = self.names.write();
-        if self.files.get(id).is_some_and(|file| file.look().unlinked) {
+        if self.files.get(id).is_some_and(|file| file.look().handles.is_unlinked()) {
             return Err(Errno::ENOENT.into());
         }
         let attr = self.store.link(id, parent, name)?;
@@ -210,8 +210,7 @@ impl FileSystem {
         }
         let file = self.file(id)?;
         let mut state = file.lock_alive()?;
-        state.opens += 1;
-        state.writers += u32::from(writing);
+        state.handles.open(writing);
         drop(state);
         if truncate && let Err(error) = self.truncate(id, 0) {
             self.release(id, writing)?;
@@ -222,22 +221,18 @@ impl FileSystem {
 
     /// True if some `open` for writing has not ended.
     pub fn is_open_for_writing(&self, id: NodeId) -> FsResult<bool> {
-        Ok(self.file(id)?.look().writers > 0)
+        Ok(self.file(id)?.look().handles.has_writers())
     }
 
     /// One `open` ends.
     pub fn release(&self, id: NodeId, writing: bool) -> FsResult {
         let file = self.files.get(id).ok_or(Errno::EBADF)?;
         let mut state = file.lock();
-        if state.opens == 0 || (writing && state.writers == 0) {
-            return Err(Errno::EBADF.into());
-        }
-        state.opens -= 1;
-        state.writers -= u32::from(writing);
-        if writing && state.writers == 0 && state.buffer.is_empty() {
+        state.handles.close(writing)?;
+        if writing && !state.handles.has_writers() && state.buffer.is_empty() {
             self.data.allocator.closed(id);
         }
-        if state.opens == 0 && state.unlinked {
+        if !state.handles.is_open() && state.handles.is_unlinked() {
             self.drop_data(&file, &mut state);
         }
         Ok(())
@@ -276,8 +271,8 @@ impl FileSystem {
 
     fn last_name_gone(&self, file: &Arc<File>) {
         let mut state = file.lock();
-        state.unlinked = true;
-        if state.opens == 0 {
+        state.handles.unlink();
+        if !state.handles.is_open() {
             self.drop_data(file, &mut state);
         } else if let Some(times) = &mut state.times {
             times.ctime = self.store.now();
@@ -286,7 +281,7 @@ impl FileSystem {
 
     /// The data of a file that is neither named nor open is freed by a commit.
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
-        state.gone = true;
+        state.handles.end();
         self.data.rearrange(file, state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
         let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
         self.commits.put_off(gone);

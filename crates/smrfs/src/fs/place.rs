@@ -242,7 +242,7 @@ impl DataStore {
             }
         }
         state.settled_size = state.size;
-        if state.writers == 0 && any {
+        if !state.handles.has_writers() && any {
             self.allocator.closed(file.id);
         }
         if small > SMALL {
@@ -253,7 +253,7 @@ impl DataStore {
 
     /// Gives what no other file shares any more of `range` to the file alone: it can be replaced without more room.
     pub(super) fn reclaim(&self, file: &File, state: &mut FileState, range: Range<u64>) {
-        if !state.shares {
+        if !state.sharing.shares() {
             return;
         }
         let before = self.allocator.uses(state, range.clone());

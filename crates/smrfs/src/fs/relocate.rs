@@ -70,7 +70,7 @@ impl DataStore {
     pub(super) fn join_step(&self, file: &Arc<File>, least: usize) -> FsResult<bool> {
         let mut state = file.lock();
         for _ in 0..LOOKED_AT {
-            if state.gone || state.join_at >= state.map.end() {
+            if state.handles.is_gone() || state.join_at >= state.map.end() {
                 state.join_at = 0;
                 return Ok(false);
             }

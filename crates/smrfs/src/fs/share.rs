@@ -55,10 +55,10 @@ impl FileSystem {
             if bytes == 0 {
                 break 0;
             }
-            if !locked.from.says_shared && !locked.from.unlinked {
+            if !locked.from.sharing.says_so() && !locked.from.handles.is_unlinked() {
                 // A map that names what another has as well is damage, unless both say that they share: the original's has
                 // to say so, durably, before there is a copy.
-                locked.from.shares = true;
+                locked.from.sharing.begin();
                 self.data.touch(&from_file, &mut locked.from);
                 drop(locked);
                 self.save(&from_file)?;
@@ -83,10 +83,10 @@ impl FileSystem {
 
     /// The bytes of `bytes` that two files can share from these places on.
     fn may_share(&self, locked: &mut Locked<'_>, from: u64, to: u64, bytes: u64) -> FsResult<u64> {
-        if locked.from.gone || locked.to().gone {
+        if locked.from.handles.is_gone() || locked.to().handles.is_gone() {
             return Err(Errno::ENOENT.into());
         }
-        if locked.from.stalled > 0 {
+        if locked.from.sharing.is_stalled() {
             return Ok(0);
         }
         let rest = locked.from.size.saturating_sub(from);
@@ -103,7 +103,9 @@ impl FileSystem {
     fn share_granules(&self, locked: &mut Locked<'_>, granules: Range<u64>, to: &Arc<File>, first: u64) {
         let pieces = locked.from.placed(granules.clone());
         let state = locked.to();
-        state.shares |= !pieces.is_empty();
+        if !pieces.is_empty() {
+            state.sharing.begin();
+        }
         let range = first..first + (granules.end - granules.start);
         self.data.rearrange(to, state, range.clone(), &mut 0, |state| {
             let old = state.map.remove(range);

@@ -90,7 +90,7 @@ impl FileSystem {
             let seen = self.data.allocator.progress();
             let commit = file.commit.lock();
             let mut state = file.lock();
-            if state.gone {
+            if state.handles.is_gone() {
                 return Ok(());
             }
             if self.data.write_out(file, &mut state)? {
@@ -99,7 +99,7 @@ impl FileSystem {
                     // The disk works while the map is put together.
                     self.data.disk.start_flush();
                     state = file.lock();
-                    if state.gone {
+                    if state.handles.is_gone() {
                         return Ok(());
                     }
                 }

@@ -46,7 +46,7 @@ impl FileSystem {
     /// that is durable, it is not the file's to replace.
     pub(super) fn again_with_room(&self, file: &File, mut work: impl FnMut() -> FsResult) -> FsResult {
         let done = work();
-        if !done.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().shares {
+        if !done.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().sharing.shares() {
             return done;
         }
         let cleaner = self.cleaning.lock();
@@ -67,10 +67,7 @@ impl FileSystem {
             false => (offset..direct.start * granule, direct.end * granule..end),
         };
         let mut promise = Promise::new(&self.data.allocator);
-        let mut state = file.lock();
-        if state.gone {
-            return Err(Errno::ENOENT.into());
-        }
+        let mut state = file.lock_alive()?;
         promise.at_least(self.data.lacks(file, &mut state, offset / granule..end.div_ceil(granule)))?;
         self.data.keep_room_on_host(data.bytes(), 0)?;
         self.data.clear_tail(file, &mut state, end)?;
@@ -93,13 +90,13 @@ impl FileSystem {
                     self.data.grown(&mut state, at * granule);
                 }
                 None => {
-                    state.stalled += 1;
+                    state.sharing.stall();
                     drop(state);
                     let made = self.make_room(seen, work);
                     state = file.lock();
-                    state.stalled -= 1;
+                    state.sharing.unstall();
                     made?;
-                    if state.gone {
+                    if state.handles.is_gone() {
                         return Err(Errno::ENOENT.into());
                     }
                     // It may have been cut off meanwhile.
