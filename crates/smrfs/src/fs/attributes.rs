@@ -23,7 +23,7 @@ impl FileSystem {
         let (size, granules, times) = match self.files.known(attr.id, &self.data)? {
             Ok(file) => {
                 let state = file.look();
-                (state.size, state.map.granules() + state.unplaced, state.times)
+                (state.size, state.map.granules() + state.promises.unplaced(), state.times)
             }
             Err(Some(summary)) => {
                 let head = summary.head;

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use super::file::{File, FileState, Times};
 use super::place::DataStore;
+use super::room::Promises;
 use super::sharing::Sharing;
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{self, FileMap, Head, RecordSummary};
@@ -69,7 +70,7 @@ impl Files {
 
     /// A file was just made: it has no map, and what is known of that number is of one that is gone.
     pub(super) fn put_new(&self, id: NodeId) {
-        let file = Arc::new(File::new(id, FileState { loaded: true, ..FileState::default() }));
+        let file = Arc::new(File::new(id, true));
         self.used(&file);
         let mut shard = self.shard(id).lock();
         shard.heads.remove(&id);
@@ -84,7 +85,7 @@ impl Files {
     fn get_or_put(&self, id: NodeId) -> Arc<File> {
         let mut shard = self.shard(id).lock();
         shard.heads.remove(&id);
-        let file = shard.files.entry(id).or_insert_with(|| Arc::new(File::new(id, FileState::default()))).clone();
+        let file = shard.files.entry(id).or_insert_with(|| Arc::new(File::new(id, false))).clone();
         drop(shard);
         self.used(&file);
         file
@@ -167,7 +168,7 @@ impl Files {
         let Some(file) = shard.files.get(&id) else { return };
         let Some(state) = file.state.try_read() else { return };
         // A record does not tell which granules are promised: that is known only here.
-        let promises = !state.promised.is_empty();
+        let promises = !state.promises.is_empty();
         if Arc::strong_count(file) > 1
             || state.handles.is_open()
             || state.versions.is_dirty()
@@ -229,7 +230,7 @@ impl Files {
         state.sharing = Sharing::loaded(!shared.is_empty(), head.shares);
         // A map that was committed while something was not written may have more than the size.
         data.drop_behind(file, state, head.size.div_ceil(data.granule_bytes));
-        state.unplaced = state.promise_again(head.promised, &shared);
+        state.promises = Promises::of_record(head.promised, &shared, &state.map);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::cache::Files;
-use super::file::{BEHIND_ALL, File, FileState, Times};
+use super::file::{File, FileState, Times};
 use super::place::DataStore;
 use super::unsynced::Unsynced;
 use super::waiting::DirtyFiles;
@@ -194,7 +194,7 @@ impl Committer {
         file: &Arc<File>,
         state: &mut FileState,
     ) -> Option<Snapshot> {
-        if state.handles.is_gone() || (!state.versions.is_dirty() && state.retired.is_empty()) {
+        if state.handles.is_gone() || (!state.versions.is_dirty() && !state.has_retired()) {
             return None;
         }
         let size = state.size_to_commit(data.granule_bytes);
@@ -203,7 +203,7 @@ impl Committer {
             let now = data.now();
             Times { mtime: now, ctime: now }
         });
-        let promised = state.promised.count_within(0..BEHIND_ALL);
+        let promised = state.promises.granules();
         let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.sharing.shares() };
         let mut number = || self.new_part();
         let plan = (!state.handles.is_unlinked())
@@ -212,7 +212,7 @@ impl Committer {
         Some(Snapshot {
             file: file.clone(),
             plan,
-            retired: std::mem::take(&mut state.retired),
+            retired: state.take_retired(),
             changes: state.buffer.is_empty().then_some(state.versions.newest()),
             size,
             shares: state.sharing.shares(),
@@ -280,7 +280,7 @@ impl Committer {
             self.put_off(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });
             return;
         }
-        state.retired.extend(snapshot.retired);
+        state.put_back_retired(snapshot.retired);
         data.dirty.add(&snapshot.file);
     }
 

@@ -151,13 +151,13 @@ impl DataStore {
         if emptied.start < emptied.end {
             self.rearrange(file, state, emptied.clone(), &mut 0, |state| {
                 let old = state.map.remove(emptied.clone());
-                state.promised.insert(emptied);
+                state.promises.add(emptied);
                 old
             });
         }
         let before = self.allocator.uses(state, range.clone());
         for piece in self.allocator.without_room(state.map.lookup(range.clone())) {
-            state.promised.insert(piece.first..piece.end());
+            state.promises.add(piece.first..piece.end());
         }
         let after = self.allocator.uses(state, range);
         self.account(state, before, after, &mut held);

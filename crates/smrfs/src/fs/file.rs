@@ -7,12 +7,12 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::buffer::Buffer;
 use super::handles::Handles;
-use super::room::Use;
+use super::room::{Promises, Use};
 use super::shared::Shared;
 use super::sharing::Sharing;
 use super::versions::Versions;
 use crate::error::{Errno, FsResult};
-use crate::map::{FileMap, FilePiece, Ranges, Stored};
+use crate::map::{FileMap, FilePiece, Stored};
 use crate::meta::Time;
 use crate::units::{Granule, NodeId, Span};
 
@@ -53,13 +53,10 @@ pub(super) struct FileState {
     pub settled_size: u64,
     /// None as long as the store's own are right: it has no record.
     pub times: Option<Times>,
-    /// Promised by fallocate and without a place.
-    pub promised: Ranges,
+    pub promises: Promises,
     pub buffer: Buffer,
-    /// The part of `promised` and the buffer that has no place, in granules.
-    pub unplaced: u64,
     /// Not in the map any more, but perhaps in the durable one.
-    pub retired: Vec<Span>,
+    retired: Vec<Span>,
     pub sharing: Sharing,
     pub versions: Versions,
     pub handles: Handles,
@@ -70,14 +67,15 @@ pub(super) struct FileState {
 }
 
 impl File {
-    pub(super) fn new(id: NodeId, state: FileState) -> File {
+    /// A file whose state is empty, or has to be read from the store first.
+    pub(super) fn new(id: NodeId, loaded: bool) -> File {
         File {
             id,
             used: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
             weight: AtomicUsize::new(0),
             commit: Mutex::new(()),
-            state: RwLock::new(state),
+            state: RwLock::new(FileState { loaded, ..FileState::default() }),
         }
     }
 
@@ -104,47 +102,22 @@ impl FileState {
         self.map.lookup(range).filter(|piece| piece.at.is_some()).collect()
     }
 
-    /// Promises `granules` again that a record names: it tells how many, and they are taken to be the first that are `shared`,
-    /// and then the first holes.
-    pub(super) fn promise_again(&mut self, granules: u64, shared: &[FilePiece]) -> u64 {
-        let (mut left, mut at) = (granules, 0);
-        for piece in shared {
-            let count = piece.count.min(left);
-            self.promised.insert(piece.first..piece.first + count);
-            left -= count;
-        }
-        while left > 0 {
-            let hole = self.map.next_hole(at);
-            let end = self.map.next_data(hole).unwrap_or(u64::MAX).min(hole + left);
-            self.promised.insert(hole..end);
-            left -= end - hole;
-            at = end;
-        }
-        granules
-    }
-
     /// Room that `range` uses. A shared extent is nobody's: what replaces it needs room, as in a hole.
     pub(super) fn uses(&self, range: Range<u64>, shared: &Shared) -> Use {
         let mut uses = Use::default();
         for piece in self.map.lookup(range) {
             let Some(span) = piece.span() else {
-                uses.unplaced += self.unplaced_in(piece.first..piece.end());
+                uses.unplaced += self.promises.unplaced_in(piece.first..piece.end(), &self.buffer);
                 continue;
             };
             uses.mapped += piece.count;
             for part in shared.within(span) {
                 let first = piece.first + (part.at - span.at);
                 uses.mapped -= part.count;
-                uses.unplaced += self.unplaced_in(first..first + part.count);
+                uses.unplaced += self.promises.unplaced_in(first..first + part.count, &self.buffer);
             }
         }
         uses
-    }
-
-    /// Granules of `range`, a hole or shared, that are promised or buffered.
-    fn unplaced_in(&self, range: Range<u64>) -> u64 {
-        let buffered = self.buffer.within(range.clone()).filter(|&granule| !self.promised.contains(granule));
-        self.promised.count_within(range) + buffered.count() as u64
     }
 
     /// End on the disk of the data before granule `first`.
@@ -161,6 +134,21 @@ impl FileState {
                 _ => self.retired.push(span),
             }
         }
+    }
+
+    /// True if the durable map may name what this one does not.
+    pub(super) fn has_retired(&self) -> bool {
+        !self.retired.is_empty()
+    }
+
+    /// Takes what a commit of this map is to free.
+    pub(super) fn take_retired(&mut self) -> Vec<Span> {
+        std::mem::take(&mut self.retired)
+    }
+
+    /// That commit has failed: the next one is to free it.
+    pub(super) fn put_back_retired(&mut self, retired: Vec<Span>) {
+        self.retired.extend(retired);
     }
 
     /// The size up to which this map can be committed although some granules are not written: behind it there is nothing

@@ -283,7 +283,7 @@ impl FileSystem {
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
         state.handles.end();
         self.data.rearrange(file, state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
-        let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
+        let gone = UnlinkedFile { spans: state.take_retired(), parts: state.stored.numbers().collect() };
         self.commits.put_off(gone);
         self.data.dirty.remove(file.id);
         self.data.allocator.closed(file.id);

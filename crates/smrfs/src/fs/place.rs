@@ -177,7 +177,7 @@ impl DataStore {
         for range in ranges {
             before = before + self.allocator.uses(state, range.clone());
             self.unbuffer(state, range.clone());
-            state.promised.remove(range.clone());
+            state.promises.remove(range.clone());
             old.extend(change(state, range.clone()));
             after = after + self.allocator.uses(state, range.clone());
         }
@@ -193,7 +193,7 @@ impl DataStore {
 
     /// A range of a file used `before` and uses `after`; what is more comes out of `held`.
     pub(super) fn account(&self, state: &mut FileState, before: Use, after: Use, held: &mut Held) {
-        state.unplaced = state.unplaced + after.unplaced - before.unplaced;
+        state.promises.change(before, after);
         let more = (after.mapped + after.unplaced).saturating_sub(before.mapped + before.unplaced).min(*held);
         *held -= more;
         self.allocator.change(before, after, more);
@@ -259,7 +259,7 @@ impl DataStore {
         let before = self.allocator.uses(state, range.clone());
         let pieces = self.allocator.reclaim(file.id, state.map.lookup(range.clone()));
         // What has a place of its own needs no promise.
-        pieces.iter().for_each(|piece| state.promised.remove(piece.first..piece.end()));
+        pieces.iter().for_each(|piece| state.promises.remove(piece.first..piece.end()));
         let after = self.allocator.uses(state, range);
         self.account(state, before, after, &mut 0);
     }
@@ -274,7 +274,7 @@ impl DataStore {
     /// Drops data and promises from granule `first` of the file on.
     pub(super) fn drop_behind(&self, file: &Arc<File>, state: &mut FileState, first: u64) {
         let end = state.map.end().max(state.buffer.end());
-        if end <= first && state.promised.is_empty() {
+        if end <= first && state.promises.is_empty() {
             return;
         }
         let range = first..BEHIND_ALL;

@@ -2,9 +2,11 @@
 //!
 //! Overwritten data need no new room for good: the old place comes back with the commit.
 
-use std::ops::Add;
+use std::ops::{Add, Range};
 
+use super::buffer::Buffer;
 use crate::error::{Errno, FsResult};
+use crate::map::{FileMap, FilePiece, Ranges};
 
 /// Granules in use and promised, over all files.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,6 +70,69 @@ impl Add for Use {
 pub(super) struct Use {
     /// Granules with a place on the disk.
     pub mapped: u64,
-    /// Granules without, but with a right to one: buffered, or promised by fallocate.
+    /// Granules that have no place yet but are promised one.
     pub unplaced: u64,
+}
+
+/// Granules of one file that fallocate promised a place to, and the number of those that wait for one.
+#[derive(Default)]
+pub(super) struct Promises {
+    ranges: Ranges,
+    /// Granules without a place, promised by fallocate or buffered.
+    unplaced: u64,
+}
+
+impl Promises {
+    /// Promises of `granules` that a record names: it tells how many, and they are taken to be the first that are `shared`, and
+    /// then the first holes of the map.
+    pub(super) fn of_record(granules: u64, shared: &[FilePiece], map: &FileMap) -> Promises {
+        let mut promises = Promises { unplaced: granules, ..Promises::default() };
+        let (mut left, mut at) = (granules, 0);
+        for piece in shared {
+            let count = piece.count.min(left);
+            promises.add(piece.first..piece.first + count);
+            left -= count;
+        }
+        while left > 0 {
+            let hole = map.next_hole(at);
+            let end = map.next_data(hole).unwrap_or(u64::MAX).min(hole + left);
+            promises.add(hole..end);
+            left -= end - hole;
+            at = end;
+        }
+        promises
+    }
+
+    pub(super) fn add(&mut self, range: Range<u64>) {
+        self.ranges.insert(range);
+    }
+
+    pub(super) fn remove(&mut self, range: Range<u64>) {
+        self.ranges.remove(range);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Granules that fallocate promised.
+    pub(super) fn granules(&self) -> u64 {
+        self.ranges.count_within(0..u64::MAX)
+    }
+
+    /// Granules without a place, promised or buffered.
+    pub(super) fn unplaced(&self) -> u64 {
+        self.unplaced
+    }
+
+    /// Granules of `range`, a hole or shared, that are promised or buffered.
+    pub(super) fn unplaced_in(&self, range: Range<u64>, buffer: &Buffer) -> u64 {
+        let buffered = buffer.within(range.clone()).filter(|&granule| !self.ranges.contains(granule));
+        self.ranges.count_within(range) + buffered.count() as u64
+    }
+
+    /// A range of the file used `before` and uses `after`.
+    pub(super) fn change(&mut self, before: Use, after: Use) {
+        self.unplaced = self.unplaced + after.unplaced - before.unplaced;
+    }
 }
