@@ -4,7 +4,7 @@
 //! elsewhere. Files count in granules as well, from 0, but those are plain numbers.
 
 use std::fmt;
-use std::ops::{Add, Sub};
+use std::ops::{Add, Range, Sub};
 
 /// Bytes of a granule on a mounted disk.
 pub const GRANULE_BYTES: u64 = 4096;
@@ -56,6 +56,11 @@ impl Span {
     /// The first granule behind it.
     pub fn end(self) -> Granule {
         self.at + self.count
+    }
+
+    /// The numbers of its granules.
+    pub fn range(self) -> Range<u64> {
+        self.at.0..self.end().0
     }
 
     /// True if it has none.

@@ -5,16 +5,16 @@
 //! failed, whose cursor nobody knows.
 
 use super::Counts;
-use super::runs::DisjointRuns;
 use crate::device::{BandReport, Bands};
 use crate::error::Violation;
+use crate::map::Ranges;
 use crate::units::{Granule, Span};
 
 /// Live data, and each band's cursor.
 pub(super) struct BandLedger {
     bands: Bands,
     granules: u64,
-    live: DisjointRuns,
+    live: Ranges,
     filled: Vec<u64>,
     written: u64,
 }
@@ -22,12 +22,12 @@ pub(super) struct BandLedger {
 impl BandLedger {
     /// An empty disk.
     pub(super) fn new(granules: u64, bands: Bands) -> BandLedger {
-        BandLedger { bands, granules, live: DisjointRuns::default(), filled: vec![0; bands.count as usize], written: 0 }
+        BandLedger { bands, granules, live: Ranges::default(), filled: vec![0; bands.count as usize], written: 0 }
     }
 
     /// R, NW and W; there is no WO.
     pub(super) fn counts(&self) -> Counts {
-        let readable = self.live.granules();
+        let readable = self.live.count();
         let writable = self.bands.count * self.bands.granules - self.written;
         let not_writable = self.granules - readable - writable;
         Counts { readable, not_writable, writable, ..Counts::default() }
@@ -60,14 +60,14 @@ impl BandLedger {
     /// `span`, which may be written, is being written, and live from now on.
     pub(super) fn write(&mut self, span: Span) {
         if let Ok(band) = self.band_of(span) {
-            self.live.insert(span);
+            self.live.insert(span.range());
             self.fill(band, span.end() - self.bands.span(band).at);
         }
     }
 
     /// That write has failed.
     pub(super) fn failed(&mut self, span: Span) {
-        self.live.remove(span);
+        self.live.remove(span.range());
         if let Ok(band) = self.band_of(span) {
             self.fill(band, self.bands.granules);
         }
@@ -75,7 +75,7 @@ impl BandLedger {
 
     /// `span` will not be read again.
     pub(super) fn discard(&mut self, span: Span) {
-        self.live.remove(span);
+        self.live.remove(span.range());
     }
 
     /// Checks that `band` may be reset.
@@ -98,10 +98,9 @@ impl BandLedger {
 
     /// A mount: `live` may be read, and the cursors are where the disk says.
     pub(super) fn restart(&mut self, live: &[Span], report: &[BandReport]) {
-        self.live.clear();
+        self.live = Ranges::default();
         for &span in live {
-            self.live.remove(span);
-            self.live.insert(span);
+            self.live.insert(span.range());
         }
         for (band, report) in (0..self.bands.count).zip(report) {
             self.fill(band, report.cursor - report.start);

@@ -75,7 +75,7 @@ impl<D: HostManaged> Watched<D> {
         }
     }
 
-    /// Counts by the paper's regions (no other on strict-append).
+    /// Counts by the paper's regions (no other on strict-append), counted anew.
     pub fn region_counts(&self) -> Counts {
         match &self.watch.lock().books {
             CheckedLedger::Anywhere(ledger) => ledger.region_counts(),

@@ -1,12 +1,14 @@
-//! The books of a Caveat-Scriptor disk, by the safety rule granule by granule and by regions, kept step by step.
+//! The books of a Caveat-Scriptor disk, by the safety rule granule by granule, kept step by step; by regions when asked for.
 //!
 //! A change touches labels only so far as DID and DPID reach; those are counted before it and after it, stretch by stretch.
 //! Where all of a stretch is older than what lies above it, or all is newer, nothing need be looked at singly.
 
+use std::ops::Range;
+
 use super::Counts;
-use super::runs::DisjointRuns;
 use crate::device::order::WriteOrder;
 use crate::error::Violation;
+use crate::map::Ranges;
 use crate::units::{Granule, Span};
 
 /// Live data, the order of writes, and the counts that follow.
@@ -14,39 +16,44 @@ pub(super) struct SafetyLedger {
     did: u64,
     dpid: u64,
     granules: u64,
-    live: DisjointRuns,
+    live: Ranges,
     order: WriteOrder,
     totals: Totals,
 }
 
-/// Dead granules that are NW or WO, by each rule.
+/// Dead granules that are NW or WO.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 struct Totals {
-    fine_not_writable: u64,
-    fine_write_once: u64,
-    coarse_not_writable: u64,
-    coarse_write_once: u64,
+    not_writable: u64,
+    write_once: u64,
+}
+
+/// The rule to count by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CountedBy {
+    Granules,
+    Regions,
 }
 
 impl SafetyLedger {
     /// An empty disk.
     pub(super) fn new(granules: u64, did: u64, dpid: u64) -> SafetyLedger {
-        let (live, order) = (DisjointRuns::default(), WriteOrder::new(granules));
+        let (live, order) = (Ranges::default(), WriteOrder::new(granules));
         SafetyLedger { did, dpid, granules, live, order, totals: Totals::default() }
     }
 
     /// The counts by the rule granule by granule.
     pub(super) fn counts(&self) -> Counts {
-        self.with_rest(self.totals.fine_not_writable, self.totals.fine_write_once)
+        self.with_rest(self.totals)
     }
 
-    /// The counts by regions.
+    /// The counts by regions, counted anew.
     pub(super) fn region_counts(&self) -> Counts {
-        self.with_rest(self.totals.coarse_not_writable, self.totals.coarse_write_once)
+        self.with_rest(self.count(0, self.granules, CountedBy::Regions))
     }
 
-    fn with_rest(&self, not_writable: u64, write_once: u64) -> Counts {
-        let readable = self.live.granules();
+    fn with_rest(&self, Totals { not_writable, write_once }: Totals) -> Counts {
+        let readable = self.live.count();
         let writable = self.granules - readable - not_writable - write_once;
         Counts { readable, not_writable, write_once, writable, ..Counts::default() }
     }
@@ -87,99 +94,106 @@ impl SafetyLedger {
         self.change(span, |books| {
             let number = books.order.next();
             books.order.put(span, number);
-            books.live.insert(span);
+            books.live.insert(span.range());
         });
     }
 
     /// `span` will not be read again.
     pub(super) fn discard(&mut self, span: Span) {
-        self.change(span, |books| books.live.remove(span));
+        self.change(span, |books| books.live.remove(span.range()));
     }
 
     /// A mount: `live` may be read. The order of writes is kept, or nothing of it is known: then each granule may have been
     /// written after all above it.
     pub(super) fn restart(&mut self, live: &[Span], keep_order: bool) {
-        self.live.clear();
+        self.live = Ranges::default();
         for &span in live {
-            self.live.remove(span);
-            self.live.insert(span);
+            self.live.insert(span.range());
         }
         if !keep_order {
             let number = self.order.next();
             self.order.put(Span::new(0, self.granules), number);
         }
-        self.totals = self.count(0, self.granules);
+        self.totals = self.count(0, self.granules, CountedBy::Granules);
     }
 
     fn change(&mut self, span: Span, change: impl FnOnce(&mut SafetyLedger)) {
-        // A region reaches DPID below a run, and what decides about it DPID into the run.
-        let from = span.at.0.saturating_sub(self.did.max(self.dpid));
-        let to = span.end().0.saturating_add(self.dpid.saturating_mul(2)).min(self.granules);
-        let before = self.count(from, to);
+        let from = span.at.0.saturating_sub(self.did);
+        let to = span.end().0.saturating_add(self.dpid).min(self.granules);
+        let before = self.count(from, to, CountedBy::Granules);
         change(self);
-        let after = self.count(from, to);
-        self.totals.replace(&before, &after);
+        let after = self.count(from, to, CountedBy::Granules);
+        self.totals.not_writable = self.totals.not_writable + after.not_writable - before.not_writable;
+        self.totals.write_once = self.totals.write_once + after.write_once - before.write_once;
     }
 
     /// The dead granules of `from..to` that are NW or WO.
-    fn count(&self, from: u64, to: u64) -> Totals {
+    fn count(&self, from: u64, to: u64, by: CountedBy) -> Totals {
         let mut totals = Totals::default();
-        let mut dead = self.live.above(from + 1).next().map_or(0, |(_, end)| end);
-        for (start, end) in self.live.from(from + 1) {
+        let mut dead = self.live.before(from + 1).next().map_or(0, |run| run.end);
+        for Range { start, end } in self.live.from(from + 1) {
             if dead >= to {
                 break;
             }
-            self.count_stretch(dead, start, Some(start), from, to, &mut totals);
+            totals.add(self.count_stretch(dead..start, Some(start), from..to, by));
             dead = end;
         }
         if dead < to {
             let next = self.live.first_from(dead);
-            self.count_stretch(dead, next.unwrap_or(self.granules), next, from, to, &mut totals);
+            totals.add(self.count_stretch(dead..next.unwrap_or(self.granules), next, from..to, by));
         }
         totals
     }
 
-    /// Counts the stretch `dead..end`, which the live run `next` follows.
-    fn count_stretch(&self, dead: u64, end: u64, next: Option<u64>, from: u64, to: u64, totals: &mut Totals) {
-        let (first, last) = (dead.max(from), end.min(to));
+    /// Counts what of a dead stretch, which the live run `next` follows, is in `window`.
+    fn count_stretch(
+        &self,
+        Range { start: dead, end }: Range<u64>,
+        next: Option<u64>,
+        window: Range<u64>,
+        by: CountedBy,
+    ) -> Totals {
+        let (first, last) = (dead.max(window.start), end.min(window.end));
         if first >= last {
-            return;
+            return Totals::default();
         }
         let within = |a: u64, b: u64| b.min(last).saturating_sub(a.max(first));
         // From here on DID forbids writes.
         let guard = next.map_or(end, |next| next.saturating_sub(self.did).max(dead));
-        let (coarse_end, above) = self.region(dead, end);
-        let reach = if above { dead.saturating_add(self.dpid).min(guard) } else { dead };
-        let fine = if dead < reach { self.count_scars(dead, first, reach.min(last)) } else { 0 };
-        totals.fine_not_writable += within(guard, end) + fine;
-        totals.fine_write_once += within(dead, reach) - fine;
-        let coarse_end = coarse_end.min(guard);
-        totals.coarse_not_writable += within(guard, end) + within(dead, coarse_end);
-        totals.coarse_write_once += within(dead, reach) - within(dead, coarse_end);
+        let is_above = |run: Range<u64>| run.end.saturating_add(self.dpid) > dead;
+        let reach = match self.live.before(dead).next().is_some_and(is_above) {
+            true => dead.saturating_add(self.dpid).min(guard),
+            false => dead,
+        };
+        let forbidden = match by {
+            _ if dead == reach => 0,
+            CountedBy::Granules => self.count_scars(dead, first, reach.min(last)),
+            CountedBy::Regions => within(dead, self.region_end(dead).min(guard)),
+        };
+        Totals { not_writable: within(guard, end) + forbidden, write_once: within(dead, reach) - forbidden }
     }
 
-    /// Up to where the stretch `dead..end` is NW by regions, and whether a run ends within DPID above it at all.
-    fn region(&self, dead: u64, end: u64) -> (u64, bool) {
-        let (mut not_writable, mut above) = (dead, false);
-        for (start, run_end) in self.live.above(dead) {
-            let region_end = run_end.saturating_add(self.dpid);
+    /// Up to where the stretch from `dead` on is NW by regions.
+    fn region_end(&self, dead: u64) -> u64 {
+        let mut not_writable = dead;
+        for run in self.live.before(dead) {
+            let region_end = run.end.saturating_add(self.dpid);
             if region_end <= dead {
                 break;
             }
-            above = true;
-            let newest = self.newest_dead(run_end, region_end.min(self.granules));
-            let oldest = self.order.oldest(start.max(run_end.saturating_sub(self.dpid)), run_end);
+            let newest = self.newest_dead(run.end, region_end.min(self.granules));
+            let oldest = self.order.oldest(run.start.max(run.end.saturating_sub(self.dpid)), run.end);
             if newest > 0 && newest >= oldest {
-                not_writable = not_writable.max(region_end.min(end));
+                not_writable = not_writable.max(region_end);
             }
         }
-        (not_writable, above)
+        not_writable
     }
 
     /// The highest number of the dead granules in `from..to`; what is at `from` is dead.
     fn newest_dead(&self, from: u64, to: u64) -> u32 {
         let (mut newest, mut dead) = (0, from);
-        for (start, end) in self.live.from(from).take_while(|&(start, _)| start < to) {
+        for Range { start, end } in self.live.from(from).take_while(|run| run.start < to) {
             newest = newest.max(self.order.newest(dead, start));
             dead = end;
         }
@@ -197,12 +211,12 @@ impl SafetyLedger {
         }
         let mut scars = 0;
         let mut oldest = u32::MAX;
-        let mut runs = self.live.above(dead).peekable();
+        let mut runs = self.live.before(dead).peekable();
         let mut seen = dead;
         // From below upwards, more and more of what lies above is within DPID.
         for at in (first..last).rev() {
             let edge = at.saturating_sub(self.dpid);
-            while let Some(&(start, end)) = runs.peek() {
+            while let Some(&Range { start, end }) = runs.peek() {
                 let (from, to) = (start.max(edge), end.min(seen));
                 if from < to {
                     oldest = oldest.min(self.order.oldest(from, to));
@@ -222,24 +236,21 @@ impl SafetyLedger {
     /// The lowest number of the live granules within DPID above `at`, that lie above `dead`.
     fn oldest_above(&self, dead: u64, at: u64) -> u32 {
         let edge = at.saturating_sub(self.dpid);
-        let runs = self.live.above(dead).take_while(|&(_, end)| end > edge);
-        runs.map(|(start, end)| self.order.oldest(start.max(edge), end)).min().unwrap_or(u32::MAX)
+        let runs = self.live.before(dead).take_while(|run| run.end > edge);
+        runs.map(|run| self.order.oldest(run.start.max(edge), run.end)).min().unwrap_or(u32::MAX)
     }
 
     /// The live granules within DPID above `at`, that lie above `dead`, the nearest first.
     fn live_above(&self, at: u64, dead: u64) -> impl Iterator<Item = u64> + '_ {
         let edge = at.saturating_sub(self.dpid);
-        let runs = self.live.above(dead).take_while(move |&(_, end)| end > edge);
-        runs.flat_map(move |(start, end)| (start.max(edge)..end).rev())
+        let runs = self.live.before(dead).take_while(move |run| run.end > edge);
+        runs.flat_map(move |run| (run.start.max(edge)..run.end).rev())
     }
 }
 
 impl Totals {
-    fn replace(&mut self, before: &Totals, after: &Totals) {
-        let put = |total: &mut u64, before: u64, after: u64| *total = *total + after - before;
-        put(&mut self.fine_not_writable, before.fine_not_writable, after.fine_not_writable);
-        put(&mut self.fine_write_once, before.fine_write_once, after.fine_write_once);
-        put(&mut self.coarse_not_writable, before.coarse_not_writable, after.coarse_not_writable);
-        put(&mut self.coarse_write_once, before.coarse_write_once, after.coarse_write_once);
+    fn add(&mut self, other: Totals) {
+        self.not_writable += other.not_writable;
+        self.write_once += other.write_once;
     }
 }

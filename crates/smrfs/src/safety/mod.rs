@@ -8,7 +8,6 @@ pub mod checker;
 pub mod law;
 mod ledger;
 pub mod region;
-mod runs;
 
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,6 @@
 //! would. The file system's own superblock lies behind it, on the disk.
 
 mod ahead;
-mod dead;
 mod drive;
 mod head;
 mod resize;
@@ -25,12 +24,12 @@ use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Shape;
 use smrfs::device::platters::{DESTROYED_BYTE, Platters};
 use smrfs::error::{DeviceError, DeviceResult};
+use smrfs::map::Ranges;
 use smrfs::units::{Granule, HostJournal, Span};
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use ahead::Ahead;
-use dead::Dead;
 pub use drive::{Blank, open};
 use head::DiskHead;
 pub use head::{bytes_for, head_bytes};
@@ -61,7 +60,9 @@ pub struct Image {
     /// Cursors that have moved since the last flush, or since one started, in granules of their band.
     moved: Mutex<std::collections::BTreeMap<u64, u64>>,
     /// Granules that are to become holes. Held while they are made, so that nothing is written there meanwhile.
-    dead: Mutex<Dead>,
+    /// Granules that nobody will read again and that are no holes yet. A hole takes the host a moment, so they are made of a
+    /// block or more, and of less only where the host is short of room.
+    dead: Mutex<Ranges>,
     /// The small writes of late.
     ahead: Mutex<Ahead>,
     /// The journal of the file system that the image lies on, if its commits flush the image's data.
@@ -184,18 +185,23 @@ impl Image {
     }
 
     /// Makes holes of what is dead: of all of it, or of a run.
-    fn punch(&self, dead: &mut Dead, run: Option<Span>) {
-        let runs: Vec<Span> = match run {
+    fn punch(&self, dead: &mut Ranges, run: Option<Range<u64>>) {
+        let runs: Vec<Range<u64>> = match run {
             Some(run) => {
-                dead.remove(run);
+                dead.remove(run.clone());
                 vec![run]
             }
-            None => dead.take().collect(),
+            None => std::mem::take(dead).iter().collect(),
         };
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         for run in runs {
             // A host that can't leaves the file as large as it is.
-            let _ = rustix::fs::fallocate(&self.file, flags, self.byte(run.at), run.count * self.shape.granule_bytes);
+            let _ = rustix::fs::fallocate(
+                &self.file,
+                flags,
+                self.byte(Granule(run.start)),
+                (run.end - run.start) * self.shape.granule_bytes,
+            );
         }
     }
 
@@ -212,7 +218,7 @@ impl Image {
         let granules = (end - self.first_byte) / self.shape.granule_bytes - first;
         // What does not succeed is left to the writes to come.
         let _ = self.write_zeros(wanted.start, granules * self.shape.granule_bytes);
-        self.dead.lock().add(Span::new(first, granules));
+        self.dead.lock().insert(first..first + granules);
     }
 
     /// Bytes that the image takes up on the host.
@@ -278,7 +284,7 @@ impl Platters for Image {
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        self.dead.lock().remove(Span { at, count: data.bytes() / self.shape.granule_bytes });
+        self.dead.lock().remove(at.0..at.0 + data.bytes() / self.shape.granule_bytes);
         let whose = if cause == Cause::Clean { Use::Other } else { Use::Accepted };
         let written = self.reserve.with(data.bytes(), whose, || match data {
             Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)),
@@ -297,8 +303,8 @@ impl Platters for Image {
             return;
         }
         let mut dead = self.dead.lock();
-        let run = dead.add(span);
-        if run.count * self.shape.granule_bytes >= HOLE_BYTES {
+        let run = dead.insert(span.range());
+        if (run.end - run.start) * self.shape.granule_bytes >= HOLE_BYTES {
             self.punch(&mut dead, Some(run));
         } else if self.is_short.load(Relaxed) {
             self.punch(&mut dead, None);
