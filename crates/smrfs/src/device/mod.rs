@@ -62,6 +62,19 @@ impl Bands {
         let band = at.0.checked_div(pitch)?;
         (band < self.count && at.0 % pitch < self.granules).then_some(band)
     }
+
+    /// Granules of these spans in each band; a span may lie in several.
+    pub fn granules_by_band(&self, spans: impl Iterator<Item = Span>) -> Vec<u64> {
+        let mut granules = vec![0; self.count as usize];
+        for mut left in spans {
+            while let Some(number) = self.band_at(left.at).filter(|_| !left.is_empty()) {
+                let count = left.count.min(self.span(number).end() - left.at);
+                granules[number as usize] += count;
+                left = Span { at: left.at + count, count: left.count - count };
+            }
+        }
+        granules
+    }
 }
 
 /// Shape of a disk, as hosts must know it.
@@ -119,6 +132,19 @@ impl Shape {
         Ok(())
     }
 
+    /// Its sizes and distances, in the order in which they are stored.
+    pub fn words(&self) -> [u64; 8] {
+        let Bands { count, granules, gap_granules, max_open } = self.bands;
+        [self.granule_bytes, self.granules, self.did, self.dpid, count, granules, gap_granules, max_open]
+    }
+
+    /// The shape with these sizes and distances, unchecked.
+    pub fn from_words(model: Model, words: [u64; 8]) -> Shape {
+        let [granule_bytes, granules, did, dpid, count, band_granules, gap_granules, max_open] = words;
+        let bands = Bands { count, granules: band_granules, gap_granules, max_open };
+        Shape { model, granule_bytes, granules, did, dpid, bands }
+    }
+
     /// The span of `bytes` from `at` on; an error unless these are whole granules of the disk.
     pub fn span(&self, at: Granule, bytes: u64) -> DeviceResult<Span> {
         if !bytes.is_multiple_of(self.granule_bytes) {
@@ -147,6 +173,13 @@ pub enum BandState {
     ReadOnly,
     /// The disk can't even read it.
     Offline,
+}
+
+impl BandState {
+    /// True if the disk can't write the band any more.
+    pub fn is_lost(self) -> bool {
+        matches!(self, BandState::ReadOnly | BandState::Offline)
+    }
 }
 
 /// Report of a disk on one band.

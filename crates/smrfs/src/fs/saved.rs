@@ -4,7 +4,7 @@
 //! the shared extents with each further owner; then a checksum.
 
 use crate::device::Shape;
-use crate::map::checksum;
+use crate::map::{RecordReader, put, sealed};
 use crate::space::live::Live;
 use crate::units::{Granule, NodeId, Owner, Span};
 
@@ -57,9 +57,7 @@ pub(super) fn encode(saved: &SavedState, shape: &Shape) -> Vec<u8> {
     if version == SHARED {
         put_extents(&mut out, &saved.shared, |span| span.at);
     }
-    let sum = checksum(&out);
-    out.extend(sum.to_le_bytes());
-    out
+    sealed(out)
 }
 
 /// Each extent by its distance from `from` of the one before.
@@ -95,11 +93,8 @@ fn take_extents(
 
 /// None if anything about it is doubtful.
 pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
-    let (mut body, sum) = bytes.split_last_chunk::<4>()?;
-    if checksum(body) != u32::from_le_bytes(*sum) {
-        return None;
-    }
-    let mut next = || take(&mut body);
+    let mut reader = RecordReader::checked(bytes).ok()?;
+    let mut next = || reader.integer().ok();
     let version = next().filter(|version| [ALONE, SHARED].contains(version))?;
     if [next()?, next()?] != [shape.granules, shape.granule_bytes] {
         return None;
@@ -108,28 +103,7 @@ pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
     let extents = take_extents(&mut next, shape, Span::end)?;
     let shared = if version == SHARED { take_extents(&mut next, shape, |span| span.at)? } else { Vec::new() };
     let granules: u64 = extents.iter().map(|(span, _)| span.count).sum();
-    (body.is_empty() && granules == mapped).then_some(SavedState { next_part, mapped, promised, extents, shared })
-}
-
-fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
+    (reader.end().is_ok() && granules == mapped).then_some(SavedState { next_part, mapped, promised, extents, shared })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::units::{Granule, Span};
 pub(super) const LIMIT: u64 = 1 << 56;
 
 /// Appends `value`.
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -24,13 +24,13 @@ pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Rest of a record, to be read.
-pub(super) struct RecordReader<'a> {
+pub(crate) struct RecordReader<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> RecordReader<'a> {
     /// Reads `bytes` up to their checksum, the last four, which is verified first.
-    pub(super) fn checked(bytes: &'a [u8]) -> Result<RecordReader<'a>, MapError> {
+    pub(crate) fn checked(bytes: &'a [u8]) -> Result<RecordReader<'a>, MapError> {
         let (body, sum) = bytes.split_last_chunk::<4>().ok_or(MapError::Short)?;
         if checksum(body) != u32::from_le_bytes(*sum) {
             return Err(MapError::Checksum);
@@ -46,7 +46,7 @@ impl<'a> RecordReader<'a> {
     }
 
     /// An integer.
-    pub(super) fn integer(&mut self) -> Result<u64, MapError> {
+    pub(crate) fn integer(&mut self) -> Result<u64, MapError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -74,7 +74,7 @@ impl<'a> RecordReader<'a> {
     }
 
     /// Nothing may be left.
-    pub(super) fn end(&self) -> Result<(), MapError> {
+    pub(crate) fn end(&self) -> Result<(), MapError> {
         if self.bytes.is_empty() { Ok(()) } else { Err(MapError::Long) }
     }
 }
@@ -89,7 +89,7 @@ pub(super) struct PieceWriter {
 }
 
 impl PieceWriter {
-    /// A writer with room for so many bytes, which is made more where that is too little.
+    /// A writer with room for `bytes` bytes to begin with.
     pub(super) fn with_room(bytes: usize) -> PieceWriter {
         PieceWriter { bytes: Vec::with_capacity(bytes), ..PieceWriter::default() }
     }
@@ -141,6 +141,13 @@ pub(super) fn apply(map: &mut FileMap, piece: FilePiece) {
     if let Some(Span { at, count }) = piece.span() {
         map.put(piece.first, count, at);
     }
+}
+
+/// Bytes with their checksum behind them.
+pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = checksum(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
 }
 
 /// CRC-32C (Castagnoli) of `bytes`, the checksum of everything that SMRfs stores.

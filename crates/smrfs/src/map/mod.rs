@@ -17,7 +17,8 @@ use std::ops::Range;
 
 use crate::units::{Granule, Span};
 
-pub use code::{checksum, checksum_of_more};
+pub(crate) use code::{RecordReader, put};
+pub use code::{checksum, checksum_of_more, sealed};
 pub use error::MapError;
 pub use ranges::Ranges;
 pub use record::{Head, RecordSummary, summary};

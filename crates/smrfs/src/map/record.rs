@@ -3,7 +3,7 @@
 //! Byte by byte in `docs/reference/smrfs-format.md`. A record holds size, times and promised granules; then what it builds on
 //! (nothing, a list of parts, or the number of the part with that list), and pieces that override it.
 
-use super::code::{LIMIT, PieceWriter, RecordReader, checksum, put, put_signed};
+use super::code::{LIMIT, PieceWriter, RecordReader, put, put_signed, sealed};
 use super::error::{MapError, VERSION};
 use crate::meta::Time;
 
@@ -173,12 +173,6 @@ fn time(reader: &mut RecordReader<'_>) -> Result<Time, MapError> {
     let seconds = reader.signed()?;
     let nanoseconds = u32::try_from(reader.integer()?).ok().filter(|&ns| ns < 1_000_000_000);
     Ok(Time { seconds, nanoseconds: nanoseconds.ok_or(MapError::Range)? })
-}
-
-fn sealed(mut out: Vec<u8>) -> Vec<u8> {
-    let sum = checksum(&out);
-    out.extend(sum.to_le_bytes());
-    out
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::device::{Bands, Model, Shape};
-use crate::map::checksum;
+use crate::device::{Model, Shape};
+use crate::map::{checksum, sealed};
 
 /// First bytes of every superblock.
 const MAGIC: &[u8; 8] = b"SMRfs\r\n\0";
@@ -124,7 +124,7 @@ impl Superblock {
         if self.path.len() > self.path_bytes_max() {
             return Err(SuperblockError::Malformed("the path of the metadata directory is too long"));
         }
-        let (shape, bands) = (&self.shape, &self.shape.bands);
+        let shape = &self.shape;
         let mut out = Vec::with_capacity(shape.granule_bytes as usize);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
@@ -132,17 +132,14 @@ impl Superblock {
         out.extend_from_slice(&self.metadata.0);
         out.push(u8::from(shape.model == Model::Caveat));
         out.push(u8::from(self.is_clean));
-        let counts = [self.sequence, self.mounts, shape.granule_bytes, shape.granules, shape.did, shape.dpid];
-        let bands = [bands.count, bands.granules, bands.gap_granules, bands.max_open];
-        counts.iter().chain(&bands).for_each(|count| out.extend_from_slice(&count.to_le_bytes()));
+        let counts = [self.sequence, self.mounts];
+        counts.iter().chain(&shape.words()).for_each(|count| out.extend_from_slice(&count.to_le_bytes()));
         out.extend_from_slice(&(self.path.len() as u32).to_le_bytes());
         debug_assert_eq!(out.len(), HEAD_BYTES - 16);
         out.extend_from_slice(&self.key.0);
         out.extend_from_slice(&self.path);
         out.resize(shape.granule_bytes as usize - 4, 0);
-        let sum = checksum(&out);
-        out.extend_from_slice(&sum.to_le_bytes());
-        Ok(out)
+        Ok(sealed(out))
     }
 
     fn path_bytes_max(&self) -> usize {
@@ -171,16 +168,15 @@ impl Superblock {
         };
         let is_clean = reader.take::<1>()? == [1];
         let (sequence, mounts) = (reader.count()?, reader.count()?);
-        let (granule_bytes, granules) = (reader.count()?, reader.count()?);
-        let (did, dpid) = (reader.count()?, reader.count()?);
-        let (count, band_granules) = (reader.count()?, reader.count()?);
-        let (gap_granules, max_open) = (reader.count()?, reader.count()?);
-        let bands = Bands { count, granules: band_granules, gap_granules, max_open };
-        let shape = Shape { model, granule_bytes, granules, did, dpid, bands };
+        let mut words = [0; 8];
+        for word in &mut words {
+            *word = reader.count()?;
+        }
+        let shape = Shape::from_words(model, words);
         let path_bytes = u32::from_le_bytes(reader.take()?) as usize;
         let key = VolumeKey(reader.take()?);
         let path = reader.0.get(..path_bytes).ok_or(SuperblockError::Malformed("its path"))?.to_vec();
-        if granule_bytes != granule.len() as u64 || shape.check().is_err() {
+        if shape.granule_bytes != granule.len() as u64 || shape.check().is_err() {
             return Err(SuperblockError::Malformed("its shape"));
         }
         let superblock = Superblock { uuid, metadata, shape, sequence, mounts, is_clean, key, path };

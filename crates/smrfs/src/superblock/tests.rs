@@ -9,7 +9,7 @@ use crate::device::caveat::{CaveatScriptor, WriteHistory};
 use crate::device::memory::{Memory, WriteLoss};
 use crate::device::platters::Platters;
 use crate::device::strict::StrictAppend;
-use crate::device::{HostManaged, Model};
+use crate::device::{Bands, HostManaged, Model};
 use crate::power::Power;
 use crate::units::{Granule, Span};
 use smrkit::tally::Cause;

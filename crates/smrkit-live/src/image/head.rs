@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use smrfs::device::{Bands, Model, Shape};
-use smrfs::map::checksum;
+use smrfs::device::{Model, Shape};
+use smrfs::map::{checksum, sealed};
 use smrfs::units::Granule;
 
 const MAGIC: &[u8; 8] = b"SMRdisk\0";
@@ -46,18 +46,14 @@ pub enum NoHead {
 impl DiskHead {
     /// The fixed part.
     pub fn encode(&self) -> Vec<u8> {
-        let (shape, bands) = (&self.shape, &self.shape.bands);
+        let shape = &self.shape;
         let mut out = Vec::with_capacity(FIXED_BYTES);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&u32::from(shape.model == Model::Caveat).to_le_bytes());
-        let counts = [shape.granule_bytes, shape.granules, shape.did, shape.dpid];
-        let bands = [bands.count, bands.granules, bands.gap_granules, bands.max_open];
-        counts.iter().chain(&bands).for_each(|count| out.extend_from_slice(&count.to_le_bytes()));
+        shape.words().iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
         out.resize(FIXED_BYTES - 4, 0);
-        let sum = checksum(&out);
-        out.extend_from_slice(&sum.to_le_bytes());
-        out
+        sealed(out)
     }
 
     /// The head in these bytes.
@@ -74,18 +70,16 @@ impl DiskHead {
         if word(FIXED_BYTES - 4) != Some(checksum(&fixed[..FIXED_BYTES - 4])) {
             return Err(NoHead::Damaged);
         }
-        let count = |i: usize| {
-            let at = 16 + 8 * i;
-            bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes).ok_or(NoHead::Damaged)
-        };
         let model = match word(12) {
             Some(0) => Model::StrictAppend,
             Some(1) => Model::Caveat,
             _ => return Err(NoHead::Damaged),
         };
-        let bands = Bands { count: count(4)?, granules: count(5)?, gap_granules: count(6)?, max_open: count(7)? };
-        let shape =
-            Shape { model, granule_bytes: count(0)?, granules: count(1)?, did: count(2)?, dpid: count(3)?, bands };
+        let mut words = [0; 8];
+        for (word, bytes) in words.iter_mut().zip(fixed[16..].chunks_exact(8)) {
+            *word = bytes.try_into().map_or(0, u64::from_le_bytes);
+        }
+        let shape = Shape::from_words(model, words);
         if shape.check().is_err() || bytes_for(&shape).is_none() {
             return Err(NoHead::Damaged);
         }
@@ -117,6 +111,8 @@ pub fn write_cursor(file: &File, band: u64, filled: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use smrfs::device::Bands;
+
     use super::*;
 
     fn shape(count: u64) -> Shape {
