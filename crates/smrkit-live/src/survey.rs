@@ -6,9 +6,11 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape};
+use smrfs::device::{BandReport, HostManaged, Model, Shape};
 use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::fs::statistics::Usage;
 use smrfs::fs::{FileSystem, adopt_maps};
+use smrfs::fsck::report::Fill;
 use smrfs::meta::{MetadataStore, StoreRoom};
 use smrfs::space::Counts;
 use smrfs::units::{Granule, Span};
@@ -36,21 +38,6 @@ impl Cell {
     }
 }
 
-/// Bands by what is in them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bands {
-    /// Not written since the last reset.
-    pub empty: u64,
-    /// Written, with nothing in maps.
-    pub dead: u64,
-    /// Those with data by the share of it: up to a tenth, up to two tenths, and so on.
-    pub by_tenth_live: [u64; 10],
-    /// Begun and not full.
-    pub open: u64,
-    /// That the disk can't write any more.
-    pub lost: u64,
-}
-
 /// A volume in numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Survey {
@@ -65,7 +52,7 @@ pub struct Survey {
     /// Granules of the disk by what may be done with them.
     pub counts: Counts,
     /// The bands, on strict-append.
-    pub bands: Option<Bands>,
+    pub bands: Option<Fill>,
     /// Regular files.
     pub files: u64,
     /// Extents of their maps.
@@ -82,65 +69,68 @@ pub struct Survey {
 pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     let mut space = volume.space()?;
     let device = volume.device();
-    let shape = *device.shape();
     let store = volume.store();
     let adopted = adopt_maps(&*store, &mut *space, &mut |_, _| ()).map_err(|error| explained(volume, error))?;
-    let reports = match shape.model {
-        Model::StrictAppend => device.report(0, shape.bands.count).map_err(|error| explained(volume, error.into()))?,
-        Model::Caveat => Vec::new(),
-    };
+    let bands = device.shape().bands.count;
+    let reports = device.report(0, bands).map_err(|error| explained(volume, error.into()))?;
     space.start(&reports);
     let spans: Vec<Span> = space.live().from(Granule(0)).map(|(span, _)| span).collect();
     let StoreRoom { nodes, free_nodes, .. } = store.room().map_err(|error| explained(volume, error))?;
-    let (bands, surface) = drawn(&shape, &reports, &spans, cells);
-    Ok(Survey {
+    let usage = Usage {
         usable: space.usable(),
         live: adopted.mapped,
         promised: adopted.promised,
         counts: space.counts(),
-        bands,
-        files: adopted.files,
-        extents: spans.len() as u64,
         nodes,
         free_nodes,
-        surface,
-        shape,
-    })
+        ..Usage::default()
+    };
+    Ok(disk_survey(&*device, &reports, usage, adopted.files, &spans, cells))
 }
 
 /// Looks at a mounted file system on `device`; the surface in about `cells` parts. Files without data are not counted.
 pub fn survey_of_mount(core: &FileSystem, device: &dyn HostManaged, cells: usize) -> FsResult<Survey> {
-    let shape = *device.shape();
-    let reports = match shape.model {
-        Model::StrictAppend => device.report(0, shape.bands.count)?,
-        Model::Caveat => Vec::new(),
-    };
+    let reports = device.report(0, device.shape().bands.count)?;
     let (usage, live) = (core.usage()?, core.live());
     let files: HashSet<u64> = live.iter().map(|(_, owner)| owner.file.0).collect();
     let spans: Vec<Span> = live.iter().map(|(span, _)| *span).collect();
-    let (bands, surface) = drawn(&shape, &reports, &spans, cells);
-    Ok(Survey {
+    Ok(disk_survey(device, &reports, usage, files.len() as u64, &spans, cells))
+}
+
+/// The survey of a disk with that use of its room, and with data in `spans`.
+fn disk_survey(
+    device: &dyn HostManaged,
+    reports: &[BandReport],
+    usage: Usage,
+    files: u64,
+    spans: &[Span],
+    cells: usize,
+) -> Survey {
+    let shape = *device.shape();
+    let (bands, surface) = drawn(&shape, reports, spans, cells);
+    Survey {
         usable: usage.usable,
         live: usage.live,
         promised: usage.promised,
         counts: usage.counts,
         bands,
-        files: files.len() as u64,
+        files,
         extents: spans.len() as u64,
         nodes: usage.nodes,
         free_nodes: usage.free_nodes,
         surface,
         shape,
-    })
+    }
 }
 
 /// Bands by fill, and the surface.
-fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) -> (Option<Bands>, Vec<Cell>) {
+fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) -> (Option<Fill>, Vec<Cell>) {
     let marks = match shape.model {
         Model::StrictAppend => marks_of_bands(shape, reports, spans),
         Model::Caveat => marks_of_gaps(shape, spans),
     };
-    let bands = (shape.model == Model::StrictAppend).then(|| bands(shape, reports, spans));
+    let live = || shape.bands.granules_by_band(spans.iter().copied());
+    let bands = (shape.model == Model::StrictAppend).then(|| Fill::new(&shape.bands, reports, &live()));
     (bands, surface(shape, &marks, cells))
 }
 
@@ -179,41 +169,11 @@ fn marks_of_bands(shape: &Shape, reports: &[BandReport], spans: &[Span]) -> Vec<
     let mut marks: Vec<(Span, Mark)> = spans.iter().map(|&span| (span, Mark::Readable)).collect();
     for (number, report) in (0..).zip(reports) {
         let band = shape.bands.span(number);
-        if !is_lost(report) && report.cursor < band.end() {
+        if !report.state.is_lost() && report.cursor < band.end() {
             marks.push((Span { at: report.cursor, count: band.end() - report.cursor }, Mark::Writable));
         }
     }
     marks
-}
-
-fn is_lost(report: &BandReport) -> bool {
-    matches!(report.state, BandState::ReadOnly | BandState::Offline)
-}
-
-fn bands(shape: &Shape, reports: &[BandReport], spans: &[Span]) -> Bands {
-    let mut live = vec![0_u64; reports.len()];
-    for span in spans {
-        let mut left = *span;
-        while let Some(number) = shape.bands.band_at(left.at).filter(|_| !left.is_empty()) {
-            let count = left.count.min(shape.bands.span(number).end() - left.at);
-            if let Some(live) = live.get_mut(number as usize) {
-                *live += count;
-            }
-            left = Span { at: left.at + count, count: left.count - count };
-        }
-    }
-    let mut bands = Bands::default();
-    for (report, live) in reports.iter().zip(live) {
-        let written = report.cursor - report.start;
-        bands.open += u64::from(report.state == BandState::Open);
-        match (written, live) {
-            _ if is_lost(report) => bands.lost += 1,
-            (0, _) => bands.empty += 1,
-            (_, 0) => bands.dead += 1,
-            _ => bands.by_tenth_live[((live * 10 - 1) / shape.bands.granules).min(9) as usize] += 1,
-        }
-    }
-    bands
 }
 
 /// Counts the marks cell by cell.
@@ -244,13 +204,13 @@ fn surface(shape: &Shape, marks: &[(Span, Mark)], cells: usize) -> Vec<Cell> {
 mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_pcg::Pcg64Mcg;
-    use smrfs::device;
+    use smrfs::device::{BandState, Bands};
 
     use super::*;
 
     /// Bands of that many granules, and a few more behind the last gap.
     fn disk(model: Model, count: u64, granules: u64, gap_granules: u64) -> Shape {
-        let bands = device::Bands { count, granules, gap_granules, max_open: 4 };
+        let bands = Bands { count, granules, gap_granules, max_open: 4 };
         let granules = count * (granules + gap_granules) + 5;
         Shape { model, granule_bytes: 4096, granules, did: 6, dpid: 3, bands }
     }
@@ -316,7 +276,7 @@ mod tests {
             let shape = disk(Model::StrictAppend, 7, [20, 7][round % 2], [0, 6][round / 2 % 2]);
             let of = |number| shape.bands.span(number);
             let mut labels = vec![b'-'; shape.granules as usize];
-            let (mut reports, mut spans, mut expected) = (Vec::new(), Vec::new(), Bands::default());
+            let (mut reports, mut spans, mut expected) = (Vec::new(), Vec::new(), Fill::default());
             for number in 0..shape.bands.count {
                 let filled = [0, of(number).count, dice.random_range(0..=of(number).count)][dice.random_range(0..3)];
                 let lost = [None, None, None, Some(BandState::ReadOnly), Some(BandState::Offline)];
@@ -345,7 +305,7 @@ mod tests {
                 expected.open += u64::from(report.state == BandState::Open);
                 let mut label = |span: Span, label| labels[span.at.0 as usize..span.end().0 as usize].fill(label);
                 label(live, b'R');
-                if !is_lost(&report) {
+                if !report.state.is_lost() {
                     label(Span { at: report.cursor, count: of(number).end() - report.cursor }, b'W');
                 }
             }

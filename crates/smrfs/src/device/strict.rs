@@ -98,7 +98,7 @@ impl<P: Platters> StrictAppend<P> {
     /// Takes over what the platters say of a band.
     fn believe(&self, band: u64, report: &BandReport) {
         self.put_cursor(band, (report.cursor - report.start).min(self.shape.bands.granules));
-        if matches!(report.state, BandState::ReadOnly | BandState::Offline) {
+        if report.state.is_lost() {
             self.cursors.lock().lost.insert(band, report.state);
         }
     }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::device::{BandReport, BandState, Bands};
 use crate::space::Counts;
 use crate::units::{NodeId, Span};
 
@@ -200,7 +201,7 @@ pub enum Verdict {
 }
 
 /// The bands of a strict-append disk by what is in them: each is empty, dead, in a tenth, or lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fill {
     /// Not written since the last reset.
     pub empty: u64,
@@ -212,6 +213,24 @@ pub struct Fill {
     pub lost: u64,
     /// Of all those begun and not full.
     pub open: u64,
+}
+
+impl Fill {
+    /// Bands by what the disk reports of each, and the granules of each in maps.
+    pub fn new(layout: &Bands, reports: &[BandReport], live: &[u64]) -> Fill {
+        let mut fill = Fill::default();
+        for (report, &live) in reports.iter().zip(live) {
+            let written = report.cursor - report.start;
+            fill.open += u64::from(report.state == BandState::Open);
+            match (written, live) {
+                _ if report.state.is_lost() => fill.lost += 1,
+                (0, 0) => fill.empty += 1,
+                (_, 0) => fill.dead += 1,
+                _ => fill.by_tenth_live[((live * 10 - 1) / layout.granules).min(9) as usize] += 1,
+            }
+        }
+        fill
+    }
 }
 
 /// Report of a check.

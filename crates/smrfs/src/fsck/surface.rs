@@ -30,10 +30,7 @@ pub(super) struct Surface {
 impl Surface {
     pub fn from_device(device: &dyn HostManaged) -> FsResult<Surface> {
         let shape = *device.shape();
-        let bands = match shape.model {
-            Model::StrictAppend => device.report(0, shape.bands.count)?,
-            Model::Caveat => Vec::new(),
-        };
+        let bands = device.report(0, shape.bands.count)?;
         let live = vec![0; bands.len()];
         Ok(Surface { shape, bands, live, counts: Counts::default() })
     }
@@ -87,18 +84,11 @@ impl Surface {
     }
 
     fn fill_bands(&mut self, extents: &[Extent]) -> Counts {
-        for extent in extents {
-            let mut left = extent.span;
-            while let Some(number) = self.shape.bands.band_at(left.at).filter(|_| !left.is_empty()) {
-                let count = left.count.min(self.shape.bands.span(number).end() - left.at);
-                self.live[number as usize] += count;
-                left = Span { at: left.at + count, count: left.count - count };
-            }
-        }
+        self.live = self.shape.bands.granules_by_band(extents.iter().map(|extent| extent.span));
         let mut counts = Counts::default();
         for (band, live) in self.bands.iter().zip(&self.live) {
             counts.readable += live;
-            if !lost(band) {
+            if !band.state.is_lost() {
                 let written = (band.cursor - band.start).min(self.shape.bands.granules);
                 counts.garbage += written.saturating_sub(*live);
                 counts.writable += self.shape.bands.granules - written;
@@ -132,29 +122,8 @@ impl Surface {
     }
 
     pub fn bands_by_fill(&self) -> Option<Fill> {
-        if self.shape.model == Model::Caveat {
-            return None;
-        }
-        let mut fill = Fill::default();
-        for (band, &live) in self.bands.iter().zip(&self.live) {
-            if lost(band) {
-                fill.lost += 1;
-                continue;
-            }
-            let written = band.cursor - band.start;
-            fill.open += u64::from(written > 0 && written < self.shape.bands.granules);
-            match (written, live) {
-                (0, 0) => fill.empty += 1,
-                (_, 0) => fill.dead += 1,
-                _ => fill.by_tenth_live[((live * 10 - 1) / self.shape.bands.granules).min(9) as usize] += 1,
-            }
-        }
-        Some(fill)
+        (self.shape.model == Model::StrictAppend).then(|| Fill::new(&self.shape.bands, &self.bands, &self.live))
     }
-}
-
-fn lost(band: &BandReport) -> bool {
-    matches!(band.state, BandState::ReadOnly | BandState::Offline)
 }
 
 #[cfg(test)]
@@ -235,7 +204,7 @@ mod tests {
                 let own = (span.at.0..span.end().0).filter(|&at| live(at)).count() as u64;
                 counts.readable += own;
                 let written = report.cursor - report.start;
-                if matches!(report.state, BandState::ReadOnly | BandState::Offline) {
+                if report.state.is_lost() {
                     fill.lost += 1;
                     continue;
                 }

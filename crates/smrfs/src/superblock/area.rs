@@ -10,7 +10,7 @@ use smrkit::tally::Cause;
 use super::{Superblock, SuperblockError};
 use crate::data::{Data, ReadBuffer};
 use crate::device::part::Part;
-use crate::device::{BandReport, BandState, Bands, HostManaged, Model, Shape};
+use crate::device::{BandReport, Bands, HostManaged, Model, Shape};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::Granule;
 
@@ -122,8 +122,7 @@ impl Area {
             return (0..2).try_for_each(|place| device.write(copy(&shape, place), Data::Bytes(&zeros), Cause::Map));
         }
         for (band, report) in (0..).zip(device.report(0, shape.bands.count)?) {
-            let is_lost = matches!(report.state, BandState::ReadOnly | BandState::Offline);
-            if report.cursor > report.start && !is_lost {
+            if report.cursor > report.start && !report.state.is_lost() {
                 device.reset(band)?;
             }
         }

@@ -8,7 +8,7 @@ fn cell([readable, not_writable, write_once, writable]: [u64; 4]) -> Cell {
 }
 
 /// A disk of a thousand granules of 1 MB, drawn in 66 cells.
-fn disk(bands: Option<Bands>) -> Survey {
+fn disk(bands: Option<Fill>) -> Survey {
     let own = smrfs::device::Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
     let mut surface = vec![cell([0, 0, 0, 15]); 66];
     surface[0] = cell([15, 0, 0, 0]);
@@ -36,8 +36,8 @@ fn disk(bands: Option<Bands>) -> Survey {
     }
 }
 
-fn some_bands(lost: u64) -> Bands {
-    Bands { empty: 7, dead: 0, by_tenth_live: [1, 0, 0, 0, 2, 0, 0, 0, 0, 3000], open: 4, lost }
+fn some_bands(lost: u64) -> Fill {
+    Fill { empty: 7, dead: 0, by_tenth_live: [1, 0, 0, 0, 2, 0, 0, 0, 0, 3000], open: 4, lost }
 }
 
 #[test]
@@ -99,7 +99,7 @@ promised                      100 MB    10 %
 
 #[test]
 fn bands_are_counted_by_fill_and_empty_classes_left_out() {
-    let rows = |bands: Bands| fill(&bands).rows.iter().map(|row| row.join(" ")).collect::<Vec<_>>();
+    let rows = |bands: Fill| fill(&bands).rows.iter().map(|row| row.join(" ")).collect::<Vec<_>>();
     let known = ["empty 7", "up to 10 % live 1", "up to 50 % live 2", "up to 100 % live 3,000"];
     assert_eq!(rows(some_bands(0)), [&known[..], &["(of these open) 4"]].concat());
     assert_eq!(rows(some_bands(5)), [&known[..], &["lost 5", "(of these open) 4"]].concat());

@@ -3,7 +3,7 @@
 use smrkit::error::Error;
 
 use super::{Zone, ZoneKind, ZonedGeometry};
-use crate::device::{BandState, Bands, Model, Shape};
+use crate::device::{Bands, Model, Shape};
 
 /// Bands that may be open where the device sets no limit: what host-managed drives on sale allow.
 const MAX_OPEN: u64 = 128;
@@ -47,13 +47,14 @@ impl ZonedLayout {
             ));
         }
         let mut sequential = zones.iter().filter(|zone| zone.kind == ZoneKind::SequentialRequired);
-        let writable = sequential.clone().find(|zone| !is_lost(zone)).or(sequential.next());
+        let writable = sequential.clone().find(|zone| !zone.state.is_lost()).or(sequential.next());
         let Some(capacity) = writable.map(|zone| zone.capacity) else {
             return impossible("it has no zones that are written in sequence: take another device".into());
         };
         let fits = |bytes: u64| bytes > 0 && bytes.is_multiple_of(granule_bytes);
-        let differs =
-            |zone: &&Zone| zone.kind == ZoneKind::SequentialRequired && !is_lost(zone) && zone.capacity != capacity;
+        let differs = |zone: &&Zone| {
+            zone.kind == ZoneKind::SequentialRequired && !zone.state.is_lost() && zone.capacity != capacity
+        };
         if !fits(zone_bytes) || !fits(capacity) || capacity > zone_bytes {
             return impossible(format!(
                 "zones of {zone_bytes} bytes, of which {capacity} can be written, are no multiples of {granule_bytes}: \
@@ -95,8 +96,4 @@ impl ZonedLayout {
     pub fn start(&self, band: u64) -> u64 {
         (self.first_zone + band) * self.zone_bytes
     }
-}
-
-fn is_lost(zone: &Zone) -> bool {
-    matches!(zone.state, BandState::ReadOnly | BandState::Offline)
 }

@@ -78,7 +78,7 @@ impl<D: ZonedDevice> Zones<D> {
             }
         };
         let lost = match zone.state {
-            lost @ (BandState::ReadOnly | BandState::Offline) => Some(lost),
+            state if state.is_lost() => Some(state),
             // Conventional zones behind others have no place in the table.
             _ if in_table.is_none() && zone.kind == ZoneKind::Conventional => Some(BandState::Offline),
             _ => None,

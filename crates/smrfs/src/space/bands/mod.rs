@@ -110,7 +110,7 @@ impl Space for BandSpace {
                 told.map_or((BandState::Offline, 0), |told| (told.state, (told.cursor - start).min(size)));
             let live_end = self.live_end(number);
             self.table.change(number, |band| {
-                band.lost = matches!(state, BandState::ReadOnly | BandState::Offline);
+                band.lost = state.is_lost();
                 // A map that reads behind the cursor is damaged; what it names must not be written over all the same.
                 let given_up = live_end > cursor;
                 band.held = given_up && cursor > 0;

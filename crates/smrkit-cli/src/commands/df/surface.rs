@@ -1,6 +1,7 @@
 //! Surface of a shingled disk: a table and a picture for the terminal, and a figure.
 
-use smrkit_live::survey::{Bands, Cell, Survey};
+use smrfs::fsck::report::Fill;
+use smrkit_live::survey::{Cell, Survey};
 
 use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel};
 use smrkit_report::{Grid, format};
@@ -64,7 +65,7 @@ fn table(survey: &Survey) -> Grid {
 }
 
 /// The classes of bands and how many are in each.
-fn classes(bands: &Bands) -> Vec<(String, u64)> {
+fn classes(bands: &Fill) -> Vec<(String, u64)> {
     let mut classes = vec![("empty".to_string(), bands.empty), ("dead".to_string(), bands.dead)];
     let tenths = bands.by_tenth_live.iter().enumerate();
     classes.extend(tenths.map(|(i, &count)| (format!("up to {} % live", 10 * (i + 1)), count)));
@@ -74,7 +75,7 @@ fn classes(bands: &Bands) -> Vec<(String, u64)> {
     classes
 }
 
-fn fill(bands: &Bands) -> Grid {
+fn fill(bands: &Fill) -> Grid {
     let mut grid = Grid::new(["bands", "number"]);
     let all = classes(bands).into_iter().filter(|(_, count)| *count > 0);
     grid.rows.extend(all.map(|(name, count)| vec![name, format::count(count)]));
@@ -152,7 +153,7 @@ fn live_data(survey: &Survey) -> Panel {
     Panel::new(Some("live data"), x, y, Body::Strips { rows, end, range: (PALEST, 1.0) })
 }
 
-fn bands_by_fill(bands: &Bands) -> Panel {
+fn bands_by_fill(bands: &Fill) -> Panel {
     let classes = classes(bands);
     let body = Body::Bars {
         rows: classes.iter().map(|(name, _)| name.clone()).collect(),
