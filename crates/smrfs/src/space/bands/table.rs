@@ -58,6 +58,25 @@ impl Band {
     fn garbage(&self) -> u64 {
         if self.unmovable == 0 { self.cursor - self.readable() - self.unused } else { 0 }
     }
+
+    /// The share of this band, of `size` granules, in the sums.
+    fn share(&self, size: u64) -> Sums {
+        let all = Sums { live: self.live, retired: self.retired, pending: self.pending, ..Sums::default() };
+        if self.lost {
+            return Sums { lost: 1, ..all };
+        }
+        let rest = size - self.cursor;
+        Sums {
+            rest,
+            open_rest: if self.cursor > 0 { rest } else { 0 },
+            garbage: self.garbage(),
+            unused: self.unused,
+            to_win: if rest == 0 { self.gain() } else { 0 },
+            held: u64::from(self.held),
+            held_to_win: u64::from(self.held && self.can_be_emptied()),
+            ..all
+        }
+    }
 }
 
 /// Sums over bands.
@@ -85,6 +104,22 @@ pub(super) struct Sums {
     pub held_to_win: u64,
     /// Bands that the disk can't write.
     pub lost: u64,
+}
+
+impl Sums {
+    fn change(&mut self, share: &Sums, how: impl Fn(&mut u64, u64)) {
+        how(&mut self.live, share.live);
+        how(&mut self.retired, share.retired);
+        how(&mut self.pending, share.pending);
+        how(&mut self.rest, share.rest);
+        how(&mut self.open_rest, share.open_rest);
+        how(&mut self.garbage, share.garbage);
+        how(&mut self.unused, share.unused);
+        how(&mut self.to_win, share.to_win);
+        how(&mut self.held, share.held);
+        how(&mut self.held_to_win, share.held_to_win);
+        how(&mut self.lost, share.lost);
+    }
 }
 
 /// All bands.
@@ -169,59 +204,27 @@ impl Table {
         Some(pieces)
     }
 
+    /// Counts a band, and puts it into its set.
     fn enter(&mut self, number: u64, band: &Band) {
         let size = self.layout.granules;
         let used = band.readable() + band.unused;
         assert!(used <= band.cursor && band.cursor <= size, "band {number} of {size} granules: {band:?}");
-        let sums = &mut self.sums;
-        sums.live += band.live;
-        sums.retired += band.retired;
-        sums.pending += band.pending;
-        if band.lost {
-            sums.lost += 1;
-            return;
-        }
-        sums.rest += size - band.cursor;
-        sums.garbage += band.garbage();
-        sums.unused += band.unused;
-        sums.held += u64::from(band.held);
-        sums.held_to_win += u64::from(band.held && band.can_be_emptied());
-        if band.cursor == 0 {
-            self.empty.insert(number);
-        } else if band.cursor < size {
-            sums.open_rest += size - band.cursor;
-            self.open.insert(number);
-        } else {
-            sums.to_win += band.gain();
-            if band.readable() == 0 && !band.asked {
-                self.dead.insert(number);
-            }
-        }
+        self.sums.change(&band.share(size), |sum, share| *sum += share);
+        self.set_of(band).map(|set| set.insert(number));
     }
 
     fn leave(&mut self, number: u64, band: &Band) {
-        let size = self.layout.granules;
-        let sums = &mut self.sums;
-        sums.live -= band.live;
-        sums.retired -= band.retired;
-        sums.pending -= band.pending;
-        if band.lost {
-            sums.lost -= 1;
-            return;
-        }
-        sums.rest -= size - band.cursor;
-        sums.garbage -= band.garbage();
-        sums.unused -= band.unused;
-        sums.held -= u64::from(band.held);
-        sums.held_to_win -= u64::from(band.held && band.can_be_emptied());
-        if band.cursor == 0 {
-            self.empty.remove(&number);
-        } else if band.cursor < size {
-            sums.open_rest -= size - band.cursor;
-            self.open.remove(&number);
-        } else {
-            sums.to_win -= band.gain();
-            self.dead.remove(&number);
+        self.sums.change(&band.share(self.layout.granules), |sum, share| *sum -= share);
+        self.set_of(band).map(|set| set.remove(&number));
+    }
+
+    /// The set that such a band is in.
+    fn set_of(&mut self, band: &Band) -> Option<&mut BTreeSet<u64>> {
+        match band.cursor {
+            _ if band.lost => None,
+            0 => Some(&mut self.empty),
+            cursor if cursor < self.layout.granules => Some(&mut self.open),
+            _ => (band.readable() == 0 && !band.asked).then_some(&mut self.dead),
         }
     }
 
