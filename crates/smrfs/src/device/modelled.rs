@@ -72,11 +72,6 @@ impl Modelled {
         Ok(Modelled { disk: Mutex::new(Written { disk, writes: 0, stamps }), granule_sectors })
     }
 
-    /// Lets `look` at the drive: its clock, counters and stamps.
-    pub fn with_disk<T>(&self, look: impl FnOnce(&mut Disk) -> T) -> T {
-        look(&mut self.disk.lock().disk)
-    }
-
     fn pba(&self, at: Granule) -> Pba {
         Pba(at.0 * self.granule_sectors)
     }
