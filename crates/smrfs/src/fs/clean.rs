@@ -16,7 +16,7 @@ use crate::error::{Errno, FsResult};
 use crate::space::CleaningStep;
 use crate::units::{Owner, Span};
 
-/// Looks in vain, one after the other, before a write is told that there is no space (assumption).
+/// Looks without gain, one after the other, before a write is told that there is no space (assumption).
 const LOOKS: u32 = 3;
 
 /// An owner of a shared extent, and its file.
@@ -44,13 +44,13 @@ impl FileSystem {
         }
         match self.data.allocator.next_step_when_stuck() {
             Some(step) => {
-                work.in_vain = 0;
+                work.looks_without_gain = 0;
                 self.execute(step, seen, work)
             }
             // Others may have left room between the two looks of this write, at its place and at what there is to clean.
             None => self.settle(seen).or_else(|error| {
-                work.in_vain += 1;
-                if work.in_vain > LOOKS || error.errno() != Errno::ENOSPC { Err(error) } else { Ok(()) }
+                work.looks_without_gain += 1;
+                if work.looks_without_gain > LOOKS || error.errno() != Errno::ENOSPC { Err(error) } else { Ok(()) }
             }),
         }
     }

@@ -78,7 +78,7 @@ impl Counters {
 #[derive(Default)]
 pub(super) struct CleaningWork {
     /// Looks for something to clean that found nothing, one after the other.
-    pub in_vain: u32,
+    pub looks_without_gain: u32,
     /// Bytes that it moved.
     pub moved_bytes: u64,
     /// Steps of it.

@@ -22,17 +22,17 @@ const SKIPPED: u64 = 32;
 
 /// Blocks of a file, read in order, that the disk has been told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
+struct ReadAhead {
     /// Those before this one have been read, or the disk told that they will be.
     end: u64,
     /// Number of them that it was told of the last time.
     last: u64,
 }
 
-impl Told {
-    fn of(file: &File) -> Told {
+impl ReadAhead {
+    fn load(file: &File) -> ReadAhead {
         let both = file.ahead.load(Relaxed);
-        Told { end: both / (2 * BLOCKS_MAX), last: both % (2 * BLOCKS_MAX) }
+        ReadAhead { end: both / (2 * BLOCKS_MAX), last: both % (2 * BLOCKS_MAX) }
     }
 
     fn store(self, file: &File) {
@@ -41,8 +41,8 @@ impl Told {
 
     /// The blocks to be told of where `block` is read, and what has been told then: twice as many as the last time, once the
     /// reader has come to the last of those.
-    fn next(self, block: u64) -> (Range<u64>, Told) {
-        let Told { end, last } = self;
+    fn next(self, block: u64) -> (Range<u64>, ReadAhead) {
+        let ReadAhead { end, last } = self;
         let reached = end.saturating_sub(last);
         // Two threads may ask for neighbours in either order; but who is back at the first block begins anew.
         let late = end.saturating_sub(2 * last + 1).max(u64::from(end > 4));
@@ -51,11 +51,11 @@ impl Told {
         }
         if (reached..end).contains(&block) {
             let count = (2 * last).min(BLOCKS_MAX);
-            return (end..end + count, Told { end: end + count, last: count });
+            return (end..end + count, ReadAhead { end: end + count, last: count });
         }
         // A second read here is one in order.
         let end = if block == 0 { 2 } else { block + 1 };
-        (if block == 0 { 0..end } else { end..end }, Told { end, last: 1 })
+        (if block == 0 { 0..end } else { end..end }, ReadAhead { end, last: 1 })
     }
 }
 
@@ -82,7 +82,7 @@ impl FileSystem {
     /// on the disk at once, as it was written at once.
     fn read_ahead(&self, file: &File, state: &FileState, granule: u64) {
         let block = self.data.block_granules;
-        let before = Told::of(file);
+        let before = ReadAhead::load(file);
         let (blocks, told) = before.next(granule / block);
         if told != before {
             told.store(file);
@@ -193,7 +193,7 @@ mod tests {
 
     /// The blocks that are told of while these are read.
     fn told(blocks: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
-        let mut told = Told { end: 0, last: 0 };
+        let mut told = ReadAhead { end: 0, last: 0 };
         let next = |block| {
             let (blocks, after) = told.next(block);
             told = after;

@@ -12,7 +12,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// What a record holds changes; true if the store had the newest version until now.
+    /// Counts a change of what a record holds; true if the store had the newest version until now.
     pub(super) fn change(&mut self) -> bool {
         self.newest += 1;
         self.newest == self.durable + 1

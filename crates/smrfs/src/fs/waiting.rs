@@ -29,12 +29,12 @@ impl Buffers {
         self.bytes.get()
     }
 
-    /// So much more is buffered.
+    /// `bytes` more are buffered.
     pub(super) fn added(&self, bytes: u64) {
         self.bytes.add(bytes);
     }
 
-    /// So much is buffered no more; a file with nothing left need not wait.
+    /// `bytes` are buffered no more; a file with nothing left need not wait.
     pub(super) fn removed(&self, state: &mut FileState, bytes: u64) {
         self.bytes.take(bytes);
         if state.buffer.is_empty()

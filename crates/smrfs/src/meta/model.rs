@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(took(&|| store.store_state("s", b"x").unwrap()), 1000 + 2 * 100 + 1 + 1);
     }
 
-    /// Each call gives what the store in memory gives, and leaves so many blocks to be committed, or commits.
+    /// Each call gives what the store in memory gives, and leaves the expected number of blocks to be committed, or commits.
     #[test]
     fn every_call_is_passed_on_and_charged_as_a_change_or_a_commit() {
         use crate::meta::SetAttr;

@@ -53,7 +53,7 @@ impl DirectoryStore {
         let has_long = names.iter().any(|name| name == LIST);
         names.retain(|name| !is_hidden(name));
         if has_long {
-            let long = ValueList::of(&fd)?;
+            let long = ValueList::load(&fd)?;
             names.extend(long.names().filter(|name| !is_hidden(name)).map(<[u8]>::to_vec));
             names.sort_unstable();
             names.dedup();
@@ -72,7 +72,7 @@ impl DirectoryStore {
         let _names = self.names_stay();
         let fd = self.fd(id)?;
         let _alone = self.values_change.lock();
-        let long = ValueList::of(&fd)?;
+        let long = ValueList::load(&fd)?;
         let exists = || long.has(name) || get(&fd, name).is_ok();
         if create && exists() {
             return Err(Errno::EEXIST.into());
@@ -114,7 +114,7 @@ impl DirectoryStore {
         let _names = self.names_stay();
         let fd = self.fd(id)?;
         let _alone = self.values_change.lock();
-        let long = ValueList::of(&fd)?;
+        let long = ValueList::load(&fd)?;
         let is_long = long.has(name);
         if is_long {
             // What lies next to the file counts: it goes last.

@@ -98,7 +98,7 @@ impl ValueList {
     }
 
     /// The list of an open file; empty where there is none.
-    pub fn of(fd: &OwnedFd) -> FsResult<ValueList> {
+    pub fn load(fd: &OwnedFd) -> FsResult<ValueList> {
         match with_permissions(fd, || get(fd, LIST)) {
             Ok(stored) => ValueList::parse(&stored).ok_or_else(|| damaged("the list of its long attributes")),
             Err(Os::NODATA | Os::OPNOTSUPP) => Ok(ValueList::default()),
@@ -171,7 +171,7 @@ fn takes_values(fd: &OwnedFd, found: &Stat) -> bool {
 impl DirectoryStore {
     /// A long attribute.
     pub(super) fn long_attribute(&self, fd: &OwnedFd, name: &[u8]) -> FsResult<Vec<u8>> {
-        let list = ValueList::of(fd)?;
+        let list = ValueList::load(fd)?;
         let value = list.find(name).ok_or(Errno::ENODATA)?;
         let read = value.read(&stub(fd, OFlags::RDONLY)?)?;
         read.ok_or_else(|| damaged(&format!("attribute {}", String::from_utf8_lossy(name))))
@@ -237,7 +237,7 @@ impl DirectoryStore {
 
 /// Finds damaged long attributes of an open file; takes them away if asked to.
 pub(super) fn check(fd: &OwnedFd, repair: bool) -> FsResult<Option<String>> {
-    let list = match ValueList::of(fd) {
+    let list = match ValueList::load(fd) {
         Err(FsError::Corrupt(reason)) => {
             if repair {
                 ValueList::default().store(fd)?;

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno as Os;
 
-/// A path that leads to what a descriptor is open on.
+/// Path of an open descriptor.
 pub fn path_of(fd: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(fd))
 }

@@ -158,7 +158,7 @@ pub fn sync(path: &Path) -> Result<(), MountError> {
     client.ask(control::ControlCommand::Sync).map(drop)
 }
 
-/// Has the kernel write what programs have changed in mapped pages, which is its own until it is told to.
+/// Has the kernel write back dirty mapped pages.
 pub(super) fn write_back(path: &Path) -> Result<(), MountError> {
     let root = File::open(path).map_err(|error| point_error(path, error))?;
     rustix::fs::syncfs(root).map_err(|error| point_error(path, error.into()))
