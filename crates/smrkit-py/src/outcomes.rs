@@ -59,7 +59,7 @@ impl Outcomes {
     /// The result file that the command writes.
     fn json(&self, py: Python, summary: bool) -> PyResult<String> {
         let text = match summary {
-            true => serde_json::to_string_pretty(&self.0.summary()),
+            true => serde_json::to_string(&self.0.summary()),
             false => serde_json::to_string_pretty(&*self.0),
         };
         match text {

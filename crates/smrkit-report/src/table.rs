@@ -252,7 +252,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
 
 /// The parameters of each layer; where runs differ, all values with commas.
 fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
-    let runs: Vec<&Outcome> = runs.iter().flat_map(|run| run.drives()).collect();
+    let runs: Vec<&Outcome> = runs.iter().flat_map(parameterised).collect();
     let mut layers: Vec<&str> = runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()).collect();
     let mut seen = Vec::new();
     layers.retain(|layer| {
@@ -268,6 +268,14 @@ fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
         keys.iter().map(|key| format!("{key}={}", values(key))).collect::<Vec<_>>().join(" ")
     };
     layers.into_iter().map(|layer| (layer.to_string(), line(layer))).collect()
+}
+
+/// The records that have a run's parameters: its drives', or its own, where a summary leaves out that they are the members' too.
+fn parameterised(run: &Outcome) -> &[Outcome] {
+    match run.members.iter().all(|member| member.parameters.is_empty()) {
+        true => std::slice::from_ref(run),
+        false => &run.members,
+    }
 }
 
 /// The different values, in order of first sight.

@@ -9,7 +9,7 @@ use smrkit_advise::screen;
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, print};
+use crate::output::{JsonTarget, pretty, print};
 use crate::style;
 use smrkit_options::paths::Paths;
 use smrkit_trace::target::TargetFile;
@@ -53,7 +53,7 @@ impl Advise {
         if !matches!(json, Some(JsonTarget::Stdout)) {
             print(screen::text(&advice, style::is_coloured()))?;
         }
-        json.map_or(Ok(()), |json| json.write(&advice))?;
+        json.map_or(Ok(()), |json| json.write(pretty(&advice)?))?;
         report.map_or(Ok(()), |report| report.write(screen::page(&advice).as_bytes()))?;
         Ok(if advice.complete { Done::All } else { Done::Interrupted })
     }

@@ -10,7 +10,7 @@ use smrkit_sweep::store::Store;
 use smrkit_sweep::{page, select};
 
 use crate::exit::Done;
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, pretty};
 use crate::style;
 use smrkit_options::paths::Paths;
 use smrkit_trace::recorded::Recorded;
@@ -55,7 +55,7 @@ impl Report {
         let outputs = self.outputs.open()?;
         let outcomes = Outcomes::new(runs);
         let runs = &outcomes.runs;
-        outputs.write(|| text_for(runs, style::terminal()), &outcomes, || report(runs), || figures(runs))?;
+        outputs.write(|| text_for(runs, style::terminal()), || pretty(&outcomes), || report(runs), || figures(runs))?;
         Ok(Done::All)
     }
 
@@ -66,7 +66,7 @@ impl Report {
         let name = self.sweep.clone().unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into());
         let (page, figures) = (page::page(&name, runs)?, page::figures(runs)?);
         let table = select::table(&select::rows(runs)?, &select::VALUES.map(str::to_string))?;
-        outputs.write(|| table.grid().text() + "\n", &outcomes, || page, || figures)?;
+        outputs.write(|| table.grid().text() + "\n", || pretty(&outcomes), || page, || figures)?;
         Ok(Done::All)
     }
 

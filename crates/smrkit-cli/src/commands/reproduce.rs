@@ -9,7 +9,7 @@ use smrkit_papers::{REPRODUCTIONS, Scale, find};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, pretty};
 use smrkit_options::paths::Paths;
 use smrkit_options::value::count;
 
@@ -60,7 +60,8 @@ impl Reproduce {
         drop(opening);
         let study = Study::make(&chosen, scale, &interrupt)?;
         interrupt.writing();
-        outputs.write(|| study.text(), &study.record(), || study.page(), || study.figures().cloned().collect())?;
+        let figures = || study.figures().cloned().collect();
+        outputs.write(|| study.text(), || pretty(&study.record()), || study.page(), figures)?;
         Ok(if study.interrupted { Done::Interrupted } else { Done::All })
     }
 }

@@ -10,7 +10,7 @@ use smrkit_sweep::sheet::Sheet;
 use smrkit_sweep::store::Store;
 
 use crate::exit::Done;
-use crate::output::{JsonTarget, print};
+use crate::output::{JsonTarget, pretty, print};
 
 const EXAMPLES: &str = "\
 Keys are those of outcome.json, dotted: layer, parameters.cache_percent, engine.depth, latency_ns.all.p99. Runs that differ in \
@@ -72,7 +72,7 @@ impl Results {
         let store = Store::open(&self.store)?;
         let outcomes = store.chosen(self.sweep.as_deref())?;
         if let Some(path) = &self.json {
-            JsonTarget::open(path)?.write(&Outcomes::new(outcomes))?;
+            JsonTarget::open(path)?.write(pretty(&Outcomes::new(outcomes))?)?;
             return Ok(Done::All);
         }
         let sheet = self.sheet(&store, &outcomes)?;

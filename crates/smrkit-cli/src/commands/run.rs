@@ -1,6 +1,5 @@
 //! `smrkit run`: serves a trace or a workload with each layer, compares them, and says what it means.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -17,7 +16,7 @@ use smrkit_trace::records::{self, RowFiles};
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, Outputs};
+use crate::output::{OutputOptions, Outputs, pretty};
 use crate::style;
 use smrkit_options::paths::Paths;
 
@@ -136,12 +135,11 @@ impl RunCommand {
         interrupt.writing();
         // The results come first: a full disk must not take them with it.
         let runs = &outcomes.runs;
-        let record = match self.json_detail {
-            JsonDetail::Full => Cow::Borrowed(&outcomes),
-            JsonDetail::Summary => Cow::Owned(outcomes.summary()),
+        let record = || match self.json_detail {
+            JsonDetail::Full => pretty(&outcomes),
+            JsonDetail::Summary => serde_json::to_string(&outcomes.summary()),
         };
-        let written =
-            outputs.write(|| text_for(runs, style::terminal()), record.as_ref(), || report(runs), || figures(runs));
+        let written = outputs.write(|| text_for(runs, style::terminal()), record, || report(runs), || figures(runs));
         files.finish()?;
         written?;
         Ok(if complete { Done::All } else { Done::Interrupted })

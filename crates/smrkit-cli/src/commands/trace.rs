@@ -17,7 +17,7 @@ use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::figures::{self, FigureFormat};
-use crate::output::{JsonTarget, print, print_json};
+use crate::output::{JsonTarget, pretty, print, print_json};
 use crate::style;
 use smrkit_options::paths::Paths;
 use smrkit_options::value::{count, value};
@@ -165,7 +165,7 @@ impl Info {
             figures::write_all(&trace_info::figures(&info), folder, self.figure_format)?;
         }
         match json {
-            Some(json) => json.write(&trace_info::json(&self.input.trace, &reader, &info)?)?,
+            Some(json) => json.write(pretty(&trace_info::json(&self.input.trace, &reader, &info)?)?)?,
             None => print(trace_info::text(&self.input.trace, &reader, &info))?,
         }
         if done == Done::Interrupted {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
+pub use serde_json::to_string_pretty as pretty;
 use smrkit::error::Error;
 use smrkit_trace::target::{TargetFile, TargetFolder};
 
@@ -23,7 +24,7 @@ pub fn print(text: impl AsRef<str>) -> anyhow::Result<()> {
 
 /// Prints `value` as JSON.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(serde_json::to_string_pretty(value)? + "\n")
+    print(pretty(value)? + "\n")
 }
 
 /// Target of JSON: standard output (`-`) or a file, opened before the work starts.
@@ -41,11 +42,11 @@ impl JsonTarget {
         }
     }
 
-    /// Writes `value`.
-    pub fn write(self, value: &impl Serialize) -> anyhow::Result<()> {
+    /// Writes a text of JSON.
+    pub fn write(self, json: String) -> anyhow::Result<()> {
         match self {
-            JsonTarget::Stdout => print_json(value),
-            JsonTarget::File(target) => Ok(target.write((serde_json::to_string_pretty(value)? + "\n").as_bytes())?),
+            JsonTarget::Stdout => print(json + "\n"),
+            JsonTarget::File(target) => Ok(target.write((json + "\n").as_bytes())?),
         }
     }
 }
@@ -101,7 +102,7 @@ impl Outputs {
     pub fn write(
         self,
         text: impl FnOnce() -> String,
-        record: &impl Serialize,
+        record: impl FnOnce() -> serde_json::Result<String>,
         page: impl FnOnce() -> String,
         figures: impl FnOnce() -> Vec<Figure>,
     ) -> anyhow::Result<()> {
@@ -109,7 +110,7 @@ impl Outputs {
             Some(JsonTarget::Stdout) => Ok(()),
             _ => print(text()),
         };
-        let json = self.json.map_or(Ok(()), |json| json.write(record));
+        let json = self.json.map_or(Ok(()), |json| json.write(record()?));
         let report = self.report.map_or(Ok(()), |report| report.write(page().as_bytes()));
         let drawn =
             self.figures.map_or(Ok(Vec::new()), |(folder, format)| figures::write_all(&figures(), &folder, format));

@@ -78,9 +78,11 @@ fn a_result_file_alone_repeats_its_runs() {
          --workload burst:count=60 --interleave none"
             .into(),
     ] {
-        let (first, again) = (scratch.path("first.json"), scratch.path("again.json"));
+        let [first, summary, again] = ["first.json", "summary.json", "again.json"].map(|name| scratch.path(name));
         smrkit(&format!("run {options} --json {first}")).done();
-        smrkit(&format!("run --repeat {first} --json {again}")).done();
+        let told = smrkit(&format!("run --repeat {first} --json {summary} --json-detail summary")).done();
+        assert_eq!(smrkit(&format!("report {summary}")).done(), told, "{options}");
+        smrkit(&format!("run --repeat {summary} --json {again}")).done();
         assert_eq!(std::fs::read_to_string(&first).unwrap(), std::fs::read_to_string(&again).unwrap(), "{options}");
     }
 }

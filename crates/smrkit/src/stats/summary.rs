@@ -1,7 +1,7 @@
-//! Outcomes without what grows with the run: a few kilobytes each.
+//! Outcomes without what grows with the run: a few kilobytes each drive.
 
 use super::latency_buckets::LatencyBuckets;
-use super::outcome::{Histograms, Outcome, Outcomes, SourceCounts, Surface, Timeline};
+use super::outcome::{Histograms, Outcome, Outcomes, RunRecord, SourceCounts, Surface, Timeline};
 use super::rebuild::{Rebuild, Series};
 
 impl Outcomes {
@@ -17,7 +17,8 @@ impl Outcomes {
 }
 
 impl Outcome {
-    /// Leaves out series, surfaces and distributions: their keys stay, and hold nothing.
+    /// Leaves out series, surfaces and distributions, and of members what their array's record tells: their keys stay, and hold
+    /// nothing.
     pub fn summary(&self) -> Outcome {
         let window_ns = self.timeline.window_ns;
         let source = |of: &SourceCounts| SourceCounts { latency_buckets: LatencyBuckets::default(), ..of.clone() };
@@ -27,12 +28,25 @@ impl Outcome {
             latency_histogram: Histograms::default(),
             latency_buckets: LatencyBuckets::default(),
             by_source: self.by_source.as_ref().map(|sources| sources.iter().map(source).collect()),
-            members: self.members.iter().map(Outcome::summary).collect(),
+            members: self.members.iter().map(|member| member.summary_in(self)).collect(),
             rebuild: self.rebuild.as_ref().map(|rebuild| Rebuild {
                 course: Series { window_ns: rebuild.course.window_ns, ..Series::default() },
                 ..rebuild.clone()
             }),
             ..self.clone()
         }
+    }
+
+    /// The summary of a member of `array`: `run.system` of the outermost record has each member's own, and the verdict is told of
+    /// the whole.
+    fn summary_in(&self, array: &Outcome) -> Outcome {
+        let mut summary = self.summary();
+        summary.run = RunRecord::default();
+        summary.verdict.text.clear();
+        if self.parameters == array.parameters && self.asked == array.asked {
+            summary.parameters.clear();
+            summary.asked.clear();
+        }
+        summary
     }
 }

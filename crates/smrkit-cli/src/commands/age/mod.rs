@@ -15,7 +15,7 @@ use smrkit_papers::ageing::Aged;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, pretty};
 use options::{Ageing, Simulation};
 
 const EXAMPLES: &str = "\
@@ -65,7 +65,7 @@ impl Age {
         })?;
         let name = self.directory.as_ref().map(|directory| directory.display().to_string());
         let aged = Aged::new(name, (world.as_ref(), shape.as_ref()), disk_bytes, &course, made, interrupt.is_set());
-        outputs.write(|| aged.text(), &aged.record(COMMIT), || aged.page(), || aged.figures())?;
+        outputs.write(|| aged.text(), || pretty(&aged.record(COMMIT)), || aged.page(), || aged.figures())?;
         Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
     }
 }
