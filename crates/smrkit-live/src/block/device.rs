@@ -1,5 +1,7 @@
 //! A served drive or array: platters in an image, the layers on them, and what the host knows of its sectors.
 
+mod under_way;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};

@@ -26,7 +26,6 @@ pub mod storage;
 mod store;
 #[cfg(test)]
 mod store_tests;
-mod under_way;
 mod unsettled;
 mod watchdog;
 pub mod wish;

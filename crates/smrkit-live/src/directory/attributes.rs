@@ -5,13 +5,26 @@ use std::os::fd::OwnedFd;
 use rustix::buffer::spare_capacity;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno as Os;
+use smrfs::meta::{ACCESS_LIST, DEFAULT_ACCESS_LIST};
 
 use super::way;
 
 /// Prefix of our own attributes; users neither see nor set them.
 pub const OWN: &[u8] = b"user.smrfs.";
+/// The namespaces whose attributes are kept for users, besides access lists.
+const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 /// The longest value, and the longest list of names, that Linux passes on (XATTR_SIZE_MAX, XATTR_LIST_MAX).
 const MOST_BYTES: usize = 65536;
+
+/// True for an access list, which the kernel itself looks at.
+pub fn is_access_list(name: &[u8]) -> bool {
+    name == ACCESS_LIST || name == DEFAULT_ACCESS_LIST
+}
+
+/// True for the names of attributes that users do not see.
+pub fn is_hidden(name: &[u8]) -> bool {
+    name.starts_with(OWN) || !(is_access_list(name) || SPACES.iter().any(|space| name.starts_with(space)))
+}
 
 /// The value of an attribute.
 pub fn get(fd: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, Os> {

@@ -229,6 +229,31 @@ impl DirectoryStore {
         let now = clock_gettime(ClockId::Realtime);
         Time { seconds: now.tv_sec, nanoseconds: now.tv_nsec as u32 }
     }
+
+    fn set_stat(&self, id: u64, set: &SetAttr) -> FsResult<Attr> {
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        let kind = stat::kind(&stat::for_fd(&fd)?);
+        match set.uid {
+            Some(uid) if kind == Kind::File => self.give_file(&fd, uid, set.gid)?,
+            uid if uid.is_some() || set.gid.is_some() => stat::change_owner(&fd, uid, set.gid)?,
+            _ => {}
+        }
+        if let Some(mode) = set.mode {
+            way::steady(|| stat::change_mode(&fd, kind, mode))?;
+        }
+        let now = DirectoryStore::clock();
+        if set.atime.is_some() || set.mtime.is_some() {
+            stat::change_times(&fd, set, now)?;
+        }
+        if let Some(node) = self.nodes().get(id) {
+            node.changed = Some(now);
+            if set.mtime.is_some() {
+                node.modified = None;
+            }
+        }
+        Ok(self.told(&stat::for_fd(&fd)?))
+    }
 }
 
 /// Number of descriptors that are cached: a quarter of what the process may have, and as many again for nodes without a name.

@@ -202,31 +202,6 @@ impl DirectoryStore {
             (node.modified, node.changed) = (Some(now), Some(now));
         }
     }
-
-    pub(super) fn set_stat(&self, id: u64, set: &SetAttr) -> FsResult<Attr> {
-        let _names = self.names_stay();
-        let fd = self.fd(id)?;
-        let kind = kind(&for_fd(&fd)?);
-        match set.uid {
-            Some(uid) if kind == Kind::File => self.give_file(&fd, uid, set.gid)?,
-            uid if uid.is_some() || set.gid.is_some() => change_owner(&fd, uid, set.gid)?,
-            _ => {}
-        }
-        if let Some(mode) = set.mode {
-            way::steady(|| change_mode(&fd, kind, mode))?;
-        }
-        let now = DirectoryStore::clock();
-        if set.atime.is_some() || set.mtime.is_some() {
-            change_times(&fd, set, now)?;
-        }
-        if let Some(node) = self.nodes().get(id) {
-            node.changed = Some(now);
-            if set.mtime.is_some() {
-                node.modified = None;
-            }
-        }
-        Ok(self.told(&for_fd(&fd)?))
-    }
 }
 
 #[cfg(test)]

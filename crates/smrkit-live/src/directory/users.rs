@@ -1,28 +1,12 @@
 //! Users' attributes: next to a node's map, or long ones in the stub of a file.
 
-use std::os::fd::OwnedFd;
-
 use rustix::fs::XattrFlags;
 use rustix::io::Errno as Os;
 use smrfs::error::{Errno, FsError, FsResult};
-use smrfs::meta::{ACCESS_LIST, DEFAULT_ACCESS_LIST};
 
-use super::attributes::{OWN, get, list, remove, set};
+use super::attributes::{OWN, get, is_access_list, is_hidden, list, remove, set};
 use super::values::{LIST, ValueList};
 use super::{DirectoryStore, failed};
-
-/// The namespaces whose attributes are kept for users, besides access lists.
-const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
-/// Room of an attribute besides its name and its value: the head of an entry and padding on ext4, which is the tightest.
-const HEAD_BYTES: usize = 24;
-
-fn is_access_list(name: &[u8]) -> bool {
-    name == ACCESS_LIST || name == DEFAULT_ACCESS_LIST
-}
-
-fn is_hidden(name: &[u8]) -> bool {
-    name.starts_with(OWN) || !(is_access_list(name) || SPACES.iter().any(|space| name.starts_with(space)))
-}
 
 /// Refuses names that users have no attributes under; `of_ours` is the answer for our own.
 fn checked(name: &[u8], of_ours: Errno) -> FsResult {
@@ -95,18 +79,6 @@ impl DirectoryStore {
         }
         self.has_changed(id);
         Ok(())
-    }
-
-    /// Refuses an attribute of this many bytes, its name among them, that would take the room that is kept for the map when
-    /// those of the names `replaced` are gone.
-    pub(super) fn leave_room(&self, fd: &OwnedFd, replaced: &[&[u8]], bytes: usize) -> FsResult {
-        let Some(most) = self.home.users_bytes() else { return Ok(()) };
-        let mut taken = bytes + HEAD_BYTES;
-        let counts = |other: &&Vec<u8>| !replaced.contains(&&***other) && (!is_hidden(other) || *other == LIST);
-        for other in list(fd).map_err(failed)?.iter().filter(counts) {
-            taken += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
-        }
-        if taken > most { Err(Errno::ENOSPC.into()) } else { Ok(()) }
     }
 
     pub(super) fn remove_user_attribute(&self, id: u64, name: &[u8]) -> FsResult {

@@ -16,7 +16,7 @@ use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::map::checksum;
 use smrfs::meta::{SetAttr, SetTime};
 
-use super::attributes::{get, remove, set};
+use super::attributes::{get, is_hidden, list, remove, set};
 use super::way::with_permissions;
 use super::{DirectoryStore, failed, failed_io, stat, way};
 
@@ -30,6 +30,9 @@ const BYTES_MAX: u32 = 64 << 10;
 const AT_MAX: u64 = 1 << 40;
 /// Capabilities of a program, which a write to its file takes away.
 const CAPABILITY: &[u8] = b"security.capability";
+
+/// Room of an attribute besides its name and its value: the head of an entry and padding on ext4, which is the tightest.
+const HEAD_BYTES: usize = 24;
 
 /// A value in the stub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,6 +235,18 @@ impl DirectoryStore {
         stub(fd, OFlags::WRONLY)?.set_len(0).map_err(failed_io)?;
         let times = SetAttr { mtime: Some(SetTime::To(before)), ..SetAttr::default() };
         stat::change_times(fd, &times, DirectoryStore::clock())
+    }
+
+    /// Refuses an attribute of this many bytes, its name among them, that would take the room that is kept for the map when
+    /// those of the names `replaced` are gone.
+    pub(super) fn leave_room(&self, fd: &OwnedFd, replaced: &[&[u8]], bytes: usize) -> FsResult {
+        let Some(most) = self.home.users_bytes() else { return Ok(()) };
+        let mut taken = bytes + HEAD_BYTES;
+        let counts = |other: &&Vec<u8>| !replaced.contains(&&***other) && (!is_hidden(other) || *other == LIST);
+        for other in list(fd).map_err(failed)?.iter().filter(counts) {
+            taken += other.len() + get(fd, other).map_or(0, |value| value.len()) + HEAD_BYTES;
+        }
+        if taken > most { Err(Errno::ENOSPC.into()) } else { Ok(()) }
     }
 }
 

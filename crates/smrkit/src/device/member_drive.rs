@@ -10,6 +10,7 @@ use super::LayeredDisk;
 use super::command::{Command, Completion, FirstStamps, SectorWords, Served, Stamped};
 use super::dispatch::Dispatch;
 use super::drive_contents::DriveContents;
+use super::outage::outage;
 use super::queue::{Queueing, Waiting};
 use super::watch::CommandWatch;
 use crate::disk::Recorder;
@@ -178,7 +179,7 @@ impl MemberDrive {
         let start = loop {
             match self.serve_now(request, arrival, stamps) {
                 Ok(start) => break start,
-                Err(fault) => self.outage(fault)?,
+                Err(fault) => outage(&mut self.device, &mut self.contents, fault)?,
             }
         };
         let served = Served { start, end: self.device.now() };
@@ -192,7 +193,7 @@ impl MemberDrive {
         let turn = self.device.now().max(arrival);
         if arrival > self.device.now() {
             while let Err(fault) = self.device.idle_until(arrival) {
-                self.outage(fault)?;
+                outage(&mut self.device, &mut self.contents, fault)?;
             }
         }
         Ok(turn)
@@ -284,7 +285,7 @@ impl MemberDrive {
         let start = loop {
             match self.serve_together_now(&more, last) {
                 Ok(start) => break start,
-                Err(fault) => self.outage(fault)?,
+                Err(fault) => outage(&mut self.device, &mut self.contents, fault)?,
             }
         };
         let served = Served { start, end: self.device.now() };

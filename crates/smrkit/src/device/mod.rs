@@ -1,7 +1,6 @@
 //! Devices that requests are sent to: a drive with its queue, or an array of drives and arrays.
 
 pub mod address;
-mod background;
 mod command;
 mod contents;
 mod dispatch;
@@ -21,7 +20,6 @@ mod shadow;
 pub mod spec;
 mod watch;
 mod work;
-mod work_steps;
 
 pub use command::{Command, Completion, FirstStamps, SectorWords, Served, Stamped};
 pub use contents::Contents;

@@ -4,19 +4,22 @@
 //! the slowest. Le, Holliday & Amer, "The Peril and Promise of Shingled Disk Arrays", is what it was built for. Left out: the
 //! time of the bus and of the host's processor.
 
+mod background;
+mod work_steps;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::super::address::ArrayLayout;
-use super::super::command::{Command, Completion, FirstStamps, Served, Stamped, joined};
-use super::super::contents::{self, Contents};
-use super::super::health::Health;
-use super::super::level::WritePolicy;
-use super::super::locks::{Locks, RangeLock};
-use super::super::member_drive::MemberDrive;
-use super::super::queue::Queueing;
-use super::super::work::{Owner, Slab};
 use super::{Member, Members};
+use crate::device::address::ArrayLayout;
+use crate::device::command::{Command, Completion, FirstStamps, Served, Stamped, joined};
+use crate::device::contents::{self, Contents};
+use crate::device::health::Health;
+use crate::device::level::WritePolicy;
+use crate::device::locks::{Locks, RangeLock};
+use crate::device::member_drive::MemberDrive;
+use crate::device::queue::Queueing;
+use crate::device::work::{Owner, Slab};
 use crate::error::DiskResult;
 use crate::layer::Gauges;
 use crate::request::{Op, Request};
@@ -35,38 +38,41 @@ pub struct DonePart {
     pub end: Nanos,
 }
 
+/// Sectors of a part that is compared at once.
+const PART_SECTORS: u64 = 1024;
+
 /// In the tag of a command that goes to one member as it came, and its completion straight back.
-pub(in crate::device) const PASSED: u64 = 1 << 63;
+const PASSED: u64 = 1 << 63;
 
 /// An array.
 pub struct Array {
-    pub(in crate::device) layout: ArrayLayout,
-    pub(in crate::device) members: Members,
-    pub(in crate::device) health: Vec<Health>,
+    layout: ArrayLayout,
+    members: Members,
+    health: Vec<Health>,
     /// Number of times that each member was replaced.
-    pub(in crate::device) replaced: Vec<u32>,
-    pub(in crate::device) write: WritePolicy,
+    replaced: Vec<u32>,
+    write: WritePolicy,
     /// Contents that commands carry.
-    pub(in crate::device) contents: Contents,
+    contents: Contents,
     /// In check mode: parts of the members that anything was written to.
-    pub(in crate::device) written: BTreeSet<u64>,
+    written: BTreeSet<u64>,
     /// True if commands for the same sectors keep their order without locks: each is one command of a member, or the same
     /// of several, and members keep their order.
-    pub(in crate::device) orderly: bool,
+    orderly: bool,
     /// True if members read zeros where something was discarded: only then do copies and parity stay true.
-    pub(in crate::device) zeros: bool,
-    pub(in crate::device) works: Slab,
-    pub(in crate::device) locks: Locks,
+    zeros: bool,
+    works: Slab,
+    locks: Locks,
     /// Commands that were passed on and not completed.
-    pub(in crate::device) passed: usize,
+    passed: usize,
     /// Completed, until the caller takes note.
-    pub(in crate::device) ready: VecDeque<Completion>,
+    ready: VecDeque<Completion>,
     /// Own work that is done, until somebody takes note.
-    pub(in crate::device) done: VecDeque<DonePart>,
+    done: VecDeque<DonePart>,
     /// Room for the completions of members.
-    pub(in crate::device) completions: Vec<Completion>,
+    completions: Vec<Completion>,
     /// Work that may begin.
-    pub(in crate::device) free: VecDeque<u32>,
+    free: VecDeque<u32>,
 }
 
 impl Array {
@@ -108,11 +114,6 @@ impl Array {
         self.members.as_slice()
     }
 
-    /// The members, for the end of a run.
-    pub fn members_mut(&mut self) -> &mut [Member] {
-        self.members.as_mut_slice()
-    }
-
     /// Its drives, those of nested arrays included, in order.
     pub fn drives(&mut self) -> Vec<&mut MemberDrive> {
         self.members.as_mut_slice().iter_mut().flat_map(Member::drives).collect()
@@ -121,6 +122,18 @@ impl Array {
     /// The state of each member.
     pub fn health(&self) -> &[Health] {
         &self.health
+    }
+
+    /// Parts of the members that were written to, in check mode; everything else is as it was in the beginning, zeros or
+    /// (on full members) copies and parities that agree.
+    pub fn written_parts(&self) -> Vec<(Lba, u64)> {
+        let sectors = (0..self.layout.disks() as u32).map(|disk| self.layout.member_sectors(disk)).max().unwrap_or(0);
+        let part = |part: &u64| (Lba(part * PART_SECTORS), PART_SECTORS.min(sectors - part * PART_SECTORS));
+        self.written.iter().map(part).collect()
+    }
+
+    fn note_written(&mut self, at: Lba, sectors: u64) {
+        self.written.extend(at.0 / PART_SECTORS..(at.0 + sectors).div_ceil(PART_SECTORS));
     }
 
     /// Own work that is done and that nobody has taken note of.
@@ -134,7 +147,7 @@ impl Array {
     }
 
     /// True if it reads zeros where something was discarded. With parity it does not: it keeps parts of stripes.
-    pub(in crate::device) fn reads_zeros(&self) -> bool {
+    pub(super) fn reads_zeros(&self) -> bool {
         self.zeros && self.layout.parities() == 0
     }
 
@@ -274,7 +287,7 @@ impl Array {
     }
 
     #[inline]
-    pub(in crate::device) fn first_wait(&self) -> Nanos {
+    pub(super) fn first_wait(&self) -> Nanos {
         self.members.first_wait()
     }
 
@@ -284,12 +297,12 @@ impl Array {
         self.works.len() + self.passed
     }
 
-    pub(in crate::device) fn distance(&self, lba: Lba) -> u64 {
+    pub(super) fn distance(&self, lba: Lba) -> u64 {
         let (disk, at) = self.layout.place(lba);
         self.members()[disk as usize].distance(at)
     }
 
-    pub(in crate::device) fn cache_sectors(&self) -> u64 {
+    pub(super) fn cache_sectors(&self) -> u64 {
         self.members().iter().map(Member::cache_sectors).sum()
     }
 
@@ -300,7 +313,7 @@ impl Array {
     }
 
     /// Members are full, those parts included that the array does not use.
-    pub(in crate::device) fn fill(&mut self, stamps: FirstStamps) {
+    pub(super) fn fill(&mut self, stamps: FirstStamps) {
         let layout = Arc::new(self.layout.clone());
         for (disk, member) in (0..).zip(self.members.as_mut_slice()) {
             let (layout, stamps) = (Arc::clone(&layout), Arc::clone(&stamps));
@@ -308,7 +321,7 @@ impl Array {
         }
     }
 
-    pub(in crate::device) fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+    pub(super) fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.members.reset_counts(now)
     }
 
@@ -325,7 +338,7 @@ impl Array {
         self.members.recover()
     }
 
-    pub(in crate::device) fn finish(&mut self) -> DiskResult {
+    pub(super) fn finish(&mut self) -> DiskResult {
         let working = self.members.as_mut_slice().iter_mut().zip(&self.health).filter(|(_, health)| health.works());
         working.into_iter().try_for_each(|(member, _)| member.finish())
     }

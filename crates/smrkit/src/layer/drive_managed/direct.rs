@@ -18,9 +18,9 @@ use crate::units::{Lba, Pba};
 const HEADERS: u64 = 8;
 
 /// A write of sectors of one band, or what of it lies together.
-pub(super) struct Direct {
+struct Direct {
     lba: Lba,
-    pub sectors: u64,
+    sectors: u64,
     pba: Pba,
     band: u32,
     /// True if it ends on a later track than it begins on.
@@ -48,7 +48,7 @@ impl DriveManaged {
     }
 
     /// A write to the bands of as many of `n` sectors as lie together.
-    pub(super) fn direct(&self, lba: Lba, n: u64) -> Direct {
+    fn direct(&self, lba: Lba, n: u64) -> Direct {
         let home = &self.bands.home;
         let spot = home.spot(lba);
         let sectors = home.run_from(&spot, n);
@@ -101,12 +101,24 @@ impl DriveManaged {
         }
         Ok(())
     }
+
+    /// True if a write to the bands would destroy no more than half as much next to it: copying that is what it costs.
+    #[cold]
+    pub(super) fn is_cheap(&self, disk: &Disk, lba: Lba, n: u64) -> bool {
+        let (mut done, mut destroyed) = (0, 0);
+        while done < n {
+            let write = self.direct(lba + done, n - done);
+            destroyed += write.endangered_sectors(disk);
+            done += write.sectors;
+        }
+        destroyed <= n / 2
+    }
 }
 
 impl Direct {
     /// Number of sectors that the write may destroy, inside its band.
     #[inline]
-    pub fn endangered_sectors(&self, disk: &Disk) -> u64 {
+    fn endangered_sectors(&self, disk: &Disk) -> u64 {
         self.endangered(disk).iter().map(|(_, n)| n).sum()
     }
 

@@ -50,18 +50,6 @@ impl DriveManaged {
     pub(super) fn takes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
         self.bypass.takes(lba, n) && (!self.bypass.is_thrifty() || self.is_cheap(disk, lba, n))
     }
-
-    /// True if a write to the bands would destroy no more than half as much next to it: copying that is what it costs.
-    #[cold]
-    pub(super) fn is_cheap(&self, disk: &Disk, lba: Lba, n: u64) -> bool {
-        let (mut done, mut destroyed) = (0, 0);
-        while done < n {
-            let write = self.direct(lba + done, n - done);
-            destroyed += write.endangered_sectors(disk);
-            done += write.sectors;
-        }
-        destroyed <= n / 2
-    }
 }
 
 /// The data of writes one after another, and their sectors.

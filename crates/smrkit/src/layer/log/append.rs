@@ -1,61 +1,15 @@
-//! Writing at the log's end: open segments, the map, and room for the next request.
+//! Writing at the log's end: open, closed and free segments, and the map.
 
-use super::label::{LabelKind, LogLabel};
-use super::segment::{SegmentEntry, SegmentState};
-use super::{Log, Need, inconsistent};
+use super::label::LogLabel;
+use super::segment::{Entries, SegmentEntry, SegmentState};
+use super::{Log, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
-/// A stretch of a request that has been written in one piece.
-#[derive(Clone, Copy)]
-pub(super) struct WrittenStretch {
-    pub(super) lba: Lba,
-    pub(super) sectors: u64,
-    pub(super) pba: Pba,
-    pub(super) segment: u32,
-}
-
 impl Log {
-    /// Writes a request of the host, or a part of one, that is whole or absent after a power cut.
-    ///
-    /// The map follows when all of it is written: what it replaces stays live until then, and is not cleaned away.
-    #[inline]
-    pub(super) fn write_whole(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
-        let stream = self.stream(lba);
-        if n > self.room(stream) {
-            self.make_room(disk, stream, n)?;
-        }
-        self.age += n;
-        let order = 2 * (self.serial + 1);
-        self.parts.clear();
-        let mut done = 0;
-        while done < n {
-            let label = |i| LogLabel {
-                lba: lba + (done + i),
-                left: n - 1 - (done + i),
-                order,
-                kind: LabelKind::Host,
-                serial: 0,
-            };
-            let (segment, pba, sectors) = self.append(disk, stream, n - done, Cause::Host, data, at + done, label)?;
-            self.parts.push(WrittenStretch { lba: lba + done, sectors, pba, segment });
-            done += sectors;
-        }
-        for i in 0..self.parts.len() {
-            let part = self.parts[i];
-            self.note(part.lba, part.sectors, part.pba, part.segment);
-            self.segments[part.segment as usize].youngest = self.age;
-            self.close_if_full(part.segment);
-        }
-        if !self.emptied.is_empty() {
-            self.reset_emptied();
-        }
-        if self.labelled.is_empty() { Ok(()) } else { self.erase_free(disk) }
-    }
-
     /// Writes the first of `n` sectors of `data`, from its sector `at` on, as far as the open segment has room:
     /// (segment, where, how many). `label` says what a sector carries, counted from the first; its serial is given here.
     #[inline]
@@ -176,17 +130,41 @@ impl Log {
         }
     }
 
-    /// Cleans until `n` sectors can be written to a stream with the reserve left, which cleaning needs to go on.
+    pub(super) fn free_segment(&mut self, index: u32) {
+        let segment = &mut self.segments[index as usize];
+        self.log_sectors -= u64::from(segment.filled);
+        self.entries -= segment.entries.len() as u64;
+        segment.entries = Entries::new();
+        (segment.state, segment.filled) = (SegmentState::Free, 0);
+        self.free_sectors += u64::from(segment.place.sectors);
+        self.free.push_back(index);
+        self.labelled.push(index);
+    }
+
+    /// Frees the closed segments of which nothing is live any more.
     #[cold]
-    fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
-        loop {
-            let missing = n.saturating_sub(self.room(stream));
-            if missing == 0 || self.free_sectors >= missing + self.rules.reserve * self.longest {
-                return Ok(());
-            }
-            if !self.clean_stage(disk, Need::Must)? {
-                return inconsistent(format!("no segment can be cleaned, and {} sectors are free", self.free_sectors));
-            }
+    pub(super) fn reset_emptied(&mut self) {
+        while let Some(index) = self.emptied.pop() {
+            self.closed_dead -= self.segments[index as usize].dead();
+            self.victims.remove(&self.segments, index);
+            self.free_segment(index);
+            self.counts.resets += 1;
         }
+    }
+
+    /// Takes the labels off free segments: those of sectors that were trimmed since would come back as live after a power cut,
+    /// and segments that were free would be no more. The last write's stay until there is another, or until its segment is the next
+    /// one to be written: without them the request before it might pass for torn.
+    #[cold]
+    pub(super) fn erase_free(&mut self, disk: &mut Disk) -> DiskResult {
+        for index in std::mem::take(&mut self.labelled) {
+            if self.last_written == Some(index) {
+                self.labelled.push(index);
+                continue;
+            }
+            let place = self.segments[index as usize].place;
+            disk.erase(place.start, u64::from(place.sectors))?;
+        }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 //! Live is what the map still points to. Runs a little apart are read in one access, over the dead sectors between them.
 
 use super::label::{LabelKind, LogLabel};
-use super::segment::{Entries, SegmentState};
+use super::segment::SegmentState;
 use super::{Log, Need, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
@@ -177,42 +177,18 @@ impl Log {
         Ok(())
     }
 
-    fn free_segment(&mut self, index: u32) {
-        let segment = &mut self.segments[index as usize];
-        self.log_sectors -= u64::from(segment.filled);
-        self.entries -= segment.entries.len() as u64;
-        segment.entries = Entries::new();
-        (segment.state, segment.filled) = (SegmentState::Free, 0);
-        self.free_sectors += u64::from(segment.place.sectors);
-        self.free.push_back(index);
-        self.labelled.push(index);
-    }
-
-    /// Frees the closed segments of which nothing is live any more.
+    /// Cleans until `n` sectors can be written to a stream with the reserve left, which cleaning needs to go on.
     #[cold]
-    pub(super) fn reset_emptied(&mut self) {
-        while let Some(index) = self.emptied.pop() {
-            self.closed_dead -= self.segments[index as usize].dead();
-            self.victims.remove(&self.segments, index);
-            self.free_segment(index);
-            self.counts.resets += 1;
-        }
-    }
-
-    /// Takes the labels off free segments: those of sectors that were trimmed since would come back as live after a power cut,
-    /// and segments that were free would be no more. The last write's stay until there is another, or until its segment is the next
-    /// one to be written: without them the request before it might pass for torn.
-    #[cold]
-    pub(super) fn erase_free(&mut self, disk: &mut Disk) -> DiskResult {
-        for index in std::mem::take(&mut self.labelled) {
-            if self.last_written == Some(index) {
-                self.labelled.push(index);
-                continue;
+    pub(super) fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
+        loop {
+            let missing = n.saturating_sub(self.room(stream));
+            if missing == 0 || self.free_sectors >= missing + self.rules.reserve * self.longest {
+                return Ok(());
             }
-            let place = self.segments[index as usize].place;
-            disk.erase(place.start, u64::from(place.sectors))?;
+            if !self.clean_stage(disk, Need::Must)? {
+                return inconsistent(format!("no segment can be cleaned, and {} sectors are free", self.free_sectors));
+            }
         }
-        Ok(())
     }
 }
 

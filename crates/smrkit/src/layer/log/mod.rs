@@ -19,6 +19,7 @@ pub(super) mod streams;
 #[cfg(test)]
 mod tests;
 pub(super) mod victims;
+mod write;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -37,12 +38,12 @@ use crate::quantity::Bytes;
 use crate::schema::{Count, Word, percent};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
-use append::WrittenStretch;
 use clean::{Job, LiveRun};
 use layout::{SegmentLayout, SegmentPlace, Totals};
 use segment::Segment;
 use streams::OpenFiles;
 use victims::{VictimPolicy, Victims};
+use write::WrittenStretch;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
     "log",

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::SBlock;
 use super::cache::{AppendPiece, HeaderEntry};
-use super::gather::Gather;
+use super::gather::{Gather, kept, taken};
 use super::record::{CacheHeader, HeaderKind};
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
@@ -173,24 +173,6 @@ impl SBlock {
         }
     }
 
-    /// The first LBA of an entry at a position that is still valid there.
-    pub(super) fn first_valid(&self, section: usize, position: u64, entry: HeaderEntry) -> Option<Lba> {
-        self.valid_parts(section, position, entry).next().map(|(lba, _)| lba)
-    }
-
-    /// The parts of an entry at a position that are still valid there.
-    pub(super) fn valid_parts(
-        &self,
-        section: usize,
-        position: u64,
-        entry: HeaderEntry,
-    ) -> impl Iterator<Item = (Lba, u64)> + '_ {
-        let (cache, lba) = (&self.caches[section], entry.lba());
-        let sectors = if entry.is_void() { 0 } else { entry.sectors() };
-        let here = move |&(l, _, pba): &(Lba, u64, _)| pba == cache.pba(position + 1 + (l - lba));
-        self.map.mapped(lba, sectors).filter(here).map(|(l, n, _)| (l, n))
-    }
-
     /// Gives up the entry at the tail if it is invalid; else copies it and the valid ones that follow to the head, of `most`
     /// sectors or less as far as they are several. Returns the sectors copied.
     fn advance_cache_tail(&mut self, disk: &mut Disk, section: usize, most: u64) -> DiskResult<u64> {
@@ -282,19 +264,4 @@ impl SBlock {
         }
         any
     }
-}
-
-/// The buffer kept for this, with room for `n` sectors.
-pub fn taken(kept: &mut Buf, disk: &Disk, n: u64) -> Buf {
-    let mut buf = std::mem::replace(kept, Buf::NoData);
-    if matches!(buf, Buf::NoData) {
-        buf = disk.buf(n);
-    }
-    buf.room(n);
-    buf
-}
-
-/// A buffer as it is kept: not one of sectors that are held elsewhere, which need not be held any longer.
-pub fn kept(buf: Buf) -> Buf {
-    if matches!(buf, Buf::Held(_)) { Buf::NoData } else { buf }
 }

@@ -58,3 +58,18 @@ impl Gather {
         Ok(())
     }
 }
+
+/// The buffer kept for this, with room for `n` sectors.
+pub fn taken(kept: &mut Buf, disk: &Disk, n: u64) -> Buf {
+    let mut buf = std::mem::replace(kept, Buf::NoData);
+    if matches!(buf, Buf::NoData) {
+        buf = disk.buf(n);
+    }
+    buf.room(n);
+    buf
+}
+
+/// A buffer as it is kept: not one of sectors that are held elsewhere, which need not be held any longer.
+pub fn kept(buf: Buf) -> Buf {
+    if matches!(buf, Buf::Held(_)) { Buf::NoData } else { buf }
+}

@@ -35,11 +35,12 @@ use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
-use cache::CacheBuffer;
+use cache::{CacheBuffer, HeaderEntry};
 use gather::Gather;
 use index::Largest;
 use keys::{Rules, SBlockKeys};
 use layout::SBlockLayout;
+use record::{CacheHeader, HeaderKind};
 use slots::{SlotBuffer, SlotPlaces};
 use spare::CleaningFrequency;
 
@@ -173,6 +174,35 @@ impl SBlock {
             }
         }
         self.map.remove(lba, n);
+    }
+
+    /// The first LBA of an entry at a position that is still valid there.
+    fn first_valid(&self, section: usize, position: u64, entry: HeaderEntry) -> Option<Lba> {
+        self.valid_parts(section, position, entry).next().map(|(lba, _)| lba)
+    }
+
+    /// The parts of an entry at a position that are still valid there.
+    fn valid_parts(&self, section: usize, position: u64, entry: HeaderEntry) -> impl Iterator<Item = (Lba, u64)> + '_ {
+        let (cache, lba) = (&self.caches[section], entry.lba());
+        let sectors = if entry.is_void() { 0 } else { entry.sectors() };
+        let here = move |&(l, _, pba): &(Lba, u64, _)| pba == cache.pba(position + 1 + (l - lba));
+        self.map.mapped(lba, sectors).filter(here).map(|(l, n, _)| (l, n))
+    }
+
+    /// A header with the next number, for `sectors` sectors of `data` from `at` on.
+    fn header(
+        &mut self,
+        kind: HeaderKind,
+        what: u64,
+        sectors: u64,
+        part: (u64, u64),
+        data: &Buf,
+        at: u64,
+    ) -> DiskResult<CacheHeader> {
+        let header = CacheHeader::new(kind, self.number, what, sectors);
+        self.number += 1;
+        let digest = if kind == HeaderKind::Entry { data.digest(at, sectors)? } else { 0 };
+        Ok(CacheHeader { epoch: self.epoch, done: self.done, part, digest, ..header })
     }
 }
 

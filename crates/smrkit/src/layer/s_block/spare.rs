@@ -6,7 +6,7 @@
 //! they would be used up first, every write that cleans moves its share of the way.
 
 use super::SBlock;
-use super::clean::{kept, taken};
+use super::gather::{kept, taken};
 use super::keys::DestagePolicy;
 use crate::disk::Disk;
 use crate::error::DiskResult;

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::SBlock;
 use super::cache::{AppendPiece, HeaderEntry};
 use super::clean::RESERVE_COPIES;
-use super::record::{CacheHeader, HeaderKind};
+use super::record::HeaderKind;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::geometry::pieces_by_divisor;
@@ -85,22 +85,6 @@ impl SBlock {
             done += sectors;
         }
         Ok(())
-    }
-
-    /// A header with the next number, for `sectors` sectors of `data` from `at` on.
-    pub(super) fn header(
-        &mut self,
-        kind: HeaderKind,
-        what: u64,
-        sectors: u64,
-        part: (u64, u64),
-        data: &Buf,
-        at: u64,
-    ) -> DiskResult<CacheHeader> {
-        let header = CacheHeader::new(kind, self.number, what, sectors);
-        self.number += 1;
-        let digest = if kind == HeaderKind::Entry { data.digest(at, sectors)? } else { 0 };
-        Ok(CacheHeader { epoch: self.epoch, done: self.done, part, digest, ..header })
     }
 
     /// Enters an entry that was appended at a position.

@@ -24,11 +24,11 @@ use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::keys;
 use crate::medium::interference::{Form, Interference};
-use crate::medium::{Buf, Placement};
+use crate::medium::{Buf, Placement, WritePart};
 use crate::schema::{Count, Or, Switch, Word};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
-use copy::Format;
+use copy::{CopyHead, Format};
 use log::{Slots, TrackLog};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
@@ -293,6 +293,36 @@ impl Vguard {
                 inconsistent(format!("no guard between the log's head {head} and its tail {}", self.saved.tail))
             }
             true => Ok(()),
+        }
+    }
+
+    /// Writes a copy of the map to the next map slot: recovery begins there.
+    fn save(&mut self, disk: &mut Disk) -> DiskResult {
+        self.sequence += 1;
+        let words = if disk.holds_data() { self.map_words(self.log.head, 0) } else { Vec::new() };
+        let copy = WritePart::Record { words: &words, sectors: self.format.sectors() };
+        let slot = self.saved.next_slot;
+        disk.write_parts(self.home.maps()[slot], Cause::Map, &[copy])?;
+        self.saved = Saved {
+            tail: self.log.tail(),
+            number: self.log.next_number() - 1,
+            head: self.log.head,
+            next_slot: (slot + 1) % self.home.maps().len(),
+            rewritten: Vec::new(),
+        };
+        self.counts.map_writes += 1;
+        Ok(())
+    }
+
+    fn map_words(&self, position: u64, track: u32) -> Vec<u64> {
+        let (sequence, number, head) = (self.sequence, self.log.next_number() - 1, self.log.head);
+        let note = self.cleaner.noted();
+        self.format.words(&CopyHead { sequence, number, position, head, track, note }, &self.log)
+    }
+
+    fn forget_overwrites(&mut self, track: u32) {
+        if let Some(count) = self.overwrites.get_mut(track as usize) {
+            *count = 0;
         }
     }
 }

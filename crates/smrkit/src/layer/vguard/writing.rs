@@ -3,9 +3,8 @@
 //! Recovery relies on this: the newest copy of the map is behind the newest entry or in a map slot; from the slot on, no
 //! entry's copy is destroyed; what the newest copy takes for valid is not overwritten.
 
-use super::copy::CopyHead;
 use super::log::CachedTrack;
-use super::{Saved, Vguard, destroyed, overlap};
+use super::{Vguard, destroyed, overlap};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::bands::HomeLocation;
@@ -196,30 +195,6 @@ impl Vguard {
         counts.length_max = counts.length_max.max(log.length());
     }
 
-    /// Writes a copy of the map to the next map slot: recovery begins there.
-    pub(super) fn save(&mut self, disk: &mut Disk) -> DiskResult {
-        self.sequence += 1;
-        let words = if disk.holds_data() { self.map_words(self.log.head, 0) } else { Vec::new() };
-        let copy = WritePart::Record { words: &words, sectors: self.format.sectors() };
-        let slot = self.saved.next_slot;
-        disk.write_parts(self.home.maps()[slot], Cause::Map, &[copy])?;
-        self.saved = Saved {
-            tail: self.log.tail(),
-            number: self.log.next_number() - 1,
-            head: self.log.head,
-            next_slot: (slot + 1) % self.home.maps().len(),
-            rewritten: Vec::new(),
-        };
-        self.counts.map_writes += 1;
-        Ok(())
-    }
-
-    fn map_words(&self, position: u64, track: u32) -> Vec<u64> {
-        let (sequence, number, head) = (self.sequence, self.log.next_number() - 1, self.log.head);
-        let note = self.cleaner.noted();
-        self.format.words(&CopyHead { sequence, number, position, head, track, note }, &self.log)
-    }
-
     /// True if this many tracks can be appended.
     fn has_room(&self, tracks: u64) -> bool {
         let end = self.log.head + self.log.skip_max() + tracks * self.log.slots_max() + self.home.reach();
@@ -247,12 +222,6 @@ impl Vguard {
     fn count_overwrite(&mut self, track: u32) {
         if let Some(count) = self.overwrites.get_mut(track as usize) {
             *count = count.saturating_add(1);
-        }
-    }
-
-    pub(super) fn forget_overwrites(&mut self, track: u32) {
-        if let Some(count) = self.overwrites.get_mut(track as usize) {
-            *count = 0;
         }
     }
 }

@@ -1,19 +1,16 @@
 //! Work of an array's own: members fail and are replaced, and parts are rebuilt or scrubbed alongside the host's
 //! commands.
 
-use super::command::{Command, SectorWords};
-use super::health::{Health, RebuiltUnits};
-use super::level::Spread;
-use super::locks::RangeLock;
-use super::member::Member;
-use super::member::array::Array;
-use super::work::Owner;
+use super::Array;
+use crate::device::command::{Command, SectorWords};
+use crate::device::health::{Health, RebuiltUnits};
+use crate::device::level::Spread;
+use crate::device::locks::RangeLock;
+use crate::device::member::Member;
+use crate::device::work::Owner;
 use crate::error::DiskResult;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
-
-/// Sectors of a part that is compared at once.
-const PART_SECTORS: u64 = 1024;
 
 impl Array {
     /// A member fails: what it held is gone. What it was asked completes; what was to be written to it after that is left
@@ -41,18 +38,6 @@ impl Array {
     /// Begins to rebuild some sectors of a new member: whole units, or to its end.
     pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
         self.begin_own(Owner::Rebuild { disk, at, sectors }, self.lock_on(disk, at, sectors, true), now)
-    }
-
-    /// Parts of the members that were written to, in check mode; everything else is as it was in the beginning, zeros or
-    /// (on full members) copies and parities that agree.
-    pub fn written_parts(&self) -> Vec<(Lba, u64)> {
-        let sectors = (0..self.layout.disks() as u32).map(|disk| self.layout.member_sectors(disk)).max().unwrap_or(0);
-        let part = |part: &u64| (Lba(part * PART_SECTORS), PART_SECTORS.min(sectors - part * PART_SECTORS));
-        self.written.iter().map(part).collect()
-    }
-
-    pub(super) fn note_written(&mut self, at: Lba, sectors: u64) {
-        self.written.extend(at.0 / PART_SECTORS..(at.0 + sectors).div_ceil(PART_SECTORS));
     }
 
     /// Begins to read some sectors of all members; in check mode copies and parity are compared.

@@ -2,13 +2,13 @@
 //!
 //! A command that goes to one member as it came takes no such steps: the array passes it on.
 
-use super::command::{Command, Completion};
-use super::contents::{self, Contents, WrittenSectors};
-use super::locks::RangeLock;
-use super::member::Member;
-use super::member::array::{Array, DonePart, PASSED};
-use super::plan::Planner;
-use super::work::Owner;
+use super::{Array, DonePart, PASSED};
+use crate::device::command::{Command, Completion};
+use crate::device::contents::{self, Contents, WrittenSectors};
+use crate::device::locks::RangeLock;
+use crate::device::member::Member;
+use crate::device::plan::Planner;
+use crate::device::work::Owner;
 use crate::error::DiskResult;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};

@@ -7,9 +7,9 @@ use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::Nanos;
 
-use super::device::{BlockDevice, Ended, UnderWay, Unserved};
-use super::log::LogEvent;
-use super::simulated::{Simulated, is_power_cut};
+use super::{BlockDevice, Ended, UnderWay, Unserved};
+use crate::block::log::LogEvent;
+use crate::block::simulated::{Simulated, is_power_cut};
 
 impl BlockDevice {
     /// The order in which the drives of an array serve commands that wait.
