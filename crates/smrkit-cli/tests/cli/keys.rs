@@ -171,7 +171,7 @@ fn summaries(options: &str) -> Vec<(usize, usize)> {
 
 #[test]
 fn a_summary_is_below_8_kb_and_4_kb_a_member() {
-    let merged = "--workload mix:count=4000 --workload zipf:count=4000 --workload burst:count=4000 --movement";
+    let merged = "--workload mix:count=4000 --workload zipf:count=4000 --workload burst:count=4000 --interleave burst:4 --movement";
     let single = ["--workload desktop:count=20000 --movement".into(), format!("--layer s-block,log {merged}")];
     for records in single.iter().map(|options| summaries(options)) {
         assert!(records.iter().all(|&(bytes, members)| bytes < 8000 && members == 0), "{records:?}");
