@@ -2,8 +2,8 @@
 //! No crate has two types of one name. Doc comments begin with the thing that they are about.
 //!
 //! Imports are read from the text: paths that begin with `crate::`, `super::` or `self::`. A name that its module imports or
-//! re-exports leads to the module that has the item, unless it gives another name. A method of its own type that only another
-//! file has counts as an import of that file. Tests may use what they like.
+//! re-exports leads to the module that has the item. A method of its own type that only another file has counts as an import of
+//! that file. Tests may use what they like.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -83,11 +83,11 @@ fn named(own: &[String], code: &str) -> Vec<Module> {
             }
         }
     }
-    paths.into_iter().filter_map(|path| from_root(own, path)).collect()
+    paths.into_iter().filter_map(|(path, _)| from_root(own, path)).collect()
 }
 
-/// Reads a path, or a group of them in braces, that goes on from `before`.
-fn path(before: &mut Module, rest: &mut &str, paths: &mut Vec<Module>) {
+/// Reads a path, or a group of them in braces, that goes on from `before`; each with the name that it gets.
+fn path(before: &mut Module, rest: &mut &str, paths: &mut Vec<(Module, String)>) {
     let depth = before.len();
     loop {
         *rest = rest.trim_start();
@@ -108,9 +108,10 @@ fn path(before: &mut Module, rest: &mut &str, paths: &mut Vec<Module>) {
         match rest.strip_prefix("::") {
             Some(more) if !more.starts_with(['<', '*']) => *rest = more,
             _ => {
-                paths.push(before.clone());
                 // A new name (`as x`) or a star is no part of the path.
                 let end = rest.find([',', '}', ';', '(', ')', '\n']).unwrap_or(rest.len());
+                let name = rest[..end].strip_prefix(" as ").or(before.last().map(String::as_str)).unwrap_or_default();
+                paths.push((before.clone(), name.to_string()));
                 *rest = &rest[end..];
                 break;
             }
@@ -134,8 +135,7 @@ fn imported(own: &[String], code: &str, known: &BTreeSet<Module>) -> Names {
     for (at, _) in code.match_indices("use ").filter(|(at, _)| is_import(&code[..*at])) {
         let mut paths = Vec::new();
         path(&mut Vec::new(), &mut &code[at + "use ".len()..], &mut paths);
-        for path in paths {
-            let name = path.last().cloned().unwrap_or_default();
+        for (path, name) in paths {
             let begins = ["crate", "super", "self"].contains(&path[0].as_str());
             let from = if begins { from_root(own, path) } else { Some([own, &path[..]].concat()) };
             let from = from.filter(|path| path.split_last().is_some_and(|(_, module)| known.contains(module)));
@@ -213,7 +213,7 @@ fn calls(body: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The modules that have a function of a module's own type that it calls and lacks, by the module.
-fn method_owners<'a>(files: &'a [(Module, PathBuf)]) -> Vec<(&'a Module, Module)> {
+fn method_owners(files: &[(Module, PathBuf)]) -> Vec<(&Module, Module)> {
     let impls: Vec<_> =
         files.iter().flat_map(|(own, file)| impls(&code(file)).into_iter().map(move |of| (own, of))).collect();
     let mut owners: BTreeMap<(&str, &str), BTreeSet<&Module>> = BTreeMap::new();
@@ -387,7 +387,7 @@ fn the_reader_of_imports_sees_groups_and_nested_paths() {
     let parent = ["a".to_string()];
     let exported = imported(&parent, "pub use b::{X, Y as Z};\npub(crate) use c::W;\nuse c::V;", &known);
     let from = |name: &str| owner(vec!["a".into(), name.into()], &known, &exported).join("::");
-    assert_eq!(["X", "Z", "W", "V", "b"].map(from), ["a::b", "a", "a::c", "a::c", "a::b"]);
+    assert_eq!(["X", "Z", "W", "V", "b"].map(from), ["a::b", "a::b", "a::c", "a::c", "a::b"]);
     let imports: Imports = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]
         .map(|(from, to)| ((from.to_string(), to.to_string()), PathBuf::new()))
         .into();
