@@ -8,6 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
 use crate::message::{Field, Message};
 use crate::quantity::parse_count;
@@ -27,8 +29,9 @@ const STREAM: u64 = u64::MAX;
 /// Weight of a source's whole in the progress of all.
 const WHOLE: u64 = 1 << 20;
 
-/// Rule for merging several sources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Rule for merging several sources; as text `none`, `burst:N`, `burst:N,weighted` or `time`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum Interleave {
     /// One after another, in their order.
     None,
@@ -80,6 +83,19 @@ impl fmt::Display for Interleave {
                 write!(f, "burst:{operations}{}", if *weighted { ",weighted" } else { "" })
             }
         }
+    }
+}
+
+impl From<Interleave> for String {
+    fn from(rule: Interleave) -> String {
+        rule.to_string()
+    }
+}
+
+impl TryFrom<String> for Interleave {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Interleave, Error> {
+        text.parse()
     }
 }
 

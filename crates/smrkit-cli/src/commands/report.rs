@@ -90,7 +90,8 @@ const SAME: &str =
 /// Text that names the requests of a run.
 fn named(run: &Outcome) -> String {
     let replayed = &run.replayed;
-    let name = replayed.trace.as_deref().or(replayed.workload.as_deref()).or(replayed.interleave.as_deref());
+    let rule = replayed.interleave.map(|rule| rule.to_string());
+    let name = replayed.trace.as_deref().or(replayed.workload.as_deref()).or(rule.as_deref());
     let span = replayed.workload_sectors.map_or(String::new(), |sectors| format!(" on {sectors} sectors"));
     format!("{} has run {}{span} with seed {}", run.layer, name.unwrap_or("a table in memory"), run.seed)
 }

@@ -111,7 +111,7 @@ impl Demand for MergedDemand {
 
 impl Opened for Interleaved<Box<dyn Opened>> {
     fn describe(&self) -> Replayed {
-        let mut all = Replayed { interleave: Some(self.rule().to_string()), ..Replayed::default() };
+        let mut all = Replayed { interleave: Some(self.rule()), ..Replayed::default() };
         let source = |number: usize| {
             let own = self.source(number).describe();
             let (notes, more) = (&mut all.trace_notes, own.trace_notes);

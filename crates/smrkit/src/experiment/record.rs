@@ -10,7 +10,7 @@ use super::system::Systems;
 use crate::engine::run::Run;
 use crate::engine::system::MemberRun;
 use crate::error::Error;
-use crate::interleave::SourcePlacement;
+use crate::interleave::{Interleave, SourcePlacement};
 use crate::settings::Settings;
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled, TraceReading};
 use crate::units::Nanos;
@@ -128,6 +128,6 @@ pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, 
         true => SourcePlacement::EndToEnd,
         false => SourcePlacement::Zero,
     };
-    let rule = replayed.interleave.as_deref().unwrap_or("none").parse()?;
+    let rule = replayed.interleave.unwrap_or(Interleave::None);
     Ok(Box::new(MergedDemand::new(each.collect::<Result<_, Error>>()?, rule, placement)))
 }

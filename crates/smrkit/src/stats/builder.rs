@@ -286,7 +286,7 @@ impl Physical {
             surface: Surface::default(),
             movement: all.iter().filter_map(|one| one.movement).reduce(Add::add),
             layer_stats: add_stats(all.iter().map(|one| &one.layer_stats)),
-            command_times: CommandTimes::of_all(all.iter().map(|one| one.command_times)),
+            command_times: all.iter().map(|one| one.command_times).fold(CommandTimes::default(), Add::add),
         }
     }
 }

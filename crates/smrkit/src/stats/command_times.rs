@@ -1,7 +1,10 @@
 //! Times of a drive's commands, as a host's timeout sees them: from dispatch to completion.
 
+use std::ops::Add;
+
 use serde::{Deserialize, Serialize};
 
+use super::physical::add_fields;
 use crate::units::Nanos;
 
 /// A stall takes longer than this: hardware RAID waits so long for a command.
@@ -29,16 +32,9 @@ impl CommandTimes {
         self.commands_over_7s += u64::from(time > STALL_7S);
         self.commands_over_30s += u64::from(time > STALL_30S);
     }
-
-    /// Those of several drives or runs together.
-    pub fn of_all(all: impl Iterator<Item = CommandTimes>) -> CommandTimes {
-        all.fold(CommandTimes::default(), |sum, one| CommandTimes {
-            longest_command_ns: sum.longest_command_ns.max(one.longest_command_ns),
-            commands_over_7s: sum.commands_over_7s + one.commands_over_7s,
-            commands_over_30s: sum.commands_over_30s + one.commands_over_30s,
-        })
-    }
 }
+
+add_fields!(CommandTimes: longest_command_ns by u64::max, commands_over_7s, commands_over_30s);
 
 #[cfg(test)]
 mod tests {
@@ -51,8 +47,7 @@ mod tests {
             seconds.iter().for_each(|second| times.count(Nanos(second * 1_000_000_000)));
             times
         };
-        let parts = [counted(&[7, 8, 31]), counted(&[1, 9, 40, 50])];
-        assert_eq!(CommandTimes::of_all(parts.into_iter()), counted(&[7, 8, 31, 1, 9, 40, 50]));
+        assert_eq!(counted(&[7, 8, 31]) + counted(&[1, 9, 40, 50]), counted(&[7, 8, 31, 1, 9, 40, 50]));
         assert_eq!((counted(&[7, 8, 31]).commands_over_7s, counted(&[7, 8, 31]).commands_over_30s), (2, 1));
         assert_eq!((counted(&[30]).commands_over_7s, counted(&[30]).commands_over_30s), (1, 0));
         assert_eq!(counted(&[31, 8]).longest_command_ns, 31_000_000_000);

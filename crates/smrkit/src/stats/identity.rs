@@ -29,7 +29,7 @@ fn requests(demand: &Replayed) -> Option<impl Debug> {
         }
     };
     let sources = sources.iter().flatten().map(|one| (&one.sha256, &one.workload, one.sectors, one.first_lba));
-    let sources: Vec<_> = sources.collect();
+    let (sources, interleave): (Vec<_>, _) = (sources.collect(), interleave.map(|rule| rule.to_string()));
     is_known.then_some((trace_sha256, trace_reading, requests_sha256, workload, workload_sectors, sources, interleave))
 }
 

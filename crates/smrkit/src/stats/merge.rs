@@ -54,7 +54,7 @@ fn merge(outcomes: &[&Outcome]) -> Result<OutcomeBuilder, Error> {
         scaled: outcomes.iter().filter_map(|one| one.scaled).max_by_key(|scaled| scaled.needed_bytes),
         replayed: replayed(outcomes),
         merged_runs: Some(outcomes.iter().map(|one| runs(one)).sum()),
-        merged_verdicts: Some(outcomes.iter().fold(VerdictCounts::default(), |sum, one| sum.plus(&verdicts(one)))),
+        merged_verdicts: Some(outcomes.iter().map(|one| verdicts(one)).fold(VerdictCounts::default(), Add::add)),
         interrupted: outcomes.iter().any(|one| one.interrupted),
         members: members(outcomes)?,
         ..OutcomeBuilder::new(names, physical(outcomes), host(outcomes)?, asked)

@@ -45,6 +45,7 @@ macro_rules! add_fields {
     (@ $a:expr, $b:expr) => { $a + $b };
     (@ $a:expr, $b:expr, $join:path) => { $join($a, $b) };
 }
+pub(super) use add_fields;
 
 add_fields!(Causes<T>: total, host, destage, clean, map);
 add_fields!(Commands: host_read, host_write, physical_read, physical_write);

@@ -4,6 +4,9 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
+use super::physical::add_fields;
+use crate::interleave::Interleave;
+
 /// Account of a replay. `docs/reference/outcome.md` explains every key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
@@ -27,7 +30,7 @@ pub struct Replayed {
     pub sources: Option<Vec<MergedSource>>,
     /// Merging of them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub interleave: Option<String>,
+    pub interleave: Option<Interleave>,
     /// Rows of the trace that were skipped, mended or out of order.
     pub trace_notes: TraceNotes,
 }
@@ -81,13 +84,4 @@ pub struct TraceNotes {
     pub out_of_order_rows: u64,
 }
 
-impl Add for TraceNotes {
-    type Output = TraceNotes;
-    fn add(self, other: TraceNotes) -> TraceNotes {
-        TraceNotes {
-            skipped_rows: self.skipped_rows + other.skipped_rows,
-            unaligned_rows: self.unaligned_rows + other.unaligned_rows,
-            out_of_order_rows: self.out_of_order_rows + other.out_of_order_rows,
-        }
-    }
-}
+add_fields!(TraceNotes: skipped_rows, unaligned_rows, out_of_order_rows);

@@ -2,9 +2,11 @@
 //! memory stays small, and the result is the same however the run was cut.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
+use super::physical::add_fields;
 use crate::layer::{Gauge, Gauges};
 use crate::request::Op;
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -113,7 +115,7 @@ impl TimelineBuilder {
     }
 
     fn double(&mut self) {
-        let joined = self.windows.chunks(2).map(|pair| pair[0].join(&pair[1])).collect();
+        let joined = self.windows.chunks(2).map(|pair| pair[0].clone() + pair[1].clone()).collect();
         self.windows = joined;
         self.window_ns *= 2;
         self.current_end_ns = (self.windows.len() as u64 + 1) * self.window_ns;
@@ -154,17 +156,12 @@ impl TimelineBuilder {
     }
 }
 
-impl TimelineWindow {
-    fn join(&self, later: &TimelineWindow) -> TimelineWindow {
-        TimelineWindow {
-            requests: self.requests + later.requests,
-            read_sectors: self.read_sectors + later.read_sectors,
-            written_sectors: self.written_sectors + later.written_sectors,
-            longest_ns: self.longest_ns.max(later.longest_ns),
-            cache_fill: later.cache_fill,
-            gauges: later.gauges.clone(),
-        }
-    }
+add_fields!(TimelineWindow: requests, read_sectors, written_sectors, longest_ns by u64::max, cache_fill by later,
+    gauges by later);
+
+/// A window shows what the later of its two does.
+fn later<T>(_: T, later: T) -> T {
+    later
 }
 
 #[cfg(test)]
@@ -214,7 +211,7 @@ mod tests {
             cache_fill: Some(n as f64),
             gauges: vec![Gauge::count("n", n as f64)],
         };
-        let joined = window(1).join(&window(2));
+        let joined = window(1) + window(2);
         assert_eq!((joined.requests, joined.read_sectors, joined.written_sectors, joined.longest_ns), (3, 30, 300, 6));
         assert_eq!((joined.cache_fill, joined.gauges), (Some(2.0), vec![Gauge::count("n", 2.0)]));
     }

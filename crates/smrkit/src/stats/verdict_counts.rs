@@ -1,6 +1,10 @@
 //! Verdicts of several merged runs, counted: of a cloud's volumes, how many would stall.
 
+use std::ops::Add;
+
 use serde::{Deserialize, Serialize};
+
+use super::physical::add_fields;
 
 /// The longest latencies that runs are told apart by; a run beyond the last is in a class of its own.
 const STALLS_NS: [u64; 6] = [10_000_000, 100_000_000, 1_000_000_000, 7_000_000_000, 30_000_000_000, u64::MAX];
@@ -61,30 +65,18 @@ impl VerdictCounts {
         }
         one
     }
+}
 
-    /// The counts of both.
-    pub(super) fn plus(self, other: &VerdictCounts) -> VerdictCounts {
-        let both = |own: Vec<(u64, u64)>, other: &Vec<(u64, u64)>| match own.is_empty() {
-            true => other.clone(),
-            false => own
-                .into_iter()
-                .map(|(limit, runs)| {
-                    let more = other.iter().filter(|(of, _)| *of == limit).map(|(_, runs)| runs).sum::<u64>();
-                    (limit, runs + more)
-                })
-                .collect(),
-        };
-        VerdictCounts {
-            runs: self.runs + other.runs,
-            waiting_for_cleaning: self.waiting_for_cleaning + other.waiting_for_cleaning,
-            stalling_over_7s: self.stalling_over_7s + other.stalling_over_7s,
-            stalling_over_30s: self.stalling_over_30s + other.stalling_over_30s,
-            dropped_at_7s: self.dropped_at_7s + other.dropped_at_7s,
-            baseline_stalling_over_7s: self.baseline_stalling_over_7s + other.baseline_stalling_over_7s,
-            longest_ns: both(self.longest_ns, &other.longest_ns),
-            slowdown_percent: both(self.slowdown_percent, &other.slowdown_percent),
-        }
+add_fields!(VerdictCounts: runs, waiting_for_cleaning, stalling_over_7s, stalling_over_30s, dropped_at_7s,
+    baseline_stalling_over_7s, longest_ns by both, slowdown_percent by both);
+
+/// The counts of both, by class.
+fn both(own: Vec<(u64, u64)>, other: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    if own.is_empty() {
+        return other;
     }
+    let more = |limit: u64| other.iter().filter(|(of, _)| *of == limit).map(|(_, runs)| runs).sum::<u64>();
+    own.into_iter().map(|(limit, runs)| (limit, runs + more(limit))).collect()
 }
 
 /// Counts a run in the first class that holds it.
@@ -151,13 +143,13 @@ mod tests {
             assert_eq!(counts(&one), std::array::from_fn(|other| u64::from(other == at)));
             // The first is counted once, the next twice, and so on.
             for _ in 0..=at {
-                sum = sum.plus(&one);
+                sum = sum + one.clone();
             }
         }
         assert_eq!((sum.runs, counts(&sum)), (15, [1, 2, 3, 4, 5]));
         assert_eq!((sum.longest_ns[0], sum.longest_ns.len()), ((STALLS_NS[0], 15), STALLS_NS.len()));
         let slow = VerdictCounts::one(&RunVerdict { longest_ns: 8_000_000_000, slowdown: Some(3.0), ..alone[0] });
-        let both = slow.clone().plus(&slow).plus(&none);
+        let both = slow.clone() + slow + none;
         assert_eq!((both.longest_ns[0].1, both.longest_ns[4].1, both.slowdown_percent[4].1), (1, 2, 2));
     }
 }
