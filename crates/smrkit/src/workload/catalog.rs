@@ -63,7 +63,7 @@ const fn workload<R: Recipe>(
         summary,
         defaults,
         keys: R::keys,
-        check: |values| R::read(values)?.check(),
+        check: |values| R::read(values).and_then(|_| R::check(values)),
         streams: |values, site| R::read(values)?.streams(site),
     }
 }

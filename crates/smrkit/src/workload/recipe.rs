@@ -10,7 +10,7 @@ use super::stream::{Address, Independent, Limit, Limited, Pattern, Stream};
 use crate::error::Error;
 use crate::keys;
 use crate::quantity::{Bytes, exact_bytes, parse_bytes, parse_percent};
-use crate::schema::{Asked, Count, Keyed, Maybe, Noted, Size, Text, Time, number};
+use crate::schema::{Asked, Count, Keyed, Maybe, Noted, Size, Text, Time, Values, number};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Streams of requests, or what is wrong with the values.
@@ -18,8 +18,10 @@ pub(super) type Streams = Result<Vec<Box<dyn Stream>>, Error>;
 
 /// A workload with its values.
 pub(super) trait Recipe: Keyed {
-    /// Refuses values that don't go together.
-    fn check(&self) -> Result<(), Error>;
+    /// Refuses values that don't go together; most have those of requests.
+    fn check(values: &Values) -> Result<(), Error> {
+        Requests::read(values)?.check()
+    }
 
     /// The streams of its requests.
     fn streams(&self, site: &Site) -> Streams;

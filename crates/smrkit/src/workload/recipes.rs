@@ -11,7 +11,7 @@ use super::structured;
 use crate::error::Error;
 use crate::keys;
 use crate::quantity::Bytes;
-use crate::schema::{Count, Maybe, Size, Switch, Text, Time, Word, number, share};
+use crate::schema::{Count, Keyed, Maybe, Size, Switch, Text, Time, Values, Word, number, share};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 impl Requests {
@@ -32,10 +32,6 @@ keys! {
 }
 
 impl AtRandom {
-    fn check(&self) -> Result<(), Error> {
-        self.requests.check()
-    }
-
     /// First sector, the places in the span, and the longest request.
     fn grid(&self, site: &Site) -> Result<(u64, Grid, u64), Error> {
         let (sizes, (first, span)) = (&self.requests.size, self.requests.area(site)?);
@@ -69,10 +65,6 @@ impl Mix {
 }
 
 impl Recipe for Mix {
-    fn check(&self) -> Result<(), Error> {
-        self.at.check()
-    }
-
     fn streams(&self, site: &Site) -> Streams {
         self.at.uniform(site, self.write_share)
     }
@@ -84,22 +76,19 @@ macro_rules! reading_or_writing {
         $(#[$doc])*
         pub(super) struct $name($of);
 
-        impl crate::schema::Keyed for $name {
+        impl Keyed for $name {
             fn keys() -> Vec<crate::schema::Key> {
                 $of::keys()
             }
-            fn read(values: &crate::schema::Values) -> Result<Self, Error> {
+            fn read(values: &Values) -> Result<Self, Error> {
                 $of::read(values).map($name)
             }
-            fn write(&self, values: &mut crate::schema::Values) {
+            fn write(&self, values: &mut Values) {
                 self.0.write(values);
             }
         }
 
         impl Recipe for $name {
-            fn check(&self) -> Result<(), Error> {
-                self.0.check()
-            }
             fn streams(&self, site: &Site) -> Streams {
                 self.0.$method(site, $write_share)
             }
@@ -131,10 +120,6 @@ keys! {
 }
 
 impl Recipe for Zipf {
-    fn check(&self) -> Result<(), Error> {
-        self.mix.check()
-    }
-
     fn streams(&self, site: &Site) -> Streams {
         let (first, grid, largest) = self.mix.at.grid(site)?;
         let mut dice = site.dice(0);
@@ -156,10 +141,6 @@ keys! {
 }
 
 impl Recipe for HotCold {
-    fn check(&self) -> Result<(), Error> {
-        self.mix.check()
-    }
-
     fn streams(&self, site: &Site) -> Streams {
         self.mix.hot_cold(site, self.hot_share, self.hot_access_share)
     }
@@ -176,10 +157,6 @@ keys! {
 }
 
 impl Recipe for LocalInSpace {
-    fn check(&self) -> Result<(), Error> {
-        self.mix.check()
-    }
-
     fn streams(&self, site: &Site) -> Streams {
         self.mix.hot_cold(site, self.range_share, 1.0)
     }
@@ -198,10 +175,6 @@ keys! {
 }
 
 impl Recipe for LocalInTime {
-    fn check(&self) -> Result<(), Error> {
-        self.mix.check()
-    }
-
     fn streams(&self, site: &Site) -> Streams {
         let (first, grid, _) = self.mix.at.grid(site)?;
         let address = Turns::new(grid, self.random, self.sequential);
@@ -222,10 +195,6 @@ keys! {
 }
 
 impl Recipe for Burst {
-    fn check(&self) -> Result<(), Error> {
-        self.mix.check()
-    }
-
     fn streams(&self, site: &Site) -> Streams {
         let (first, grid, _) = self.mix.at.grid(site)?;
         let requests = &self.mix.at.requests;
@@ -257,10 +226,6 @@ keys! {
 }
 
 impl Recipe for Backup {
-    fn check(&self) -> Result<(), Error> {
-        self.requests.check()
-    }
-
     fn streams(&self, site: &Site) -> Streams {
         let (data, metadata, every) = (&self.requests.size, &self.metadata_size, self.metadata_every);
         let least = if every == 0 { data.largest() } else { (10 * metadata.largest()).max(2 * data.largest()) };
@@ -295,10 +260,6 @@ keys! {
 }
 
 impl Recipe for Overwrite {
-    fn check(&self) -> Result<(), Error> {
-        self.requests.check()
-    }
-
     fn streams(&self, site: &Site) -> Streams {
         let (first, span) = self.requests.area(site)?;
         let address = Passes::new(span, self.requests.size.largest(), self.order);
@@ -354,9 +315,10 @@ impl Runs {
 }
 
 impl Recipe for Runs {
-    fn check(&self) -> Result<(), Error> {
-        self.pace.check()?;
-        match self.run_min > self.run_max {
+    fn check(values: &Values) -> Result<(), Error> {
+        let Runs { pace, run_min, run_max, .. } = Runs::read(values)?;
+        pace.check()?;
+        match run_min > run_max {
             true => Err(Error::Usage("run_min is above run_max: swap them".into())),
             false => Ok(()),
         }
@@ -389,8 +351,8 @@ keys! {
 }
 
 impl Recipe for DesktopDay {
-    fn check(&self) -> Result<(), Error> {
-        self.end.check(None)
+    fn check(values: &Values) -> Result<(), Error> {
+        DesktopDay::read(values)?.end.check(None)
     }
 
     fn streams(&self, site: &Site) -> Streams {
@@ -429,7 +391,7 @@ keys! {
 }
 
 impl Recipe for CassutoDay {
-    fn check(&self) -> Result<(), Error> {
+    fn check(_: &Values) -> Result<(), Error> {
         Ok(())
     }
 
