@@ -1,4 +1,5 @@
-//! Ranges of numbers, each with what is known of it: a newer one covers what it overlaps of older ones.
+//! Ranges of numbers, each with what is known of it: a newer one covers what it overlaps of older ones. By hand: what is left of a
+//! range tells of its own beginning, where crates of interval maps copy the value as it was.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,6 +8,10 @@ use std::ops::Range;
 pub trait Shift: Clone {
     /// Knowledge of the part that begins `by` behind the range's start.
     fn shifted(&self, by: u64) -> Self;
+}
+
+impl Shift for () {
+    fn shifted(&self, _by: u64) {}
 }
 
 /// Ranges, no two of which overlap.

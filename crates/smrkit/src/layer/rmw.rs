@@ -13,6 +13,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, ascend, foreign, inconsistent, stats_of};
@@ -24,6 +25,7 @@ use crate::keys;
 use crate::lba_set::LbaSet;
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
+use crate::ranges::RangeMap;
 use crate::schema::{Count, Word};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
@@ -91,8 +93,8 @@ struct Rmw {
 struct OpenRegion {
     region: u64,
     data: Buf,
-    /// Sectors of the region that `data` holds, as (first, end), apart and ascending.
-    dirty: Vec<(u64, u64)>,
+    /// Sectors of the region that `data` holds.
+    dirty: RangeMap<()>,
 }
 
 /// The regions, all of them the host's.
@@ -242,7 +244,7 @@ impl Rmw {
                 if self.held.len() == self.hold {
                     self.close_oldest(disk)?;
                 }
-                OpenRegion { region, data: disk.buf(self.region.value()), dirty: Vec::new() }
+                OpenRegion { region, data: disk.buf(self.region.value()), dirty: RangeMap::default() }
             }
         };
         self.held.push(held);
@@ -251,8 +253,9 @@ impl Rmw {
 
     fn close_oldest(&mut self, disk: &mut Disk) -> DiskResult {
         let held = self.held.remove(0);
-        let at = held.dirty.first().map_or(0, |&(first, _)| first);
-        self.rewrite(disk, held.region, &held.dirty, &held.data, at)
+        let dirty: Vec<(u64, u64)> = held.dirty.iter().map(|(run, ())| (run.start, run.end)).collect();
+        let at = dirty.first().map_or(0, |&(first, _)| first);
+        self.rewrite(disk, held.region, &dirty, &held.data, at)
     }
 
     /// Checks that what is valid was written.
@@ -272,46 +275,6 @@ fn place(regions: &Regions, lba: Lba) -> Pba {
     regions.start(region) + offset
 }
 
-impl OpenRegion {
-    fn put(&mut self, first: u64, data: &Buf, at: u64, n: u64) -> DiskResult {
-        self.data.put(first, data, at, n)?;
-        let (mut from, mut to) = (first, first + n);
-        self.dirty.retain(|&(a, b)| {
-            let apart = b < from || to < a;
-            if !apart {
-                (from, to) = (from.min(a), to.max(b));
-            }
-            apart
-        });
-        let at = self.dirty.partition_point(|&(a, _)| a < from);
-        self.dirty.insert(at, (from, to));
-        Ok(())
-    }
-
-    fn drop_sectors(&mut self, first: u64, end: u64) {
-        let kept = self.dirty.iter().flat_map(|&(a, b)| [(a, b.min(first)), (a.max(end), b)]);
-        self.dirty = kept.filter(|(a, b)| a < b).collect();
-    }
-
-    /// The parts of `first..end` in order: (first, end, whether memory holds it).
-    fn parts(&self, first: u64, end: u64) -> Vec<(u64, u64, bool)> {
-        let mut parts = Vec::new();
-        let mut at = first;
-        for &(a, b) in self.dirty.iter().filter(|&&(a, b)| a < end && first < b) {
-            let (a, b) = (a.max(first), b.min(end));
-            if at < a {
-                parts.push((at, a, false));
-            }
-            parts.push((a, b, true));
-            at = b;
-        }
-        if at < end {
-            parts.push((at, end, false));
-        }
-        parts
-    }
-}
-
 impl Layer for Rmw {
     fn capacity(&self) -> Capacity {
         self.capacity
@@ -325,10 +288,10 @@ impl Layer for Rmw {
                 disk.read(pba + first, count, Cause::Host, out, at)?;
                 continue;
             };
-            for (from, to, in_memory) in held.parts(first, first + count) {
+            for (Range { start, end }, in_memory) in held.dirty.parts(first..first + count) {
                 match in_memory {
-                    true => out.put(at + (from - first), &held.data, from, to - from)?,
-                    false => disk.read(pba + from, to - from, Cause::Host, out, at + (from - first))?,
+                    Some(()) => out.put(at + (start - first), &held.data, start, end - start)?,
+                    None => disk.read(pba + start, end - start, Cause::Host, out, at + (start - first))?,
                 }
             }
         }
@@ -339,7 +302,9 @@ impl Layer for Rmw {
         self.requests += 1;
         for (region, first, count, at) in self.by_region(lba, n) {
             if self.hold > 0 {
-                self.open(disk, region)?.put(first, data, at, count)?;
+                let held = self.open(disk, region)?;
+                held.data.put(first, data, at, count)?;
+                held.dirty.cover(first..first + count, ());
             } else {
                 self.rewrite(disk, region, &[(first, first + count)], data, at)?;
             }
@@ -353,7 +318,7 @@ impl Layer for Rmw {
         for (region, first, count, at) in self.by_region(lba, n) {
             disk.discard(self.place(lba + at), count)?;
             if let Some(held) = self.held.iter_mut().find(|held| held.region == region) {
-                held.drop_sectors(first, first + count);
+                held.dirty.uncover(first..first + count);
             }
         }
         Ok(())
@@ -406,10 +371,9 @@ impl Layer for Rmw {
 
     fn check(&self, _disk: &Disk) -> DiskResult {
         self.check_runs()?;
-        match self.held.iter().find(|held| held.dirty.windows(2).any(|pair| pair[0].1 >= pair[1].0)) {
-            Some(held) => inconsistent(format!("region {} is held with overlapping runs", held.region)),
-            None if self.held.len() > self.hold => inconsistent(format!("{} regions are held", self.held.len())),
-            None => Ok(()),
+        match self.held.len() > self.hold {
+            true => inconsistent(format!("{} regions are held", self.held.len())),
+            false => Ok(()),
         }
     }
 
