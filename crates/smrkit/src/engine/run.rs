@@ -136,11 +136,10 @@ impl Run {
     fn check_power_cut(&self) -> Result<(), Error> {
         match &self.system {
             _ if self.settings.power_cut.is_none() => Ok(()),
-            // Members are ahead of each other: each has served its command whole before the next event.
             MemberRun::Array(_) => Err(Error::senseless(
                 Field::PowerCut,
                 Field::PowerCut
-                    + " knows single drives only: leave out "
+                    + " knows single drives only, since members of an array are ahead of each other in time: leave out "
                     + Field::Array
                     + ", or cut the power of one drive",
             )),
