@@ -1,4 +1,5 @@
-//! A progress bar with rate and time left, on a terminal only.
+//! A progress bar with rate and time left, on a terminal only. By hand: it adds up runs of several threads, and indicatif would bring
+//! crates that nothing else needs.
 
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

@@ -1,7 +1,7 @@
 //! Numbers out of records and text: integers and decimals with overflow checks, eight digits at a time on the fast path.
 //!
 //! The eight-digit step is the known one of three multiplications on a 64-bit word (see Lemire, "Quickly parsing
-//! eight digits", 2018).
+//! eight digits", 2018). By hand: decimals are scaled to whole numbers, which the standard library's parser does not.
 
 /// The little-endian number of 16 bits at byte `at`; 0 past the end.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {

@@ -1,6 +1,7 @@
 //! Numbers that look random, made of other numbers: a mixer of 64 bits, and orders that take no memory.
 //!
-//! Nothing is drawn here: keys and seeds come from the caller. `workload/dice.rs` draws.
+//! Nothing is drawn here: keys and seeds come from the caller. `workload/dice.rs` draws. By hand: a run must come out the same from
+//! any version, bit by bit.
 
 /// The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
 #[inline]

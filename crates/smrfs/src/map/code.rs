@@ -1,6 +1,7 @@
 //! Variable-length integers, pieces and the checksum: what records and parts are made of.
 //!
-//! Integers are LEB128 (seven bits a byte, the lowest first); signed ones are folded (0, -1, 1, -2, ...) before.
+//! Integers are LEB128 (seven bits a byte, the lowest first); signed ones are folded (0, -1, 1, -2, ...) before. By hand: a damaged
+//! record ends in the error that tells short ones from those out of range.
 
 use super::error::MapError;
 use super::{FileMap, FilePiece};

@@ -19,7 +19,7 @@ const VERSION: u32 = 2;
 /// The fields before the path, with magic and version.
 const HEAD_BYTES: usize = 146;
 
-/// A universally unique identifier.
+/// A universally unique identifier. By hand: it is made of random bytes that are drawn elsewhere, and shown; that takes no crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uuid(pub [u8; 16]);
 

@@ -3,6 +3,7 @@
 //! P is the XOR of the data; Q is Σ 2ⁱ·Dᵢ in GF(2⁸) with the polynomial x⁸ + x⁴ + x³ + x² + 1, byte by byte, as in
 //! Anvin, "The mathematics of RAID-6" (2004); R is Σ 4ⁱ·Dᵢ, the factors of ZFS's third parity. Up to three lost units solve as many
 //! such sums, whose factors are a Vandermonde matrix. A sector is a word here; what the words mean is left to the caller.
+//! By hand: crates for erasure codes have factors of their own, not those of md and ZFS.
 
 /// The polynomial without its highest term.
 const POLYNOMIAL: u64 = 0x1d;

@@ -74,7 +74,7 @@ impl ArrayCommand {
     }
 }
 
-/// All work, by number; numbers are used again.
+/// All work, by number; numbers are used again. By hand: what is removed keeps the room of its plan for the next.
 #[derive(Default)]
 pub(super) struct Slab {
     works: Vec<ArrayCommand>,

@@ -65,6 +65,7 @@ pub struct Engine<'a> {
     is_short: bool,
     /// Sectors offered to all sources; none where each source has a member of its own.
     host_sectors: Option<u64>,
+    /// Requests by tag, and tags to use again. By hand: a completion reads its entry in place, and none is moved out.
     sent: Vec<Sent>,
     unused: Vec<u32>,
     /// In check mode of an array: stamps of the next request.

@@ -1,4 +1,5 @@
-//! Several runs at once: one thread a run, all cores, one bar. An interrupt or a failed run ends the others.
+//! Several runs at once: one thread a run, all cores, one bar. An interrupt or a failed run ends the others. By hand: runs are long,
+//! so that a counter shares them out as well as rayon would.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
