@@ -227,7 +227,7 @@ impl Disk {
     }
 
     /// Counts the head's movements from now on.
-    pub fn count_movement(&mut self) {
+    pub(crate) fn count_movement(&mut self) {
         self.tally.count_movement();
         self.watched = true;
     }
@@ -251,7 +251,7 @@ impl Disk {
     }
 
     /// The layer has rebuilt its maps: what it cleaned for that was recovery, and no request waited for cleaning.
-    pub fn recovered(&mut self) {
+    pub(crate) fn recovered(&mut self) {
         self.tally.set_cleaning_end(Nanos::ZERO);
         self.background_cleaning_end = Nanos::ZERO;
     }
@@ -279,7 +279,7 @@ impl Disk {
 
     /// The command that is served next was sent at `moment`, perhaps while others were served.
     #[inline]
-    pub fn sent_at(&mut self, moment: Nanos) {
+    pub(crate) fn sent_at(&mut self, moment: Nanos) {
         self.clock.sent_at(moment);
     }
 
@@ -343,20 +343,20 @@ impl Disk {
     }
 
     /// Counting begins anew (after prefill and warm-up), and with it the time that a recorder sees.
-    pub fn reset_tally(&mut self) {
+    pub(crate) fn reset_tally(&mut self) {
         self.tally.reset();
         self.clock.reset_unwaited();
         self.counting_since = self.now;
     }
 
     /// A recorder sees time from `time` on, where that is not the beginning of this drive's own counting.
-    pub fn record_since(&mut self, time: Nanos) {
+    pub(crate) fn record_since(&mut self, time: Nanos) {
         self.counting_since = time;
     }
 
     /// A request has completed: what is cleaned after it is another stretch.
     #[inline]
-    pub fn end_stretch(&mut self) {
+    pub(crate) fn end_stretch(&mut self) {
         self.tally.end_stretch();
     }
 

@@ -172,7 +172,7 @@ impl Error {
     }
 
     /// The error, about `whose` if it is of something that no drive could have, and does not say whose yet.
-    pub fn impossible_about(self, whose: impl Into<Message>) -> Error {
+    pub(crate) fn impossible_about(self, whose: impl Into<Message>) -> Error {
         if self.is_impossible() { self.about(whose) } else { self }
     }
 

@@ -98,12 +98,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, Error> {
 }
 
 /// Reads the size of a drive, and gives the whole sectors in it.
-pub fn parse_capacity(text: &str) -> Result<u64, Error> {
+pub(crate) fn parse_capacity(text: &str) -> Result<u64, Error> {
     Ok(parse_bytes(text)? / SECTOR_BYTES)
 }
 
 /// Reads a size that must be a whole number of sectors, and gives sectors.
-pub fn parse_sectors(text: &str) -> Result<u64, Error> {
+pub(crate) fn parse_sectors(text: &str) -> Result<u64, Error> {
     let bytes = parse_bytes(text)?;
     if !bytes.is_multiple_of(SECTOR_BYTES) {
         let (below, above) =

@@ -119,13 +119,6 @@ enum WarmupRecord {
 
 const UNTIL_STEADY: &str = "until-steady";
 
-impl Warmup {
-    /// True if anything is served.
-    pub fn is_any(self) -> bool {
-        self != Warmup::Requests(0)
-    }
-}
-
 impl fmt::Display for Warmup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -318,9 +311,9 @@ mod tests {
         }
         assert_eq!("random".parse::<Prefill>().unwrap(), Prefill::Random(1.0));
         assert!(["", "random:2", "full:1", "sequential:0.5"].iter().all(|text| text.parse::<Prefill>().is_err()));
-        for (text, is_any) in [("0", false), ("1", true), ("until-steady", true)] {
+        for text in ["0", "1", "until-steady"] {
             let warmup: Warmup = text.parse().unwrap();
-            assert_eq!((warmup.to_string().as_str(), warmup.is_any()), (text, is_any));
+            assert_eq!(warmup.to_string(), text);
             let record = serde_json::to_string(&warmup).unwrap();
             assert_eq!(serde_json::from_str::<Warmup>(&record).unwrap(), warmup);
         }

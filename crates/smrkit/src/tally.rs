@@ -146,7 +146,7 @@ impl Tally {
     }
 
     /// Counts the head's movements from now on.
-    pub fn count_movement(&mut self) {
+    pub(crate) fn count_movement(&mut self) {
         self.movement.get_or_insert_default();
     }
 
@@ -229,7 +229,7 @@ impl Tally {
 
     /// A request has completed: what is cleaned after it is another stretch.
     #[inline]
-    pub fn end_stretch(&mut self) {
+    pub(crate) fn end_stretch(&mut self) {
         self.stretches.end();
     }
 

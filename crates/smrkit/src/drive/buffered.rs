@@ -185,13 +185,8 @@ impl Buffered {
         self.unwaited = Nanos::ZERO;
     }
 
-    /// Sectors whose writes are complete but are not on the media once it is done with what it has begun.
-    pub fn queued_sectors(&self) -> u64 {
-        self.queue.sectors
-    }
-
     /// The command that is served next was sent at `moment`: its overhead is over so much earlier.
-    pub fn sent_at(&mut self, moment: Nanos) {
+    pub(crate) fn sent_at(&mut self, moment: Nanos) {
         self.sent = moment;
     }
 

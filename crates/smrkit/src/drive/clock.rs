@@ -29,7 +29,7 @@ impl DriveClock {
 
     /// The command that is served next was sent at `moment`, while others were served; only a buffered drive makes use of it.
     #[inline]
-    pub fn sent_at(&mut self, moment: Nanos) {
+    pub(crate) fn sent_at(&mut self, moment: Nanos) {
         if let DriveClock::Buffered(clock) = self {
             clock.sent_at(moment);
         }
@@ -54,13 +54,7 @@ impl DriveClock {
         }
     }
 
-    /// From `now` until a read of a sector would begin: overhead, seek and rotational latency; 0 for a constant clock.
-    #[inline]
-    pub fn estimate(&self, g: &Geometry, now: Nanos, pba: Pba) -> Nanos {
-        self.estimate_at(&self.position(g, pba), now)
-    }
-
-    /// `estimate` for a position known beforehand.
+    /// From `now` until a read of the sector at a position would begin: overhead, seek and rotational latency; 0 for a constant clock.
     #[inline]
     pub fn estimate_at(&self, position: &Position, now: Nanos) -> Nanos {
         match self {

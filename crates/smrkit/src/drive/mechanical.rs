@@ -11,7 +11,7 @@ use crate::units::{Nanos, Pba};
 
 /// Values that a mechanical clock is made from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mechanics {
+pub(crate) struct Mechanics {
     /// Rotations a minute.
     pub rpm: f64,
     /// Points of the seek curve.
@@ -72,7 +72,7 @@ impl Mechanics {
 
 impl Mechanical {
     /// A clock for a geometry, its head over cylinder 0. Errors: values that make no sense.
-    pub fn new(g: &Geometry, m: &Mechanics) -> Result<Mechanical, Error> {
+    pub(crate) fn new(g: &Geometry, m: &Mechanics) -> Result<Mechanical, Error> {
         let rotation = m.rotation_ns()?;
         let turn_per_ns = ((1u128 << 64) / u128::from(rotation)) as u64;
         let switch = nanos("mechanical.switch_ms", m.switch_ms)?;

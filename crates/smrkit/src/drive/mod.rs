@@ -32,9 +32,11 @@ pub use buffer::{Buffer, Overheads, ReadAheadTo};
 pub use buffered::Buffered;
 pub use clock::DriveClock;
 pub use constant::Constant;
-pub use mechanical::{Mechanical, Mechanics};
+pub use mechanical::Mechanical;
+pub(crate) use mechanical::Mechanics;
 pub use position::Position;
-pub use seek::{SeekCurve, SeekPoints};
+pub use seek::SeekCurve;
+pub(crate) use seek::SeekPoints;
 pub use setting::{DriveSetting, RangeEnd};
 
 use file::DriveFile;

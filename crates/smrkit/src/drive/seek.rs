@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// Points of a seek curve.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SeekPoints {
+pub(crate) enum SeekPoints {
     /// (Share of the full stroke, milliseconds), from the one-track seek at share 0 to the full stroke at share 1.
     Shares(Vec<(f64, f64)>),
     /// (Cylinders, milliseconds), as measured; times may fall. Beyond the last, the last two are extended.
@@ -85,7 +85,7 @@ fn check_shares(points: &[(f64, f64)]) -> Result<(), Error> {
 
 impl SeekCurve {
     /// A curve through points. Errors: points that do not rise in distance or make no sense.
-    pub fn new(points: SeekPoints, cylinders: u64) -> Result<SeekCurve, Error> {
+    pub(crate) fn new(points: SeekPoints, cylinders: u64) -> Result<SeekCurve, Error> {
         points.check()?;
         let reach = cylinders.min(u64::from(u32::MAX)) as u32;
         let exact = match &points {

@@ -354,7 +354,7 @@ proptest::proptest! {
                 drive.interference.destroyed(&drive.geometry, Pba(pba), n.min(1000), |_, _| ());
             }
         }
-        now += drive.clock.estimate(&drive.geometry, now, Pba(end / 3));
+        now += drive.clock.estimate_at(&drive.clock.position(&drive.geometry, Pba(end / 3)), now);
         let _ = drive.clock.flush(&drive.geometry, now);
         let _ = drive.average_seek();
         let _ = drive.with_capacity(capacity >> (capacity % 64));

@@ -1,10 +1,11 @@
 //! Exact division by a number that is known in advance, without a division.
 //!
-//! Barrett's method: a truncated reciprocal gives the quotient or one less; one comparison corrects it.
+//! Barrett's method: a truncated reciprocal gives the quotient or one less; one comparison corrects it. By hand: quotient and
+//! remainder come from one multiplication, and without a branch.
 
 /// A divisor with its reciprocal.
 #[derive(Clone, Copy, Debug)]
-pub struct Divisor {
+pub(crate) struct Divisor {
     value: u64,
     /// floor((2⁶⁴ − 1) / value).
     reciprocal: u64,
@@ -44,6 +45,21 @@ impl Divisor {
     pub fn remainder(&self, n: u64) -> u64 {
         self.divide(n).1
     }
+}
+
+/// The pieces of `first .. first + count` at multiples of `size`: (index, offset in it, length).
+pub(crate) fn pieces_by_divisor(first: u64, count: u64, size: Divisor) -> impl Iterator<Item = (u64, u64, u64)> {
+    let (mut index, mut offset) = size.divide(first);
+    let mut left = count.min(u64::MAX - first);
+    std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
+        let length = (size.value() - offset).min(left);
+        let piece = (index, offset, length);
+        (index, offset, left) = (index + 1, 0, left - length);
+        Some(piece)
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ mod divisor;
 mod index;
 mod layout;
 mod order;
-mod pieces;
 mod regions;
 mod slips;
 
@@ -16,12 +15,11 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::units::{Pba, Track};
 
-pub use divisor::Divisor;
 pub use order::{Alternation, Skews, TrackInterleave};
-pub use pieces::{Pieces, pieces_by_divisor, pieces_by_multiples};
 pub use regions::{Guard, Regions};
 pub use slips::Slips;
 
+pub(crate) use divisor::{Divisor, pieces_by_divisor};
 pub(crate) use index::StretchIndex;
 use order::TrackOrder;
 
@@ -431,4 +429,4 @@ impl Geometry {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

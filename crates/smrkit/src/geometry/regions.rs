@@ -3,9 +3,9 @@
 //! The guard keeps a write in one region from reaching the next; what it costs is counted here, and nowhere else.
 
 use super::index::StretchIndex;
-use super::{Divisor, Geometry, Pieces, Zone};
+use super::{Divisor, Geometry, Zone};
 use crate::error::Error;
-use crate::units::{Lba, Pba, Track};
+use crate::units::{Lba, Pba};
 
 /// Sectors that must stay unwritten after a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,19 +114,6 @@ impl Regions {
         if self.by_track { self.geometry.usable(at) } else { Pba(at) }
     }
 
-    /// The region that holds a sector; `None` in a guard.
-    pub fn region_at(&self, pba: Pba) -> Option<u64> {
-        let at = if self.by_track { self.geometry.raw(pba) } else { pba.0 };
-        let strip = &self.strips[self.strips.partition_point(|s| s.origin <= at).checked_sub(1)?];
-        let k = strip.stride.quotient(at - strip.origin);
-        if k >= strip.regions {
-            return None;
-        }
-        let i = strip.first_region + k;
-        let start = self.start(i);
-        (pba >= start && pba - start < self.region.value()).then_some(i)
-    }
-
     /// The region that holds a sector, or after which it lies.
     #[inline]
     pub fn with_guard_at(&self, pba: Pba) -> u64 {
@@ -135,35 +122,10 @@ impl Regions {
         strip.first_region + strip.stride.quotient(at.saturating_sub(strip.origin)).min(strip.regions - 1)
     }
 
-    /// The pieces of a physical extent by region, ascending; guards come as `None`.
-    pub fn pieces_by_region(&self, pba: Pba, sectors: u64) -> impl Iterator<Item = (Option<u64>, Pba, u64)> + '_ {
-        self.geometry.pieces(pba, sectors, |at| match self.region_at(at) {
-            Some(i) => (Some(i), self.start(i) + self.region.value()),
-            None => (None, self.next_start(at)),
-        })
-    }
-
     /// Region and offset of an LBA where LBAs fill the regions in turn; the region may lie beyond `count`.
     #[inline]
     pub fn of_logical(&self, lba: Lba) -> (u64, u64) {
         self.region.divide(lba.0)
-    }
-
-    /// The pieces of a logical extent where LBAs fill the regions in turn: (region, first PBA, sectors).
-    pub fn pieces_of_logical(&self, lba: Lba, sectors: u64) -> impl Iterator<Item = (u64, Pba, u64)> + '_ {
-        super::pieces_by_divisor(lba.0, sectors, self.region)
-            .take_while(|&(i, _, _)| i < self.count)
-            .map(|(i, offset, n)| (i, self.start(i) + offset, n))
-    }
-
-    /// Beginning of the first region after a sector of a guard; the disk's end if there is none.
-    fn next_start(&self, pba: Pba) -> Pba {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let mid = (low + high) / 2;
-            if self.start(mid) <= pba { low = mid + 1 } else { high = mid }
-        }
-        if low < self.count { self.start(low) } else { Pba(self.geometry.sectors()) }
     }
 }
 
@@ -223,22 +185,5 @@ impl Geometry {
             }
         }
         most
-    }
-
-    /// The pieces of an extent by runs of `tracks` tracks counted from each recording zone's first track (bands):
-    /// (first track of the run, first PBA, sectors).
-    pub fn pieces_by_tracks(
-        &self,
-        pba: Pba,
-        sectors: u64,
-        tracks: u64,
-    ) -> Pieces<impl FnMut(Pba) -> (Track, Pba) + '_> {
-        let run = Divisor::new(tracks);
-        self.pieces(pba, sectors, move |at| {
-            let zone = self.zone_of(at);
-            let k = run.quotient(self.track_of(at) - zone.first_track) * run.value();
-            let end = k.saturating_add(run.value()).min(zone.tracks);
-            (zone.first_track + k, self.track_start(zone.first_track + end))
-        })
     }
 }

@@ -4,7 +4,7 @@
 //! here, on every write. What a second write destroys upstream (the DPID) needs the history that only stamps keep; on a
 //! disk of bytes it is left out.
 
-pub mod digest;
+pub(crate) mod digest;
 pub mod held;
 pub mod interference;
 pub mod label;

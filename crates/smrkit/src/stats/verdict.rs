@@ -32,7 +32,7 @@ pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
 
 /// One time as a multiple of another, each for as many requests: where they differ, as after a warm-up until each is steady, of
 /// the time for a request. `None` where one has no requests.
-pub fn time_ratio((own, other): (f64, f64), requests: (u64, u64)) -> Option<f64> {
+pub(crate) fn time_ratio((own, other): (f64, f64), requests: (u64, u64)) -> Option<f64> {
     match requests {
         (one, same) if one == same => Some(own / other),
         (0, _) | (_, 0) => None,
