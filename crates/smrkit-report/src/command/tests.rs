@@ -115,7 +115,7 @@ fn merged_sources_are_named_one_by_one() {
     };
     let with = |system: &str, sources: &[MergedSource]| {
         let replayed =
-            Replayed { sources: Some(sources.to_vec()), interleave: Some("burst:9".into()), ..Replayed::default() };
+            Replayed { sources: Some(sources.to_vec()), interleave: "burst:9".parse().ok(), ..Replayed::default() };
         let run = Outcome { replayed, ..run_of(system) };
         options_of(&[run]).map(|text| text.split("--layer rmw ").nth(1).unwrap_or(&text).to_string())
     };
