@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use smrkit::error::Error;
+use smrkit::experiment::comparison::{self, Compared, RunRecorders};
 use smrkit::experiment::demand::Demand;
+use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::pool::Monitor;
 use smrkit::experiment::record;
-use smrkit::stats::outcome::{Outcome, Outcomes, Replayed, TraceReading};
+use smrkit::stats::outcome::{Outcome, Outcomes, Replayed, TraceNotes, TraceReading};
 
 use crate::demand::TraceDemand;
 use crate::layout::VolumeChoice;
@@ -35,35 +38,66 @@ impl Recorded {
         }
     }
 
-    fn replayed(&self) -> &Replayed {
-        &self.outcomes[0].replayed
+    /// The runs, as they are to be repeated. Errors: a merge of several.
+    pub fn runs(&self) -> Result<Vec<PlannedRun>, Error> {
+        self.outcomes.iter().map(record::run).collect()
+    }
+
+    /// The demands, each once, and the number of each run's.
+    fn demands(&self) -> (Vec<Replayed>, Vec<usize>) {
+        let mut demands: Vec<Replayed> = Vec::new();
+        let number = |outcome: &Outcome| {
+            let own = asked(&outcome.replayed);
+            demands.iter().position(|known| *known == own).unwrap_or_else(|| {
+                demands.push(own);
+                demands.len() - 1
+            })
+        };
+        let served = self.outcomes.iter().map(number).collect();
+        (demands, served)
     }
 
     /// The traces that were replayed.
     pub fn traces(&self) -> impl Iterator<Item = PathBuf> {
-        let merged = self.replayed().sources.iter().flatten().filter_map(|source| source.trace.as_ref());
-        self.replayed().trace.iter().chain(merged).map(PathBuf::from)
+        self.demands().0.into_iter().flat_map(|demand| {
+            let merged = demand.sources.into_iter().flatten().filter_map(|source| source.trace);
+            demand.trace.into_iter().chain(merged).map(PathBuf::from)
+        })
     }
 
-    /// Demand that all of its runs replayed.
-    pub fn demand(&self) -> Result<Box<dyn Demand>, Error> {
-        record::demand(self.replayed(), &trace)
+    /// Compares `runs`, its own, once more. Errors: a trace that is not that of the record.
+    pub fn repeat(&self, runs: &[PlannedRun], monitor: &dyn Monitor, records: RunRecorders) -> Result<Compared, Error> {
+        let (demands, served) = self.demands();
+        let demands = demands.iter().map(|demand| record::demand(demand, &trace)).collect::<Result<Vec<_>, _>>()?;
+        let demands: Vec<&dyn Demand> = demands.iter().map(|demand| &**demand).collect();
+        demands.iter().try_for_each(|demand| demand.look_for_volumes())?;
+        let compared = comparison::compare_each(runs, &served, &demands, monitor, "repeating", records)?;
+        self.check_traces(&compared.outcomes.runs)?;
+        Ok(compared)
     }
 
-    /// Refuses traces that are not those of the record.
-    pub fn check_traces(&self, repeated: &[Outcome]) -> Result<(), Error> {
-        let hashes = |replayed: &Replayed| -> Vec<Option<String>> {
-            let merged = replayed.sources.iter().flatten().map(|source| source.sha256.clone());
-            std::iter::once(replayed.trace_sha256.clone()).chain(merged).collect()
+    fn check_traces(&self, repeated: &[Outcome]) -> Result<(), Error> {
+        let hashes = |outcome: &Outcome| -> Vec<Option<String>> {
+            let merged = outcome.replayed.sources.iter().flatten().map(|source| source.sha256.clone());
+            std::iter::once(outcome.replayed.trace_sha256.clone()).chain(merged).collect()
         };
-        match repeated.first().filter(|first| !first.interrupted) {
-            Some(first) if hashes(&first.replayed) != hashes(self.replayed()) => Err(Error::input(
+        let mut whole =
+            self.outcomes.iter().zip(repeated).filter(|(own, again)| !own.interrupted && !again.interrupted);
+        match whole.all(|(own, again)| hashes(own) == hashes(again)) {
+            true => Ok(()),
+            false => Err(Error::input(
                 &self.path,
                 "a trace is not what it was (its SHA-256 differs): restore it, or run it anew",
             )),
-            _ => Ok(()),
         }
     }
+}
+
+/// The description of a demand without what was found in it.
+fn asked(replayed: &Replayed) -> Replayed {
+    let mut asked = Replayed { trace_notes: TraceNotes::default(), ..replayed.clone() };
+    asked.sources.iter_mut().flatten().for_each(|source| source.requests = 0);
+    asked
 }
 
 fn trace(path: &str, reading: &TraceReading) -> Result<Box<dyn Demand>, Error> {

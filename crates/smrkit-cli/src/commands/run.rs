@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use smrkit::error::Error;
-use smrkit::experiment::comparison::{self, Compared, RunRecorders};
-use smrkit::experiment::record;
+use smrkit::experiment::comparison::{Compared, RunRecorders};
 use smrkit::settings::Warmup;
 use smrkit::stats::outcome::TraceNotes;
 use smrkit_options::run::RunOptions;
@@ -77,17 +76,14 @@ impl RunCommand {
     /// Runs what a result file tells of once more.
     fn repeat(&self, path: &Path) -> anyhow::Result<Done> {
         let recorded = Recorded::read(path)?;
-        let runs = recorded.outcomes.iter().map(record::run).collect::<Result<Vec<_>, _>>()?;
+        let runs = recorded.runs()?;
         self.check_records(runs.len())?;
         let interrupt = Interrupt::watch();
         let mut inputs = vec![path.to_path_buf()];
         inputs.extend(recorded.traces());
         let is_array = recorded.outcomes.iter().any(|outcome| !outcome.members.is_empty());
         let (outputs, records, files) = self.open(inputs, is_array, &interrupt)?;
-        let demand = recorded.demand()?;
-        demand.look_for_volumes()?;
-        let compared = comparison::compare(&runs, demand.as_ref(), &interrupt, "repeating", records)?;
-        recorded.check_traces(&compared.outcomes.runs)?;
+        let compared = recorded.repeat(&runs, &interrupt, records)?;
         self.write(compared, outputs, files, &interrupt)
     }
 

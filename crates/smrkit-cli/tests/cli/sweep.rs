@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{Scratch, at};
+use super::{Scratch, at, root};
 
 const SWEEP: &str = "\
 drive = \"tiny\"
@@ -44,6 +44,29 @@ fn a_sweep_has_the_numbers_of_the_runs_alone() {
     at(&scratch, alone).done();
     let (all, alone) = (of("all.json"), of("alone.json"));
     assert_eq!(all["runs"].as_array().unwrap()[9..], alone["runs"].as_array().unwrap()[..]);
+}
+
+#[test]
+fn runs_of_several_drives_and_demands_are_repeated() {
+    let scratch = Scratch::new();
+    let tiny = fs::read_to_string(root().join("drives/tiny.toml")).unwrap();
+    scratch.file("larger.toml", tiny.replace("tracks = 24", "tracks = 36"));
+    scratch.msr("one.csv", &[(0, 0, 4096), (1_000_000, 8192, 65536)]);
+    scratch.msr("two.csv", &[(0, 1 << 20, 4096)]);
+    for (name, demands) in
+        [("traces", "trace = ['one.csv', 'two.csv']"), ("made", "workload = ['mix:count=90', 'burst:count=60']")]
+    {
+        let systems = "drive = ['tiny', 'larger.toml']\nlayer = ['rmw', 'vguard']";
+        let set = "[set]\n\"rmw.region_sectors\" = 300";
+        scratch.file(&format!("{name}.toml"), format!("{systems}\n{demands}\n{set}\n"));
+        at(&scratch, &format!("sweep {name}.toml --store all.results")).done();
+    }
+    at(&scratch, "results all.results --json all.json").done();
+    at(&scratch, "run --repeat all.json --json again.json").done();
+    let read = |name: &str| fs::read_to_string(scratch.0.path().join(name)).unwrap();
+    assert_eq!(read("all.json"), read("again.json"));
+    scratch.msr("two.csv", &[(0, 2 << 20, 4096)]);
+    at(&scratch, "run --repeat all.json").says(3, &["a trace is not what it was"]);
 }
 
 #[test]

@@ -36,10 +36,12 @@ pub struct Compared {
     pub complete: bool,
 }
 
-/// Runs that see the same requests and have one baseline: those on the same drives, under the same settings.
+/// Runs that see the same requests and have one baseline: those of one demand on the same drives, under the same settings.
 pub(super) struct Group {
     /// Their numbers.
     pub runs: Vec<usize>,
+    /// Number of their demand.
+    demand: usize,
     /// Size of the disk for workloads: the least that one of them offers.
     pub host_sectors: u64,
     /// The run on conventional disks.
@@ -47,21 +49,21 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The groups of `runs`.
-    pub fn from_runs(runs: &[PlannedRun]) -> Result<Vec<Group>, Error> {
+    /// The groups of `runs`, each with the number of its demand.
+    pub fn from_runs<'a>(runs: impl Iterator<Item = (&'a PlannedRun, usize)>) -> Result<Vec<Group>, Error> {
         let mut groups: Vec<(RunRecord, Group)> = Vec::new();
-        for (at, run) in runs.iter().enumerate() {
+        for (at, (run, demand)) in runs.enumerate() {
             let conventional = run.conventional()?;
             let (record, sectors) = (conventional.run.record(), run.host_sectors().map_err(|error| run.named(error))?);
             let same = |(known, group): &&mut (RunRecord, Group)| {
                 *known == record && group.conventional.settings() == conventional.settings()
             };
-            match groups.iter_mut().find(same) {
+            match groups.iter_mut().filter(|(_, group)| group.demand == demand).find(same) {
                 Some((_, group)) => {
                     group.runs.push(at);
                     group.host_sectors = group.host_sectors.min(sectors);
                 }
-                None => groups.push((record, Group { runs: vec![at], host_sectors: sectors, conventional })),
+                None => groups.push((record, Group { runs: vec![at], demand, host_sectors: sectors, conventional })),
             }
         }
         Ok(groups.into_iter().map(|(_, group)| group).collect())
@@ -79,8 +81,20 @@ pub fn compare(
     what: &str,
     records: RunRecorders,
 ) -> Result<Compared, Error> {
-    let groups = Group::from_runs(runs)?;
-    let mut all: Vec<PlannedRun> = runs.to_vec();
+    compare_each(runs, &vec![0; runs.len()], &[demand], monitor, what, records)
+}
+
+/// Compares runs of several demands: each is executed on the one of `demands` whose number `served` has for it.
+pub fn compare_each(
+    runs: &[PlannedRun],
+    served: &[usize],
+    demands: &[&dyn Demand],
+    monitor: &dyn Monitor,
+    what: &str,
+    records: RunRecorders,
+) -> Result<Compared, Error> {
+    let groups = Group::from_runs(runs.iter().zip(served.iter().copied()))?;
+    let (mut all, mut served) = (runs.to_vec(), served.to_vec());
     let mut baseline_of: Vec<usize> = Vec::new();
     for group in &groups {
         // All see the same requests, so the workload keeps to what the smallest of them offers.
@@ -89,13 +103,17 @@ pub fn compare(
         baseline_of.push(listed.unwrap_or(all.len()));
         if listed.is_none() {
             all.push(PlannedRun { host_sectors: Some(group.host_sectors), ..group.conventional.clone() });
+            served.push(group.demand);
         }
     }
-    let mut measured = measure_all(&all, demand, monitor, what, records)?;
-    // The first run hashed the traces, and all have the same sources.
-    let hashed = measured.iter().flatten().next().map(|first| first.replayed.clone());
-    for (measured, hashed) in measured.iter_mut().flatten().zip(hashed.iter().cycle()) {
-        measured.replayed.take_hashes(hashed);
+    let first_of = |at: usize| served.iter().position(|demand| *demand == served[at]).unwrap_or(at);
+    let mut measured = measure_all(&all, |at| (demands[served[at]], first_of(at) == at), monitor, what, records)?;
+    // The first run of a demand hashed its traces, and the others have the same sources.
+    for at in 0..measured.len() {
+        let hashed = measured[first_of(at)].as_ref().map(|first| first.replayed.clone());
+        if let (Some(measured), Some(hashed)) = (&mut measured[at], hashed) {
+            measured.replayed.take_hashes(&hashed);
+        }
     }
     let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(one?.hashed().finish())).collect();
     let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(is_complete));
@@ -121,9 +139,10 @@ fn is_complete(outcome: &Outcome) -> bool {
     !outcome.interrupted
 }
 
-fn measure_all(
+/// Measures each run on its demand, and has the traces hashed where `demand_of` says so.
+fn measure_all<'a>(
     runs: &[PlannedRun],
-    demand: &dyn Demand,
+    demand_of: impl Fn(usize) -> (&'a dyn Demand, bool) + Sync,
     monitor: &dyn Monitor,
     what: &str,
     records: RunRecorders,
@@ -131,7 +150,8 @@ fn measure_all(
     let records = Mutex::new(Some(records));
     let results = pool::make_all(runs, monitor, what, |at, run, watch| {
         let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
-        let opening = Opening { hash: at == 0, ..run.opening()? };
+        let (demand, hash) = demand_of(at);
+        let opening = Opening { hash, ..run.opening()? };
         run.measure(demand, &opening, &mut watch.recording(records.requests, records.accesses))
     });
     results.into_iter().zip(runs).map(|(result, run)| result.map_err(|error| run.named(error))).collect()

@@ -93,7 +93,7 @@ impl Experiment {
         self.validate()?;
         self.demand.look_for_volumes()?;
         let runs = Systems::new(&self.system)?.runs(&self.settings, self.needed_sectors()?)?;
-        let groups = Group::from_runs(&runs)?;
+        let groups = Group::from_runs(runs.iter().map(|run| (run, 0)))?;
         let group = |run: usize| groups.iter().find(|group| group.runs.contains(&run));
         let sectors = |run: usize| group(run).map_or(0, |group| group.host_sectors);
         runs.into_iter().enumerate().map(|(at, run)| run.serving(self.demand.as_ref(), sectors(at))).collect()

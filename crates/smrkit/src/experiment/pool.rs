@@ -75,7 +75,7 @@ struct Unseen;
 
 impl Stage for Unseen {}
 
-/// Makes all of `jobs` by `make`, which is given a job's number too; what was not begun is `None`.
+/// Makes all of `jobs` by `make`, which is given a job's number too; what was not begun is `None`, and stands last.
 pub fn make_all<Job: Sync, Made: Send>(
     jobs: &[Job],
     monitor: &dyn Monitor,
@@ -87,10 +87,9 @@ pub fn make_all<Job: Sync, Made: Send>(
     let results: Vec<Mutex<Option<Result<Made, Error>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let failed = AtomicBool::new(false);
     let work = || {
-        loop {
+        while monitor.goes_on() && !failed.load(Ordering::Relaxed) {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let goes_on = || monitor.goes_on() && !failed.load(Ordering::Relaxed);
-            let Some(job) = jobs.get(at).filter(|_| goes_on()) else { break };
+            let Some(job) = jobs.get(at) else { break };
             let result = make(at, job, RunWatch::new(at, stage.as_ref(), monitor, &failed));
             if result.is_err() {
                 failed.store(true, Ordering::Relaxed);
