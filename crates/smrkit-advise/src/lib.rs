@@ -114,15 +114,11 @@ fn as_it_is(
             let served = trial.serve(question.demand, sectors, hash, &mut watch);
             served.map_err(|error| trial.run.named(error))
         };
-        Ok((serve(own, at == 0)?, serve(conventional, false)?))
+        Ok((serve(own, at + 1 == trials.len())?, serve(conventional, false)?))
     });
     let is_whole = |(own, usual): &(Measured, Measured)| !own.outcome.interrupted && !usual.outcome.interrupted;
     let all = results.into_iter().map(|result| Ok(result?.filter(is_whole)));
-    let Some(mut all) = all.collect::<Result<Option<Vec<_>>, Error>>()? else { return Ok(None) };
-    if let Some((first, others)) = all.split_first_mut() {
-        others.iter_mut().for_each(|(own, _)| own.outcome.replayed.take_hashes(&first.0.outcome.replayed));
-    }
-    Ok(Some(all))
+    all.collect()
 }
 
 fn present(((own, conventional), settings): (&(Measured, Measured), &Settings)) -> Present {
