@@ -141,8 +141,8 @@ fn the_page_on_outcomes_names_every_key_and_no_other() {
     paths("", &outcome("--drive tiny --layer in-place --workload mix:count=100"), &mut found);
     paths("", &outcome(&format!("--drive wd20spzx --layer in-place --trace {}", testdata("msr.csv"))), &mut found);
     paths("", &outcome(&format!("{TINY_CACHE} --workload random-write:count=100 --power-cut 50")), &mut found);
-    let two = "--workload mix:count=50 --workload zipf:count=50 --interleave burst:4 --movement";
-    paths("", &outcome(&format!("--drive tiny --layer in-place {two}")), &mut found);
+    let two = format!("--trace {} --workload zipf:count=50 --interleave burst:4 --movement", testdata("msr.csv"));
+    paths("", &outcome(&format!("--drive wd20spzx --layer in-place {two}")), &mut found);
     let rebuilt = "--array raid1:disks=2,layer=in-place --rebuild disk=1";
     paths("", &outcome(&format!("--drive tiny {rebuilt} --workload mix:count=100")), &mut found);
     let scratch = Scratch::new();

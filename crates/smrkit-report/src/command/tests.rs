@@ -108,10 +108,9 @@ fn merged_sources_are_named_one_by_one() {
     let source = |trace: Option<&str>, workload: Option<&str>, sectors, first_lba| MergedSource {
         trace: trace.map(String::from),
         workload: workload.map(String::from),
-        sha256: None,
         sectors,
         first_lba,
-        requests: 1,
+        ..MergedSource::default()
     };
     let with = |system: &str, sources: &[MergedSource]| {
         let replayed =

@@ -303,5 +303,14 @@ fn ends(name: &str) -> Option<(&str, &str, RangeEnd)> {
     Some((own, key, end))
 }
 
+/// The ends of ranges that stand behind a drive's name or path, as `@KEY=low`; empty without.
+pub(crate) fn chosen_ends(name: &str) -> &str {
+    let mut own = name;
+    while let Some((shorter, ..)) = ends(own) {
+        own = shorter;
+    }
+    &name[own.len()..]
+}
+
 #[cfg(test)]
 mod tests;

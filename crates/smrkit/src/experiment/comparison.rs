@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use super::demand::{Demand, Opening};
+use super::identity::hashed;
 use super::planned::PlannedRun;
 use super::pool::{self, Monitor, RecorderOf, RequestSink, lock};
 use crate::error::Error;
@@ -115,7 +116,7 @@ pub fn compare_each(
             measured.replayed.take_hashes(&hashed);
         }
     }
-    let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(one?.hashed().finish())).collect();
+    let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(hashed(one?).finish())).collect();
     let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(is_complete));
     for (group, at) in groups.iter().zip(baseline_of.iter().copied()) {
         let Some(baseline) = outcomes[at].as_ref().filter(|outcome| is_complete(outcome)).map(Baseline::from_outcome)

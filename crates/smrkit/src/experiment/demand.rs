@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
+use super::identity::requests_hash;
 use crate::error::Error;
 use crate::interleave::SourcePlacement;
 use crate::message::{Field, Message};
 use crate::pack::Packed;
 use crate::request::{InMemory, Request, Source};
-use crate::stats::identity::requests_hash;
 use crate::stats::outcome::Replayed;
 use crate::workload::Workload;
 

@@ -118,12 +118,14 @@ impl Opened for Interleaved<Box<dyn Opened>> {
             notes.skipped_rows += more.skipped_rows;
             notes.unaligned_rows += more.unaligned_rows;
             notes.out_of_order_rows += more.out_of_order_rows;
-            all.trace_reading = all.trace_reading.take().or(own.trace_reading);
+            all.trace_reading = all.trace_reading.take().or(own.trace_reading.clone());
             let (first, sectors) = self.place(number);
             MergedSource {
                 trace: own.trace,
                 workload: own.workload,
                 sha256: own.trace_sha256.or(own.requests_sha256),
+                trace_format: own.trace_format,
+                trace_reading: own.trace_reading,
                 sectors,
                 first_lba: first.0,
                 requests: self.given(number),

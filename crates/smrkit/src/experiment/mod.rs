@@ -5,6 +5,7 @@
 //! studies are fronts of it.
 
 pub mod comparison;
+mod identity;
 pub mod demand;
 pub mod merged;
 pub mod planned;

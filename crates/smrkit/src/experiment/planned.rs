@@ -1,6 +1,7 @@
 //! One run of an experiment: what is run, and what results call it.
 
 use super::demand::{Demand, Opened, Opening};
+use super::identity::{hashed, run_hash};
 use crate::engine::Observer;
 use crate::engine::run::Run;
 use crate::engine::system::MemberRun;
@@ -9,7 +10,6 @@ use crate::layer::{self, BASELINE, LayerSpec, Parameters};
 use crate::message::{Field, Message};
 use crate::settings::{Arrival, Settings};
 use crate::stats::builder::OutcomeBuilder;
-use crate::stats::identity::run_hash;
 use crate::stats::outcome::{Outcome, Replayed, Scaled};
 
 /// A run, and what it serves: a value that is the same wherever it is executed. As text it is what outcomes record of a run.
@@ -115,7 +115,7 @@ impl PlannedRun {
         opening: &Opening,
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
-        Ok(self.measure(demand, opening, observer)?.hashed().finish())
+        Ok(hashed(self.measure(demand, opening, observer)?).finish())
     }
 
     pub(super) fn measure(
@@ -132,7 +132,8 @@ impl PlannedRun {
         Ok(measured)
     }
 
-    /// Serves what `open` makes of `demand`, and looks for volumes where a second one shows up.
+    /// Serves what `open` makes of `demand`, and looks for volumes where a second one shows up. The outcome has no content hash:
+    /// these need not be the demand's requests.
     pub fn serve(
         &self,
         demand: &dyn Demand,

@@ -112,18 +112,21 @@ pub fn planned(record: &RunRecord, settings: Settings) -> Result<PlannedRun, Err
 /// The demand that was `replayed`. Errors: one that was neither a trace nor a workload.
 pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, Error> {
     let reading = replayed.trace_reading.clone().unwrap_or_default();
-    let one = |trace: Option<&str>, workload: Option<&str>, sectors: Option<u64>| match (trace, workload) {
-        (Some(path), _) => open(path, &reading),
+    let one = |trace: Option<&str>, workload: Option<&str>, sectors, own: Option<&TraceReading>| match (trace, workload)
+    {
+        (Some(path), _) => open(path, own.unwrap_or(&reading)),
         (None, Some(text)) => {
             Ok(Box::new(GeneratedDemand { workload: Workload::parse(text)?, span: sectors }) as Box<dyn Demand>)
         }
         (None, None) => Err(Error::Usage("requests from memory are in no record: give them again".into())),
     };
     let Some(sources) = &replayed.sources else {
-        return one(replayed.trace.as_deref(), replayed.workload.as_deref(), replayed.workload_sectors);
+        return one(replayed.trace.as_deref(), replayed.workload.as_deref(), replayed.workload_sectors, None);
     };
-    let each =
-        sources.iter().map(|source| one(source.trace.as_deref(), source.workload.as_deref(), Some(source.sectors)));
+    let each = sources.iter().map(|source| {
+        let (trace, workload) = (source.trace.as_deref(), source.workload.as_deref());
+        one(trace, workload, Some(source.sectors), source.trace_reading.as_ref())
+    });
     let placement = match sources.iter().any(|source| source.first_lba > 0) {
         true => SourcePlacement::EndToEnd,
         false => SourcePlacement::Zero,

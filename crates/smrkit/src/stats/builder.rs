@@ -5,7 +5,6 @@ use std::ops::Add;
 
 use super::command_times::CommandTimes;
 use super::counts::HostSide;
-use super::identity::run_hash;
 use super::outcome::{Outcome, PowerCut, RunRecord, Scaled, State, Verdict};
 use super::physical::{ByCause, Cleaning, Commands, Movement, Surface};
 use super::rebuild::Rebuild;
@@ -129,12 +128,6 @@ impl OutcomeBuilder {
             members: Vec::new(),
             rebuild: None,
         }
-    }
-
-    /// The run with its content hash.
-    pub fn hashed(mut self) -> OutcomeBuilder {
-        self.asked.run.hash = run_hash(&self.asked.run, &self.asked.engine, &self.replayed);
-        self
     }
 
     /// The outcome, which says what can be said without a comparison.

@@ -11,7 +11,6 @@ pub mod command_times;
 pub mod rebuild;
 pub mod verdict_counts;
 pub mod outcome;
-pub(crate) mod identity;
 pub mod histogram;
 pub mod counts;
 mod sums;

@@ -54,6 +54,12 @@ pub struct MergedSource {
     pub workload: Option<String>,
     /// The SHA-256 of the trace file as it lies on the disk, or of requests from memory.
     pub sha256: Option<String>,
+    /// The trace's format, as recognised; absent for a workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_format: Option<String>,
+    /// Account of the trace's reading; absent for a workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_reading: Option<TraceReading>,
     /// Its size: what a trace uses, rounded up to 1 MiB, or what a workload took for the disk's size.
     pub sectors: u64,
     /// Place of its LBA 0.

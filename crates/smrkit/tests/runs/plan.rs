@@ -1,11 +1,13 @@
 //! Planned runs: their hash, their text, and the runs that lists of values make.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::Value;
 use smrkit::device::spec::ArraySpec;
+use smrkit::drive::DRIVES;
 use smrkit::engine::NoObserver;
 use smrkit::error::{Error, Fault};
 use smrkit::experiment::Experiment;
@@ -193,6 +195,77 @@ fn a_trace_is_told_from_others_by_its_bytes_alone() {
     let own = write("a.csv", rows);
     assert_eq!(own, write("b.csv", rows));
     assert_ne!(own, write("c.csv", &rows.replace("8192", "12288")));
+}
+
+/// A small trace of volumes 0 and 1, read so.
+fn msr(folder: &Path, volumes: VolumeChoice, format: Option<&str>) -> TraceDemand {
+    let path = folder.join("own.csv");
+    let rows = "128166372003061629,hm,0,Read,4096,4096,100\n128166372013061629,hm,1,Write,8192,4096,100\n";
+    std::fs::write(&path, rows).unwrap();
+    let options = OpenOptions { format: format.map(String::from), ..OpenOptions::default() };
+    TraceDemand::new(&path, options, volumes).unwrap()
+}
+
+#[test]
+fn a_format_that_is_named_hashes_as_one_that_is_recognised() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = |volumes, format| hash(&Experiment::new(small(), msr(folder.path(), volumes, format)));
+    let merged = |volumes, format| {
+        let demands: Vec<Box<dyn Demand>> =
+            vec![Box::new(msr(folder.path(), volumes, format)), Box::new(workload("mix:count=9"))];
+        let merged = MergedDemand::new(demands, "none".parse().unwrap(), SourcePlacement::Zero);
+        hash(&Experiment::new(small(), merged))
+    };
+    for of in [&alone as &dyn Fn(_, _) -> _, &merged] {
+        let own = of(VolumeChoice::Number(1), Some("msr"));
+        assert_eq!(own, of(VolumeChoice::Number(1), None));
+        assert_ne!(own, of(VolumeChoice::Number(0), Some("msr")));
+        assert_ne!(own, of(VolumeChoice::Number(1), Some("csv:time=0:100ns,op=3,offset=4,size=5,volume=2")));
+    }
+}
+
+#[test]
+fn merged_traces_are_read_again_each_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let demands: Vec<Box<dyn Demand>> = vec![
+        Box::new(msr(folder.path(), VolumeChoice::All, None)),
+        Box::new(workload("mix:count=9")),
+        Box::new(msr(folder.path(), VolumeChoice::Number(1), Some("msr"))),
+    ];
+    let merged = MergedDemand::new(demands, "none".parse().unwrap(), SourcePlacement::Zero);
+    let experiment = Experiment::new(small(), merged);
+    let run: PlannedRun = serde_json::from_str(&serde_json::to_string(&planned(&experiment)).unwrap()).unwrap();
+    let open = |_: &str, reading: &TraceReading| -> Result<Box<dyn Demand>, Error> {
+        Ok(Box::new(msr(folder.path(), reading.volume.parse()?, reading.format.as_deref())))
+    };
+    let first = executed(&run, experiment.demand.as_ref());
+    let of_sources: Vec<u64> = first.replayed.sources.iter().flatten().map(|source| source.requests).collect();
+    assert_eq!(of_sources, [2, 9, 1]);
+    assert_eq!(executed(&run, run.demand(&open).unwrap().as_ref()), first);
+}
+
+#[test]
+fn a_drive_file_is_told_from_others_by_its_text_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str, text: &str| {
+        std::fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        std::fs::write(folder.path().join(name), text).unwrap();
+        folder.path().join(name).display().to_string()
+    };
+    let of = |drive: String, array: bool| {
+        let array = array.then(|| "raid1:disks=2".parse().unwrap());
+        hash(&Experiment::new(System { array, ..System::drive(drive).layer("in-place") }, workload("mix:count=9")))
+    };
+    let text = |name: &str| DRIVES.iter().find(|(known, _)| *known == name).unwrap().1;
+    let tiny = text("tiny");
+    for array in [false, true] {
+        let own = of(written("a.toml", tiny), array);
+        assert_eq!(own, of(written("sub folder/b.toml", tiny), array));
+        assert_ne!(own, of(written("a.toml", &tiny.replace("7200", "5400")), array));
+    }
+    let ended = |name: &str, end: &str| of(written(name, text("like-st8000dm004")) + "@mechanical.seek=" + end, false);
+    assert_eq!(ended("a.toml", "low"), ended("b.toml", "low"));
+    assert_ne!(ended("a.toml", "low"), ended("a.toml", "high"));
 }
 
 #[test]
