@@ -26,7 +26,7 @@ impl Outcome {
     /// a comparison tells. For that, merge the baselines too, and judge with
     /// [`super::verdict::judge`] and [`super::verdict::Baseline::from_outcome`]. `seed` is the first run's.
     ///
-    /// An error names what differs; a power cut, a rebuild, and a record in summary are refused.
+    /// An error names what differs; a power cut, a rebuild, a record in summary, and times of more than 64 bits are refused.
     pub fn merge(outcomes: &[Outcome]) -> Result<Outcome, Error> {
         let merged = merge(&outcomes.iter().collect::<Vec<_>>())?;
         Ok(merged.finish())
@@ -38,6 +38,7 @@ fn merge(outcomes: &[&Outcome]) -> Result<OutcomeBuilder, Error> {
         return Err(Error::Usage("there is no outcome to merge: give at least one".into()));
     };
     outcomes.iter().try_for_each(|other| check(first, other))?;
+    check_times(outcomes)?;
     let asked = RunRequest {
         engine: Settings { seed: first.seed, ..first.engine },
         state: first.state.clone(),
@@ -122,6 +123,17 @@ fn check(first: &Outcome, other: &Outcome) -> Result<(), Error> {
     match other.power_cut.is_some() || other.rebuild.is_some() {
         true => Err(Error::Usage("the outcome of a power cut or a rebuild can't be merged: leave it out".into())),
         false => Ok(()),
+    }
+}
+
+/// Refuses more time than 64 bits hold.
+fn check_times(outcomes: &[&Outcome]) -> Result<(), Error> {
+    let times: [fn(&Outcome) -> u64; 4] =
+        [|one| one.elapsed_ns, |one| one.arrivals_ns, |one| one.service_ns, Outcome::working_ns];
+    let is_held = |of: &fn(&Outcome) -> u64| outcomes.iter().map(|one| of(one)).try_fold(0, u64::checked_add).is_some();
+    match times.iter().all(is_held) {
+        true => Ok(()),
+        false => Err(Error::Usage("outcomes of more than 584 years together can't be merged: merge fewer".into())),
     }
 }
 

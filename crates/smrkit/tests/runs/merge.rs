@@ -266,6 +266,13 @@ fn what_differs_or_is_no_plain_run_is_not_merged() {
     refused(|other| other.commit = Some("another".into()), "`version`");
     refused(|other| other.power_cut = Some(PowerCut::default()), "power cut");
     refused(|other| other.latency_buckets = Default::default(), "`latency_buckets`");
+    let times: [fn(&mut Outcome); 4] = [
+        |other| other.elapsed_ns = u64::MAX,
+        |other| other.arrivals_ns = u64::MAX,
+        |other| other.service_ns = u64::MAX,
+        |other| other.busy_ns = u64::MAX,
+    ];
+    times.into_iter().for_each(|change| refused(change, "584 years"));
     refused(|other| other.latency_buckets.write.buckets = "?".into(), "damaged");
     assert!(Outcome::merge(&[]).is_err());
 }
