@@ -8,7 +8,6 @@ use serde::Serialize;
 use smrkit::device::level::Level;
 use smrkit::drive::{DRIVES, Drive, RangeEnd};
 use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec};
-use smrkit::engine::run::Run;
 use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
@@ -344,7 +343,7 @@ fn dedicated(run: &PlannedRun, question: &Question) -> Option<Change> {
 /// As many of a run's drives as sources.
 fn one_each(own: &PlannedRun, sources: usize) -> PlannedRun {
     let array = ArrayRun::new(Level::Dedicated, vec![own.run.system.clone(); sources]);
-    let mut run = PlannedRun::new(Run::new(array, own.run.settings));
+    let mut run = own.on(array);
     run.array = Some(format!("{}:disks={sources}", Level::Dedicated));
     run
 }

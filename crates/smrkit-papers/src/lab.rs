@@ -6,13 +6,11 @@ use smrfs::age::course::AgeingResult;
 use smrfs::workload::driver::End;
 use smrkit::drive::Drive;
 use smrkit::engine::Observer;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Described, GeneratedDemand, Opened, Opening, Table};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
-use smrkit::layer;
+use smrkit::experiment::system::System;
 use smrkit::request::{Request, Source};
 use smrkit::settings::{Arrival, Prefill, Settings, Warmup};
 use smrkit::stats::outcome::{Outcome, Replayed};
@@ -110,14 +108,13 @@ impl Plan {
 
 impl Planned for Plan {
     fn planned(&self) -> Result<(PlannedRun, Arc<dyn Demand>), Error> {
-        let spec = layer::find(self.layer)?;
-        let parameters = spec.resolve(&self.set)?;
-        let run = Run::new(DriveRun { drive: self.drive.clone(), layer: spec, parameters }, self.settings);
+        let set = self.set.iter().map(|(key, value)| format!("{}.{key}={value}", self.layer)).collect();
+        let system = System { set, window: self.window, ..System::of(self.drive.clone()).layer(self.layer) };
         let demand: Arc<dyn Demand> = match &self.requests {
             Requests::Workload(text) => Arc::new(GeneratedDemand::from(Workload::parse(text)?)),
             Requests::Demand(demand) => Arc::clone(demand),
         };
-        Ok((PlannedRun::new(Run { window: self.window, ..run }), demand))
+        Ok((system.run(self.settings)?, demand))
     }
 }
 

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use smrkit::drive::{Drive, import};
 use smrkit::engine::Observer;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
-use smrkit::layer::{self, BASELINE};
+use smrkit::experiment::demand::{Demand, Described, Opened, Opening};
+use smrkit::experiment::system::System;
+use smrkit::layer::BASELINE;
 use smrkit::request::{Op, Source};
 use smrkit::settings::{Arrival, Prefill, Settings};
+use smrkit::stats::outcome::Replayed;
 use smrkit::stats::rows::RequestRow;
 use smrkit_trace::{OpenOptions, RowTimes, Trace};
 
@@ -110,13 +111,22 @@ impl Subject {
     }
 
     fn replay(&self, drive: Drive) -> Result<Vec<(Op, f64)>, Error> {
-        let spec = layer::find(BASELINE)?;
         let settings = Settings { arrival: Arrival::Closed, prefill: Prefill::None, ..Settings::default() };
-        let run = Run::new(DriveRun { drive, layer: spec, parameters: spec.resolve(&[])? }, settings);
-        let mut source = open(&self.trace, RowTimes::Think)?;
+        let run = System::of(drive).layer(BASELINE).run(settings)?;
         let mut served = Served::default();
-        run.execute(&mut source, &mut served)?;
+        run.execute(self, &run.opening()?, &mut served)?;
         Ok(served.0)
+    }
+}
+
+impl Demand for Subject {
+    fn open(&self, _opening: &Opening) -> Result<Box<dyn Opened>, Error> {
+        let source = Box::new(open(&self.trace, RowTimes::Think)?);
+        Ok(Box::new(Described { source, replayed: Replayed::default() }))
+    }
+
+    fn has_trace(&self) -> bool {
+        true
     }
 }
 

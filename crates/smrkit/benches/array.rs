@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use common::{cloudphysics, cpu_seconds};
 use smrkit::device::level::Level;
-use smrkit::drive::Drive;
+use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
-use smrkit::layer::{self, Parameters};
+use smrkit::experiment::system::System;
+use smrkit::layer::BASELINE;
 use smrkit::request::{InMemory, Request};
 use smrkit::settings::{Prefill, Queue, Settings};
 
@@ -61,22 +60,16 @@ fn timed(requests: &Arc<[Request]>, run: impl FnOnce(&mut InMemory)) -> f64 {
     cpu_seconds() - begin
 }
 
-fn in_place() -> (Drive, &'static layer::LayerSpec, Parameters) {
-    let drive = Drive::load(DRIVE).expect("the drive comes with smrkit");
-    let spec = layer::find(layer::BASELINE).expect("a layer");
-    let parameters = spec.resolve(&[]).expect("defaults within their ranges");
-    (drive, spec, parameters)
-}
-
 fn single(source: &mut InMemory) {
-    let (drive, layer, parameters) = in_place();
-    let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters }, Settings::default());
-    run.execute(source, &mut NoObserver).expect("nothing fails");
+    serve(&System::drive(DRIVE).layer(BASELINE), Settings::default(), source);
 }
 
 fn array(level: Level, disks: usize, settings: Settings, source: &mut InMemory) {
-    let (drive, layer, parameters) = in_place();
-    let member = MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }));
-    let run = Run::new(ArrayRun::new(level, vec![member; disks]), settings);
-    run.execute(source, &mut NoObserver).expect("nothing fails");
+    let member = MemberSpec::Drive(DriveSpec::of(DRIVE, BASELINE, Vec::new()));
+    serve(&System::array(ArraySpec::new(level, vec![member; disks])), settings, source);
+}
+
+fn serve(system: &System, settings: Settings, source: &mut InMemory) {
+    let planned = system.run(settings).expect("a system that there can be");
+    planned.run.execute(source, &mut NoObserver).expect("nothing fails");
 }

@@ -15,8 +15,9 @@ use common::{cloudphysics, cpu_seconds, memory_mb};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
 use smrkit::engine::run::Run;
-use smrkit::engine::system::DriveRun;
-use smrkit::layer::{self, LAYERS, Parameters};
+use smrkit::error::Error;
+use smrkit::experiment::system::System;
+use smrkit::layer::LAYERS;
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::settings::{Prefill, Queue, Settings};
 use smrkit::units::SECTOR_BYTES;
@@ -119,7 +120,7 @@ fn smallest_drive(layer: &str, requests: &[Request]) -> Drive {
     let mut sectors = end;
     while sectors < own_drive().geometry.sectors() {
         let drive = own_drive().with_capacity(sectors).expect("a size for a drive");
-        match prepared(layer, &drive, Settings::default()).host_sectors() {
+        match prepared(layer, &drive, Settings::default()).and_then(|run| run.host_sectors()) {
             Ok(offered) if offered >= end => return drive,
             Ok(offered) => sectors += (end - offered).max(end / 1000),
             Err(_) => sectors += end / 10,
@@ -128,13 +129,12 @@ fn smallest_drive(layer: &str, requests: &[Request]) -> Drive {
     own_drive()
 }
 
-fn prepared(layer: &str, drive: &Drive, settings: Settings) -> Run {
-    let (drive, spec) = (drive.clone(), layer::find(layer).expect("a layer"));
-    Run::new(DriveRun { drive, layer: spec, parameters: defaults(layer) }, settings)
+fn prepared(layer: &str, drive: &Drive, settings: Settings) -> Result<Run, Error> {
+    Ok(System::of(drive.clone()).layer(layer).run(settings)?.run)
 }
 
 fn run(case: &str, layer: &str, drive: &Drive, settings: Settings, requests: Arc<[Request]>) {
-    let run = prepared(layer, drive, settings);
+    let run = prepared(layer, drive, settings).expect("the layer fits the drive");
     let count = requests.len();
     let mut source = InMemory::new(requests);
     let before = cpu_seconds();
@@ -145,13 +145,9 @@ fn run(case: &str, layer: &str, drive: &Drive, settings: Settings, requests: Arc
     println!("{case} {count} {seconds:.4} {:.1} {:.1}", outcome.map_bytes as f64 / 1e6, memory_mb());
 }
 
-fn defaults(layer: &str) -> Parameters {
-    let spec = layer::find(layer).expect("a layer");
-    spec.resolve(&[]).expect("defaults within their ranges")
-}
-
 fn generated(layer: &str, text: &str) -> Arc<[Request]> {
-    let sectors = prepared(layer, &own_drive(), Settings::default()).host_sectors().expect("the layer fits the drive");
+    let prepared = prepared(layer, &own_drive(), Settings::default()).and_then(|run| run.host_sectors());
+    let sectors = prepared.expect("the layer fits the drive");
     let mut source = Workload::parse(text).and_then(|w| w.source(sectors, 1)).expect("a known workload");
     let (mut requests, mut batch) = (Vec::with_capacity(REQUESTS), Vec::new());
     loop {

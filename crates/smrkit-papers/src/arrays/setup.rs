@@ -4,14 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use smrkit::device::level::Level;
+use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use smrkit::drive::Drive;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::system::System;
 use smrkit::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
-use smrkit::layer;
 use smrkit::request::Source;
 use smrkit::settings::{Prefill, Settings};
 
@@ -178,22 +177,20 @@ pub struct ArrayPlan {
 impl Planned for ArrayPlan {
     fn planned(&self) -> Result<(PlannedRun, Arc<dyn Demand>), Error> {
         let used = self.used_sectors();
-        let (name, set) = self.scheme.layer();
-        let spec = layer::find(name)?;
-        let parameters = spec.resolve(&set)?;
-        let member = |used: &u64| {
-            let run = DriveRun { drive: drive(bands(*used))?, layer: spec, parameters: parameters.clone() };
-            Ok(MemberRun::from(run))
-        };
-        let members = used.iter().map(member).collect::<Result<_, Error>>()?;
-        let level = self.configuration.level();
-        let array = ArrayRun { chunk_sectors: BLOCK_SECTORS, ..ArrayRun::new(level, members) };
-        let array = ArrayRun { used_sectors: Some(used), ..array };
+        let (layer, set) = self.scheme.layer();
+        let disk = |number: usize| format!("disk{number}");
+        let member = |number| MemberSpec::Drive(DriveSpec::of(disk(number), layer, set.clone()));
+        let members = (0..used.len()).map(member).collect();
+        let array = ArraySpec { chunk_sectors: BLOCK_SECTORS, ..ArraySpec::new(self.configuration.level(), members) };
+        let mut system = System { used_sectors: Some(used.clone()), ..System::array(array) };
+        for (number, used) in used.into_iter().enumerate() {
+            system = system.given(disk(number), drive(bands(used))?);
+        }
         let settings =
             Settings { seed: self.seed, prefill: Prefill::Sequential, movement: true, ..Settings::default() };
         let plan = self.clone();
         let open = move |_, _| -> Result<Box<dyn Source>, Error> { Ok(Box::new(plan.source()?)) };
-        Ok((PlannedRun::new(Run::new(array, settings)), Arc::new(Maker(open))))
+        Ok((system.run(settings)?, Arc::new(Maker(open))))
     }
 }
 

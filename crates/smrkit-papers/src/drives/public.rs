@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use smrkit::device::NCQ_COMMANDS;
 use smrkit::device::level::Level;
+use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use smrkit::drive::Drive;
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Table};
 use smrkit::experiment::planned::PlannedRun;
-use smrkit::layer;
+use smrkit::experiment::system::System;
+use smrkit::layer::BASELINE;
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::SECTOR_BYTES;
@@ -169,15 +169,12 @@ impl Planned for MirrorPlan {
         let own = Drive::load(self.drive)?;
         let part = own.geometry.sectors() / self.part;
         let drive = own.with_capacity(part)?;
-        let member = |layer| -> Result<MemberRun, Error> {
-            let layer = layer::find(layer)?;
-            Ok(DriveRun { drive: drive.clone(), layer, parameters: layer.resolve(&[])? }.into())
-        };
+        let members = [BASELINE, self.layer].map(|layer| MemberSpec::Drive(DriveSpec::of("disk", layer, Vec::new())));
         let settings =
             Settings { arrival: Arrival::Trace, depth: NCQ_COMMANDS, seed: self.seed, ..Settings::default() };
-        let array = ArrayRun::new(Level::Raid1, vec![member("in-place")?, member(self.layer)?]);
-        let background = Some(RebuildSpec::parse(self.spec)?);
-        Ok((PlannedRun::new(Run { background, ..Run::new(array, settings) }), Arc::new(Table([].into()))))
+        let rebuild = Some(RebuildSpec::parse(self.spec)?);
+        let system = System { rebuild, ..System::array(ArraySpec::new(Level::Raid1, members.into())) };
+        Ok((system.given("disk", drive).run(settings)?, Arc::new(Table([].into()))))
     }
 }
 

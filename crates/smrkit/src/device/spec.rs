@@ -13,7 +13,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use self::resolve::{CHUNK, WRITE};
-use super::level::{Level, WritePolicy};
+use super::level::{CHUNK_SECTORS, Level, WritePolicy};
 use crate::error::Error;
 use crate::quantity::exact_bytes;
 use crate::schema::ValueKind;
@@ -60,7 +60,19 @@ pub struct DriveSpec {
     pub set: Vec<(String, String)>,
 }
 
+impl DriveSpec {
+    /// A drive by its name under a layer with these parameters.
+    pub fn of(drive: impl Into<String>, layer: impl Into<String>, set: Vec<(String, String)>) -> DriveSpec {
+        DriveSpec { layer: Some(layer.into()), drive: Some(drive.into()), capacity_sectors: None, set }
+    }
+}
+
 impl ArraySpec {
+    /// An array with chunks of the usual size.
+    pub fn new(level: Level, members: Vec<MemberSpec>) -> ArraySpec {
+        ArraySpec { level, chunk_sectors: CHUNK_SECTORS, write: WritePolicy::Auto, members }
+    }
+
     /// Reads the short form: `raid5:disks=4,chunk=512KiB,layer=drive-managed`.
     pub fn parse(text: &str) -> Result<ArraySpec, Error> {
         resolve::array(&text::array(text)?, &DriveSpec::default(), 1)

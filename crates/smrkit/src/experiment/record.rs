@@ -7,13 +7,10 @@ use super::demand::{Demand, GeneratedDemand};
 use super::merged::MergedDemand;
 use super::planned::PlannedRun;
 use super::system::Systems;
-use crate::engine::run::Run;
-use crate::engine::system::MemberRun;
 use crate::error::Error;
 use crate::interleave::{Interleave, SourcePlacement};
 use crate::settings::Settings;
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled, TraceReading};
-use crate::units::Nanos;
 use crate::workload::Workload;
 
 /// Opens the trace at a path, read as it was.
@@ -78,11 +75,7 @@ impl TryFrom<PlannedRecord> for PlannedRun {
     fn try_from(record: PlannedRecord) -> Result<PlannedRun, Error> {
         let PlannedRecord { array, scaled, engine, seed, run: recorded, demand } = record;
         let planned = planned(&recorded, Settings { seed, ..engine })?;
-        let mut run = Run { window: recorded.window_ns.map(Nanos), ..planned.run };
-        if let (MemberRun::Array(array), Some(used)) = (&mut run.system, recorded.used_sectors) {
-            array.used_sectors = Some(used);
-        }
-        Ok(PlannedRun { array, scaled, host_sectors: None, run, demand })
+        Ok(PlannedRun { array, scaled, demand, ..planned })
     }
 }
 

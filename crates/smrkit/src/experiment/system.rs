@@ -18,6 +18,7 @@ use crate::layer::{self, LayerSpec};
 use crate::message::{Field, Message};
 use crate::settings::Settings;
 use crate::stats::outcome::RunRecord;
+use crate::units::Nanos;
 
 /// The drive that is taken where none is named: a shipped drive-managed one.
 pub const DEFAULT_DRIVE: &str = "st5000as0011";
@@ -39,9 +40,26 @@ pub struct System {
     pub capacity: Option<AskedCapacity>,
     /// The array's own work next to the demand.
     pub rebuild: Option<RebuildSpec>,
+    /// Drives as values, by the names that `drives` and the array's members have for them.
+    pub given: BTreeMap<String, Drive>,
+    /// At most how many sectors of each member of the array are used; all, where none are named.
+    pub used_sectors: Option<Vec<u64>>,
+    /// The length of the timeline's windows; without, they double as the run grows.
+    pub window: Option<Nanos>,
 }
 
 impl System {
+    /// This drive, under every layer.
+    pub fn of(drive: Drive) -> System {
+        System::drive(drive.name.clone()).given(drive.name.clone(), drive)
+    }
+
+    /// The system with this drive where `name` stands for one.
+    pub fn given(mut self, name: impl Into<String>, drive: Drive) -> System {
+        self.given.insert(name.into(), drive);
+        self
+    }
+
     /// A drive that comes with smrkit, or the path of a drive file, under every layer.
     pub fn drive(name: impl Into<String>) -> System {
         System::default().and_drive(name)
@@ -73,6 +91,15 @@ impl System {
     /// The system on drives of this size.
     pub fn capacity(self, capacity: AskedCapacity) -> System {
         System { capacity: Some(capacity), ..self }
+    }
+
+    /// The run of a system that makes one. Errors: lists of values, which make several, and settings that make no sense.
+    pub fn run(&self, settings: Settings) -> Result<PlannedRun, Error> {
+        settings.validate()?;
+        let runs = Systems::new(self)?.runs(&[settings], None)?;
+        let [run] = <[PlannedRun; 1]>::try_from(runs)
+            .map_err(|runs| Error::Usage(format!("one run is wanted, and this makes {}: choose one", runs.len())))?;
+        Ok(run)
     }
 
     fn member(&self) -> MemberSpec {
@@ -120,6 +147,8 @@ pub struct Systems {
     drives: BTreeMap<String, Drive>,
     capacity: Option<AskedCapacity>,
     rebuild: Option<RebuildSpec>,
+    used_sectors: Option<Vec<u64>>,
+    window: Option<Nanos>,
     choices: Vec<Choice>,
 }
 
@@ -140,7 +169,8 @@ impl Systems {
     /// The system of a record: every drive with its layer, its size and its parameters.
     pub(super) fn recorded(record: &RunRecord) -> Result<Systems, Error> {
         let rebuild = record.rebuild.as_deref().map(RebuildSpec::parse).transpose()?;
-        let asked = System { rebuild, ..System::default() };
+        let (used_sectors, window) = (record.used_sectors.clone(), record.window_ns.map(Nanos));
+        let asked = System { rebuild, used_sectors, window, ..System::default() };
         let load = |name: &str| match record.drive_files.get(name) {
             Some(text) => Drive::parse(name.as_ref(), text),
             None => Drive::load(name),
@@ -166,13 +196,22 @@ impl Systems {
         let asked_drives = if asked.drives.is_empty() { &default } else { asked.drives.as_slice() };
         let named = |drive| all.iter().map(move |spec| spec.drive.as_deref().unwrap_or(drive));
         let names: BTreeSet<&str> = asked_drives.iter().flat_map(|drive| named(drive.as_str())).collect();
-        let load = |name: &str| Ok((name.to_string(), load(name)?));
+        let load = |name: &str| Ok((name.to_string(), asked.given.get(name).cloned().map_or_else(|| load(name), Ok)?));
         let drives = names.into_iter().map(load).collect::<Result<_, Error>>()?;
         let is_open = all.iter().any(|drive| drive.layer.is_none());
         let choices = choices(&fixed, is_open, asked, asked_drives)?;
         let array = asked.array.as_ref().map(ToString::to_string);
-        let (capacity, rebuild) = (asked.capacity, asked.rebuild);
-        Ok(Systems { spec, array, drives, capacity, rebuild, choices })
+        let System { capacity, rebuild, window, .. } = *asked;
+        Ok(Systems {
+            spec,
+            array,
+            drives,
+            capacity,
+            rebuild,
+            used_sectors: asked.used_sectors.clone(),
+            window,
+            choices,
+        })
     }
 
     /// Files that describe its drives.
@@ -237,9 +276,13 @@ impl Systems {
 
     fn run(&self, choice: &Choice, size: DriveSize) -> Result<PlannedRun, Error> {
         let mut builder = RunBuilder { of: self, choice, size, known: Vec::new() };
-        let (system, sectors) = builder.member(&self.spec)?;
-        let background = self.rebuild;
-        let run = Run { background, ..Run::new(system, Settings::default()) };
+        let (mut system, mut sectors) = builder.member(&self.spec)?;
+        if let (MemberRun::Array(array), Some(used)) = (&mut system, &self.used_sectors) {
+            array.used_sectors = Some(used.clone());
+            sectors = system.sectors_for_all()?;
+        }
+        let (background, window) = (self.rebuild, self.window);
+        let run = Run { background, window, ..Run::new(system, Settings::default()) };
         Ok(PlannedRun::offering(run, self.array.clone(), sectors))
     }
 }

@@ -12,9 +12,8 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::disk::Recorder;
 use smrkit::drive::Drive;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::DriveRun;
 use smrkit::engine::{NoObserver, Observer};
+use smrkit::experiment::system::System;
 use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
 use smrkit::layer::{self, LayerSpec, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference, Profile};
@@ -288,13 +287,10 @@ pub fn writes(extents: &[(u64, u32)]) -> Vec<Request> {
 
 /// Runs a layer on the drive of the Vguard paper, empty.
 pub fn on_st5000as0011(layer: &str, set: &[(&str, &str)], warmup: u64, source: &mut dyn Source) -> Outcome {
-    let drive = Drive::load("st5000as0011").unwrap();
     let settings = Settings { warmup: Warmup::Requests(warmup), prefill: Prefill::None, ..Settings::default() };
-    let run = Run::new(
-        DriveRun { drive: drive.clone(), layer: layer::find(layer).unwrap(), parameters: parameters(layer, set) },
-        settings,
-    );
-    run.execute(source, &mut NoObserver).unwrap()
+    let system = System::drive("st5000as0011").layer(layer);
+    let system = set.iter().fold(system, |system, (key, value)| system.set(&format!("{layer}.{key}"), value));
+    system.run(settings).unwrap().run.execute(source, &mut NoObserver).unwrap()
 }
 
 /// A layer's parameters, these set.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::Value;
-use smrkit::device::spec::ArraySpec;
-use smrkit::drive::DRIVES;
+use smrkit::device::level::Level;
+use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
+use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::NoObserver;
 use smrkit::error::{Error, Fault};
 use smrkit::experiment::Experiment;
@@ -266,6 +267,31 @@ fn a_drive_file_is_told_from_others_by_its_text_alone() {
     let ended = |name: &str, end: &str| of(written(name, text("like-st8000dm004")) + "@mechanical.seek=" + end, false);
     assert_eq!(ended("a.toml", "low"), ended("b.toml", "low"));
     assert_ne!(ended("a.toml", "low"), ended("a.toml", "high"));
+}
+
+#[test]
+fn drives_as_values_and_parts_of_members_make_a_run() {
+    let drive = |sectors| Drive::load("tiny").unwrap().with_capacity(sectors).unwrap();
+    let members = ["a", "b"].map(|name| MemberSpec::Drive(DriveSpec::of(name, "in-place", Vec::new())));
+    let of = |used: &[u64]| {
+        let array = System::array(ArraySpec::new(Level::Dedicated, members.clone().into()));
+        let array = System { used_sectors: Some(used.to_vec()), window: Some(Nanos(9)), ..array };
+        array.given("a", drive(4000)).given("b", drive(6000)).run(Settings::default())
+    };
+    let run = of(&[3000, 2000]).unwrap();
+    let sizes: Vec<u64> = run.run.system.drives().iter().map(|own| own.drive.geometry.sectors()).collect();
+    assert_eq!(sizes, [drive(4000), drive(6000)].map(|own| own.geometry.sectors()));
+    assert_eq!((run.host_sectors().unwrap(), run.run.window), (2000, Some(Nanos(9))));
+    let read: PlannedRun = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
+    assert_eq!((read.host_sectors().unwrap(), read.run.record()), (2000, run.run.record()));
+    assert!(of(&[3000]).err().unwrap().to_string().contains("1 sizes for 2 members"));
+    let one = System::of(drive(4000)).layer("in-place");
+    assert_eq!(one.run(Settings::default()).unwrap().raw_sectors(), drive(4000).geometry.sectors());
+    let refused = |system: &System, settings| system.run(settings).err().unwrap().to_string();
+    assert!(refused(&one, Settings { depth: 0, ..Settings::default() }).contains("from 1 to 65536"));
+    assert!(
+        refused(&System::drive("tiny").layer("in-place").layer("log"), Settings::default()).contains("this makes 2")
+    );
 }
 
 #[test]

@@ -5,14 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use smrkit::device::level::Level;
+use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, GeneratedDemand, Table};
 use smrkit::experiment::planned::PlannedRun;
-use smrkit::layer;
+use smrkit::experiment::system::System;
+use smrkit::layer::BASELINE;
 use smrkit::quantity::parse_bytes;
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Rebuild;
@@ -87,13 +87,12 @@ impl NewMember {
 
     /// True if it cleans bands.
     pub fn cleans(self) -> bool {
-        self.layer != "in-place"
+        self.layer != BASELINE
     }
 
-    fn member(self, part: u64) -> Result<MemberRun, Error> {
+    fn drive(self, part: u64) -> Result<Drive, Error> {
         let write_cache_bytes = parse_bytes(WRITE_CACHE)?;
-        let buffer = self.buffered.then_some(("write_cache_bytes", write_cache_bytes));
-        member(drive(part, buffer)?, self.layer, self.set)
+        drive(part, self.buffered.then_some(("write_cache_bytes", write_cache_bytes)))
     }
 }
 
@@ -180,30 +179,26 @@ pub struct RebuildPlan {
 
 impl Planned for RebuildPlan {
     fn planned(&self) -> Result<(PlannedRun, Arc<dyn Demand>), Error> {
-        let survivor = member(drive(self.part, Some(("read_ahead_bytes", READ_AHEAD_BYTES)))?, "in-place", &[])?;
-        let members = vec![survivor, self.kind.member(self.part)?];
+        let set = self.kind.set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let members = [DriveSpec::of("survivor", BASELINE, Vec::new()), DriveSpec::of("new", self.kind.layer, set)]
+            .map(MemberSpec::Drive);
+        let rebuild = Some(RebuildSpec::parse(&self.way.spec())?);
+        let system = System { rebuild, ..System::array(ArraySpec::new(Level::Raid1, members.into())) }
+            .given("survivor", drive(self.part, Some(("read_ahead_bytes", READ_AHEAD_BYTES)))?)
+            .given("new", self.kind.drive(self.part)?);
         let settings =
             Settings { arrival: Arrival::Trace, seed: self.seed, prefill: Prefill::None, ..Settings::default() };
         let demand: Arc<dyn Demand> = match self.beside {
             true => Arc::new(GeneratedDemand::from(Workload::parse(FOREGROUND)?)),
             false => Arc::new(Table([].into())),
         };
-        let background = Some(RebuildSpec::parse(&self.way.spec())?);
-        let run = Run { background, ..Run::new(ArrayRun::new(Level::Raid1, members), settings) };
-        Ok((PlannedRun::new(run), demand))
+        Ok((system.run(settings)?, demand))
     }
 }
 
 /// Hours for 5 TB of what took so long for the bytes of `rebuild`.
 pub fn hours(ns: u64, rebuild: &Rebuild) -> f64 {
     ns as f64 / 3.6e12 * SCALED_TO_BYTES / rebuild.bytes.max(1) as f64
-}
-
-fn member(drive: Drive, layer: &str, set: &[(&str, &str)]) -> Result<MemberRun, Error> {
-    let layer = layer::find(layer)?;
-    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = layer.resolve(&set)?;
-    Ok(DriveRun { drive, layer, parameters }.into())
 }
 
 /// A part of the 5 TB drive, with a buffer of its own where one is named, of this many bytes.
