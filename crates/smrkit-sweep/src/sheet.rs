@@ -5,8 +5,8 @@ use std::path::Path;
 use smrkit::error::Error;
 use smrkit_report::Grid;
 use smrkit_report::format::{NONE, short};
-use smrkit_trace::parquet::table::{self, Packing, TableWriter, Values, words};
 
+use crate::cells::{self, Cells};
 use crate::words::{unit, with_unit};
 
 /// Stands after the least number of its kind.
@@ -151,18 +151,18 @@ impl Sheet {
     }
 
     /// Columns for programs: texts, or numbers in full, a spread next to its mean.
-    fn plain(&self) -> Vec<(String, Plain)> {
+    fn plain(&self) -> Vec<(String, Cells)> {
         let mut all = Vec::new();
         for column in &self.0 {
             let (head, factor) = self.head(column);
             let Column::Numbers { values, .. } = column else {
                 if let Column::Texts(_, texts) = column {
-                    all.push((head, Plain::Texts(texts.clone())));
+                    all.push((head, Cells::Texts(texts.clone())));
                 }
                 continue;
             };
             let numbers = |of: fn(&Spread) -> f64| {
-                Plain::Numbers(values.iter().map(|value| value.map_or(f64::NAN, |value| of(&value) * factor)).collect())
+                Cells::Reals(values.iter().map(|value| value.map_or(f64::NAN, |value| of(&value) * factor)).collect())
             };
             all.push((head.clone(), numbers(|value| value.mean)));
             if column.has_spread() {
@@ -187,41 +187,7 @@ impl Sheet {
 
     /// Writes the table as Parquet; a number that is missing is NaN.
     pub fn write_parquet(&self, path: &Path) -> Result<(), Error> {
-        let plain = self.plain();
-        let texts = |(_, cells): &(String, Plain)| match cells {
-            Plain::Texts(texts) => words(texts.iter().cloned()),
-            Plain::Numbers(_) => Vec::new(),
-        };
-        let texts: Vec<Vec<_>> = plain.iter().map(texts).collect();
-        let columns = plain.iter().map(|(name, cells)| {
-            let packing = if let Plain::Texts(_) = cells { Packing::Words } else { Packing::Real };
-            table::Column { name, bits: 64, packing }
-        });
-        let columns: Vec<table::Column> = columns.collect();
-        let values = plain.iter().zip(&texts).map(|((_, cells), texts)| match cells {
-            Plain::Texts(_) => Values::Words(texts),
-            Plain::Numbers(numbers) => Values::Real(numbers),
-        });
-        let mut table = TableWriter::create(path, &columns)?;
-        table.write_group(&values.collect::<Vec<_>>())?;
-        table.finish(vec![("smrkit.format".into(), "table".into()), ("smrkit.version".into(), "1".into())])
-    }
-}
-
-/// Cells for programs.
-enum Plain {
-    Texts(Vec<String>),
-    Numbers(Vec<f64>),
-}
-
-impl Plain {
-    /// A cell as text; a number that is missing is empty.
-    fn text(&self, at: usize) -> String {
-        match self {
-            Plain::Texts(texts) => texts[at].clone(),
-            Plain::Numbers(numbers) if numbers[at].is_nan() => String::new(),
-            Plain::Numbers(numbers) => numbers[at].to_string(),
-        }
+        cells::write(path, "table", &self.plain())
     }
 }
 

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use serde_json::json;
@@ -16,44 +17,68 @@ use smrkit::error::Error;
 use smrkit::stats::outcome::Outcome;
 use smrkit_options::COMMIT;
 use smrkit_options::pairs::Pair;
-use smrkit_trace::parquet::table::{Column, Packing, TableWriter, Values, read_words, words};
+use smrkit_trace::parquet::table::read_words;
+use smrkit_trace::partial::Partial;
 use smrkit_trace::split::{SplitTrace, SplitVolume};
 
+use crate::cells::{self, Cells};
 use crate::plan::{Sweep, VOLUMES};
 
 /// Options whose values may be files; what they hold counts, not what they are called.
 const FILES: [&str; 4] = ["trace", "drive", "array", "workload"];
-const TEXTS: [&str; 6] = ["layer", "drive", "array", "trace", "workload", "parameters"];
-const NUMBERS: [&str; 9] = [
-    "seed",
-    "requests",
-    "elapsed_ns",
-    "latency_mean_ns",
-    "latency_p50_ns",
-    "latency_p99_ns",
-    "latency_max_ns",
-    "host_written_sectors",
-    "physical_written_sectors",
+
+type Text = fn(&Outcome) -> String;
+type Number = fn(&Outcome) -> u64;
+type VolumeText = fn(&SplitVolume, &Outcome) -> String;
+type VolumeNumber = fn(&SplitVolume, &Outcome, &Outcome) -> u64;
+
+/// Columns to select by, each with what a run has there.
+const TEXTS: [(&str, Text); 6] = [
+    ("layer", |run| run.layer.clone()),
+    ("drive", |run| run.drive.clone()),
+    ("array", |run| run.array.clone().unwrap_or_default()),
+    ("trace", |run| run.replayed.trace.clone().unwrap_or_default()),
+    ("workload", |run| run.replayed.workload.clone().unwrap_or_default()),
+    ("parameters", |run| json!(run.parameters).to_string()),
+];
+const NUMBERS: [(&str, Number); 9] = [
+    ("seed", |run| run.seed),
+    ("requests", |run| run.requests),
+    ("elapsed_ns", |run| run.elapsed_ns),
+    ("latency_mean_ns", |run| run.latency_ns.all.mean),
+    ("latency_p50_ns", |run| run.latency_ns.all.p50),
+    ("latency_p99_ns", |run| run.latency_ns.all.p99),
+    ("latency_max_ns", |run| run.latency_ns.all.max),
+    ("host_written_sectors", |run| run.host_written_sectors),
+    ("physical_written_sectors", |run| run.physical_written_sectors.total),
 ];
 const RECORD: &str = "outcome";
 /// Between the key and the process, in the names of files under construction.
 const OWN: &str = ".of-";
 
-const VOLUME_TEXTS: [&str; 6] = ["layer", "drive", "array", "trace", "name", "parameters"];
-const VOLUME_NUMBERS: [&str; 13] = [
-    "volume",
-    "seed",
-    "requests",
-    "elapsed_ns",
-    "baseline_elapsed_ns",
-    "latency_mean_ns",
-    "baseline_mean_ns",
-    "latency_p99_ns",
-    "latency_max_ns",
-    "stalls_over_7s",
-    "commands_over_7s",
-    "host_written_sectors",
-    "physical_written_sectors",
+/// The columns of a volume's run, from both and that of the conventional disk.
+const VOLUME_TEXTS: [(&str, VolumeText); 6] = [
+    ("layer", |_, run| run.layer.clone()),
+    ("drive", |_, run| run.drive.clone()),
+    ("array", |_, run| run.array.clone().unwrap_or_default()),
+    ("trace", |_, run| run.replayed.trace.clone().unwrap_or_default()),
+    ("name", |volume, _| volume.name.clone()),
+    ("parameters", |_, run| json!(run.parameters).to_string()),
+];
+const VOLUME_NUMBERS: [(&str, VolumeNumber); 13] = [
+    ("volume", |volume, _, _| volume.number),
+    ("seed", |_, run, _| run.seed),
+    ("requests", |_, run, _| run.requests),
+    ("elapsed_ns", |_, run, _| run.elapsed_ns),
+    ("baseline_elapsed_ns", |_, _, conventional| conventional.elapsed_ns),
+    ("latency_mean_ns", |_, run, _| run.latency_ns.all.mean),
+    ("baseline_mean_ns", |_, _, conventional| conventional.latency_ns.all.mean),
+    ("latency_p99_ns", |_, run, _| run.latency_ns.all.p99),
+    ("latency_max_ns", |_, run, _| run.latency_ns.all.max),
+    ("stalls_over_7s", |_, run, _| run.verdict.stalls_over_7s),
+    ("commands_over_7s", |_, run, _| run.verdict.commands.commands_over_7s),
+    ("host_written_sectors", |_, run, _| run.host_written_sectors),
+    ("physical_written_sectors", |_, run, _| run.physical_written_sectors.total),
 ];
 
 /// Result of one volume in one run.
@@ -65,16 +90,10 @@ pub struct VolumeRow {
 impl VolumeRow {
     /// The row of a volume's outcome, next to that of the conventional disk.
     pub fn new(volume: &SplitVolume, outcome: &Outcome, conventional: &Outcome) -> VolumeRow {
-        let text = |name: &str| if name == "name" { volume.name.clone() } else { text_of(outcome, name) };
-        let number = |name: &str| match name {
-            "volume" => volume.number,
-            "baseline_elapsed_ns" => conventional.elapsed_ns,
-            "baseline_mean_ns" => conventional.latency_ns.all.mean,
-            "stalls_over_7s" => outcome.verdict.stalls_over_7s,
-            "commands_over_7s" => outcome.verdict.commands.commands_over_7s,
-            _ => number_of(outcome, name),
-        };
-        VolumeRow { texts: VOLUME_TEXTS.map(text), numbers: VOLUME_NUMBERS.map(number) }
+        VolumeRow {
+            texts: VOLUME_TEXTS.map(|(_, of)| of(volume, outcome)),
+            numbers: VOLUME_NUMBERS.map(|(_, of)| of(volume, outcome, conventional)),
+        }
     }
 }
 
@@ -105,15 +124,20 @@ impl Store {
         self.0.join(format!("{key}.parquet"))
     }
 
-    /// Path at which this process alone writes a comparison: a scheduler may have given one task to two.
+    /// Path of one try to write what becomes `key`: a scheduler may have given one task to two processes.
     fn own(&self, key: &str) -> PathBuf {
+        static TRIES: AtomicU64 = AtomicU64::new(0);
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-        self.0.join(format!("{key}{OWN}{}-{since}", std::process::id()))
+        let nth = TRIES.fetch_add(1, Ordering::Relaxed);
+        self.0.join(format!("{key}{OWN}{}-{since}-{nth}", std::process::id()))
     }
 
-    fn rename(&self, own: &Path, key: &str) -> Result<(), Error> {
-        let path = self.file(key);
-        fs::rename(own, &path).map_err(|error| Error::writing(&path, error))
+    /// Writes a table under a key.
+    fn write(&self, key: &str, format: &str, columns: &[(&str, Cells)]) -> Result<(), Error> {
+        let own = self.own(key);
+        let written = cells::write(&own, format, columns).and_then(|()| rename(&own, &self.file(key)));
+        // A process that was as far may have taken ours for what a killed one left.
+        if self.has(key) { Ok(()) } else { written }
     }
 
     /// Removes what killed processes left of results that are there.
@@ -123,7 +147,10 @@ impl Store {
             for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 if name.split_once(OWN).is_some_and(|(key, _)| folder.join(format!("{key}.parquet")).is_file()) {
-                    fs::remove_file(&path).map_err(|error| Error::writing(&path, error))?;
+                    match fs::remove_file(&path) {
+                        Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::writing(&path, error)),
+                        _ => {}
+                    }
                 }
             }
         }
@@ -133,21 +160,11 @@ impl Store {
     /// Keeps a comparison.
     pub fn keep(&self, key: &str, outcomes: &[Outcome]) -> Result<(), Error> {
         fs::create_dir_all(&self.0).map_err(|error| Error::writing(&self.0, error))?;
-        let text = |name| Column { name, bits: 0, packing: Packing::Words };
-        let number = |name| Column { name, bits: 64, packing: Packing::Delta };
-        let columns: Vec<Column> =
-            TEXTS.iter().map(|name| text(*name)).chain(NUMBERS.map(number)).chain([text(RECORD)]).collect();
-        let own = self.own(key);
-        let mut table = TableWriter::create(&own, &columns)?;
-        let texts = TEXTS.map(|name| words(outcomes.iter().map(|one| text_of(one, name))));
-        let numbers = NUMBERS.map(|name| outcomes.iter().map(|one| number_of(one, name) as i64).collect::<Vec<_>>());
-        let records = words(outcomes.iter().map(|one| json!(one).to_string()));
-        let mut values: Vec<Values> = texts.iter().map(|texts| Values::Words(texts)).collect();
-        values.extend(numbers.iter().map(|numbers| Values::Long(numbers)));
-        values.push(Values::Words(&records));
-        table.write_group(&values)?;
-        table.finish(vec![("smrkit.format".into(), "results".into()), ("smrkit.version".into(), "1".into())])?;
-        self.rename(&own, key)
+        let texts = TEXTS.map(|(name, of)| (name, Cells::Texts(outcomes.iter().map(of).collect())));
+        let numbers = NUMBERS.map(|(name, of)| (name, Cells::counts(outcomes.iter().map(of))));
+        let records = outcomes.iter().map(|run| json!(run).to_string()).collect();
+        let columns = texts.into_iter().chain(numbers).chain([(RECORD, Cells::Texts(records))]);
+        self.write(key, "results", &columns.collect::<Vec<_>>())
     }
 
     /// The store of groups of volumes, whose merges are comparisons.
@@ -158,21 +175,13 @@ impl Store {
     /// Keeps what became of each volume of a group, a row a run.
     pub fn keep_volumes(&self, key: &str, rows: &[VolumeRow]) -> Result<(), Error> {
         let store = Store::create(&self.0.join("volumes"))?;
-        let own = store.own(key);
-        let text = |name| Column { name, bits: 0, packing: Packing::Words };
-        let number = |name| Column { name, bits: 64, packing: Packing::Delta };
-        let columns: Vec<Column> =
-            VOLUME_TEXTS.iter().map(|name| text(*name)).chain(VOLUME_NUMBERS.map(number)).collect();
-        let mut table = TableWriter::create(&own, &columns)?;
-        let texts: Vec<_> =
-            (0..VOLUME_TEXTS.len()).map(|at| words(rows.iter().map(|row| row.texts[at].clone()))).collect();
-        let numbers: Vec<Vec<i64>> =
-            (0..VOLUME_NUMBERS.len()).map(|at| rows.iter().map(|row| row.numbers[at] as i64).collect()).collect();
-        let texts = texts.iter().map(|texts| Values::Words(texts));
-        let values: Vec<Values> = texts.chain(numbers.iter().map(|numbers| Values::Long(numbers))).collect();
-        table.write_group(&values)?;
-        table.finish(vec![("smrkit.format".into(), "volumes".into()), ("smrkit.version".into(), "1".into())])?;
-        store.rename(&own, key)
+        let texts = VOLUME_TEXTS
+            .iter()
+            .enumerate()
+            .map(|(at, (name, _))| (*name, Cells::Texts(rows.iter().map(|row| row.texts[at].clone()).collect())));
+        let numbers = VOLUME_NUMBERS.iter().enumerate();
+        let numbers = numbers.map(|(at, (name, _))| (*name, Cells::counts(rows.iter().map(|row| row.numbers[at]))));
+        store.write(key, "volumes", &texts.chain(numbers).collect::<Vec<_>>())
     }
 
     /// The outcomes of a comparison.
@@ -191,10 +200,12 @@ impl Store {
 
     /// Notes which comparisons a sweep has.
     pub fn note(&self, sweep: &Sweep, keys: &[String]) -> Result<(), Error> {
-        let (path, partial) = (self.sweep(&sweep.name), self.0.join(format!("{}.partial", sweep.name)));
+        let (own, path) = (self.own(&sweep.name), self.sweep(&sweep.name));
         let text = json!({"sweep": sweep.name, "comparisons": keys}).to_string() + "\n";
-        fs::write(&partial, text).map_err(|error| Error::writing(&partial, error))?;
-        fs::rename(&partial, &path).map_err(|error| Error::writing(&path, error))
+        let (partial, mut file) = Partial::create(&own)?;
+        file.write_all(text.as_bytes()).map_err(|error| Error::writing(&path, error))?;
+        partial.commit(&file)?;
+        rename(&own, &path)
     }
 
     fn sweep(&self, name: &str) -> PathBuf {
@@ -260,30 +271,8 @@ impl Store {
     }
 }
 
-fn text_of(outcome: &Outcome, name: &str) -> String {
-    match name {
-        "layer" => outcome.layer.clone(),
-        "drive" => outcome.drive.clone(),
-        "array" => outcome.array.clone().unwrap_or_default(),
-        "trace" => outcome.replayed.trace.clone().unwrap_or_default(),
-        "workload" => outcome.replayed.workload.clone().unwrap_or_default(),
-        _ => json!(outcome.parameters).to_string(),
-    }
-}
-
-fn number_of(outcome: &Outcome, name: &str) -> u64 {
-    let all = &outcome.latency_ns.all;
-    match name {
-        "seed" => outcome.seed,
-        "requests" => outcome.requests,
-        "elapsed_ns" => outcome.elapsed_ns,
-        "latency_mean_ns" => all.mean,
-        "latency_p50_ns" => all.p50,
-        "latency_p99_ns" => all.p99,
-        "latency_max_ns" => all.max,
-        "host_written_sectors" => outcome.host_written_sectors,
-        _ => outcome.physical_written_sectors.total,
-    }
+fn rename(own: &Path, path: &Path) -> Result<(), Error> {
+    fs::rename(own, path).map_err(|error| Error::writing(path, error))
 }
 
 /// The hash of all that decides the numbers of a comparison: this program, the options, and what the files in them hold.

@@ -44,10 +44,10 @@ fn outcome() -> Outcome {
 #[test]
 fn columns_hold_what_they_are_called_by() {
     let outcome = outcome();
-    assert_eq!(NUMBERS.map(|name| number_of(&outcome, name)), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(NUMBERS.map(|(_, of)| of(&outcome)), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
     let parameters = json!(outcome.parameters).to_string();
     assert!(parameters.contains("region_sectors"), "{parameters}");
-    let texts = TEXTS.map(|name| text_of(&outcome, name));
+    let texts = TEXTS.map(|(_, of)| of(&outcome));
     assert_eq!(texts, ["rmw", "tiny", "raid1", "day.csv", "random-write:count=20", &parameters]);
     let mut conventional = outcome.clone();
     (conventional.elapsed_ns, conventional.latency_ns.all.mean) = (30, 40);
@@ -62,7 +62,7 @@ fn columns_hold_what_they_are_called_by() {
     store.keep("k", &[outcome.clone(), conventional.clone()]).unwrap();
     assert!(store.has("k"));
     assert_eq!(store.outcomes("k").unwrap(), [outcome, conventional]);
-    let kept = TEXTS.map(|name| read_words(&store.file("k"), name).unwrap().remove(1));
+    let kept = TEXTS.map(|(name, _)| read_words(&store.file("k"), name).unwrap().remove(1));
     assert_eq!(kept, texts);
     store.keep_volumes("k", &[row]).unwrap();
     let path = folder.path().join("volumes/k.parquet");
@@ -88,6 +88,44 @@ fn what_a_killed_process_left_goes_once_its_result_is_there() {
     }
     let own = [store.own("k"), store.own("k")];
     assert_ne!(own[0], own[1], "two tries have two files");
+}
+
+/// Does two things at once, again and again.
+fn at_once(one: impl Fn() + Sync, other: impl Fn() + Sync) {
+    let both = std::sync::Barrier::new(2);
+    let often = |each: &dyn Fn()| {
+        for _ in 0..200 {
+            both.wait();
+            each();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| often(&one));
+        often(&other);
+    });
+}
+
+#[test]
+fn two_processes_may_note_one_sweep_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = || {
+        let store = Store::create(folder.path()).unwrap();
+        let keys = vec!["k".repeat(64); 30];
+        store.note(&Sweep { name: "test".into(), comparisons: Vec::new() }, &keys).unwrap();
+        assert_eq!(store.keys_of("test").unwrap(), keys);
+    };
+    at_once(note, note);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing under construction is left");
+}
+
+#[test]
+fn two_processes_may_keep_one_comparison_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let kept = [outcome()];
+    store.keep("k", &kept).unwrap();
+    at_once(|| store.keep("k", &kept).unwrap(), || store.tidy().unwrap());
+    assert_eq!(store.outcomes("k").unwrap(), kept);
 }
 
 #[test]
