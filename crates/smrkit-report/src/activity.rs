@@ -41,27 +41,32 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
 
 /// The page of a mount.
 fn mount(report: &Value, last: Option<&Value>) -> String {
-    let now = Reading::from_report(report);
-    let before = last.map(Reading::from_report).unwrap_or_default();
-    let seconds = (now.seconds - before.seconds).max(1e-3);
-    let rate = |now: f64, before: f64| format!("{}/s", bytes((now - before).max(0.0) / seconds));
+    let mounted_s = |report: &Value| report["mounted_s"].as_f64().unwrap_or(0.0);
+    let seconds = (mounted_s(report) - last.map_or(0.0, mounted_s)).max(1e-3);
+    // Since the last report, and since the mount.
+    let both = |key: &str| {
+        let of = |report: &Value| number(&report["statistics"], key) as f64;
+        (of(report) - last.map_or(0.0, of), of(report))
+    };
     let mut text = format!("{} on {}\n", text_of(report, "image"), text_of(report, "mount_point"));
-    text += &format!("mounted for {}, {} requests\n\n", duration(now.seconds), count(number(report, "requests")));
+    text += &format!("mounted for {}, {} requests\n\n", duration(mounted_s(report)), count(number(report, "requests")));
     text += &format!("{}\n{}\n\n", space(report), surface(report));
     text += &format!("{:<22} {:>12} {:>14}\n", "", "per second", "since mount");
     let rows = [
-        ("written by the host", now.host_written, before.host_written),
-        ("read by the host", now.host_read, before.host_read),
-        ("written to the disk", now.written, before.written),
-        ("moved by the cleaner", now.moved, before.moved),
-        ("read from the disk", now.read, before.read),
+        ("written by the host", "host_written_bytes"),
+        ("read by the host", "host_read_bytes"),
+        ("written to the disk", "written_bytes"),
+        ("moved by the cleaner", "moved_bytes"),
+        ("read from the disk", "read_bytes"),
     ];
-    for (name, now, before) in rows {
-        text += &format!("{name:<22} {:>12} {:>14}\n", rate(now, before), bytes(now));
+    for (name, key) in rows {
+        let (lately, whole) = both(key);
+        let rate = format!("{}/s", bytes(lately.max(0.0) / seconds));
+        text += &format!("{name:<22} {rate:>12} {:>14}\n", bytes(whole));
     }
+    let [host, written, moved] = ["host_written_bytes", "written_bytes", "moved_bytes"].map(both);
     let share = |written: f64, host: f64| if host > 0.0 { format!("{:.2}", written / host) } else { "-".to_string() };
-    let lately = share(now.all_written() - before.all_written(), now.host_written - before.host_written);
-    let whole = share(now.all_written(), now.host_written);
+    let (lately, whole) = (share(written.0 + moved.0, host.0), share(written.1 + moved.1, host.1));
     text += &format!("{:<22} {lately:>12} {whole:>14}\n\n", "write amplification");
     text + &counters(report)
 }
@@ -122,35 +127,6 @@ fn surface(report: &Value) -> String {
         }
     }
     format!("[{bar:<BAR$}]  R readable, x not writable (NW), o write once (WO), . writable (W)")
-}
-
-/// The counts of a report that rates are made of.
-#[derive(Default)]
-struct Reading {
-    seconds: f64,
-    host_written: f64,
-    host_read: f64,
-    written: f64,
-    moved: f64,
-    read: f64,
-}
-
-impl Reading {
-    fn from_report(report: &Value) -> Reading {
-        let get = |key: &str| number(&report["statistics"], key) as f64;
-        Reading {
-            seconds: report["mounted_s"].as_f64().unwrap_or(0.0),
-            host_written: get("host_written_bytes"),
-            host_read: get("host_read_bytes"),
-            written: get("written_bytes"),
-            moved: get("moved_bytes"),
-            read: get("read_bytes"),
-        }
-    }
-
-    fn all_written(&self) -> f64 {
-        self.written + self.moved
-    }
 }
 
 fn number(of: &Value, key: &str) -> u64 {

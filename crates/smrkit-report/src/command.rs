@@ -9,6 +9,8 @@ use smrkit::settings::{Arrival, Queue, Settings};
 use smrkit::stats::outcome::{MergedSource, Outcome, Replayed};
 use smrkit::units::SECTOR_BYTES;
 
+use crate::label::distinct;
+
 /// The command; none where one can't ask for these runs together, or their requests came from memory.
 pub fn command(runs: &[Outcome]) -> Option<String> {
     let first = runs.first()?;
@@ -116,12 +118,7 @@ fn set(layer: &str, runs: &[&DriveSpec]) -> Option<Vec<(&'static str, Vec<String
             set.map_or_else(|| default.clone(), |(_, value)| value.clone())
         };
         let of_runs: Vec<String> = runs.iter().map(value).collect();
-        let mut values: Vec<String> = Vec::new();
-        for value in &of_runs {
-            if !values.contains(value) {
-                values.push(value.clone());
-            }
-        }
+        let values = distinct(of_runs.iter().cloned());
         if values.iter().any(|value| value.contains(',')) {
             return None;
         }

@@ -56,18 +56,18 @@ fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
     for (place, drive) in of(run).iter().enumerate() {
         let others = || alike.iter().filter_map(|&run| of(run).get(place));
         if others().any(|other| other.layer != drive.layer) {
-            add(&mut layers, drive.layer.clone());
+            layers.push(drive.layer.clone());
         }
         for (key, value) in &drive.parameters {
             // What was asked for, not what `auto` made of it, tells runs apart.
             let differs = |other: &Outcome| other.layer == drive.layer && asked(other, key) != asked(drive, key);
             if others().any(differs) {
-                add(parameters.entry(key).or_default(), scalar(value));
+                parameters.entry(key).or_default().push(scalar(value));
             }
         }
     }
-    let parameters = parameters.into_iter().map(|(key, values)| format!("{key}={}", values.join(",")));
-    layers.into_iter().chain(parameters).collect()
+    let parameters = parameters.into_iter().map(|(key, values)| format!("{key}={}", distinct(values).join(",")));
+    distinct(layers).into_iter().chain(parameters).collect()
 }
 
 /// A parameter as it was asked for.
@@ -75,11 +75,15 @@ fn asked<'a>(run: &'a Outcome, key: &str) -> Option<&'a Scalar> {
     run.asked.get(key).or_else(|| run.parameters.get(key))
 }
 
-/// Adds a word that is not there yet.
-fn add(words: &mut Vec<String>, word: String) {
-    if !words.contains(&word) {
-        words.push(word);
+/// The different values, in order of first sight.
+pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
     }
+    seen
 }
 
 fn workload(run: &Outcome) -> Option<&str> {

@@ -11,7 +11,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
 use crate::grid::Grid;
-use crate::label::{names, scalar};
+use crate::label::{distinct, names, scalar};
 use crate::optional;
 
 /// The terminal that a text is for.
@@ -220,7 +220,7 @@ pub fn headline(runs: &[Outcome]) -> String {
 pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = Vec::new();
     let mut say = |name: &str, of: &dyn Fn(&Outcome) -> String| {
-        let values = distinct(runs.iter().map(of).filter(|v| !v.is_empty()), "; ");
+        let values = distinct(runs.iter().map(of).filter(|v| !v.is_empty())).join("; ");
         if !values.is_empty() {
             facts.push((name.into(), values));
         }
@@ -228,7 +228,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     say("interrupted", &|r| {
         if r.interrupted { "yes: only what was served until then is counted".into() } else { String::new() }
     });
-    say("drive", &|r| distinct(r.drives().iter().map(sized), ", "));
+    say("drive", &|r| distinct(r.drives().iter().map(sized)).join(", "));
     say("array", &|r| r.array.clone().unwrap_or_default());
     say("rebuild", &|r| r.rebuild.as_ref().map(|rebuild| rebuild.spec.clone()).unwrap_or_default());
     say("trace", &trace);
@@ -238,33 +238,23 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     say("arrival", &arrival);
     say("notes", &notes);
     facts.extend(parameters(runs));
-    let seeds = distinct(runs.iter().map(|r| r.seed.to_string()), ", ");
-    let builds = distinct(
-        runs.iter().map(|r| match &r.commit {
-            Some(commit) => format!("smrkit {} ({commit})", r.version),
-            None => format!("smrkit {}", r.version),
-        }),
-        ", ",
-    );
-    facts.extend([("seed".into(), seeds), ("made by".into(), builds)]);
+    let seeds = distinct(runs.iter().map(|r| r.seed.to_string())).join(", ");
+    let builds = distinct(runs.iter().map(|r| match &r.commit {
+        Some(commit) => format!("smrkit {} ({commit})", r.version),
+        None => format!("smrkit {}", r.version),
+    }));
+    facts.extend([("seed".into(), seeds), ("made by".into(), builds.join(", "))]);
     facts
 }
 
 /// The parameters of each layer; where runs differ, all values with commas.
 fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
     let runs: Vec<&Outcome> = runs.iter().flat_map(parameterised).collect();
-    let mut layers: Vec<&str> = runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()).collect();
-    let mut seen = Vec::new();
-    layers.retain(|layer| {
-        !seen.contains(layer) && {
-            seen.push(*layer);
-            true
-        }
-    });
+    let layers = distinct(runs.iter().filter(|r| !r.parameters.is_empty()).map(|r| r.layer.as_str()));
     let line = |layer: &str| {
         let alike: Vec<&Outcome> = runs.iter().copied().filter(|r| r.layer == layer).collect();
         let keys: BTreeSet<&String> = alike.iter().flat_map(|r| r.parameters.keys()).collect();
-        let values = |key: &String| distinct(alike.iter().filter_map(|r| r.parameters.get(key)).map(scalar), ",");
+        let values = |key: &String| distinct(alike.iter().filter_map(|r| r.parameters.get(key)).map(scalar)).join(",");
         keys.iter().map(|key| format!("{key}={}", values(key))).collect::<Vec<_>>().join(" ")
     };
     layers.into_iter().map(|layer| (layer.to_string(), line(layer))).collect()
@@ -276,17 +266,6 @@ fn parameterised(run: &Outcome) -> &[Outcome] {
         true => std::slice::from_ref(run),
         false => &run.members,
     }
-}
-
-/// The different values, in order of first sight.
-fn distinct(values: impl Iterator<Item = String>, between: &str) -> String {
-    let mut seen: Vec<String> = Vec::new();
-    values.for_each(|v| {
-        if !seen.contains(&v) {
-            seen.push(v)
-        }
-    });
-    seen.join(between)
 }
 
 /// A drive's name, and how much its platters hold.
