@@ -1,13 +1,11 @@
 //! Results of `smrkit age`: for people, for scripts, as a page, as figures.
 
-use serde::Serialize;
-use smrfs::age::ager::Aged as Totals;
+use serde_json::{Value, json};
 use smrfs::age::course::{AgeingResult, CourseOptions, Measured, Sample};
 use smrfs::age::world::World;
 use smrfs::device::{Model, Shape};
 use smrfs::workload::EventKind;
-use smrfs::workload::driver::{End, Interleave, Record as DriverRecord};
-use smrfs::workload::latency::LatencySummary;
+use smrfs::workload::driver::End;
 use smrkit::VERSION;
 
 use smrkit_report::Grid;
@@ -17,118 +15,15 @@ use smrkit_report::{Section, page};
 
 /// The result of ageing a file system.
 pub struct Aged {
-    setting: AgeingSetting,
-    course: AgeingResult,
-    interrupted: bool,
-}
-
-/// Setting of a run.
-#[derive(Clone, Serialize)]
-struct AgeingSetting {
     directory: Option<String>,
     model: Option<Model>,
-    drive: Option<String>,
-    did_bytes: Option<u64>,
-    dpid_bytes: Option<u64>,
-    granule_bytes: Option<u64>,
-    placement: Option<&'static str>,
     disk_bytes: u64,
     target_bytes: u64,
-    run_probability: f64,
-    hours_per_s: f64,
-    bytes_per_s: f64,
-    swing_percent: f64,
-    idle_percent: f64,
-    spell_ns: u64,
-    sizes: String,
-    size_factor: f64,
-    size_max_bytes: u64,
-    ages: String,
-    interleave: Interleave,
     seed: u64,
-}
-
-/// A result as `smrkit age --json` writes it.
-#[derive(Serialize)]
-pub struct AgeingRecord<'a> {
-    schema: u32,
-    version: &'a str,
-    commit: Option<&'a str>,
+    /// All of the setting, for scripts.
+    setting: Value,
+    course: AgeingResult,
     interrupted: bool,
-    setting: &'a AgeingSetting,
-    end: End,
-    first_cleaning: Option<Sample>,
-    benchmarks_begin: Option<Sample>,
-    benchmarks_end: Option<Sample>,
-    last: Sample,
-    ager: Totals,
-    alone: AloneRecord,
-    benchmarks: Vec<BenchmarkRecord>,
-    samples: &'a [Sample],
-}
-
-#[derive(Serialize)]
-struct BenchmarkRecord {
-    name: &'static str,
-    elapsed_ns: u64,
-    read_bytes: u64,
-    written_bytes: u64,
-    moved_bytes: u64,
-    latency_ns: EventLatencies,
-}
-
-/// The ager's events while it was alone; what cleaning took is in the time of those that it delayed.
-#[derive(Serialize)]
-struct AloneRecord {
-    busy_ns: u64,
-    cleaning_delay_ns: u64,
-    cleaning_delay_ns_max: u64,
-    events_delayed: u64,
-    latency_ns: LatencySummary,
-}
-
-impl From<&DriverRecord> for AloneRecord {
-    fn from(record: &DriverRecord) -> AloneRecord {
-        AloneRecord {
-            busy_ns: record.busy.0,
-            cleaning_delay_ns: record.delay.0,
-            cleaning_delay_ns_max: record.longest_delay.0,
-            events_delayed: record.delayed,
-            latency_ns: record.latencies.all(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct EventLatencies {
-    all: LatencySummary,
-    create: LatencySummary,
-    append: LatencySummary,
-    read: LatencySummary,
-    delete: LatencySummary,
-    stat: LatencySummary,
-}
-
-impl BenchmarkRecord {
-    fn from_measured(measured: &Measured) -> BenchmarkRecord {
-        let record = &measured.record;
-        let of = |kind| record.latencies.for_kind(kind);
-        BenchmarkRecord {
-            name: measured.benchmark.name(),
-            elapsed_ns: record.span.1.since(record.span.0).0,
-            read_bytes: record.read_bytes,
-            written_bytes: record.written_bytes,
-            moved_bytes: measured.moved_bytes,
-            latency_ns: EventLatencies {
-                all: record.latencies.all(),
-                create: of(EventKind::Create),
-                append: of(EventKind::Append),
-                read: of(EventKind::Read),
-                delete: of(EventKind::Delete),
-                stat: of(EventKind::Stat),
-            },
-        }
-    }
 }
 
 impl Aged {
@@ -143,51 +38,61 @@ impl Aged {
     ) -> Aged {
         let ager = &options.ager;
         let bytes = |of: fn(&Shape) -> u64| shape.map(|shape| of(shape) * shape.granule_bytes);
-        let setting = AgeingSetting {
-            directory,
-            model: shape.map(|shape| shape.model),
-            drive: world.map(|world| world.drive.name.clone()),
-            did_bytes: bytes(|shape| shape.did),
-            dpid_bytes: bytes(|shape| shape.dpid),
-            granule_bytes: bytes(|_| 1),
-            placement: world.filter(|world| world.model == Model::Caveat).map(|world| world.caveat.placement.name()),
-            disk_bytes,
-            target_bytes: ager.target_bytes,
-            run_probability: ager.run_probability,
-            hours_per_s: ager.hours_per_s,
-            bytes_per_s: ager.bytes_per_s,
-            swing_percent: ager.swing_percent,
-            idle_percent: options.duty.idle_percent,
-            spell_ns: options.duty.spell.0,
-            sizes: ager.sizes_mb.source().into(),
-            size_factor: ager.size_factor,
-            size_max_bytes: ager.size_max_bytes,
-            ages: ager.ages_days.source().into(),
-            interleave: options.interleave,
-            seed: ager.seed,
-        };
-        Aged { setting, course, interrupted }
+        let model = shape.map(|shape| shape.model);
+        let setting = json!({
+            "directory": directory,
+            "model": model,
+            "drive": world.map(|world| &world.drive.name),
+            "did_bytes": bytes(|shape| shape.did),
+            "dpid_bytes": bytes(|shape| shape.dpid),
+            "granule_bytes": bytes(|_| 1),
+            "placement": world.filter(|world| world.model == Model::Caveat).map(|world| world.caveat.placement.name()),
+            "disk_bytes": disk_bytes,
+            "target_bytes": ager.target_bytes,
+            "run_probability": ager.run_probability,
+            "hours_per_s": ager.hours_per_s,
+            "bytes_per_s": ager.bytes_per_s,
+            "swing_percent": ager.swing_percent,
+            "idle_percent": options.duty.idle_percent,
+            "spell_ns": options.duty.spell.0,
+            "sizes": ager.sizes_mb.source(),
+            "size_factor": ager.size_factor,
+            "size_max_bytes": ager.size_max_bytes,
+            "ages": ager.ages_days.source(),
+            "interleave": options.interleave,
+            "seed": ager.seed,
+        });
+        let (target_bytes, seed) = (ager.target_bytes, ager.seed);
+        Aged { directory, model, disk_bytes, target_bytes, seed, setting, course, interrupted }
     }
 
-    /// For scripts, with the program's commit.
-    pub fn record<'a>(&'a self, commit: Option<&'a str>) -> AgeingRecord<'a> {
+    /// The result as `smrkit age --json` writes it, with the program's commit.
+    pub fn record(&self, commit: Option<&str>) -> Value {
         let course = &self.course;
-        AgeingRecord {
-            schema: 1,
-            version: VERSION,
-            commit,
-            interrupted: self.interrupted,
-            setting: &self.setting,
-            end: course.end,
-            first_cleaning: course.first_cleaning,
-            benchmarks_begin: course.a,
-            benchmarks_end: course.b,
-            last: course.last,
-            ager: course.aged,
-            alone: AloneRecord::from(&course.alone),
-            benchmarks: course.benchmarks.iter().map(BenchmarkRecord::from_measured).collect(),
-            samples: &course.samples,
-        }
+        let alone = &course.alone;
+        json!({
+            "schema": 1,
+            "version": VERSION,
+            "commit": commit,
+            "interrupted": self.interrupted,
+            "setting": self.setting,
+            "end": course.end,
+            "first_cleaning": course.first_cleaning,
+            "benchmarks_begin": course.a,
+            "benchmarks_end": course.b,
+            "last": course.last,
+            "ager": course.aged,
+            // The ager's events while it was alone; what cleaning took is in the time of those that it delayed.
+            "alone": {
+                "busy_ns": alone.busy.0,
+                "cleaning_delay_ns": alone.delay.0,
+                "cleaning_delay_ns_max": alone.longest_delay.0,
+                "events_delayed": alone.delayed,
+                "latency_ns": alone.latencies.all(),
+            },
+            "benchmarks": course.benchmarks.iter().map(benchmark_record).collect::<Vec<_>>(),
+            "samples": course.samples,
+        })
     }
 
     /// For people.
@@ -210,11 +115,11 @@ impl Aged {
     }
 
     fn summary(&self) -> Vec<String> {
-        let (setting, course) = (&self.setting, &self.course);
+        let course = &self.course;
         let bytes = |bytes: u64| format::bytes(bytes as f64);
         let seconds = |ns: u64| format::seconds(ns as f64 / 1e9);
         let ager = &course.aged;
-        let place = match (&setting.directory, setting.model) {
+        let place = match (&self.directory, self.model) {
             (Some(directory), _) => directory.clone(),
             (None, Some(Model::Caveat)) => "Caveat-Scriptor, simulated".into(),
             (None, _) => "Strict-append, simulated".into(),
@@ -223,7 +128,7 @@ impl Aged {
             format!(
                 "{place}: {} of {} written as {} files, {} of them deleted, in {}.",
                 bytes(course.last.written_bytes),
-                bytes(setting.disk_bytes),
+                bytes(self.disk_bytes),
                 format::count(ager.created),
                 format::count(ager.deleted),
                 seconds(course.last.time_ns.saturating_sub(course.samples.first().map_or(0, |first| first.time_ns)))
@@ -231,7 +136,7 @@ impl Aged {
             format!(
                 "{} of files now, {} aimed at by the ager.",
                 bytes(course.last.live_bytes),
-                bytes(setting.target_bytes)
+                bytes(self.target_bytes)
             ),
         ];
         if course.last.readable_bytes > 0 {
@@ -250,7 +155,7 @@ impl Aged {
             Some(first) => {
                 format!("Cleaned first after {} and {} written.", seconds(first.time_ns), bytes(first.written_bytes))
             }
-            None if setting.model.is_some() => "Nothing was cleaned.".into(),
+            None if self.model.is_some() => "Nothing was cleaned.".into(),
             None => "No SMRfs of this user: what it cleans is not known.".into(),
         });
         let alone = &course.alone;
@@ -295,14 +200,30 @@ impl Aged {
             ],
             false => vec![
                 line(1, "files", &|s| s.live_bytes),
-                line(0, "not free", &|s| self.setting.disk_bytes.saturating_sub(s.free_bytes)),
+                line(0, "not free", &|s| self.disk_bytes.saturating_sub(s.free_bytes)),
             ],
         };
         let (x, y) = (Axis::linear("written (GB)"), Axis::linear("space (GB)"));
         let mut figure = Figure::lines("age-space", "Space while ageing", x, y, series);
-        figure.note = format!("Of {}; seed {}.", format::bytes(self.setting.disk_bytes as f64), self.setting.seed);
+        figure.note = format!("Of {}; seed {}.", format::bytes(self.disk_bytes as f64), self.seed);
         vec![figure]
     }
+}
+
+fn benchmark_record(measured: &Measured) -> Value {
+    let record = &measured.record;
+    let mut latency_ns = json!({"all": record.latencies.all()});
+    for kind in EventKind::ALL {
+        latency_ns[kind.name()] = json!(record.latencies.for_kind(kind));
+    }
+    json!({
+        "name": measured.benchmark.name(),
+        "elapsed_ns": record.span.1.since(record.span.0).0,
+        "read_bytes": record.read_bytes,
+        "written_bytes": record.written_bytes,
+        "moved_bytes": measured.moved_bytes,
+        "latency_ns": latency_ns,
+    })
 }
 
 fn benchmark_row(measured: &Measured) -> Vec<String> {

@@ -1,12 +1,12 @@
 //! Results of a study, for people, for scripts, and as a page.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 use smrkit::VERSION;
 use smrkit::error::Error;
 use smrkit::experiment::pool::Monitor;
 
 use super::lab::{self, Work};
-use super::row::{Basis, Row, Value, Verdict};
+use super::row::{Basis, Row, Verdict};
 use super::{Item, Reproduction, Scale, Shown};
 use smrkit_report::Grid;
 use smrkit_report::figure::Figure;
@@ -26,42 +26,6 @@ struct StudyPart {
     of: &'static Reproduction,
     items: Vec<(&'static str, Shown)>,
     open: Vec<String>,
-}
-
-/// `--json`
-#[derive(Serialize)]
-pub struct Record<'a> {
-    schema: u32,
-    version: &'a str,
-    commit: Option<&'a str>,
-    seed: u64,
-    quick: bool,
-    interrupted: bool,
-    rows: Vec<NamedRow<'a>>,
-    tables: Vec<NamedTable<'a>>,
-}
-
-/// A table as `--json` gives it: results that the paper has no number for.
-#[derive(Serialize)]
-struct NamedTable<'a> {
-    reproduction: &'a str,
-    heading: &'a str,
-    header: &'a [String],
-    rows: &'a [Vec<String>],
-}
-
-/// A row as `--json` gives it: `item` is the only one of its name.
-#[derive(Serialize)]
-struct NamedRow<'a> {
-    reproduction: &'a str,
-    item: String,
-    paper: &'a Value,
-    ours: &'a Value,
-    unit: &'a str,
-    verdict: Verdict,
-    reason: &'a str,
-    basis: Basis,
-    by_construction: bool,
 }
 
 impl Study {
@@ -99,32 +63,41 @@ impl Study {
         Ok(Study { scale, commit: monitor.commit().map(str::to_string), parts, interrupted })
     }
 
-    /// For scripts.
-    pub fn record(&self) -> Record<'_> {
+    /// The result as `--json` gives it; `item` is the only one of its name in a reproduction.
+    pub fn record(&self) -> Value {
         let (mut rows, mut tables) = (Vec::new(), Vec::new());
         for part in &self.parts {
+            let reproduction = part.of.name;
             for (heading, shown) in &part.items {
-                let reproduction = part.of.name;
-                let table = shown.table.as_ref();
-                tables.extend(table.map(|Grid { header, rows, .. }| NamedTable {
-                    reproduction,
-                    heading,
-                    header,
-                    rows,
+                // Results that the paper has no number for.
+                tables.extend(shown.table.as_ref().map(|Grid { header, rows, .. }| {
+                    json!({"reproduction": reproduction, "heading": heading, "header": header, "rows": rows})
                 }));
-                rows.extend(shown.rows.iter().map(|row| named(part.of.name, heading, row)));
+                rows.extend(shown.rows.iter().map(|row| {
+                    json!({
+                        "reproduction": reproduction,
+                        "item": format!("{heading} / {}", row.item),
+                        "paper": row.paper,
+                        "ours": row.ours,
+                        "unit": row.unit,
+                        "verdict": row.verdict,
+                        "reason": row.reason,
+                        "basis": row.basis,
+                        "by_construction": row.basis == Basis::Fitted,
+                    })
+                }));
             }
         }
-        Record {
-            schema: 1,
-            version: VERSION,
-            commit: self.commit.as_deref(),
-            seed: self.scale.seed,
-            quick: self.scale.quick,
-            interrupted: self.interrupted,
-            rows,
-            tables,
-        }
+        json!({
+            "schema": 1,
+            "version": VERSION,
+            "commit": self.commit,
+            "seed": self.scale.seed,
+            "quick": self.scale.quick,
+            "interrupted": self.interrupted,
+            "rows": rows,
+            "tables": tables,
+        })
     }
 
     /// The figures of all items.
@@ -236,20 +209,6 @@ impl Shown {
             last.figure.clone_from(&self.figure);
         }
         sections
-    }
-}
-
-fn named<'a>(reproduction: &'a str, heading: &str, row: &'a Row) -> NamedRow<'a> {
-    NamedRow {
-        reproduction,
-        item: format!("{heading} / {}", row.item),
-        paper: &row.paper,
-        ours: &row.ours,
-        unit: row.unit,
-        verdict: row.verdict,
-        reason: &row.reason,
-        basis: row.basis,
-        by_construction: row.basis == Basis::Fitted,
     }
 }
 
