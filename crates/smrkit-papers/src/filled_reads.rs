@@ -6,7 +6,7 @@ use smrkit::units::SECTOR_BYTES;
 
 use super::Scale;
 use super::row::Row;
-use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Sectors of a sequential read or write: 512 KiB (assumption: the paper gives none).
 pub const LONG_SECTORS: u64 = 1024;
@@ -94,17 +94,13 @@ impl FilledReads {
     /// Both curves; `cache` is what is filled.
     pub fn figure(&self, name: &str, title: &str, cache: &str, note: &str) -> Figure {
         let points = |values: &[f64]| self.percents.iter().copied().zip(values.iter().copied()).collect();
-        let panel = Panel {
-            title: None,
-            x: Axis::linear(format!("{cache} filled before (%)")),
-            y: Axis::linear("Sequential read (MB/s)"),
-            guides: vec![(self.plain, "plain drive".into())],
-            body: Body::Lines(vec![
-                Series::nth(0, "filled at random", Style::Marked, points(&self.at_random)),
-                Series::nth(2, "filled in order", Style::Marked, points(&self.in_order)),
-            ]),
-        };
-        Figure { name: name.into(), title: title.into(), note: note.into(), panels: vec![panel] }
+        let series = [
+            Series::nth(0, "filled at random", Style::Marked, points(&self.at_random)),
+            Series::nth(2, "filled in order", Style::Marked, points(&self.in_order)),
+        ];
+        let x = Axis::linear(format!("{cache} filled before (%)"));
+        let panel = Panel::lines(None, x, Axis::linear("Sequential read (MB/s)"), series);
+        Figure::new(name, title, note, [panel.guided([(self.plain, "plain drive")])])
     }
 }
 

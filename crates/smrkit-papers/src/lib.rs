@@ -6,6 +6,7 @@ pub mod ageing;
 mod requests;
 pub mod row;
 mod filled_reads;
+mod bars;
 mod small_drive;
 #[cfg(test)]
 mod tests;

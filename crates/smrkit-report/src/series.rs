@@ -427,7 +427,7 @@ fn finite(value: f64) -> f64 {
 fn figure(name: &str, title: &str, note: &str, panels: impl IntoIterator<Item = Panel>, nothing: &str) -> Figure {
     let panels: Vec<Panel> = panels.into_iter().filter(|p| !p.is_empty()).collect();
     let note = if panels.is_empty() { nothing } else { note };
-    Figure { name: name.into(), title: title.into(), note: note.into(), panels }
+    Figure::new(name, title, note, panels)
 }
 
 /// A gauge's name in words, and the form of its numbers. One of a layer from outside has its key.

@@ -2,20 +2,19 @@
 
 use super::measured::{Measure, MeasuredSet};
 use super::setup::{BURSTS, Configuration, UpdateScheme};
-use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Colour, Figure, Numbers, Panel, Series, Style};
 use smrkit_report::format::capital;
 
 /// One measure against burst size, a panel a scheme.
 pub fn bursts(name: &str, title: &str, measured: &MeasuredSet, measure: Measure) -> Figure {
     let panels = UpdateScheme::ALL.iter().filter(|&&scheme| measured.counts(scheme, measure));
-    Figure {
-        name: format!("arrays-{name}"),
-        title: title.into(),
-        note: "Relative to pure, means over seeds. Broken lines: configurations without bursts; where lines coincide, the last is \
-               seen. The paper's text: up to 40 times at burst 1."
-            .into(),
-        panels: panels.map(|&scheme| panel(measured, scheme, measure)).collect(),
-    }
+    Figure::new(
+        format!("arrays-{name}"),
+        title,
+        "Relative to pure, means over seeds. Broken lines: configurations without bursts; where lines coincide, the last is \
+         seen. The paper's text: up to 40 times at burst 1.",
+        panels.map(|&scheme| panel(measured, scheme, measure)),
+    )
 }
 
 fn panel(measured: &MeasuredSet, scheme: UpdateScheme, measure: Measure) -> Panel {
@@ -27,7 +26,7 @@ fn panel(measured: &MeasuredSet, scheme: UpdateScheme, measure: Measure) -> Pane
         let points = [1.0, 1000.0].map(|burst| (burst, value)).to_vec();
         Series { style: Style::Dashed, ..Series::nth(nth, name, Style::Line, points) }
     };
-    let series = vec![
+    let series = [
         Series::nth(0, "striped", Style::Marked, points),
         flat(1, "striped, not interleaved", Configuration::Uninterleaved),
         flat(2, "dedicated", Configuration::Dedicated),
@@ -38,28 +37,22 @@ fn panel(measured: &MeasuredSet, scheme: UpdateScheme, measure: Measure) -> Pane
             points: vec![(1.0, 1.0), (1000.0, 1.0)],
         },
     ];
-    Panel {
-        title: Some(scheme.name().into()),
-        x: Axis::log("Operations of a burst", Numbers::Plain),
-        y: Axis::log(format!("{} (× pure)", capital(measure.name())), Numbers::Plain),
-        guides: Vec::new(),
-        body: Body::Lines(series),
-    }
+    let x = Axis::log("Operations of a burst", Numbers::Plain);
+    let y = Axis::log(format!("{} (× pure)", capital(measure.name())), Numbers::Plain);
+    Panel::lines(Some(scheme.name()), x, y, series)
 }
 
 /// Movement at burst 1 as a multiple of pure, against the mean length of runs.
 pub fn lengths(distance: Vec<(f64, f64)>, count: Vec<(f64, f64)>) -> Figure {
-    let panel = |title: &str, points| Panel {
-        title: Some(title.into()),
-        x: Axis::log("Mean length of a run (blocks)", Numbers::Plain),
-        y: Axis::log(format!("{title}, burst 1 (× pure)"), Numbers::Plain),
-        guides: Vec::new(),
-        body: Body::Lines(vec![Series::nth(0, "log", Style::Marked, points)]),
+    let panel = |title: &str, points| {
+        let x = Axis::log("Mean length of a run (blocks)", Numbers::Plain);
+        let y = Axis::log(format!("{title}, burst 1 (× pure)"), Numbers::Plain);
+        Panel::lines(Some(title), x, y, [Series::nth(0, "log", Style::Marked, points)])
     };
-    Figure {
-        name: "arrays-run-length".into(),
-        title: "What interleaving costs, by the length of runs".into(),
-        note: "A log; bursts of one operation against pure. Distance and count are two measures.".into(),
-        panels: vec![panel("Track distance", distance), panel("Track count", count)],
-    }
+    Figure::new(
+        "arrays-run-length",
+        "What interleaving costs, by the length of runs",
+        "A log; bursts of one operation against pure. Distance and count are two measures.",
+        [panel("Track distance", distance), panel("Track count", count)],
+    )
 }

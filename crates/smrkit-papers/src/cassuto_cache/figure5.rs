@@ -7,7 +7,7 @@ use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::seconds;
-use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Half of the requests write (assumption: "more write intensive"); 89 periods of the stand-in's places, which fit
 /// next to a cache of 10 %.
@@ -110,22 +110,17 @@ fn least_second_difference(values: &[f64]) -> f64 {
 
 fn figure(curves: &Curves) -> Figure {
     let points = |values: &[f64]| curves.percents.iter().copied().zip(values.iter().copied()).collect();
-    let panel = Panel {
-        title: None,
-        x: Axis::linear("Cache (% of the disk)"),
-        y: Axis::linear("Factor"),
-        guides: vec![(1.0, "plain drive".into())],
-        body: Body::Lines(vec![
-            Series::nth(0, "write overloading", Style::Marked, points(&curves.overloading)),
-            Series::nth(1, "slowdown", Style::Marked, points(&curves.slowdown)),
-        ]),
-    };
-    Figure {
-        name: "cassuto-cache-figure-5".into(),
-        title: "Figure 5: write overloading and slowdown against the cache's size".into(),
-        note: "Ours. The paper's curves fall and are convex; their values are not in its text.".into(),
-        panels: vec![panel],
-    }
+    let series = [
+        Series::nth(0, "write overloading", Style::Marked, points(&curves.overloading)),
+        Series::nth(1, "slowdown", Style::Marked, points(&curves.slowdown)),
+    ];
+    let (x, y) = (Axis::linear("Cache (% of the disk)"), Axis::linear("Factor"));
+    Figure::new(
+        "cassuto-cache-figure-5",
+        "Figure 5: write overloading and slowdown against the cache's size",
+        "Ours. The paper's curves fall and are convex; their values are not in its text.",
+        [Panel::lines(None, x, y, series).guided([(1.0, "plain drive")])],
+    )
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::constant;
 use super::first_collection::{DERIVED, PAPER_IOPS, PAPER_S};
-use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 use smrkit_report::format::count;
 
 const WINDOW_S: u64 = 10;
@@ -218,13 +218,9 @@ fn why_small(longest_s: f64) -> String {
 fn figure(names: &[(String, f64)], runs: &[Windows], end_s: u64) -> Figure {
     let shown = names.iter().position(|name| name.1 == SHOWN_US).unwrap_or(0);
     let (name, large, small) = (&names[shown].0, &runs[2 * shown], &runs[2 * shown + 1]);
-    let low = Some((-2.0, LOW_IOPS));
-    let panel = |title: &str, fixed, guides, series| Panel {
-        title: Some(title.into()),
-        x: Axis { fixed: Some((0.0, end_s as f64)), ..Axis::linear("Time (s)") },
-        y: Axis { fixed, ..Axis::linear("IOPS") },
-        guides,
-        body: Body::Lines(series),
+    let panel = |title: &str, fixed, series| {
+        let x = Axis { fixed: Some((0.0, end_s as f64)), ..Axis::linear("Time (s)") };
+        Panel::lines(Some(title), x, Axis { fixed, ..Axis::linear("IOPS") }, series)
     };
     let ours = |windows: &Windows| {
         let points = windows.points().into_iter().filter(|p| p.1 <= LOW_IOPS).collect();
@@ -234,15 +230,15 @@ fn figure(names: &[(String, f64)], runs: &[Windows], end_s: u64) -> Figure {
         Series::nth(0, format!("ours, {name} a sector"), Style::Step, large.points()),
         Series::nth(1, format!("paper, {DERIVED}"), Style::Marked, vec![(0.0, PAPER_IOPS), (PAPER_S, PAPER_IOPS)]),
     ];
-    Figure {
-        name: "cassuto-cache-figures-6-to-8".into(),
-        title: "Figures 6 to 8: random 4 KB writes, IOPS in windows of 10 s".into(),
-        note: "Lines and dots are ours, a dot a window. The paper's text names 780 s, \"under 50\" and many or no windows of 0."
-            .into(),
-        panels: vec![
-            panel("Figure 6: regions of 50,000 sectors", None, Vec::new(), whole),
-            panel("Figure 7: the same, low IOPS", low, vec![(DROPPED_IOPS, "paper: under 50".into())], vec![ours(large)]),
-            panel("Figure 8: regions of 10,000 sectors, low IOPS", low, Vec::new(), vec![ours(small)]),
+    let low = |title: &str, windows| panel(title, Some((-2.0, LOW_IOPS)), vec![ours(windows)]);
+    Figure::new(
+        "cassuto-cache-figures-6-to-8",
+        "Figures 6 to 8: random 4 KB writes, IOPS in windows of 10 s",
+        "Lines and dots are ours, a dot a window. The paper's text names 780 s, \"under 50\" and many or no windows of 0.",
+        [
+            panel("Figure 6: regions of 50,000 sectors", None, whole),
+            low("Figure 7: the same, low IOPS", large).guided([(DROPPED_IOPS, "paper: under 50")]),
+            low("Figure 8: regions of 10,000 sectors, low IOPS", small),
         ],
-    }
+    )
 }

@@ -6,7 +6,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::course::{RunSeries, listed, seconds};
 use super::random_writes;
-use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 const AT_ONCE: [u64; 4] = [1, 2, 4, 8];
 const END_S: u64 = 1000;
@@ -67,17 +67,11 @@ fn figure(courses: &[RunSeries]) -> Figure {
             .map(|few| (few[STRETCH_S / 2].0, few.iter().map(|point| point.1).sum::<f64>() / STRETCH_S as f64));
         Series::nth(i, format!("{at_once} at once"), Style::Line, smooth.collect())
     });
-    let panel = Panel {
-        title: None,
-        x: Axis { fixed: Some((from as f64, END_S as f64)), ..Axis::linear("Time (s)") },
-        y: Axis::linear("IOPS"),
-        guides: Vec::new(),
-        body: Body::Lines(lines.collect()),
-    };
-    Figure {
-        name: "cassuto-sblocks-destaging-ahead".into(),
-        title: "Destaging ahead: S-blocks that a blocked write destages".into(),
-        note: "Ours, means of 5 s. More at once: a deeper drop, and a faster rise.".into(),
-        panels: vec![panel],
-    }
+    let x = Axis { fixed: Some((from as f64, END_S as f64)), ..Axis::linear("Time (s)") };
+    Figure::new(
+        "cassuto-sblocks-destaging-ahead",
+        "Destaging ahead: S-blocks that a blocked write destages",
+        "Ours, means of 5 s. More at once: a deeper drop, and a faster rise.",
+        [Panel::lines(None, x, Axis::linear("IOPS"), lines)],
+    )
 }

@@ -7,7 +7,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::course::{RunSeries, listed, longest_ms, mean, seconds};
 use super::{FASTER_US, random_writes};
-use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// The paper's duration, in which some 218 s follow the drop.
 const PAPER_S: u64 = 1000;
@@ -124,24 +124,16 @@ fn longest(item: &str, outcome: &Outcome) -> Row {
 }
 
 fn figure(course: &RunSeries, end_s: u64) -> Figure {
-    let panel = |title: &str, from: usize, guides| Panel {
-        title: Some(title.into()),
-        x: Axis { fixed: Some((from as f64, end_s as f64)), ..Axis::linear("Time (s)") },
-        y: Axis::linear("IOPS"),
-        guides,
-        body: Body::Lines(vec![Series::nth(0, "ours", Style::Step, course.points(from))]),
+    let panel = |title: &str, from: usize| {
+        let x = Axis { fixed: Some((from as f64, end_s as f64)), ..Axis::linear("Time (s)") };
+        let ours = Series::nth(0, "ours", Style::Step, course.points(from));
+        Panel::lines(Some(title), x, Axis::linear("IOPS"), [ours])
     };
-    Figure {
-        name: "cassuto-sblocks-figure-12".into(),
-        title: "Figure 12: random 4 KB writes, IOPS in windows of 1 s".into(),
-        note: "Lines are ours. The paper's text names about 50 after the drop and about 80 in the end.".into(),
-        panels: vec![
-            panel("The whole run", 0, Vec::new()),
-            panel(
-                "After the drop",
-                course.drop + 1,
-                vec![(50.0, "paper: around 50".into()), (80.0, "paper: around 80".into())],
-            ),
-        ],
-    }
+    let paper = [(50.0, "paper: around 50"), (80.0, "paper: around 80")];
+    Figure::new(
+        "cassuto-sblocks-figure-12",
+        "Figure 12: random 4 KB writes, IOPS in windows of 1 s",
+        "Lines are ours. The paper's text names about 50 after the drop and about 80 in the end.",
+        [panel("The whole run", 0), panel("After the drop", course.drop + 1).guided(paper)],
+    )
 }

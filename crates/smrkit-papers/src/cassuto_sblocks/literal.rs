@@ -7,7 +7,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::course::{RunSeries, longest_ms, mean, seconds};
 use super::random_writes;
-use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 use smrkit_report::format::count;
 
 const END_S: u64 = 1600;
@@ -77,18 +77,12 @@ fn figure(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Figure {
         let name = if sections == 1 { "1 section".into() } else { format!("{} sections", count(sections)) };
         Series::nth(i, name, Style::Line, points)
     });
-    let panel = Panel {
-        title: None,
-        x: Axis { fixed: Some((from as f64, end_s as f64)), ..Axis::linear("Time (s)") },
-        y: Axis::linear("IOPS"),
-        guides: vec![(PLATEAU, "paper: around 80".into())],
-        body: Body::Lines(lines.collect()),
-    };
-    Figure {
-        name: "cassuto-sblocks-literal-rule".into(),
-        title: "Algorithm V.2 to the letter: IOPS after the drop".into(),
-        note: "Means of 10 s, those up to 150 IOPS. Destaging only when nothing is invalid, the rate falls or stops."
-            .into(),
-        panels: vec![panel],
-    }
+    let x = Axis { fixed: Some((from as f64, end_s as f64)), ..Axis::linear("Time (s)") };
+    let panel = Panel::lines(None, x, Axis::linear("IOPS"), lines);
+    Figure::new(
+        "cassuto-sblocks-literal-rule",
+        "Algorithm V.2 to the letter: IOPS after the drop",
+        "Means of 10 s, those up to 150 IOPS. Destaging only when nothing is invalid, the rate falls or stops.",
+        [panel.guided([(PLATEAU, "paper: around 80")])],
+    )
 }

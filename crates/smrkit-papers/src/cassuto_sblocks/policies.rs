@@ -7,7 +7,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown, counter};
 use super::course::{RunSeries, longest_ms, seconds};
 use super::random_writes;
-use smrkit_report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 use smrkit_report::format::count;
 use smrkit_report::slower_than;
 
@@ -85,18 +85,12 @@ fn figure(shown: &[&str], outcomes: &[Outcome]) -> Figure {
     let series = lines.map(|(i, (policy, outcome))| {
         Series::nth(i, *policy, Style::Step, slower_than(&outcome.latency_histogram.write))
     });
-    let panel = Panel {
-        title: None,
-        x: Axis::log("Time of a write (logarithmic)", Numbers::Time),
-        y: Axis::log("Writes that took longer", Numbers::Percent),
-        guides: Vec::new(),
-        body: Body::Lines(series.collect()),
-    };
-    Figure {
-        name: "cassuto-sblocks-figures-13-and-14".into(),
-        title: "Figures 13 and 14: how long writes take, by destage policy".into(),
-        note: "Ours, as the share of writes that took longer. The paper's histograms end under 50 ms and beyond 7 s."
-            .into(),
-        panels: vec![panel],
-    }
+    let x = Axis::log("Time of a write (logarithmic)", Numbers::Time);
+    let y = Axis::log("Writes that took longer", Numbers::Percent);
+    Figure::new(
+        "cassuto-sblocks-figures-13-and-14",
+        "Figures 13 and 14: how long writes take, by destage policy",
+        "Ours, as the share of writes that took longer. The paper's histograms end under 50 ms and beyond 7 s.",
+        [Panel::lines(None, x, y, series)],
+    )
 }

@@ -7,7 +7,7 @@ use smrfs::workload::{EventKind, Events};
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use smrkit_report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 
 /// Files that are drawn.
 const FILES: u64 = 20_000;
@@ -60,37 +60,23 @@ fn worst(curve: &Distribution, drawn: &[f64], cap_mb: f64) -> Row {
 
 fn figure(sizes: &Distribution, ages: &Distribution, drawn: &[f64]) -> Figure {
     let share = || Axis { numbers: Numbers::Percent, fixed: Some((0.0, 1.0)), ..Axis::linear("not larger") };
-    let curve = |of: &Distribution| of.points().to_vec();
+    let curve = |of: &Distribution| Series::nth(0, "reconstruction", Style::Marked, of.points().to_vec());
     let steps = (0..drawn.len()).step_by((drawn.len() / 200).max(1));
     let of_drawn = steps.map(|i| (drawn[i], (i + 1) as f64 / drawn.len() as f64)).collect();
-    let panel = |title: &str, x: &str, series| Panel {
-        title: Some(title.into()),
-        x: Axis::log(x, Numbers::Plain),
-        y: share(),
-        guides: Vec::new(),
-        body: Body::Lines(series),
-    };
-    Figure {
-        name: "caveat-figures-4-b-and-c".into(),
-        title: "File sizes and ages (figures 4 b and c, reconstructed)".into(),
-        note: "The paper's curves, reconstructed; and the sizes that the ager drew.".into(),
-        panels: vec![
-            panel(
-                "Sizes",
-                "size (MB)",
-                vec![
-                    Series::nth(0, "reconstruction", Style::Marked, curve(sizes)),
-                    Series::nth(1, "drawn", Style::Dashed, of_drawn),
-                ],
-            ),
-            panel("Ages", "age (days)", vec![Series::nth(0, "reconstruction", Style::Marked, curve(ages))]),
-        ],
-    }
+    let panel = |title: &str, x: &str, series| Panel::lines(Some(title), Axis::log(x, Numbers::Plain), share(), series);
+    let drawn = Series::nth(1, "drawn", Style::Dashed, of_drawn);
+    Figure::new(
+        "caveat-figures-4-b-and-c",
+        "File sizes and ages (figures 4 b and c, reconstructed)",
+        "The paper's curves, reconstructed; and the sizes that the ager drew.",
+        [panel("Sizes", "size (MB)", vec![curve(sizes), drawn]), panel("Ages", "age (days)", vec![curve(ages)])],
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrkit_report::figure::Body;
 
     #[test]
     fn drawn_sizes_are_shown_as_the_share_that_is_not_larger() {

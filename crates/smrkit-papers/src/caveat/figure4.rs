@@ -6,7 +6,7 @@ use smrfs::workload::driver::End;
 use super::super::Shown;
 use super::super::row::Row;
 use super::{GB, SeedPair, hours};
-use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// When the paper's Caveat-Scriptor ran out of room ("beyond 5.5 hours in this test"), in hours.
 const C_HOURS: f64 = 5.5;
@@ -181,21 +181,16 @@ fn figure(pair: &SeedPair) -> Figure {
         Series::nth(nth, name, Style::Dashed, vec![(at, 0.0), (at, top)])
     };
     lines.extend(marks(caveat).into_iter().map(upright));
-    Figure {
-        name: "caveat-figure-4".into(),
-        title: "Space through ageing and four benchmark runs, both models (figure 4 a)".into(),
-        note: "By user data written, so that A and B are the same moments of both models. A to B: twice Postmark and twice \
-               Filebench beside the ager at half speed. C: Caveat-Scriptor has no room for a block; where ours does not run \
-               out, C is where the paper's 5.5 h are by Caveat-Scriptor's clock."
-            .into(),
-        panels: vec![Panel {
-            title: None,
-            x: Axis::linear("user data written (TB)"),
-            y: Axis { fixed: Some((0.0, top)), ..Axis::linear("space (GB)") },
-            guides: vec![(0.7 * top, "70 %".into())],
-            body: Body::Lines(lines),
-        }],
-    }
+    let x = Axis::linear("user data written (TB)");
+    let y = Axis { fixed: Some((0.0, top)), ..Axis::linear("space (GB)") };
+    Figure::new(
+        "caveat-figure-4",
+        "Space through ageing and four benchmark runs, both models (figure 4 a)",
+        "By user data written, so that A and B are the same moments of both models. A to B: twice Postmark and twice \
+         Filebench beside the ager at half speed. C: Caveat-Scriptor has no room for a block; where ours does not run \
+         out, C is where the paper's 5.5 h are by Caveat-Scriptor's clock.",
+        [Panel::lines(None, x, y, lines).guided([(0.7 * top, "70 %")])],
+    )
 }
 
 fn tb(sample: &Sample) -> f64 {

@@ -4,14 +4,15 @@ use smrfs::age::course::{AgeingResult, Measured};
 use smrfs::workload::EventKind;
 
 use super::super::Shown;
+use super::super::bars::{self, Bar};
 use super::super::row::Row;
 use super::SeedPair;
-use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Panel};
+use smrkit_report::figure::{Colour, Figure, Panel};
 use smrkit_report::format;
 
 /// Caveat-Scriptor's longest event is at most this share of strict-append's (assumption: "more evident", in numbers).
 const AT_MOST: f64 = 0.5;
-const MODELS: [&str; 2] = ["Strict-append", "Caveat-Scriptor"];
+const MODELS: [(&str, Colour); 2] = [("Strict-append", Colour::nth(0)), ("Caveat-Scriptor", Colour::nth(4))];
 
 pub fn shown(pairs: &[SeedPair]) -> Shown {
     let text = vec![
@@ -90,46 +91,38 @@ fn figure(pair: &SeedPair) -> Figure {
         ]
     };
     let rates = postmark.iter().enumerate().flat_map(rate);
-    Figure {
-        name: "caveat-figure-5".into(),
-        title: "Filebench's longest events, and Postmark's throughput, while the ager runs (figure 5)".into(),
-        note: "Filebench is an interactive benchmark: its longest event is what a user waits for.".into(),
-        panels: vec![
-            bars("Filebench: longest event", "latency (s)", "s", latency.collect()),
-            bars("Postmark: throughput", "throughput (MB/s)", "MB/s", rates.collect()),
+    Figure::new(
+        "caveat-figure-5",
+        "Filebench's longest events, and Postmark's throughput, while the ager runs (figure 5)",
+        "Filebench is an interactive benchmark: its longest event is what a user waits for.",
+        [
+            panel("Filebench: longest event", "latency (s)", "s", latency.collect()),
+            panel("Postmark: throughput", "throughput (MB/s)", "MB/s", rates.collect()),
         ],
-    }
+    )
 }
 
-/// Two bars a row: one of each model.
-fn bars(title: &str, x: &str, unit: &str, values: Vec<(String, [f64; 2])>) -> Panel {
-    let (mut rows, mut totals) = (Vec::new(), Vec::new());
-    let mut parts = [0, 1].map(|model| BarPart {
-        name: MODELS[model].into(),
-        colour: [Colour::nth(0), Colour::nth(4)][model],
-        values: Vec::new(),
-    });
-    for (name, values) in values {
-        for (model, value) in values.into_iter().enumerate() {
-            rows.push(if model == 0 { name.clone() } else { String::new() });
-            totals.push(format!("{} {unit}", format::short(value)));
-            for (other, part) in parts.iter_mut().enumerate() {
-                part.values.push(if other == model { value } else { 0.0 });
-            }
-        }
-    }
-    let body = Body::Bars { rows, totals, parts: parts.into() };
-    Panel { title: Some(title.into()), x: Axis::linear(x), y: Axis::default(), guides: Vec::new(), body }
+/// Two bars a value: one of each model.
+fn panel(title: &str, x: &str, unit: &str, values: Vec<(String, [f64; 2])>) -> Panel {
+    let both = |(name, values): (String, [f64; 2])| {
+        let names = [name, String::new()];
+        let bar = |model: usize| {
+            Bar::new(model, &names[model], values[model], format!("{} {unit}", format::short(values[model])))
+        };
+        [bar(0), bar(1)]
+    };
+    bars::panel(Some(title), x, MODELS, values.into_iter().flat_map(both).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrkit_report::figure::Body;
 
     #[test]
     fn each_model_has_a_bar_of_its_own_in_a_row() {
         let values = vec![("read".to_string(), [1.5, 2.0]), ("write".to_string(), [3.0, 40.0])];
-        let Body::Bars { rows, totals, parts } = bars("", "", "s", values).body else { panic!("bars") };
+        let Body::Bars { rows, totals, parts } = panel("", "", "s", values).body else { panic!("bars") };
         assert_eq!(rows, ["read", "", "write", ""]);
         assert_eq!(totals, ["1.5 s", "2 s", "3 s", "40 s"]);
         assert_eq!(parts[0].values, [1.5, 0.0, 3.0, 0.0]);

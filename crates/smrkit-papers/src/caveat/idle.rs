@@ -13,7 +13,7 @@ use super::super::{Item, Scale, Shown};
 use super::plan::CoursePlan;
 use super::{GB, MODELS, world};
 use smrkit_report::Grid;
-use smrkit_report::figure::{Axis, Figure, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 use smrkit_report::format::{NONE, seconds, short};
 
 const HEADING: &str = "Idle time: how much cleaning delays, by the share of it";
@@ -175,8 +175,10 @@ fn figure(pairs: &[IdlePair]) -> Figure {
     });
     let (x, y) =
         (Axis::linear("idle time (% of all time)"), Axis::linear("time that cleaning delays (% of the programs')"));
-    let mut figure =
-        Figure::lines("caveat-idle", "How much cleaning delays, by the share of idle time", x, y, series.into());
-    figure.note = "The paper's closing question, which it does not measure; the ager alone, with small files.".into();
-    figure
+    Figure::new(
+        "caveat-idle",
+        "How much cleaning delays, by the share of idle time",
+        "The paper's closing question, which it does not measure; the ager alone, with small files.",
+        [Panel::lines(None, x, y, series)],
+    )
 }

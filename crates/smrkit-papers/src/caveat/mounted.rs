@@ -13,7 +13,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::plan::{CoursePlan, MountPlan};
 use super::{GB, MODELS};
-use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 const HEADING: &str = "A small real mount next to the simulation";
 const MIB: u64 = 1 << 20;
@@ -157,27 +157,19 @@ fn figure(pairs: &[Both]) -> Option<Figure> {
         let mounted = mounted.as_ref().ok()?;
         let taken = |sample: &Sample| sample.readable_bytes + sample.not_writable_bytes;
         let readable = |sample: &Sample| sample.readable_bytes;
-        Some(Panel {
-            title: Some(name.into()),
-            x: Axis::linear("written (GB)"),
-            y: Axis { fixed: Some((0.0, gb(IMAGE_BYTES))), ..Axis::linear("space (GB)") },
-            guides: Vec::new(),
-            body: Body::Lines(vec![
-                line(1, "R, mounted", Style::Line, mounted, &readable),
-                line(2, "R, simulated", Style::Dashed, simulated, &readable),
-                line(4, "R + NW, mounted", Style::Line, mounted, &taken),
-                line(6, "R + NW, simulated", Style::Dashed, simulated, &taken),
-            ]),
-        })
+        let y = Axis { fixed: Some((0.0, gb(IMAGE_BYTES))), ..Axis::linear("space (GB)") };
+        let lines = [
+            line(1, "R, mounted", Style::Line, mounted, &readable),
+            line(2, "R, simulated", Style::Dashed, simulated, &readable),
+            line(4, "R + NW, mounted", Style::Line, mounted, &taken),
+            line(6, "R + NW, simulated", Style::Dashed, simulated, &taken),
+        ];
+        Some(Panel::lines(Some(name), Axis::linear("written (GB)"), y, lines))
     };
     let panels: Vec<Panel> = pairs.iter().zip(NAMES).filter_map(panel).collect();
     (!panels.is_empty()).then(|| {
-        let mut figure = Figure {
-            name: "caveat-mounted".into(),
-            title: "Space on a real mount and in simulation".into(),
-            note: "The same course on an image of 1 GiB.".into(),
-            panels,
-        };
+        let title = "Space on a real mount and in simulation";
+        let mut figure = Figure::new("caveat-mounted", title, "The same course on an image of 1 GiB.", panels);
         figure.share_x();
         figure
     })

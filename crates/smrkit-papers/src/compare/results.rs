@@ -2,7 +2,7 @@
 
 use smrkit::stats::outcome::Outcome;
 use smrkit_report::Grid;
-use smrkit_report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 use smrkit_report::format;
 
 use super::schemes::Fitted;
@@ -110,29 +110,19 @@ impl Results {
                     (1..).zip(&line.cells[idle]).map(|(at, cell): (u32, _)| (f64::from(at), of(cell))).collect();
                 Series::nth(nth, line.layer, Style::Marked, points)
             };
-            let series = self.lines.iter().enumerate().skip(1).map(line).collect();
+            let series = self.lines.iter().enumerate().skip(1).map(line);
             let y = Axis::log("× the conventional disk", Numbers::Plain);
             let title = format!("{what}, {}", IDLE[idle]);
-            Panel {
-                guides: vec![(1.0, "conventional".into())],
-                ..Panel::new(Some(&title), Axis::linear("Demand"), y, Body::Lines(series))
-            }
+            Panel::lines(Some(&title), Axis::linear("Demand"), y, series).guided([(1.0, "conventional")])
         };
         let mean: fn(&Cell) -> f64 = |cell| cell.mean_times;
         let tail: fn(&Cell) -> f64 = |cell| cell.p99_9_times;
         let numbered: Vec<String> =
             (1..).zip(&self.demands).map(|(n, demand): (u32, _)| format!("{n} {demand}")).collect();
-        Figure {
-            name: "compare".into(),
-            title: "Every scheme on one full disk, with the same share lost".into(),
-            note: format!("Demands: {}. A point a run; lines join what belongs to a scheme.", numbered.join(", ")),
-            panels: vec![
-                panel(0, "Mean", mean),
-                panel(1, "Mean", mean),
-                panel(0, "99.9 %", tail),
-                panel(1, "99.9 %", tail),
-            ],
-        }
+        let note = format!("Demands: {}. A point a run; lines join what belongs to a scheme.", numbered.join(", "));
+        let title = "Every scheme on one full disk, with the same share lost";
+        let panels = [(0, "Mean", mean), (1, "Mean", mean), (0, "99.9 %", tail), (1, "99.9 %", tail)];
+        Figure::new("compare", title, note, panels.map(|(idle, what, of)| panel(idle, what, of)))
     }
 }
 

@@ -12,7 +12,7 @@ use smrkit::units::Lba;
 use super::super::row::Row;
 use super::super::{Item, Shown};
 use super::{N, W, paper_dots};
-use smrkit_report::figure::{Axis, Body, Figure, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Bands up to this many tracks are drawn.
 const TRACKS: u64 = 32;
@@ -103,22 +103,14 @@ fn figure() -> Result<Figure, Error> {
     let mut gains: Vec<Series> = WIDTHS.iter().enumerate().map(gains).collect();
     gains.push(paper_dots(vec![(N as f64, 1.6)]));
     let wars = vec![Series::nth(WIDTHS.len(), "any W above 1", Style::Line, wars), paper_dots(vec![(4.0, 4.0)])];
-    let panel = |title: &str, y: &str, series| Panel {
-        title: Some(title.into()),
-        x: Axis::linear("Tracks of a band, N"),
-        y: Axis::linear(y),
-        guides: Vec::new(),
-        body: Body::Lines(series),
+    let panel = |title: &str, y: &str, series: Vec<Series>| {
+        Panel::lines(Some(title), Axis::linear("Tracks of a band, N"), Axis::linear(y), series)
     };
-    Ok(Figure {
-        name: "he-du-equations".into(),
-        title: "Space gain and write amplification against the band's size".into(),
-        note: "Equation (1), and equation (2) by counting. A larger band gains little space beyond a few heads' widths, and \
-               every update of a full band costs N requests on average, whatever the head."
-            .into(),
-        panels: vec![
-            panel("Space gain", "Space gain", gains),
-            panel("WAR of full bands", "WAR", wars),
-        ],
-    })
+    Ok(Figure::new(
+        "he-du-equations",
+        "Space gain and write amplification against the band's size",
+        "Equation (1), and equation (2) by counting. A larger band gains little space beyond a few heads' widths, and \
+         every update of a full band costs N requests on average, whatever the head.",
+        [panel("Space gain", "Space gain", gains), panel("WAR of full bands", "WAR", wars)],
+    ))
 }

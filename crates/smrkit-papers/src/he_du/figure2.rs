@@ -13,7 +13,7 @@ use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::{FILLS, N, SCHEMES, TRACK_SECTORS, W, drive, listed, paper_dots, scheme, stat};
-use smrkit_report::figure::{Axis, Figure, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Bands of the drive: each fill ends a band of each group, so that no band is half used.
 const BANDS: u64 = 24;
@@ -101,16 +101,11 @@ fn figure() -> Result<Figure, Error> {
     }
     let of_text = PAPER.iter().flat_map(|(_, wars)| FILLS.iter().zip(wars));
     series.push(paper_dots(of_text.map(|(&fill, &war)| (fill as f64, war)).collect()));
-    let mut figure = Figure::lines(
+    Ok(Figure::new(
         "he-du-figure-2",
         "Figure 2: mean WAR of updates against the fill",
-        Axis::linear("Space used (%)"),
-        Axis::linear("WAR"),
-        series,
-    );
-    figure.note =
         "Lines: ours, by the closed form. Dots: what the paper's text says at 25, 50, 75 and 100 %; its curve is a rough \
-                   prediction without numbers. 14R(23) coincides with R(4123)."
-            .into();
-    Ok(figure)
+         prediction without numbers. 14R(23) coincides with R(4123).",
+        [Panel::lines(None, Axis::linear("Space used (%)"), Axis::linear("WAR"), series)],
+    ))
 }

@@ -14,7 +14,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::traces::Replayed;
 use super::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, paper_dots, stat};
-use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Colour, Figure, Numbers, Panel, Series, Style};
 
 /// Bands of SYN's disk (assumption: the paper gives no size), and for `--quick`.
 const SYN_BANDS: (u64, u64) = (48, 12);
@@ -294,21 +294,20 @@ fn figure(measured: &[MeasuredLoad]) -> Figure {
         let mut series = schemes(of, &of.response_ms);
         let plain = line(0, "plain disk", of, &of.plain_ms);
         series.push(Series { colour: Colour::GREY, style: Style::Dashed, ..plain });
-        panels.push(panel(format!("{}: response", of.name), "Mean (ms)", series));
+        panels.push(panel(&format!("{}: response", of.name), "Mean (ms)", series));
     }
     for of in measured {
         let mut series = schemes(of, &of.war);
         series.push(paper_dots(of.wars_in_the_text()));
-        panels.push(panel(format!("{}: WAR", of.name), "Mean WAR", series));
+        panels.push(panel(&format!("{}: WAR", of.name), "Mean WAR", series));
     }
-    Figure {
-        name: "he-du-figure-3".into(),
-        title: "Figure 3: mean response time and mean WAR against the fill".into(),
-        note: "Lines: ours, on substitutes; SYN is the paper's own recipe. Dots: the WARs that the paper's text names; its response \
-               times are not in it. Where lines coincide, the last is seen: in SYN that of 14R(23) for all three."
-            .into(),
+    Figure::new(
+        "he-du-figure-3",
+        "Figure 3: mean response time and mean WAR against the fill",
+        "Lines: ours, on substitutes; SYN is the paper's own recipe. Dots: the WARs that the paper's text names; its response \
+         times are not in it. Where lines coincide, the last is seen: in SYN that of 14R(23) for all three.",
         panels,
-    }
+    )
 }
 
 fn schemes(of: &MeasuredLoad, values: &[Vec<f64>; 4]) -> Vec<Series> {
@@ -320,7 +319,7 @@ fn line(nth: usize, name: &str, of: &MeasuredLoad, values: &[f64]) -> Series {
     Series::nth(nth, name, Style::Marked, points)
 }
 
-fn panel(title: String, y: &str, series: Vec<Series>) -> Panel {
+fn panel(title: &str, y: &str, series: Vec<Series>) -> Panel {
     let x = Axis { fixed: Some((20.0, 105.0)), ..Axis::linear("Space used (%)") };
-    Panel { title: Some(title), x, y: Axis::log(y, Numbers::Plain), guides: Vec::new(), body: Body::Lines(series) }
+    Panel::lines(Some(title), x, Axis::log(y, Numbers::Plain), series)
 }

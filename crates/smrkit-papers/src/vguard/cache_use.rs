@@ -3,14 +3,14 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
+use super::super::bars::{self, Bar};
 use super::super::lab::Plan;
 use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
-use super::bars::{self, Bar};
 use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
 use super::{LAYERS, beside, counter, never_cleans};
-use smrkit_report::figure::Figure;
+use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
 /// The most that a run took.
@@ -90,26 +90,25 @@ fn rows(taken: &Use) -> Vec<Row> {
 
 fn figure(uses: &[Use]) -> Figure {
     let panel = |title: &str, share: &dyn Fn(&Use) -> f64, tracks: &dyn Fn(&Use) -> u64, most: (f64, &str)| {
-        let bar = |taken: &Use| Bar {
-            name: taken.name.clone(),
-            value: share(taken),
-            total: format!("{:.2} %, {} tracks", share(taken), count(tracks(taken))),
+        let bar = |taken: &Use| {
+            let total = format!("{:.2} %, {} tracks", share(taken), count(tracks(taken)));
+            Bar::new(0, &taken.name, share(taken), total)
         };
-        let paper = Bar { name: "the paper's highest".into(), value: most.0, total: most.1.into() };
-        let ours = uses.iter().map(bar).collect();
-        bars::panel(Some(title.into()), "Share (%)", ["ours", "paper, MSR traces"], ours, paper)
+        let paper = Bar::new(1, "the paper's highest", most.0, most.1);
+        let kinds = [("ours", Colour::nth(0)), ("paper, MSR traces", Colour::GREY)];
+        bars::panel(Some(title), "Share (%)", kinds, uses.iter().map(bar).chain([paper]).collect())
     };
     let active = (ACTIVE_PERCENT, "under 13 %");
-    let panels = vec![
+    let panels = [
         panel("Most tracks of the cache in use", &Use::active_percent, &|taken| taken.active, active),
         panel("Longest log, against β", &Use::log_percent, &|taken| taken.log, (LOG_PERCENT, "under 38 %")),
     ];
-    Figure {
-        name: "vguard-figure-3".into(),
-        title: "Figure 3: how much of Vguard's cache is used".into(),
-        note: "Cleaning begins where the log reaches β, or the map α, which is the same number.".into(),
+    Figure::new(
+        "vguard-figure-3",
+        "Figure 3: how much of Vguard's cache is used",
+        "Cleaning begins where the log reaches β, or the map α, which is the same number.",
         panels,
-    }
+    )
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::traces::{AtHand, TraceKind};
 use super::{LAYERS, TracePair, beside, both, ms, never_cleans, write_percent};
-use smrkit_report::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 
 /// "Roughly a single rotation": at most this many of them (assumption: Table 2 has up to 1.04).
 const ABOUT_ONE: f64 = 1.05;
@@ -31,14 +31,10 @@ pub fn cdf(histograms: &Histograms) -> Vec<(f64, f64)> {
 }
 
 /// A panel of curves with the axes that all of them share.
-pub fn panel(title: String, series: Vec<Series>) -> Panel {
-    Panel {
-        title: Some(title),
-        x: Axis::log("Latency (logarithmic)", Numbers::Time),
-        y: Axis { fixed: Some((0.0, 1.0)), numbers: Numbers::Percent, ..Axis::linear("Requests no slower") },
-        guides: Vec::new(),
-        body: Body::Lines(series),
-    }
+pub fn panel(title: &str, series: Vec<Series>) -> Panel {
+    let x = Axis::log("Latency (logarithmic)", Numbers::Time);
+    let y = Axis { fixed: Some((0.0, 1.0)), numbers: Numbers::Percent, ..Axis::linear("Requests no slower") };
+    Panel::lines(Some(title), x, y, series)
 }
 
 /// The curves of both layers.
@@ -140,9 +136,9 @@ fn tenth(histograms: &Histograms) -> f64 {
 }
 
 fn figure(name: &str, title: &str, pairs: &[(&str, TracePair)]) -> Option<Figure> {
-    let panels = pairs.iter().map(|(name, pair)| panel(name.to_string(), curves(pair))).collect();
+    let panels = pairs.iter().map(|(name, pair)| panel(name, curves(pair)));
     let note = "Ours, in steps of at most 3 %; further left is better. The paper's curves are not in its text.";
-    let mut figure = Figure { name: name.into(), title: title.into(), note: note.into(), panels };
+    let mut figure = Figure::new(name, title, note, panels);
     figure.share_x();
     (!pairs.is_empty()).then_some(figure)
 }

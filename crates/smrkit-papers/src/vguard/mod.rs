@@ -1,7 +1,6 @@
 //! Shafaei & Desnoyers, "Virtual Guard: A Track-Based Translation Layer for Shingled Disks", HotStorage 2017. Most of its
 //! traces are not public; its figures were at hand as text, without the curves.
 
-mod bars;
 mod cache_use;
 mod cdf;
 mod others;

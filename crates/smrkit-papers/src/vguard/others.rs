@@ -3,11 +3,12 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
+use super::super::bars::{self, Bar};
 use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
 use super::traces::{AtHand, TraceKind};
 use super::{TracePair, beside, both, listed, missing, percentiles, write_percent};
-use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Panel};
+use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
 /// A trace with a larger share of writes waits for the map at 99.9 % on the drive-managed disk: 0.1 % × 240.
@@ -78,33 +79,18 @@ fn why_not(pair: &TracePair, ratio: f64) -> String {
 }
 
 fn figure(pairs: &[(&str, TracePair)]) -> Figure {
-    let of = |value: &dyn Fn(&TracePair) -> f64| pairs.iter().map(|(_, pair)| value(pair)).collect::<Vec<f64>>();
-    let many = |pair: &TracePair| write_percent(pair.vguard) > WRITE_PERCENT;
-    let split = |writes: bool| of(&|pair| if many(pair) == writes { pair.ratio_at_99_9() } else { 0.0 });
-    let total = |pair: &TracePair| {
+    let bar = |(name, pair): &(&str, TracePair)| {
         let [vguard, managed] = [pair.vguard, pair.managed].map(|outcome| percentiles(outcome)[super::paper::P99_9]);
-        format!("{:.1} = {managed:.1} / {vguard:.1} ms", pair.ratio_at_99_9())
+        let ratio = pair.ratio_at_99_9();
+        let many = write_percent(pair.vguard) > WRITE_PERCENT;
+        Bar::new((!many).into(), *name, ratio, format!("{ratio:.1} = {managed:.1} / {vguard:.1} ms"))
     };
-    let panel = Panel {
-        title: None,
-        x: Axis::linear("drive-managed / vguard at 99.9 %"),
-        y: Axis::default(),
-        guides: Vec::new(),
-        body: Body::Bars {
-            rows: pairs.iter().map(|(name, _)| name.to_string()).collect(),
-            totals: pairs.iter().map(|(_, pair)| total(pair)).collect(),
-            parts: vec![
-                BarPart { name: format!("over {WRITE_PERCENT} % writes"), colour: Colour::nth(0), values: split(true) },
-                BarPart { name: "fewer writes".into(), colour: Colour::GREY, values: split(false) },
-            ],
-        },
-    };
-    Figure {
-        name: "vguard-further-traces".into(),
-        title: "Further traces: how much slower the drive-managed disk is".into(),
-        note: "Ours; the paper ran none of these. The latency that 99.9 % of the requests don't exceed, drive-managed over \
-               vguard."
-            .into(),
-        panels: vec![panel],
-    }
+    let kinds = [(&*format!("over {WRITE_PERCENT} % writes"), Colour::nth(0)), ("fewer writes", Colour::GREY)];
+    Figure::new(
+        "vguard-further-traces",
+        "Further traces: how much slower the drive-managed disk is",
+        "Ours; the paper ran none of these. The latency that 99.9 % of the requests don't exceed, drive-managed over \
+         vguard.",
+        [bars::panel(None, "drive-managed / vguard at 99.9 %", kinds, pairs.iter().map(bar).collect())],
+    )
 }

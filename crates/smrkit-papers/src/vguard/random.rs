@@ -276,14 +276,13 @@ fn spread_rows(first: &Seed, spreads: &[Outcome]) -> Vec<Row> {
 }
 
 fn figure(run: &Seed) -> Figure {
-    let panels = SPANS.iter().zip(&run.spans).map(|((span, _), pair)| cdf::panel(span.to_string(), cdf::curves(pair)));
-    let mut figure = Figure {
-        name: "vguard-figure-6".into(),
-        title: "Figure 6: latency of random 4 KB writes".into(),
-        note: "Ours, in steps of at most 3 %; 100,000 writes over each address space. The paper's curves are not in its text."
-            .into(),
-        panels: panels.collect(),
-    };
+    let panels = SPANS.iter().zip(&run.spans).map(|((span, _), pair)| cdf::panel(span, cdf::curves(pair)));
+    let mut figure = Figure::new(
+        "vguard-figure-6",
+        "Figure 6: latency of random 4 KB writes",
+        "Ours, in steps of at most 3 %; 100,000 writes over each address space. The paper's curves are not in its text.",
+        panels,
+    );
     figure.share_x();
     figure
 }

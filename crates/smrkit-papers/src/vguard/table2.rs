@@ -3,12 +3,13 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
+use super::super::bars::{self, Bar};
 use super::super::row::{Row, Verdict};
 use super::super::{Item, Scale, Shown};
 use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
 use super::traces::{AtHand, TraceKind};
 use super::{TracePair, both, counter, listed, missing, never_cleans, percentiles, within};
-use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Panel};
+use smrkit_report::figure::{Colour, Figure};
 
 /// Distance within which Vguard's percentiles agree on the trace that it was tuned on: ms up to 99.5 %, percent above.
 const TUNED_MS: [f64; 3] = [0.03, 0.05, 0.1];
@@ -151,11 +152,11 @@ impl TraceBars {
 }
 
 fn figure(runs: &[Option<TracePair>]) -> Figure {
-    let mut bars = Vec::new();
+    let mut all = Vec::new();
     for (paper, pair) in TABLE2.iter().zip(runs) {
-        bars.push(TraceBars::new(paper.trace, false, &paper.vguard, &paper.managed));
+        all.push(TraceBars::new(paper.trace, false, &paper.vguard, &paper.managed));
         if let Some(pair) = pair {
-            bars.push(TraceBars::new(paper.trace, true, &percentiles(pair.vguard), &percentiles(pair.managed)));
+            all.push(TraceBars::new(paper.trace, true, &percentiles(pair.vguard), &percentiles(pair.managed)));
         }
     }
     let titles = [
@@ -164,30 +165,14 @@ fn figure(runs: &[Option<TracePair>]) -> Figure {
         ("drive-managed, 99.9 %", "Latency (ms)"),
     ];
     let panel = |(i, (title, unit)): (usize, (&str, &str))| {
-        let part = |name: &str, colour, ours: bool| BarPart {
-            name: name.into(),
-            colour,
-            values: bars.iter().map(|bar| if bar.ours == ours { bar.panels[i].0 } else { 0.0 }).collect(),
-        };
-        Panel {
-            title: Some(title.into()),
-            x: Axis::linear(unit),
-            y: Axis::default(),
-            guides: Vec::new(),
-            body: Body::Bars {
-                rows: bars.iter().map(|bar| bar.name.clone()).collect(),
-                totals: bars.iter().map(|bar| bar.panels[i].1.clone()).collect(),
-                parts: vec![part("paper", Colour::GREY, false), part("ours", Colour::nth(0), true)],
-            },
-        }
+        let bar = |of: &TraceBars| Bar::new(of.ours.into(), &of.name, of.panels[i].0, &of.panels[i].1);
+        let kinds = [("paper", Colour::GREY), ("ours", Colour::nth(0))];
+        bars::panel(Some(title), unit, kinds, all.iter().map(bar).collect())
     };
-    Figure {
-        name: "vguard-table-2".into(),
-        title: "Table 2: latency of MSR traces".into(),
-        note: format!(
-            "Bars show what 99.9 % of the requests don't exceed; the five numbers are the latencies at {}, in ms.",
-            COLUMNS.join(", ")
-        ),
-        panels: titles.into_iter().enumerate().map(panel).collect(),
-    }
+    let note = format!(
+        "Bars show what 99.9 % of the requests don't exceed; the five numbers are the latencies at {}, in ms.",
+        COLUMNS.join(", ")
+    );
+    let panels = titles.into_iter().enumerate().map(panel);
+    Figure::new("vguard-table-2", "Table 2: latency of MSR traces", note, panels)
 }

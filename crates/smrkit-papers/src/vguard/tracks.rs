@@ -4,13 +4,13 @@ use smrkit::error::Error;
 use smrkit::units::SECTOR_BYTES;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 
+use super::super::bars::{self, Bar};
 use super::super::row::{Row, Value};
 use super::super::{Item, Shown};
-use super::bars::{self, Bar};
 use super::paper::{TABLE3, VGUARD_THRESHOLD};
 use super::traces::{AtHand, TraceKind};
 use super::{beside, missing};
-use smrkit_report::figure::Figure;
+use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
 pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
@@ -78,23 +78,17 @@ fn row((name, tracks, kind): &(String, u64, TraceKind)) -> Row {
 }
 
 fn figure(found: &[(String, u64, TraceKind)]) -> Figure {
-    let bar = |name: &str, tracks: u64| Bar { name: name.into(), value: tracks as f64, total: count(tracks) };
-    let panel = bars::panel(
-        None,
-        "Distinct tracks written (1 MiB each)",
-        ["ours, traces at hand", "paper: the threshold"],
-        found.iter().map(|(name, tracks, _)| bar(name, *tracks)).collect(),
-        bar("cleaning begins", VGUARD_THRESHOLD),
-    );
-    Figure {
-        name: "vguard-figure-5".into(),
-        title: "Figure 5: tracks that traces write".into(),
-        note:
-            "Each track written needs at most one guard at a time: a trace below the threshold is not cleaned for its \
-               footprint."
-                .into(),
-        panels: vec![panel],
-    }
+    let bar = |kind, name: &str, tracks: u64| Bar::new(kind, name, tracks as f64, count(tracks));
+    let ours = found.iter().map(|(name, tracks, _)| bar(0, name, *tracks));
+    let all = ours.chain([bar(1, "cleaning begins", VGUARD_THRESHOLD)]).collect();
+    let kinds = [("ours, traces at hand", Colour::nth(0)), ("paper: the threshold", Colour::GREY)];
+    Figure::new(
+        "vguard-figure-5",
+        "Figure 5: tracks that traces write",
+        "Each track written needs at most one guard at a time: a trace below the threshold is not cleaned for its \
+         footprint.",
+        [bars::panel(None, "Distinct tracks written (1 MiB each)", kinds, all)],
+    )
 }
 
 #[cfg(test)]

@@ -119,14 +119,22 @@ pub struct BarPart {
 }
 
 impl Figure {
+    /// A figure of panels.
+    pub fn new(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        note: impl Into<String>,
+        panels: impl IntoIterator<Item = Panel>,
+    ) -> Figure {
+        let panels = panels.into_iter().collect();
+        Figure { name: name.into(), title: title.into(), note: note.into(), panels }
+    }
+
     /// A figure with one panel of lines.
     pub fn lines(name: &str, title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
-        let panel = Panel::new(None, x, y, Body::Lines(series));
-        Figure { name: name.into(), title: title.into(), note: String::new(), panels: vec![panel] }
+        Figure::new(name, title, "", [Panel::lines(None, x, y, series)])
     }
-}
 
-impl Figure {
     /// Gives the panels one horizontal range, so that they can be compared from top to bottom.
     pub fn share_x(&mut self) {
         let Some(first) = self.panels.first() else { return };
@@ -179,6 +187,17 @@ impl Panel {
     /// A panel without guides.
     pub fn new(title: Option<&str>, x: Axis, y: Axis, body: Body) -> Panel {
         Panel { title: title.map(str::to_string), x, y, guides: Vec::new(), body }
+    }
+
+    /// A panel of lines.
+    pub fn lines(title: Option<&str>, x: Axis, y: Axis, series: impl IntoIterator<Item = Series>) -> Panel {
+        Panel::new(title, x, y, Body::Lines(series.into_iter().collect()))
+    }
+
+    /// The panel with horizontal marks.
+    pub fn guided<'a>(mut self, guides: impl IntoIterator<Item = (f64, &'a str)>) -> Panel {
+        self.guides.extend(guides.into_iter().map(|(at, name)| (at, name.to_string())));
+        self
     }
 
     /// Its names for the legend, and whether each is drawn.

@@ -5,7 +5,7 @@ use super::setup::{
     BY_COMMAND, BY_RUN, CONVENTIONAL, CONVENTIONAL_CACHED, NewMember, Order, VGUARD, VGUARD_CACHED, Way,
 };
 use super::{MANY, WINDOWS, ways};
-use smrkit_report::figure::{Axis, Body, Colour, Figure, Numbers, Panel, Series, Style};
+use smrkit_report::figure::{Axis, Colour, Figure, Numbers, Panel, Series, Style};
 
 const NOTE: &str = "Broken lines: write cache off. Where lines coincide, the last of the legend is seen.";
 
@@ -21,14 +21,11 @@ pub fn hours(all: &Rebuilds) -> Figure {
         });
         let y = Axis::log("Hours for 5 TB", Numbers::Plain);
         let x = Axis { fixed: Some((20.0, 1000.0)), ..Axis::log("Size of a piece (KiB)", Numbers::Plain) };
-        lines(order.name(), x, y, series.into())
+        Panel::lines(Some(order.name()), x, y, series)
     };
-    Figure {
-        name: "arrays-rebuild-hours".into(),
-        title: "How long a member of 5 TB takes to rebuild".into(),
-        note: format!("{MANY} pieces under way, nothing else to do. {NOTE}"),
-        panels: Order::ALL.map(panel).into(),
-    }
+    let note = format!("{MANY} pieces under way, nothing else to do. {NOTE}");
+    let title = "How long a member of 5 TB takes to rebuild";
+    Figure::new("arrays-rebuild-hours", title, note, Order::ALL.map(panel))
 }
 
 /// The longest command against the window.
@@ -42,18 +39,11 @@ pub fn longest(all: &Rebuilds) -> Figure {
         let title = format!("{}, pieces of {} KiB", order.name(), order.main_kib());
         let x = Axis { fixed: Some((1.0, 50.0)), ..Axis::log("Pieces under way", Numbers::Plain) };
         let y = Axis::log("Longest command", Numbers::Time);
-        Panel { guides: vec![(7.0, "7 s".into()), (30.0, "30 s".into())], ..lines(&title, x, y, series.into()) }
+        Panel::lines(Some(&title), x, y, series).guided([(7.0, "7 s"), (30.0, "30 s")])
     };
-    Figure {
-        name: "arrays-rebuild-longest".into(),
-        title: "The longest command of a member that is rebuilt".into(),
-        note: format!("The marks are usual timeouts. {NOTE}"),
-        panels: Order::ALL.map(panel).into(),
-    }
-}
-
-fn lines(title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Panel {
-    Panel { title: Some(title.into()), x, y, guides: Vec::new(), body: Body::Lines(series) }
+    let note = format!("The marks are usual timeouts. {NOTE}");
+    let title = "The longest command of a member that is rebuilt";
+    Figure::new("arrays-rebuild-longest", title, note, Order::ALL.map(panel))
 }
 
 /// One colour a layer and bypass; dots where writes are cached, a broken line where they are not.
