@@ -1,6 +1,6 @@
 //! Statistics of a trace, in one pass: mix, footprint, sizes, sequentiality, arrivals, hot spots, tracks written.
 //!
-//! Everything is exact save the percentiles of gaps (0.1 %). Memory does not grow with the number of requests on the
+//! Everything is exact save the percentiles of gaps (0.01 %). Memory does not grow with the number of requests on the
 //! same sectors: at most 156 MB for each of the sets of sectors read and written on 5 TB in aligned 4 KiB blocks, 40 MB
 //! for hot spots. Unaligned requests take up to 8 bytes each and set, at most 1.25 GB for all of 5 TB.
 

@@ -1,9 +1,9 @@
 //! Requests and bytes over time, in at most 512 windows that double as the trace grows, and the gaps between requests.
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use smrkit::request::{Op, Request};
+use smrkit::stats::histogram::LatencyCounts;
 use smrkit::units::SECTOR_BYTES;
 
 /// Windows are joined in pairs when there would be more.
@@ -49,7 +49,7 @@ pub struct Arrivals {
     pub out_of_order_rows: u64,
 }
 
-/// Gaps between rows: mean and max exact, percentiles within 0.1 %.
+/// Gaps between rows: mean and max exact, percentiles within 0.01 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Gaps {
@@ -68,11 +68,9 @@ pub(super) struct Rate {
     previous_ns: u64,
     earliest_ns: u64,
     latest_ns: u64,
-    gaps: Option<Histogram<u64>>,
-    gap_count: u64,
+    gaps: LatencyCounts,
     gap_sum: f64,
     gap_squares: f64,
-    gap_max: u64,
     out_of_order_rows: u64,
 }
 
@@ -84,13 +82,9 @@ impl Rate {
             previous_ns: 0,
             earliest_ns: u64::MAX,
             latest_ns: 0,
-            // Three digits are always allowed.
-            // With bounds: a histogram that grows does so on record() only, and saturating_record() would cut all off at 2.
-            gaps: Histogram::new_with_bounds(1, 1 << 62, 3).ok(),
-            gap_count: 0,
+            gaps: LatencyCounts::default(),
             gap_sum: 0.0,
             gap_squares: 0.0,
-            gap_max: 0,
             out_of_order_rows: 0,
         }
     }
@@ -121,13 +115,10 @@ impl Rate {
             self.out_of_order_rows += 1;
         }
         let gap = time.saturating_sub(self.previous_ns);
-        if let Some(gaps) = &mut self.gaps {
-            gaps.saturating_record(gap);
-        }
-        self.gap_count += 1;
+        // Whatever the operation: all are summed up together.
+        self.gaps.record(Op::Read, gap);
         self.gap_sum += gap as f64;
         self.gap_squares += gap as f64 * gap as f64;
-        self.gap_max = self.gap_max.max(gap);
     }
 
     /// The window of a moment; joins windows until there are few enough.
@@ -155,10 +146,10 @@ impl Rate {
         let squares = self.series.requests.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>();
         let idle = self.series.requests.iter().filter(|&&count| count == 0).count() as f64;
         let busiest = self.series.requests.iter().max().map(|&count| count as f64);
-        let gap_mean = self.gap_sum / self.gap_count.max(1) as f64;
-        let gap_deviation = (self.gap_squares / self.gap_count.max(1) as f64 - gap_mean * gap_mean).max(0.0).sqrt();
-        let gap =
-            |quantile: f64| self.gaps.as_ref().map_or(0, |gaps| gaps.value_at_quantile(quantile).min(self.gap_max));
+        let gaps = self.gaps.list().summary().all;
+        let gap_count = gaps.count.max(1) as f64;
+        let gap_mean = self.gap_sum / gap_count;
+        let gap_deviation = (self.gap_squares / gap_count - gap_mean * gap_mean).max(0.0).sqrt();
         let arrivals = Arrivals {
             first_ns: if rows > 0.0 { self.earliest_ns } else { 0 },
             span_ns,
@@ -168,12 +159,12 @@ impl Rate {
             dispersion: (rows > 0.0).then(|| squares / windows / mean),
             gap_variation: (gap_mean > 0.0).then(|| gap_deviation / gap_mean),
             gap_ns: Gaps {
-                mean: gap_mean.round() as u64,
-                p50: gap(0.5),
-                p90: gap(0.9),
-                p99: gap(0.99),
-                p99_9: gap(0.999),
-                max: self.gap_max,
+                mean: gaps.mean,
+                p50: gaps.p50,
+                p90: gaps.p90,
+                p99: gaps.p99,
+                p99_9: gaps.p99_9,
+                max: gaps.max,
             },
             out_of_order_rows: self.out_of_order_rows,
         };

@@ -137,7 +137,7 @@ fn arrivals(requests: &[Request], series: &RateSeries, ours: &Arrivals) {
     for (quantile, ours) in quantiles {
         let rank = ((gaps.len() as f64 * quantile).ceil() as usize).max(1) - 1;
         let exact = gaps.get(rank).copied().unwrap_or(0);
-        assert!(ours.abs_diff(exact) as f64 <= 1.0 + exact as f64 * 0.002, "{quantile}: {ours}, not {exact}");
+        assert!(ours.abs_diff(exact) as f64 <= 1.0 + exact as f64 * 1e-4, "{quantile}: {ours}, not {exact}");
     }
 }
 
