@@ -1,6 +1,6 @@
 //! Opens a trace: recognises its format, or takes the one that was named.
 
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 use std::path::Path;
 
 use crate::columns;
@@ -53,13 +53,6 @@ impl Trace {
         let choice = format::choice(options.format.as_deref())?;
         let stream = Stream::open(path, options.sha256)?;
         Trace::from_stream(stream, choice, options, path.as_os_str() != "-")
-    }
-
-    /// Reads bytes from anywhere; `name` stands for the path in messages.
-    pub fn from_reader(name: &str, reader: impl Read + Send + 'static, options: &OpenOptions) -> Result<Trace, Error> {
-        let choice = format::choice(options.format.as_deref())?;
-        let stream = Stream::new(Path::new(name), Box::new(reader), None, options.sha256)?;
-        Trace::from_stream(stream, choice, options, false)
     }
 
     /// Reads bytes in memory; `name` stands for the path in messages.
