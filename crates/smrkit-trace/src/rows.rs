@@ -39,7 +39,8 @@ pub struct Rows<R: Row> {
 impl<R: Row> Rows<R> {
     /// Starts the table that will become `path`.
     pub fn create(path: &Path) -> Result<Rows<R>, Error> {
-        let table = TableWriter::create(path, R::COLUMNS)?;
+        let columns: Vec<Column> = R::COLUMNS.iter().map(|(column, _)| *column).collect();
+        let table = TableWriter::create(path, &columns)?;
         Ok(Rows { rows: Vec::with_capacity(GROUP_ROWS), table, written: 0 })
     }
 
@@ -63,7 +64,8 @@ impl<R: Row> Rows<R> {
 
     fn flush(&mut self) -> Result<(), Error> {
         if !self.rows.is_empty() {
-            R::write(&self.rows, &mut self.table)?;
+            let gathered: Vec<Gathered> = R::COLUMNS.iter().map(|(_, of)| of(&self.rows)).collect();
+            self.table.write_group(&gathered.iter().map(Gathered::values).collect::<Vec<_>>())?;
             self.written += self.rows.len() as u64;
             self.rows.clear();
         }
@@ -81,125 +83,113 @@ impl Row for MemberAccess {}
 mod sealed {
     use super::*;
 
-    /// The columns of a table and how they are taken from its rows.
-    pub trait TableRow: Copy {
+    /// Columns of a table, each with how it is taken from rows.
+    pub trait TableRow: Copy + 'static {
         #[allow(private_interfaces)]
-        const COLUMNS: &'static [Column<'static>];
+        const COLUMNS: &'static [Taken<Self>];
         const KIND: &'static str;
-        #[allow(private_interfaces)]
-        fn write(rows: &[Self], table: &mut TableWriter) -> Result<(), Error>;
+    }
+}
+
+type Taken<R> = (Column<'static>, fn(&[R]) -> Gathered);
+
+/// Values of a column, as they are written.
+enum Gathered {
+    Long(Vec<i64>),
+    Int(Vec<i32>),
+    Words(Vec<ByteArray>),
+}
+
+impl Gathered {
+    fn values(&self) -> Values<'_> {
+        match self {
+            Gathered::Long(values) => Values::Long(values),
+            Gathered::Int(values) => Values::Int(values),
+            Gathered::Words(values) => Values::Words(values),
+        }
     }
 }
 
 impl sealed::TableRow for RequestRow {
     #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column<'static>] = &[
-        column("index", 64),
-        column("source", 8),
-        column("row", 64),
-        word("op"),
-        column("lba", 64),
-        column("sectors", 32),
-        column("arrival_ns", 64),
-        column("start_ns", 64),
-        column("end_ns", 64),
-        column("wait_ns", 64),
-        column("latency_ns", 64),
+    const COLUMNS: &'static [Taken<RequestRow>] = &[
+        (column("index", 64), |rows| long(rows, |row| row.index)),
+        (column("source", 8), |rows| int(rows, |row| row.source.into())),
+        (column("row", 64), |rows| long(rows, |row| row.row)),
+        (word("op"), |rows| words(rows, |row| row.op.name())),
+        (column("lba", 64), |rows| long(rows, |row| row.lba)),
+        (column("sectors", 32), |rows| int(rows, |row| row.sectors)),
+        (column("arrival_ns", 64), |rows| long(rows, |row| row.arrival_ns)),
+        (column("start_ns", 64), |rows| long(rows, |row| row.start_ns)),
+        (column("end_ns", 64), |rows| long(rows, |row| row.end_ns)),
+        (column("wait_ns", 64), |rows| long(rows, |row| row.wait_ns)),
+        (column("latency_ns", 64), |rows| long(rows, |row| row.latency_ns)),
     ];
     const KIND: &'static str = "requests";
-
-    #[allow(private_interfaces)]
-    fn write(rows: &[RequestRow], table: &mut TableWriter) -> Result<(), Error> {
-        table.write_group(&[
-            Values::Long(&long(rows, |row| row.index)),
-            Values::Int(&int(rows, |row| u32::from(row.source))),
-            Values::Long(&long(rows, |row| row.row)),
-            Values::Words(&words(rows, |row| row.op.name())),
-            Values::Long(&long(rows, |row| row.lba)),
-            Values::Int(&int(rows, |row| row.sectors)),
-            Values::Long(&long(rows, |row| row.arrival_ns)),
-            Values::Long(&long(rows, |row| row.start_ns)),
-            Values::Long(&long(rows, |row| row.end_ns)),
-            Values::Long(&long(rows, |row| row.wait_ns)),
-            Values::Long(&long(rows, |row| row.latency_ns)),
-        ])
-    }
 }
 
 impl sealed::TableRow for Access {
     #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column<'static>] = &ACCESS_COLUMNS;
+    const COLUMNS: &'static [Taken<Access>] = &of_access();
     const KIND: &'static str = "accesses";
-
-    #[allow(private_interfaces)]
-    fn write(rows: &[Access], table: &mut TableWriter) -> Result<(), Error> {
-        write_accesses(&[], rows, |row| row, table)
-    }
 }
 
 impl sealed::TableRow for MemberAccess {
     #[allow(private_interfaces)]
-    const COLUMNS: &'static [Column<'static>] = &{
-        let [time, cause, op, pba, sectors, duration] = ACCESS_COLUMNS;
-        [column("member", 32), time, cause, op, pba, sectors, duration]
+    const COLUMNS: &'static [Taken<MemberAccess>] = &{
+        let [time, cause, op, pba, sectors, duration] = of_access();
+        [(column("member", 32), |rows| int(rows, |row| row.member)), time, cause, op, pba, sectors, duration]
     };
     const KIND: &'static str = "accesses";
+}
 
-    #[allow(private_interfaces)]
-    fn write(rows: &[MemberAccess], table: &mut TableWriter) -> Result<(), Error> {
-        write_accesses(&[Values::Int(&int(rows, |row| row.member))], rows, |row| &row.access, table)
+/// A row that has an access.
+trait OfAccess {
+    fn access(&self) -> &Access;
+}
+
+impl OfAccess for Access {
+    fn access(&self) -> &Access {
+        self
     }
 }
 
-const ACCESS_COLUMNS: [Column; 6] = [
-    column("time_ns", 64),
-    word("cause"),
-    word("op"),
-    column("pba", 64),
-    column("sectors", 64),
-    column("duration_ns", 64),
-];
+impl OfAccess for MemberAccess {
+    fn access(&self) -> &Access {
+        &self.access
+    }
+}
 
-/// Writes the columns `before`, and those of the accesses behind them.
-fn write_accesses<R>(
-    before: &[Values],
-    rows: &[R],
-    of: impl Fn(&R) -> &Access,
-    table: &mut TableWriter,
-) -> Result<(), Error> {
-    let (times, pbas) = (long(rows, |row| of(row).start.0), long(rows, |row| of(row).pba.0));
-    let (sectors, durations) = (long(rows, |row| of(row).sectors), long(rows, |row| of(row).duration.0));
-    let causes = words(rows, |row| of(row).cause.name());
-    let ops = words(rows, |row| if of(row).write { Op::Write.name() } else { Op::Read.name() });
-    let own = [
-        Values::Long(&times),
-        Values::Words(&causes),
-        Values::Words(&ops),
-        Values::Long(&pbas),
-        Values::Long(&sectors),
-        Values::Long(&durations),
-    ];
-    table.write_group(&[before, &own].concat())
+/// The columns of accesses.
+const fn of_access<R: OfAccess>() -> [Taken<R>; 6] {
+    [
+        (column("time_ns", 64), |rows| long(rows, |row| row.access().start.0)),
+        (word("cause"), |rows| words(rows, |row| row.access().cause.name())),
+        (word("op"), |rows| words(rows, |row| if row.access().write { Op::Write } else { Op::Read }.name())),
+        (column("pba", 64), |rows| long(rows, |row| row.access().pba.0)),
+        (column("sectors", 64), |rows| long(rows, |row| row.access().sectors)),
+        (column("duration_ns", 64), |rows| long(rows, |row| row.access().duration.0)),
+    ]
 }
 
 const fn word(name: &'static str) -> Column<'static> {
     Column { name, bits: 0, packing: Packing::Words }
 }
 
-fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> Vec<ByteArray> {
-    rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect()
+fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> Gathered {
+    Gathered::Words(rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect())
 }
 
 const fn column(name: &'static str, bits: i8) -> Column<'static> {
     Column { name, bits, packing: Packing::Delta }
 }
 
-fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> Vec<i64> {
-    rows.iter().map(|row| of(row) as i64).collect()
+fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> Gathered {
+    Gathered::Long(rows.iter().map(|row| of(row) as i64).collect())
 }
 
-fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> Vec<i32> {
-    rows.iter().map(|row| of(row) as i32).collect()
+fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> Gathered {
+    Gathered::Int(rows.iter().map(|row| of(row) as i32).collect())
 }
 
 #[cfg(test)]
