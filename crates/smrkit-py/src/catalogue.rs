@@ -86,7 +86,7 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
             if batch.is_empty() {
                 return Ok(rows.table());
             }
-            batch.iter().for_each(|request| rows.open().push(&Request { volume: 0, ..*request }));
+            batch.iter().for_each(|request| rows.open().append(&[Request { volume: 0, ..*request }]));
         }
     };
     watched(py, progress.as_ref(), read)?.raised(py)

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::Int8Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int8Array, RecordBatch, RecordBatchIterator, StringArray};
-use arrow_array::{UInt8Array, UInt16Array, UInt32Array, UInt64Array};
+use arrow_array::types::{ArrowPrimitiveType, Int8Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray, RecordBatch, RecordBatchIterator, StringArray};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use smrkit::disk::Recorder;
@@ -168,195 +167,97 @@ struct OfMember {
 
 impl Recorder for OfMember {
     fn access(&mut self, access: &Access) {
-        self.accesses.lock().open().push(self.member, access);
+        self.accesses.lock().open().append(&[(self.member, *access)]);
     }
+}
+
+fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(values.into(), None))
 }
 
 /// Words by their numbers.
 fn words(numbers: Vec<i8>, words: &[&str]) -> ArrayRef {
     let values = Arc::new(StringArray::from(words.to_vec()));
-    Arc::new(DictionaryArray::<Int8Type>::new(Int8Array::from(numbers), values))
+    Arc::new(DictionaryArray::<Int8Type>::new(numbers.into(), values))
 }
 
 fn operations(numbers: Vec<i8>) -> ArrayRef {
     words(numbers, &OPS.map(Op::name))
 }
 
-fn long(numbers: Vec<u64>) -> ArrayRef {
-    Arc::new(UInt64Array::from(numbers))
+fn causes(numbers: Vec<i8>) -> ArrayRef {
+    words(numbers, &Cause::ALL.map(Cause::name))
 }
 
-fn int(numbers: Vec<u32>) -> ArrayRef {
-    Arc::new(UInt32Array::from(numbers))
-}
-
-/// The table of `--requests`.
-#[derive(Default)]
-pub struct Latencies {
-    index: Vec<u64>,
-    source: Vec<u8>,
-    row: Vec<u64>,
-    op: Vec<i8>,
-    lba: Vec<u64>,
-    sectors: Vec<u32>,
-    arrival_ns: Vec<u64>,
-    start_ns: Vec<u64>,
-    end_ns: Vec<u64>,
-    wait_ns: Vec<u64>,
-    latency_ns: Vec<u64>,
-}
-
-impl Latencies {
-    fn append(&mut self, rows: &[RequestRow]) {
-        self.index.extend(rows.iter().map(|row| row.index));
-        self.source.extend(rows.iter().map(|row| row.source));
-        self.row.extend(rows.iter().map(|row| row.row));
-        self.op.extend(rows.iter().map(|row| row.op as i8));
-        self.lba.extend(rows.iter().map(|row| row.lba));
-        self.sectors.extend(rows.iter().map(|row| row.sectors));
-        self.arrival_ns.extend(rows.iter().map(|row| row.arrival_ns));
-        self.start_ns.extend(rows.iter().map(|row| row.start_ns));
-        self.end_ns.extend(rows.iter().map(|row| row.end_ns));
-        self.wait_ns.extend(rows.iter().map(|row| row.wait_ns));
-        self.latency_ns.extend(rows.iter().map(|row| row.latency_ns));
-    }
-}
-
-impl Filled for Latencies {
-    fn with_capacity(rows: usize) -> Latencies {
-        Latencies {
-            index: Vec::with_capacity(rows),
-            source: Vec::with_capacity(rows),
-            row: Vec::with_capacity(rows),
-            op: Vec::with_capacity(rows),
-            lba: Vec::with_capacity(rows),
-            sectors: Vec::with_capacity(rows),
-            arrival_ns: Vec::with_capacity(rows),
-            start_ns: Vec::with_capacity(rows),
-            end_ns: Vec::with_capacity(rows),
-            wait_ns: Vec::with_capacity(rows),
-            latency_ns: Vec::with_capacity(rows),
+/// A table that is filled from rows: each column's name, its values, what a row has there, and what makes an array of them.
+macro_rules! filled {
+    ($(#[$doc:meta])* $name:ident: $of:ty, $row:ident => { $($column:ident: $value:ty = $take:expr => $array:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Default)]
+        pub struct $name {
+            $($column: Vec<$value>,)*
         }
-    }
 
-    fn rows(&self) -> usize {
-        self.latency_ns.len()
-    }
-
-    fn columns(self) -> Vec<(&'static str, ArrayRef)> {
-        vec![
-            ("index", long(self.index)),
-            ("source", Arc::new(UInt8Array::from(self.source))),
-            ("row", long(self.row)),
-            ("op", operations(self.op)),
-            ("lba", long(self.lba)),
-            ("sectors", int(self.sectors)),
-            ("arrival_ns", long(self.arrival_ns)),
-            ("start_ns", long(self.start_ns)),
-            ("end_ns", long(self.end_ns)),
-            ("wait_ns", long(self.wait_ns)),
-            ("latency_ns", long(self.latency_ns)),
-        ]
-    }
-}
-
-/// The table of `--accesses`, with the member.
-#[derive(Default)]
-pub struct Accesses {
-    member: Vec<u32>,
-    time_ns: Vec<u64>,
-    cause: Vec<i8>,
-    op: Vec<i8>,
-    pba: Vec<u64>,
-    sectors: Vec<u64>,
-    duration_ns: Vec<u64>,
-}
-
-impl Accesses {
-    fn push(&mut self, member: u32, access: &Access) {
-        self.member.push(member);
-        self.time_ns.push(access.start.0);
-        self.cause.push(access.cause as i8);
-        self.op.push(if access.write { Op::Write } else { Op::Read } as i8);
-        self.pba.push(access.pba.0);
-        self.sectors.push(access.sectors);
-        self.duration_ns.push(access.duration.0);
-    }
-}
-
-impl Filled for Accesses {
-    fn with_capacity(rows: usize) -> Accesses {
-        Accesses {
-            member: Vec::with_capacity(rows),
-            time_ns: Vec::with_capacity(rows),
-            cause: Vec::with_capacity(rows),
-            op: Vec::with_capacity(rows),
-            pba: Vec::with_capacity(rows),
-            sectors: Vec::with_capacity(rows),
-            duration_ns: Vec::with_capacity(rows),
+        impl $name {
+            /// Appends rows, column by column.
+            pub fn append(&mut self, rows: &[$of]) {
+                $(self.$column.extend(rows.iter().map(|$row| $take));)*
+            }
         }
-    }
 
-    fn rows(&self) -> usize {
-        self.duration_ns.len()
-    }
+        impl Filled for $name {
+            fn with_capacity(rows: usize) -> $name {
+                $name { $($column: Vec::with_capacity(rows),)* }
+            }
 
-    fn columns(self) -> Vec<(&'static str, ArrayRef)> {
-        vec![
-            ("member", int(self.member)),
-            ("time_ns", long(self.time_ns)),
-            ("cause", words(self.cause, &Cause::ALL.map(Cause::name))),
-            ("op", operations(self.op)),
-            ("pba", long(self.pba)),
-            ("sectors", long(self.sectors)),
-            ("duration_ns", long(self.duration_ns)),
-        ]
-    }
-}
+            fn rows(&self) -> usize {
+                [$(self.$column.len()),*][0]
+            }
 
-/// The requests of a trace.
-#[derive(Default)]
-pub struct Traced {
-    time_ns: Vec<u64>,
-    op: Vec<i8>,
-    lba: Vec<u64>,
-    sectors: Vec<u32>,
-    volume: Vec<u16>,
-}
-
-impl Traced {
-    /// Appends a request.
-    pub fn push(&mut self, request: &Request) {
-        self.time_ns.push(request.time.0);
-        self.op.push(request.op as i8);
-        self.lba.push(request.lba.0);
-        self.sectors.push(request.sectors);
-        self.volume.push(request.volume);
-    }
-}
-
-impl Filled for Traced {
-    fn with_capacity(rows: usize) -> Traced {
-        Traced {
-            time_ns: Vec::with_capacity(rows),
-            op: Vec::with_capacity(rows),
-            lba: Vec::with_capacity(rows),
-            sectors: Vec::with_capacity(rows),
-            volume: Vec::with_capacity(rows),
+            fn columns(self) -> Vec<(&'static str, ArrayRef)> {
+                vec![$((stringify!($column), $array(self.$column)),)*]
+            }
         }
-    }
+    };
+}
 
-    fn rows(&self) -> usize {
-        self.volume.len()
+filled! {
+    /// The table of `--requests`.
+    Latencies: RequestRow, row => {
+        index: u64 = row.index => numbers::<UInt64Type>,
+        source: u8 = row.source => numbers::<UInt8Type>,
+        row: u64 = row.row => numbers::<UInt64Type>,
+        op: i8 = row.op as i8 => operations,
+        lba: u64 = row.lba => numbers::<UInt64Type>,
+        sectors: u32 = row.sectors => numbers::<UInt32Type>,
+        arrival_ns: u64 = row.arrival_ns => numbers::<UInt64Type>,
+        start_ns: u64 = row.start_ns => numbers::<UInt64Type>,
+        end_ns: u64 = row.end_ns => numbers::<UInt64Type>,
+        wait_ns: u64 = row.wait_ns => numbers::<UInt64Type>,
+        latency_ns: u64 = row.latency_ns => numbers::<UInt64Type>,
     }
+}
 
-    fn columns(self) -> Vec<(&'static str, ArrayRef)> {
-        vec![
-            ("time_ns", long(self.time_ns)),
-            ("op", operations(self.op)),
-            ("lba", long(self.lba)),
-            ("sectors", int(self.sectors)),
-            ("volume", Arc::new(UInt16Array::from(self.volume))),
-        ]
+filled! {
+    /// The table of `--accesses`, with the member.
+    Accesses: (u32, Access), row => {
+        member: u32 = row.0 => numbers::<UInt32Type>,
+        time_ns: u64 = row.1.start.0 => numbers::<UInt64Type>,
+        cause: i8 = row.1.cause as i8 => causes,
+        op: i8 = if row.1.write { Op::Write } else { Op::Read } as i8 => operations,
+        pba: u64 = row.1.pba.0 => numbers::<UInt64Type>,
+        sectors: u64 = row.1.sectors => numbers::<UInt64Type>,
+        duration_ns: u64 = row.1.duration.0 => numbers::<UInt64Type>,
+    }
+}
+
+filled! {
+    /// The requests of a trace.
+    Traced: Request, request => {
+        time_ns: u64 = request.time.0 => numbers::<UInt64Type>,
+        op: i8 = request.op as i8 => operations,
+        lba: u64 = request.lba.0 => numbers::<UInt64Type>,
+        sectors: u32 = request.sectors => numbers::<UInt32Type>,
+        volume: u16 = request.volume => numbers::<UInt16Type>,
     }
 }
