@@ -2,6 +2,13 @@
 //!
 //! To add a paper, write its items in a folder of its own and add a line to [`REPRODUCTIONS`].
 
+/// A list of texts, of literals and of strings.
+macro_rules! texts {
+    ($($text:expr),* $(,)?) => {
+        vec![$(String::from($text)),*]
+    };
+}
+
 pub mod ageing;
 mod requests;
 pub mod row;

@@ -148,7 +148,18 @@ impl Row {
 
     /// A value with no number of the paper to compare it with; `reason` says why.
     pub fn not_comparable(item: &str, ours: impl Into<Value>, unit: &'static str, reason: &str) -> Row {
-        Row { verdict: Verdict::NotComparable, ..Row::holds(item, Value::None, ours, unit, false, reason) }
+        Row::beside(item, Value::None, ours, unit, reason)
+    }
+
+    /// Two values that no measure is fair to.
+    pub fn beside(
+        item: impl Into<String>,
+        paper: impl Into<Value>,
+        ours: impl Into<Value>,
+        unit: &'static str,
+        reason: impl Into<String>,
+    ) -> Row {
+        Row { verdict: Verdict::NotComparable, ..Row::holds(item, paper, ours, unit, false, reason) }
     }
 
     /// Marks that the agreement is built in, which the reason then says.

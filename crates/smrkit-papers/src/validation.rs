@@ -17,6 +17,8 @@ use smrkit::stats::outcome::Replayed;
 use smrkit::stats::rows::RequestRow;
 use smrkit_trace::{OpenOptions, RowTimes, Trace};
 
+use super::requests::taken;
+
 /// A read that took longer was not answered from the buffer.
 const SLOW_MS: f64 = 3.0;
 /// Distance within which a single request is close.
@@ -150,18 +152,10 @@ fn open(path: &Path, times: RowTimes) -> Result<Trace, Error> {
 
 /// The response times of a measured trace, in ms.
 fn response_times(path: &Path) -> Result<Vec<f64>, Error> {
-    let mut trace = open(path, RowTimes::Response)?;
-    let (mut times, mut batch, mut last) = (Vec::new(), Vec::new(), 0);
-    loop {
-        trace.fill(&mut batch)?;
-        if batch.is_empty() {
-            return Ok(times);
-        }
-        for request in &batch {
-            times.push((request.time.0 - last) as f64 / 1e6);
-            last = request.time.0;
-        }
-    }
+    let requests = taken(&mut open(path, RowTimes::Response)?)?;
+    let times = requests.iter().map(|request| request.time.0);
+    let before = [0].into_iter().chain(times.clone());
+    Ok(before.zip(times).map(|(before, time)| (time - before) as f64 / 1e6).collect())
 }
 
 impl Validation {

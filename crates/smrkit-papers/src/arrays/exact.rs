@@ -48,10 +48,9 @@ pub fn disks(scale: &Scale) -> Item {
         for (scheme, runs) in UpdateScheme::ALL.into_iter().zip(&by_scheme) {
             table.rows.push([scheme.name()].into_iter().chain(against_pure(runs)).map(String::from).collect());
         }
-        let text = vec![
+        let text = texts![
             "The set `runs`, shorter. Each disk then serves one source, in its own order, whatever is merged: movement, sectors and \
-             commands by cause, cleaning and the layer's counters of each disk are compared with those of pure."
-                .into(),
+             commands by cause, cleaning and the layer's counters of each disk are compared with those of pure.",
         ];
         let measured = MeasuredSet::new(&keys, &outcomes.iter().cloned().map(Some).collect::<Vec<_>>());
         let rows = vec![claims::dedicated(&measured, UpdateScheme::Log)];

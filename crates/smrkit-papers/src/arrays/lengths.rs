@@ -45,10 +45,9 @@ fn shown(pairs: &[MeasuredSet]) -> Shown {
         let cells = [distance[i].1, count[i].1, time[i].1].map(short);
         table.rows.push([length.to_string()].into_iter().chain(cells).collect());
     }
-    let text = vec![
+    let text = texts![
         "The set `runs` on a log at bursts of 1, with runs of other lengths. What is lost when operations are finely merged is \
-         sequentiality, so that the paper's \"up to forty times\" is as much a number of its traces as of shingling."
-            .into(),
+         sequentiality, so that the paper's \"up to forty times\" is as much a number of its traces as of shingling.",
     ];
     Shown { text, table: Some(table), rows: Vec::new(), figure: Some(figures::lengths(distance, count)) }
 }

@@ -33,7 +33,7 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
 
 /// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
-    Ok([
+    Ok(texts![
         "\"Number of track-to-track movements\" is not defined further: tracks crossed, accesses on another track, or bands \
          relocated, for the text speaks of \"relocating disk bands\". All three are counted, and none is compared with another.",
         "\"A log-structured write scheme\" moves bands only when it cleans, yet the text explains the rise by bands relocated when \
@@ -46,7 +46,5 @@ fn open() -> Result<Vec<String>, Error> {
         "The sizes of disks, tracks, bands and chunks, how full disks are and what they hold before, where the sources' addresses \
          lie, and how the next source is drawn are not told: each is stated where it is used.",
         "How operations count that are longer than a block is open: here a request of a trace is one, whatever its length.",
-    ]
-    .map(String::from)
-    .to_vec())
+    ])
 }

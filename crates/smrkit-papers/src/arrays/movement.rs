@@ -142,9 +142,8 @@ impl Experiment {
         let mut rows = claims::rows(measured, judged);
         if self.is_main() {
             rows.extend(claims::more_rows(measured));
-            let text = vec![
-                "The measures by which each claim holds on the set `runs`; \"-\": nothing rises, so that nothing can drop."
-                    .into(),
+            let text = texts![
+                "The measures by which each claim holds on the set `runs`; \"-\": nothing rises, so that nothing can drop.",
             ];
             all.push((HOLDS, Shown { text, table: Some(claims::table(measured)), ..Shown::default() }));
         }

@@ -9,6 +9,7 @@ use smrkit::workload::Workload;
 use smrkit_trace::TraceDemand;
 
 use super::super::Scale;
+use super::super::requests::taken;
 
 /// One block of 4 KiB: the chunk of a striped array, and what sizes are rounded to.
 pub const BLOCK_SECTORS: u64 = 8;
@@ -36,14 +37,7 @@ pub struct Squeezed {
 
 impl Squeezed {
     fn new(trace: &TraceDemand) -> Result<Squeezed, Error> {
-        let (mut source, mut requests, mut batch) = (trace.with_volumes()?, Vec::new(), Vec::new());
-        loop {
-            source.fill(&mut batch)?;
-            if batch.is_empty() {
-                return Ok(Squeezed::from_requests(requests));
-            }
-            requests.append(&mut batch);
-        }
+        Ok(Squeezed::from_requests(taken(&mut trace.with_volumes()?)?))
     }
 
     fn from_requests(mut requests: Vec<Request>) -> Squeezed {

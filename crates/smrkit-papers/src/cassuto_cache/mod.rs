@@ -34,17 +34,14 @@ fn open() -> Result<Vec<String>, Error> {
     let regions = Regions::new(&table1.geometry, table1.interference.guard(&table1.geometry), REGION)?;
     let guard = regions.start(1).0 - regions.start(0).0 - REGION;
     let unexplained = PLAIN.writes[1] + REWRITES * REGION - CACHED.writes[1];
-    Ok(vec![
+    Ok(texts![
         format!(
             "No pair of costs (a command, a sector) fits every figure: Table I needs {sector_us:.2} µs a sector, figure 8 at \
              most {}. cassuto-table1 and cassuto-random are the two drives; nothing else differs between them.",
             figures6to8::FAST_US
         ),
-        "\"1000 or less consecutive blocks\" (III.B) would round n / 1000 up; Table I forces floor(n / 1000) + 1.".into(),
-        format!(
-            "The slowdown is printed as 3.48; the table's own times give {:.3}.",
-            CACHED.seconds / PLAIN.seconds
-        ),
+        "\"1000 or less consecutive blocks\" (III.B) would round n / 1000 up; Table I forces floor(n / 1000) + 1.",
+        format!("The slowdown is printed as 3.48; the table's own times give {:.3}.", CACHED.seconds / PLAIN.seconds),
         format!(
             "Table I's block writes are {} sectors fewer than the host's and {} whole regions; no reason is given.",
             count(unexplained),
@@ -58,15 +55,12 @@ fn open() -> Result<Vec<String>, Error> {
             accounting::COLLECTIONS
         ),
         "Figures 5 to 9 name no values but 780 s, \"under 50 IOPS\" and 0. The write share of figure 5's workload, and \
-         span and request size of figure 9's reads, are not given: they are assumptions here."
-            .into(),
+         span and request size of figure 9's reads, are not given: they are assumptions here.",
         "If 780 s is when the average cache region is full, the first drop comes earlier, for the fullest is full before \
          (by how much: \"the first collection\" above); if it is when the fullest is, the paper's commands cost as much \
-         more than cassuto-random's."
-            .into(),
+         more than cassuto-random's.",
         "\"3-4 orders of magnitude\" for read-modify-write: the rows above tell in what it holds; the paper does not say \
-         what was measured."
-            .into(),
+         what was measured.",
         format!(
             "Guards of {guard} sectors between regions leave room for {}, not {}.",
             count(regions.count()),

@@ -25,14 +25,13 @@ pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {
     let clock = constant(drive)?;
     // A region read and written for one write of 8 sectors.
     let closed_form = 2.0 * clock.cost(REGION).as_secs() / clock.cost(8).as_secs();
-    Ok(Item::new("Pure read-modify-write", plans, move |outcomes| {
-        Shown {
-        text: vec![
+    Ok(Item::new("Pure read-modify-write", plans, move |outcomes| Shown {
+        text: texts![
             "rmw with portion=region on a full cassuto-table1, regions of 50,000 sectors, against in-place: random 4 KB \
-             writes, and cassuto-pc; and set-assoc with 1 % cache on cassuto-pc."
-                .into(),
+             writes, and cassuto-pc; and set-assoc with 1 % cache on cassuto-pc.",
         ],
-        rows: rows(outcomes, closed_form), ..Shown::default() }
+        rows: rows(outcomes, closed_form),
+        ..Shown::default()
     }))
 }
 

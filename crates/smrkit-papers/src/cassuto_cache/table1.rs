@@ -18,17 +18,15 @@ const SAME_PERCENT: f64 = 0.01;
 pub fn item(scale: &Scale, drive: &Drive) -> Item {
     let both = |seed| ["in-place", "set-assoc"].map(|layer| Plan::workload(drive, layer, "cassuto-pc", seed));
     let plans = scale.seeds(5, 2).flat_map(both).collect();
-    Item::new("Table I: simulated", plans, |outcomes| {
-        Shown {
-        text: vec![
+    Item::new("Table I: simulated", plans, |outcomes| Shown {
+        text: texts![
             "cassuto-pc flat out on cassuto-table1; in-place, and set-assoc with 1 % cache and regions of 50,000 sectors; \
-             the mean over seeds."
-                .into(),
+             the mean over seeds.",
             "The trace is not public. Its stand-in has the host's counts exactly, and its places were fitted so that \
-             about 2,058 regions are rewritten (docs/reference/workloads.md): what agrees does so by construction."
-                .into(),
+             about 2,058 regions are rewritten (docs/reference/workloads.md): what agrees does so by construction.",
         ],
-        rows: rows(outcomes), ..Shown::default() }
+        rows: rows(outcomes),
+        ..Shown::default()
     })
 }
 

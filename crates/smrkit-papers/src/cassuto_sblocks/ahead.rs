@@ -22,13 +22,14 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
     Item::new("Destaging ahead", AT_ONCE.iter().map(plan).collect(), |outcomes| {
         let courses: Vec<RunSeries> = outcomes.iter().map(|outcome| RunSeries::from_outcome(outcome, END_S)).collect();
         Shown {
-            text: vec![
+            text: texts![
                 "random-write of 4 KB on cassuto-random; while less than 1 % of the cache buffer is invalid, a write that finds \
-                 no room destages 1, 2, 4 or 8 S-blocks (destage_at_once)."
-                    .into(),
+                 no room destages 1, 2, 4 or 8 S-blocks (destage_at_once).",
             ],
             rows: rows(&courses),
-            figure: Some(figure(&courses)), ..Shown::default() }
+            figure: Some(figure(&courses)),
+            ..Shown::default()
+        }
     })
 }
 

@@ -31,7 +31,7 @@ const FASTER_US: f64 = 2.5;
 
 /// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
-    Ok([
+    Ok(texts![
         "How many S-blocks are destaged before a defrag (question 1 of V.C) is left open. Algorithm V.2 to the letter, only \
          when nothing is invalid, gives no plateau with any number of sections; the default destages one S-block a blocked \
          write while less than 1 % of the cache buffer is invalid.",
@@ -44,9 +44,7 @@ fn open() -> Result<Vec<String>, Error> {
          S-blocks are used up.",
         "\"A deeper temporary drop\" and \"a quicker convergence\" come without numbers.",
         "Of figure 9 the text of V.D only says that S-blocks degrade sequential reads as well.",
-    ]
-    .map(String::from)
-    .to_vec())
+    ])
 }
 
 fn items(scale: &Scale) -> Result<Vec<Item>, Error> {

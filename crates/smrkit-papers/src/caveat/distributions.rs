@@ -19,10 +19,9 @@ pub fn item(scale: &Scale) -> Item {
     let sizes = drawn_mb(options.clone());
     let AgerOptions { sizes_mb, ages_days, size_max_bytes, .. } = options;
     Item::of_courses("Figures 4 (b) and (c): sizes and ages", Vec::new(), move |_| {
-        let text = vec![
+        let text = texts![
             "Published as curves only: these are reconstructions, with logarithms of values uniform between two points. \
-             `smrkit age --sizes` and `--ages` take other curves."
-                .into(),
+             `smrkit age --sizes` and `--ages` take other curves.",
             format!("{FILES} sizes drawn by the ager, none above {} MB.", size_max_bytes as f64 / 1e6),
         ];
         let rows = vec![

@@ -15,7 +15,7 @@ const C_PERCENT: f64 = 20.0;
 
 pub fn shown(pairs: &[SeedPair]) -> Shown {
     let first = &pairs[0];
-    let text = vec![
+    let text = texts![
         format!(
             "A disk of {:.0} GB aged to 70 %, DID and DPID 1 MiB, next-fit, bands of 32 MiB, cleaning events of 128 MiB, ager \
              and benchmark interleaved by 8 blocks; no fsync, everything made durable every 5 s. Seed {}; further seeds up to \
@@ -23,8 +23,7 @@ pub fn shown(pairs: &[SeedPair]) -> Shown {
             PAPER_DISK_BYTES as f64 / GB,
             first.seed
         ),
-        "Time is the model's clock. Strict-append is shown up to the user data that Caveat-Scriptor had written at its end."
-            .into(),
+        "Time is the model's clock. Strict-append is shown up to the user data that Caveat-Scriptor had written at its end.",
     ];
     let rows = pairs.iter().flat_map(|pair| rows_of_seed(pair)).chain(rows_of_first(first)).collect();
     Shown { text, rows, figure: Some(figure(first)), ..Shown::default() }
@@ -118,10 +117,7 @@ fn foreground_row(seed: u64, moments: [&Sample; 3]) -> Row {
 fn row_of_c(caveat: &AgeingResult) -> Row {
     let (out, reason) = ran_out(caveat);
     if caveat.end == End::Done && caveat.b == Some(caveat.last) {
-        return Row {
-            paper: "5.5 h".into(),
-            ..Row::not_comparable("C", out, "", "the run ends at B, before which C may not be")
-        };
+        return Row::beside("C", "5.5 h", out, "", "the run ends at B, before which C may not be");
     }
     let off = 100.0 * (hours(&caveat.last) / C_HOURS - 1.0);
     let holds = caveat.end == End::Full && caveat.b.is_some() && off.abs() <= C_PERCENT;

@@ -15,14 +15,12 @@ const AT_MOST: f64 = 0.5;
 const MODELS: [(&str, Colour); 2] = [("Strict-append", Colour::nth(0)), ("Caveat-Scriptor", Colour::nth(4))];
 
 pub fn shown(pairs: &[SeedPair]) -> Shown {
-    let text = vec![
+    let text = texts![
         "The same runs between A and B. An event's latency is the time from its first request to its last answer: with the \
-         ager's turns meanwhile, and cleaning for either. Reads go to the disk."
-            .into(),
+         ager's turns meanwhile, and cleaning for either. Reads go to the disk.",
         "The paper's bars have no numbers in its text, so that their order is compared. Postmark's reads are bytes read by the \
          time spent in reads, its writes bytes written by the time spent in creates and appends: by the time of the whole \
-         run, as Postmark prints them, both models' ratios would be one number."
-            .into(),
+         run, as Postmark prints them, both models' ratios would be one number.",
     ];
     let rows = pairs.iter().flat_map(|pair| latency_rows(pair).into_iter().chain(throughput_rows(pair))).collect();
     Shown { text, rows, figure: pairs.first().map(figure), ..Shown::default() }

@@ -59,7 +59,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
     Item::of_courses(HEADING, plans, move |courses| {
         let pairs: Vec<IdlePair> =
             shares.iter().zip(courses.chunks_exact(2)).map(|(&share, pair)| IdlePair { share, of: pair }).collect();
-        let text = vec![
+        let text = texts![
             format!(
                 "The ager alone on a disk of {:.0} GB, 70 % full, DID 3 MiB, sizes × {SIZES}, after {} GB written, for {} more. It \
                  writes for {} and rests for as long as makes the share, by the rate of its demand, so that a slow disk rests no \
@@ -70,8 +70,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
                 seconds(Duty::NONE.spell.as_secs())
             ),
             "What cleaning takes is charged to the event that it delays: within a write, between two acts, and after a rest that \
-             a step of it made longer."
-                .into(),
+             a step of it made longer.",
         ];
         vec![(HEADING, Shown { text, table: Some(table(&pairs)), rows: rows(&pairs), figure: Some(figure(&pairs)) })]
     })

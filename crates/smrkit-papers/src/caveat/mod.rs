@@ -91,7 +91,7 @@ fn hours(sample: &Sample) -> f64 {
 
 /// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
-    Ok([
+    Ok(texts![
         "The two distributions are curves without numbers: sizes and ages are reconstructions, of means 168 MB and 229 days. \
          Results hang on the sizes (the table shows how much), and hardly on the ages.",
         "\"1 sec = 6.08 hrs\" and 24 minutes a year fix the ages; by what clock, the paper does not say. Here it counts bytes \
@@ -106,7 +106,5 @@ fn open() -> Result<Vec<String>, Error> {
          order that the safety rule counts on; the rate is then the paper's.",
         "\"Most recent write before the oldest write\" of a run makes a region WO or NW as a whole; sector by sector some of \
          an NW region is WO. The figures use the rule by LBA; both are offered.",
-    ]
-    .map(String::from)
-    .into())
+    ])
 }

@@ -96,11 +96,10 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
             let text = vec![format!("{} more courses, which --quick leaves out.", Case::all().len())];
             return vec![(HEADING, Shown { text, ..Shown::default() })];
         }
-        let text = vec![
+        let text = texts![
             "The same course without a defragmenter until no run is left that a block fits into: by placement, DID/DPID, \
              factor of the ager's sizes (1 has a mean of 168 MB), and how finely benchmark and ager interleave. The paper's \
-             one run ends at 5.5 h; which of these it was, it does not say."
-                .into(),
+             one run ends at 5.5 h; which of these it was, it does not say.",
         ];
         let mut rows: Vec<Row> = cases.iter().zip(courses).map(|(case, course)| case.row(course)).collect();
         rows.extend(orders(&cases, courses));

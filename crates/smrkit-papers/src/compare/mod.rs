@@ -47,10 +47,9 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
         let (runs, cut) = outcomes.split_at(of_demands);
         let results = Results::new(&schemes, &names, runs, &power::lost(&layers, cut));
         let whole = Shown { text, table: Some(results.summary()), figure: Some(results.figure()), rows: Vec::new() };
-        let by_demand = vec![
+        let by_demand = texts![
             "Response times in ms, and sectors written to the platters for each that the host wrote; flat out, then with idle \
-             time."
-                .into(),
+             time.",
         ];
         vec![
             (HEADING, whole),
@@ -76,7 +75,7 @@ fn plans(drive: &Drive, schemes: &[Fitted], demands: &[Asked], seed: u64) -> Res
 }
 
 fn text(span: u64, spare: u64, missing: &[&str]) -> Vec<String> {
-    let mut text = vec![
+    let mut text = texts![
         format!(
             "A disk of {:.2} GB with tracks of 1 MiB, of which every shingled scheme keeps {} % from the host ({:.2} GB): guards, \
              caches and spare space alike. Requests stay in the {:.2} GB that all of them offer; traces are folded into them. \
@@ -91,8 +90,7 @@ fn text(span: u64, spare: u64, missing: &[&str]) -> Vec<String> {
         "Means and 99.9 % are geometric means over the demands, as multiples of the conventional disk's under the same requests; \
          the longest is of any demand; \"written\" is the geometric mean of sectors written to the platters for each of the host. \
          A power cut takes what was acknowledged and is lost or old afterwards: the most of eight cuts, under random writes on a \
-         full disk of an eighth of the size."
-            .into(),
+         full disk of an eighth of the size.",
     ];
     if !missing.is_empty() {
         text.push(format!("Not at hand, and left out: {} (--traces names a folder).", missing.join(", ")));
@@ -101,13 +99,11 @@ fn text(span: u64, spare: u64, missing: &[&str]) -> Vec<String> {
 }
 
 fn open() -> Result<Vec<String>, Error> {
-    Ok([
+    Ok(texts![
         "No paper compares the schemes on one disk. Its size, its seeks and the share that is lost are assumptions; all else \
          that a layer's parameters leave open has its default.",
         "track-map needs bands of nine tracks to lose no more than the others; with the paper's four a fifth of the disk is lost, \
          and an update of a full band takes 4 writes instead of 9.",
         "rmw loses less the longer its regions are, and costs more: its regions are as short as the share allows.",
-    ]
-    .map(String::from)
-    .to_vec())
+    ])
 }

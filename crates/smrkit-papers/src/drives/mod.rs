@@ -138,14 +138,12 @@ fn figure(of: &Validation) -> Figure {
 }
 
 fn open() -> Result<Vec<String>, Error> {
-    Ok([
+    Ok(texts![
         "Halves of one trace differ by 0.02 to 0.27 ms in rms: smaller differences mean nothing.",
         "Users' reports name neither the state of the drive nor the file system's own writes.",
         "A negative settling time of writes (hp_c2490a, dec_rz26) is left out, as are remapped defects and the bus \
          protocol; so is that dec_rz26 reads sectors as they pass, which would take its rms to 0.41 ms.",
-    ]
-    .map(String::from)
-    .to_vec())
+    ])
 }
 
 #[cfg(test)]

@@ -26,15 +26,14 @@ const SECTORS: u64 = 100;
 pub fn item() -> Result<Item, Error> {
     let rows = [equations()?, example()?].concat();
     let figure = figure()?;
-    Ok(Item::new("Equations 1 and 2, figure 1: space gain and WAR", Vec::new(), move |_| {
-        Shown {
-        text: vec![
+    Ok(Item::new("Equations 1 and 2, figure 1: space gain and WAR", Vec::new(), move |_| Shown {
+        text: texts![
             "Space gain W N / (N + W - 1), and the mean WAR of updates in full bands of N tracks, counted by following what \
-             each write takes along; figure 1's disk as the layer lays it out."
-                .into(),
+             each write takes along; figure 1's disk as the layer lays it out.",
         ],
         rows,
-        figure: Some(figure), ..Shown::default() }
+        figure: Some(figure),
+        ..Shown::default()
     }))
 }
 

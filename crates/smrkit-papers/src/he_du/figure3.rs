@@ -57,15 +57,14 @@ pub fn item(scale: &Scale, traces: &[Replayed]) -> Result<Item, Error> {
     Ok(Item::new("Figure 3: response time and WAR", plans, move |outcomes| {
         let measured = MeasuredLoad::from_outcomes(loads, outcomes);
         Shown {
-            text: vec![
+            text: texts![
                 format!(
                     "{runs} runs: four schemes and the plain disk (in-place), {} traces at four fills and SYN at two. Open \
                      arrivals, first come first served; each trace's disk is as large as its span, prefilled in order, and \
                      addresses fold into the fill.",
                     measured.len() - 1
                 ),
-                "SYN: writes of 4 KiB in order on an empty disk, 50 ms apart with a deviation of 10 ms, to the fill."
-                    .into(),
+                "SYN: writes of 4 KiB in order on an empty disk, 50 ms apart with a deviation of 10 ms, to the fill.",
             ],
             rows: rows(&measured),
             figure: Some(figure(&measured)),

@@ -43,7 +43,7 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
 
 /// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
-    Ok([
+    Ok(texts![
         "\"R(1234)\" in the discussion of the experiments is R(4123): no such scheme is defined, and it would be 1234's \
          opposite.",
         "\"All SWDs produce an average WAR of 4 when SWD space usage is close to 100%\" is false for SYN: it overwrites \
@@ -61,9 +61,7 @@ fn open() -> Result<Vec<String>, Error> {
         "What the random access zone is for (metadata) is not simulated: it takes its room and is never written.",
         "The order between digits and R(…) in other than the paper's schemes is open: we take them as they stand.",
         "Table 1 and the values on the axes of figures 2 and 3 were not in the text at hand.",
-    ]
-    .map(String::from)
-    .to_vec())
+    ])
 }
 
 /// A drive with room for this many bands: one surface, one recording zone, tracks of one length, and seeks for its size.

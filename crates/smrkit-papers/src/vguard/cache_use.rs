@@ -9,7 +9,7 @@ use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
 use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
-use super::{LAYERS, beside, counter, never_cleans};
+use super::{LAYERS, counter, never_cleans};
 use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
@@ -75,7 +75,7 @@ fn rows(taken: &Use) -> Vec<Row> {
     if !taken.of_a_set {
         let ours = format!("{active:.2} %, {log:.2} %, {}", taken.cleans.ours.text());
         let reason = format!("none of the paper's sets; {} guards copied", count(taken.copies));
-        return vec![beside(item("tracks in use, log against β, bands cleaned"), Value::None, ours, "", reason)];
+        return vec![Row::beside(item("tracks in use, log against β, bands cleaned"), Value::None, ours, "", reason)];
     }
     let at_most = |what: &str, most: f64, ours: f64, tracks: u64| {
         let reason = format!("{} tracks, {} guards copied", count(tracks), count(taken.copies));

@@ -6,7 +6,7 @@ use smrkit::stats::outcome::Histograms;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::traces::{AtHand, TraceKind};
-use super::{LAYERS, TracePair, beside, both, ms, never_cleans, write_percent};
+use super::{LAYERS, TracePair, both, ms, never_cleans, write_percent};
 use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 
 /// "Roughly a single rotation": at most this many of them (assumption: Table 2 has up to 1.04).
@@ -101,7 +101,7 @@ fn msr_rows(pairs: &[(&str, TracePair)], kinds: &[TraceKind], rotation_ms: f64) 
         let item = format!("{name}: vguard, 95 %");
         let paper = "roughly a single rotation";
         if *kind == TraceKind::MsrPart {
-            return beside(
+            return Row::beside(
                 item,
                 paper,
                 ours,

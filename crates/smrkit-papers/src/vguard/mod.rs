@@ -17,7 +17,7 @@ use smrkit::layer::{self, LayerSpec, Parameters};
 use smrkit::stats::outcome::Outcome;
 
 use super::lab::Plan;
-use super::row::{Row, Value, Verdict};
+use super::row::Row;
 use super::{Item, Reproduction, Scale, counter};
 use traces::AtHand;
 
@@ -64,14 +64,12 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
 fn open() -> Result<Vec<String>, Error> {
     let above_15 = paper::TABLE2.iter().filter(|row| row.ratio(paper::P99_9) >= 15.0);
     let above_15: Vec<&str> = above_15.map(|row| row.trace).collect();
-    Ok(vec![
+    Ok(texts![
         "\"The number of free tracks in the mapping table drops below α\" (2.3), read literally with α = 9,194 of 13,791 \
          tracks, would clean after some 4,600 copies; α = β, and a map of that many entries, speak for used entries above \
-         α, which is taken here."
-            .into(),
+         α, which is taken here.",
         "Where the track after a written track is in the cache and a valid track follows there, figure 1(d) moves the \
-         written track to the log's head; the text of 2.1 copies the track that follows. The figure is taken."
-            .into(),
+         written track to the log's head; the text of 2.1 copies the track that follows. The figure is taken.",
         format!(
             "Equation (1) names no base for its logarithm: {:.0} KB with 2, {:.0} KB with e; the paper says about 30 KB.",
             table1::map_bytes(2.0) / 1e3,
@@ -91,20 +89,15 @@ fn open() -> Result<Vec<String>, Error> {
             above_15.join(", ")
         ),
         "Vguard \"may choose\" to clean a band partly (2.3): whether the figures do is not said; `partial` is a parameter, \
-         and both are run."
-            .into(),
+         and both are run.",
         "The drive-managed disk's 24.78 ms, 240 writes and 300 ms are in no text: they are read off Table 2, so that its \
-         column of 324.78 is no evidence here. It is reached at 99.9 % exactly where over 24 % of the requests write."
-            .into(),
+         column of 324.78 is no evidence here. It is reached at 99.9 % exactly where over 24 % of the requests write.",
         "Seek, head switch and command overhead are not given: the drive file's are assumptions or fitted to wdev_1, and \
-         the tails above 10.4 ms hang on them."
-            .into(),
+         the tails above 10.4 ms hang on them.",
         "Neither the names of Table 3's traces nor the curves of figures 2 to 6 were at hand; what the text says of them is \
-         compared."
-            .into(),
+         compared.",
         "\"1 MB\" tracks (figure 5) are 1 MiB here; the first to 4 TB of figure 6 are the first LBAs (assumption), where \
-         tracks are longest."
-            .into(),
+         tracks are longest.",
     ])
 }
 
@@ -189,20 +182,4 @@ fn within(item: String, paper: f64, ours: f64, unit: &'static str, tolerance: f6
     let measure = if agrees { "within" } else { "more than" };
     let rest = if why.is_empty() { String::new() } else { format!("; {why}") };
     Row::holds(item, paper, ours, unit, agrees, format!("{off:+.3} {unit}, {measure} {tolerance} {unit}{rest}"))
-}
-
-/// A number of the paper next to which nothing of ours can stand.
-fn missing(item: String, paper: impl Into<Value>, unit: &'static str, reason: impl Into<String>) -> Row {
-    beside(item, paper, Value::None, unit, reason)
-}
-
-/// Two values that no measure is fair to.
-fn beside(
-    item: String,
-    paper: impl Into<Value>,
-    ours: impl Into<Value>,
-    unit: &'static str,
-    reason: impl Into<String>,
-) -> Row {
-    Row { verdict: Verdict::NotComparable, ..Row::holds(item, paper, ours, unit, false, reason) }
 }

@@ -7,7 +7,7 @@ use super::super::bars::{self, Bar};
 use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
 use super::traces::{AtHand, TraceKind};
-use super::{TracePair, beside, both, listed, missing, percentiles, write_percent};
+use super::{TracePair, both, listed, percentiles, write_percent};
 use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
@@ -42,12 +42,12 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
 }
 
 fn refused(trace: &AtHand, why: &str) -> Row {
-    missing(format!("{}: latency", trace.name), Value::None, "ms", format!("does not fit: {why}"))
+    Row::beside(format!("{}: latency", trace.name), Value::None, Value::None, "ms", format!("does not fit: {why}"))
 }
 
 fn rows(name: &str, pair: &TracePair) -> Vec<Row> {
     let layer = |layer: &str, outcome: &Outcome| {
-        beside(
+        Row::beside(
             format!("{name}: {layer}"),
             Value::None,
             listed(&percentiles(outcome)),
@@ -66,7 +66,7 @@ fn ratio(name: &str, pair: &TracePair) -> Row {
         let reason = format!("{reason}{}", why_not(pair, ratio));
         return Row::holds(item, "above 1", ratio, "×", ratio > 1.0, reason).derived();
     }
-    beside(item, Value::None, ratio, "×", format!("{reason}: no claim for {WRITE_PERCENT} % or less"))
+    Row::beside(item, Value::None, ratio, "×", format!("{reason}: no claim for {WRITE_PERCENT} % or less"))
 }
 
 /// Why a trace is an exception.

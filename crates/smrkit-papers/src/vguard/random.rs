@@ -7,7 +7,7 @@ use super::super::lab::Plan;
 use super::super::row::{Row, Spread, Value};
 use super::super::{Item, Scale, Shown};
 use super::paper::{MANAGED_THRESHOLD, VGUARD_THRESHOLD};
-use super::{LAYERS, TracePair, beside, both_of, cdf, counter, ms, parameter};
+use super::{LAYERS, TracePair, both_of, cdf, counter, ms, parameter};
 use smrkit_report::figure::Figure;
 
 /// The paper's address spaces.
@@ -196,7 +196,7 @@ fn typical(item: &dyn Fn(&str) -> String, i: usize, (what, vguard, managed): &(S
     let off = 100.0 * (vguard / managed - 1.0);
     let name = item(&format!("{what}, vguard against drive-managed"));
     if i < STEADY {
-        return beside(
+        return Row::beside(
             name,
             Value::None,
             both,
@@ -262,7 +262,7 @@ fn spread_rows(first: &Seed, spreads: &[Outcome]) -> Vec<Row> {
                 off(a.1).total_cmp(&off(b.1))
             });
             let nearest = nearest.map_or("", |(spread, _)| spread);
-            beside(
+            Row::beside(
                 format!("{span}: {what} by the spread of an episode over commands"),
                 Value::None,
                 ours.join(", "),

@@ -9,7 +9,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::{LAYERS, VARIANT, as_published, beside, counter, highest, paper};
+use super::{LAYERS, VARIANT, as_published, counter, highest, paper};
 
 /// Distance within which a value that the paper rounds agrees, in percent (assumption).
 const ROUNDED_PERCENT: f64 = 1.0;
@@ -107,7 +107,7 @@ fn of_layer(drive: &Drive, layer: &Built) -> Vec<Row> {
         Row::near(&item("size"), 5.0.into(), offered, "TB", ROUNDED_PERCENT, "what the host gets").by_construction(),
         exact("band", 20, band_tracks),
         exact("cache", paper::CACHE_TRACKS, cache_sectors / outer),
-        beside(
+        Row::beside(
             item("cache, in bytes"),
             24.0,
             (cache_sectors * SECTOR_BYTES) as f64 / 1e9,
@@ -155,8 +155,8 @@ fn filled(outcomes: &[Outcome]) -> Vec<Row> {
             "seen as the entries before the first cleaning; 5/3 of the cache's tracks",
         )
         .by_construction(),
-        beside(
-            "vguard: memory of its map".into(),
+        Row::beside(
+            "vguard: memory of its map",
             30.0,
             most(vguard),
             "KB",

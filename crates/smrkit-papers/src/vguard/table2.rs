@@ -4,11 +4,11 @@ use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::bars::{self, Bar};
-use super::super::row::{Row, Verdict};
+use super::super::row::{Row, Value, Verdict};
 use super::super::{Item, Scale, Shown};
 use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
 use super::traces::{AtHand, TraceKind};
-use super::{TracePair, both, counter, listed, missing, never_cleans, percentiles, within};
+use super::{TracePair, both, counter, listed, never_cleans, percentiles, within};
 use smrkit_report::figure::{Colour, Figure};
 
 /// Distance within which Vguard's percentiles agree on the trace that it was tuned on: ms up to 99.5 %, percent above.
@@ -69,7 +69,13 @@ fn by_row<'a>(kinds: &[TraceKind], outcomes: &'a [Outcome]) -> Vec<Option<TraceP
 
 fn not_at_hand(paper: &Latencies) -> Row {
     let item = format!("{}: drive-managed / vguard, 99.9 %", paper.trace);
-    missing(item, paper.ratio(P99_9), "×", "the trace is not at hand; the figure has all its percentiles")
+    Row::beside(
+        item,
+        paper.ratio(P99_9),
+        Value::None,
+        "×",
+        "the trace is not at hand; the figure has all its percentiles",
+    )
 }
 
 fn rows(paper: &Latencies, pair: &TracePair) -> Vec<Row> {
@@ -123,7 +129,7 @@ fn tuned_row(column: usize, item: String, paper: f64, ours: f64, copies: u64) ->
             "hangs on one request: 99.5 % is the 6th largest of 1,055, and {copies} requests copy a guard on this drive's \
              zoned tracks; tracks of one length give 5"
         );
-        return super::beside(item, paper, ours, "ms", why);
+        return Row::beside(item, paper, ours, "ms", why);
     }
     within(item, paper, ours, "ms", TUNED_MS[column], "turns of the disk and the transfer")
 }

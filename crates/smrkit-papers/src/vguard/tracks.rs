@@ -9,7 +9,6 @@ use super::super::row::{Row, Value};
 use super::super::{Item, Shown};
 use super::paper::{TABLE3, VGUARD_THRESHOLD};
 use super::traces::{AtHand, TraceKind};
-use super::{beside, missing};
 use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
@@ -18,9 +17,10 @@ pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
         .iter()
         .enumerate()
         .map(|(i, (writes, terabytes))| {
-            missing(
+            Row::beside(
                 format!("trace {} of 4: writes, drive", i + 1),
                 format!("{} writes, {terabytes} TB", count(*writes)),
+                Value::None,
                 "",
                 "not at hand, and its name is not in the text",
             )
@@ -29,7 +29,7 @@ pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
     for trace in traces.iter().filter(|trace| trace.kind == TraceKind::CloudPhysics) {
         let info = info(trace)?;
         let reached = (info.highest_end_sectors * SECTOR_BYTES) as f64 / 1e9;
-        rows.push(beside(
+        rows.push(Row::beside(
             format!("{}: writes, reach", trace.name),
             Value::None,
             format!("{} writes, {reached:.1} GB", count(info.writes)),
@@ -73,7 +73,7 @@ fn row((name, tracks, kind): &(String, u64, TraceKind)) -> Row {
     let paper = format!("under {}", count(VGUARD_THRESHOLD));
     match kind {
         TraceKind::CloudPhysics => Row::holds(item, paper, *tracks, "tracks", *tracks < VGUARD_THRESHOLD, "α = β"),
-        _ => beside(item, Value::None, *tracks, "tracks", "not of CloudPhysics"),
+        _ => Row::beside(item, Value::None, *tracks, "tracks", "not of CloudPhysics"),
     }
 }
 

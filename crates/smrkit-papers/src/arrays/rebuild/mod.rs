@@ -83,7 +83,7 @@ fn shown(all: &Rebuilds) -> Vec<(&'static str, Shown)> {
 }
 
 fn about(all: &Rebuilds) -> Vec<String> {
-    vec![
+    texts![
         format!(
             "No paper has this experiment. A mirror of st5000as0011: the survivor is conventional and reads ahead (32 MiB), the \
              other disk is new and is filled with nothing else to do. Run on a part of the disk ({}), hours scaled to 5 TB.",
@@ -92,8 +92,7 @@ fn about(all: &Rebuilds) -> Vec<String> {
         "Assumptions: write caches of 64 MiB, the drive file's on conventional disks and under vguard, the layer's own on \
          drive-managed ones; bypass of runs, or of commands, from 512 KiB on, on a disk that knows what was never written; records \
          in an order that nothing sorts; no flush. What a conventional disk's write cache does behind its commands is not among \
-         the hours that it is busy."
-            .into(),
+         the hours that it is busy.",
     ]
 }
 

@@ -4,7 +4,7 @@ use smrkit::layer::Scalar;
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::BusyTimes;
 
-use super::super::super::row::{Row, Value};
+use super::super::super::row::Row;
 use super::setup::{
     BY_COMMAND, BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED, MANAGED_CACHED, NewMember, Order, RebuildPlan, Way,
     hours,
@@ -205,7 +205,7 @@ impl Done {
 }
 
 fn beside(item: &str, public: &str, ours: f64, unit: &'static str, why: &str) -> Row {
-    Row { paper: Value::from(public), ..Row::not_comparable(item, rounded(ours), unit, why) }
+    Row::beside(item, public, rounded(ours), unit, why)
 }
 
 /// Four digits are more than the model knows.
