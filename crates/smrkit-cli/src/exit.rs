@@ -7,7 +7,7 @@ use smrkit::error::Error;
 use smrkit_live::error::LiveError;
 use smrkit_live::mount::MountError;
 
-use crate::remedy;
+use crate::remedy::{self, ChildError};
 
 /// End of a command without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn code(result: anyhow::Result<Done>) -> ExitCode {
         Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
         Err(error) => error,
     };
-    eprintln!("smrkit: {}", remedy::chain(&error));
+    eprintln!("smrkit: {}", remedy::chain(&error).worded(&remedy::option));
     ExitCode::from(number(&error))
 }
 
@@ -54,23 +54,6 @@ pub fn number(error: &anyhow::Error) -> u8 {
         _ => 1,
     }
 }
-
-/// An error that another process of ours told, and its exit code there.
-#[derive(Debug)]
-pub struct ChildError {
-    /// The command's message.
-    pub error: String,
-    /// Its exit code.
-    pub code: u8,
-}
-
-impl std::fmt::Display for ChildError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.error)
-    }
-}
-
-impl std::error::Error for ChildError {}
 
 /// The exit code of an error about a mount, where it is not 1.
 fn of_mount(error: &anyhow::Error) -> Option<u8> {

@@ -52,7 +52,7 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Paths, 
         |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).map_err(|error| LiveError::io(path, error));
     if device(folder)? == device(&point)? {
         let what = format!("{} lies on the mount that is to be copied: name a folder elsewhere", folder.display());
-        return Err(LiveError::Impossible(what).into());
+        return Err(LiveError::impossible(what).into());
     }
     let held = client.ask(ControlCommand::Hold)?;
     let place = |key: &str| held[key].as_str().map(PathBuf::from).unwrap_or_default();
@@ -141,7 +141,7 @@ impl Drop for Folder {
 fn taken(path: &Path, error: std::io::Error) -> LiveError {
     match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            LiveError::Impossible(format!("{} exists: name one that does not, or remove it", path.display()))
+            LiveError::impossible(format!("{} exists: name one that does not, or remove it", path.display()))
         }
         _ => LiveError::io(path, error),
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
+use smrkit::message::Message;
 
 /// Message of a daemon to whoever started it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,8 +20,8 @@ pub enum Started {
     Ready,
     /// It has failed.
     Failed {
-        /// The error's text.
-        error: String,
+        /// The error's text, for the front that started it to word.
+        error: Message,
         /// The exit code that belongs to it.
         code: u8,
     },

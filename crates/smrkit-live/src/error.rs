@@ -1,15 +1,17 @@
 //! Errors of an image or a metadata directory. Each message states the remedy.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use smrfs::superblock::{SuperblockError, Uuid};
+use smrkit::message::{Field, Message};
 
 /// Why an image or a metadata directory can't be made or opened. Nothing has been changed then, if not said otherwise.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum LiveError {
     /// The image is missing, or what the path names is no image.
-    #[error("{}: {what}", .path.display())]
     BadImage {
         /// The image.
         path: PathBuf,
@@ -17,28 +19,18 @@ pub enum LiveError {
         what: String,
     },
     /// An image or a directory exists where `mkfs` is to make one.
-    #[error("{} holds data, perhaps a file system: --force erases it", .0.display())]
     Exists(PathBuf),
     /// Another process uses the image or the directory.
-    #[error("{} is in use by another mount, server or check: unmount it first (smrkit umount), or detach it (smrkit detach)", .0.display())]
     InUse(PathBuf),
     /// Something that a disk can't be.
-    #[error("{0}")]
-    Impossible(String),
+    Impossible(Message),
     /// The metadata directory is not there.
-    #[error("there is no metadata directory at {}: name it with --meta DIR, or mount what holds it", .0.display())]
     NoMetadata(PathBuf),
     /// The path of a metadata directory names something else.
-    #[error("{} is no directory: name one with --meta DIR", .0.display())]
     NotADirectory(PathBuf),
     /// A directory that is no metadata directory.
-    #[error(
-        "{} is no metadata directory of SMRfs, or it was copied without its extended attributes: name the right one with \
-         --meta DIR, or copy it again with its attributes (cp -a, rsync -aX, tar --xattrs)", .0.display()
-    )]
     NotMetadata(PathBuf),
     /// A metadata directory of another image.
-    #[error("{} is the metadata directory of another image ({belongs}, not {image}): name the right one with --meta DIR", .path.display())]
     OtherImage {
         /// The directory.
         path: PathBuf,
@@ -48,10 +40,6 @@ pub enum LiveError {
         image: Uuid,
     },
     /// An image and a directory of different times.
-    #[error(
-        "{} and {} were not last used together: one of them is an older copy; restore the other to the same time, or let \
-         smrkit fsck see what fits", .image.display(), .meta.display()
-    )]
     OutOfStep {
         /// The image.
         image: PathBuf,
@@ -59,7 +47,6 @@ pub enum LiveError {
         meta: PathBuf,
     },
     /// Other users could read or change what is behind the permissions of files.
-    #[error("{}: {how}: {remedy} {}, or trust it as it is with --trust-open-metadata", .path.display(), .path.display())]
     Exposed {
         /// The image or the metadata directory.
         path: PathBuf,
@@ -69,22 +56,12 @@ pub enum LiveError {
         remedy: String,
     },
     /// An image or a directory of another user, who could change what is in it.
-    #[error("{} belongs to another user: name one of your own, or take it over (chown)", .0.display())]
     NotYours(PathBuf),
     /// A directory with something in it that is not ours.
-    #[error("{} is not empty: name a new or an empty directory with --meta DIR", .0.display())]
     NotEmpty(PathBuf),
     /// A file system that has no attributes for users.
-    #[error(
-        "the file system of {} takes no extended attributes of users: put the metadata directory on ext4, xfs or btrfs",
-        .0.display()
-    )]
     NoAttributes(PathBuf),
     /// A file system whose attributes are too short.
-    #[error(
-        "the file system of {} takes attributes of {bytes} bytes only, and 512 are needed: make it with larger blocks \
-         (mkfs.ext4 -b 4096)", .path.display()
-    )]
     ShortAttributes {
         /// The directory.
         path: PathBuf,
@@ -92,22 +69,14 @@ pub enum LiveError {
         bytes: usize,
     },
     /// No space or no nodes are left.
-    #[error("the file system of {} is full: free some space, or use another one", .0.display())]
     Full(PathBuf),
     /// No space is left to mark a volume as in use.
-    #[error(
-        "the file system of {} is full, and what writes to a volume first marks it as in use: free some space there, or \
-         change nothing (smrkit mount --read-only, smrkit fsck -n)", .0.display()
-    )]
     FullToMark(PathBuf),
     /// A signal asked for the end.
-    #[error("interrupted")]
     Interrupted,
     /// Stored data that contradict themselves.
-    #[error("{0}")]
     Corrupt(String),
     /// The operating system says no.
-    #[error("{}: {error}{}", .path.display(), remedy(.error))]
     Io {
         /// The file.
         path: PathBuf,
@@ -128,7 +97,82 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
+impl Error for LiveError {}
+
+impl fmt::Display for LiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.message().fmt(f)
+    }
+}
+
 impl LiveError {
+    /// The error's text, with its fields for a front to word.
+    pub fn message(&self) -> Message {
+        use LiveError::*;
+        let at = |path: &Path, text: &str| Message::from(format!("{}{text}", path.display()));
+        let of = |path: &Path, text: &str| Message::from(format!("the file system of {} {text}", path.display()));
+        match self {
+            BadImage { path, what } => at(path, &format!(": {what}")),
+            Exists(path) => at(path, " holds data, perhaps a file system: ") + Field::Force + " erases it",
+            InUse(path) => at(
+                path,
+                " is in use by another mount, server or check: unmount it first (smrkit umount), or detach it (smrkit \
+                 detach)",
+            ),
+            Impossible(message) => message.clone(),
+            NoMetadata(path) => {
+                let problem = format!("there is no metadata directory at {}: name it with ", path.display());
+                Message::from(problem) + Field::Meta + ", or mount what holds it"
+            }
+            NotADirectory(path) => at(path, " is no directory: name one with ") + Field::Meta,
+            NotMetadata(path) => {
+                let problem = " is no metadata directory of SMRfs, or it was copied without its extended attributes: name the \
+                               right one with ";
+                let copy = ", or copy it again with its attributes (cp -a, rsync -aX, tar --xattrs)";
+                at(path, problem) + Field::Meta + copy
+            }
+            OtherImage { path, belongs, image } => {
+                let problem = " is the metadata directory of another image";
+                let problem = format!("{problem} ({belongs}, not {image}): name the right one with ");
+                at(path, &problem) + Field::Meta
+            }
+            OutOfStep { image, meta } => {
+                let both = format!("{} and {}", image.display(), meta.display());
+                Message::from(format!(
+                    "{both} were not last used together: one of them is an older copy; restore the other to the same time, \
+                     or let smrkit fsck see what fits"
+                ))
+            }
+            Exposed { path, how, remedy } => {
+                let remedy = format!(": {how}: {remedy} {}, or trust it as it is with ", path.display());
+                at(path, &remedy) + Field::TrustOpenMetadata
+            }
+            NotYours(path) => at(path, " belongs to another user: name one of your own, or take it over (chown)"),
+            NotEmpty(path) => at(path, " is not empty: name a new or an empty directory with ") + Field::Meta,
+            NoAttributes(path) => {
+                of(path, "takes no extended attributes of users: put the metadata directory on ext4, xfs or btrfs")
+            }
+            ShortAttributes { path, bytes } => {
+                let problem = format!("takes attributes of {bytes} bytes only, and 512 are needed");
+                of(path, &format!("{problem}: make it with larger blocks (mkfs.ext4 -b 4096)"))
+            }
+            Full(path) => of(path, "is full: free some space, or use another one"),
+            FullToMark(path) => of(
+                path,
+                "is full, and what writes to a volume first marks it as in use: free some space there, or change nothing \
+                 (mount it read-only, or smrkit fsck -n)",
+            ),
+            Interrupted => "interrupted".into(),
+            Corrupt(problem) => problem.clone().into(),
+            Io { path, error } => at(path, &format!(": {error}{}", remedy(error))),
+        }
+    }
+
+    /// Something that a disk can't be.
+    pub fn impossible(message: impl Into<Message>) -> LiveError {
+        LiveError::Impossible(message.into())
+    }
+
     /// An image that is not what it should be.
     pub fn image(path: &Path, what: impl Into<String>) -> LiveError {
         LiveError::BadImage { path: path.into(), what: what.into() }

@@ -211,7 +211,7 @@ fn bands_of(shape: &Shape) -> Result<BandSpace, BandsError> {
 
 /// A fresh allocator for a disk, of its model and with the default settings.
 pub fn space(shape: &Shape) -> Result<Box<dyn Space>, LiveError> {
-    let impossible = |error: String| LiveError::Impossible(format!("the disk is too small: {error}"));
+    let impossible = |error: String| LiveError::impossible(format!("the disk is too small: {error}"));
     Ok(match shape.model {
         Model::StrictAppend => Box::new(bands_of(shape).map_err(|error| impossible(error.to_string()))?),
         Model::Caveat => {

@@ -174,7 +174,7 @@ impl Study {
             lines.push("Interrupted: what had been run until then follows.".into());
         }
         if self.scale.quick {
-            lines.push("Quick: fewer seeds and shorter runs than without --quick; the verdicts are rougher.".into());
+            lines.push("Quick: fewer seeds and shorter runs than in full; the verdicts are rougher.".into());
         }
         let build = self.commit.as_ref().map_or(String::new(), |commit| format!(" ({commit})"));
         lines.push(format!("Seed {}, smrkit {VERSION}{build}.", self.scale.seed));

@@ -1,14 +1,16 @@
 //! Errors of the library as Python's exceptions, in the words of its arguments.
 
+use std::borrow::Cow;
+
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::message::Field;
 
 /// Argument that sets a field in Python.
-fn argument(field: Field) -> &'static str {
+fn argument(field: Field) -> Cow<'static, str> {
     match field {
-        Field::Sort => "`smrkit trace convert --sort`, or by sorting the table by its times",
-        other => other.name(),
+        Field::Sort => "`smrkit trace convert --sort`, or by sorting the table by its times".into(),
+        other => other.name().into(),
     }
 }
 
@@ -26,7 +28,7 @@ fn class(error: &Error) -> &'static str {
 
 /// The exception for an error.
 pub fn exception(py: Python, error: &Error) -> PyErr {
-    let made = || py.import("smrkit._errors")?.getattr(class(error))?.call1((error.worded(&argument),));
+    let made = || py.import("smrkit._errors")?.getattr(class(error))?.call1((error.message().worded(&argument),));
     made().map_or_else(|failed| failed, PyErr::from_value)
 }
 

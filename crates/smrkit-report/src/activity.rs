@@ -77,7 +77,7 @@ fn counters(report: &Value) -> String {
     if get("unmovable") + get("failed_resets") > 0 {
         let (unmovable, failed) = (get("unmovable"), get("failed_resets"));
         text += &format!(
-            "; {unmovable} pieces could not be moved, {failed} resets failed: unmount, smrkit fsck --read-all"
+            "; {unmovable} pieces could not be moved, {failed} resets failed: unmount, and check all data (smrkit fsck)"
         );
     }
     text += "\n";
@@ -176,7 +176,7 @@ mod tests {
         let rest = "\nstalls: 5 writes waited, 6 ms at most, 7 kB moved at most for one write\n\
                     commits: 8; 9 kB in memory, 10 files not yet durable\n";
         assert_eq!(of(0, 0), format!("cleaner: 3 pieces moved, 4 bands reset{rest}"));
-        let failures = "; 1 pieces could not be moved, 0 resets failed: unmount, smrkit fsck --read-all";
+        let failures = "; 1 pieces could not be moved, 0 resets failed: unmount, and check all data (smrkit fsck)";
         assert_eq!(of(1, 0), format!("cleaner: 3 pieces moved, 4 bands reset{failures}{rest}"));
         assert!(of(0, 1).contains("0 pieces could not be moved, 1 resets failed"));
         assert!(counters(&json!({})).starts_with("cleaner: 0 pieces moved, 0 bands reset\n"));

@@ -29,7 +29,7 @@ impl Recorded {
         let outcomes: Outcomes = serde_json::from_slice(&content).map_err(|error| {
             Error::input(
                 path,
-                format!("no result file of this version of smrkit ({error}): give one that smrkit run --json wrote"),
+                format!("no result file of this version of smrkit ({error}): give one that smrkit run wrote"),
             )
         })?;
         match outcomes.runs.is_empty() {

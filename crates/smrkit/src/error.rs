@@ -76,16 +76,16 @@ pub struct BadInput {
 }
 
 impl BadInput {
-    fn worded(&self, name: &FieldNames) -> String {
+    fn message(&self) -> Message {
         let number = |number: Option<u64>| number.map_or(String::new(), |number| format!("{number}:"));
         let (line, column) = (number(self.line), number(self.column));
-        format!("{}:{line}{column} {}", self.path.display(), self.message.worded(name))
+        Message::from(format!("{}:{line}{column} ", self.path.display())) + self.message.clone()
     }
 }
 
 impl std::fmt::Display for BadInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.worded(&Field::name))
+        self.message().fmt(f)
     }
 }
 
@@ -105,9 +105,6 @@ impl std::fmt::Display for RefusedSetting {
         self.message.fmt(f)
     }
 }
-
-/// Names of a front for each field.
-type FieldNames = dyn Fn(Field) -> &'static str;
 
 /// A request that ends outside its device.
 #[derive(Debug)]
@@ -134,19 +131,19 @@ impl NoRoom {
 }
 
 impl NoRoom {
-    fn worded(&self, name: &FieldNames) -> String {
+    fn message(&self) -> Message {
         let NoRoom { path, number, sectors, end, capacity, remedy } = self;
         let problem = match self.is_too_large() {
             true => format!("has {sectors} sectors, more than the capacity of {capacity}"),
             false => format!("ends at sector {end}, past the capacity of {capacity} sectors"),
         };
-        format!("{}: request {number} {problem}: {}", path.display(), remedy.worded(name))
+        Message::from(format!("{}: request {number} {problem}: ", path.display())) + remedy.clone()
     }
 }
 
 impl std::fmt::Display for NoRoom {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.worded(&Field::name))
+        self.message().fmt(f)
     }
 }
 
@@ -184,14 +181,14 @@ impl Error {
         }
     }
 
-    /// The error's text with `name` in place of each field.
-    pub fn worded(&self, name: &FieldNames) -> String {
+    /// The error's text, with its fields for a front to word.
+    pub fn message(&self) -> Message {
         match self {
-            Error::Setting(setting) => setting.message.worded(name),
-            Error::Input(bad) => bad.worded(name),
-            Error::NoRoom(request) => request.worded(name),
-            Error::Of { whose, error } => format!("{}: {}", whose.worded(name), error.worded(name)),
-            other => other.to_string(),
+            Error::Setting(setting) => setting.message.clone(),
+            Error::Input(bad) => bad.message(),
+            Error::NoRoom(request) => request.message(),
+            Error::Of { whose, error } => whose.clone() + ": " + error.message(),
+            other => other.to_string().into(),
         }
     }
 

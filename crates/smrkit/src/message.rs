@@ -4,29 +4,49 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Add;
 
+use serde::{Deserialize, Serialize};
+
 /// Something that a user can set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Field {
-    /// True if the trace's times are kept.
-    Arrival,
     /// The array of drives.
     Array,
+    /// True if the trace's times are kept.
+    Arrival,
+    /// Bytes of a band.
+    Band,
     /// The size of the drive.
     Capacity,
     /// True if every read is verified.
     Check,
+    /// Time for which data that nobody syncs may stay volatile.
+    CommitInterval,
     /// Commands outstanding.
     Depth,
+    /// Drive isolation distance.
+    Did,
+    /// Drive prefix isolation distance.
+    Dpid,
     /// The drive.
     Drive,
+    /// The folder for figures.
+    Figures,
     /// True if addresses are taken modulo the capacity.
     Fold,
+    /// True if what is there is overwritten.
+    Force,
     /// The format of a trace.
     Format,
     /// Merging of sources.
     Interleave,
     /// The layers.
     Layer,
+    /// The metadata directory of a file system.
+    Meta,
+    /// The model of a file system's disk.
+    Model,
+    /// The placement policy of a file system.
+    Placement,
     /// The physical write at which the power is cut.
     PowerCut,
     /// The state before.
@@ -37,6 +57,8 @@ pub enum Field {
     Rebuild,
     /// A parameter of a layer.
     Set,
+    /// Bytes of an image.
+    Size,
     /// True if malformed rows are left out.
     SkipBadRows,
     /// A trace in the order of its times.
@@ -51,6 +73,8 @@ pub enum Field {
     TimeScale,
     /// A trace file.
     Trace,
+    /// True if other users may get at an image or a metadata directory.
+    TrustOpenMetadata,
     /// One of a trace's volumes.
     Volume,
     /// Requests served before counting begins.
@@ -63,21 +87,31 @@ impl Field {
     /// Its name where there are no options: that of the argument in a program.
     pub fn name(self) -> &'static str {
         match self {
-            Field::Arrival => "arrival",
             Field::Array => "array",
+            Field::Arrival => "arrival",
+            Field::Band => "band",
             Field::Capacity => "capacity",
             Field::Check => "check",
+            Field::CommitInterval => "commit_interval",
             Field::Depth => "depth",
+            Field::Did => "did",
+            Field::Dpid => "dpid",
             Field::Drive => "drive",
+            Field::Figures => "figures",
             Field::Fold => "fold",
+            Field::Force => "force",
             Field::Format => "format",
             Field::Interleave => "interleave",
             Field::Layer => "layer",
+            Field::Meta => "meta",
+            Field::Model => "model",
+            Field::Placement => "placement",
             Field::PowerCut => "power_cut",
             Field::Prefill => "prefill",
             Field::Queue => "queue",
             Field::Rebuild => "rebuild",
             Field::Set => "set",
+            Field::Size => "size",
             Field::SkipBadRows => "skip_bad_rows",
             Field::Sort => "sort",
             Field::Sources => "sources",
@@ -85,6 +119,7 @@ impl Field {
             Field::Think => "think",
             Field::TimeScale => "time_scale",
             Field::Trace => "trace",
+            Field::TrustOpenMetadata => "trust_open_metadata",
             Field::Volume => "volume",
             Field::Warmup => "warmup",
             Field::Workload => "workload",
@@ -92,11 +127,14 @@ impl Field {
     }
 }
 
+/// A front's name for a field.
+pub type FieldNames = dyn Fn(Field) -> Cow<'static, str>;
+
 /// A sentence with fields in it: `"give a smaller " + Field::Capacity`, where the first summand is a [`Message`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message(Vec<MessagePiece>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum MessagePiece {
     Text(Cow<'static, str>),
     Field(Field),
@@ -104,10 +142,10 @@ enum MessagePiece {
 
 impl Message {
     /// The sentence with `name` in place of each field.
-    pub fn worded(&self, name: &dyn Fn(Field) -> &'static str) -> String {
+    pub fn worded(&self, name: &FieldNames) -> String {
         let piece = |piece: &MessagePiece| match piece {
-            MessagePiece::Text(text) => text.to_string(),
-            MessagePiece::Field(field) => name(*field).to_string(),
+            MessagePiece::Text(text) => text.clone(),
+            MessagePiece::Field(field) => name(*field),
         };
         self.0.iter().map(piece).collect()
     }
@@ -125,7 +163,7 @@ impl Message {
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.worded(&Field::name))
+        f.write_str(&self.worded(&|field| field.name().into()))
     }
 }
 
@@ -172,7 +210,7 @@ mod tests {
     fn a_front_words_the_fields_with_its_own_names() {
         let message = Message::from("give a smaller ") + Field::TimeScale + format!(" than {}, or ", 2) + Field::Fold;
         assert_eq!(message.to_string(), "give a smaller time_scale than 2, or fold");
-        let option = |field: Field| if field == Field::Fold { "--fold" } else { "--time-scale" };
+        let option = |field: Field| if field == Field::Fold { "--fold".into() } else { "--time-scale".into() };
         assert_eq!(message.worded(&option), "give a smaller --time-scale than 2, or --fold");
         assert_eq!(message.fields().collect::<Vec<_>>(), [Field::TimeScale, Field::Fold]);
     }

@@ -431,6 +431,47 @@ fn every_program_of_tests_is_built_by_the_package_for_it() {
     }
 }
 
+/// Crates that word errors for their users.
+const FRONTS: [&str; 2] = ["smrkit-cli", "smrkit-py"];
+
+/// Options of other programs, and a variable of style sheets.
+const FOREIGN: [&str; 12] = [
+    "device",
+    "direct-io",
+    "fifo",
+    "find",
+    "long",
+    "pid",
+    "show",
+    "sparse",
+    "swapped",
+    "version",
+    "write_iolog",
+    "xattrs",
+];
+
+/// The options that a code names after two dashes, those of others apart.
+fn options(code: &str) -> Vec<&str> {
+    let starts = code.match_indices("--").filter(|(at, _)| code[..*at].ends_with([' ', '"', '(', '`', '[', '/']));
+    let names = starts.map(|(at, _)| &code[at + 2..]);
+    let names = names
+        .map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_lowercase() && !"-_".contains(c)).unwrap_or(rest.len())]);
+    names.filter(|name| !name.is_empty() && !FOREIGN.contains(name)).collect()
+}
+
+#[test]
+fn no_library_names_an_option_of_the_command_line() {
+    assert_eq!(options("\"add --fold\", \"--version\", a --b, \"<!--x\", x - --y"), ["fold", "b", "y"]);
+    for (name, folder) in each_crate().into_iter().filter(|(name, _)| !FRONTS.contains(&name.as_str())) {
+        let src = folder.join("src");
+        for file in files(&src).into_iter().filter(|file| !is_test(&module(&src, file))) {
+            let code = code(&file);
+            let named = options(&code);
+            assert!(named.is_empty(), "{} of {name} names {named:?}: give the front a Field to word", file.display());
+        }
+    }
+}
+
 #[test]
 fn no_example_is_in_a_crate_whose_docs_are_not_tried() {
     for (name, folder) in each_crate() {

@@ -20,6 +20,7 @@ use smrkit_live::mount::{self, MountError, run_directory};
 use super::serve::{DriveOptions, tell_report};
 use crate::exit::{self, Done};
 use crate::output::print;
+use crate::remedy;
 use crate::signals;
 
 const EXAMPLES: &str = "\
@@ -62,7 +63,7 @@ impl Attach {
         }
         let served = self.serve(&image);
         if let (Err(error), true) = (&served, self.daemon) {
-            daemon::tell(&Started::Failed { error: format!("{error:#}"), code: exit::number(error) })?;
+            daemon::tell(&Started::Failed { error: remedy::chain(error), code: exit::number(error) })?;
         }
         served
     }
@@ -124,7 +125,7 @@ fn start_daemon(image: &Path) -> anyhow::Result<()> {
     let arguments: Vec<OsString> = ["attach".into(), "--daemon".into()].into_iter().chain(own).collect();
     match daemon::start(&arguments, &log).with_context(|| format!("the log is {}", log.display()))? {
         Started::Ready => Ok(()),
-        Started::Failed { error, code } => Err(exit::ChildError { error, code }.into()),
+        Started::Failed { error, code } => Err(remedy::ChildError { error, code }.into()),
     }
 }
 

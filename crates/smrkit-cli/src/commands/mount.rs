@@ -15,15 +15,17 @@ use smrfs::fs::{self, FileSystem};
 use smrfs::space::Space;
 use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrkit::error::Error;
+use smrkit::message::{Field, Message};
 use smrkit_live::daemon::{self, Started};
 use smrkit_live::log::log;
-use smrkit_live::mount::helper::{HELPER, HelperMount, HelperRequest};
+use smrkit_live::mount::helper::{self, HELPER, HelperMount, HelperRequest};
 use smrkit_live::mount::{self, Handle, MountError, MountOptions, Session, run_directory};
 use smrkit_live::volume::{Open, Volume};
 
 use super::volume::VolumeOptions;
 use crate::exit::{self, Done};
 use crate::output::print;
+use crate::remedy;
 use crate::signals;
 
 const EXAMPLES: &str = "\
@@ -83,7 +85,8 @@ pub fn help(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         }
         Ok(HelperRequest::Mount(asked)) => Mount::from(*asked).start_daemon().map(drop),
     };
-    done.map_or_else(|error| failed(HELPER_FAILED, &format!("{error:#}")), |()| ExitCode::SUCCESS)
+    let told = |error| remedy::chain(&error).worded(&helper::option);
+    done.map_or_else(|error| failed(HELPER_FAILED, &told(error)), |()| ExitCode::SUCCESS)
 }
 
 impl From<HelperMount> for Mount {
@@ -121,7 +124,7 @@ impl Mount {
                 serve(mounted)
             }
             Err(error) => {
-                daemon::tell(&Started::Failed { error: format!("{error:#}"), code: exit::number(&error) })?;
+                daemon::tell(&Started::Failed { error: remedy::chain(&error), code: exit::number(&error) })?;
                 Err(error)
             }
         }
@@ -166,8 +169,8 @@ impl Mount {
                 Ok(Box::new(Caveat::new(device.shape(), CaveatOptions { placement, ..CaveatOptions::default() })?))
             }
             (Some(_), Model::StrictAppend) => {
-                let image = volume.image().display();
-                Err(Error::Usage(format!("{image} is a strict-append disk: leave --placement away")).into())
+                let problem = format!("{} is a strict-append disk: leave ", volume.image().display());
+                Err(Error::senseless(Field::Placement, Message::from(problem) + Field::Placement + " away").into())
             }
         }
     }
@@ -201,7 +204,7 @@ impl Mount {
                 let (image, point) = (image.display(), mount_point.display());
                 Ok(format!("{image} is mounted on {point}; the log is {}\n", log.display()))
             }
-            Started::Failed { error, code } => Err(exit::ChildError { error, code }.into()),
+            Started::Failed { error, code } => Err(remedy::ChildError { error, code }.into()),
         }
     }
 }

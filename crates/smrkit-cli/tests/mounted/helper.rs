@@ -29,6 +29,8 @@ fn the_helper_mounts_and_remounts() {
     let log = format!("rw,nosuid,nodev,noauto,log={}", bench.path("log"));
     helper(&bench, &["-o", "noexec"]).says(1, &["noexec", "not supported"]);
     helper(&bench, &["-o", "remount,ro"]).says(32, &["no SMRfs mounted"]);
+    let nowhere = format!("meta={}", bench.path("nowhere"));
+    helper(&bench, &["-o", &nowhere]).says(32, &["no metadata directory", "name it with -o meta=DIR,"]);
     assert!(!is_mounted(&bench.point()));
     helper(&bench, &["-o", &log, "-n", "-t", "fuse.smrfs"]).done();
     assert!(mounted(&bench).contains(" fuse.smrfs rw,nosuid,nodev,"), "{}", mounted(&bench));

@@ -97,7 +97,7 @@ fn check(from: &Paths, shape: &Shape, path: &Path, zones: &Shape) -> Result<(), 
     }
     let (image, path) = (from.image.display(), path.display());
     let remedy = "make a volume there (smrkit mkfs), mount both and copy the files (rsync -aAX)";
-    Err(LiveError::Impossible(match shape.model {
+    Err(LiveError::impossible(match shape.model {
         Model::Caveat => format!("{image} is a caveat disk, and {path} takes no writes just anywhere: {remedy}"),
         Model::StrictAppend => {
             let told = |shape: &Shape| {

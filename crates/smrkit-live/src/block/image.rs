@@ -127,7 +127,7 @@ pub fn complete_record(run: &Run) -> RunRecord {
 
 /// Makes an image of the drive or the array in `record`; with `force` over one that is there.
 pub fn create(path: &Path, record: RunRecord, force: bool) -> Result<DriveImage, LiveError> {
-    let system = system_of(&record).map_err(|error| LiveError::Impossible(error.to_string()))?;
+    let system = system_of(&record).map_err(|error| LiveError::impossible(error.message()))?;
     let mut options = File::options();
     options.read(true).write(true).mode(0o600).create(true).create_new(!force);
     let file = match options.open(path) {

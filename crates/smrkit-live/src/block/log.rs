@@ -203,7 +203,7 @@ impl LogReader {
             Ok(head) if head.smrkit_log == VERSION => {
                 Ok(LogReader { run: head.run, lines, path: path.to_path_buf(), line: 1 })
             }
-            _ => Err(Error::input(path, "not a log of smrkit serve: give a file that serve --log wrote")),
+            _ => Err(Error::input(path, "not a log of smrkit serve: give a file that it logged to")),
         }
     }
 

@@ -12,6 +12,7 @@ use smrfs::device::zoned::is_table;
 use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::superblock::{Superblock, SuperblockError};
 use smrfs::units::GRANULE_BYTES;
+use smrkit::message::{Field, Message};
 
 use super::head::{self, DiskHead, NoHead};
 use super::{Image, ImageTarget, bytes_for, head_bytes, open_alone, parent};
@@ -44,8 +45,8 @@ impl Blank {
         if let ImageTarget::Device(size) = target
             && size < bytes
         {
-            let what = format!("{} has {size} bytes, fewer than {bytes}: lower --size", path.display());
-            return Err(LiveError::Impossible(what));
+            let what = format!("{} has {size} bytes, fewer than {bytes}: lower ", path.display());
+            return Err(LiveError::impossible(Message::from(what) + Field::Size));
         }
         let is_new = target == ImageTarget::Missing;
         if is_new {
@@ -71,8 +72,8 @@ impl Blank {
     pub fn fill(self) -> Result<Arc<dyn HostManaged>, LiveError> {
         self.write().map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
-                let what = "its file system takes no file of that size: lower --size, or use another file system";
-                LiveError::Impossible(format!("{}: {what}", self.path.display()))
+                let what = format!("{}: its file system takes no file of that size: lower ", self.path.display());
+                LiveError::impossible(Message::from(what) + Field::Size + ", or use another file system")
             }
             _ => LiveError::io(&self.path, error),
         })?;
@@ -160,7 +161,7 @@ fn disk(
     past: WriteHistory,
 ) -> Result<Arc<dyn HostManaged>, LiveError> {
     let shape = image.shape;
-    let impossible = |error: smrkit::error::Error| LiveError::Impossible(error.to_string());
+    let impossible = |error: smrkit::error::Error| LiveError::impossible(error.message());
     Ok(match shape.model {
         Model::StrictAppend => Arc::new(StrictAppend::new(image, shape, cursors).map_err(impossible)?),
         Model::Caveat => Arc::new(CaveatScriptor::new(image, shape, past).map_err(impossible)?),

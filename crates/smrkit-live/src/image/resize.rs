@@ -18,7 +18,7 @@ pub fn resize(path: &Path, before: &Shape, after: &Shape) -> Result<(), LiveErro
         && size < bytes
     {
         let what = format!("{} has {size} bytes, fewer than {bytes}: give less", path.display());
-        return Err(LiveError::Impossible(what));
+        return Err(LiveError::impossible(what));
     }
     let file = File::options().read(true).write(true).open(path).map_err(|error| LiveError::io(path, error))?;
     write(&file, bytes, before, after).map_err(|error| LiveError::io(path, error))

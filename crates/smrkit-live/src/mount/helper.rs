@@ -3,11 +3,13 @@
 //! `mount.fuse.smrfs SOURCE TARGET [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE]`. An option that is not understood is
 //! refused, unless `-s` asks to be lenient.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use smrfs::space::caveat::Placement;
+use smrkit::message::Field;
 
 use super::commit_interval;
 
@@ -93,6 +95,14 @@ pub fn is_called(program: Option<&OsStr>) -> bool {
     program.and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == HELPER)
 }
 
+/// Option of mount(8) that sets a field.
+pub fn option(field: Field) -> Cow<'static, str> {
+    match field {
+        Field::Meta => "-o meta=DIR".into(),
+        other => format!("-o {}", other.name()).into(),
+    }
+}
+
 impl HelperRequest {
     /// Reads the arguments behind the program's name.
     pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<HelperRequest, String> {
@@ -156,7 +166,7 @@ fn with_options(
             _ => return Err(format!("the option {option} is not supported: leave it away")),
         }
     }
-    commit_interval(mount.commit_interval.as_deref()).map_err(|error| error.to_string())?;
+    commit_interval(mount.commit_interval.as_deref()).map_err(|error| error.message().worded(&option))?;
     Ok((mount, remount))
 }
 
@@ -202,7 +212,8 @@ mod tests {
         ] {
             assert!(parsed(line).is_err(), "{line}");
         }
-        assert!(parsed("/d /m -o commit_interval=0").is_err());
+        let refusal = parsed("/d /m -o commit_interval=0").err().unwrap();
+        assert_eq!(refusal, "a -o commit_interval of 0 would never rest: 10ms is short enough");
         assert!(matches!(parsed("/d /m -s -o noexec"), Ok(HelperRequest::Mount(_))));
         assert!(matches!(parsed("/d /m -f"), Ok(HelperRequest::Nothing)));
     }

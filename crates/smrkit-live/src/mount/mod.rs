@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use smrfs::error::FsError;
 use smrkit::error::Error;
+use smrkit::message::{Field, Message};
 use smrkit::quantity;
 
 use crate::error::LiveError;
@@ -37,7 +38,10 @@ pub fn commit_interval(text: Option<&str>) -> Result<Duration, Error> {
     let Some(text) = text else { return Ok(COMMIT_INTERVAL) };
     let interval = Duration::from_nanos(quantity::parse_duration(text)?.0);
     match interval.is_zero() {
-        true => Err(Error::Usage("--commit-interval 0 would never rest: 10ms is short enough".into())),
+        true => Err(Error::senseless(
+            Field::CommitInterval,
+            Message::from("a ") + Field::CommitInterval + " of 0 would never rest: 10ms is short enough",
+        )),
         false => Ok(interval),
     }
 }
@@ -162,4 +166,14 @@ pub enum MountError {
     /// The volume can't be closed.
     #[error(transparent)]
     Volume(#[from] LiveError),
+}
+
+impl MountError {
+    /// The error's text, with its fields for a front to word.
+    pub fn message(&self) -> Message {
+        match self {
+            MountError::Volume(error) => error.message(),
+            other => other.to_string().into(),
+        }
+    }
 }

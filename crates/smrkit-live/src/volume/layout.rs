@@ -2,6 +2,7 @@
 
 use smrfs::device::{Bands, Model, Shape};
 use smrfs::units::GRANULE_BYTES;
+use smrkit::message::{Field, Message};
 
 use crate::error::LiveError;
 use crate::image::{bytes_for, head_bytes};
@@ -40,8 +41,8 @@ impl Layout {
     /// The shape of the disk. Errors: what no disk can be.
     pub fn shape(&self) -> Result<Shape, LiveError> {
         let small = (self.size_bytes / SHARE).next_multiple_of(GRANULE_BYTES).min(DISTANCE_BYTES);
-        let did = granules("--did", self.did_bytes.unwrap_or(small))?;
-        let dpid = granules("--dpid", self.dpid_bytes.unwrap_or(small))?;
+        let did = granules(Field::Did, self.did_bytes.unwrap_or(small))?;
+        let dpid = granules(Field::Dpid, self.dpid_bytes.unwrap_or(small))?;
         let mut shape = Shape {
             model: self.model,
             granule_bytes: GRANULE_BYTES,
@@ -57,7 +58,7 @@ impl Layout {
         if shape.granules == 0 || bytes_for(&shape).is_none_or(|bytes| bytes > self.size_bytes) {
             return Err(self.too_small());
         }
-        shape.check().map_err(|error| LiveError::Impossible(error.to_string()))?;
+        shape.check().map_err(|error| LiveError::impossible(error.to_string()))?;
         if shape.granules < smrfs::superblock::area::granules_min(&shape) {
             return Err(self.too_small());
         }
@@ -71,11 +72,11 @@ impl Layout {
 
     fn cut_into_bands(&self, shape: &mut Shape) -> Result<(), LiveError> {
         if self.band_bytes == Some(0) {
-            return Err(LiveError::Impossible("--band 0: give at least 4KiB".into()));
+            return Err(LiveError::impossible(Field::Band + " 0: give at least 4KiB"));
         }
         let gap = shape.did.max(shape.dpid);
         let band = match self.band_bytes {
-            Some(band) => granules("--band", band)?,
+            Some(band) => granules(Field::Band, band)?,
             // A power of two, so that the image has enough bands for cleaning to choose from.
             None => {
                 let share = (self.size_bytes / LEAST_BANDS / KI).max(1).ilog2();
@@ -86,7 +87,8 @@ impl Layout {
         // The head grows with the number of bands: one band less makes room for it in any case.
         let mut count = (self.size_bytes / pitch_bytes) + 1;
         if count > MOST_BANDS {
-            return Err(LiveError::Impossible(format!("over {MOST_BANDS} bands: raise --band, or lower --size")));
+            let problem = Message::from(format!("over {MOST_BANDS} bands: raise "));
+            return Err(LiveError::impossible(problem + Field::Band + ", or lower " + Field::Size));
         }
         while count > 0 {
             shape.bands = Bands { count, granules: band, gap_granules: gap, max_open: MAX_OPEN };
@@ -101,17 +103,17 @@ impl Layout {
 
     fn too_small(&self) -> LiveError {
         let size = smrkit::quantity::Bytes(self.size_bytes);
-        LiveError::Impossible(format!(
-            "{size} are too few for a disk with these distances: raise --size, or lower --did, --dpid or --band"
-        ))
+        let problem = Message::from(format!("{size} are too few for a disk with these distances: raise "));
+        let distances = Message::from(Field::Did) + ", " + Field::Dpid + " or " + Field::Band;
+        LiveError::impossible(problem + Field::Size + ", or lower " + distances)
     }
 }
 
 /// Bytes as granules; an error unless they are whole ones.
-fn granules(option: &str, bytes: u64) -> Result<u64, LiveError> {
+fn granules(field: Field, bytes: u64) -> Result<u64, LiveError> {
     match bytes.is_multiple_of(GRANULE_BYTES) {
         true => Ok(bytes / GRANULE_BYTES),
-        false => Err(LiveError::Impossible(format!("{option} of {bytes} bytes: give a multiple of 4KiB"))),
+        false => Err(LiveError::impossible(field + format!(" of {bytes} bytes: give a multiple of 4KiB"))),
     }
 }
 
@@ -194,11 +196,11 @@ mod tests {
             let said = error(layout).unwrap_err();
             assert!(said.contains(part), "{said}");
         };
-        says(Layout { did_bytes: Some(5000), ..tight(MI) }, "--did of 5000 bytes: give a multiple of 4KiB");
-        says(Layout { dpid_bytes: Some(1), ..tight(MI) }, "--dpid of 1 bytes");
-        says(Layout { band_bytes: Some(4095), ..tight(MI) }, "--band of 4095 bytes");
-        says(Layout { band_bytes: Some(0), ..tight(MI) }, "--band 0: give at least 4KiB");
-        says(tight(MOST_BANDS * GRANULE_BYTES), "over 16777216 bands: raise --band");
+        says(Layout { did_bytes: Some(5000), ..tight(MI) }, "did of 5000 bytes: give a multiple of 4KiB");
+        says(Layout { dpid_bytes: Some(1), ..tight(MI) }, "dpid of 1 bytes");
+        says(Layout { band_bytes: Some(4095), ..tight(MI) }, "band of 4095 bytes");
+        says(Layout { band_bytes: Some(0), ..tight(MI) }, "band 0: give at least 4KiB");
+        says(tight(MOST_BANDS * GRANULE_BYTES), "over 16777216 bands: raise band");
         // Of as many bands as there may be some make room for the head.
         let shape = tight(MOST_BANDS * GRANULE_BYTES - 1).shape().unwrap();
         assert_eq!(shape.bands.count, shape.granules);
@@ -206,13 +208,13 @@ mod tests {
         // Two superblocks, and room for data.
         let least = 65536 + 3 * GRANULE_BYTES;
         assert_eq!(tight(least).shape().unwrap().granules, 3);
-        says(tight(least - 1), "raise --size");
-        says(tight(0), "raise --size");
+        says(tight(least - 1), "raise size");
+        says(tight(0), "raise size");
         let one = Some(GRANULE_BYTES);
         let caveat = |size| Layout { did_bytes: one, dpid_bytes: one, ..layout(Model::Caveat, size) };
         let least = 65536 + 5 * GRANULE_BYTES;
         assert_eq!(caveat(least).shape().unwrap().granules, 5);
-        says(caveat(least - 1), "raise --size");
-        says(caveat(4096), "raise --size");
+        says(caveat(least - 1), "raise size");
+        says(caveat(4096), "raise size");
     }
 }

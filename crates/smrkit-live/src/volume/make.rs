@@ -10,6 +10,7 @@ use smrfs::device::zoned::ZonedLayout;
 use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::superblock::area::{Area, AreaError, data_shape};
 use smrfs::superblock::{Superblock, Uuid, VolumeKey};
+use smrkit::message::{Field, Message};
 
 use super::{Layout, bands_of, of_area, space};
 use crate::directory::Site;
@@ -59,7 +60,7 @@ pub fn mkfs(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
     if layout.size_bytes == 0 {
         layout.size_bytes = match ImageTarget::for_path(&wanted.image)? {
             ImageTarget::File(bytes) | ImageTarget::Device(bytes) if bytes > 0 => bytes,
-            _ => return Err(LiveError::Impossible("a new image needs a size: give --size".into())),
+            _ => return Err(LiveError::impossible(Message::from("a new image needs a size: give ") + Field::Size)),
         };
     }
     let shape = layout.shape()?;
@@ -74,14 +75,20 @@ pub fn mkfs(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
 fn on_zones(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
     let (path, layout) = (wanted.image.display(), &wanted.layout);
     if layout.model == Model::Caveat {
-        let remedy = "leave --model away, or put an image on a conventional disk";
-        return Err(LiveError::Impossible(format!("{path} takes no writes just anywhere, as caveat does: {remedy}")));
+        let problem = Message::from(format!("{path} takes no writes just anywhere, as caveat does: leave "));
+        let problem = problem + Field::Model + " away, or put an image on a conventional disk";
+        return Err(LiveError::impossible(problem));
     }
     let size = Some(layout.size_bytes).filter(|&bytes| bytes > 0);
-    let told =
-        [("--size", size), ("--band", layout.band_bytes), ("--did", layout.did_bytes), ("--dpid", layout.dpid_bytes)];
-    if let Some((option, _)) = told.iter().find(|(_, bytes)| bytes.is_some()) {
-        return Err(LiveError::Impossible(format!("the bands of {path} are its zones: leave {option} away")));
+    let told = [
+        (Field::Size, size),
+        (Field::Band, layout.band_bytes),
+        (Field::Did, layout.did_bytes),
+        (Field::Dpid, layout.dpid_bytes),
+    ];
+    if let Some(&(field, _)) = told.iter().find(|(_, bytes)| bytes.is_some()) {
+        let problem = Message::from(format!("the bands of {path} are its zones: leave "));
+        return Err(LiveError::impossible(problem + field + " away"));
     }
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = blank_zones(&wanted.image, wanted.force)?;
@@ -184,7 +191,7 @@ fn assemble(
 fn refuse_nesting(image: &Path, meta: &Path) -> Result<(), LiveError> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(|error| LiveError::io(path, error));
     match absolute(image)?.starts_with(absolute(meta)?) {
-        true => Err(LiveError::Impossible("the image lies in the metadata directory: keep them apart".into())),
+        true => Err(LiveError::impossible("the image lies in the metadata directory: keep them apart")),
         false => Ok(()),
     }
 }

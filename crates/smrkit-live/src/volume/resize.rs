@@ -65,7 +65,7 @@ fn check(volume: &Volume, size_bytes: u64) -> Result<(Shape, u64), LiveError> {
     let usable = space(&data_shape(&after))?.usable();
     let needs = Needs::for_volume(volume)?;
     if needs.end > data_shape(&after).granules || needs.granules > usable {
-        return Err(LiveError::Impossible(format!(
+        return Err(LiveError::impossible(format!(
             "{} are too few for what lies in {}: it takes {}KiB at least",
             Bytes(size_bytes),
             volume.image().display(),
@@ -126,7 +126,7 @@ fn shape(before: &Shape, size_bytes: u64) -> Result<Shape, LiveError> {
         }
     }
     if after.granules < granules_min(&after) {
-        return Err(LiveError::Impossible(format!("{} are too few for a disk: give more", Bytes(size_bytes))));
+        return Err(LiveError::impossible(format!("{} are too few for a disk: give more", Bytes(size_bytes))));
     }
     if head_bytes(&after) != head_bytes(before) {
         // Cursors fill the head in steps of 64 KiB: data would have to move.
@@ -134,9 +134,9 @@ fn shape(before: &Shape, size_bytes: u64) -> Result<Shape, LiveError> {
             "{} bands do not fit into the head of this image: give less, or make a new volume",
             after.bands.count
         );
-        return Err(LiveError::Impossible(what));
+        return Err(LiveError::impossible(what));
     }
-    after.check().map_err(|error| LiveError::Impossible(error.to_string()))?;
+    after.check().map_err(|error| LiveError::impossible(error.to_string()))?;
     Ok(after)
 }
 

@@ -241,7 +241,7 @@ fn an_image_that_is_new_or_empty_needs_a_size() {
     let place = Place::new(Model::Caveat);
     let mut wanted = place.wanted();
     wanted.layout.size_bytes = 0;
-    let asks_for_a_size = |wanted: &Mkfs| mkfs(wanted).is_err_and(|error| error.to_string().contains("give --size"));
+    let asks_for_a_size = |wanted: &Mkfs| mkfs(wanted).is_err_and(|error| error.to_string().contains("give size"));
     assert!(asks_for_a_size(&wanted));
     fs::write(place.path("image"), b"").unwrap();
     assert!(asks_for_a_size(&wanted));

@@ -21,7 +21,7 @@ pub fn item(scale: &Scale) -> Item {
     Item::of_courses("Figures 4 (b) and (c): sizes and ages", Vec::new(), move |_| {
         let text = texts![
             "Published as curves only: these are reconstructions, with logarithms of values uniform between two points. \
-             `smrkit age --sizes` and `--ages` take other curves.",
+             `smrkit age` takes other curves.",
             format!("{FILES} sizes drawn by the ager, none above {} MB.", size_max_bytes as f64 / 1e6),
         ];
         let rows = vec![

@@ -80,7 +80,7 @@ type Both = (Result<AgeingResult, String>, AgeingResult);
 
 fn shown(pairs: &[Both]) -> Shown {
     if pairs.is_empty() {
-        return Shown { text: vec!["Left out by --quick.".into()], ..Shown::default() };
+        return Shown { text: vec!["Left out of a quick run.".into()], ..Shown::default() };
     }
     let text = vec![
         format!(

@@ -93,7 +93,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
     let plans = cases.iter().map(|case| case.plan(scale, drive)).collect();
     Item::of_courses(HEADING, plans, move |courses| {
         if cases.is_empty() {
-            let text = vec![format!("{} more courses, which --quick leaves out.", Case::all().len())];
+            let text = vec![format!("{} more courses, which a quick run leaves out.", Case::all().len())];
             return vec![(HEADING, Shown { text, ..Shown::default() })];
         }
         let text = texts![

@@ -93,7 +93,7 @@ fn text(span: u64, spare: u64, missing: &[&str]) -> Vec<String> {
          full disk of an eighth of the size.",
     ];
     if !missing.is_empty() {
-        text.push(format!("Not at hand, and left out: {} (--traces names a folder).", missing.join(", ")));
+        text.push(format!("Not at hand, and left out: {} (name a folder of traces).", missing.join(", ")));
     }
     text
 }

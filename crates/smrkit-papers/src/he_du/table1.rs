@@ -17,10 +17,7 @@ pub fn item(traces: &[Replayed]) -> Item {
     let named: Vec<String> = traces.iter().map(stands).collect();
     Item::new("Table 1: traces", Vec::new(), move |_| Shown {
         text: vec![
-            format!(
-                "{}. Substitutes come from the folder of real traces (--traces), if it has them.",
-                named.join("; ")
-            ),
+            format!("{}. Substitutes come from the folder of real traces, if it has them.", named.join("; ")),
             "Inter-arrival times are stretched by the paper's own factors.".into(),
         ],
         rows,

@@ -154,7 +154,7 @@ fn a_study_is_summed_up_and_tells_what_an_interrupt_left_out() {
 By construction: what goes in was solved from, or fitted to, the paper's number, so that agreement is no evidence.
 1 more agree with numbers derived here, which the paper does not print; with its own, 1 do.
 Interrupted: what had been run until then follows.
-Quick: fewer seeds and shorter runs than without --quick; the verdicts are rougher.
+Quick: fewer seeds and shorter runs than in full; the verdicts are rougher.
 Seed 5, smrkit {version} (abc).
 
 A & B 2020

@@ -58,7 +58,7 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
             .collect();
         Shown {
             text: vec![match uses.is_empty() {
-                true => "No trace is at hand: --traces names a folder.".into(),
+                true => "No trace is at hand: name a folder of traces.".into(),
                 false => "The traces at hand on vguard: the most tracks of the cache that held something, of its 13,791, and \
                           the longest log, of β = 9,194. The paper claims it for the MSR traces, and that nothing is cleaned \
                           for CloudPhysics' too; parts of traces show less than the whole would."

@@ -89,7 +89,7 @@ pub fn cloud_physics(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
 
 fn told(pairs: &[(&str, TracePair)], set: &str) -> String {
     match pairs.is_empty() {
-        true => format!("No {set} trace is at hand: --traces names a folder."),
+        true => format!("No {set} trace is at hand: name a folder of traces."),
         false => format!("The {set} traces at hand, whole or in part, flat out on both layers."),
     }
 }

@@ -27,7 +27,7 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
         let rows = pairs.iter().flat_map(|(name, pair)| rows(name, pair)).chain(too_large).collect();
         Shown {
             text: vec![match pairs.is_empty() {
-                true => "No trace is at hand: --traces names a folder.".into(),
+                true => "No trace is at hand: name a folder of traces.".into(),
                 false => format!(
                     "Traces at hand that Table 2 does not have, parts of its traces among them, run as Table 2's. Over {WRITE_PERCENT} % \
                      writes, one request in a thousand waits for the drive-managed disk's map, so that it should be \

@@ -55,7 +55,7 @@ pub fn figure5(traces: &[AtHand]) -> Result<Item, Error> {
     }
     Ok(Item::new("Figure 5: tracks that traces write", Vec::new(), move |_| Shown {
         text: vec![match bars.is_empty() {
-            true => "No trace is at hand: --traces names a folder.".into(),
+            true => "No trace is at hand: name a folder of traces.".into(),
             false => format!(
                 "Distinct tracks of 1 MiB that the traces at hand write, against the {} that begin cleaning. The paper has \
                  over a hundred CloudPhysics traces.",

@@ -119,8 +119,7 @@ fn violations(outcome: &Outcome) -> String {
         " {all} of {of} requests break a rule of zones: a host-managed disk refuses them, and these times are no disk's{first}."
     );
     if full > 0 && outcome.state.prefill == Prefill::Full {
-        text +=
-            " All zones were full at first: reset them by a discard of the whole zone, or begin with --prefill none.";
+        text += " All zones were full at first: reset them by a discard of the whole zone, or begin with an empty disk (prefill none).";
     }
     text
 }

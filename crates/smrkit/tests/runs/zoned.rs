@@ -175,7 +175,7 @@ fn a_full_disk_is_written_only_after_a_reset() {
     };
     let found = run(&[write]).unwrap();
     assert_eq!(count(&found, "writes_to_full_zones"), 1);
-    assert!(found.verdict.text.contains("or begin with --prefill none"), "{}", found.verdict.text);
+    assert!(found.verdict.text.contains("or begin with an empty disk (prefill none)"), "{}", found.verdict.text);
     let found = run(&[reset, write, Request::new(Op::Read, lba, 8)]).unwrap();
     assert_eq!(["violations", "resets"].map(|key| count(&found, key)), [0, 1]);
     let part = Request { sectors: ZONE as u32 - 1, ..reset };

@@ -144,9 +144,7 @@ impl BandsOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BandsError {
     /// The disk is of the other model.
-    #[error(
-        "the disk is no strict-append disk: use the allocator of caveat, or make it anew with --model strict-append"
-    )]
+    #[error("the disk is no strict-append disk: use the allocator of caveat, or make it anew as strict-append")]
     WrongModel,
     /// Bands of no size, or none may be open.
     #[error(

@@ -149,8 +149,7 @@ fn requests_that_break_a_rule_of_zones_are_counted_and_told() {
         violations(&one)
     };
     let refuses = "requests break a rule of zones: a host-managed disk refuses them, and these times are no disk's";
-    let reset =
-        " All zones were full at first: reset them by a discard of the whole zone, or begin with --prefill none.";
+    let reset = " All zones were full at first: reset them by a discard of the whole zone, or begin with an empty disk (prefill none).";
     assert_eq!(violations(&base()), "");
     assert_eq!(text(0, 0, None, Prefill::Full), "");
     assert_eq!(text(3, 0, None, Prefill::Full), format!(" 3 of 10 {refuses}."));
