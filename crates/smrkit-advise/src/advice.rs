@@ -1,8 +1,9 @@
 //! The answer as data: what `--json` writes, and what the screen shows. `docs/reference/advise.md` has every key.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use smrkit::VERSION;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::comparison::{Comparison, Effect, Problems, Trajectory};
@@ -10,8 +11,8 @@ use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
 use smrkit::stats::verdict;
 use smrkit::units::SECTOR_BYTES;
 
-use super::remedies::{Change, ChangeKind};
-use super::{INTERRUPTED, Question};
+use super::Question;
+use super::remedies::{Change, ChangeKind, OwnerStep};
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -77,8 +78,11 @@ pub struct Remedy {
     pub assumption: bool,
     /// Its effect; null where it was not run.
     pub effect: Option<Effect>,
+    /// What an owner can set for it, where the kind does not say.
+    #[serde(skip)]
+    pub step: Option<OwnerStep>,
     /// Why it was not run; null where it was.
-    pub not_run: Option<String>,
+    pub not_run: Option<NotRun>,
     /// The pause after each completion; null where it is not what changes.
     pub think_ns: Option<u64>,
     /// The factor on the trace's times; null where it is not what changes.
@@ -89,6 +93,30 @@ pub struct Remedy {
     pub course: Option<Trajectory>,
     /// The drive compared with conventional disks over the same requests, with the same pauses.
     pub against: Option<Comparison>,
+}
+
+/// Why a change was not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotRun {
+    /// It was not its turn yet when all ended.
+    Interrupted,
+    /// It can't be run.
+    Refused(String),
+}
+
+impl fmt::Display for NotRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NotRun::Interrupted => "interrupted",
+            NotRun::Refused(reason) => reason,
+        })
+    }
+}
+
+impl Serialize for NotRun {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// Something that an owner can do.
@@ -149,7 +177,7 @@ impl Advice {
     ) -> Advice {
         let writes = outcome.commands.host_write;
         let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
-        let complete = remedies.iter().all(|remedy| remedy.not_run.as_deref() != Some(INTERRUPTED));
+        let complete = remedies.iter().all(|remedy| remedy.not_run != Some(NotRun::Interrupted));
         Advice {
             schema: 1,
             text: String::new(),
@@ -217,7 +245,7 @@ impl Remedy {
     /// Remedy that a change turned out to be.
     pub fn new(
         change: &Change,
-        judged: Result<(Effect, Trajectory, Comparison), String>,
+        judged: Result<(Effect, Trajectory, Comparison), NotRun>,
         first: Option<u64>,
     ) -> Remedy {
         let (effect, course, against, not_run) = match judged {
@@ -227,6 +255,7 @@ impl Remedy {
         Remedy {
             kind: change.kind,
             change: change.name.clone(),
+            step: change.step,
             assumption: change.is_assumed,
             effect,
             not_run,

@@ -5,10 +5,10 @@ use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Warmup};
 use smrkit::stats::comparison::{Effect, Judged, Problems, Trajectory, effect, mean_request_bytes};
 
-use super::advice::Remedy;
+use super::advice::{NotRun, Remedy};
 use super::remedies::{Change, ChangeKind, one_line};
 use super::trial::{Measured, Trial};
-use super::{INTERRUPTED, Question, Reference};
+use super::{Question, Reference};
 
 /// The first part of a demand is this many times what fills the cache as things are, and at least this many requests
 /// (assumptions).
@@ -16,7 +16,7 @@ const FILLS: f64 = 4.0;
 const FEW_REQUESTS: u64 = 50_000;
 
 /// The run of a change, and that of conventional disks over the same requests where those change too; or why there is none.
-type Attempted = Result<(Measured, Option<Measured>), String>;
+type Attempted = Result<(Measured, Option<Measured>), NotRun>;
 
 /// A part of the demand that changes serve, with the runs they are compared with.
 struct AttemptPart<'a> {
@@ -47,7 +47,7 @@ pub fn make(
     let Some(first) = first_part(known) else { return serve(&all, &whole) };
     let Some((own, usual)) = as_it_is(question, first, sectors, monitor)? else {
         // An interrupt: there is nothing to compare the others with.
-        return Ok(all.iter().map(|change| Remedy::new(change, Err(INTERRUPTED.into()), None)).collect());
+        return Ok(all.iter().map(|change| Remedy::new(change, Err(NotRun::Interrupted), None)).collect());
     };
     let before = Judged::new(&own.course, &own.compared_with(&usual));
     if before.problems != known.before.problems {
@@ -69,7 +69,7 @@ fn is_shown(remedy: &Remedy) -> bool {
         Some(Effect::Helps | Effect::Mixed | Effect::Worsens) => true,
         Some(Effect::Fixes | Effect::FixesSoFar) => remedy.kind == ChangeKind::Idle,
         // What can't be run can't be run whole either.
-        None => remedy.not_run.as_deref() != Some(INTERRUPTED),
+        None => remedy.not_run != Some(NotRun::Interrupted),
         Some(Effect::None) => false,
     }
 }
@@ -111,25 +111,25 @@ fn run(
     let results = pool::make_all(changes, monitor, "change", |_, change, mut watch| {
         Ok(made(question, change, first, sectors, &mut watch))
     });
-    let all = results.into_iter().map(|result| Ok(result?.unwrap_or_else(|| Err(INTERRUPTED.into()))));
+    let all = results.into_iter().map(|result| Ok(result?.unwrap_or(Err(NotRun::Interrupted))));
     all.collect()
 }
 
 /// Runs a change, and conventional disks as well where it changes the requests.
 fn made(question: &Question, change: &Change, first: Option<u64>, sectors: u64, watch: &mut RunWatch) -> Attempted {
-    let mut serve = |trial: &Trial| -> Result<Measured, String> {
+    let mut serve = |trial: &Trial| -> Result<Measured, NotRun> {
         let trial = Trial { first, ..trial.clone() };
         match trial.serve(question.demand, sectors, false, watch) {
-            Ok(measured) if measured.outcome.interrupted => Err(INTERRUPTED.into()),
+            Ok(measured) if measured.outcome.interrupted => Err(NotRun::Interrupted),
             // Nothing can be said of a change that serves nothing.
             Ok(measured) if measured.outcome.requests == 0 && measured.outcome.rebuild.is_none() => {
-                Err("the warm-up takes all of its requests".into())
+                Err(NotRun::Refused("the warm-up takes all of its requests".into()))
             }
             Ok(measured) => Ok(measured),
             Err(error) => Err(why_not(&error)),
         }
     };
-    let own = serve(change.trial.as_ref().map_err(one_line)?)?;
+    let own = serve(change.trial.as_ref().map_err(|error| NotRun::Refused(one_line(error)))?)?;
     Ok((own, change.baseline.as_ref().map(serve).transpose()?))
 }
 
@@ -176,10 +176,10 @@ fn judged(part: &AttemptPart, change: &Change, made: Attempted) -> Remedy {
 }
 
 /// Why a change could not be run, in one line.
-fn why_not(error: &Error) -> String {
-    match error {
+fn why_not(error: &Error) -> NotRun {
+    NotRun::Refused(match error {
         // What helps there is no remedy here: the demand fits the system as it is.
         Error::NoRoom(_) => "offers less room than the demand needs".into(),
         other => one_line(other),
-    }
+    })
 }

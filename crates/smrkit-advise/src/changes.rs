@@ -2,7 +2,7 @@
 
 use smrkit::stats::comparison::{Effect, Trajectory};
 
-use super::advice::{Advice, Remedy};
+use super::advice::{Advice, NotRun, Remedy};
 use super::rebuild;
 use super::remedies::ChangeKind;
 use smrkit_report::format::{self, rate};
@@ -47,7 +47,7 @@ pub fn sentences(advice: &Advice) -> Vec<String> {
         sentences.push(format!("Worse: {}.", named(advice, &worse, false)));
     }
     sentences.extend(ranges(&advice.remedies));
-    let missing = advice.remedies.iter().filter(|remedy| remedy.not_run.as_deref() == Some(super::INTERRUPTED)).count();
+    let missing = advice.remedies.iter().filter(|remedy| remedy.not_run == Some(NotRun::Interrupted)).count();
     if missing > 0 {
         sentences.push(format!("Interrupted: {missing} of {} changes were not tried.", advice.remedies.len()));
     }
@@ -151,12 +151,13 @@ pub(super) mod tests {
     use super::*;
 
     pub fn pause(effect: Option<Effect>) -> Remedy {
-        let not_run = effect.is_none().then(|| super::super::INTERRUPTED.to_string());
+        let not_run = effect.is_none().then_some(NotRun::Interrupted);
         let course = effect.map(|_| Trajectory { rate_before_bytes_per_s: 5.0, ..Trajectory::default() });
         let change = "pauses of 1 s".to_string();
         Remedy {
             kind: ChangeKind::Idle,
             change,
+            step: None,
             assumption: false,
             effect,
             not_run,

@@ -129,6 +129,3 @@ fn present(((own, conventional), settings): (&(Measured, Measured), &Settings)) 
         against: own.compared_with(conventional),
     }
 }
-
-/// Text on a run that an interrupt kept from its end.
-const INTERRUPTED: &str = "interrupted";

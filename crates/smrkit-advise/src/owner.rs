@@ -1,7 +1,7 @@
 //! Actions of an owner, with the value to set; what was run says what it brings.
 
 use super::advice::{Action, Advice, Remedy};
-use super::remedies::ChangeKind;
+use super::remedies::{ChangeKind, OwnerStep, RECORD_BYTES};
 
 /// Seconds that kernels wait for a command unless told otherwise.
 const KERNEL_S: u64 = 30;
@@ -65,34 +65,35 @@ fn best_of_each(advice: &Advice) -> impl Iterator<Item = &Remedy> {
 /// The owner's action for a change, if there is one.
 fn worth(remedy: &Remedy) -> Option<(String, Option<&'static str>)> {
     let change = &remedy.change;
-    Some(match remedy.kind {
-        ChangeKind::Conventional => ("Buy conventional disks (CMR in the data sheet)".into(), None),
-        ChangeKind::Drive => (format!("Buy the {change}"), None),
-        ChangeKind::WriteSize if change.ends_with("MiB") => (
-            format!("Gather {change}: larger records, on md larger chunks"),
-            Some("zfs set recordsize=4M POOL/DATASET"),
-        ),
-        ChangeKind::WriteSize => (
-            format!("Gather {change}: larger records, on md larger chunks"),
-            Some("zfs set recordsize=1M POOL/DATASET"),
-        ),
-        ChangeKind::Parameter if change.contains("write cache") => {
+    Some(match (remedy.kind, remedy.step) {
+        (ChangeKind::Conventional, _) => ("Buy conventional disks (CMR in the data sheet)".into(), None),
+        (ChangeKind::Drive, _) => (format!("Buy the {change}"), None),
+        (ChangeKind::WriteSize, step) => {
+            let is_large = matches!(step, Some(OwnerStep::WriteBytes(RECORD_BYTES..)));
+            let records =
+                if is_large { "zfs set recordsize=4M POOL/DATASET" } else { "zfs set recordsize=1M POOL/DATASET" };
+            (format!("Gather {change}: larger records, on md larger chunks"), Some(records))
+        }
+        (ChangeKind::Parameter, Some(OwnerStep::WriteCache)) => {
             ("Switch the write cache on".into(), Some("hdparm -W1 /dev/sdX"))
         }
-        ChangeKind::Idle => (format!("Leave the disk time, as over idle nights: {change}"), None),
-        ChangeKind::Rebuild if change.contains("records") => {
+        (ChangeKind::Idle, _) => (format!("Leave the disk time, as over idle nights: {change}"), None),
+        (ChangeKind::Rebuild, Some(OwnerStep::Records)) => {
             (format!("ZFS: {change}, before data is written"), Some("zfs set recordsize=1M POOL/DATASET"))
         }
-        ChangeKind::Rebuild if change.contains("order") => {
+        (ChangeKind::Rebuild, Some(OwnerStep::Order)) => {
             (format!("Rebuild {change}: md does, ZFS on mirrors by"), Some("zpool replace -s POOL sdX sdY"))
         }
-        ChangeKind::Dedicated => (format!("Use {change}"), None),
-        ChangeKind::Chunk
-        | ChangeKind::Level
-        | ChangeKind::Parameter
-        | ChangeKind::Rebuild
-        | ChangeKind::Layer
-        | ChangeKind::Range => return None,
+        (ChangeKind::Dedicated, _) => (format!("Use {change}"), None),
+        (
+            ChangeKind::Chunk
+            | ChangeKind::Level
+            | ChangeKind::Parameter
+            | ChangeKind::Rebuild
+            | ChangeKind::Layer
+            | ChangeKind::Range,
+            _,
+        ) => return None,
     })
 }
 

@@ -24,14 +24,16 @@ use super::{Question, Reference};
 /// Sizes of writes and of chunks: that of a page cache's clusters, of md's chunk, and of a large buffer (assumption).
 const SIZES_BYTES: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
 /// The records that ZFS is set to for large files.
-const RECORD_BYTES: u64 = 1 << 20;
+pub const RECORD_BYTES: u64 = 1 << 20;
 /// Shares of the time that the disk is left idle.
 const IDLE: [f64; 3] = [0.5, 0.9, 0.99];
 /// Factors on the trace's times.
 const STRETCHES: [f64; 3] = [2.0, 10.0, 100.0];
 /// Behaviour that a drive-managed disk may have beyond what is known of it.
-const ASSUMED: [(&str, &str, &str); 2] =
-    [("write_cache_bytes", "64M", "write cache of 64 MB"), ("bypass", "run", "bypass by long runs")];
+const ASSUMED: [(&str, &str, &str, Option<OwnerStep>); 2] = [
+    ("write_cache_bytes", "64M", "write cache of 64 MB", Some(OwnerStep::WriteCache)),
+    ("bypass", "run", "bypass by long runs", None),
+];
 
 /// The kinds of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -61,12 +63,27 @@ pub enum ChangeKind {
     Range,
 }
 
+/// Something that an owner can set, among changes of a kind that differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerStep {
+    /// Writes of this many bytes.
+    WriteBytes(u64),
+    /// The disk's write cache.
+    WriteCache,
+    /// The records of a file system.
+    Records,
+    /// The order of a rebuild.
+    Order,
+}
+
 /// A change, and the run that shows what it does.
 pub struct Change {
     /// Its kind.
     pub kind: ChangeKind,
     /// The change's name.
     pub name: String,
+    /// What an owner can set for it, where the kind does not say.
+    pub step: Option<OwnerStep>,
     /// True if the disk is assumed to be able to do it.
     pub is_assumed: bool,
     /// The pause after each completion, where that is what changes.
@@ -82,7 +99,8 @@ pub struct Change {
 impl Change {
     /// A change; an error says why it has no run.
     pub fn new(kind: ChangeKind, name: impl Into<String>, trial: Result<Trial, Error>) -> Change {
-        Change { kind, name: name.into(), is_assumed: false, think: None, time_scale: None, trial, baseline: None }
+        let name = name.into();
+        Change { kind, name, step: None, is_assumed: false, think: None, time_scale: None, trial, baseline: None }
     }
 }
 
@@ -133,7 +151,7 @@ fn write_sizes(run: &PlannedRun, known: &Reference) -> Result<Vec<Change>, Error
         let trial = Trial { packed_sectors, ..Trial::for_run(run.clone()) };
         let baseline = Trial { run: run.conventional()?, ..trial.clone() };
         let change = Change::new(ChangeKind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial));
-        Ok(Change { baseline: Some(baseline), ..change })
+        Ok(Change { baseline: Some(baseline), step: Some(OwnerStep::WriteBytes(size)), ..change })
     };
     larger.map(change).collect()
 }
@@ -205,10 +223,10 @@ fn pause_text(time: Nanos) -> String {
 /// Behaviour that the layer has where it is told to, but no known disk is known to have.
 fn assumed(run: &PlannedRun) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
-    for (key, value, name) in ASSUMED {
+    for (key, value, name, step) in ASSUMED {
         if let Some(changed) = with_parameter(run, key, value)? {
             let change = Change::new(ChangeKind::Parameter, name, Ok(Trial::for_run(changed)));
-            changes.push(Change { is_assumed: true, ..change });
+            changes.push(Change { is_assumed: true, step, ..change });
         }
     }
     Ok(changes)
@@ -237,21 +255,23 @@ fn rebuilds(run: &PlannedRun) -> Vec<Change> {
     let Some(spec) = run.run.background else { return Vec::new() };
     let large = RECORD_BYTES / SECTOR_BYTES;
     let in_order = RebuildOrder::Ascending { sectors: large / 2 };
-    let mut changed = vec![(RebuildSpec { window: 1, ..spec }, "one piece at a time".to_string())];
+    let mut changed = vec![(RebuildSpec { window: 1, ..spec }, "one piece at a time".to_string(), None)];
     if let RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } = spec.order {
         let order =
             RebuildOrder::Scattered { record_sectors: large, run_sectors: run_sectors.max(large), live, sorted };
         if record_sectors < large {
-            changed.push((RebuildSpec { order, ..spec }, format!("records of {}", Bytes(RECORD_BYTES))));
+            let name = format!("records of {}", Bytes(RECORD_BYTES));
+            changed.push((RebuildSpec { order, ..spec }, name, Some(OwnerStep::Records)));
         }
-        changed.push((RebuildSpec { order: in_order, ..spec }, "in the order of sectors".into()));
+        let name = "in the order of sectors".into();
+        changed.push((RebuildSpec { order: in_order, ..spec }, name, Some(OwnerStep::Order)));
     }
-    let change = |(spec, name): (RebuildSpec, String)| {
+    let change = |(spec, name, step): (RebuildSpec, String, Option<OwnerStep>)| {
         let mut run = run.clone();
         run.run.background = Some(spec);
-        Change::new(ChangeKind::Rebuild, name, Ok(Trial::for_run(run)))
+        Change { step, ..Change::new(ChangeKind::Rebuild, name, Ok(Trial::for_run(run))) }
     };
-    changed.into_iter().filter(|(other, _)| *other != spec).map(change).collect()
+    changed.into_iter().filter(|(other, ..)| *other != spec).map(change).collect()
 }
 
 /// The other drives that are sold as drive-managed, in the place of each; those that are known roughly are left out.
