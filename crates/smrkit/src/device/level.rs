@@ -182,6 +182,12 @@ impl Level {
         LEVELS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
     }
 
+    /// The names of the levels that keep copies or parity, with commas between.
+    pub fn redundant_names() -> String {
+        let is_redundant = |spec: &&LevelSpec| spec.parities > 0 || spec.copies != Copies::One;
+        LEVELS.iter().filter(is_redundant).map(|spec| spec.name).collect::<Vec<_>>().join(", ")
+    }
+
     /// Properties of the level.
     pub fn spec(&self) -> &'static LevelSpec {
         let same = |spec: &&LevelSpec| std::mem::discriminant(&spec.level) == std::mem::discriminant(self);

@@ -16,6 +16,7 @@ use self::order::{RebuildPieces, RecordRuns};
 use self::pace::RateLimiter;
 use super::system::{ArrayRun, MemberRun};
 use super::task::BackgroundTask;
+use crate::device::level::Level;
 use crate::device::{Array, DonePart, Member};
 use crate::error::{DiskResult, Error};
 use crate::message::{Field, Message};
@@ -116,7 +117,7 @@ fn no_redundancy(array: &ArrayRun) -> Error {
                            or run one of its members alone as ",
             ) + Field::Array
         }
-        false => Message::from("use raid1, raid10, raid4, raid5, raid6 or raidz3"),
+        false => Message::from(format!("use one of {}", Level::redundant_names())),
     };
     let problem = format!("rebuild: {} keeps nothing twice, so that a failed disk is lost: ", array.level);
     Error::impossible(Field::Rebuild, Message::from(problem) + remedy)
