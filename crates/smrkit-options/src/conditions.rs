@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use smrkit::experiment::size::AskedCapacity;
 use smrkit::schema::{Time, number};
 use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
 use smrkit::units::Nanos;
 use smrkit_trace::VolumeChoice;
 
-use crate::value::{count, value};
+use crate::value::{count, one_of, value};
 
 /// Conditions of a run: how requests come, what they find, and how a trace is read.
 #[derive(Args, Clone)]
@@ -18,14 +18,14 @@ pub struct Conditions {
     #[arg(long, value_parser = value(Time(0)), default_value = "0s", value_name = "TIME")]
     pub think: Nanos,
     /// Ignore the trace's times, or keep them.
-    #[arg(long, value_enum, default_value = "flat-out")]
-    pub arrival: ArrivalName,
+    #[arg(long, value_parser = one_of(&Arrival::ALL), default_value = "flat-out")]
+    pub arrival: Arrival,
     /// Stretch the trace's times by this factor.
     #[arg(long, value_parser = value(number(0.0, f64::MAX)), default_value = "1", value_name = "X", allow_negative_numbers = true)]
     pub time_scale: f64,
     /// The order of waiting commands.
-    #[arg(long, value_enum, default_value = "drive")]
-    pub queue: QueueName,
+    #[arg(long, value_parser = one_of(&Queue::ALL), default_value = "drive")]
+    pub queue: Queue,
     /// The state before: full (every LBA written once, the cache empty), none, sequential, or random:SHARE of the persistent
     /// cache (of the disk, where there is none).
     #[arg(long, value_parser = Prefill::from_str, default_value = "full")]
@@ -54,48 +54,15 @@ pub struct Conditions {
     pub seed: u64,
 }
 
-/// When requests arrive.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum ArrivalName {
-    /// As soon as one is completed.
-    FlatOut,
-    /// At their own times.
-    Trace,
-    /// After the think time that the trace has for each request.
-    Closed,
-}
-
-/// The order of waiting commands.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum QueueName {
-    /// First come, first served.
-    Fcfs,
-    /// In the direction of the head's movement.
-    Elevator,
-    /// Shortest positioning time first.
-    Sptf,
-    /// As each drive's file says, at a depth above 1.
-    Drive,
-}
-
 impl Conditions {
     /// The settings of a run with this many commands outstanding, unchecked; they have still to be validated.
     pub fn settings(&self, depth: u32) -> Settings {
         Settings {
-            arrival: match self.arrival {
-                ArrivalName::FlatOut => Arrival::FlatOut,
-                ArrivalName::Trace => Arrival::Trace,
-                ArrivalName::Closed => Arrival::Closed,
-            },
+            arrival: self.arrival,
             depth,
             think: self.think,
             time_scale: self.time_scale,
-            queue: match self.queue {
-                QueueName::Fcfs => Queue::Fcfs,
-                QueueName::Elevator => Queue::Elevator,
-                QueueName::Sptf => Queue::Sptf,
-                QueueName::Drive => Queue::Drive,
-            },
+            queue: self.queue,
             prefill: self.prefill,
             warmup: self.warmup,
             fold: self.fold,

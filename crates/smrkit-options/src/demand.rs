@@ -13,11 +13,12 @@ use smrkit::experiment::system::check_sources;
 use smrkit::interleave::{Interleave, SOURCES_MAX, SourcePlacement};
 use smrkit::message::{Field, Message};
 use smrkit::schema::Size;
+use smrkit::settings::Arrival;
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
 use smrkit_trace::{OpenOptions, TraceDemand, are_one_blktrace};
 
-use crate::conditions::{ArrivalName, Conditions};
+use crate::conditions::Conditions;
 use crate::value::value;
 
 const DEFAULT_WORKLOAD: &str = "desktop";
@@ -56,7 +57,7 @@ impl DemandOptions {
     }
 
     /// Refuses options that belong to several sources where there is one, and the other way round.
-    pub fn check(&self, arrival: ArrivalName) -> Result<(), Error> {
+    pub fn check(&self, arrival: Arrival) -> Result<(), Error> {
         use Field::{Sources, Span, Trace, Workload};
         let count = self.count();
         if count < 2 && (self.interleave.is_some() || self.sources.is_some()) {
@@ -90,7 +91,7 @@ impl DemandOptions {
             return Err(Error::senseless(Trace, Trace + problem));
         }
         match (arrival, self.interleave) {
-            (ArrivalName::Trace, Some(rule)) if rule != Interleave::Time => {
+            (Arrival::Trace, Some(rule)) if rule != Interleave::Time => {
                 let field = Field::Interleave;
                 let problem = field + format!(" {rule} takes requests out of the order of their times: use ") + field;
                 Err(Error::senseless(field, problem + " time, or " + Field::Arrival + " flat-out"))

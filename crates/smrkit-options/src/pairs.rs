@@ -1,8 +1,16 @@
 //! Options as names and values, from Python or a file, read by the parser of the command line.
 
+use std::any::TypeId;
+use std::path::PathBuf;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 use smrkit::error::Error;
+use smrkit::experiment::size::AskedCapacity;
+use smrkit::names;
+use smrkit::settings::Warmup;
+use smrkit::units::Nanos;
+use smrkit_trace::VolumeChoice;
 
 /// An option by its name, with `_` or `-` between its words, and its value; `on` and `off` turn a switch.
 pub type Pair = (String, String);
@@ -18,18 +26,38 @@ pub fn read<T: Args + FromArgMatches>(pairs: &[Pair], word: &dyn Fn(&str) -> Str
     parsed.map_err(|error| refused(&error, word))
 }
 
-/// Names of the options of `T`, in the order of the command's help.
-pub fn names<T: Args>() -> Vec<String> {
+/// The options of `T`, in the order of the command's help: name, kind of value, and true if there may be several.
+pub fn names<T: Args>() -> Vec<(String, &'static str, bool)> {
     let command = T::augment_args(Command::new("smrkit"));
-    command.get_arguments().map(|arg| arg.get_id().to_string()).collect()
+    let is_list = |arg: &Arg| arg.get_value_delimiter().is_some() || matches!(arg.get_action(), ArgAction::Append);
+    command.get_arguments().map(|arg| (arg.get_id().to_string(), kind(arg), is_list(arg))).collect()
+}
+
+/// The kind of an option's value: a switch, path, time, number or amount; else a text.
+fn kind(arg: &Arg) -> &'static str {
+    let value = arg.get_value_parser().type_id();
+    let amounts: [TypeId; 5] = [id::<u32>(), id::<u64>(), id::<Warmup>(), id::<VolumeChoice>(), id::<AskedCapacity>()];
+    match value {
+        _ if is_switch(arg) => "switch",
+        _ if value == id::<PathBuf>() => "path",
+        _ if value == id::<Nanos>() => "time",
+        _ if value == id::<f64>() => "number",
+        _ if amounts.iter().any(|amount| value == *amount) => "amount",
+        _ => "text",
+    }
+}
+
+fn id<T: 'static>() -> TypeId {
+    TypeId::of::<T>()
 }
 
 /// The word of a command line that gives `name` this value; none for a switch that is off.
 fn as_word(command: &Command, name: &str, value: &str, word: &dyn Fn(&str) -> String) -> Result<Option<String>, Error> {
     let id = name.replace('-', "_");
     let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == id.as_str()) else {
-        let known = command.get_arguments().map(|arg| word(arg.get_id().as_str())).collect::<Vec<_>>().join(", ");
-        return Err(Error::Usage(format!("there is no option {name}: expected {known}")));
+        let known: Vec<String> = command.get_arguments().map(|arg| word(arg.get_id().as_str())).collect();
+        let known = names::known(&word(&id), known.iter().map(String::as_str));
+        return Err(Error::Usage(format!("there is no option {name}: {known}")));
     };
     let long = arg.get_long().unwrap_or(name);
     if !is_switch(arg) {
@@ -64,7 +92,7 @@ fn refused(error: &clap::Error, word: &dyn Fn(&str) -> String) -> Error {
             let value = context(ContextKind::InvalidValue).unwrap_or_default();
             let why = match (std::error::Error::source(error), context(ContextKind::ValidValue)) {
                 (Some(source), _) => source.to_string(),
-                (None, Some(valid)) => format!("expected one of {valid}"),
+                (None, Some(valid)) => names::known(&value, valid.split(", ")),
                 (None, None) => "give another value".into(),
             };
             format!("{option} '{value}': {why}")
@@ -104,13 +132,36 @@ mod tests {
     fn what_is_refused_is_said_in_the_words_of_the_front() {
         let error = |pairs: &[(&str, &str)]| asked(pairs).err().expect("refused");
         assert_eq!(error(&[("think", "-1s")]).split(':').next(), Some("<think> '-1s'"));
-        assert_eq!(error(&[("queue", "lifo")]), "<queue> 'lifo': expected one of fcfs, elevator, sptf, drive");
+        assert_eq!(error(&[("queue", "lifo")]), "<queue> 'lifo': known: fcfs, elevator, sptf, drive");
+        assert!(error(&[("queue", "spft")]).contains("did you mean `sptf`?"));
         assert_eq!(error(&[("rebuild", "disk=0")]).split(':').next(), Some("<array> is missing"));
         assert_eq!(
             error(&[("depth", "1"), ("depth", "2")]),
             "<depth> is given twice, or with an option that excludes it: leave one out"
         );
         assert_eq!(error(&[("fold", "yes")]), "<fold> is on or off, not yes");
-        assert!(error(&[("colour", "red")]).starts_with("there is no option colour: expected <drive>, <layer>,"));
+        assert!(error(&[("colour", "red")]).starts_with("there is no option colour: known: <drive>, <layer>,"));
+        assert!(
+            error(&[("layr", "rmw")]).starts_with("there is no option layr: did you mean `<layer>`? Known: <drive>,")
+        );
+    }
+
+    #[test]
+    fn options_are_told_with_their_kinds() {
+        let known = names::<RunOptions>();
+        let told =
+            |name: &str| known.iter().find(|(known, ..)| known == name).map(|&(_, kind, is_list)| (kind, is_list));
+        let names = ["trace", "layer", "think", "depth", "warmup", "time_scale", "fold", "queue"];
+        let expected = [
+            ("path", true),
+            ("text", true),
+            ("time", false),
+            ("amount", false),
+            ("amount", false),
+            ("number", false),
+            ("switch", false),
+            ("text", false),
+        ];
+        assert_eq!(names.map(told), expected.map(Some));
     }
 }

@@ -63,8 +63,8 @@ pub fn advise(
     advice.map(Advice).ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// Names of the options of advice.
+/// The options of advice, as those of a run.
 #[pyfunction]
-pub fn advise_options() -> Vec<String> {
+pub fn advise_options() -> Vec<(String, &'static str, bool)> {
     pairs::names::<AdviseOptions>()
 }

@@ -46,9 +46,9 @@ pub fn show_drive(py: Python, name: &str) -> PyResult<String> {
     Ok(catalogue::drive(&Drive::load(name).raised(py)?).to_string())
 }
 
-/// Names of the options of a run.
+/// The options of a run: name, kind of value, and true if there may be several.
 #[pyfunction]
-pub fn options() -> Vec<String> {
+pub fn options() -> Vec<(String, &'static str, bool)> {
     pairs::names::<RunOptions>()
 }
 

@@ -36,6 +36,20 @@ LAYERS = {
 }
 
 
+TYPES = {"amount": "Amount", "number": "float | str", "path": "Path", "switch": "bool", "text": "str", "time": "Time"}
+# Names or paths of files, and parameters by their names.
+OTHER_TYPES = {"array": "Path", "drive": "Path", "set": "Mapping[str, Any]"}
+
+
+def declared(name, doc, options):
+    """A class whose keys are options, as the command's parser has them."""
+    text = f'\n\nclass {name}(TypedDict, total=False):\n    """{doc}"""\n\n'
+    for option, kind, is_list in options:
+        several = f"{TYPES[kind]} | Sequence[{TYPES[kind]}]" if is_list else TYPES[kind]
+        text += f"    {option}: {OTHER_TYPES.get(option, several)}\n"
+    return text
+
+
 def command(options):
     """The command's words for options of Python."""
     words = []
@@ -140,8 +154,15 @@ class SameBytes(unittest.TestCase):
         self.assertEqual(smrkit.trace.info(trace), told("trace", "info", trace, "--json=-"))
 
     def test_every_option_of_the_command_is_an_argument(self):
-        self.assertEqual(set(_native.options()), set(smrkit.Options.__annotations__))
-        self.assertEqual(set(_native.advise_options()), set(smrkit.AdviseOptions.__annotations__))
+        path = pathlib.Path(smrkit.__file__).with_name("_arguments.py").resolve()
+        own = path.read_text()
+        made = own.partition("\n\nclass ")[0]
+        made += declared("RunArguments", "Options of a run.", _native.options())
+        made += declared("AdviceArguments", "Options of advice.", _native.advise_options())
+        if os.environ.get("UPDATE"):
+            path.write_text(made)
+        else:
+            self.assertEqual(own, made, "UPDATE=1 writes it anew")
 
     def test_advice_equals_that_of_the_command(self):
         asked = [

@@ -1,13 +1,14 @@
 //! The command that makes a comparison again, from what its outcomes record.
 
+use serde_json::Value;
 use smrkit::device::level::Level;
 use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use smrkit::drive::Drive;
 use smrkit::layer;
 use smrkit::quantity::{exact_bytes, exact_duration};
-use smrkit::settings::{Arrival, Queue, Settings};
+use smrkit::settings::{Queue, Settings};
 use smrkit::stats::outcome::{MergedSource, Outcome, Replayed};
-use smrkit::units::SECTOR_BYTES;
+use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::label::distinct;
 
@@ -184,27 +185,32 @@ fn conditions(engine: &Settings, seed: u64) -> Option<Vec<String>> {
     if engine.until.is_some() {
         return None;
     }
-    let arrival = match engine.arrival {
-        Arrival::FlatOut => None,
-        Arrival::Trace => Some("trace"),
-        Arrival::Closed => Some("closed"),
+    let [own, others] = [engine, &usual].map(|settings| serde_json::to_value(settings).ok());
+    let (own, others) = (own?, others?);
+    let is_asked = |key: &str| match key {
+        "queue" => engine.depth > 1 || engine.queue != Queue::Fcfs,
+        "check" => engine.check && engine.power_cut.is_none(),
+        _ => own[key] != others[key],
     };
-    let is_usual = engine.depth == 1 && engine.queue == Queue::Fcfs;
-    let words = [
-        option("depth", (engine.depth != usual.depth).then_some(engine.depth)),
-        option("queue", (!is_usual).then(|| engine.queue.name())),
-        option("arrival", arrival),
-        option("time-scale", (engine.time_scale != usual.time_scale).then_some(engine.time_scale)),
-        option("think", (engine.think != usual.think).then(|| exact_duration(engine.think))),
-        option("prefill", (engine.prefill != usual.prefill).then_some(engine.prefill)),
-        option("warmup", (engine.warmup != usual.warmup).then_some(engine.warmup)),
-        switch("fold", engine.fold),
-        switch("check", engine.check && engine.power_cut.is_none()),
-        option("power-cut", engine.power_cut),
-        switch("movement", engine.movement),
-        option("seed", (seed != usual.seed).then_some(seed)),
-    ];
-    Some(words.concat())
+    let asked = own.as_object()?.iter().filter(|(key, _)| is_asked(key));
+    let mut words: Vec<String> = asked.flat_map(|(key, value)| setting(key, value)).collect();
+    words.extend(option("seed", (seed != usual.seed).then_some(seed)));
+    Some(words)
+}
+
+/// The option that gives a setting the value that outcomes record: its key, a unit apart.
+fn setting(key: &str, value: &Value) -> Vec<String> {
+    let time = key.strip_suffix("_ns");
+    let name = time.unwrap_or(key).replace('_', "-");
+    match value {
+        Value::Bool(is_on) => switch(&name, *is_on),
+        Value::String(text) => option(&name, Some(text)),
+        _ => match value.as_u64() {
+            Some(ns) if time.is_some() => option(&name, Some(exact_duration(Nanos(ns)))),
+            Some(number) => option(&name, Some(number)),
+            None => option(&name, value.as_f64()),
+        },
+    }
 }
 
 /// A word as shells take it.

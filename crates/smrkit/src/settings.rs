@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::message::{Field, Message};
+use crate::names::known;
 use crate::schema::{Count, ValueKind, share};
 use crate::units::Nanos;
 
@@ -38,10 +39,42 @@ pub enum Queue {
     Drive,
 }
 
+/// One of a few values that a setting can have.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice<T> {
+    /// The value.
+    pub value: T,
+    /// Its name in options and results.
+    pub name: &'static str,
+    /// Its meaning, in a few words.
+    pub meaning: &'static str,
+}
+
+impl Arrival {
+    /// All of them.
+    pub const ALL: [Choice<Arrival>; 3] = [
+        Choice { value: Arrival::FlatOut, name: "flat-out", meaning: "As soon as one is completed" },
+        Choice { value: Arrival::Trace, name: "trace", meaning: "At their own times" },
+        Choice {
+            value: Arrival::Closed,
+            name: "closed",
+            meaning: "After the think time that the trace has for each request",
+        },
+    ];
+}
+
 impl Queue {
+    /// All of them.
+    pub const ALL: [Choice<Queue>; 4] = [
+        Choice { value: Queue::Fcfs, name: "fcfs", meaning: "First come, first served" },
+        Choice { value: Queue::Elevator, name: "elevator", meaning: "In the direction of the head's movement" },
+        Choice { value: Queue::Sptf, name: "sptf", meaning: "Shortest positioning time first" },
+        Choice { value: Queue::Drive, name: "drive", meaning: "As each drive's file says, at a depth above 1" },
+    ];
+
     /// Its name on the command line and in results.
     pub fn name(self) -> &'static str {
-        ["fcfs", "elevator", "sptf", "drive"][self as usize]
+        Queue::ALL[self as usize].name
     }
 }
 
@@ -81,7 +114,10 @@ impl FromStr for Prefill {
             None if text == "sequential" => Ok(Prefill::Sequential),
             None if text == "random" => Ok(Prefill::Random(1.0)),
             Some(("random", text)) => Ok(Prefill::Random(share().read(text, true)?)),
-            _ => Err(Error::Usage(format!("'{text}': expected full, none, sequential, random or random:SHARE"))),
+            _ => {
+                let names = ["full", "none", "sequential", "random", "random:SHARE"];
+                Err(Error::Usage(format!("'{text}': {}", known(text, names.into_iter()))))
+            }
         }
     }
 }
@@ -311,6 +347,7 @@ mod tests {
         }
         assert_eq!("random".parse::<Prefill>().unwrap(), Prefill::Random(1.0));
         assert!(["", "random:2", "full:1", "sequential:0.5"].iter().all(|text| text.parse::<Prefill>().is_err()));
+        assert!("fll".parse::<Prefill>().unwrap_err().to_string().contains("did you mean `full`?"));
         for text in ["0", "1", "until-steady"] {
             let warmup: Warmup = text.parse().unwrap();
             assert_eq!(warmup.to_string(), text);
@@ -318,7 +355,10 @@ mod tests {
             assert_eq!(serde_json::from_str::<Warmup>(&record).unwrap(), warmup);
         }
         assert!("steady".parse::<Warmup>().is_err());
-        let names = [Queue::Fcfs, Queue::Elevator, Queue::Sptf, Queue::Drive].map(Queue::name);
-        assert_eq!(names, ["fcfs", "elevator", "sptf", "drive"]);
+        assert!(Queue::ALL.iter().all(|choice| choice.value.name() == choice.name));
+        let recorded = |choice: &Choice<Queue>| serde_json::to_value(choice.value).unwrap() == choice.name;
+        assert!(Queue::ALL.iter().all(recorded));
+        let recorded = |choice: &Choice<Arrival>| serde_json::to_value(choice.value).unwrap() == choice.name;
+        assert!(Arrival::ALL.iter().all(recorded));
     }
 }

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
-use smrkit::settings::Queue;
+use smrkit::settings::{Choice, Queue};
 use smrkit::units::SECTOR_BYTES;
 use smrkit_live::block::control::Control;
 use smrkit_live::block::device::{BlockDevice, Opened};
@@ -21,6 +21,7 @@ use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{DriveServer, Listener, ServeOptions, ServeReport};
 use smrkit_live::block::wish::{Caller, Wish, wishes};
 use smrkit_live::mount;
+use smrkit_options::value::one_of;
 use tempfile::TempDir;
 
 use crate::exit::Done;
@@ -51,15 +52,15 @@ impl FromStr for Listen {
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum QueueName {
-    /// First come, first served.
-    Fcfs,
-    /// Shortest positioning time first.
-    Sptf,
-    /// As the drive's file says; else shortest positioning time first where it has mechanics.
-    Drive,
-}
+/// The orders that a served drive has.
+static QUEUES: [Choice<Queue>; 3] = [
+    Queue::ALL[Queue::Fcfs as usize],
+    Queue::ALL[Queue::Sptf as usize],
+    Choice {
+        meaning: "As the drive's file says; else shortest positioning time first where it has mechanics",
+        ..Queue::ALL[Queue::Drive as usize]
+    },
+];
 
 /// Options of serving a drive, over NBD or attached.
 #[derive(Args)]
@@ -68,8 +69,8 @@ pub struct DriveOptions {
     #[arg(long, value_name = "none|real|X", value_parser = Pace::from_str, default_value = "real")]
     pace: Pace,
     /// The order of waiting commands.
-    #[arg(long, value_enum, default_value = "drive")]
-    queue: QueueName,
+    #[arg(long, value_parser = one_of(&QUEUES), default_value = "drive")]
+    queue: Queue,
     /// Write every request with its times to this file, for smrkit replay.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -93,16 +94,11 @@ impl DriveOptions {
             let remedy = "--write-cache is that of one drive: leave it out, or serve a drive";
             return Err(Error::Usage(remedy.into()).into());
         }
-        let queue = match self.queue {
-            QueueName::Fcfs => Queue::Fcfs,
-            QueueName::Sptf => Queue::Sptf,
-            QueueName::Drive => Queue::Drive,
-        };
         let log = self.log.as_deref().map(|path| LogWriter::open(path, &image.head().run)).transpose()?;
         let (device, opened) = BlockDevice::open(image, log)?;
         tell_opened(&device, &opened);
         let device = device.with_write_cache(cache_sectors as usize);
-        Ok((device, ServeOptions { pace: self.pace, queue }))
+        Ok((device, ServeOptions { pace: self.pace, queue: self.queue }))
     }
 }
 

@@ -1,59 +1,22 @@
 """Arguments as the options of the command: the same names, read by the same parser."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any, TypeAlias, TypedDict
+from typing import Any
 
-Path: TypeAlias = str | os.PathLike[str]
-Amount: TypeAlias = str | int
-Time: TypeAlias = str | timedelta
+from smrkit._arguments import AdviceArguments, RunArguments
 
 
-class _Common(TypedDict, total=False):
-    """Arguments that runs and advice share."""
-
-    drive: Path
-    layer: str | Sequence[str]
-    array: Path
-    rebuild: str
-    trace: Path | Sequence[Path]
-    workload: str | Sequence[str]
-    span: Amount
-    interleave: str
-    sources: str
-    set: Mapping[str, Any]
-    think: Time
-    arrival: str
-    time_scale: float | str
-    queue: str
-    prefill: str
-    warmup: Amount
-    volume: Amount
-    capacity: Amount
-    fold: bool
-    format: str
-    skip_bad_rows: bool
-    seed: Amount
-
-
-class Options(_Common, total=False):
+class Options(RunArguments, total=False):
     """Arguments of :func:`smrkit.run`, :func:`smrkit.compare` and sweeps; ``docs/reference/command-line.md`` explains each.
 
     Sizes and counts are numbers or texts such as ``"64KiB"`` and ``"10k"``, times ``timedelta`` or texts such as ``"5ms"``.
     """
 
-    depth: Amount
-    check: bool
-    power_cut: Amount
-    movement: bool
 
-
-class AdviseOptions(_Common, total=False):
+class AdviseOptions(AdviceArguments, total=False):
     """Arguments of :func:`smrkit.advise`, as those of :class:`Options`; ``docs/reference/advise.md`` explains the answer."""
-
-    depth: Amount | Sequence[Amount]
-    all: bool
 
 
 def text(value: Any) -> str:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from smrkit import _native
 from smrkit._errors import UsageError
 from smrkit._executor import distribute
-from smrkit._options import Path, text
+from smrkit._arguments import Path
+from smrkit._options import text
 from smrkit._outcome import Outcomes
 from smrkit._run import Progress, bar
 

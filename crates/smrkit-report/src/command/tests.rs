@@ -1,8 +1,7 @@
 use super::*;
 use crate::example::{in_place, rmw};
-use smrkit::settings::{Prefill, Warmup};
+use smrkit::settings::{Arrival, Prefill, Warmup};
 use smrkit::stats::outcome::{Scaled, TraceReading};
-use smrkit::units::Nanos;
 
 #[test]
 fn runs_that_no_command_makes_together_have_none() {

@@ -1,0 +1,70 @@
+"""The command's options as arguments: ``UPDATE=1`` and a run of ``test_command.py`` write them anew from its parser."""
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeAlias, TypedDict
+
+Path: TypeAlias = str | os.PathLike[str]
+Amount: TypeAlias = str | int
+Time: TypeAlias = str | timedelta
+
+
+class RunArguments(TypedDict, total=False):
+    """Options of a run."""
+
+    drive: Path
+    layer: str | Sequence[str]
+    array: Path
+    rebuild: str
+    trace: Path | Sequence[Path]
+    workload: str | Sequence[str]
+    span: Amount
+    interleave: str
+    sources: str
+    set: Mapping[str, Any]
+    depth: Amount
+    think: Time
+    arrival: str
+    time_scale: float | str
+    queue: str
+    prefill: str
+    warmup: Amount
+    volume: Amount
+    capacity: Amount
+    fold: bool
+    format: str
+    skip_bad_rows: bool
+    seed: Amount
+    check: bool
+    power_cut: Amount
+    movement: bool
+
+
+class AdviceArguments(TypedDict, total=False):
+    """Options of advice."""
+
+    drive: Path
+    layer: str | Sequence[str]
+    array: Path
+    rebuild: str
+    trace: Path | Sequence[Path]
+    workload: str | Sequence[str]
+    span: Amount
+    interleave: str
+    sources: str
+    set: Mapping[str, Any]
+    depth: Amount | Sequence[Amount]
+    think: Time
+    arrival: str
+    time_scale: float | str
+    queue: str
+    prefill: str
+    warmup: Amount
+    volume: Amount
+    capacity: Amount
+    fold: bool
+    format: str
+    skip_bad_rows: bool
+    seed: Amount
+    all: bool
