@@ -6,6 +6,7 @@ use crate::message::{Field, Message};
 use crate::units::{Lba, Pba};
 
 /// Errors of the library. The command's exit code follows the variant.
+#[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option, a parameter or a name that makes no sense (exit code 2).
@@ -90,6 +91,7 @@ impl std::fmt::Display for BadInput {
 }
 
 /// A setting that was refused.
+#[non_exhaustive]
 #[derive(Debug)]
 pub struct RefusedSetting {
     /// The field that was set.
@@ -212,6 +214,7 @@ impl Error {
 }
 
 /// Fault of data on a disk.
+#[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// Data that the host still owns was destroyed by a write to a neighbour.

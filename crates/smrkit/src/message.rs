@@ -7,6 +7,7 @@ use std::ops::Add;
 use serde::{Deserialize, Serialize};
 
 /// Something that a user can set.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Field {
     /// The array of drives.

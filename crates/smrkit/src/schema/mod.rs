@@ -208,6 +208,7 @@ impl PartialEq for Values {
 }
 
 /// A key or a value that was refused.
+#[non_exhaustive]
 #[derive(Debug)]
 pub enum Refused {
     /// There is no key of this name.
