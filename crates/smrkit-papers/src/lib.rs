@@ -32,6 +32,7 @@ mod vguard;
 
 use smrfs::age::course::AgeingResult;
 use smrkit::error::Error;
+use smrkit::names::nearest;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
 use caveat::plan::CoursePlan;
@@ -206,5 +207,7 @@ pub fn find(name: &str) -> Result<Vec<&'static Reproduction>, Error> {
         return Ok(found);
     }
     let known: String = REPRODUCTIONS.iter().map(|r| format!("\n  {}: {}; {}", r.name, r.paper, r.summary)).collect();
-    Err(Error::Usage(format!("nothing to reproduce is called '{name}': there are{known}\n  all: those of a paper")))
+    let near = nearest(name, REPRODUCTIONS.iter().map(|r| r.name));
+    let near = near.map_or_else(|| "there".into(), |near| format!("did you mean `{near}`? There"));
+    Err(Error::Usage(format!("nothing to reproduce is called '{name}': {near} are{known}\n  all: those of a paper")))
 }

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use smrkit::error::Error;
+use smrkit::quantity::parse_count;
 use smrkit_options::pairs::Pair;
 use toml::{Table, Value};
 
@@ -75,10 +76,12 @@ fn ways(name: &str, value: &Value) -> Result<Vec<Vec<Pair>>, Error> {
         ("set", _) => Err(Error::Usage(
             "set is a table of parameters: [set] and lines such as \"rmw.region_sectors\" = [300, 600]".into(),
         )),
-        (REPEAT, Value::Integer(count)) if (1..=1_000_000).contains(count) => {
-            Ok((0..*count as u64).map(|nth| vec![("seed".into(), (FIRST_SEED + nth).to_string())]).collect())
-        }
-        (REPEAT, _) => Err(Error::Usage("repeat takes how many seeds to run, from 1 on".into())),
+        (REPEAT, count) => match text(name, count).and_then(|text| parse_count(&text)) {
+            Ok(count) if (1..=1_000_000).contains(&count) => {
+                Ok((0..count).map(|nth| vec![("seed".into(), (FIRST_SEED + nth).to_string())]).collect())
+            }
+            _ => Err(Error::Usage("repeat takes how many seeds to run, from 1 on".into())),
+        },
         ("layer", Value::Array(layers)) => Ok(vec![vec![pair(listed(name, layers)?)]]),
         (_, Value::Array(values)) => values
             .iter()
@@ -160,6 +163,7 @@ mod tests {
     #[test]
     fn repetitions_have_the_seeds_from_one_on() {
         let seeds = |count: i64| Sweep::parse("test", &format!("repeat = {count}")).map(|sweep| sweep.comparisons);
+        assert_eq!(Sweep::parse("test", "repeat = '0.002k'").unwrap().comparisons, seeds(2).unwrap());
         assert_eq!(seeds(1).unwrap(), [[("seed".to_string(), "1".to_string())]]);
         assert_eq!(seeds(3).unwrap()[2], [("seed".to_string(), "3".to_string())]);
         for count in [0, -1, 1_000_001] {

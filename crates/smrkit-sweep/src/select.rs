@@ -1,10 +1,12 @@
 //! Tables made from outcomes: what varied, and the values that are asked for, with their spread over seeds; the best marked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use smrkit::error::Error;
-use smrkit::layer::BASELINE;
+use smrkit::layer::{self, BASELINE};
+use smrkit::names;
+use smrkit::quantity::{parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_sectors};
 use smrkit::stats::outcome::Outcome;
 
 use crate::sheet::{Column, Sheet, Spread};
@@ -58,11 +60,41 @@ fn flatten(key: String, value: Value, row: &mut Row) {
     }
 }
 
-/// Keeps the rows where each key has this value.
+/// Keeps the rows where each key has this value. Errors: a key or a value that no row has.
 pub fn filter(rows: Vec<Row>, wanted: &[(String, String)]) -> Result<Vec<Row>, Error> {
-    wanted.iter().try_for_each(|(key, _)| known(&rows, key))?;
-    let keeps = |row: &Row| wanted.iter().all(|(key, value)| cell(row, key) == *value);
-    Ok(rows.into_iter().filter(keeps).collect())
+    for (key, value) in wanted {
+        known(&rows, key)?;
+        if !rows.is_empty() && !rows.iter().any(|row| has(row, key, value)) {
+            let there: BTreeSet<String> = rows.iter().map(|row| cell(row, key)).collect();
+            let there = there.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Error::Usage(format!("no run has {key}={value}: there are {there}")));
+        }
+    }
+    Ok(rows.into_iter().filter(|row| wanted.iter().all(|(key, value)| has(row, key, value))).collect())
+}
+
+/// True if the row has this value, as it is shown or as options take it.
+fn has(row: &Row, key: &str, value: &str) -> bool {
+    let shown = cell(row, key);
+    shown == value || recorded(row, key, value).is_some_and(|read| read == shown)
+}
+
+/// The value that outcomes record where options are given `text`: by the layer's own key, else by the unit of the name.
+fn recorded(row: &Row, key: &str, text: &str) -> Option<String> {
+    if let Some(name) = key.strip_prefix("parameters.") {
+        let keys = (layer::find(row.get("layer")?.as_str()?).ok()?.keys)();
+        let scalar = keys.iter().find(|key| key.name == name)?.canonical(text).ok()?.scalar;
+        return Some(shown(&serde_json::to_value(scalar).ok()?));
+    }
+    let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
+    let read = match raw_unit(key) {
+        "%" => parse_percent(text).map(|percent| percent.to_string()),
+        "ns" if has_unit => parse_duration(text).map(|time| time.0.to_string()),
+        "B" => parse_bytes(text).map(|bytes| bytes.to_string()),
+        "sectors" if has_unit => parse_sectors(text).map(|sectors| sectors.to_string()),
+        _ => parse_number(text).map(|number| number.to_string()),
+    };
+    read.or_else(|_| parse_count(text).map(|count| count.to_string())).ok()
 }
 
 fn known(rows: &[Row], key: &str) -> Result<(), Error> {
@@ -71,7 +103,9 @@ fn known(rows: &[Row], key: &str) -> Result<(), Error> {
     }
     // Tables head columns by the last word alone.
     let is_meant = |known: &&String| known.rsplit('.').next() == Some(key);
-    let remedy = match rows.iter().flat_map(Row::keys).find(is_meant) {
+    let keys = || rows.iter().flat_map(Row::keys);
+    let nearest = || names::nearest(key, keys().map(String::as_str));
+    let remedy = match keys().find(is_meant).map(String::as_str).or_else(nearest) {
         Some(meant) => format!("did you mean {meant}?"),
         None => "keys are those of outcome.json, such as layer, parameters.cache_percent, latency_ns.all.p99".into(),
     };
@@ -80,12 +114,16 @@ fn known(rows: &[Row], key: &str) -> Result<(), Error> {
 
 /// A value as text; one that does not exist is a dash.
 pub fn cell(row: &Row, key: &str) -> String {
-    match row.get(key) {
-        None | Some(Value::Null) => "-".into(),
-        Some(Value::String(text)) => text.clone(),
+    row.get(key).map_or_else(|| "-".into(), shown)
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::String(text) => text.clone(),
         // A whole number has no point, whatever holds it.
-        Some(Value::Number(number)) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
-        Some(value) => value.to_string(),
+        Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
+        value => value.to_string(),
     }
 }
 

@@ -13,6 +13,8 @@ use crate::text::{Heading, TextFormat};
 use crate::times::RowTimes;
 use crate::volumes::Volumes;
 use smrkit::error::Error;
+use smrkit::names::known;
+use smrkit::quantity::{parse_bytes, parse_count};
 use smrkit::request::Op;
 
 /// Columns that a map may speak of.
@@ -44,6 +46,9 @@ enum OpColumn {
     At { column: usize, zero: Op, one: Op },
 }
 
+/// Keys of a map.
+const KEYS: [&str; 8] = ["time", "think", "op", "offset", "size", "volume", "header", "separator"];
+
 const EXAMPLE: &str = "csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
 
 impl Csv {
@@ -73,9 +78,12 @@ impl Csv {
                 "offset" => csv.offset = (csv.column(part, column)?, byte_unit(part, unit)?),
                 "size" => csv.size = (csv.column(part, column)?, byte_unit(part, unit)?),
                 "volume" => csv.volume = Some(csv.column(part, column)?),
-                "header" => csv.header = value.parse().map_err(|_| wrong(part, "a number of lines"))?,
+                "header" => csv.header = parse_count(value).map_err(|_| wrong(part, "a number of lines"))?,
                 "separator" => csv.separator = separator(part, value)?,
-                _ => return Err(wrong(part, "time, think, op, offset, size, volume, header or separator")),
+                key => {
+                    let names = known(key, KEYS.into_iter());
+                    return Err(Error::Usage(format!("column map: \"{part}\": {names}, as in {EXAMPLE}")));
+                }
             }
         }
         csv.op = op.ok_or_else(|| wrong(map, "op among the columns"))?;
@@ -86,7 +94,7 @@ impl Csv {
     }
 
     fn column(&mut self, part: &str, text: &str) -> Result<usize, Error> {
-        let column = text.parse().ok().filter(|n| *n < COLUMNS_MAX);
+        let column = parse_count(text).ok().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < COLUMNS_MAX);
         let column = column.ok_or_else(|| wrong(part, "a column number from 0 to 63"))?;
         self.columns = self.columns.max(column + 1);
         Ok(column)
@@ -122,7 +130,9 @@ fn byte_unit(part: &str, unit: &str) -> Result<u64, Error> {
     match unit {
         "bytes" | "" => Ok(1),
         "sectors" => Ok(512),
-        _ => unit.parse().ok().filter(|n| *n > 0).ok_or_else(|| wrong(part, "bytes, sectors or a number of bytes")),
+        _ => {
+            parse_bytes(unit).ok().filter(|n| *n > 0).ok_or_else(|| wrong(part, "bytes, sectors or a number of bytes"))
+        }
     }
 }
 
@@ -243,6 +253,9 @@ mod tests {
     fn a_map_says_what_is_wrong_with_it() {
         assert!(Csv::new("time=0:us,op=1,offset=2:bytes,size=3:bytes,volume=4,header=1,separator=;").is_ok());
         assert!(Csv::new("op=write,offset=0:4096,size=1:sectors,separator=space").is_ok());
+        let read = |map: &str| Csv { text: String::new(), ..Csv::new(map).unwrap() };
+        let plain = read("op=1,offset=2:4096,size=3:4096,header=10");
+        assert_eq!(read("op=1,offset=2:4KiB,size=3:4_096,header=0.01k"), plain);
         for (map, part) in [
             ("offset=2,size=3", "op among"),
             ("op=1,size=3", "offset and size"),
@@ -251,6 +264,7 @@ mod tests {
             ("op=1,offset=2:0,size=3", "a number of bytes"),
             ("op=1,offset=2,size=3,separator=ab", "one character"),
             ("nonsense", "key=value"),
+            ("op=1,offset=2,size=3,heder=1", "\"heder=1\": did you mean `header`?"),
         ] {
             let message = Csv::new(map).unwrap_err().to_string();
             assert!(message.contains(part), "{map}: {message}");

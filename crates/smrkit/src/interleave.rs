@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::message::{Field, Message};
+use crate::names::known;
 use crate::quantity::parse_count;
 use crate::request::{InMemory, Progress, Request, Source};
 use crate::units::{Lba, Nanos};
@@ -52,9 +53,8 @@ impl FromStr for Interleave {
 
     fn from_str(text: &str) -> Result<Interleave, Error> {
         let wrong = || {
-            Error::Usage(format!(
-                "`{text}` is no way to merge: expected burst:N, burst:N,weighted, time or none, such as burst:50"
-            ))
+            let names = known(text, ["burst:N", "burst:N,weighted", "time", "none"].into_iter());
+            Error::Usage(format!("`{text}` is no way to merge: {names}; N is a number such as 50"))
         };
         match text {
             "none" => return Ok(Interleave::None),
@@ -116,7 +116,10 @@ impl FromStr for SourcePlacement {
         match text {
             "end-to-end" => Ok(SourcePlacement::EndToEnd),
             "zero" => Ok(SourcePlacement::Zero),
-            _ => Err(Error::Usage(format!("`{text}` is no place: expected end-to-end or zero"))),
+            _ => {
+                let names = known(text, ["end-to-end", "zero"].into_iter());
+                Err(Error::Usage(format!("`{text}` is no place: {names}")))
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ pub fn known<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> St
 }
 
 /// The name that differs from `name` in the fewest letters, if that is at most a third of them.
-fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name: String = name.chars().take(64).collect();
     let allowed = name.chars().count().div_ceil(3);
     let near =

@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::path::Path;
 
+use serde::de::value::{F64Deserializer, U64Deserializer};
 use serde::de::{DeserializeOwned, Error as _};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error as TomlError, ValueDeserializer};
 
 use crate::error::{BadInput, Error};
+use crate::names::nearest;
 
 /// The keys of a table that have not been taken.
 pub(crate) struct TomlKeys<'i> {
@@ -73,7 +75,12 @@ impl<'i> TomlKeys<'i> {
         known: &'static [&'static str],
     ) -> Result<TomlKeys<'i>, Mistake> {
         match left.keys().find(|key| !known.contains(&key.as_ref().as_ref())) {
-            Some(key) => Err(Mistake::form(&TomlError::unknown_field(key.as_ref(), known), key.span())),
+            Some(key) => {
+                let error = TomlError::unknown_field(key.as_ref(), known);
+                let near = nearest(key.as_ref(), known.iter().copied());
+                let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                Err(Mistake::Form(format!("{}{near}", error.message()), key.span()))
+            }
             None => Ok(TomlKeys { left, place }),
         }
     }
@@ -81,6 +88,25 @@ impl<'i> TomlKeys<'i> {
     /// The value of a key, if it is given.
     pub fn get<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, Mistake> {
         self.left.remove(key).map(read).transpose()
+    }
+
+    /// The value of a key, if it is given; a text may be a number that `number` reads.
+    pub fn get_number<T: DeserializeOwned>(
+        &mut self,
+        key: &str,
+        number: impl Fn(&str) -> Option<Result<f64, Error>>,
+    ) -> Result<Option<T>, Mistake> {
+        let text = self.left.get(key).and_then(|value| value.get_ref().as_str().map(|text| (text, value.span())));
+        let Some((read, place)) = text.and_then(|(text, place)| Some((number(text)?, place))) else {
+            return self.get(key);
+        };
+        let number = read.map_err(|error| Mistake::Form(error.to_string(), place.clone()))?;
+        self.left.remove(key);
+        let made = match number.fract() == 0.0 {
+            true => T::deserialize(U64Deserializer::<TomlError>::new(number as u64)),
+            false => T::deserialize(F64Deserializer::<TomlError>::new(number)),
+        };
+        made.map(Some).map_err(|error| Mistake::form(&error, place))
     }
 
     /// The value of a key.

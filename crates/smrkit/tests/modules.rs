@@ -456,7 +456,7 @@ fn options(code: &str) -> Vec<&str> {
     let names = starts.map(|(at, _)| &code[at + 2..]);
     let names = names
         .map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_lowercase() && !"-_".contains(c)).unwrap_or(rest.len())]);
-    names.filter(|name| !name.is_empty() && !FOREIGN.contains(name)).collect()
+    names.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()) && !FOREIGN.contains(name)).collect()
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use smrkit::error::Error;
-use smrkit::quantity::{exact_duration, parse_duration};
+use smrkit::names::known;
+use smrkit::quantity::{exact_duration, parse_count, parse_duration};
 use smrkit::units::Nanos;
 
 /// A fault that is injected into a drive.
@@ -37,14 +38,20 @@ impl FromStr for Fault {
         let (name, value) = text.split_once(' ').unwrap_or((text, ""));
         let number = |default: Option<u64>| match (value, default) {
             ("", Some(default)) => Ok(default),
-            _ => value.parse().map_err(|_| Error::Usage(format!("'{text}': expected a whole number after {name}"))),
+            _ => {
+                parse_count(value).map_err(|_| Error::Usage(format!("'{text}': expected a whole number after {name}")))
+            }
         };
         match name {
             "power-cut" => Ok(Fault::PowerCut(number(Some(1))?)),
             "bad-sector" => Ok(Fault::BadSector(number(None)?)),
             "slow" => Ok(Fault::Slow(parse_duration(value)?)),
             "timeout" if value.is_empty() => Ok(Fault::Timeout),
-            _ => Err(Error::Usage(format!("'{text}': expected power-cut, bad-sector LBA, slow TIME or timeout"))),
+            "timeout" => Err(Error::Usage(format!("'{text}': timeout takes nothing more"))),
+            _ => {
+                let names = ["power-cut", "bad-sector", "slow", "timeout"];
+                Err(Error::Usage(format!("'{text}': {}", known(name, names.into_iter()))))
+            }
         }
     }
 }
@@ -64,13 +71,15 @@ mod tests {
         for (name, fault) in table {
             assert_eq!((fault.to_string().as_str(), name.parse::<Fault>().unwrap()), (name, fault));
         }
-        assert_eq!("power-cut".parse::<Fault>().unwrap(), Fault::PowerCut(1));
+        let read = ["power-cut", "power-cut 1k", "bad-sector 1_000"].map(|text| text.parse::<Fault>().unwrap());
+        assert_eq!(read, [Fault::PowerCut(1), Fault::PowerCut(1000), Fault::BadSector(1000)]);
         for (wrong, remedy) in [
             ("power-cut soon", "expected a whole number after power-cut"),
             ("bad-sector", "expected a whole number after bad-sector"),
             ("bad-sector -1", "expected a whole number after bad-sector"),
-            ("timeout 5", "expected power-cut, bad-sector LBA, slow TIME or timeout"),
-            ("fire", "expected power-cut, bad-sector LBA, slow TIME or timeout"),
+            ("timeout 5", "timeout takes nothing more"),
+            ("powr-cut", "did you mean `power-cut`?"),
+            ("fire", "known: power-cut, bad-sector, slow, timeout"),
         ] {
             let said = wrong.parse::<Fault>().unwrap_err().to_string();
             assert!(said.contains(wrong) && said.contains(remedy), "{said}");

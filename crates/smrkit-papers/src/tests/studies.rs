@@ -259,7 +259,7 @@ fn studies_are_found_by_name_or_all_that_follow_a_paper() {
     assert!(all.len() == crate::REPRODUCTIONS.len() - 1 && !all.contains(&"compare"), "{all:?}");
     let unknown = crate::find("x").err().unwrap().to_string();
     assert!(
-        unknown.contains("nothing to reproduce is called 'x'") && unknown.contains("caveat: Kadekodi"),
+        unknown.contains("nothing to reproduce is called 'x': there are") && unknown.contains("caveat: Kadekodi"),
         "{unknown}"
     );
 }

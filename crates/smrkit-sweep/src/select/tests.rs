@@ -104,6 +104,36 @@ fn rows_are_kept_by_their_values_and_unknown_keys_refused() {
     assert!(filter(example(), &wanted("colour", "red")).unwrap_err().to_string().contains("no outcome has the key"));
     let short = filter(example(), &wanted("cache_percent", "2")).unwrap_err().to_string();
     assert!(short.ends_with("did you mean parameters.cache_percent?"), "{short}");
+    let mistyped = table(&example(), &["slowdwn".into()]).unwrap_err().to_string();
+    assert!(mistyped.ends_with("did you mean slowdown?"), "{mistyped}");
+}
+
+#[test]
+fn values_are_sought_as_options_take_them() {
+    let record = json!({
+        "layer": "set-assoc",
+        "parameters": {"cache_percent": 2.0, "region_sectors": 256},
+        "engine": {"depth": 10, "think_ns": 1_000_000, "time_scale": 2.5},
+        "capacity": {"raw_sectors": 2048, "host_bytes": 4096},
+    });
+    let mut row = Row::new();
+    flatten(String::new(), record, &mut row);
+    for (key, texts) in [
+        ("parameters.cache_percent", ["2", "2%", "2.0"]),
+        ("parameters.region_sectors", ["256", "0.256k", "2_56"]),
+        ("engine.depth", ["10", "0.01k", "1_0"]),
+        ("engine.think_ns", ["1000000", "1ms", "1_000_000"]),
+        ("engine.time_scale", ["2.5", "2.50", "25e-1"]),
+        ("capacity.raw_sectors", ["2048", "1MiB", "2_048"]),
+        ("capacity.host_bytes", ["4096", "4KiB", "4_096"]),
+    ] {
+        for text in texts {
+            let wanted = [(key.to_string(), text.to_string())];
+            assert_eq!(filter(vec![row.clone()], &wanted).map(|rows| rows.len()).ok(), Some(1), "{key}={text}");
+        }
+    }
+    let other = filter(vec![row], &[("engine.depth".into(), "1".into())]).unwrap_err().to_string();
+    assert_eq!(other, "no run has engine.depth=1: there are 10");
 }
 
 #[test]

@@ -26,7 +26,7 @@ macro_rules! table {
             /// The table, if the file has it.
             fn of(file: &mut TomlKeys) -> Result<Option<$table>, Mistake> {
                 let Some(mut keys) = file.table($name, &[$(stringify!($key)),*])? else { return Ok(None) };
-                let table = $table { $($key: FileEntry::take(&mut keys, stringify!($key))?,)* };
+                let table = $table { $($key: FileEntry::take(&mut keys, stringify!($key), $unit)?,)* };
                 keys.end();
                 Ok(Some(table))
             }

@@ -4,6 +4,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::ReadAheadTo;
+use crate::error::Error;
+use crate::quantity::{
+    parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_sectors, parse_share,
+};
 use crate::toml_file::{Mistake, TomlKeys};
 
 /// A value and where it comes from: a paper, arithmetic, or "assumption".
@@ -170,17 +174,33 @@ pub(super) type KeyVisitor<'a> = &'a mut dyn FnMut(&str, &str, &mut dyn FileKey)
 /// A key of a table, which files need or may have.
 pub(super) trait FileEntry: Sized {
     /// Takes it from the keys of the table.
-    fn take(keys: &mut TomlKeys, key: &'static str) -> Result<Self, Mistake>;
+    fn take(keys: &mut TomlKeys, key: &'static str, unit: &str) -> Result<Self, Mistake>;
 
     /// Shows it, if the file has it.
     fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str);
 }
 
+/// A number that is written as text, in the unit of its key; none where the key has none.
+fn number(text: &str, unit: &str) -> Option<Result<f64, Error>> {
+    Some(match unit {
+        "" => return None,
+        "bytes" => parse_bytes(text).map(|bytes| bytes as f64),
+        "sectors" => parse_sectors(text).map(|sectors| sectors as f64),
+        "ms" => parse_duration(text).map(|time| time.0 as f64 / 1e6),
+        "µs" => parse_duration(text).map(|time| time.0 as f64 / 1e3),
+        _ if unit.starts_with('%') => parse_percent(text),
+        _ if unit.starts_with("share") => parse_share(text),
+        _ => parse_number(text).or_else(|_| parse_count(text).map(|count| count as f64)),
+    })
+}
+
 impl<T: FileValue> FileEntry for Option<Sourced<T>> {
-    fn take(keys: &mut TomlKeys, key: &'static str) -> Result<Self, Mistake> {
+    fn take(keys: &mut TomlKeys, key: &'static str, unit: &str) -> Result<Self, Mistake> {
         let Some(mut parts) = keys.table(key, &["value", "source", "low", "high"])? else { return Ok(None) };
-        let (value, source) = (parts.need("value")?, parts.need("source")?);
-        let sourced = Sourced { value, source, low: parts.get("low")?, high: parts.get("high")? };
+        let number = |text: &str| number(text, unit);
+        let value = parts.get_number("value", number)?.ok_or_else(|| parts.lacks("value"))?;
+        let (low, high) = (parts.get_number("low", number)?, parts.get_number("high", number)?);
+        let sourced = Sourced { value, source: parts.need("source")?, low, high };
         parts.end();
         Ok(Some(sourced))
     }
@@ -193,8 +213,8 @@ impl<T: FileValue> FileEntry for Option<Sourced<T>> {
 }
 
 impl<T: FileValue> FileEntry for Sourced<T> {
-    fn take(keys: &mut TomlKeys, key: &'static str) -> Result<Self, Mistake> {
-        <Option<Sourced<T>> as FileEntry>::take(keys, key)?.ok_or_else(|| keys.lacks(key))
+    fn take(keys: &mut TomlKeys, key: &'static str, unit: &str) -> Result<Self, Mistake> {
+        <Option<Sourced<T>> as FileEntry>::take(keys, key, unit)?.ok_or_else(|| keys.lacks(key))
     }
 
     fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str) {

@@ -135,8 +135,8 @@ fn zones_are_shingled_toward_the_edge_that_the_head_reaches() {
 #[test]
 fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
     let cases = [
-        ("rpm = { value = 7200", "rmp = { value = 7200", "unknown field `rmp`"),
-        ("rpm = { value = 7200", "rpm = { value = \"fast\"", "invalid type"),
+        ("rpm = { value = 7200", "rmp = { value = 7200", "; did you mean `rpm`?"),
+        ("rpm = { value = 7200", "rpm = { value = \"fast\"", "test.toml:21:17: `fast` does not begin with a number"),
         ("rpm = { value = 7200", "rpm = { value = 0", "give 1 to 1000000"),
         (
             "rpm = { value = 7200, source = \"assumption: made for tests\" }",
@@ -189,6 +189,18 @@ fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
         assert!(found.contains(message), "{to}: {found}");
         assert!(found.starts_with("test.toml"), "{found}");
     }
+}
+
+#[test]
+fn values_of_a_drive_file_may_be_texts_with_units() {
+    let with = |value: &str, key: &str| {
+        let text = TINY.replacen("rpm = { value = 7200", &format!("rpm = {{ value = {value}"), 1);
+        let key = format!("[mechanical]\n{key}");
+        DriveFile::parse(Path::new("test.toml"), &text.replacen("[mechanical]", &key, 1)).unwrap().settings()
+    };
+    let plain = with("7200", "write_cache_bytes = { value = 65536, source = \"x\" }");
+    let texts = with("\"7.2k\"", "write_cache_bytes = { value = \"64KiB\", source = \"x\" }");
+    assert_eq!(texts, plain);
 }
 
 #[test]

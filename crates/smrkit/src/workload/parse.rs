@@ -5,7 +5,7 @@ use toml::{Table, Value as Toml};
 use super::Workload;
 use super::part::WorkloadPart;
 use crate::error::Error;
-use crate::schema::{TextPiece, toml_text};
+use crate::schema::{Switch, TextPiece, ValueKind, toml_text};
 
 /// Reads `name:key=value,…`, joined by `+` (together) and `;` (one after another).
 pub(super) fn text(text: &str) -> Result<Workload, Error> {
@@ -63,10 +63,12 @@ fn toml_part(value: &Toml) -> Result<(WorkloadPart, bool), Error> {
     let mut part = WorkloadPart::named(name).map_err(|e| Error::Usage(format!("`{name}`: {e}")))?;
     let mut together = false;
     for (key, value) in table.iter().filter(|(key, _)| *key != "workload") {
-        match value {
-            Toml::Boolean(yes) if key == "together" => together = *yes,
-            _ => part.set(key, toml_text(value).trim()).map_err(|e| Error::Usage(format!("key `{key}`: {e}")))?,
-        }
+        let text = toml_text(value);
+        let taken = match key.as_str() {
+            "together" => Switch.read(text.trim(), true).map(|yes| together = yes).map_err(|e| e.to_string()),
+            key => part.set(key, text.trim()).map_err(|e| e.to_string()),
+        };
+        taken.map_err(|e| Error::Usage(format!("key `{key}`: {e}")))?;
     }
     part.check()?;
     Ok((part, together))

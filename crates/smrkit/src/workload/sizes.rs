@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::dice::Dice;
 use crate::error::Error;
-use crate::quantity::{exact_bytes, parse_sectors};
+use crate::quantity::{exact_bytes, parse_count, parse_sectors};
 use crate::units::SECTOR_BYTES;
 
 /// The sizes of a workload's requests, in sectors.
@@ -98,8 +98,10 @@ fn one(text: &str) -> Result<u32, Error> {
 
 fn weighted(item: &str) -> Result<(u32, u32), Error> {
     let (size, weight) = item.split_once('/').unwrap_or((item, "1"));
-    match weight.trim().parse() {
-        Ok(weight) if weight > 0 => Ok((one(size)?, weight)),
+    let weight = weight.trim();
+    let number = parse_count(weight.strip_suffix('%').unwrap_or(weight)).ok();
+    match number.and_then(|number| u32::try_from(number).ok()) {
+        Some(weight) if weight > 0 => Ok((one(size)?, weight)),
         _ => Err(Error::Usage(format!("`{item}` needs a whole weight from 1: write a list as 4Ki/70:64Ki/30"))),
     }
 }
@@ -159,6 +161,13 @@ mod tests {
             let got = drawn.iter().sum::<u64>() as f64 / drawn.len() as f64;
             assert!((got - mean).abs() < mean * 0.02, "{text}: {got}");
         }
+    }
+
+    #[test]
+    fn weights_are_read_as_other_numbers() {
+        let read = |text: &str| text.parse::<Sizes>().unwrap().to_string();
+        assert_eq!(read("4KiB/1k:64KiB/1_000"), "4Ki/1000:64Ki/1000");
+        assert_eq!(read("4KiB/70%:64KiB/30 %"), "4Ki/70:64Ki/30");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
+use smrkit::names::known;
 
 /// Why an allocator can't be made, or an option not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,13 +28,13 @@ pub enum CaveatError {
     #[error("blocks of 0 granules: set block_granules to 1 or more")]
     NoBlock,
     /// No such name.
-    #[error("there is no {what} \"{name}\": choose one of {choices}")]
+    #[error("there is no {what} \"{name}\": {choices}")]
     NoSuchName {
         /// The option that the name is of.
         what: &'static str,
         /// The name.
         name: String,
-        /// The names there are.
+        /// The name that was meant, if one is near, and all there are.
         choices: String,
     },
 }
@@ -68,7 +69,7 @@ macro_rules! named {
                 Self::ALL.iter().copied().find(|choice| choice.name() == name).ok_or_else(|| CaveatError::NoSuchName {
                     what: $what,
                     name: name.to_string(),
-                    choices: choices.join(", "),
+                    choices: known(name, choices.iter().copied()),
                 })
             }
         }

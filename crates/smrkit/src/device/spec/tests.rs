@@ -159,6 +159,7 @@ fn mistakes_say_where_they_are_and_what_to_do() {
 fn mistakes_in_a_file_name_it() {
     for (text, message) in [
         ("level = \"raid0\"\ndisk = 2\n", "a.toml:2:1: unknown field `disk`"),
+        ("level = \"raid0\"\nchnk = 2\n", "did you mean `chunk`?"),
         ("level = \"raid0\"\n[[member]]\ncount = -1\n", "expected a whole number"),
         ("level = \"raid0\"\nmember = 3\n", "a.toml:2:10: invalid type: integer, expected [[member]] tables"),
         (

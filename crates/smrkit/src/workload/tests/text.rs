@@ -53,7 +53,7 @@ fn toml_says_the_same_as_the_short_form() {
         count = 1000
         [[part]]
         workload = "zipf"
-        together = true
+        together = "yes"
         theta = 0.8
         scatter = false
         [[part]]
@@ -69,6 +69,7 @@ fn toml_says_the_same_as_the_short_form() {
         ("parts = 1", "unknown key `parts`"),
         ("[[part]]", "expected workload"),
         ("[[part]]\nworkload='mix'\ntogether=true", "nothing to be together with"),
+        ("[[part]]\nworkload='mix'\ntogether='maybe'", "key `together`: `maybe` is no switch"),
         ("[[part]]\nworkload='mix'\n[[part]]\nworkload='mix'\nsize='0'", "part 2: key `size`"),
     ] {
         let message = Workload::from_toml(bad).unwrap_err().to_string();
