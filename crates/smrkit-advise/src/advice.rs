@@ -78,7 +78,7 @@ pub struct Remedy {
     pub assumption: bool,
     /// Its effect; null where it was not run.
     pub effect: Option<Effect>,
-    /// What an owner can set for it, where the kind does not say.
+    /// The owner's step for it, where the kind does not say.
     #[serde(skip)]
     pub step: Option<OwnerStep>,
     /// Why it was not run; null where it was.

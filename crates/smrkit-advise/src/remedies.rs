@@ -82,7 +82,7 @@ pub struct Change {
     pub kind: ChangeKind,
     /// The change's name.
     pub name: String,
-    /// What an owner can set for it, where the kind does not say.
+    /// The owner's step for it, where the kind does not say.
     pub step: Option<OwnerStep>,
     /// True if the disk is assumed to be able to do it.
     pub is_assumed: bool,

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use smrkit::error::Error;
 use smrkit::schema::{Count, ValueKind};
-use smrkit::settings::Choice;
+use smrkit::settings::SettingChoice;
 
 /// Reads values of a kind.
 pub fn value<K: ValueKind + Copy>(kind: K) -> impl Fn(&str) -> Result<K::Value, Error> + Clone {
@@ -17,7 +17,7 @@ pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, Error> {
 }
 
 /// Reads the name of one of a few choices, which the help lists with their meaning.
-pub fn one_of<T: Copy + Send + Sync>(all: &'static [Choice<T>]) -> impl TypedValueParser<Value = T> {
+pub fn one_of<T: Copy + Send + Sync>(all: &'static [SettingChoice<T>]) -> impl TypedValueParser<Value = T> {
     let names = all.iter().map(|choice| PossibleValue::new(choice.name).help(choice.meaning));
     let named = |name: String| all.iter().find(|choice| choice.name == name).map(|choice| choice.value);
     PossibleValuesParser::new(names).try_map(move |name| named(name).ok_or("not among the names"))

@@ -41,7 +41,7 @@ pub enum Queue {
 
 /// One of a few values that a setting can have.
 #[derive(Clone, Copy, Debug)]
-pub struct Choice<T> {
+pub struct SettingChoice<T> {
     /// The value.
     pub value: T,
     /// Its name in options and results.
@@ -52,10 +52,10 @@ pub struct Choice<T> {
 
 impl Arrival {
     /// All of them.
-    pub const ALL: [Choice<Arrival>; 3] = [
-        Choice { value: Arrival::FlatOut, name: "flat-out", meaning: "As soon as one is completed" },
-        Choice { value: Arrival::Trace, name: "trace", meaning: "At their own times" },
-        Choice {
+    pub const ALL: [SettingChoice<Arrival>; 3] = [
+        SettingChoice { value: Arrival::FlatOut, name: "flat-out", meaning: "As soon as one is completed" },
+        SettingChoice { value: Arrival::Trace, name: "trace", meaning: "At their own times" },
+        SettingChoice {
             value: Arrival::Closed,
             name: "closed",
             meaning: "After the think time that the trace has for each request",
@@ -65,11 +65,11 @@ impl Arrival {
 
 impl Queue {
     /// All of them.
-    pub const ALL: [Choice<Queue>; 4] = [
-        Choice { value: Queue::Fcfs, name: "fcfs", meaning: "First come, first served" },
-        Choice { value: Queue::Elevator, name: "elevator", meaning: "In the direction of the head's movement" },
-        Choice { value: Queue::Sptf, name: "sptf", meaning: "Shortest positioning time first" },
-        Choice { value: Queue::Drive, name: "drive", meaning: "As each drive's file says, at a depth above 1" },
+    pub const ALL: [SettingChoice<Queue>; 4] = [
+        SettingChoice { value: Queue::Fcfs, name: "fcfs", meaning: "First come, first served" },
+        SettingChoice { value: Queue::Elevator, name: "elevator", meaning: "In the direction of the head's movement" },
+        SettingChoice { value: Queue::Sptf, name: "sptf", meaning: "Shortest positioning time first" },
+        SettingChoice { value: Queue::Drive, name: "drive", meaning: "As each drive's file says, at a depth above 1" },
     ];
 
     /// Its name on the command line and in results.
@@ -356,9 +356,9 @@ mod tests {
         }
         assert!("steady".parse::<Warmup>().is_err());
         assert!(Queue::ALL.iter().all(|choice| choice.value.name() == choice.name));
-        let recorded = |choice: &Choice<Queue>| serde_json::to_value(choice.value).unwrap() == choice.name;
+        let recorded = |choice: &SettingChoice<Queue>| serde_json::to_value(choice.value).unwrap() == choice.name;
         assert!(Queue::ALL.iter().all(recorded));
-        let recorded = |choice: &Choice<Arrival>| serde_json::to_value(choice.value).unwrap() == choice.name;
+        let recorded = |choice: &SettingChoice<Arrival>| serde_json::to_value(choice.value).unwrap() == choice.name;
         assert!(Arrival::ALL.iter().all(recorded));
     }
 }

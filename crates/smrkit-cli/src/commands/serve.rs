@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
-use smrkit::settings::{Choice, Queue};
+use smrkit::settings::{Queue, SettingChoice};
 use smrkit::units::SECTOR_BYTES;
 use smrkit_live::block::control::Control;
 use smrkit_live::block::device::{BlockDevice, Opened};
@@ -53,10 +53,10 @@ impl FromStr for Listen {
 }
 
 /// The orders that a served drive has.
-static QUEUES: [Choice<Queue>; 3] = [
+static QUEUES: [SettingChoice<Queue>; 3] = [
     Queue::ALL[Queue::Fcfs as usize],
     Queue::ALL[Queue::Sptf as usize],
-    Choice {
+    SettingChoice {
         meaning: "As the drive's file says; else shortest positioning time first where it has mechanics",
         ..Queue::ALL[Queue::Drive as usize]
     },

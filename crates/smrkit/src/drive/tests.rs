@@ -135,7 +135,7 @@ fn zones_are_shingled_toward_the_edge_that_the_head_reaches() {
 #[test]
 fn mistakes_in_a_drive_file_are_named_with_a_remedy() {
     let cases = [
-        ("rpm = { value = 7200", "rmp = { value = 7200", "; did you mean `rpm`?"),
+        ("rpm = { value = 7200", "rmp = { value = 7200", "unknown field `rmp`"),
         ("rpm = { value = 7200", "rpm = { value = \"fast\"", "test.toml:21:17: `fast` does not begin with a number"),
         ("rpm = { value = 7200", "rpm = { value = 0", "give 1 to 1000000"),
         (
