@@ -35,24 +35,24 @@ const DEFAULT_DEPTHS: [u32; 3] = [1, 10, 32];
 
 /// Options of a question.
 #[derive(Args, Clone)]
-#[command(mut_arg("layer", |arg| arg.help("The layer (see smrkit layers) [default: drive-managed]").value_name("NAME")))]
+#[command(mut_arg("layer", |arg| arg.help("The layer. See smrkit layers [default: drive-managed]").value_name("NAME")))]
 pub struct AdviseOptions {
     #[command(flatten)]
     system: SystemOptions,
-    /// A member of the array fails and is rebuilt: rebuild (as md does), resilver (as ZFS does), or keys as smrkit run takes them.
+    /// A rebuild: rebuild (as md does), resilver (as ZFS does) or key=value,….
     #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
     rebuild: Option<RebuildSpec>,
     #[command(flatten)]
     demand: DemandOptions,
-    /// A parameter: LAYER.KEY=VALUE.
+    /// A parameter.
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
-    /// Commands outstanding, with commas between; changes are tried at the deepest [default: 1,10,32].
+    /// Commands outstanding, with commas between. Changes are tried at the deepest [default: 1,10,32].
     #[arg(long, value_parser = count::<u32>, value_delimiter = ',', value_name = "N1,N2")]
     depth: Vec<u32>,
     #[command(flatten)]
     conditions: Conditions,
-    /// Try all translation layers too: no shop sells a drive by its layer.
+    /// Try all translation layers too. No shop sells a drive by its layer.
     #[arg(long)]
     all: bool,
 }
@@ -124,7 +124,7 @@ impl AdviseOptions {
         Ok(all)
     }
 
-    /// The size of a disk that is rebuilt, where a part of it is enough: no trace needs it all, and no size was asked for.
+    /// Size of a disk of which only a part is rebuilt: where no trace needs all of it, and no size was asked for.
     fn whole_disk_bytes(&self, systems: &Systems, settings: Settings) -> Result<Option<u64>, Error> {
         if self.rebuild.is_none() || !self.demand.trace.is_empty() || self.conditions.capacity.is_some() {
             return Ok(None);

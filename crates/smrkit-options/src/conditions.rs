@@ -14,43 +14,43 @@ use crate::value::{count, one_of, value};
 /// Conditions of a run: how requests come, what they find, and how a trace is read.
 #[derive(Args, Clone)]
 pub struct Conditions {
-    /// Pause between a completion and the next request (closed loop).
+    /// Pause between a completion and the next request.
     #[arg(long, value_parser = value(Time(0)), default_value = "0s", value_name = "TIME")]
     pub think: Nanos,
     /// Ignore the trace's times, or keep them.
     #[arg(long, value_parser = one_of(&Arrival::ALL), default_value = "flat-out")]
     pub arrival: Arrival,
-    /// Stretch the trace's times by this factor.
+    /// Factor on the trace's times.
     #[arg(long, value_parser = value(number(0.0, f64::MAX)), default_value = "1", value_name = "X", allow_negative_numbers = true)]
     pub time_scale: f64,
-    /// The order of waiting commands.
+    /// Order of waiting commands.
     #[arg(long, value_parser = one_of(&Queue::ALL), default_value = "drive")]
     pub queue: Queue,
-    /// The state before: full (every LBA written once, the cache empty), none, sequential, or random:SHARE of the persistent
-    /// cache (of the disk, where there is none).
-    #[arg(long, value_parser = Prefill::from_str, default_value = "full")]
+    /// State of the disk before. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache
+    /// (of the disk, where there is none) is in use.
+    #[arg(long, value_parser = Prefill::from_str, default_value = "full", value_name = "full|none|sequential|random[:SHARE]")]
     pub prefill: Prefill,
-    /// Requests served before counting begins: N, or as many as it takes for cleaning to settle.
+    /// Requests served before counting begins: N, or until cleaning has settled.
     #[arg(long, value_parser = Warmup::from_str, default_value = "0", value_name = "N|until-steady")]
     pub warmup: Warmup,
-    /// One of the trace's volumes by number, or all laid end to end.
+    /// Volume of the trace, or all laid end to end.
     #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|all")]
     pub volume: VolumeChoice,
-    /// The drive's size (of each member of an array); auto is its own, or more of the same platters where the trace needs
-    /// them [default: auto].
+    /// Size of the drive, or of each member. Auto: its own, or more of the same platters where the trace needs them [default:
+    /// auto].
     #[arg(long, value_name = "auto|SIZE")]
     pub capacity: Option<AskedCapacity>,
     /// Take addresses modulo the capacity.
     #[arg(long)]
     pub fold: bool,
-    /// The trace's format, where it is not to be recognised.
-    #[arg(long)]
+    /// The trace's format, if not recognised.
+    #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
     /// Count and report malformed rows instead of stopping.
     #[arg(long)]
     pub skip_bad_rows: bool,
     /// The seed of everything random.
-    #[arg(long, value_parser = count::<u64>, default_value = "1")]
+    #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N")]
     pub seed: u64,
 }
 

@@ -26,20 +26,20 @@ const DEFAULT_WORKLOAD: &str = "desktop";
 /// Traces and workloads, and how several are merged.
 #[derive(Args, Clone)]
 pub struct DemandOptions {
-    /// A trace file, in any format that trace info recognises; - is standard input. May be repeated.
-    #[arg(long)]
+    /// A trace file; - is standard input. May be repeated, and in any format that trace info recognises.
+    #[arg(long, value_name = "FILE")]
     pub trace: Vec<PathBuf>,
-    /// A workload, as name:key=value,… or a TOML file; may be repeated [default: desktop].
-    #[arg(long)]
+    /// A workload: name:key=value,… or a TOML file. May be repeated [default: desktop].
+    #[arg(long, value_name = "TEXT")]
     pub workload: Vec<String>,
-    /// Size that a workload takes for the disk's [default: the least that a layer of this run offers].
+    /// Size that a workload takes for the disk's [default: the least that a layer offers].
     #[arg(long, value_parser = value(Size(0, u64::MAX)), value_name = "SIZE")]
     pub span: Option<u64>,
-    /// Merging of several traces and workloads: in bursts of N requests, each from a source drawn at random (by what
+    /// Merging of several traces and workloads. In bursts of N requests, each from a source drawn at random (by what
     /// each has left: weighted), by their times, or one after another.
     #[arg(long, value_parser = Interleave::from_str, value_name = "burst:N[,weighted]|time|none")]
     pub interleave: Option<Interleave>,
-    /// Placement of their addresses: each behind the one before it, or all from 0 [default: end-to-end].
+    /// Placement of their addresses, one behind the other or all from 0 [default: end-to-end].
     #[arg(long, value_parser = SourcePlacement::from_str, value_name = "end-to-end|zero")]
     pub sources: Option<SourcePlacement>,
 }

@@ -23,28 +23,28 @@ pub struct RunOptions {
     /// The drive or the array.
     #[command(flatten)]
     pub system: SystemOptions,
-    /// A member of the array fails and is rebuilt alongside the requests, as disk=0,order=ascending,write=512KiB,…; or scrub.
+    /// A rebuild while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all members of the array.
     #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
     pub rebuild: Option<RebuildSpec>,
     /// The demand.
     #[command(flatten)]
     pub demand: DemandOptions,
-    /// A parameter: LAYER.KEY=VALUE; several values with commas make several runs.
+    /// A parameter; several values, and several of these options, multiply into runs.
     #[arg(long, value_name = "LAYER.KEY=V1,V2")]
     pub set: Vec<String>,
     /// Commands outstanding.
-    #[arg(long, value_parser = count::<u32>, default_value = "1")]
+    #[arg(long, value_parser = count::<u32>, default_value = "1", value_name = "N")]
     pub depth: u32,
     /// The conditions.
     #[command(flatten)]
     pub conditions: Conditions,
-    /// Verify every read, and that nothing the host owns is ever damaged.
+    /// Verify every read, and that nothing of the host's is damaged.
     #[arg(long)]
     pub check: bool,
-    /// Cut the power at this physical write, recover, and tell what is lost; turns on --check.
+    /// Cut the power at this physical write, and recover. Tells what is lost; turns on --check.
     #[arg(long, value_name = "N", value_parser = count::<u64>)]
     pub power_cut: Option<u64>,
-    /// Count the head's movements from track to track, and bands moved.
+    /// Count head movements and bands moved.
     #[arg(long)]
     pub movement: bool,
 }

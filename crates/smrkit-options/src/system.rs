@@ -13,10 +13,10 @@ use smrkit::message::Field;
 /// The drive or the array, and its layers.
 #[derive(Args, Clone)]
 pub struct SystemOptions {
-    /// A drive that comes with smrkit (see smrkit drives), or a drive file [default: st5000as0011].
+    /// The drive's name, or a drive file. See smrkit drives [default: st5000as0011].
     #[arg(long)]
     pub drive: Option<String>,
-    /// Layers, with commas between (see smrkit layers) [default: all; with --check all but in-place].
+    /// Layers, with commas between. See smrkit layers [default: all; with --check all but in-place].
     #[arg(long, value_delimiter = ',')]
     pub layer: Vec<String>,
     /// An array of drives, as LEVEL:key=value,… or a TOML file.
@@ -26,7 +26,7 @@ pub struct SystemOptions {
 
 fn array_help() -> String {
     format!(
-        "An array of drives, as LEVEL:key=value,… or a TOML file; what it leaves out of a member (layer, drive, capacity) is \
+        "An array: LEVEL:key=value,… or a TOML file. What it leaves out of a member (layer, drive, capacity) is \
          that of this run. Levels: {}",
         Level::names()
     )

@@ -30,10 +30,10 @@ Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configur
 pub struct Advise {
     #[command(flatten)]
     asked: AdviseOptions,
-    /// Write the answer as JSON; - is standard output.
+    /// Write the results as JSON; - is standard output.
     #[arg(long, value_name = "OUT|-")]
     json: Option<PathBuf>,
-    /// Write the answer as one HTML page that opens offline.
+    /// Write one HTML page that opens offline.
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
 }

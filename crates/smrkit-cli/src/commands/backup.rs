@@ -62,13 +62,13 @@ pub struct Restore {
     /// The image to make, or a zoned device.
     #[arg(value_name = "IMAGE|DEVICE")]
     image: PathBuf,
-    /// The metadata directory to make.
+    /// The metadata directory. A new or an empty one.
     #[arg(long, value_name = "DIR")]
     meta: PathBuf,
-    /// Overwrite what is on a zoned device.
+    /// Overwrite what is there.
     #[arg(long)]
     force: bool,
-    /// Go on although other users may get at the backup, or own it.
+    /// Go on although other users may get at the files, or own them.
     #[arg(long)]
     trust_open_metadata: bool,
     /// Print JSON.

@@ -33,19 +33,19 @@ pub struct Create {
     /// The image file to make.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// A drive that comes with smrkit (see smrkit drives), or a drive file [default: st5000as0011].
+    /// The drive's name, or a drive file. See smrkit drives [default: st5000as0011].
     #[arg(long)]
     drive: Option<String>,
-    /// The layer (see smrkit layers) [default: drive-managed].
-    #[arg(long)]
+    /// The layer. See smrkit layers [default: drive-managed].
+    #[arg(long, value_name = "NAME")]
     layer: Option<String>,
-    /// An array of drives, as LEVEL:key=value,… or a TOML file (see smrkit run --help).
+    /// An array: LEVEL:key=value,… or a TOML file. See smrkit run --help.
     #[arg(long, value_name = "SPEC")]
     array: Option<String>,
-    /// The size of each drive; a host is offered what the layer leaves of it [default: the drive's own].
+    /// Size of the drive, or of each member. A host is offered what the layer leaves of it [default: the drive's own].
     #[arg(long, value_name = "SIZE")]
     capacity: Option<AskedCapacity>,
-    /// A parameter: LAYER.KEY=VALUE.
+    /// A parameter.
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
     /// Overwrite what is there.

@@ -40,10 +40,10 @@ pub struct Fsck {
     read_all: bool,
     #[command(flatten)]
     volume: VolumeOptions,
-    /// Take maps that were made for files of another user as the files' own: after a copy that changed owners.
+    /// Take maps made for another user's files as the files' own. After a copy that changed owners.
     #[arg(long)]
     accept_owners: bool,
-    /// Problems to list at most; all are counted.
+    /// Problems to list at most. All are counted.
     #[arg(long, value_name = "N", value_parser = count::<usize>, default_value = "1000")]
     list: usize,
     /// Print JSON.

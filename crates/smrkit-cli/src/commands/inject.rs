@@ -15,7 +15,7 @@ Examples:
   smrkit inject disk.img power-cut            the next physical write is torn; requests fail until the layer has recovered
   smrkit inject disk.img bad-sector 2048      reads of the sector fail until it is written
   smrkit inject disk.img slow 8s              the next request takes 8 seconds longer
-  smrkit inject disk.img timeout              the next request is never answered
+  smrkit inject disk.img timeout              the next request never completes
 
 Every fault is in the log of smrkit serve --log.";
 

@@ -29,13 +29,13 @@ pub struct Mkfs {
     /// The image file to make, or a block device; on a zoned one, the zones are the bands.
     #[arg(value_name = "IMAGE|DEVICE")]
     image: PathBuf,
-    /// The metadata directory: a new or an empty one, on a conventional file system [default: next to the image, .meta].
+    /// The metadata directory. A new or an empty one, on a conventional file system [default: next to the image, .meta].
     #[arg(long, value_name = "DIR")]
     meta: Option<PathBuf>,
     /// The model of the host-managed disk.
     #[arg(long, value_enum, default_value_t = ModelName::StrictAppend)]
     model: ModelName,
-    /// Size of the image [default: that of the device, or of the file that is there].
+    /// Size of the image [default: that of the device or file].
     #[arg(long, value_parser = Bytes::from_str)]
     size: Option<Bytes>,
     /// Drive isolation distance: what a write destroys downstream [default: 1MiB; 1/1024 of an image under 1 GiB].
@@ -44,7 +44,7 @@ pub struct Mkfs {
     /// Drive prefix isolation distance: what a second write destroys upstream [default: as --did].
     #[arg(long, value_name = "SIZE", value_parser = Bytes::from_str)]
     dpid: Option<Bytes>,
-    /// Size of a band of a strict-append disk, without the gap behind it [default: 32MiB; less on a small image].
+    /// Size of a strict-append disk's bands. The gap behind each is not counted [default: 32MiB; less on a small image].
     #[arg(long, value_name = "SIZE", value_parser = Bytes::from_str)]
     band: Option<Bytes>,
     /// Overwrite what is there.

@@ -46,7 +46,7 @@ pub struct Mount {
     /// An empty directory, where it is to appear.
     #[arg(value_name = "MOUNTPOINT")]
     mount_point: PathBuf,
-    /// Stay in the foreground, and log to standard error.
+    /// Stay in the foreground. The log goes to standard error.
     #[arg(long)]
     foreground: bool,
     #[command(flatten)]
@@ -54,16 +54,16 @@ pub struct Mount {
     /// Allow no changes.
     #[arg(long)]
     read_only: bool,
-    /// Let other users in (always so for root; others need user_allow_other in /etc/fuse.conf).
+    /// Let other users in. Always so for root; others need user_allow_other in /etc/fuse.conf.
     #[arg(long)]
     allow_other: bool,
-    /// File for the log, in the background [default: next to the control socket].
+    /// File for the log [default: next to the control socket].
     #[arg(long, value_name = "FILE", conflicts_with = "foreground")]
     log: Option<PathBuf>,
-    /// Placement policy on a Caveat-Scriptor disk: beside, next-fit, first-fit, best-fit, reservation [default: beside].
+    /// Placement policy on Caveat-Scriptor. One of adjacent, next-fit, first-fit, best-fit, reservation [default: adjacent].
     #[arg(long, value_name = "POLICY", value_parser = Placement::from_str)]
     placement: Option<Placement>,
-    /// Time for which data that nobody syncs may stay volatile [default: 500ms].
+    /// Time that data may stay volatile, unless synced [default: 500ms].
     #[arg(long, value_name = "DURATION")]
     commit_interval: Option<String>,
     /// Serve, as the process in the background.

@@ -26,12 +26,12 @@ pub struct Replay {
 impl Replay {
     pub fn execute(self) -> anyhow::Result<Done> {
         let replayed = replay(&self.log)?;
-        let requests = format::count(replayed.requests);
+        let requests = format::counted(replayed.requests, "request");
         let mut text = match &replayed.first {
-            None => format!("{requests} requests: every one took the simulator's time to the nanosecond\n"),
+            None => format!("{requests} took the simulator's time to the nanosecond\n"),
             Some(first) => format!(
-                "{requests} requests: {} lines differ, the first in line {}\n  logged    {}\n  replayed  {}\n",
-                format::count(replayed.differences),
+                "{requests}: {}, the first in line {}\n  logged    {}\n  replayed  {}\n",
+                format::counted(replayed.differences, "different line"),
                 first.line,
                 first.logged,
                 first.replayed

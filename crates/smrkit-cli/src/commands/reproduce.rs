@@ -26,18 +26,17 @@ The exit code is 0 also where numbers differ from the paper's: the rows say why.
 pub struct Reproduce {
     #[arg(help = known())]
     name: String,
-    /// Shorter runs and fewer seeds: a fraction of the time (each paper takes under two minutes on two cores), rougher
-    /// verdicts.
+    /// Shorter runs, fewer seeds, rougher verdicts. Each paper takes under two minutes on two cores.
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
     outputs: OutputOptions,
-    /// The folder of real traces, which don't come with smrkit; what needs one that is missing says so [default:
+    /// The folder of real traces. They don't come with smrkit; what needs one that is missing says so [default:
     /// $SMRKIT_TRACES, traces, or ../shared/traces].
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// The first seed; where several are run, those after it follow.
-    #[arg(long, value_parser = count::<u64>, default_value = "1")]
+    /// The first seed, if there are several.
+    #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N")]
     seed: u64,
 }
 

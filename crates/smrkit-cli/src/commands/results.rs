@@ -28,28 +28,28 @@ Examples:
 pub struct Results {
     /// The folder that sweeps wrote into.
     store: PathBuf,
-    /// One of its sweeps, by the name of its file [default: all].
+    /// One sweep of the store, by the name of its file [default: all].
     #[arg(long, value_name = "NAME")]
     sweep: Option<String>,
-    /// Only runs with this value of a key; may be repeated.
+    /// Only runs with this value of a key. May be repeated.
     #[arg(long = "where", value_name = "KEY=VALUE", value_parser = wanted)]
     wanted: Vec<(String, String)>,
-    /// The values shown, with commas between.
+    /// Values shown, with commas between.
     #[arg(long, value_delimiter = ',', value_name = "KEY1,KEY2", default_values = select::VALUES)]
     show: Vec<String>,
-    /// A line for each value of the first key, a column for each of the second, the third in the cells; the least is marked.
+    /// Keys of lines, columns and cells. The least of a line is marked.
     #[arg(long, value_delimiter = ',', value_name = "KEY,KEY,KEY", num_args = 1, conflicts_with_all = ["show", "against"])]
     pivot: Vec<String>,
-    /// Another sweep of the store to compare with, by the first value shown.
+    /// A sweep of the store to compare with. Compared is the first value shown.
     #[arg(long, value_name = "NAME", requires = "sweep")]
     against: Option<String>,
     /// Format of the table.
     #[arg(long, value_enum, default_value_t)]
     format: ExportFormat,
-    /// Write the table as Parquet, with the columns of the CSV.
+    /// Write the table as Parquet. It has the columns of the CSV.
     #[arg(long, value_name = "OUT.parquet", conflicts_with_all = ["format", "json"])]
     parquet: Option<PathBuf>,
-    /// Write the outcomes as one result file; - is standard output.
+    /// Write the results as JSON; - is standard output.
     #[arg(long, value_name = "OUT|-")]
     json: Option<PathBuf>,
 }

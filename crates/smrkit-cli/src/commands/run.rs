@@ -46,18 +46,18 @@ enum JsonDetail {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RunCommand {
-    /// Repeat the runs of a result file, with all that it records; other options name outputs only.
+    /// Repeat the runs of a result file. Other options then name outputs only.
     #[arg(long, value_name = "OUT.json", conflicts_with_all = NOT_REPEATED)]
     repeat: Option<PathBuf>,
     #[command(flatten)]
     asked: RunOptions,
-    /// Results with series, surfaces and distributions, or without: a few kilobytes a run.
+    /// Results with or without series, surfaces and distributions. Without: a few kilobytes a run.
     #[arg(long, value_enum, default_value_t)]
     json_detail: JsonDetail,
-    /// Write one row a request, as Parquet (of one run).
+    /// Write a row for each request, as Parquet. Of one run.
     #[arg(long, value_name = "OUT.parquet")]
     requests: Option<PathBuf>,
-    /// Write one row a physical access, as Parquet (of one run); of an array it tells the member.
+    /// Write a row for each physical access, as Parquet. Of one run; of an array it tells the member.
     #[arg(long, value_name = "OUT.parquet")]
     accesses: Option<PathBuf>,
     #[command(flatten)]

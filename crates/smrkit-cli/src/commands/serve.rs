@@ -65,19 +65,19 @@ static QUEUES: [SettingChoice<Queue>; 3] = [
 /// Options of serving a drive, over NBD or attached.
 #[derive(Args)]
 pub struct DriveOptions {
-    /// Pace of the drive's time: none (replies come at once), real, or a factor.
+    /// Pace of the drive's time. None: replies come at once; else real, or a factor.
     #[arg(long, value_name = "none|real|X", value_parser = Pace::from_str, default_value = "real")]
     pace: Pace,
-    /// The order of waiting commands.
+    /// Order of waiting commands.
     #[arg(long, value_parser = one_of(&QUEUES), default_value = "drive")]
     queue: Queue,
-    /// Write every request with its times to this file, for smrkit replay.
+    /// Write every request with its times, for smrkit replay.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Give the drive a volatile write cache: what is not flushed is lost with the server, or by a power cut [default: none].
+    /// Give the drive a volatile write cache. What is not flushed is lost with the server, or by a power cut [default: none].
     #[arg(long, value_name = "SIZE")]
     write_cache: Option<Bytes>,
-    /// Write straight to the image: faster, but a crash of the host may lose what was flushed.
+    /// Write straight to the image. Faster, but a crash of the host may lose what was flushed.
     #[arg(long)]
     no_journal: bool,
 }
@@ -207,7 +207,7 @@ fn tell_opened(device: &BlockDevice, opened: &Opened) {
     }
 }
 
-/// Tells how late a server's answers were.
+/// Tells how late a server's completions were.
 pub fn tell_report(report: &ServeReport) {
     if report.has_failed {
         eprintln!("smrkit: the drive failed; see above");
@@ -219,7 +219,7 @@ pub fn tell_report(report: &ServeReport) {
     let [p50, p99, max] = [lateness.p50, lateness.p99, lateness.max].map(|ns| shown(Duration::from_nanos(ns)));
     let priority = if report.is_real_time { "real-time" } else { "ordinary" };
     eprintln!(
-        "smrkit: {} answers at {priority} priority, late by {p50} (median), {p99} (99 %), {max} (longest)",
+        "smrkit: {} completions at {priority} priority, late by {p50} (median), {p99} (99 %), {max} (longest)",
         lateness.count
     );
     if report.fell_behind() {

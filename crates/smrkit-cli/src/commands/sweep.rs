@@ -41,10 +41,10 @@ Examples:
 pub struct Sweep {
     /// The sweep's file.
     file: PathBuf,
-    /// The folder that keeps the results; several sweeps may share one [default: the file's name with .results].
+    /// The folder that keeps the results. Several sweeps may share one [default: the file's name with .results].
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Write the page of its results, as smrkit report does.
+    /// Write one HTML page that opens offline.
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
 }

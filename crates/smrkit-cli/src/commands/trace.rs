@@ -70,8 +70,8 @@ enum TraceCommand {
 struct Input {
     /// The trace file; - is standard input.
     trace: PathBuf,
-    /// The trace's format, where it is not to be recognised.
-    #[arg(long)]
+    /// The trace's format, if not recognised.
+    #[arg(long, value_name = "NAME")]
     format: Option<String>,
     /// Count and report malformed rows instead of stopping.
     #[arg(long)]
@@ -83,7 +83,7 @@ struct Input {
 struct Info {
     #[command(flatten)]
     input: Input,
-    /// Print JSON, or write it into a file.
+    /// Print JSON. Or write it into a file.
     #[arg(long, value_name = "OUT|-", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Write the figures into this directory.
@@ -92,7 +92,7 @@ struct Info {
     /// The figures' format.
     #[arg(long, value_enum, default_value_t)]
     figure_format: FigureFormat,
-    /// The size of a track, for the count of distinct tracks written.
+    /// Size of a track, for the count of distinct tracks written.
     #[arg(long, value_parser = value(Size(0, u64::MAX)), default_value = "1MiB", value_name = "SIZE")]
     track_bytes: u64,
 }
@@ -104,7 +104,7 @@ struct Convert {
     input: Input,
     /// The file to write.
     output: PathBuf,
-    /// Put the requests in the order of their times (needs memory for all of them).
+    /// Sort by time. Needs memory for all requests.
     #[arg(long)]
     sort: bool,
 }
@@ -115,7 +115,7 @@ struct Head {
     #[command(flatten)]
     input: Input,
     /// Number of requests.
-    #[arg(short = 'n', long, value_parser = count::<usize>, default_value = "10")]
+    #[arg(short = 'n', long, value_parser = count::<usize>, default_value = "10", value_name = "N")]
     count: usize,
     /// Print JSON.
     #[arg(long)]

@@ -8,10 +8,10 @@ use smrkit_live::volume::Open;
 /// Place of the metadata directory, and the users who may get at it.
 #[derive(Args, Clone, Debug, Default)]
 pub struct VolumeOptions {
-    /// The metadata directory, if it is not where the image says.
+    /// The metadata directory. Where the image says, if it was not moved.
     #[arg(long, value_name = "DIR")]
     pub meta: Option<PathBuf>,
-    /// Go on although other users may get at the image or the metadata directory, or own it.
+    /// Go on although other users may get at the files, or own them.
     #[arg(long)]
     pub trust_open_metadata: bool,
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::helped::commands;
 use super::{Ran, Scratch, finish, reproduce, root};
 
 /// README and every page below docs/, save those of crates.
@@ -120,36 +121,35 @@ fn links_between_pages_lead_somewhere() {
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
         for (_, rest) in text.match_indices("](").map(|(at, _)| text.split_at(at + 2)) {
-            let link = rest.split([')', '#']).next().unwrap_or_default();
+            let link = rest.split(')').next().unwrap_or_default();
             if link.is_empty() || link.contains("://") {
                 continue;
             }
-            let target = page.parent().unwrap().join(link);
+            let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
+            let target = if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
             assert!(target.exists(), "{}: {link} is not there", page.display());
+            let has_heading = |anchor: &str| anchors(&target).contains(&anchor.to_string());
+            assert!(anchor.is_none_or(has_heading), "{}: {link} has no such heading", page.display());
         }
     }
 }
 
-#[test]
-fn the_command_line_page_names_every_option() {
-    let page = std::fs::read_to_string(root().join("docs/reference/command-line.md")).unwrap();
-    for command in
-        ["run", "advise", "reproduce", "trace info", "trace convert", "trace head", "drives show", "layers show", "age"]
-    {
-        let help = super::smrkit(&format!("{command} --help")).done();
-        let options = help.lines().filter_map(|line| {
-            let word = line.trim_start().split([' ', ',', '[']).find(|word| word.starts_with("--"))?;
-            line.trim_start().starts_with('-').then(|| word.to_string())
-        });
-        for option in options.filter(|option| option != "--help") {
-            assert!(page.contains(&format!("`{option}")), "docs/reference/command-line.md lacks {option} of {command}");
-        }
-    }
+/// The anchors of a page's headings, as GitHub makes them.
+fn anchors(page: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(page).unwrap();
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |c: &char| c.is_alphanumeric() || ['-', '_', ' '].contains(c);
+    headings.map(|heading| heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
 }
 
 #[test]
-fn the_readme_names_every_layer_and_drive() {
+fn the_readme_names_every_command_layer_and_drive() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    for command in commands("") {
+        let name = command.split(' ').next().unwrap();
+        let is_named = [format!("`{name}`"), format!("`smrkit {name}`")].iter().any(|form| readme.contains(form));
+        assert!(is_named, "README.md lacks the command {name}");
+    }
     for spec in smrkit::layer::named() {
         assert!(readme.contains(&format!("`{}`", spec.name)), "README.md lacks the layer {}", spec.name);
     }

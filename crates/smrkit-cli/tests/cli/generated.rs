@@ -1,4 +1,5 @@
-//! Parts of the documentation that come from the code: tables between two marks of a page, and the sample trace of the tour.
+//! Parts of the documentation that come from the code: options, keys and tables between two marks of a page, and the sample
+//! trace of the tour.
 //!
 //! `UPDATE=1 cargo test -p smrkit-cli --test cli generated` writes all of it anew.
 
@@ -7,18 +8,22 @@ use std::fmt::Write;
 use std::path::Path;
 
 use serde_json::Value;
+use smrkit::device::level::{Copies, LEVELS, LevelSpec, Spread};
+use smrkit::device::spec::ArraySpec;
+use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::request::Op;
 use smrkit::schema::Key;
 use smrkit::workload::{WORKLOADS, Workload};
 
 use super::docs::pages;
+use super::helped::options;
 use super::{root, smrkit};
 
-/// The beginning of a generated part of a page: `<!-- made from the code: NAME -->`.
-const BEGIN: &str = "<!-- made from the code: ";
+/// The beginning of a generated part of a page: `<!--generated:NAME-->`, with hyphens in the name. Without spaces it is one word.
+const BEGIN: &str = "<!--generated:";
 
 /// Its end.
-const END: &str = "<!-- end -->";
+const END: &str = "<!--end-->";
 
 fn updates() -> bool {
     std::env::var_os("UPDATE").is_some()
@@ -30,12 +35,16 @@ fn generated_parts_of_the_pages_follow_the_code() {
     let mut parts: BTreeMap<String, String> = layers
         .iter()
         .filter(|layer| !list(layer, "parameters").is_empty())
-        .map(|layer| (format!("parameters of {}", word(layer, "name")), parameters(layer)))
+        .map(|layer| (format!("parameters-of-{}", word(layer, "name")), parameters(layer)))
         .collect();
     parts.insert("layers".into(), index(&layers));
     parts.insert("drives".into(), drive_table(&drives));
-    parts.insert("keys of workloads".into(), shared_keys());
+    parts.insert("keys-of-workloads".into(), shared_keys());
     parts.insert("workloads".into(), workloads());
+    parts.insert("levels".into(), levels());
+    parts.insert("keys-of-arrays".into(), keys(&ArraySpec::keys()));
+    parts.insert("keys-of-rebuilds".into(), keys(&RebuildSpec::keys()));
+    parts.extend(options());
     let mut unused: Vec<&String> = parts.keys().collect();
     for page in pages().into_iter().filter(|page| page.starts_with(root().join("docs"))) {
         let text = std::fs::read_to_string(&page).unwrap();
@@ -54,11 +63,11 @@ fn renewed(text: &str, page: &Path, parts: &BTreeMap<String, String>, unused: &m
     let mut pieces = text.split(BEGIN);
     let mut made = pieces.next().unwrap().to_string();
     for piece in pieces {
-        let (name, rest) = piece.split_once(" -->").expect("the mark's end");
+        let (name, rest) = piece.split_once("-->").expect("the mark's end");
         let (_, after) = rest.split_once(END).unwrap_or_else(|| panic!("{}: {name} has no end", page.display()));
         let part = parts.get(name).unwrap_or_else(|| panic!("{}: nothing makes {name}", page.display()));
         unused.retain(|other| *other != name);
-        write!(made, "{BEGIN}{name} -->\n{part}{END}{after}").unwrap();
+        write!(made, "{BEGIN}{name}-->\n{part}{END}{after}").unwrap();
     }
     made
 }
@@ -122,6 +131,39 @@ fn drive_table(drives: &[Value]) -> String {
     table("| drive | size | clock | what it is |", rows)
 }
 
+fn levels() -> String {
+    let row = |level: &LevelSpec| format!("| `{}` | {} | {} |", level.name, disks(level), room(level));
+    table("| level | disks *n* | capacity, with *c* whole chunks on the smallest member |", LEVELS.iter().map(row))
+}
+
+fn disks(level: &LevelSpec) -> String {
+    match (level.copies, level.disks_max) {
+        (Copies::Chosen, _) => "`copies` or more".into(),
+        (_, usize::MAX) => format!("{} or more", level.disks_min),
+        (_, most) => format!("{} to {most}", level.disks_min),
+    }
+}
+
+fn room(level: &LevelSpec) -> String {
+    let each = if level.is_per_source { "; each source has a member of its own" } else { "" };
+    match (level.spread, level.copies) {
+        (Spread::EndToEnd, _) => format!("all sectors, one member after another{each}"),
+        (Spread::Whole, _) => "all sectors of the smallest member".into(),
+        (Spread::Chunks, Copies::Chosen) => "⌊*n* · *c* / `copies`⌋ chunks".into(),
+        (Spread::Chunks, _) => "*n* · *c* chunks".into(),
+        (Spread::Stripes, _) => format!("(*n* − {}) · *c* chunks", level.parities),
+    }
+}
+
+/// Each key with its default, if it has one.
+fn keys(keys: &[Key]) -> String {
+    let line = |key: &Key| {
+        let equals = if key.default.is_empty() { "" } else { "=" };
+        format!("- `{}{equals}{}`: {}{}\n", key.name, key.default, key.help, takes(&key.expected()))
+    };
+    keys.iter().map(line).collect()
+}
+
 /// Keys that three workloads or more have, with one meaning.
 fn shared() -> Vec<Key> {
     let all: Vec<Key> = WORKLOADS.iter().flat_map(|info| info.keys()).collect();
@@ -136,7 +178,7 @@ fn shared() -> Vec<Key> {
 }
 
 fn shared_keys() -> String {
-    let line = |key: Key| format!("- `{}`: {} Takes {}.\n", key.name, key.help, key.expected());
+    let line = |key: Key| format!("- `{}`: {}{}\n", key.name, key.help, takes(&key.expected()));
     shared().into_iter().map(line).collect()
 }
 

@@ -12,6 +12,7 @@ mod exits;
 #[path = "../../../smrkit-trace/src/tests/files.rs"]
 mod files;
 mod generated;
+mod helped;
 #[path = "../../../smrkit/tests/common/kept_text.rs"]
 mod kept_text;
 mod keys;

@@ -12,11 +12,11 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use self::resolve::{CHUNK, WRITE};
+use self::resolve::{ArrayKeys, CHUNK, DriveKeys, WRITE};
 use super::level::{CHUNK_SECTORS, Level, WritePolicy};
 use crate::error::Error;
 use crate::quantity::exact_bytes;
-use crate::schema::ValueKind;
+use crate::schema::{Key, Keyed, ValueKind};
 use crate::units::SECTOR_BYTES;
 
 /// The most drives of an array, nested ones included (assumption: no controller has more).
@@ -71,6 +71,11 @@ impl ArraySpec {
     /// An array with chunks of the usual size.
     pub fn new(level: Level, members: Vec<MemberSpec>) -> ArraySpec {
         ArraySpec { level, chunk_sectors: CHUNK_SECTORS, write: WritePolicy::Auto, members }
+    }
+
+    /// The keys that are values: those of an array, then those of a drive in it.
+    pub fn keys() -> Vec<Key> {
+        [ArrayKeys::keys(), DriveKeys::keys()].concat()
     }
 
     /// Reads the short form: `raid5:disks=4,chunk=512KiB,layer=drive-managed`.

@@ -23,7 +23,7 @@ Examples:
   smrkit age /mnt/smrfs --bytes 10GB                      on a mounted file system, in a folder of its own there
   smrkit age --simulate caveat                            the paper's 100 GB disk, 800 GB written, in seconds
   smrkit age --simulate strict-append --size 10GB --benchmarks --figures out
-  smrkit age --simulate caveat --sizes sizes.csv --did 3MiB --placement beside
+  smrkit age --simulate caveat --sizes sizes.csv --did 3MiB --placement adjacent
 
 Sizes and ages are read from lines of value,cumulative_percent; values in MB and days. An interrupt keeps what there is.";
 

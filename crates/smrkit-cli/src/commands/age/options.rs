@@ -24,49 +24,50 @@ use crate::commands::mkfs::ModelName;
 #[derive(Args)]
 #[command(next_help_heading = "Ageing")]
 pub struct Ageing {
-    /// Fill to keep the file system at: percent of it, or a size, so that two of unequal size see one sequence.
+    /// Fill level to keep, in percent or as a size. Give a size to compare file systems of unequal size.
     #[arg(long, value_parser = parse_fill, default_value = "70", value_name = "PERCENT|SIZE")]
     fill: Fill,
-    /// Bytes to write [default: 8 times the size of the file system].
+    /// Amount to write [default: 8 times the file system].
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     bytes: Option<u64>,
-    /// End after so long, by the model's clock in simulation.
+    /// End after this time. In simulation it is that of the model's clock.
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     duration: Option<Nanos>,
-    /// File sizes: lines of MB,cumulative_percent [default: the reconstruction of the paper's].
+    /// File sizes, as lines of MB,cumulative_percent [default: the paper's].
     #[arg(long, value_name = "CSV")]
     sizes: Option<PathBuf>,
-    /// File ages: lines of days,cumulative_percent [default: the reconstruction of the paper's].
+    /// File ages, as lines of days,cumulative_percent [default: the paper's].
     #[arg(long, value_name = "CSV")]
     ages: Option<PathBuf>,
-    /// Factor that file sizes are multiplied by; no file is larger than a sixteenth of the fill.
+    /// Factor on file sizes. No file is larger than a sixteenth of the fill.
     #[arg(long, value_parser = parse_number, default_value = "1", value_name = "X")]
     size_factor: f64,
-    /// The probability that a create follows a create, and a delete a delete.
+    /// Probability that a create follows a create, and a delete a delete.
     #[arg(long, value_parser = parse_share, default_value = "0.9", value_name = "SHARE")]
     run_probability: f64,
     /// Hours of a file's age that pass in a second.
     #[arg(long, value_parser = parse_number, default_value = "6.08", value_name = "HOURS")]
     acceleration: f64,
-    /// Bytes written that make a second, as ages are told.
+    /// Bytes written that count as one second of a file's age.
     #[arg(long, value_parser = parse_bytes, default_value = "71MB", value_name = "SIZE")]
     rate: u64,
     /// Swing of the fill, in percent of it.
     #[arg(long, value_parser = parse_percent, default_value = "2", value_name = "PERCENT")]
     swing: f64,
-    /// Share of the time in which nothing is asked for, in percent: so long the ager rests, by the rate of its demand.
+    /// Share of time in which the ager pauses, in percent.
     #[arg(long, value_parser = parse_percent, default_value = "0", value_name = "PERCENT")]
     idle: f64,
-    /// Time that the ager writes from one rest to the next.
+    /// Time that the ager writes between two pauses.
     #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
     spell: Nanos,
-    /// Run Postmark twice and the Filebench file server twice, alongside the ager, when all has been written.
+    /// Run Postmark and the file server twice each, alongside the ager. They begin when all has been written.
     #[arg(long)]
     benchmarks: bool,
-    /// Grain at which ager and benchmark interleave: a number of blocks of 1 MiB, or file.
+    /// Blocks of 1 MiB, or a whole file, that ager and benchmark write in turn.
     #[arg(long, value_parser = parse_interleave, default_value = "8", value_name = "N|file")]
     interleave: Interleave,
-    #[arg(long, value_parser = count::<u64>, default_value = "1")]
+    /// The seed of everything random.
+    #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N")]
     seed: u64,
 }
 
@@ -161,13 +162,13 @@ fn parse_interleave(text: &str) -> Result<Interleave, Error> {
 #[derive(Args)]
 #[command(next_help_heading = "Simulation")]
 pub struct Simulation {
-    /// Simulate a disk of this model and age the file system on it.
+    /// Simulate a disk of this model.
     #[arg(long, value_enum, value_name = "MODEL")]
     simulate: Option<ModelName>,
-    /// The drive whose clock it has, or a drive file.
+    /// The drive whose clock it has.
     #[arg(long, default_value = "wdc-2tb", requires = "simulate")]
     drive: String,
-    /// The size of the shingled partition.
+    /// Size of the shingled partition.
     #[arg(long, value_parser = parse_bytes, default_value = "100GB", value_name = "SIZE", requires = "simulate")]
     size: u64,
     /// Drive isolation distance.
@@ -176,13 +177,13 @@ pub struct Simulation {
     /// Drive prefix isolation distance.
     #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE", requires = "simulate")]
     dpid: u64,
-    /// A granule of allocation: coarser ones are faster to simulate.
+    /// Granule of allocation. Coarser ones are faster to simulate.
     #[arg(long, value_parser = parse_bytes, default_value = "64KiB", value_name = "SIZE", requires = "simulate")]
     granule: u64,
     /// Placement policy on Caveat-Scriptor.
     #[arg(long, value_parser = Placement::from_str, default_value = "next-fit", requires = "simulate")]
     placement: Placement,
-    /// Let Caveat-Scriptor's defragmenter work (the paper's disk has none).
+    /// Let Caveat-Scriptor's defragmenter work. The paper's disk has none.
     #[arg(long, requires = "simulate")]
     defragment: bool,
 }

@@ -42,7 +42,7 @@ pub struct Df {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Draw the surface into this file: PNG if it ends so, else SVG.
+    /// Draw the surface into this file. PNG if it ends so, else SVG.
     #[arg(long, value_name = "FILE.svg|png")]
     figure: Option<PathBuf>,
 }

@@ -28,7 +28,7 @@ pub struct Split {
     input: Input,
     /// The folder to make; it must be missing or empty.
     folder: PathBuf,
-    /// Into how many buckets, from 1 to 256: more for a trace of many billions of requests.
+    /// Number of buckets, 256 at most. More for a trace of many billions of requests.
     #[arg(long, value_parser = buckets, default_value = "64", value_name = "N")]
     buckets: usize,
 }

@@ -16,13 +16,13 @@ pub(super) const CHUNK: Sectors = Sectors(1, u64::MAX / SECTOR_BYTES);
 keys! {
     /// The values of an array.
     pub(super) struct ArrayKeys {
-        /// Number of members; with one member, number of times that it is repeated.
+        /// Number of members; by default as many as are listed. A single one is repeated.
         disks: Option<u64> = Maybe(Count(1, u64::MAX)), "";
         /// Length of a chunk.
         chunk: u64 = CHUNK, "512Ki";
-        /// Copies of each chunk (raid10).
+        /// Copies of each chunk (raid10); 2 by default.
         copies: Option<u64> = Maybe(Count(1, u64::MAX)), "";
-        /// Source of the new parity of a stripe written in part.
+        /// Source of the parity of a stripe written in part: its old data and parity, or the data not written.
         write: WritePolicy = WRITE, "auto";
     }
 }

@@ -102,7 +102,7 @@ keys! {
         window: u64 = Count(1, WINDOW_MAX), "32";
         /// Bytes a second at most.
         rate: Option<Rate> = Maybe(Text::<Rate>::new("bytes a second, from 1")), "";
-        /// Begin after this many requests of the host.
+        /// Begin after this many requests of the host; 0 by default.
         after: Option<u64> = Maybe(Count(0, u64::MAX)), "";
         /// Begin this long after counting began (instead of after).
         at: Option<Nanos> = Maybe(Time(0)), "";
@@ -118,15 +118,15 @@ keys! {
         failed: bool = Word(&[("then", false), ("before", true)]), "then";
         /// All of the member from its first sector on, or records as ZFS finds them.
         order: bool = Word(&[("ascending", false), ("scattered", true)]), "ascending";
-        /// Length of a piece, with order=ascending.
+        /// Length of a piece, with order=ascending; 512Ki by default.
         write: Option<u64> = Maybe(PIECE), "";
-        /// Length of a piece, with order=scattered.
+        /// Length of a piece, with order=scattered; 128Ki by default.
         record: Option<u64> = Maybe(PIECE), "";
         /// Amount that lies together on average, with order=scattered; a record by default.
         run: Option<u64> = Maybe(Size(0, u64::MAX)), "";
-        /// Share of the disk that is in use, with order=scattered.
+        /// Share of the disk that is in use, with order=scattered; all by default.
         live: Option<f64> = Maybe(share()), "";
-        /// Records that are put in order at once, with order=scattered; 0 for none.
+        /// Records that are put in order at once, with order=scattered; none by default.
         sorted: Option<u64> = Maybe(Count(0, SORTED_MAX)), "";
         /// Rate and beginning.
         course: RateKeys;
@@ -138,7 +138,7 @@ keys! {
     struct ScrubKeys {
         /// Always from the first sector on.
         order: () = Word(&[("ascending", ())]), "ascending";
-        /// Length of a piece.
+        /// Length of a piece of a scrub.
         read: u64 = PIECE, "512Ki";
         /// Rate and beginning.
         course: RateKeys;
@@ -146,6 +146,14 @@ keys! {
 }
 
 impl RebuildSpec {
+    /// The keys of a rebuild, and those that only a scrub has.
+    pub fn keys() -> Vec<Key> {
+        let mut keys = RebuildKeys::keys();
+        let of_scrub = ScrubKeys::keys();
+        keys.extend(of_scrub.into_iter().filter(|key| RebuildKeys::keys().iter().all(|other| other.name != key.name)));
+        keys
+    }
+
     /// Reads the text form.
     pub fn parse(text: &str) -> Result<RebuildSpec, Error> {
         let text = TextPiece::whole("rebuild", text);
