@@ -53,7 +53,7 @@ fn gone() -> Error {
     Error::new(libc::ESHUTDOWN, "the drive is closed")
 }
 
-/// The sectors of so many bytes from `offset` on. Errors: not whole ones.
+/// The sectors in `bytes` bytes from `offset` on. Errors: no whole sectors.
 fn sectors(offset: u64, bytes: usize) -> Result<(Lba, u32)> {
     if !offset.is_multiple_of(SECTOR_BYTES) || !(bytes as u64).is_multiple_of(SECTOR_BYTES) {
         return Err(invalid("not whole sectors of 512 bytes: add --filter=blocksize, and minblock=512"));

@@ -3,7 +3,7 @@
 /// Data to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
-    /// These bytes.
+    /// The bytes of memory.
     Bytes(&'a [u8]),
     /// A number of bytes of no interest (simulation). They read back as zeros.
     Blank(u64),

@@ -140,7 +140,7 @@ pub enum Violation {
 /// Why a device did not do what it was told.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// It may not be done.
+    /// The safety rule forbids it.
     #[error("the disk refuses: {0}")]
     Violation(#[from] Violation),
     /// Data that shingling had damaged were read.

@@ -131,7 +131,7 @@ impl Driver {
         }
     }
 
-    /// Those granules of the files are no longer where they were.
+    /// Forgets granules of files that are no longer where they were.
     fn forget(&mut self, granules: Range<u64>) {
         let mut run: Option<Span> = None;
         for granule in granules {

@@ -90,7 +90,7 @@ pub struct Remedy {
     /// The number of requests of the demand that were served, which showed enough; null where it was all of them.
     pub first_requests: Option<u64>,
     /// The run; null where there was none.
-    pub course: Option<Trajectory>,
+    pub trajectory: Option<Trajectory>,
     /// The drive compared with conventional disks over the same requests, with the same pauses.
     pub against: Option<Comparison>,
 }
@@ -248,8 +248,8 @@ impl Remedy {
         judged: Result<(Effect, Trajectory, Comparison), NotRun>,
         first: Option<u64>,
     ) -> Remedy {
-        let (effect, course, against, not_run) = match judged {
-            Ok((effect, course, against)) => (Some(effect), Some(course), Some(against), None),
+        let (effect, trajectory, against, not_run) = match judged {
+            Ok((effect, run, against)) => (Some(effect), Some(run), Some(against), None),
             Err(reason) => (None, None, None, Some(reason)),
         };
         Remedy {
@@ -261,8 +261,8 @@ impl Remedy {
             not_run,
             think_ns: change.think.map(|think| think.0),
             time_scale: change.time_scale,
-            first_requests: first.filter(|_| course.is_some()),
-            course,
+            first_requests: first.filter(|_| trajectory.is_some()),
+            trajectory,
             against,
         }
     }

@@ -10,8 +10,7 @@ use super::remedies::{Change, ChangeKind, one_line};
 use super::trial::{Measured, Trial};
 use super::{Question, Reference};
 
-/// The first part of a demand is this many times what fills the cache as things are, and at least this many requests
-/// (assumptions).
+/// Length of a demand's first part, as a multiple of what fills the cache now; and its fewest requests (assumptions).
 const FILLS: f64 = 4.0;
 const FEW_REQUESTS: u64 = 50_000;
 

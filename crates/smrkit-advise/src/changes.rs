@@ -18,7 +18,7 @@ pub fn sentences(advice: &Advice) -> Vec<String> {
     let mut sentences = vec![match (advice.problems.any(), fixes.is_empty(), so_far.is_empty()) {
         (false, ..) if is_alike(advice) => "There is no problem here to fix.".to_string(),
         (false, ..) => String::new(),
-        (true, true, true) if advice.remedies.iter().all(|remedy| remedy.course.is_none()) => String::new(),
+        (true, true, true) if advice.remedies.iter().all(|remedy| remedy.trajectory.is_none()) => String::new(),
         (true, true, true) => "Nothing that was tried fixes it.".into(),
         (true, false, _) => format!("It is fixed by {}.", named(advice, &fixes, true)),
         (true, true, false) => String::new(),
@@ -86,18 +86,18 @@ pub fn at_an_end(effect: Effect) -> &'static str {
     }
 }
 
-/// With how much rest the disk keeps up, if with any; nothing where the runs do not show it.
+/// The pause with which the disk keeps up, if a run shows one.
 fn rest(remedies: &[Remedy], is_open: bool) -> Option<String> {
     let rests = || remedies.iter().filter(|remedy| remedy.kind == ChangeKind::Idle);
     let best = Remedy::best_of(remedies, ChangeKind::Idle);
     let enough = best.filter(|remedy| remedy.effect != Some(Effect::Helps));
-    match enough.and_then(|remedy| remedy.course.as_ref().map(|course| (remedy, course))) {
+    match enough.and_then(|remedy| remedy.trajectory.as_ref().map(|course| (remedy, course))) {
         Some((remedy, _)) if is_open => Some(format!("With {} it keeps up.", remedy.change)),
         Some((remedy, course)) => {
             let rate = rate(course.lasting_bytes_per_s());
             Some(format!("With {} after each request it keeps up, at {rate}.", remedy.change))
         }
-        None if rests().next().is_none() || rests().any(|remedy| remedy.course.is_none()) => None,
+        None if rests().next().is_none() || rests().any(|remedy| remedy.trajectory.is_none()) => None,
         None => match best {
             Some(remedy) => Some(format!("Idle time alone does not do it, though {} help.", remedy.change)),
             None => Some("Idle time alone does not do it.".into()),
@@ -109,7 +109,7 @@ fn rest(remedies: &[Remedy], is_open: bool) -> Option<String> {
 fn named(advice: &Advice, all: &[&Remedy], with_figures: bool) -> String {
     let full = |remedy: &Remedy| {
         let assumed = if remedy.assumption { ", if the drive has it," } else { "" };
-        match &remedy.course {
+        match &remedy.trajectory {
             Some(course) if with_figures => format!("{}{assumed} ({})", remedy.change, figures(advice, course)),
             _ => remedy.change.clone(),
         }
@@ -152,7 +152,7 @@ pub(super) mod tests {
 
     pub fn pause(effect: Option<Effect>) -> Remedy {
         let not_run = effect.is_none().then_some(NotRun::Interrupted);
-        let course = effect.map(|_| Trajectory { rate_before_bytes_per_s: 5.0, ..Trajectory::default() });
+        let trajectory = effect.map(|_| Trajectory { rate_before_bytes_per_s: 5.0, ..Trajectory::default() });
         let change = "pauses of 1 s".to_string();
         Remedy {
             kind: ChangeKind::Idle,
@@ -164,7 +164,7 @@ pub(super) mod tests {
             think_ns: None,
             time_scale: None,
             first_requests: None,
-            course,
+            trajectory,
             against: None,
         }
     }

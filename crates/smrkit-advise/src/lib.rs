@@ -50,7 +50,7 @@ pub struct Question<'a> {
 struct Reference {
     own: Measured,
     conventional: Measured,
-    /// It, judged.
+    /// The system, judged.
     before: Judged,
 }
 

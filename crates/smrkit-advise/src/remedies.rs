@@ -290,7 +290,7 @@ fn drives(run: &PlannedRun) -> Result<Vec<Change>, Error> {
     Ok(changes)
 }
 
-/// The drives at both ends of each value that their files know as a range, and conventional disks with the same value.
+/// The drives at both ends of each value that has a range in their files, and conventional disks with the same value.
 fn ranges(run: &PlannedRun) -> Result<Vec<Change>, Error> {
     let drives = run.run.system.drives();
     let keys: BTreeSet<&str> =

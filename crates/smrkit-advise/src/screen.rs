@@ -174,7 +174,7 @@ fn tried(advice: &Advice) -> Grid {
     let best = best(advice);
     for (at, remedy) in advice.remedies.iter().enumerate() {
         let mut row = vec![name(remedy)];
-        match (&remedy.course, &remedy.against) {
+        match (&remedy.trajectory, &remedy.against) {
             (Some(course), Some(against)) => {
                 row.extend(figures(advice, course, against));
                 row.push(dropped(course));
@@ -204,7 +204,7 @@ fn best(advice: &Advice) -> Option<usize> {
 
 /// Pauses are named with what they leave the disk to rest.
 fn name(remedy: &Remedy) -> String {
-    match &remedy.course {
+    match &remedy.trajectory {
         Some(course) if remedy.kind == ChangeKind::Idle => {
             format!("{}, {} idle", remedy.change, format::percent(course.idle_share, 1.0))
         }

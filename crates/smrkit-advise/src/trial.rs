@@ -31,7 +31,7 @@ pub struct Trial {
 pub struct Measured {
     /// All of it.
     pub outcome: Outcome,
-    /// It in the few numbers that decide.
+    /// The few numbers of the run that decide.
     pub course: Trajectory,
     /// Its requests in stretches.
     stretches: Stretches,

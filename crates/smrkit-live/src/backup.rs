@@ -147,7 +147,7 @@ fn taken(path: &Path, error: std::io::Error) -> LiveError {
     }
 }
 
-/// Removes what was made; what can't be removed stays, for the error that led here is what counts. Devices are nobody's to remove.
+/// Removes files that were made. Errors are ignored: the one that led here counts. Devices stay.
 fn remove(paths: &Paths) {
     if fs::symlink_metadata(&paths.image).is_ok_and(|metadata| metadata.is_file()) {
         let _ = fs::remove_file(&paths.image);

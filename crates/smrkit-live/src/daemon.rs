@@ -16,9 +16,9 @@ use smrkit::message::Message;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Started {
-    /// It is at work.
+    /// The process is at work.
     Ready,
-    /// It has failed.
+    /// The process has failed.
     Failed {
         /// The error's text, for the front that started it to word.
         error: Message,

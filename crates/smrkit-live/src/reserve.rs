@@ -109,7 +109,7 @@ impl Reserve {
         Ok(Some(free_bytes(directory)? + kept))
     }
 
-    /// Does something that needs about `bytes`; where there is no room for it, gives up some of what is kept.
+    /// Runs `work`, which needs about `bytes`; if the disk is full, frees some of the reserve and tries again.
     pub fn with<T, E: Full>(&self, bytes: u64, whose: Use, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         loop {
             match work() {

@@ -12,7 +12,7 @@ use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 pub const LONG_SECTORS: u64 = 1024;
 /// Bytes read, from the first LBA on: nearly the whole drive, and a tenth of that for `--quick`.
 const SPAN_BYTES: (u64, u64) = (300_000_000_000, 30_000_000_000);
-/// Distance from the plain drive's rate that reads after writes in order may have, in percent (assumption).
+/// Largest difference from the plain drive's rate for reads after writes in order, in percent (assumption).
 pub const AS_PLAIN_PERCENT: f64 = 2.0;
 
 /// Shares of the cache that are filled before, in percent.
@@ -69,14 +69,14 @@ impl FilledReads {
         format!("rate at fills of {} %, {how}", fills.join(", "))
     }
 
-    /// That reads get slower with each fill at random, which the paper says in its own words; `also` must hold too.
+    /// The claim that reads get slower with each fill at random, in the paper's words; `also` must hold too.
     pub fn falls(&self, words: &str, also: bool) -> Row {
         let falls = self.at_random.windows(2).all(|pair| pair[1] < pair[0]);
         let reason = format!("every step must fall; the plain drive reads {:.1}", self.plain);
         Row::holds(self.item("at random"), words, listed(&self.at_random), "MB/s", falls && also, reason)
     }
 
-    /// That reads stay as fast as the plain drive's after writes in order.
+    /// The claim that reads stay as fast as the plain drive's after writes in order.
     pub fn stays(&self) -> Row {
         let worst = self.in_order.iter().map(|&rate| self.below(rate)).fold(f64::MIN, f64::max);
         Row::holds(

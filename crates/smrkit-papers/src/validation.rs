@@ -19,7 +19,7 @@ use smrkit_trace::{OpenOptions, RowTimes, Trace};
 
 use super::requests::taken;
 
-/// A read that took longer was not answered from the buffer.
+/// A read that took longer was not served from the buffer.
 const SLOW_MS: f64 = 3.0;
 /// Distance within which a single request is close.
 const CLOSE_MS: f64 = 0.5;

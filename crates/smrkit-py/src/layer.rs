@@ -101,7 +101,7 @@ impl Geometry {
 #[pyclass(frozen)]
 pub struct Buffer(Mutex<Sectors>);
 
-/// Data of so many sectors, whether or not the medium holds any.
+/// Data of `sectors` sectors, whether or not the medium holds any.
 struct Sectors {
     data: Buf,
     count: u64,

@@ -56,7 +56,7 @@ pub trait Filled: Default + Send + 'static {
     fn columns(self) -> Vec<(&'static str, ArrayRef)>;
 }
 
-/// Rows of a part of a table: a column that grew further would be copied again and again.
+/// Rows in a part of a table; a longer column would be copied each time it grows.
 const PART_ROWS: usize = 1 << 17;
 
 /// A table that is being filled, part by part.

@@ -22,7 +22,7 @@ fn read(name: &str, json: Option<&str>, file: Option<PathBuf>) -> Result<Sweep, 
     }
 }
 
-/// Computes what a store lacks of a sweep, given as JSON or as the path of its file; runs computed and runs found.
+/// Computes the runs of a sweep (JSON, or the path of its file) that a store lacks; returns how many were computed and found.
 #[pyfunction]
 pub fn sweep(
     py: Python,

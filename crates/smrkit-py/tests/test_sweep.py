@@ -152,7 +152,7 @@ class Dask(Executors):
                 self.sweep_while_a_worker_dies(seed, client, options)
 
     def sweep_while_a_worker_dies(self, seed, client, options):
-        """Kills a worker of the seed's choice once the store has so many results as the seed says."""
+        """Kills a worker of the seed's choice once the store has as many results as the seed says."""
         draw, runs = random.Random(seed), 2 * 2 * 12
         store, results = self.store(f"killed-{seed}"), draw.randint(1, runs // 3)
         begun, killed = self.store(f"begun-{seed}"), []

@@ -22,13 +22,13 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
     let word = |key: &str| report[key].as_str().unwrap_or_default();
     let fill =
         report["cache_fill"].as_f64().map_or(String::new(), |fill| format!(", cache {:.1} % full", 100.0 * fill));
-    let answered = match last {
-        Some(_) => format!("{} requests since", since("answered")),
-        None => format!("{} requests answered", number("answered")),
+    let completed = match last {
+        Some(_) => format!("{} requests since", since("completed")),
+        None => format!("{} requests completed", number("completed")),
     };
     let failure = report["failure"].as_str().map_or(String::new(), |failure| format!("failed: {failure}\n"));
     format!(
-        "{} of {} under {}{fill}\n{failure}{} clients, {} requests waiting, {answered}\nread {}, written {} on the platters\n",
+        "{} of {} under {}{fill}\n{failure}{} clients, {} requests waiting, {completed}\nread {}, written {} on the platters\n",
         Bytes(number("export_bytes")),
         word("drive"),
         word("layer"),
@@ -184,11 +184,11 @@ mod tests {
 
     #[test]
     fn a_served_drive_tells_what_was_done_since_the_last_report() {
-        let report = |answered: u64, read: u64| {
+        let report = |completed: u64, read: u64| {
             json!({"kind": "drive", "drive": "tiny", "layer": "rmw", "export_bytes": 1 << 20, "clients": 2, "waiting": 3,
-                "answered": answered, "physical_read_bytes": read, "physical_written_bytes": 2048})
+                "completed": completed, "physical_read_bytes": read, "physical_written_bytes": 2048})
         };
-        let whole = "1Mi of tiny under rmw\n2 clients, 3 requests waiting, 9 requests answered\nread 4Ki, written 2Ki on the platters\n";
+        let whole = "1Mi of tiny under rmw\n2 clients, 3 requests waiting, 9 requests completed\nread 4Ki, written 2Ki on the platters\n";
         let plain =
             |text: String| text.replace("MiB", "Mi").replace("KiB", "Ki").replace(" Mi", "Mi").replace(" Ki", "Ki");
         assert_eq!(plain(page(&report(9, 4096), None)), whole);

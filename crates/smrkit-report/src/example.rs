@@ -137,7 +137,7 @@ pub fn rebuilt() -> Outcome {
         begin_ns: 100e9 as u64,
         elapsed_ns: 300e9 as u64,
         bytes: 4_000_000_000,
-        course: Series { window_ns: 120e9 as u64, bytes: vec![1_000_000_000, 2_000_000_000, 1_000_000_000] },
+        series: Series { window_ns: 120e9 as u64, bytes: vec![1_000_000_000, 2_000_000_000, 1_000_000_000] },
         foreground_ns: latencies(1.0),
         members: vec![MemberRebuild::default(), new],
         ..Rebuild::default()

@@ -151,10 +151,10 @@ pub fn wrapped(mark: &str, text: &str, width: usize) -> String {
 }
 
 /// Number and noun: `1 track`, `127 sectors`.
-pub fn counted(count: impl Into<u64>, what: &str) -> String {
-    match count.into() {
+pub fn counted(value: impl Into<u64>, what: &str) -> String {
+    match value.into() {
         1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
+        value => format!("{} {what}s", count(value)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Name of each run of a comparison, and its colour: the same in the table, the page and the figures.
+//! Name and colour of each run of a comparison, which table, page and figures share.
 
 use std::collections::BTreeMap;
 

@@ -92,7 +92,7 @@ pub fn share(part_ns: u64, run: &Outcome) -> String {
     format::percent(part_ns as f64, span_ns(run) as f64)
 }
 
-/// From the beginning of counting to the last answer, or until what was rebuilt was whole. A member that worked for longer still
+/// From the beginning of counting to the last completion, or until what was rebuilt was whole. A member that worked for longer still
 /// (a write cache may, or a rebuild that was cut short) makes it longer: nothing is busy for more than all of the time.
 fn span_ns(run: &Outcome) -> u64 {
     let whole = run.rebuild.as_ref().map_or(0, |rebuild| rebuild.begin_ns + rebuild.elapsed_ns);

@@ -39,7 +39,7 @@ function draw() {
   });
 }
 
-// A logarithmic axis with so many of its ticks as have room: some powers of ten where not all.
+// A logarithmic axis with as many of its ticks as have room: some powers of ten where not all.
 function thinned(axis, width) {
   const most = Math.max(2, Math.floor((width - 80) / 60));
   if (axis.type !== 'log' || axis.tickvals.length <= most) return axis;

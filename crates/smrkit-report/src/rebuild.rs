@@ -104,13 +104,13 @@ fn course(all: &[Named]) -> Figure {
 
 /// The share that was done, in percent, at the end of each window, in seconds since the failure.
 fn shares(rebuild: &Rebuild) -> Vec<(f64, f64)> {
-    let (window_s, end_s) = (rebuild.course.window_ns as f64 / 1e9, rebuild.elapsed_ns as f64 / 1e9);
+    let (window_s, end_s) = (rebuild.series.window_ns as f64 / 1e9, rebuild.elapsed_ns as f64 / 1e9);
     let mut done = 0;
     let point = |(window, bytes): (usize, &u64)| {
         done += bytes;
         (((window + 1) as f64 * window_s).min(end_s), 100.0 * done as f64 / rebuild.bytes.max(1) as f64)
     };
-    let points: Vec<(f64, f64)> = rebuild.course.bytes.iter().enumerate().map(point).collect();
+    let points: Vec<(f64, f64)> = rebuild.series.bytes.iter().enumerate().map(point).collect();
     if points.is_empty() { points } else { [(0.0, 0.0)].into_iter().chain(points).collect() }
 }
 

@@ -106,7 +106,7 @@ fn power_cut(cut: &PowerCut) -> String {
     format!(
         "power cut at physical write {}, after {} requests: {lost}; {in_flight}; recovery took {} and read {} sectors",
         format::count(cut.write),
-        format::count(cut.answered),
+        format::count(cut.completed),
         format::nanos(cut.recovery_ns),
         format::count(cut.recovery_read_sectors)
     )
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_power_cut_is_told_with_what_it_lost() {
-        let cut = PowerCut { write: 40, answered: 39, in_flight: InFlight::Part, ..PowerCut::default() };
+        let cut = PowerCut { write: 40, completed: 39, in_flight: InFlight::Part, ..PowerCut::default() };
         let told = power_cut(&cut);
         assert!(told.starts_with("power cut at physical write 40, after 39 requests: nothing that was ack"));
         assert!(told.contains("the write in flight is there in part"), "{told}");

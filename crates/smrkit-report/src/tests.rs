@@ -163,7 +163,7 @@ fn shares_of_members_are_of_all_the_time_until_the_array_was_whole() {
         let cleaning = Cleaning { ns: busy_s * 500_000_000, ..Cleaning::default() };
         Outcome { busy_ns: busy_s * 1_000_000_000, cleaning, ..in_place() }
     };
-    // The host's last answer comes after 50 s; the array is whole after 400 s.
+    // The host's last completion comes after 50 s; the array is whole after 400 s.
     let run = |busy_s: &[u64]| {
         let members = busy_s.iter().copied().map(member).collect();
         Outcome { elapsed_ns: 50_000_000_000, members, ..rebuilt() }

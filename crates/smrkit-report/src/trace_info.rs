@@ -10,7 +10,7 @@ use smrkit_trace::info::TraceInfo;
 use smrkit_trace::{Trace, TraceNotes};
 
 use crate::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
-use crate::format::{bytes, count, nanos, percent, short};
+use crate::format::{bytes, count, counted, nanos, percent, short};
 use crate::grid::Grid;
 
 /// Volumes listed one by one; of more, only the busiest.
@@ -122,7 +122,7 @@ fn facts(trace: &Trace, info: &TraceInfo) -> Grid {
     row(&format!("tracks of {} written", bytes(info.track_bytes as f64)), count(info.written_tracks));
     row("written before (rewrites)", share(info.rewrite_share));
     row("sequential requests", share(info.sequential.share));
-    row("longest run", format!("{} requests", count(info.sequential.longest_run_requests)));
+    row("longest run", counted(info.sequential.longest_run_requests, "request"));
     row("time span", nanos(arrivals.span_ns));
     row("mean rate", rate(arrivals.mean_requests_per_s));
     row("busiest window", rate(arrivals.peak_requests_per_s));

@@ -1,4 +1,4 @@
-//! Tables made from outcomes: what varied, and the values that are asked for, with their spread over seeds; the best marked.
+//! Tables of outcomes: the settings that varied, and the values asked for with their spread over seeds, the best marked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -142,8 +142,7 @@ pub fn varying(rows: &[Row]) -> Vec<String> {
     keys
 }
 
-/// True if runs differ in a key: in a parameter those of one layer, by what was asked for in place of what `auto` became; in files
-/// and sizes those of one drive.
+/// True if runs differ in `key`; parameters are compared within a layer, as asked for, files and sizes within a drive.
 fn varies(rows: &[Row], key: &str) -> bool {
     let asked = key.strip_prefix("parameters.").map(|parameter| format!("asked.{parameter}"));
     let within: &[&str] = match key {

@@ -38,7 +38,7 @@ impl Spread {
         })
     }
 
-    /// This divided by another: the quotient of the means, between those of the ends.
+    /// The quotient of two spreads: that of the means, between those of the ends.
     pub fn over(&self, other: &Spread) -> Spread {
         let (least, most) = (self.least / other.most, self.most / other.least);
         Spread { mean: self.mean / other.mean, least, most, runs: self.runs.max(other.runs) }

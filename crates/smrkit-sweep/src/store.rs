@@ -53,7 +53,7 @@ const NUMBERS: [(&str, Number); 9] = [
     ("physical_written_sectors", |run| run.physical_written_sectors.total),
 ];
 const RECORD: &str = "outcome";
-/// Between the key and the process, in the names of files under construction.
+/// Separator of key and process in the names of files under construction.
 const OWN: &str = ".of-";
 
 /// The columns of a volume's run, from both and that of the conventional disk.

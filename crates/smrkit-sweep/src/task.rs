@@ -37,7 +37,7 @@ const REPLAYED: [&str; 8] = ["trace", "workload", "span", "interleave", "sources
 pub struct Task {
     /// The key of its results: in the store, or of a group of volumes among the store's groups.
     pub key: String,
-    /// The program that it was planned by: another would give other numbers under the key.
+    /// The program that planned it: another could compute other numbers under the same key.
     program: String,
     /// The comparison's options.
     options: Vec<Pair>,

@@ -68,7 +68,7 @@ impl TextFormat for Blkparse {
         1
     }
 
-    /// Q where the beginning has any, else D where it has any, else whichever comes first.
+    /// Chooses the kind of event: Q if the beginning has any, else D, else the first that comes.
     fn prepare(&mut self, head: &[u8]) {
         if self.chosen {
             return;

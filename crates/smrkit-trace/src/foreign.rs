@@ -1,6 +1,6 @@
 //! Files that people have at hand and that hold no requests, or not as they are: told by name, with what makes a trace.
 
-/// The kind of file that `head` begins, with the remedy; `None` of anything that may be a trace.
+/// The remedy for a kind of file that is no trace, by its first bytes; `None` if it may be one.
 pub(crate) fn remedy(head: &[u8]) -> Option<&'static str> {
     if head.get(257..262) == Some(b"ustar") {
         return Some("a tar archive: unpack it (tar xf), and name the trace that was in it");

@@ -139,7 +139,7 @@ pub const FORMATS: &[Format] = &[
 pub(crate) enum Choice {
     /// Whatever the content says.
     Recognise,
-    /// This one.
+    /// A format that was named.
     Named(&'static Format),
     /// A table, with a map of its columns; an empty one leaves all to the names in the first line.
     Csv(String),
@@ -205,7 +205,7 @@ pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<&'static Format> {
         .or_else(|| best(&found, |of| of.understood + of.misvalued, |of| of.understood + of.misvalued + of.begun))
 }
 
-/// The first of the formats that are `sure` of most rows, if their `claim` is at least half of the rows.
+/// The first format that is `sure` of the most rows, if it can `claim` at least half of them.
 fn best(
     found: &[(&'static Format, Agreement)],
     sure: fn(&Agreement) -> u64,

@@ -105,7 +105,7 @@ impl Decoder {
         }
     }
 
-    /// True if all members of an archive are whole, and other bytes follow them.
+    /// True if other bytes follow the archive's complete members.
     fn goes_on(&self) -> bool {
         matches!(self, Decoder::Gzip(gzip) if gzip.goes_on)
     }

@@ -41,7 +41,7 @@ pub(crate) enum Problem {
     Missing,
     /// Something stands after the last column.
     Surplus,
-    /// It should be something else.
+    /// A field that should be something else.
     Expected(&'static str),
     /// A number below 0.
     Negative,

@@ -130,7 +130,7 @@ impl RecordFormat for Srt {
 mod tests {
     use super::*;
 
-    /// A record of a version and kind, whose size is that of so many words.
+    /// A record of a version and kind, of this size in words.
     fn record(version: u32, kind: u32, words: u32) -> Vec<u32> {
         let mut record = vec![words * 4, version << 16 | kind, 7, 9, 0, 0, 4096, 10, 0x0302, 0, 0, 1, 0];
         record.resize(words as usize, 0);

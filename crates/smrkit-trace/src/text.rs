@@ -52,11 +52,11 @@ pub(crate) trait TextFormat: Send {
 /// Verdict on a line as a heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heading {
-    /// It is a row.
+    /// No heading, but a row.
     No,
-    /// It is one.
+    /// A heading.
     Yes,
-    /// It should be one, and isn't.
+    /// A line that should be a heading, and isn't.
     Wanted(&'static str),
 }
 
@@ -103,11 +103,11 @@ pub(crate) fn agrees<F: TextFormat + Default>(head: &[u8], whole: bool) -> Agree
 pub(crate) struct Agreement {
     /// Lines or records looked at.
     pub lines: u64,
-    /// Those that it understood.
+    /// Lines that the format understood.
     pub understood: u64,
-    /// Those in which only a value is impossible, such as a size of 0.
+    /// Lines in which only a value is impossible, such as a size of 0.
     pub misvalued: u64,
-    /// Those of which it understood some columns.
+    /// Lines of which the format understood some columns.
     pub begun: u64,
 }
 

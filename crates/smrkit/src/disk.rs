@@ -306,7 +306,7 @@ impl Disk {
     }
 
     /// Does what nobody waits for, from `since` on or when the platters are free; the drive's time stays. Other accesses, and
-    /// work like this, begin after it. It counts whole, even if counting ends meanwhile, and not from before counting began.
+    /// work like this, begin after it. Work that ends after counting does is counted in full; time before counting began is not.
     pub fn in_background<T>(&mut self, since: Nanos, work: impl FnOnce(&mut Disk) -> DiskResult<T>) -> DiskResult<T> {
         let begin = since.max(self.free_at).max(self.counting_since);
         let now = std::mem::replace(&mut self.now, begin);

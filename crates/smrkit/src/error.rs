@@ -96,7 +96,7 @@ impl std::fmt::Display for BadInput {
 pub struct RefusedSetting {
     /// The field that was set.
     pub field: Field,
-    /// It makes sense, but no drive could have it.
+    /// True if the setting makes sense, but no drive could have it.
     pub is_impossible: bool,
     /// The fault and the remedy.
     pub message: Message,

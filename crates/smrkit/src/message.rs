@@ -85,7 +85,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// Its name where there are no options: that of the argument in a program.
+    /// Name of the field in a program, where there are no options.
     pub fn name(self) -> &'static str {
         match self {
             Field::Array => "array",

@@ -169,8 +169,8 @@ fn dm_zoned_loses_only_what_was_not_flushed() {
     };
     let mut lost = 0;
     cut_with("dm-zoned", flushed, |cut, _, what, requests| {
-        let answered = &requests[..(cut.answered as usize).min(requests.len())];
-        let since = answered.iter().rev().take_while(|request| request.op != Op::Flush);
+        let completed = &requests[..(cut.completed as usize).min(requests.len())];
+        let since = completed.iter().rev().take_while(|request| request.op != Op::Flush);
         let since: Vec<&Request> = since.filter(|request| request.op == Op::Write).collect();
         for &(lba, sectors) in &cut.lost {
             let is_unflushed = |lba| since.iter().any(|write| (write.lba.0..write.end().0).contains(&lba));

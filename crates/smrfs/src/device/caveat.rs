@@ -18,7 +18,7 @@ use crate::units::{Granule, HostJournal, Span};
 /// Past writes, as far as a Caveat-Scriptor disk knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteHistory {
-    /// It keeps no history and destroys nothing: the host is trusted, or a checker stands above. For mounted images.
+    /// No history is kept and nothing destroyed: the host is trusted, or a checker stands above. For mounted images.
     Untracked,
     /// A new disk.
     Blank,

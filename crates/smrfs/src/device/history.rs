@@ -14,7 +14,7 @@ pub struct History {
 }
 
 impl History {
-    /// A disk never written; or, if `unknown`, one that may have been written anywhere in ascending order.
+    /// The history of a new disk; if `unknown`, of one that may have been written anywhere in ascending order.
     pub fn new(granules: u64, did: u64, dpid: u64, unknown: bool) -> History {
         let mut order = WriteOrder::new(granules);
         if unknown {

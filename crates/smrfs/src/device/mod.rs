@@ -213,7 +213,7 @@ pub trait HostManaged: Send + Sync {
     /// Reads whole granules from `at` on; as many as `room` takes.
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
 
-    /// This will be read soon, in this order of addresses or any other: a hint.
+    /// Hints that `_span` will be read soon, in this order of addresses or any other.
     fn expect(&self, _span: Span) {}
 
     /// A flush will follow soon, and may begin, but nobody waits for it: a hint. That flush tells what fails now.

@@ -21,7 +21,7 @@ pub trait Platters: Send + Sync {
     /// Reads from `at` on; never written granules read as zeros. `DeviceError::Damaged` where the platters know it.
     fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
 
-    /// This will be read soon, in this order of addresses or any other: a hint.
+    /// Hints that `_span` will be read soon, in this order of addresses or any other.
     fn expect(&self, _span: Span) {}
 
     /// As [`HostManaged::start_flush`](super::HostManaged::start_flush).

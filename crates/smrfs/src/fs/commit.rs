@@ -304,13 +304,13 @@ impl Committer {
         Taken(freed)
     }
 
-    /// It has ended well: tells what is free now.
+    /// Ends a commit that went well; tells what is free now.
     fn done(&self, taken: Taken) -> Vec<UnlinkedFile> {
         self.unsynced.lock().end(true);
         taken.0
     }
 
-    /// It has failed: all is as it was.
+    /// Ends a commit that failed: all is as it was.
     fn undone(&self, taken: Taken) {
         self.unsynced.lock().end(false);
         self.pending_free.lock().extend(taken.0);

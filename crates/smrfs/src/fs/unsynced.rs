@@ -11,7 +11,7 @@ pub(super) type Change = (NodeId, u64);
 #[derive(Default)]
 pub(super) struct Unsynced {
     now: HashMap<NodeId, Vec<Change>>,
-    /// Those that a commit under way makes durable.
+    /// Changes that a commit under way makes durable.
     committing: HashMap<NodeId, Vec<Change>>,
     changes: u64,
 }
@@ -42,7 +42,7 @@ impl Unsynced {
         }
     }
 
-    /// These changes, of names of `id` and of the directories that they lie in, are durable.
+    /// Forgets durable changes of names of `id` and of the directories that they lie in.
     pub(super) fn synced(&mut self, id: NodeId, durable: &[Change]) {
         for node in durable.iter().map(|(directory, _)| *directory).chain([id]) {
             let Some(left) = self.now.get_mut(&node) else { continue };
@@ -58,7 +58,7 @@ impl Unsynced {
         self.committing = std::mem::take(&mut self.now);
     }
 
-    /// It has ended.
+    /// Ends the commit under way.
     pub(super) fn end(&mut self, durable: bool) {
         let committing = std::mem::take(&mut self.committing);
         if !durable {

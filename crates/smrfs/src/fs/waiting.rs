@@ -89,7 +89,7 @@ impl DirtyFiles {
         self.0.lock().insert(file.id, file.clone());
     }
 
-    /// It is stored, or there is nothing to store any more.
+    /// Forgets a node that is stored, or has nothing to store any more.
     pub(super) fn remove(&self, id: NodeId) {
         self.0.lock().remove(&id);
     }
@@ -116,7 +116,7 @@ impl FragmentedFiles {
         self.0.lock().first().copied()
     }
 
-    /// It has been joined, or can't be; tells whether there are others.
+    /// Forgets a file that was joined, or can't be; tells whether there are others.
     pub(super) fn remove(&self, id: NodeId) -> bool {
         let mut files = self.0.lock();
         files.remove(&id);

@@ -16,7 +16,7 @@ use crate::meta::{MetadataStore, Time};
 use crate::space::live::Live;
 use crate::units::{Owner, Span};
 
-/// Puts the extents into the order of the disk, and takes out of all but one what overlaps.
+/// Sorts the extents by their place on the disk; of those that overlap, one keeps the place.
 pub(super) fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) -> FsResult {
     let mut extents = std::mem::take(&mut scan.extents);
     extents.sort_unstable();

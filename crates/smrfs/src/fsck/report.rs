@@ -204,9 +204,9 @@ pub struct Fill {
     pub empty: u64,
     /// Written, and nothing of it is in a map.
     pub dead: u64,
-    /// Those with data by the share of it: up to a tenth, up to two tenths, and so on.
+    /// Bands with data by the share of it: up to a tenth, up to two tenths, and so on.
     pub by_tenth_live: [u64; 10],
-    /// That can't be written any more.
+    /// Bands that can't be written any more.
     pub lost: u64,
     /// Of all those begun and not full.
     pub open: u64,

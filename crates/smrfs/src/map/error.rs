@@ -8,7 +8,7 @@ pub(super) const VERSION: u8 = 2;
 /// Why bytes are no map record, or no part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
-    /// It ends too early.
+    /// The record ends too early.
     #[error("it ends too early")]
     Short,
     /// There is something behind its end.

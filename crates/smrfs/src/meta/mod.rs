@@ -62,7 +62,7 @@ pub struct Attr {
     pub gid: u32,
     /// Device number of a device.
     pub rdev: u32,
-    /// Bytes: of a link's target, of a directory as the store likes, of a file as the core says.
+    /// Size in bytes: of a file as the core sets it, of a link that of its target, of a directory as the store chooses.
     pub size: u64,
     /// Units of 512 bytes.
     pub blocks: u64,
@@ -204,7 +204,7 @@ pub trait MetadataStore: Send + Sync {
     /// Removes a user's attribute.
     fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
 
-    /// Tells the files with attributes that can't be read, and how; takes these away if `repair`. Stores that can't have any tell none.
+    /// Names the files with attributes that can't be read, and the fault; removes these attributes if `repair`. Stores that can't have any tell none.
     fn check_attributes(&self, _repair: bool, _tell: &mut dyn FnMut(NodeId, String)) -> FsResult {
         Ok(())
     }

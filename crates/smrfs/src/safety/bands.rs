@@ -65,7 +65,7 @@ impl BandLedger {
         }
     }
 
-    /// That write has failed.
+    /// Takes a failed write back.
     pub(super) fn failed(&mut self, span: Span) {
         self.live.remove(span.range());
         if let Ok(band) = self.band_of(span) {

@@ -105,7 +105,7 @@ impl Live {
         in_order(self.extents.range(first..end))
     }
 
-    /// The parts of `span` that are there, with the owners of where they begin.
+    /// The parts of `span` that are live, each with the owner of its first granule.
     pub fn cut_to(&self, span: Span) -> impl Iterator<Item = (Span, Owner)> + '_ {
         self.overlapping(span).filter_map(move |(whole, owner)| {
             let part = whole.overlap(span)?;

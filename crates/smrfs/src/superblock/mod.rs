@@ -72,16 +72,16 @@ impl FromStr for Uuid {
 /// Why bytes are no superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SuperblockError {
-    /// They are something else.
+    /// The bytes are something else.
     #[error("no SMRfs file system is on it: make one with smrkit mkfs, or check the path")]
     Foreign,
     /// A version that this program does not know.
     #[error("its format is version {}, and this smrkit knows version {VERSION}: {}", .0, version_remedy(.0))]
     Version(u32),
-    /// They are damaged.
+    /// The superblock is damaged.
     #[error("its superblock is damaged: restore the image from a copy")]
     Checksum,
-    /// It tells another size than the disk.
+    /// The superblock names another size than the disk's.
     #[error("its resizing was interrupted: run smrkit resize again")]
     Resized,
     /// The checksum is right, but the fields make no sense.

@@ -37,7 +37,7 @@ fn the_system_as_it_is_is_that_of_smrkit_run_at_each_depth() {
     }
     let run = outcome(&format!("{SMALL} --layer track-map --span {span} --depth 16"));
     let layer = remedies(&advice, "layer").into_iter().find(|remedy| remedy["change"] == "layer track-map").unwrap();
-    assert_eq!(layer["course"]["longest_stall_ns"], run["verdict"]["longest_stall_ns"]);
+    assert_eq!(layer["trajectory"]["longest_stall_ns"], run["verdict"]["longest_stall_ns"]);
     assert!(layer["think_ns"].is_null() && layer["time_scale"].is_null(), "{layer}");
 }
 
@@ -51,7 +51,7 @@ fn a_pause_is_that_of_smrkit_run_with_the_text_for_its_think_time() {
         let think = pause["change"].as_str().unwrap().strip_prefix("pauses of ").unwrap().replace(' ', "");
         let run = outcome(&format!("{SMALL} --layer drive-managed --span {span} --depth 4 --think {think}"));
         assert_eq!(pause["think_ns"], run["engine"]["think_ns"], "{think}");
-        let course = &pause["course"];
+        let course = &pause["trajectory"];
         for key in ["rate_before_bytes_per_s", "rate_after_bytes_per_s", "longest_stall_ns"] {
             assert_eq!(course[key], run["verdict"][key], "{think}: {key}");
         }
@@ -90,7 +90,7 @@ fn what_is_known_roughly_of_a_drive_is_run_at_both_ends() {
     for (end, at) in ends.into_iter().zip(["mechanical.rpm=low", "mechanical.rpm=high"]) {
         let run = outcome(&format!("--drive {drive}@{at} --layer drive-managed {asked} --span {span}"));
         assert_eq!(end["change"], format!("drive at {at}"));
-        assert_eq!(end["course"]["elapsed_ns"], run["elapsed_ns"], "{at}");
+        assert_eq!(end["trajectory"]["elapsed_ns"], run["elapsed_ns"], "{at}");
     }
     let text = answer["text"].as_str().unwrap();
     assert!(text.contains("known only roughly"), "{text}");
@@ -123,8 +123,10 @@ fn larger_writes_write_the_same_bytes_by_fewer_requests() {
     let advice = advice(&format!("{SMALL} --depth 4"));
     let present = &advice["present"][0];
     assert_eq!((&advice["demand"]["requests"], &present["requests"]), (&3000.into(), &3000.into()));
-    let requests: Vec<u64> =
-        remedies(&advice, "write-size").iter().map(|remedy| remedy["course"]["requests"].as_u64().unwrap()).collect();
+    let requests: Vec<u64> = remedies(&advice, "write-size")
+        .iter()
+        .map(|remedy| remedy["trajectory"]["requests"].as_u64().unwrap())
+        .collect();
     // One of 4 MiB would be larger than the disk.
     assert_eq!(requests, [3000_u64.div_ceil(16), 3000_u64.div_ceil(128)]);
 }
@@ -134,7 +136,7 @@ fn larger_writes_leave_out_as_much_for_a_warm_up() {
     let advice = advice("--workload random-write:span=100G,count=4k --warmup 1k --depth 1");
     let whole = 3_000 * 4096;
     for remedy in remedies(&advice, "write-size") {
-        let requests = remedy["course"]["requests"].as_u64().unwrap();
+        let requests = remedy["trajectory"]["requests"].as_u64().unwrap();
         let size = match remedy["change"].as_str().unwrap() {
             "writes of 64 KiB" => 64 << 10,
             "writes of 512 KiB" => 512 << 10,
@@ -145,7 +147,7 @@ fn larger_writes_leave_out_as_much_for_a_warm_up() {
     // A warm-up that takes all.
     let advice = self::advice("--workload random-write:span=100G,count=300 --warmup 299 --depth 1");
     for remedy in remedies(&advice, "write-size") {
-        let is_run = remedy["course"]["requests"].as_u64().is_some_and(|requests| requests > 0);
+        let is_run = remedy["trajectory"]["requests"].as_u64().is_some_and(|requests| requests > 0);
         assert!(is_run || remedy["not_run"] == "the warm-up takes all of its requests", "{remedy}");
     }
 }
@@ -170,7 +172,7 @@ fn a_range_that_leaves_the_drive_as_it_is_has_no_effect() {
     let advice = advice("--drive wd20spzx --workload random-write:count=500 --depth 1");
     let own = &advice["present"][0]["elapsed_ns"];
     let same: Vec<_> =
-        remedies(&advice, "range").into_iter().filter(|remedy| remedy["course"]["elapsed_ns"] == *own).collect();
+        remedies(&advice, "range").into_iter().filter(|remedy| remedy["trajectory"]["elapsed_ns"] == *own).collect();
     assert!(!same.is_empty() && same.iter().all(|remedy| remedy["effect"] == "none"), "{same:?}");
 }
 
@@ -215,13 +217,13 @@ fn an_array_is_not_told_to_bear_fewer_losses() {
 fn a_dedicated_disk_sees_its_own_source_alone() {
     let advice = advice(&format!("{TWO} --depth 1"));
     let dedicated = remedies(&advice, "dedicated")[0];
-    assert_eq!(dedicated["course"]["disks"], 2, "{dedicated}");
-    assert_eq!(dedicated["course"]["requests"], 800);
+    assert_eq!(dedicated["trajectory"]["disks"], 2, "{dedicated}");
+    assert_eq!(dedicated["trajectory"]["requests"], 800);
     let sectors = &advice["demand"]["sources"][1]["sectors"];
     let span = sectors.as_u64().unwrap() * 512;
     let run = outcome(&format!("{TWO} --span {span} --array dedicated:disks=2,layer=drive-managed"));
     assert_eq!(&run["sources"][1]["sectors"], sectors);
-    assert_eq!(dedicated["course"]["longest_stall_ns"], run["verdict"]["longest_stall_ns"]);
+    assert_eq!(dedicated["trajectory"]["longest_stall_ns"], run["verdict"]["longest_stall_ns"]);
 }
 
 #[test]
@@ -229,7 +231,7 @@ fn changes_that_can_not_run_are_listed_with_their_reason() {
     let advice = advice(&format!("{SMALL} --depth 1 --all"));
     let rmw = remedies(&advice, "layer").into_iter().find(|remedy| remedy["change"] == "layer rmw").unwrap();
     assert!(rmw["not_run"].as_str().unwrap().contains("lower region_sectors"), "{rmw}");
-    assert!(rmw["effect"].is_null() && rmw["course"].is_null());
+    assert!(rmw["effect"].is_null() && rmw["trajectory"].is_null());
     let screen = smrkit(&format!("advise {SMALL} --depth 1 --all")).done();
     assert!(screen.contains("layer rmw: not run: no region of 50000"), "{screen}");
     assert_eq!(advice["complete"], true);
@@ -260,10 +262,10 @@ fn a_long_demand_is_served_in_part_where_that_shows_enough() {
             ["helps", "mixed", "worsens"].contains(&row["effect"].as_str().unwrap()) || row["kind"] == "idle",
             "{row}"
         );
-        assert!(row["course"]["requests"].as_u64() <= row["first_requests"].as_u64(), "{row}");
+        assert!(row["trajectory"]["requests"].as_u64() <= row["first_requests"].as_u64(), "{row}");
     }
     let [conventional] = remedies(&advice, "conventional")[..] else { panic!("{rows:?}") };
-    assert_eq!((&conventional["effect"], &conventional["course"]["requests"]), (&"fixes".into(), &150_000.into()));
+    assert_eq!((&conventional["effect"], &conventional["trajectory"]["requests"]), (&"fixes".into(), &150_000.into()));
 }
 
 #[test]

@@ -290,9 +290,9 @@ fn a_member_is_rebuilt_beside_the_requests() {
         assert!(rebuild["spec"].as_str().unwrap().contains("disk=1"), "{rebuild}");
         assert!(int(rebuild, "/elapsed_ns") > 0 && int(rebuild, "/bytes") > 1_000_000, "{rebuild}");
         assert_eq!(rebuild["members"][1]["new"], true);
-        let course: u64 =
-            rebuild["course"]["bytes"].as_array().unwrap().iter().map(|bytes| bytes.as_u64().unwrap()).sum();
-        assert_eq!(course, int(rebuild, "/bytes"));
+        let series: u64 =
+            rebuild["series"]["bytes"].as_array().unwrap().iter().map(|bytes| bytes.as_u64().unwrap()).sum();
+        assert_eq!(series, int(rebuild, "/bytes"));
         assert!(run["slowdown"].is_null(), "not the same requests");
     }
     assert!(int(&runs[1], "/rebuild/elapsed_ns") > int(&runs[0], "/rebuild/elapsed_ns"), "shingled takes longer");

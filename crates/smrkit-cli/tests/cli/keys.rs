@@ -61,7 +61,7 @@ fn a_disk_that_empties_its_buffer_in_pauses_is_not_idle() {
     let run = outcome("--drive wd20spzx --layer in-place --workload random-write:count=300 --think 12ms");
     let [busy, behind, elapsed] =
         ["busy_ns", "buffer_write_ns", "elapsed_ns"].map(|key| run[key].as_u64().unwrap_or_else(|| panic!("{key}")));
-    assert!(busy < elapsed / 20, "the buffer answers: {busy} of {elapsed}");
+    assert!(busy < elapsed / 20, "served from the buffer: {busy} of {elapsed}");
     assert!(behind > elapsed / 2 && busy + behind <= elapsed, "{behind} and {busy} of {elapsed}");
     let plain = outcome("--drive tiny --layer in-place --workload random-write:count=10");
     assert_eq!(plain.get("buffer_write_ns"), None, "a drive without a buffer");
@@ -120,7 +120,7 @@ const TINY_CACHE: &str = "--drive tiny-constant --layer set-assoc --set set-asso
 fn a_power_cut_is_reported_and_its_expected_loss_is_no_violation() {
     let run = outcome(&format!("{TINY_CACHE} --workload random-write:count=100 --power-cut 50"));
     let cut = &run["power_cut"];
-    assert_eq!((cut["write"].as_u64(), cut["answered"].as_u64()), (Some(50), Some(49)), "{cut}");
+    assert_eq!((cut["write"].as_u64(), cut["completed"].as_u64()), (Some(50), Some(49)), "{cut}");
     let lost: u64 = cut["lost"].as_array().unwrap().iter().map(|extent| extent[1].as_u64().unwrap()).sum();
     assert_eq!(Some(lost), cut["lost_sectors"].as_u64());
     assert!(lost > 0 && run["requests"] == 100);

@@ -219,7 +219,7 @@ impl ServedArray {
         self.recover()
     }
 
-    /// It is switched off in good order and on again.
+    /// Switches the array off in good order and on again.
     pub(super) fn restart(&mut self, runs: &[&DriveRun]) {
         for (drive, run) in self.array.drives().into_iter().zip(runs) {
             drive.restart(&run.drive);

@@ -35,9 +35,9 @@ const NO_TRACK: u32 = u32::MAX;
 /// The end of a request that was not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unserved {
-    /// It is not answered.
+    /// The request never completes.
     Silence,
-    /// It is answered with an error.
+    /// The request fails.
     Failed,
 }
 
@@ -45,7 +45,7 @@ pub enum Unserved {
 pub(super) struct UnderWay {
     pub request: Request,
     pub arrival: Nanos,
-    /// True if it is never answered.
+    /// True if it never completes.
     pub is_silent: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct BlockDevice {
     bad: BTreeSet<u64>,
     pub(super) is_slow: Nanos,
     pub(super) is_silent: bool,
-    /// True if a power cut may have lost what was answered, until that is asked for.
+    /// True if a power cut may have lost completed writes, until that is asked for.
     has_lost: bool,
     /// Cuts of the power after which it has recovered.
     power_cuts: u64,
@@ -86,7 +86,7 @@ pub struct BlockDevice {
     pub(super) failure: Option<String>,
     /// Requests of the host's that an array has under way, by tag.
     pub(super) under_way: BTreeMap<u64, UnderWay>,
-    /// Those that came to their end, until they are asked for.
+    /// Requests that came to their end, until they are asked for.
     pub(super) ended: Vec<Ended>,
 }
 
@@ -312,14 +312,14 @@ impl BlockDevice {
             .inspect_err(|fault| {
                 let is_full = matches!(&**fault, DiskFault::Io(error) if error.is_full());
                 let remedy = if is_full { "free some room there, and serve it anew" } else { "serve it anew" };
-                let failure = format!("{fault}; the drive answers with errors from now on: {remedy}");
+                let failure = format!("{fault}; the drive fails every command from now on: {remedy}");
                 log(&format!("{}: {failure}", self.image.path().display()));
                 self.failure = Some(failure);
             })
             .ok()
     }
 
-    /// True if a power cut may have lost what was answered and not flushed, since this was last asked.
+    /// True if a power cut may have lost completed writes that were not flushed, since this was last asked.
     pub fn take_loss(&mut self) -> bool {
         std::mem::take(&mut self.has_lost)
     }

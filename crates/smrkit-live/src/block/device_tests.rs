@@ -188,7 +188,7 @@ fn bad_sectors_fail_reads_until_they_are_written() {
 }
 
 #[test]
-fn one_request_is_slow_or_never_answered_and_the_next_is_not() {
+fn one_request_is_slow_or_never_completes_and_the_next_does() {
     let times = |fault: Option<Fault>| {
         let (_folder, mut device) = new("tiny-constant", "log");
         let now = device.now();
@@ -322,7 +322,7 @@ fn a_drive_whose_image_fails_serves_nothing_any_more() {
         fails.store(errno, Relaxed);
         assert_eq!(write(&mut device, 8..16, 8).unwrap_err(), Unserved::Failed);
         let failure = device.failure().unwrap().to_string();
-        assert!(failure.ends_with(&format!("the drive answers with errors from now on{remedy}")), "{failure}");
+        assert!(failure.ends_with(&format!("the drive fails every command from now on{remedy}")), "{failure}");
         fails.store(0, Relaxed);
         assert_eq!(read(&mut device, 0..8).unwrap_err(), Unserved::Failed);
         assert_eq!((device.power_cuts(), device.take_loss()), (0, false));

@@ -17,7 +17,7 @@ pub enum Fault {
     BadSector(u64),
     /// The next request takes this much longer.
     Slow(Nanos),
-    /// The next request is never answered.
+    /// The next request never completes.
     Timeout,
 }
 

@@ -215,7 +215,7 @@ impl DriveImage {
         DriveImage::in_files(drive, Arc::new(file), Arc::new(journal), journal_bytes)
     }
 
-    /// This drive in other storage, with a journal that moves to the image at this many bytes, or none: for tests that cut the power.
+    /// The drive in other storage, for tests that cut the power. `journal_bytes`: size at which the journal moves to the image.
     pub fn in_storage(
         &self,
         file: Arc<dyn Storage>,
@@ -369,7 +369,7 @@ pub(super) struct Places {
     pub written: u64,
     /// The bits of those parts of an array that a crash may catch half written.
     pub unsettled: u64,
-    /// Those of each drive.
+    /// Places of each drive.
     pub drives: Vec<DrivePlaces>,
     /// The end of the image.
     pub end: u64,

@@ -278,8 +278,8 @@ impl Record {
         Ok(is_whole.then_some(Record { number, offset, mark, bytes, words }))
     }
 
-    /// The range that it changes, and what that is from then on, where it lies at `at`; `None` if that is no change of the bytes `own`
-    /// of an image.
+    /// The range of the image that this record at `at` changes, and the source of its new content; `None` if the record is no
+    /// change within the image's bytes `own`.
     fn change(&self, at: u64, own: &Range<u64>) -> Option<(Range<u64>, Source)> {
         let bytes_of = |start: u64, length: u64| Some(start..start.checked_add(length)?);
         let within = |outer: &Range<u64>, inner: &Range<u64>| outer.start <= inner.start && inner.end <= outer.end;

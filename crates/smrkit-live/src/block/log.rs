@@ -39,7 +39,7 @@ struct LogHead {
 }
 
 const VERSION: u32 = 1;
-/// No drive serves for so long (292 years), and what takes time after it can be added.
+/// The latest moment of a log: 292 years, half of what a number holds, so that durations can be added.
 const LATEST_NS: u64 = u64::MAX / 2;
 
 /// The state in which a drive was found.

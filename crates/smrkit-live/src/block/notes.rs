@@ -43,7 +43,7 @@ impl Notes {
         }
     }
 
-    /// Leaves out what is under way, and all that waits for it: the service ends here.
+    /// Drops notes of commands under way, and all that wait for them: the service ends here.
     pub(super) fn drop_held(&mut self) {
         self.held.clear();
     }

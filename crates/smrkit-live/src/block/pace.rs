@@ -17,7 +17,7 @@ const SPIN: Duration = Duration::from_micros(60);
 /// The speed at which a drive's time passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pace {
-    /// No time passes while nothing is asked for; an answer comes at once.
+    /// Commands complete at once; no time passes between them.
     #[default]
     None,
     /// A multiple of the wall clock.
@@ -105,7 +105,7 @@ fn timespec(span: Duration) -> Timespec {
     Timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) }
 }
 
-/// Asks for real-time priority, which decides how late answers are; tells whether that was granted.
+/// Asks for real-time priority, which decides how late completions are; tells whether that was granted.
 fn take_real_time_priority() -> bool {
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
         return false;

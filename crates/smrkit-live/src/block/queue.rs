@@ -1,6 +1,6 @@
 //! The order in which a served drive takes its commands: the simulator's own queue, and what a host may rely on.
 //!
-//! No command overtakes a barrier (a flush, or a write that is to be durable before its answer) or one on the same sectors.
+//! No command overtakes a barrier (a flush, or a write that must be durable before it completes) or one on the same sectors.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use smrkit::settings::Queue;
 pub(super) struct CommandQueue {
     /// In order of arrival, each with whether it is a barrier.
     arrived: VecDeque<(Command, bool)>,
-    /// Those that the drive chooses from; none first come, first served.
+    /// Commands that the drive chooses from; none where it is first come, first served.
     waiting: Option<Waiting>,
 }
 

@@ -11,7 +11,7 @@ const LATE: Duration = Duration::from_millis(1);
 #[derive(Default)]
 pub struct ServeReport {
     /// Commands that were completed.
-    pub answered: u64,
+    pub completed: u64,
     /// Lateness of replies by the wall clock; empty without a pace.
     pub lateness: LatencyCounts,
     /// Mean latency of those replies by the wall clock, as the drive has it.

@@ -98,7 +98,7 @@ pub struct DriveServer {
     watchdog: Watchdog,
     report: ServeReport,
     is_stopping: bool,
-    /// Those who wait for its end.
+    /// Clients that wait for its end.
     ending: Vec<EndClient>,
     /// Clients that were there when a power cut lost what was not flushed, and have had no error of a flush since.
     owed_errors: BTreeSet<u64>,
@@ -159,7 +159,7 @@ impl DriveServer {
         }
         self.report.has_failed = self.device.failure().is_some();
         if let Some(clock) = &self.clock {
-            self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.answered.max(1)));
+            self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.completed.max(1)));
         }
         let now = self.now();
         let closed = self.device.close(now);
@@ -258,7 +258,7 @@ impl DriveServer {
             "process": std::process::id(),
             "version": env!("CARGO_PKG_VERSION"),
             "clients": self.clients.len(),
-            "answered": self.report.answered,
+            "completed": self.report.completed,
             "waiting": self.jobs.len(),
             "drive_time_ns": self.device.now().0,
             "cache_fill": self.device.gauges().cache_fill,
@@ -455,7 +455,7 @@ impl DriveServer {
         self.complete_at(due, reply);
     }
 
-    /// Answers a command that was due at `due`.
+    /// Completes a command that was due at `due`.
     fn complete_at(&mut self, due: Nanos, reply: DueReply) {
         if let Some(clock) = &self.clock {
             let op = if reply.job.kind == NbdKind::Read { Op::Read } else { Op::Write };
@@ -464,10 +464,10 @@ impl DriveServer {
         self.complete(reply);
     }
 
-    /// Answers a command, if its client is still there.
+    /// Completes a command, and replies if its client is still there.
     fn complete(&mut self, reply: DueReply) {
         let DueReply { job: Job { client, cookie, kind, offset, bytes, data, .. }, is_served } = reply;
-        self.report.answered += 1;
+        self.report.completed += 1;
         let Some(connection) = self.clients.get_mut(&client) else { return };
         if kind == NbdKind::Read {
             connection.reading_bytes -= bytes as usize;

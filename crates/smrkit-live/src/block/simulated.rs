@@ -115,7 +115,7 @@ impl Simulated {
         }
     }
 
-    /// It is switched off in good order and on again.
+    /// Switches the drive off in good order and on again.
     pub(super) fn restart(&mut self, system: &MemberRun) {
         let runs = system.drives();
         match self {

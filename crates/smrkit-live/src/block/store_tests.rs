@@ -125,7 +125,7 @@ fn bytes_are_as_written_and_what_is_held_as_it_was() {
     }
 }
 
-/// A piece that is wanted elsewhere, and changes itself, is longer than what is copied at once.
+/// Moves a piece, while it changes, that is longer than a single copy.
 #[test]
 fn long_pieces_are_moved_before_they_change() {
     const LONG: usize = (5 << 20) / 2;

@@ -54,7 +54,7 @@ pub(super) fn parts(array: &ArrayRun) -> Result<u64, Error> {
 }
 
 impl Unsettled {
-    /// Those of an array, kept in `bits`.
+    /// The unsettled parts of an array, kept in `bits`.
     pub(super) fn new(layout: &ArrayLayout, bits: Option<Written>) -> Unsettled {
         let (part_sectors, host_sectors) = (part_sectors(layout), layout.host_sectors());
         Unsettled { bits, part_sectors, host_sectors, parts: RangeMap::default() }

@@ -46,7 +46,7 @@ impl Watchdog {
         watched.current = Some(*request);
     }
 
-    /// It ends.
+    /// Ends the watch.
     pub(super) fn end(&self) {
         self.watched.lock().current = None;
     }

@@ -31,7 +31,7 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// Those that were told since.
+    /// The wishes that came since.
     pub(super) fn told(&self) -> impl Iterator<Item = Wish> {
         let mut bytes = [0; 64];
         while (&self.woken).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}

@@ -1,7 +1,7 @@
-//! A volatile write cache above the layer: what the host has written and not flushed, in memory, in no order. A power cut loses it.
+//! A volatile write cache above the layer: writes of the host that were not flushed, in memory and unordered. A power cut loses them.
 //!
-//! It answers at once and takes no time of the drive's; writing it back does. Without it a layer's own order keeps what was
-//! acknowledged, and software that forgets to flush is never found out.
+//! A write completes at once and takes no time of the drive's; writing it back does. Without this cache a layer keeps all that was
+//! acknowledged in order, and software that forgets to flush is never found out.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -85,11 +85,11 @@ impl VolumeMark {
 /// State of a directory before `mkfs` makes it a metadata directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// It does not exist.
+    /// The directory does not exist.
     Missing,
-    /// It is empty.
+    /// The directory is empty.
     Empty,
-    /// It is the metadata directory of that image.
+    /// The metadata directory of that image.
     Ours(Uuid),
 }
 

@@ -69,9 +69,9 @@ impl Node {
 pub enum Hold {
     /// Nothing: nobody uses it, or it has another name.
     No,
-    /// It has a descriptor, which stays.
+    /// The node has a descriptor, which stays.
     Open,
-    /// It needs a descriptor.
+    /// The node needs a descriptor.
     Need,
     /// Too many descriptors are held: it needs another name.
     Rename,
@@ -288,7 +288,7 @@ impl Nodes {
         }
     }
 
-    /// That name of the node is gone. `orphan` is its name among the orphans, if it was given one.
+    /// Forgets a name of the node that is gone. `orphan` is its name among the orphans, if it was given one.
     pub fn lost(&mut self, id: u64, parent: u64, name: &[u8], orphan: Option<NodeName>) {
         if let Some(index) = &mut self.index {
             index.remove(id, parent, name);

@@ -1,4 +1,4 @@
-//! The store's word on its nodes, and what it keeps besides the tree, beside what the host's file system says.
+//! Nodes and other files of the store, as it tells them, compared with what the host's file system says.
 
 use std::os::unix::fs::MetadataExt;
 

@@ -88,7 +88,7 @@ pub(super) fn each_directory<P: WalkPlace>(
     }
 }
 
-/// Opens a directory and all below to their owner, for good: what is closed can't be removed.
+/// Gives the owner access to a directory and all below it, so that it can be removed.
 pub fn open_up(directory: OwnedFd) -> FsResult {
     each_directory(directory, &mut |_, directory| {
         rustix::fs::fchmod(directory, Mode::RWXU).map_err(failed)?;

@@ -35,11 +35,11 @@ pub fn bytes_for(shape: &Shape) -> Option<u64> {
 /// Why a head can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoHead {
-    /// It is something else.
+    /// The file is something else.
     Foreign,
-    /// It is of another version.
+    /// An image of another version.
     Version(u32),
-    /// It is damaged, or makes no sense.
+    /// The head is damaged, or makes no sense.
     Damaged,
 }
 

@@ -69,7 +69,7 @@ pub enum MountError {
     /// The kernel has no FUSE, or a container hides it.
     #[error("/dev/fuse is missing: load it with modprobe fuse, or give the container --device /dev/fuse")]
     NoDevice,
-    /// It may not be opened.
+    /// The device may not be opened.
     #[error("/dev/fuse can't be opened ({0}): check its permissions, or mount as root")]
     Device(io::Error),
     /// Unprivileged, and the helper is not installed.
@@ -78,7 +78,7 @@ pub enum MountError {
     /// There is nothing at the mount point.
     #[error("{0} does not exist: check the path, or make the directory first")]
     PointMissing(PathBuf),
-    /// It is a file.
+    /// The mount point is a file.
     #[error("{0} is not a directory: choose an empty directory as the mount point")]
     PointNotDirectory(PathBuf),
     /// The metadata would lie below itself.
@@ -98,7 +98,7 @@ pub enum MountError {
     /// A file system of ours is there.
     #[error("{0} has an SMRfs mounted already: choose another mount point, or run smrkit umount {0}")]
     PointTaken(PathBuf),
-    /// It was unmounted long ago, and its process has not ended.
+    /// The volume was unmounted long ago, and its process has not ended.
     #[error(
         "{0} was unmounted, and its process still makes data durable: wait until it ends (its log tells), and try again"
     )]
@@ -154,7 +154,7 @@ pub enum MountError {
         /// The system's error.
         error: io::Error,
     },
-    /// It has been unmounted, and the process is about to go.
+    /// The volume has been unmounted, and its process is about to end.
     #[error("the mount is ending already")]
     Ending,
     /// The daemon says so.

@@ -40,7 +40,7 @@ enum MountEnd {
 pub struct Handle(Sender<MountEnd>);
 
 impl Handle {
-    /// As a signal does: the first unmounts, the second does not wait for programs that still use the mount.
+    /// Unmounts, as a signal does; the second time it does not wait for programs that still use the mount.
     pub fn signal(&self) {
         // A mount that has ended needs no telling.
         let _ = self.0.send(MountEnd::Signal);

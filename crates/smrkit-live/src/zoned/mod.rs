@@ -67,7 +67,7 @@ pub fn look(path: &Path) -> Result<Arc<dyn HostManaged>, LiveError> {
     disk(path, KernelZones::open(path, file, false)?, false)
 }
 
-/// True of a zone that was written since its last reset; a conventional one does not tell.
+/// True if a zone was written since its last reset; of conventional ones that is unknown.
 fn is_begun(zone: &Zone) -> bool {
     zone.kind != ZoneKind::Conventional && matches!(zone.state, BandState::Open | BandState::Full)
 }
@@ -80,7 +80,7 @@ pub struct BlankZones {
 }
 
 impl BlankZones {
-    /// Tries whether the device at `path` can be taken: its zones fit, and are empty without `force`.
+    /// Checks that the device at `path` can be used: its zones must fit, and be empty without `force`.
     pub fn choose(path: &Path, force: bool) -> Result<BlankZones, LiveError> {
         let device = device(path, true)?;
         let report = |error| failed(path, ZonedError::Device(error));

@@ -16,7 +16,7 @@ const READ_SECTORS: u64 = 128;
 const ONE_IN: u64 = 16;
 /// Runs at least.
 const RUNS: u64 = 8;
-/// Sectors that a volatile cache holds when it is lost: all of its subsets are tried where there is time for so many crashes.
+/// Sectors that a volatile cache holds when it is lost. All of its subsets are tried where there is time for that many crashes.
 const CACHED: u64 = 12;
 const SUBSETS_FROM: u64 = 5000;
 

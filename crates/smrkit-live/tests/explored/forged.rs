@@ -102,7 +102,7 @@ fn try_out(drive: &Drive, files: &Files, random: &mut Pcg64Mcg) -> Result<(), St
         let bytes = if op == Op::Discard { 0 } else { request.sectors as usize * SECTOR };
         let arrival = opened.device.now();
         if opened.device.serve(&request, arrival, &mut Buf::Bytes(vec![7; bytes])).is_err() {
-            return Err("it answers with errors".into());
+            return Err("it fails every command".into());
         }
         opened.device.step_before(arrival + Nanos(5_000_000_000));
     }

@@ -38,9 +38,9 @@ fn write_of(lba: u64, sector: &[u8]) -> Option<u64> {
 /// Writes that survive a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Those that were acknowledged.
+    /// Writes that were acknowledged.
     Acknowledged,
-    /// Those that were flushed.
+    /// Writes that were flushed.
     Flushed,
 }
 

@@ -219,7 +219,7 @@ fn attributes_of_64_kib_are_kept_copied_and_removed() {
     });
 }
 
-/// Those of docs/design/semantics.md that need neither a full nor a failing disk.
+/// Operations of docs/design/semantics.md that need neither a full nor a failing disk.
 #[test]
 fn what_is_not_supported_has_the_errno_of_the_table() {
     use rustix::fs::{FallocateFlags, Mode, RenameFlags};

@@ -28,7 +28,7 @@ const FOREVER: Duration = Duration::from_secs(3600);
 /// Event on one of the two files.
 #[derive(Clone)]
 pub enum Event {
-    /// These bytes.
+    /// Bytes that were written.
     Write { file: usize, offset: u64, bytes: Arc<[u8]> },
     /// All before it in that file is durable.
     Flush { file: usize },

@@ -11,9 +11,9 @@ use crate::recorder::Event;
 /// Fate of writes that no flush has covered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// They are all there.
+    /// All unflushed writes are there.
     Kept,
-    /// They are all gone.
+    /// All unflushed writes are gone.
     Lost,
     /// Any of them, torn at 4 KiB.
     Some,

@@ -114,7 +114,7 @@ fn a_client_that_takes_nothing_is_not_heard_until_it_does() {
     let mut other = Client::new(&served.socket);
     other.write(4096, &[7; 512]);
     assert_eq!(other.read(4096, 512), [7; 512]);
-    assert_eq!(served.report()["answered"], 5 + 2);
+    assert_eq!(served.report()["completed"], 5 + 2);
     let mut data = vec![0; 32 << 20];
     for cookie in cookies {
         assert_eq!(client.reply(), (0, cookie));

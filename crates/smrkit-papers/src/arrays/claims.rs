@@ -176,7 +176,7 @@ pub fn times_pure(measured: &MeasuredSet, measures: &[Measure]) -> Grid {
     grid
 }
 
-/// The claims under the log, which the paper names, by these measures; those without a run are left out.
+/// The paper's claims, which are about the log, by these measures; claims without a run are left out.
 pub fn rows(measured: &MeasuredSet, measures: &[Measure]) -> Vec<Row> {
     let log = UpdateScheme::Log;
     let counted = measures.iter().filter(|&&measure| measured.counts(log, measure));

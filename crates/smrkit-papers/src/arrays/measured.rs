@@ -16,7 +16,7 @@ pub enum Measure {
     Bands,
     /// Tracks crossed, as a share of each disk's tracks.
     Stroke,
-    /// From the first request to the last answer, one request at a time.
+    /// From the first request to the last completion, one request at a time.
     Time,
 }
 

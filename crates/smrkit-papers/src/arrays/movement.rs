@@ -18,7 +18,7 @@ const COUNT: (u64, u64) = (400_000, 40_000);
 const SHORT: (u64, u64) = (100_000, 10_000);
 /// Runs of `runs`, in blocks.
 const RUN_BLOCKS: (u64, u64) = (16, 111);
-/// Seeds under the log, which the paper names and whose rows show the spread; and under the other schemes.
+/// Number of seeds under the log, whose rows show the spread, and under the other schemes.
 const SEEDS: (u64, u64) = (5, 2);
 
 const HOLDS: &str = "What holds under which scheme";

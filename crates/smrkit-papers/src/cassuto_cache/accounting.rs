@@ -34,7 +34,7 @@ pub const REGION: u64 = 50_000;
 pub const REWRITES: u64 = 2058;
 /// Collections, solved from the extra adjusted reads and read commands, of which 20 read back a cache region that the next write did not fit in.
 pub const COLLECTIONS: u64 = 21;
-/// Reads that span a cached and a native part, or two regions: solved from the same.
+/// Reads that span a cached and a native part, or two regions; solved from the same equations.
 pub const READ_SPLITS: u64 = 1394;
 /// Writes that span two regions: solved from the extra adjusted writes and write commands.
 const WRITE_SPLITS: u64 = 40;

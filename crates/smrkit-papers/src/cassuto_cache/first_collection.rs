@@ -1,4 +1,4 @@
-//! When random 4 KB writes first fill a cache region. On average all are full after 750,000 writes; the fullest earlier.
+//! Number of random 4 KB writes until the first cache region is full. The average region is full after 750,000.
 
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;

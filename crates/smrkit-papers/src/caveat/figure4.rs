@@ -109,7 +109,7 @@ fn foreground_row(seed: u64, moments: [&Sample; 3]) -> Row {
         parts.map(|stalls| stalls.to_string()).join(" "),
         "writes",
         parts[1] > 0 && parts[0] == 0 && parts[2] == 0,
-        "some between A and B, and none else; here cleaning below 5 % keeps ahead, beside the acts that it delays",
+        "some between A and B, and none else; here cleaning below 5 % keeps ahead, in addition to the acts that it delays",
     )
 }
 
@@ -183,7 +183,7 @@ fn figure(pair: &SeedPair) -> Figure {
         "caveat-figure-4",
         "Space through ageing and four benchmark runs, both models (figure 4 a)",
         "By user data written, so that A and B are the same moments of both models. A to B: twice Postmark and twice \
-         Filebench beside the ager at half speed. C: Caveat-Scriptor has no room for a block; where ours does not run \
+         Filebench with the ager at half speed. C: Caveat-Scriptor has no room for a block; where ours does not run \
          out, C is where the paper's 5.5 h are by Caveat-Scriptor's clock.",
         [Panel::lines(None, x, y, lines).guided([(0.7 * top, "70 %")])],
     )

@@ -16,7 +16,7 @@ const MODELS: [(&str, Colour); 2] = [("Strict-append", Colour::nth(0)), ("Caveat
 
 pub fn shown(pairs: &[SeedPair]) -> Shown {
     let text = texts![
-        "The same runs between A and B. An event's latency is the time from its first request to its last answer: with the \
+        "The same runs between A and B. An event's latency is the time from its first request to its last completion: with the \
          ager's turns meanwhile, and cleaning for either. Reads go to the disk.",
         "The paper's bars have no numbers in its text, so that their order is compared. Postmark's reads are bytes read by the \
          time spent in reads, its writes bytes written by the time spent in creates and appends: by the time of the whole \

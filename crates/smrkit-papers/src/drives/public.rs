@@ -62,7 +62,7 @@ fn host_managed(scale: &Scale) -> Result<Item, Error> {
         ("sequential-write:size=256Ki,bytes=1Gi".into(), 8),
     ];
     let plans = plans.map(|(workload, depth)| full("hc620", "in-place", workload, depth, scale.seed));
-    let text = "fio 3.13 with 256 KiB on a 15 TB host-managed disk (zonedstorage.io, docs/benchmarking/fio, 24 May 2019), beside \
+    let text = "fio 3.13 with 256 KiB on a 15 TB host-managed disk (zonedstorage.io, docs/benchmarking/fio, 24 May 2019), and \
                 hc620, whose seek curve was chosen to meet the 118 reads a second, and its track lengths to meet the 238 MiB/s, \
                 which decide the rate of writes too. Assumed: random reads lie over the whole disk.";
     let heading = "The 15 TB host-managed disk";

@@ -1,5 +1,5 @@
-//! Every item of every study, at its full size, as it shows results that were made up: verdicts, tables and figures where
-//! runs are alike, where they are not, and where some are missing. The runs themselves are others' tests.
+//! Every item of every study at full size on made-up results: verdicts, tables and figures where runs are alike, where they
+//! are not, and where some are missing. Other tests make the runs.
 
 #[path = "../../../smrkit/tests/common/kept_text.rs"]
 mod kept_text;

@@ -62,7 +62,7 @@ fn a_page_of_ageing_has_what_was_measured() {
     }
 }
 
-/// A monitor that lets so many questions pass.
+/// A monitor that stops the work after this many questions.
 struct Until(std::sync::atomic::AtomicI64);
 
 impl Until {

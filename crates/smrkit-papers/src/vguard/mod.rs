@@ -158,7 +158,7 @@ fn highest(outcome: &Outcome, gauge: &str) -> f64 {
     values.map_or(f64::NAN, |values| values.iter().copied().fold(0.0, f64::max))
 }
 
-/// That `vguard` cleans no band. A trace of fewer writes than its thresholds can't make it, which is no evidence.
+/// The claim that `vguard` cleans no band. A trace of fewer writes than its thresholds can't make it, which is no evidence.
 fn never_cleans(item: &str, vguard: &Outcome, why: &str) -> Row {
     let cleaned = counter(vguard, "bands_cleaned").unwrap_or(0);
     let writes = vguard.commands.host_write;

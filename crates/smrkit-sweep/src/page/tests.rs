@@ -165,7 +165,7 @@ fn an_axis_is_logarithmic_from_a_twentyfold_on() {
     assert_eq!(label(&[0.0, 100.0]), linear);
 }
 
-/// Runs of two layers and a conventional disk over a cache's share, in so many cases.
+/// Runs of two layers and a conventional disk over a cache's share, in this number of cases.
 fn cached(cases: u64) -> Runs {
     let mut rows = Vec::new();
     for case in 0..cases {

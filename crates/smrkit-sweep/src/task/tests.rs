@@ -178,7 +178,7 @@ fn volumes_and_traces_exclude_each_other() {
     assert!(error("volumes = 'nowhere'".into()).contains("trace split"));
 }
 
-/// A split trace of volumes with so many requests, in so many buckets.
+/// A split trace of volumes with these numbers of requests, in this number of buckets.
 fn listed(requests: &[u64], buckets: usize) -> SplitTrace {
     let volumes = requests.iter().enumerate().map(|(at, &requests)| SplitVolume {
         number: at as u64,

@@ -22,7 +22,7 @@ pub struct RateSeries {
     pub read_bytes: Vec<u64>,
     /// Bytes written.
     pub written_bytes: Vec<u64>,
-    /// Bytes written for the first time in the trace: what a cache that keeps each sector once must take.
+    /// Bytes written for the first time in the trace: the load of a cache that keeps each sector once.
     pub first_written_bytes: Vec<u64>,
 }
 

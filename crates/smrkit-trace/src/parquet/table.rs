@@ -36,7 +36,7 @@ const ZSTD_LEVEL: i32 = 1;
 pub enum Packing {
     /// Few distinct values.
     Dictionary,
-    /// Differences between neighbours, packed into as few bits as 32 of them need.
+    /// Differences between neighbours, in blocks of 32 packed into as few bits as they need.
     Delta,
     /// Words of a few kinds, as text.
     Words,

@@ -180,7 +180,7 @@ impl ArrayLayout {
         self.used.get(disk as usize).copied().unwrap_or(0)
     }
 
-    /// Sectors that every source finds: those of the smallest member where each source has one of its own, else all.
+    /// Sectors that every source can address: those of the smallest member where each source has its own, else all.
     pub fn sectors_for_all(&self) -> u64 {
         match self.is_per_source() {
             true => self.used.iter().copied().min().unwrap_or(0),

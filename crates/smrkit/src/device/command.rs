@@ -41,7 +41,7 @@ pub struct Command {
 pub struct Served {
     /// Its own service began.
     pub start: Nanos,
-    /// It was completed.
+    /// Moment of completion.
     pub end: Nanos,
 }
 
@@ -52,7 +52,7 @@ pub struct Completion {
     pub tag: u64,
     /// Its own service began.
     pub start: Nanos,
-    /// It was completed.
+    /// Moment of completion.
     pub end: Nanos,
     /// Contents that were read.
     pub stamps: SectorWords,

@@ -60,7 +60,7 @@ pub trait HostSectors: Send {
 }
 
 impl DriveContents {
-    /// Those of check mode, or none.
+    /// Contents of check mode, or none.
     pub fn new(check: bool) -> DriveContents {
         if check { DriveContents::Checked(Box::default()) } else { DriveContents::None }
     }

@@ -5,12 +5,12 @@ use crate::units::Lba;
 /// The state of a member.
 #[derive(Clone, Debug, Default)]
 pub enum Health {
-    /// It works.
+    /// The member works.
     #[default]
     Good,
-    /// It is gone.
+    /// The member has failed.
     Failed,
-    /// It is new, and holds what has been rebuilt.
+    /// The member is new, and holds what has been rebuilt.
     New(RebuiltUnits),
 }
 
@@ -35,7 +35,7 @@ impl RebuiltUnits {
         at.0 / self.unit_sectors..(at.0 + sectors).div_ceil(self.unit_sectors)
     }
 
-    /// These sectors have been rebuilt. Units of which they are only a part stay as they are.
+    /// Notes sectors that have been rebuilt. Units of which they are only a part stay as they are.
     pub fn note(&mut self, at: Lba, sectors: u64) {
         let end = at.0 + sectors;
         let end = if end >= self.sectors { self.units(at, sectors).end } else { end / self.unit_sectors };
@@ -69,7 +69,7 @@ impl Health {
         matches!(self, Health::Good)
     }
 
-    /// These sectors of it have been rebuilt, if it is new.
+    /// Notes rebuilt sectors of a new member.
     pub(super) fn rebuilt(&mut self, at: Lba, sectors: u64) {
         if let Health::New(rebuilt) = self {
             rebuilt.note(at, sectors);

@@ -156,7 +156,7 @@ impl LayeredDisk {
         self.disk.clock().position(self.disk.geometry(), pba)
     }
 
-    /// From now until the media would begin with a request for the sectors from `pba` on; 0 where the drive's buffer answers it.
+    /// From now until the media would begin with a request for the sectors from `pba` on; 0 where the drive serves it from its buffer.
     pub fn wait_for_media(&self, request: &Request, pba: Pba, position: &Position) -> Nanos {
         let (clock, now) = (self.disk.clock(), self.disk.now());
         let (write, sectors) = (request.op == Op::Write, u64::from(request.sectors));

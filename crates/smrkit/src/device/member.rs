@@ -13,8 +13,8 @@ use crate::request::Request;
 use crate::units::{Lba, Nanos};
 use array::Array;
 
-/// A drive with its queue, or an array: what the engine sends requests to, and what arrays are made of. Time is the caller's: it
-/// lets what happens next happen, in order.
+/// A drive with its queue, or an array: what the engine sends requests to, and what arrays are made of. The caller keeps
+/// the time, and processes events in order.
 pub enum Member {
     /// A drive with its queue.
     Drive(Box<MemberDrive>),
@@ -114,7 +114,7 @@ impl Member {
         either!(self, member => member.next())
     }
 
-    /// Lets what happens next happen. Returns what it completed; if that is several, adds the others to `more`. The next command
+    /// Processes the next event. Returns a command that it completed, and adds any others to `more`. The next command
     /// of a queue is begun by [`Member::resume`].
     #[inline]
     pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
@@ -209,7 +209,7 @@ pub(super) struct Members {
     all: Vec<Member>,
     count: usize,
     events: EventQueue,
-    /// Those that have commands to begin once [`Members::resume`] is called.
+    /// Members that have commands to begin once [`Members::resume`] is called.
     pending: Vec<usize>,
     first_wait: Nanos,
 }
@@ -281,7 +281,7 @@ impl Members {
         served
     }
 
-    /// Lets what happens next happen, if there is anything; completes as [`Member::advance`] does.
+    /// Processes the next event, if there is one, as [`Member::advance`] does.
     #[inline]
     pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
         let Some(number) = self.events.take() else { return Ok(None) };

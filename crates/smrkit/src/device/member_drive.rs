@@ -37,7 +37,7 @@ pub struct MemberDrive {
     pub(super) device: LayeredDisk,
     /// In order of arrival: those that the drive does not see yet, or all of them.
     arrived: VecDeque<Command>,
-    /// Those that the drive sees, where it orders them.
+    /// Commands that the drive sees, where it orders them.
     waiting: Option<Waiting>,
     dispatch: Dispatch,
     /// From dispatch to completion, since counting began.
@@ -147,7 +147,7 @@ impl MemberDrive {
         self.keeps_order() && self.device.layer.takes_together() == 1
     }
 
-    /// Lets it empty its caches and clean what helps, without a command; the time at which it found nothing more to do.
+    /// Empties the drive's caches and cleans while that helps; returns when it was done.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
         let LayeredDisk { disk, layer, .. } = &mut self.device;
         layer.flush(disk)?;
@@ -404,7 +404,7 @@ impl MemberDrive {
         self.together.clear();
     }
 
-    /// The power comes back after a cut: commands under way are gone, and the layer rebuilds its maps.
+    /// Restores the power after a cut: commands under way are gone, and the layer rebuilds its maps.
     pub(super) fn recover(&mut self) -> DiskResult {
         self.forget_commands();
         self.device.recover()

@@ -29,7 +29,7 @@ pub(super) fn outage(device: &mut LayeredDisk, contents: &mut DriveContents, fau
     let loss = check.shadow.audit(device);
     let report = PowerCut {
         write: cuts[0],
-        answered: check.shadow.requests(),
+        completed: check.shadow.requests(),
         recovery_ns: device.now().since(since).0,
         recovery_read_sectors: after.0 - before.0,
         recovery_written_sectors: after.1 - before.1,

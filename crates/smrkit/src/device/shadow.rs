@@ -35,7 +35,7 @@ pub struct Loss {
     pub in_flight: Option<(u64, u64)>,
     /// Acknowledged sectors that are gone, ascending.
     pub lost: Vec<Lba>,
-    /// Those of them that were destroyed; the others show an older write.
+    /// Lost sectors that were destroyed; the others show an older write.
     pub destroyed: u64,
 }
 

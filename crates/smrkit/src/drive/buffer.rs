@@ -14,7 +14,7 @@ pub enum ReadAheadTo {
     Bytes,
     /// The end of the track of the last sector asked for.
     Track,
-    /// That, or the end of the next track where reading came from the track before.
+    /// The end of the track, or of the next one where reading came from the track before.
     NextTrack,
 }
 

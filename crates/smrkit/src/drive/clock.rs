@@ -64,7 +64,7 @@ impl DriveClock {
         }
     }
 
-    /// From `now` until the buffer answers an access: at once, or when it has room again. `None` where the media must.
+    /// From `now` until the drive can serve an access from its buffer: at once, or when there is room. `None` where it can't.
     pub fn wait_for_buffer(&self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Option<Nanos> {
         match self {
             DriveClock::Constant(_) | DriveClock::Mechanical(_) => None,

@@ -180,7 +180,7 @@ impl Drive {
         Ok(Drive { text: Some(text.into()), ..drive })
     }
 
-    /// This drive with room for at least `sectors`, by the rule of `docs/reference/model.md`: a mechanical drive gets more of its
+    /// The drive with room for at least `sectors`, by the rule of `docs/reference/model.md`: a mechanical drive gets more of its
     /// platters, as many as are needed, and then as few tracks in each recording zone as will do. Seek times stay shares of
     /// the stroke, and defects beyond the new end go. Given the size of what comes out, it gives the same drive again.
     pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {
@@ -204,7 +204,7 @@ impl Drive {
         self.settings.iter().filter(|setting| setting.range.is_some())
     }
 
-    /// This drive with `key` at an end of its range; its name says so. Errors: a key without a range.
+    /// The drive with `key` at an end of its range; its name says so. Errors: a key without a range.
     pub fn at(&self, key: &str, end: RangeEnd) -> Result<Drive, Error> {
         let mut file = self.file.clone();
         file.choose(key, end).map_err(|ranges| {
@@ -221,7 +221,7 @@ impl Drive {
         Ok(Drive { text: self.text.clone(), ..drive })
     }
 
-    /// This drive with this many times its platters, at the same track geometry and the same seeks; the drive itself for 1.
+    /// The drive with this many times its platters, at the same track geometry and the same seeks; the drive itself for 1.
     pub fn with_platters(self, times: u64) -> Result<Drive, Error> {
         let slipped = self.geometry.slipped();
         let raw = self.geometry.sectors() + slipped;

@@ -9,7 +9,7 @@ use crate::units::{Lba, Nanos};
 /// Later arrivals are refused, well before time ends at `Nanos::MAX`.
 const LATEST: Nanos = Nanos(u64::MAX / 2);
 
-/// Remedy where a trace's addresses lie past the device; who replays something else names what helps there.
+/// Remedy where a trace's addresses lie past the device; other replays have their own.
 fn fold_a_trace() -> Message {
     Message::from("add ")
         + Field::Fold

@@ -219,7 +219,7 @@ impl<'a> Engine<'a> {
         Ok(served)
     }
 
-    /// Lets happen what happens next; tells whether there was anything.
+    /// Processes the next event; tells whether there was one.
     fn happen(&mut self, input: &mut Input, source: &dyn Source) -> Result<bool, Error> {
         let arrival = input.peek().map_or(Nanos::MAX, |request| self.arrivals.peek(request.time));
         let mut task = if self.has_task { self.task.next() } else { Nanos::MAX };
@@ -396,7 +396,7 @@ impl<'a> Engine<'a> {
         self.observer.request(&row);
     }
 
-    /// Lets what happens next happen; tells whether there was anything.
+    /// Processes the next event; tells whether there was one.
     fn step(&mut self, completions: &mut Vec<Completion>) -> DiskResult<bool> {
         self.member.resume()?;
         let next = self.member.next();
@@ -437,7 +437,7 @@ impl<'a> Engine<'a> {
     pub fn take_power_cuts(&mut self) -> Vec<PowerCut> {
         let Member::Drive(drive) = &mut self.member else { return Vec::new() };
         let mut cuts = drive.take_power_cuts();
-        cuts.iter_mut().for_each(|cut| cut.answered -= self.prefilled);
+        cuts.iter_mut().for_each(|cut| cut.completed -= self.prefilled);
         cuts
     }
 }

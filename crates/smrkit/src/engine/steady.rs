@@ -19,7 +19,7 @@ use crate::units::Nanos;
 const WINDOWS_MAX: usize = 16;
 /// Requests of a window at first.
 const WINDOW_REQUESTS: u64 = 256;
-/// Distance of a window's rate from the mean that still agrees, as a share of it.
+/// Largest difference of a window's rate from the mean, as a share of the mean.
 const RATE_TOLERANCE: f64 = 0.1;
 /// Sectors for each of the host's that are too few to matter.
 const RATE_LEAST: f64 = 0.01;

@@ -1,4 +1,4 @@
-//! Work of an array's own that goes on next to the host's requests: rebuilding, scrubbing, a failure to come.
+//! Work of an array alongside the host's requests: a rebuild, a scrub, a member's failure.
 
 use crate::device::{Array, DonePart, Member};
 use crate::error::DiskResult;

@@ -170,7 +170,7 @@ impl PlannedRun {
         Ok(OutcomeBuilder { array, scaled: self.scaled, replayed, ..measured })
     }
 
-    /// Says which layer broke the law, and what follows from it; or what it is that cannot be, unless the error says so.
+    /// Names the layer that broke the law, or the run that is impossible, where the error does not.
     pub fn named(&self, error: Error) -> Error {
         let drives = self.run.system.drives();
         let layer = drives.first().map_or("", |drive| drive.layer.name);

@@ -14,7 +14,7 @@ use crate::units::SECTOR_BYTES;
 pub enum AskedCapacity {
     /// A drive's own, or more of its platters where a trace needs them.
     Auto,
-    /// This many sectors.
+    /// A number of sectors.
     Sectors(u64),
 }
 
@@ -33,7 +33,7 @@ impl FromStr for AskedCapacity {
 pub enum DriveSize {
     /// A multiple of its platters.
     Platters(u64),
-    /// This many sectors.
+    /// A number of sectors.
     Sectors(u64),
 }
 

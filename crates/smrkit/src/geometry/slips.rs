@@ -8,7 +8,7 @@ use crate::units::Pba;
 /// Raw sectors that hold no PBA.
 #[derive(Clone, Debug, Default)]
 pub struct Slips {
-    /// Of each run, ascending: the PBA that would lie there, and how many sectors are slipped up to its end.
+    /// Each run in ascending order: the PBA that would lie there, and the sectors slipped up to the run's end.
     runs: Arc<[(u64, u64)]>,
 }
 
@@ -79,7 +79,7 @@ impl Slips {
         Pba(run.map_or(raw, |(at, total)| at.max(raw.saturating_sub(total))))
     }
 
-    /// The most slipped sectors between two of them with no more than `sectors` others between.
+    /// The most slipped sectors from one to another that have at most `sectors` others between them.
     pub fn most_within(&self, sectors: u64) -> u64 {
         let (mut first, mut before, mut most) = (0, 0, 0);
         for (at, total) in self.runs.iter() {

@@ -161,7 +161,7 @@ pub struct QueuedWrite<'a> {
     pub lba: Lba,
     /// Number of sectors.
     pub sectors: u64,
-    /// They are its first ones.
+    /// Contents of the write, in the buffer's first sectors.
     pub data: &'a Buf,
 }
 
@@ -389,7 +389,7 @@ fn stats_of<const N: usize>(counts: [(&str, u64); N], first_cleaning: Option<u64
     counts.into_iter().chain(first).map(|(name, count)| (name.into(), Scalar::Int(count))).collect()
 }
 
-/// More than a drive lives to count: positions, numbers and ages that count higher were not written by a layer.
+/// The largest position, number or age that a layer writes: no drive lives to count so far.
 const COUNT_MAX: u64 = 1 << 60;
 
 /// True if runs (LBA, sectors) lie in order before `end`, and none is empty.

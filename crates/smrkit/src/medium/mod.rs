@@ -49,7 +49,7 @@ pub trait Backing: Send {
     fn can_hold(&self) -> bool {
         false
     }
-    /// Sectors as they are now, whatever is written from now on; a copy of them, unless it can hold them.
+    /// Sectors as they are now, whatever is written later: a copy, unless the medium can hold them.
     fn hold(&self, pba: Pba, sectors: u64) -> io::Result<Arc<dyn HeldSectors>> {
         let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
         self.read(pba, &mut bytes)?;
@@ -253,8 +253,8 @@ impl Medium {
         })
     }
 
-    /// Takes every LBA as written once, in order, where `placement` says. Real bytes are none to be made up: a disk of them
-    /// stays as it is.
+    /// Takes every LBA as written once, in order, where `placement` says. A medium of real bytes stays as
+    /// it is.
     pub fn fill(&mut self, placement: Arc<dyn Placement>, sectors: u64) {
         if let Medium::Stamps(stamps) = self {
             stamps.fill(placement, sectors);

@@ -23,12 +23,12 @@ pub struct Ascending<F> {
 }
 
 impl<F: Fn(Lba) -> Pba> Ascending<F> {
-    /// That many LBAs, each where `place` says.
+    /// The first `sectors` LBAs, each where `place` says.
     pub fn new(sectors: u64, place: F) -> Ascending<F> {
         Ascending { sectors, place, label: |_| None }
     }
 
-    /// These LBAs with a label for each.
+    /// The LBAs with a label for each.
     pub fn labelled(self, label: fn(Lba) -> Option<Label>) -> Ascending<F> {
         Ascending { label, ..self }
     }

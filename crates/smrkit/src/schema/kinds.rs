@@ -240,7 +240,7 @@ impl<T: Copy + PartialEq + Sync> ValueKind for Word<T> {
     }
 }
 
-/// This word, which leaves the value to others, or a value.
+/// A word that leaves the value to others, or a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Or<K>(pub &'static str, pub K);
 

@@ -59,7 +59,7 @@ pub(crate) struct RunNames {
     pub drive_file: Option<String>,
     /// The layer's parameters.
     pub parameters: BTreeMap<String, Scalar>,
-    /// Those of them that were asked for in another form.
+    /// Parameters that were asked for in another form.
     pub asked: BTreeMap<String, Scalar>,
 }
 

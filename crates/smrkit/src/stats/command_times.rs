@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::physical::add_fields;
 use crate::units::Nanos;
 
-/// A stall takes longer than this: hardware RAID waits so long for a command.
+/// Latency beyond which a request stalls: the time that hardware RAID waits for a command.
 pub const STALL_7S: Nanos = Nanos(7_000_000_000);
 /// The longest stall that Linux forgives by default (`/sys/block/*/device/timeout`).
 pub const STALL_30S: Nanos = Nanos(30_000_000_000);
@@ -20,7 +20,7 @@ pub struct CommandTimes {
     pub longest_command_ns: u64,
     /// Commands that took longer than 7 s.
     pub commands_over_7s: u64,
-    /// Those of them that took longer than 30 s.
+    /// Commands that took longer than 30 s.
     pub commands_over_30s: u64,
 }
 

@@ -213,7 +213,7 @@ impl Comparison {
 /// Problems of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problems {
-    /// It takes more than twice what conventional disks take for the same requests.
+    /// True if it takes more than twice what conventional disks take for the same requests.
     pub slow: bool,
     /// A timeout of 7 s would drop a disk.
     pub dropped_7s: bool,

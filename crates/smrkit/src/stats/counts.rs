@@ -14,7 +14,7 @@ use crate::units::{Nanos, SECTOR_BYTES};
 /// When a request came, when its service began, and when it completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// It came.
+    /// Moment of arrival.
     pub arrival: Nanos,
     /// Its own service began.
     pub start: Nanos,

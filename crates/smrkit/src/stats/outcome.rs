@@ -40,7 +40,7 @@ pub struct Outcome {
     pub array: Option<String>,
     /// The layer's parameters, defaults included, each `auto` as the value that it became.
     pub parameters: BTreeMap<String, Scalar>,
-    /// Those of them that were asked for in another form, as they were asked for: `auto`.
+    /// Parameters that were asked for in another form, as they were asked for: `auto`.
     #[serde(default)]
     pub asked: BTreeMap<String, Scalar>,
     /// Why the drive has more platters than its own; null where it has its own, or the size asked for.
@@ -235,7 +235,7 @@ impl State {
         }
     }
 
-    /// It in words, to follow "run" or a comma.
+    /// The state in words, to follow "run" or a comma.
     pub fn words(&self) -> String {
         match self.prefill {
             Prefill::Full => "on a full disk".into(),
@@ -251,12 +251,13 @@ pub struct PowerCut {
     /// The physical write that was cut, from 1.
     pub write: u64,
     /// Requests completed before it.
-    pub answered: u64,
+    #[serde(alias = "answered")]
+    pub completed: u64,
     /// Fate of the request in flight.
     pub in_flight: InFlight,
     /// Sectors that had been acknowledged and were lost.
     pub lost_sectors: u64,
-    /// Those of them that were destroyed; the others show an older write.
+    /// Lost sectors that were destroyed; the others show an older write.
     pub destroyed_sectors: u64,
     /// The first lost extents, (LBA, sectors), ascending.
     pub lost: Vec<(u64, u64)>,
@@ -302,7 +303,7 @@ pub struct Verdict {
     pub longest_stall_ns: u64,
     /// Requests that took longer than 7 s.
     pub stalls_over_7s: u64,
-    /// Those of them that took longer than 30 s.
+    /// Requests that took longer than 30 s.
     pub stalls_over_30s: u64,
     /// Times of the drive's commands, as a timeout sees them; of an array, of those of all its drives.
     #[serde(flatten)]

@@ -22,11 +22,11 @@ pub struct Rebuild {
     pub clean_ns: Option<u64>,
     /// Bytes that were rebuilt, or read of each member.
     pub bytes: u64,
-    /// Those bytes a second of `work_ns`.
+    /// Bytes a second of `work_ns`.
     pub bytes_per_s: f64,
     /// When they were.
-    #[serde(default)]
-    pub course: Series,
+    #[serde(default, alias = "course")]
+    pub series: Series,
     /// Number of pieces: a write each, and what had to be read for it.
     pub pieces: u64,
     /// The longest that one of them took.
@@ -87,7 +87,7 @@ pub struct MemberRebuild {
     pub longest_command_ns: u64,
     /// Number of those longer than 7 s.
     pub commands_over_7s: u64,
-    /// Those of them that took longer than 30 s.
+    /// Commands that took longer than 30 s.
     pub commands_over_30s: u64,
     /// The time that it was busy, by cause and operation.
     pub busy_ns: BusyTimes,
@@ -168,14 +168,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_of_a_course_double_and_no_byte_is_lost() {
-        let mut course = Series::default();
+    fn windows_of_a_series_double_and_no_byte_is_lost() {
+        let mut series = Series::default();
         for second in 0..1000 {
-            course.add(Nanos(second * 1_000_000_000), 1 + second);
+            series.add(Nanos(second * 1_000_000_000), 1 + second);
         }
-        assert_eq!(course.window_ns, 1_600_000_000);
-        assert!(course.bytes.len() <= WINDOWS_MAX);
-        assert_eq!(course.bytes.iter().sum::<u64>(), 500_500);
-        assert_eq!(course.bytes[..2], [1 + 2, 3 + 4], "of 0, 1 and 2, 3 s");
+        assert_eq!(series.window_ns, 1_600_000_000);
+        assert!(series.bytes.len() <= WINDOWS_MAX);
+        assert_eq!(series.bytes.iter().sum::<u64>(), 500_500);
+        assert_eq!(series.bytes[..2], [1 + 2, 3 + 4], "of 0, 1 and 2, 3 s");
     }
 }

@@ -1,4 +1,4 @@
-//! A run in stretches of equally many requests: two runs over the same requests can be compared from any of them on.
+//! A run in stretches of equally many requests, so that two runs over the same requests can be compared from any stretch on.
 
 use serde::Serialize;
 
@@ -123,7 +123,7 @@ impl Stretch {
         self.end_ns = row.end_ns;
     }
 
-    /// This stretch and the next as one. `counts` is empty before and after.
+    /// The stretch and the next as one. `counts` is empty before and after.
     fn with(&self, next: &Stretch, counts: &mut CoarseCounts) -> Stretch {
         [self, next].iter().for_each(|stretch| counts.add_all(&stretch.latencies));
         Stretch {

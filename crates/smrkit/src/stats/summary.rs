@@ -30,7 +30,7 @@ impl Outcome {
             by_source: self.by_source.as_ref().map(|sources| sources.iter().map(source).collect()),
             members: self.members.iter().map(|member| member.summary_in(self)).collect(),
             rebuild: self.rebuild.as_ref().map(|rebuild| Rebuild {
-                course: Series { window_ns: rebuild.course.window_ns, ..Series::default() },
+                series: Series { window_ns: rebuild.series.window_ns, ..Series::default() },
                 ..rebuild.clone()
             }),
             ..self.clone()

@@ -16,15 +16,15 @@ const SLOWDOWNS_PERCENT: [u64; 7] = [100, 110, 150, 200, 500, 1000, u64::MAX];
 pub struct VerdictCounts {
     /// Runs that counted a request.
     pub runs: u64,
-    /// Those with a request that waited for cleaning.
+    /// Runs with a request that waited for cleaning.
     pub waiting_for_cleaning: u64,
-    /// Those with a request over 7 s.
+    /// Runs with a request over 7 s.
     pub stalling_over_7s: u64,
-    /// Those with a request over 30 s.
+    /// Runs with a request over 30 s.
     pub stalling_over_30s: u64,
-    /// Those with a command over 7 s: a timeout would drop the drive.
+    /// Runs with a command over 7 s: a timeout would drop the drive.
     pub dropped_at_7s: u64,
-    /// Those whose conventional disk had a request over 7 s.
+    /// Runs whose conventional disk had a request over 7 s.
     pub baseline_stalling_over_7s: u64,
     /// (longest latency at most, runs), ascending.
     pub longest_ns: Vec<(u64, u64)>,

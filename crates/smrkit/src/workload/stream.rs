@@ -13,7 +13,7 @@ pub(super) trait Stream: Send {
     fn fill(&mut self, batch: &mut Vec<Request>);
     /// When it is over: the time that one more request would have had.
     fn end(&self) -> Nanos;
-    /// Requests so far, and in all (expected, where only a time or an amount is set).
+    /// Requests so far, and in all; an estimate, where only a time or an amount is set.
     fn counts(&self) -> (u64, u64);
 }
 
@@ -28,11 +28,11 @@ pub(super) trait Pattern: Send {
 /// End of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// This many requests.
+    /// A number of requests.
     Count(u64),
-    /// This moment.
+    /// A moment.
     Until(Nanos),
-    /// This many sectors asked for.
+    /// A number of sectors asked for.
     Sectors(u64),
 }
 

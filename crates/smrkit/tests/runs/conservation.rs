@@ -100,7 +100,7 @@ fn by_cause(accesses: &[Access], write: Option<bool>, of: impl Fn(&Access) -> u6
     ByCause { total: host + destage + clean + map, host, destage, clean, map }
 }
 
-/// When all was done: a write cache goes on writing after the last answer.
+/// When all was done: a write cache goes on writing after the last completion.
 fn all_done(outcome: &Outcome, accesses: &[Access]) -> u64 {
     accesses.last().map_or(0, |last| (last.start + last.duration).0).max(outcome.elapsed_ns)
 }
@@ -237,7 +237,7 @@ fn time_is_spent_once() {
         let until = all_done(&outcome, &accesses);
         assert!(outcome.working_ns() <= until, "{what}: busy {} of {until}", outcome.working_ns());
         let behind = drive_of(&run).parameters.scalars().contains_key("write_cache_bytes");
-        assert!(behind || until == outcome.elapsed_ns, "{what}: an access after the last answer");
+        assert!(behind || until == outcome.elapsed_ns, "{what}: an access after the last completion");
         let apart = accesses.windows(2).all(|pair| pair[0].start + pair[0].duration <= pair[1].start);
         assert!(apart, "{what}: two accesses at once");
         let ordered = rows.iter().all(|r| r.arrival_ns <= r.start_ns && r.start_ns <= r.end_ns);

@@ -22,7 +22,7 @@ use smrkit::units::Nanos;
 
 const REQUESTS: u64 = 2000;
 
-/// They have a common multiple of 12 ms.
+/// Windows of the timelines, with a common multiple of 12 ms.
 const WINDOWS_NS: [u64; 3] = [4_000_000, 6_000_000, 4_000_000];
 
 /// Runs, and the latencies of all their requests.

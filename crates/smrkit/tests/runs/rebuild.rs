@@ -164,9 +164,9 @@ fn the_moments_of_failure_and_of_work_are_those_asked_for() {
     assert_eq!((degraded.begin_ns, degraded.elapsed_ns - degraded.work_ns), (0, 2_000_000_000));
     assert!(degraded.foreground_ns.all.count > now.foreground_ns.all.count);
     for rebuild in [&now, &later, &degraded] {
-        let course = &rebuild.course;
-        assert_eq!(course.bytes.iter().sum::<u64>(), rebuild.bytes);
-        assert_eq!(course.bytes.len() as u64, rebuild.elapsed_ns / course.window_ns + 1, "from the failure to the end");
+        let series = &rebuild.series;
+        assert_eq!(series.bytes.iter().sum::<u64>(), rebuild.bytes);
+        assert_eq!(series.bytes.len() as u64, rebuild.elapsed_ns / series.window_ns + 1, "from the failure to the end");
     }
     let counted = of("disk=1,after=300");
     let rebuild = counted.rebuild.as_ref().unwrap();

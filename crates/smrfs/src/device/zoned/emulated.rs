@@ -140,7 +140,7 @@ impl Emulated {
             return self.refuse(state, format!("{count} blocks at {block} of zone {zone}, written to {written}"));
         }
         if most > 0 && written == 0 && count < capacity && active >= most {
-            return self.refuse(state, format!("zone {zone} besides {active} active ones"));
+            return self.refuse(state, format!("zone {zone} with {active} active ones"));
         }
         let failing = state.failing.take();
         let done = failing.map_or(count, |blocks| blocks.min(count));

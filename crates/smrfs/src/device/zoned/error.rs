@@ -7,7 +7,7 @@ use crate::error::DeviceError;
 /// An error of formatting or opening a zoned device.
 #[derive(Debug, thiserror::Error)]
 pub enum ZonedError {
-    /// It has zones that do not fit.
+    /// The zones of the device do not fit.
     #[error(transparent)]
     Unfit(#[from] Error),
     /// Its first zone holds something else.

@@ -71,8 +71,8 @@ impl BandSpace {
         (self.table.layout.granules * self.options.idle_dead_percent / 100).max(1)
     }
 
-    /// A host has placed so much: in step with it, so much may be moved. Where space is low, that is what it takes to win
-    /// as much again in the bands at hand, and up to twice that as the reserve comes near.
+    /// Raises the cleaning budget in proportion to what hosts wrote. Where space is low, by as much as winning the same room
+    /// takes in the bands at hand, and by up to twice that as the reserve comes near.
     pub(super) fn allow(&mut self, placed: u64) {
         self.cleaner.stuck_room = None;
         self.cleaner.stuck_without_gain = 0;

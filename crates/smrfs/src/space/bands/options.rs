@@ -28,9 +28,9 @@ pub enum CleaningQuota {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blocks {
-    /// It is split: nothing is wasted.
+    /// Blocks are split: nothing is wasted.
     Split,
-    /// It goes whole to another band as long as one more may be opened; a smaller one may fill the rest.
+    /// A block goes whole to another band as long as one more may be opened; a smaller one may fill the rest.
     Whole,
 }
 

@@ -94,7 +94,7 @@ impl CaveatLedger {
         self.add(0, self.granules);
     }
 
-    /// This has been written, and is readable.
+    /// Notes that `span` was written, and is readable.
     pub fn write(&mut self, span: Span) {
         self.order += 1;
         let order = self.order;
@@ -118,7 +118,7 @@ impl CaveatLedger {
         });
     }
 
-    /// This will not be read again.
+    /// Notes that `span` will not be read again.
     pub fn release(&mut self, span: Span) {
         let (at, end) = (span.at.0, span.end().0);
         self.change(at, end, |ledger| {
@@ -214,7 +214,7 @@ impl CaveatLedger {
         }
     }
 
-    /// Forgets those scars in `lo..hi`, or those parts, above which no older readable granule lies near enough.
+    /// Forgets scars and parts of scars in `lo..hi` that have no older readable granule within DPID above them.
     fn forget(&mut self, lo: u64, hi: u64) {
         let reach = self.memory();
         let readable = &self.readable;

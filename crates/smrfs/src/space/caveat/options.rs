@@ -40,7 +40,7 @@ pub enum CaveatError {
 }
 
 macro_rules! named {
-    ($(#[$about:meta])* $type:ident, $what:literal, $($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+    ($(#[$about:meta])* $type:ident, $what:literal, $($(#[$doc:meta])* $variant:ident = $name:literal $(or $former:literal)?,)*) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
         #[serde(rename_all = "kebab-case")]
@@ -65,12 +65,14 @@ macro_rules! named {
         impl FromStr for $type {
             type Err = CaveatError;
             fn from_str(name: &str) -> Result<$type, CaveatError> {
-                let choices: &[&str] = &[$($name,)*];
-                Self::ALL.iter().copied().find(|choice| choice.name() == name).ok_or_else(|| CaveatError::NoSuchName {
-                    what: $what,
-                    name: name.to_string(),
-                    choices: known(name, choices.iter().copied()),
-                })
+                match name {
+                    $($name $(| $former)? => Ok($type::$variant),)*
+                    _ => Err(CaveatError::NoSuchName {
+                        what: $what,
+                        name: name.to_string(),
+                        choices: known(name, [$($name),*].into_iter()),
+                    }),
+                }
             }
         }
     };
@@ -89,7 +91,7 @@ named! {
     /// Policy by which data is placed.
     Placement, "placement policy",
     /// Next to the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
-    Beside = "beside",
+    Adjacent = "adjacent" or "beside",
     /// The paper's: from where the last write ended, for all files.
     NextFit = "next-fit",
     /// The first run of the disk.
@@ -130,7 +132,7 @@ impl Default for CaveatOptions {
     fn default() -> CaveatOptions {
         CaveatOptions {
             rule: Rule::Lba,
-            placement: Placement::Beside,
+            placement: Placement::Adjacent,
             split: true,
             block_granules: 256,
             reserved_blocks: 8,

@@ -59,7 +59,7 @@ impl Caveat {
         CARE.iter().find_map(|&care| {
             let fits = |run| self.part(run, count, want, care).filter(|part| self.affordable(part.0, count));
             match self.options.placement {
-                Placement::Beside => want
+                Placement::Adjacent => want
                     .after
                     .and_then(|after| self.beside(after.0, count, want, care))
                     .filter(|part| self.affordable(part.0, count))
@@ -182,7 +182,7 @@ impl Caveat {
     /// Keeps room behind what was placed for the rest of the file, where the policy does that.
     fn keep_room(&mut self, want: &AllocationRequest, placed: (u64, u64), count: u64) {
         self.cursor = placed.0 + count;
-        if matches!(self.options.placement, Placement::Beside | Placement::Reservation) {
+        if matches!(self.options.placement, Placement::Adjacent | Placement::Reservation) {
             let kept = self.to_come(want).max(self.options.reserved_blocks * self.options.block_granules);
             let until = placed.1.min(placed.0 + count + kept);
             let streak = self.reservations.streak(want.owner.file, want.after) + count;

@@ -31,7 +31,7 @@ impl Reserve {
         self.room(readable, self.loss + self.loss.div_ceil(20).min(self.margin))
     }
 
-    /// The most granules that files may fill: where both ends of the range of rooms that are enough meet.
+    /// The most granules that files may fill with room left for the reserve.
     pub fn usable(self) -> u64 {
         let (mut fitting, mut failing) = (0, self.granules);
         while fitting + 1 < failing {

@@ -1,4 +1,4 @@
-//! A client of this process's own server: what FUSE asks goes there, and its answers come as they are ready.
+//! A client of this process's own server: commands of FUSE go there, and replies come as they are ready.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ pub(super) enum Waiting {
     Data(ReplyData, usize),
     Written(ReplyWrite, u32),
     Done(ReplyEmpty),
-    /// A part of something of which the last part is answered.
+    /// A part of a request; the last part sends the reply.
     Part,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct DriveClient {
 }
 
 impl DriveClient {
-    /// Connects to the server at `socket`; answers come on a thread of their own.
+    /// Connects to the server at `socket`; replies come on a thread of their own.
     pub(super) fn connect(socket: &Path) -> io::Result<DriveClient> {
         let mut stream = UnixStream::connect(socket)?;
         stream.read_exact(&mut [0; 18])?;
@@ -97,7 +97,7 @@ impl DriveClient {
     }
 }
 
-/// A range in parts that a command can name, the last apart: offset and bytes of each.
+/// A range cut into parts that fit a command: offset and bytes of each, and of the last.
 fn parts(mut offset: u64, mut bytes: u64) -> (Vec<(u64, u32)>, (u64, u32)) {
     const PART: u64 = 1 << 30;
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! One client: bytes in, commands out; replies in, bytes out. A client's mistake gets an answer; only one that breaks the framing is
+//! One client: bytes in, commands out; replies in, bytes out. A client that makes a mistake gets an error; one that breaks the framing is
 //! closed.
 
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ pub struct NbdCommand {
     pub cookie: u64,
     pub offset: u64,
     pub bytes: u64,
-    /// True if it is to be durable before it is answered.
+    /// True if it must be durable before it completes.
     pub fua: bool,
     /// Of a block status: whether one extent is enough.
     pub one_extent: bool,
@@ -95,7 +95,7 @@ pub struct Connection {
     input: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Commands that have not been answered.
+    /// Commands without a reply yet.
     pub outstanding: usize,
     /// Bytes that it has asked for, and no reply has yet.
     pub reading_bytes: usize,
@@ -179,8 +179,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The next command of what was read, with its payload in a buffer of `pool`; none of a client that is full. Others are
-    /// answered here.
+    /// The next command of what was read, with its payload in a buffer of `pool`; none of a client that is full. Others
+    /// get their reply here.
     pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>) -> Option<NbdCommand> {
         self.is_held_back = self.is_full();
         if self.is_held_back {
@@ -295,7 +295,7 @@ impl Connection {
         Step::Again
     }
 
-    /// The command, if it makes sense; else it is answered.
+    /// The command, if it makes sense; else an error is sent.
     fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Step {
         match head.kind(export, !self.agreed.contexts.is_empty()) {
             Ok(kind) => {
@@ -318,19 +318,19 @@ impl Connection {
         wire::failed(&mut self.small, self.agreed.structured, cookie, error);
     }
 
-    /// Answers a command that has nothing to tell.
+    /// Completes a command that returns no data.
     pub fn done(&mut self, cookie: u64) {
         self.outstanding -= 1;
         wire::done(&mut self.small, self.agreed.structured, cookie);
     }
 
-    /// Answers a command that failed.
+    /// Completes a command with an error.
     pub fn failed(&mut self, cookie: u64, error: NbdError) {
         self.outstanding -= 1;
         self.refuse(cookie, error);
     }
 
-    /// Answers a read with the first `length` bytes of `data`, which go back to `pool`.
+    /// Completes a read with the first `length` bytes of `data`, which go back to `pool`.
     pub fn data(&mut self, cookie: u64, offset: u64, data: Vec<u8>, length: usize, pool: &mut Vec<Vec<u8>>) {
         self.outstanding -= 1;
         wire::before_data(&mut self.small, self.agreed.structured, cookie, offset, length);
@@ -349,7 +349,7 @@ impl Connection {
         &self.agreed.contexts
     }
 
-    /// Answers a block status.
+    /// Completes a block status.
     pub fn status(&mut self, cookie: u64, told: &[(Context, Vec<Extent>)]) {
         self.outstanding -= 1;
         for (at, (context, extents)) in told.iter().enumerate() {

@@ -13,7 +13,7 @@ const CHUNK_MAGIC: u32 = 0x668e_33ef;
 pub const FIXED_NEWSTYLE: u16 = 1;
 pub const NO_ZEROES: u16 = 2;
 
-/// Flags of an export: flags there are, flush, FUA, rotational, trim, write zeroes, don't fragment, several connections.
+/// Flags of an export: has flags, flush, FUA, rotational, trim, write zeroes, don't fragment, several connections.
 pub const EXPORT_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
 
 pub mod option {
@@ -71,9 +71,9 @@ pub enum NbdError {
 /// A context of block status, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// It tells holes.
+    /// Tells holes from data.
     Allocation = 1,
-    /// It tells the track that holds each sector: what was written one after the other and lies apart is in a cache, or was moved.
+    /// Tells the track of each sector: neighbours on distant tracks are in a cache, or were moved.
     Track,
 }
 

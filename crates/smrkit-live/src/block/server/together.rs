@@ -90,7 +90,7 @@ impl DriveServer {
             job.data = bytes;
         }
         match served {
-            // It is never answered.
+            // It never completes.
             Err(Unserved::Silence) => {}
             Err(Unserved::Failed) => self.complete(DueReply { job, is_served: false }),
             Ok(served) => {

@@ -39,7 +39,7 @@ pub fn ways() -> Vec<Way> {
 const HEADING: &str = "Rebuilding a member of 5 TB: hours";
 const LONGEST: &str = "Rebuilding a member: the longest command, and timeouts";
 const CLEANINGS: &str = "Rebuilding a member: bands cleaned for each write";
-const BESIDE: &str = "Rebuilding a member beside a light foreground";
+const BESIDE: &str = "Rebuilding a member during a light foreground";
 const CLEAN: &str = "Rebuilding a member: until the caches are clean";
 const PUBLIC: &str = "Rebuilding a member: public tests of another maker's drive";
 
@@ -96,7 +96,7 @@ fn about(all: &Rebuilds) -> Vec<String> {
     ]
 }
 
-const LONGEST_TEXT: &str = "The longest command of the new member, from its arrival there to its answer. A timeout of 7 s (RAID \
+const LONGEST_TEXT: &str = "The longest command of the new member, from its arrival there to its completion. A timeout of 7 s (RAID \
     controllers) or 30 s (Linux) drops the drive if one command takes longer, whatever the host asked for.";
 const CLEANINGS_TEXT: &str = "In order, the cost and size of an append decide: whole bands are cleaned once. Scattered, the bands \
     that are cleaned for each write do.";

@@ -246,7 +246,7 @@ impl Array {
         self.members.resume()
     }
 
-    /// Lets what happens next happen; see [`Member::advance`].
+    /// Processes the next event; see [`Member::advance`].
     #[inline]
     pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
         if self.ready.is_empty() {

@@ -52,7 +52,7 @@ pub struct Rebuilding {
     /// The last that happened.
     now: Nanos,
     sectors: u64,
-    course: Series,
+    series: Series,
     count: u64,
     longest_piece: Nanos,
     foreground: LatencyCounts,
@@ -150,7 +150,7 @@ impl Rebuilding {
             ended: None,
             now: Nanos::ZERO,
             sectors: 0,
-            course: Series::default(),
+            series: Series::default(),
             count: 0,
             longest_piece: Nanos::ZERO,
             foreground: LatencyCounts::default(),
@@ -269,7 +269,7 @@ impl BackgroundTask for Rebuilding {
         self.now = done.end;
         self.outstanding -= 1;
         self.sectors += done.sectors;
-        self.course.add(done.end - self.failed.unwrap_or(done.end), done.sectors * SECTOR_BYTES);
+        self.series.add(done.end - self.failed.unwrap_or(done.end), done.sectors * SECTOR_BYTES);
         self.count += 1;
         self.longest_piece = self.longest_piece.max(done.end - done.begin);
         if self.piece.is_none() && self.outstanding == 0 {
@@ -314,7 +314,7 @@ impl BackgroundTask for Rebuilding {
             clean_ns: settle(array, ended)?.map(|clean| (clean - failed).0),
             bytes,
             bytes_per_s: if work > Nanos::ZERO { bytes as f64 / work.as_secs() } else { 0.0 },
-            course: std::mem::take(&mut self.course),
+            series: std::mem::take(&mut self.series),
             pieces: self.count,
             longest_piece_ns: self.longest_piece.0,
             dropped: timed.iter().any(|member| member.commands_over_7s > 0),

@@ -63,7 +63,7 @@ impl Iterator for RebuildPieces {
     }
 }
 
-/// Told apart, so that one choice says nothing of another.
+/// Streams of the seed, one for each choice, so that the choices are independent.
 const ORDER: u64 = 1;
 const RUNS: u64 = 2;
 const LIVE: u64 = 3;

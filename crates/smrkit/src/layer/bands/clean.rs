@@ -19,7 +19,7 @@ use crate::units::Pba;
 pub(in crate::layer) enum PhaseResult {
     /// No more than the phase.
     Phase,
-    /// These home tracks are rewritten; `over` if they were the last of the band.
+    /// Home tracks were rewritten; `over` if they were the last of the band.
     Stage {
         /// Tracks that were rewritten.
         tracks: Range<u32>,

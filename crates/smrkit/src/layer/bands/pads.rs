@@ -22,11 +22,11 @@ pub(in crate::layer) struct Note {
     pub first: u32,
     /// See `first`.
     pub end: u32,
-    /// Those from `end` up to `held` lie in this half, since the rewriting damages some of them at home.
+    /// End of the tracks from `end` on that lie in this half too, since the rewriting damages them at home.
     pub held: u32,
     /// Track at which the band's cleaning ends.
     pub plan_end: u32,
-    /// The tracks from here on lie in this half, those from `first` up to it in the other one.
+    /// First track that lies in this half; those from `first` on before it lie in the other.
     pub from: u32,
     /// Beginning of those of the other half.
     pub other: Pba,

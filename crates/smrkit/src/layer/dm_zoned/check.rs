@@ -18,9 +18,7 @@ impl DmZoned {
             if zones.buffer != NONE
                 && (!self.is_random(zones.buffer) || zones.data == NONE || self.is_random(zones.data))
             {
-                return inconsistent(format!(
-                    "chunk {chunk} has a buffer, and no sequential zone beside it: {zones:?}"
-                ));
+                return inconsistent(format!("chunk {chunk} has a buffer but no sequential zone: {zones:?}"));
             }
             if zones.buffer != NONE {
                 self.check_apart(zones.data, zones.buffer)?;

@@ -84,9 +84,11 @@ struct DmZoned {
     /// Blocks of a zone.
     blocks: u32,
     chunks: Vec<ChunkZones>,
-    /// Of each zone: its valid blocks, the chunk mapped to it, and the write pointer of a sequential one.
+    /// Valid blocks of each zone.
     valid: Vec<ValidBlocks>,
+    /// Chunk mapped to each zone.
     owners: Vec<u32>,
+    /// Write pointer of each sequential zone.
     pointers: Vec<u32>,
     /// Of each conventional zone for data, when it was used last, by the counter `uses`.
     used: Vec<u64>,

@@ -37,7 +37,7 @@ pub(super) struct LogEntry {
     pub data: u64,
     pub lba: Lba,
     pub sectors: u64,
-    /// It has a header of its own, or is the first of those that share one.
+    /// True if it has a header of its own, or is the first of those that share one.
     pub leads: bool,
 }
 

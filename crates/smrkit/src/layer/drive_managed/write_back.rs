@@ -43,8 +43,7 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// As much of a run as is written at once: what goes to a band, to the band's end, so that a band costs one rotation more
-    /// and no others.
+    /// The part of a run written at once: up to the band's end, so that a band costs one extra rotation.
     fn cut(&self, disk: &Disk, run: FlushRun) -> FlushRun {
         let cheap = |n: u64| !self.bypass.is_thrifty() || self.is_cheap(disk, run.lba, n);
         let direct = run.direct || self.bypass.takes_merged(run.sectors) && cheap(run.sectors);

@@ -145,8 +145,7 @@ impl WriteCache {
         if at < end { each(Lba(at), end - at, None) } else { Ok(()) }
     }
 
-    /// From when on it is to be emptied: since it was half full, or else once no write has come for a while; `None` if it holds
-    /// nothing.
+    /// Moment from which it is emptied: when it was half full, or a while after the last write; `None` if it is empty.
     #[inline]
     pub fn due(&self) -> Option<Nanos> {
         match self.is_half_full() {

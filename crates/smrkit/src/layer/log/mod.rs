@@ -124,7 +124,7 @@ pub(super) enum HostStream {
 pub(super) struct LogRules {
     /// Open segments.
     pub streams: usize,
-    /// Those of them that the host writes to.
+    /// Segments that the host writes to.
     pub host: HostStream,
     /// True if what survives cleaning goes to the last open segment, and not to that of its stream.
     pub survivors_apart: bool,

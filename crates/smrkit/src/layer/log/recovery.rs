@@ -240,7 +240,7 @@ impl Log {
     }
 }
 
-/// The order of the request that a cut left torn, this one or, where that was being repaired, one before it.
+/// The order of the request that a cut left torn, in this recovery or in an earlier one that was cut too.
 fn torn_order(found: &[LabelledRun]) -> Option<u64> {
     let last = found.iter().max_by_key(|found| found.label.serial)?.label;
     let whole = || found.iter().any(|found| found.label.order == last.order && found.ends_request());

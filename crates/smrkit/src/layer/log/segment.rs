@@ -18,7 +18,7 @@ pub(super) enum SegmentState {
     Cleaned,
 }
 
-/// The list of a segment: of one that was written in order it needs no memory of its own.
+/// The entries of a segment. That of a segment written in order needs no memory on the heap.
 pub(super) type Entries = SmallVec<[SegmentEntry; 2]>;
 
 /// One segment.

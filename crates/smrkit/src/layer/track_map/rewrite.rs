@@ -19,7 +19,7 @@ type SectorSpan = (u64, u64);
 pub struct Head {
     /// Tracks of a band that a write reaches, its own included.
     pub width: usize,
-    /// It is wider than the drive's law: all of the tracks that it reaches are spoilt.
+    /// True if it is wider than the drive's law: all of the tracks that it reaches are spoilt.
     pub wider: bool,
     /// A write also spoils sectors of its own track, as laws that count sectors say.
     pub in_track: bool,
@@ -150,7 +150,7 @@ impl Rewrite {
         *span = if span.0 == span.1 { more } else { (span.0.min(more.0), span.1.max(more.1)) };
     }
 
-    /// Reads what is to be put back, and writes all; `data` is what the host writes.
+    /// Reads the tracks that the write takes along, and writes all of them with the host's `data`.
     pub fn make(&mut self, disk: &mut Disk, band: Band, data: &Buf) -> DiskResult {
         self.places.clear();
         let mut sectors = 0;

@@ -65,7 +65,7 @@ impl Vguard {
         by_spread || self.episode.falls_short_of(self.overdue())
     }
 
-    /// The cache has no room: what was freed is made free on the platters too, or cleaning goes on while the host waits.
+    /// Makes room in a full cache: frees tracks on the platters that are free in memory, or cleans while the host waits.
     pub(super) fn make_room(&mut self, disk: &mut Disk) -> DiskResult {
         if self.saved.tail < self.log.tail() {
             return self.save(disk);
@@ -144,7 +144,7 @@ impl Vguard {
         Ok(())
     }
 
-    /// These home tracks were rewritten.
+    /// Frees the copies of home tracks that were rewritten.
     pub(super) fn free(&mut self, tracks: Range<u32>) {
         for track in tracks.clone() {
             self.log.drop(track);

@@ -56,7 +56,7 @@ impl BrokenRule {
             Rule::AtPointer => format!("zone {zone} has its write pointer at LBA {limit}"),
             Rule::Full => format!("zone {zone} is full and was not reset"),
             Rule::AcrossZones => format!("it crosses from zone {zone} into zone {limit}"),
-            Rule::Active => format!("zone {zone} would be active beside {limit} others, the limit"),
+            Rule::Active => format!("zone {zone} would be active with {limit} others, the limit"),
             Rule::ReadPast => format!("zone {zone} is written up to LBA {limit} only"),
         };
         format!("request {request}, a {} of {n} sectors at LBA {lba}: {problem}", op.name())

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::geometry::Geometry;
 
 impl Interference {
-    /// This law in another form. What the result allows, this law never punishes.
+    /// The law in another form. Whatever the result allows, the law never punishes.
     ///
     /// Let s be the width in tracks (the larger of s_id and s_od) and L the sectors of the longest track.
     ///

@@ -205,7 +205,7 @@ fn a_light_foreground_costs_a_shingled_member_more() {
     let way = "in runs of 3 MB, 44 KiB, window 32";
     let longer = |kind: &str| {
         let line = format!("{way}: {kind}");
-        let at = |column: &str| number(cell(result(), "Rebuilding a member beside a light foreground", &line, column));
+        let at = |column: &str| number(cell(result(), "Rebuilding a member during a light foreground", &line, column));
         assert_eq!(at("alone"), hours(way, kind));
         at("hours") / at("alone")
     };
