@@ -11,7 +11,7 @@ use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Described, Opened, Opening};
 use smrkit::experiment::system::System;
 use smrkit::layer::BASELINE;
-use smrkit::request::{Op, Source};
+use smrkit::request::Op;
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Replayed;
 use smrkit::stats::rows::RequestRow;

@@ -103,7 +103,7 @@ pub(crate) fn parse_capacity(text: &str) -> Result<u64, Error> {
 }
 
 /// Reads a size that must be a whole number of sectors, and gives sectors.
-pub(crate) fn parse_sectors(text: &str) -> Result<u64, Error> {
+pub fn parse_sectors(text: &str) -> Result<u64, Error> {
     let bytes = parse_bytes(text)?;
     if !bytes.is_multiple_of(SECTOR_BYTES) {
         let (below, above) =
