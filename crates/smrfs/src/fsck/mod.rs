@@ -4,7 +4,6 @@
 //! bytes are kept, and of each part 8. Left out: the tree of names (the conventional file system has a check of its own),
 //! and whether shingling has damaged data, which only reading it tells.
 
-mod extent;
 mod overlap;
 mod repair;
 pub mod report;
@@ -17,9 +16,8 @@ use crate::fs::mount::STATE;
 use crate::fs::saved;
 use crate::meta::MetadataStore;
 use crate::units::{Owner, Span};
-use extent::Extent;
 use report::{Finding, Problem, Report, Verdict};
-use scan::Scan;
+use scan::{Scan, continues};
 use surface::Surface;
 
 /// Options of a check.
@@ -104,7 +102,7 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Fsck
         findings: findings.list,
         files: scan.files,
         extents: scan.extents.len() as u64,
-        granules: scan.extents.iter().map(|extent| extent.span.count).sum(),
+        granules: scan.extents.iter().map(|(span, _)| span.count).sum(),
         behind_end: scan.behind_end,
         parts: scan.parts.len() as u64,
         leaked_parts: leaked.len() as u64,
@@ -120,9 +118,8 @@ fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan,
     let reason = match saved::decode(&bytes, device.shape()) {
         None => Some("it makes no sense".to_string()),
         Some(saved) => {
-            let of = |(span, owner): &(Span, Owner)| Extent { span: *span, file: owner.file, first: owner.granule };
-            let said = by_owner(&saved.extents.iter().map(of).collect::<Vec<_>>(), saved.shared.iter().map(of));
-            let found = by_owner(&scan.extents, scan.shared.iter().copied());
+            let said = by_owner(&saved.extents, &saved.shared);
+            let found = by_owner(&scan.extents, &scan.shared);
             difference(joined(said.into_iter()), joined(found.into_iter()))
         }
     };
@@ -134,38 +131,40 @@ fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan,
 
 /// Extents and what is shared of them, in the order of the disk; where anything is shared, in that of files and their places,
 /// for it does not matter who is taken for the first owner.
-fn by_owner(extents: &[Extent], shared: impl Iterator<Item = Extent>) -> Vec<Extent> {
-    let mut all = extents.to_vec();
-    all.extend(shared);
-    if all.len() > extents.len() {
-        all.sort_unstable_by_key(|extent| (extent.file, extent.first));
+fn by_owner(extents: &[(Span, Owner)], shared: &[(Span, Owner)]) -> Vec<(Span, Owner)> {
+    let mut all = [extents, shared].concat();
+    if !shared.is_empty() {
+        all.sort_unstable_by_key(|(_, owner)| (owner.file, owner.granule));
     }
     all
 }
 
 /// The first place where the saved free map and the maps differ.
-fn difference(mut said: impl Iterator<Item = Extent>, mut found: impl Iterator<Item = Extent>) -> Option<String> {
+fn difference(
+    mut said: impl Iterator<Item = (Span, Owner)>,
+    mut found: impl Iterator<Item = (Span, Owner)>,
+) -> Option<String> {
     loop {
         match (said.next(), found.next()) {
             (None, None) => return None,
             (said, found) if said == found => {}
-            (Some(extra), None) => {
-                return Some(format!("it has {} of file {}, the maps do not", extra.span, extra.file));
+            (Some((span, owner)), None) => {
+                return Some(format!("it has {span} of file {}, the maps do not", owner.file));
             }
-            (_, Some(found)) => {
-                return Some(format!("the maps have {} of file {}, it does not", found.span, found.file));
+            (_, Some((span, owner))) => {
+                return Some(format!("the maps have {span} of file {}, it does not", owner.file));
             }
         }
     }
 }
 
 /// Extents in the order of the disk; those that go on in the same file are one.
-fn joined(extents: impl Iterator<Item = Extent>) -> impl Iterator<Item = Extent> {
-    let mut extents = extents.filter(|extent| !extent.span.is_empty()).peekable();
+fn joined(extents: impl Iterator<Item = (Span, Owner)>) -> impl Iterator<Item = (Span, Owner)> {
+    let mut extents = extents.filter(|(span, _)| !span.is_empty()).peekable();
     std::iter::from_fn(move || {
         let mut first = extents.next()?;
-        while let Some(next) = extents.next_if(|next| first.continues(next)) {
-            first.span.count += next.span.count;
+        while let Some(next) = extents.next_if(|next| continues(first, *next)) {
+            first.0.count += next.0.count;
         }
         Some(first)
     })

@@ -8,13 +8,12 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::Findings;
-use super::extent::Extent;
 use super::report::Problem;
 use super::scan::{Scan, changed};
 use crate::error::FsResult;
 use crate::meta::{MetadataStore, Time};
 use crate::space::live::Live;
-use crate::units::{Owner, Span};
+use crate::units::{Granule, Owner, Span};
 
 /// Sorts the extents by their place on the disk; of those that overlap, one keeps the place.
 pub(super) fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) -> FsResult {
@@ -24,9 +23,9 @@ pub(super) fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut
     let mut begin = 0;
     while begin < extents.len() {
         let mut end = begin + 1;
-        let mut reach = extents[begin].span.end();
-        while end < extents.len() && extents[end].span.at < reach {
-            reach = reach.max(extents[end].span.end());
+        let mut reach = extents[begin].0.end();
+        while end < extents.len() && extents[end].0.at < reach {
+            reach = reach.max(extents[end].0.end());
             end += 1;
         }
         match &extents[begin..end] {
@@ -41,42 +40,36 @@ pub(super) fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut
 
 /// Decides who keeps what of extents that overlap; tells what is left, in the order of the disk.
 fn settle(
-    several: &[Extent],
+    several: &[(Span, Owner)],
     scan: &mut Scan,
     store: &dyn MetadataStore,
     findings: &mut Findings,
-) -> FsResult<Vec<Extent>> {
+) -> FsResult<Vec<(Span, Owner)>> {
     let mut changes: BTreeMap<_, (Time, u64)> = BTreeMap::new();
-    for extent in several {
-        if let Entry::Vacant(entry) = changes.entry(extent.file) {
-            entry.insert(changed(store, extent.file)?);
+    for (_, owner) in several {
+        if let Entry::Vacant(entry) = changes.entry(owner.file) {
+            entry.insert(changed(store, owner.file)?);
         }
     }
-    let mut order: Vec<&Extent> = several.iter().collect();
-    order.sort_by_key(|extent| (Reverse(changes[&extent.file]), extent.file, extent.first));
+    let mut order = several.to_vec();
+    order.sort_by_key(|(_, owner)| (Reverse(changes[&owner.file]), owner.file, owner.granule));
     let mut taken = Live::new();
-    for extent in order {
-        let mut at = extent.span.at;
-        let others: Vec<(Span, Owner)> = taken.overlapping(extent.span).collect();
-        for (other, owner) in others {
-            let Some(common) = other.overlap(extent.span) else { continue };
-            keep(&mut taken, extent, Span { at, count: common.at - at });
-            let part = Extent { span: common, first: extent.first + (common.at - extent.span.at), ..*extent };
-            if scan.sharing.contains(&extent.file) && scan.sharing.contains(&owner.file) {
+    for (span, owner) in order {
+        let mut at = span.at;
+        let others: Vec<(Span, Owner)> = taken.overlapping(span).collect();
+        for (other, keeper) in others {
+            let Some(common) = other.overlap(span) else { continue };
+            taken.insert(Span { at, count: common.at - at }, owner.further(at - span.at));
+            let part = (common, owner.further(common.at - span.at));
+            if scan.sharing.contains(&owner.file) && scan.sharing.contains(&keeper.file) {
                 scan.shared.push(part);
             } else {
-                let place = scan.hole(&part);
-                findings.add(Problem::Overlap { place, kept_by: owner.file.0 });
+                let place = scan.hole(part);
+                findings.add(Problem::Overlap { place, kept_by: keeper.file.0 });
             }
             at = common.end();
         }
-        keep(&mut taken, extent, Span { at, count: extent.span.end() - at });
+        taken.insert(Span { at, count: span.end() - at }, owner.further(at - span.at));
     }
-    let kept = taken.overlapping(Span { at: several[0].span.at, count: u64::MAX - several[0].span.at.0 });
-    Ok(kept.map(|(span, owner)| Extent { span, file: owner.file, first: owner.granule }).collect())
-}
-
-fn keep(taken: &mut Live, extent: &Extent, span: Span) {
-    let owner = Owner { file: extent.file, granule: extent.first }.further(span.at - extent.span.at);
-    taken.insert(span, owner);
+    Ok(taken.from(Granule(0)).collect())
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::{BandReport, BandState, Bands};
 use crate::space::Counts;
-use crate::units::{NodeId, Span};
+use crate::units::{Owner, Span};
 
 /// Granules of one file, and where its map has them on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -22,8 +22,8 @@ pub struct FilePlace {
 }
 
 impl FilePlace {
-    pub(super) fn new(file: NodeId, first: u64, span: Span) -> FilePlace {
-        FilePlace { file: file.0, first, at: span.at.0, granules: span.count }
+    pub(super) fn new(span: Span, owner: Owner) -> FilePlace {
+        FilePlace { file: owner.file.0, first: owner.granule, at: span.at.0, granules: span.count }
     }
 }
 

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use smrkit::tally::Cause;
 
 use super::Findings;
-use super::extent::Extent;
 use super::report::{FilePlace, Problem};
 use super::surface::{Surface, Wrong};
 use crate::data::ReadBuffer;
@@ -15,7 +14,7 @@ use crate::device::HostManaged;
 use crate::error::{DeviceError, Errno, FsError, FsResult, SealFault, SealedMap};
 use crate::map::{self, Decoded, FilePiece, MapError};
 use crate::meta::{MetadataStore, Time};
-use crate::units::{Granule, NodeId, Span};
+use crate::units::{NodeId, Owner, Span};
 
 /// Bytes that are read at once when data is read.
 const READ_BYTES: u64 = 1 << 20;
@@ -37,9 +36,9 @@ pub(super) struct Fix {
 #[derive(Default)]
 pub(super) struct Scan {
     pub files: u64,
-    pub extents: Vec<Extent>,
+    pub extents: Vec<(Span, Owner)>,
     /// Extents that others have as well, once for each further owner.
-    pub shared: Vec<Extent>,
+    pub shared: Vec<(Span, Owner)>,
     /// Files that may share extents with others.
     pub sharing: BTreeSet<NodeId>,
     /// Parts that maps name.
@@ -142,7 +141,7 @@ impl Scan {
             }
         }
         if !copies.is_empty() {
-            self.extents.retain(|extent| !copies.contains(&extent.file));
+            self.extents.retain(|(_, owner)| !copies.contains(&owner.file));
         }
         Ok(())
     }
@@ -227,7 +226,7 @@ impl Scan {
     ) -> FsResult {
         let Some(whole) = piece.span() else { return Ok(()) };
         for (span, wrong) in surface.judge(whole) {
-            let extent = Extent { span, file, first: piece.first + (span.at - whole.at) };
+            let extent = (span, Owner { file, granule: piece.first }.further(span.at - whole.at));
             let Some(wrong) = wrong else {
                 match read_all {
                     true => self.read(device, extent, findings)?,
@@ -235,7 +234,7 @@ impl Scan {
                 }
                 continue;
             };
-            let place = self.hole(&extent);
+            let place = self.hole(extent);
             findings.add(match wrong {
                 Wrong::OutOfRange => Problem::OutOfRange { place },
                 Wrong::InGap => Problem::InGap { place },
@@ -247,40 +246,40 @@ impl Scan {
     }
 
     /// Adds an extent; what continues the last one in its file and on the disk is one with it.
-    fn push(&mut self, extent: Extent) {
-        match self.extents.last_mut().filter(|last| last.continues(&extent)) {
-            Some(last) => last.span.count += extent.span.count,
+    fn push(&mut self, extent: (Span, Owner)) {
+        match self.extents.last_mut().filter(|last| continues(**last, extent)) {
+            Some((last, _)) => last.count += extent.0.count,
             None => self.extents.push(extent),
         }
     }
 
     /// Reads an extent; what the disk does not read becomes a hole, granule by granule.
-    fn read(&mut self, device: &dyn HostManaged, extent: Extent, findings: &mut Findings) -> FsResult {
+    fn read(&mut self, device: &dyn HostManaged, (span, owner): (Span, Owner), findings: &mut Findings) -> FsResult {
         let each = (READ_BYTES / device.shape().granule_bytes).max(1);
-        for begin in (0..extent.span.count).step_by(each as usize) {
-            let piece = part(extent, begin, each.min(extent.span.count - begin));
-            if self.reads(device, piece)?.is_none() {
+        for begin in (0..span.count).step_by(each as usize) {
+            let piece = part((span, owner), begin, each.min(span.count - begin));
+            if self.reads(device, piece.0)?.is_none() {
                 self.push(piece);
                 continue;
             }
-            for granule in (0..piece.span.count).map(|n| part(piece, n, 1)) {
-                match self.reads(device, granule)? {
+            for granule in (0..piece.0.count).map(|n| part(piece, n, 1)) {
+                match self.reads(device, granule.0)? {
                     None => self.push(granule),
                     Some(reason) => {
-                        let place = self.hole(&granule);
+                        let place = self.hole(granule);
                         findings.add(Problem::Unreadable { place, reason });
                     }
                 }
             }
         }
-        self.read += extent.span.count;
+        self.read += span.count;
         Ok(())
     }
 
-    /// Reads a piece; tells why that is not possible.
-    fn reads(&mut self, device: &dyn HostManaged, piece: Extent) -> FsResult<Option<String>> {
-        self.room.resize((piece.span.count * device.shape().granule_bytes) as usize, 0);
-        match device.read(piece.span.at, ReadBuffer::Bytes(&mut self.room), Cause::Host) {
+    /// Reads a span; tells why that is not possible.
+    fn reads(&mut self, device: &dyn HostManaged, span: Span) -> FsResult<Option<String>> {
+        self.room.resize((span.count * device.shape().granule_bytes) as usize, 0);
+        match device.read(span.at, ReadBuffer::Bytes(&mut self.room), Cause::Host) {
             Ok(()) => Ok(None),
             Err(DeviceError::PowerCut) => Err(FsError::PowerCut),
             Err(error) => Ok(Some(error.to_string())),
@@ -288,9 +287,9 @@ impl Scan {
     }
 
     /// Makes a hole of an extent.
-    pub fn hole(&mut self, extent: &Extent) -> FilePlace {
-        self.fix(extent.file).holes.push((extent.first, extent.span.count));
-        FilePlace::new(extent.file, extent.first, extent.span)
+    pub fn hole(&mut self, (span, owner): (Span, Owner)) -> FilePlace {
+        self.fix(owner.file).holes.push((owner.granule, span.count));
+        FilePlace::new(span, owner)
     }
 
     fn fix(&mut self, file: NodeId) -> &mut Fix {
@@ -306,10 +305,14 @@ impl Scan {
     }
 }
 
+/// True if `next` goes on where `extent` ends, in the file and on the disk.
+pub(super) fn continues((span, owner): (Span, Owner), next: (Span, Owner)) -> bool {
+    (span.end(), owner.further(span.count)) == (next.0.at, next.1)
+}
+
 /// `count` granules of an extent from `begin` on.
-fn part(extent: Extent, begin: u64, count: u64) -> Extent {
-    let at = Granule(extent.span.at.0 + begin);
-    Extent { span: Span { at, count }, first: extent.first + begin, ..extent }
+fn part((span, owner): (Span, Owner), begin: u64, count: u64) -> (Span, Owner) {
+    (Span { at: span.at + begin, count }, owner.further(begin))
 }
 
 /// When a file changed last, and its commits so far. A map that is not its own counts as the oldest.

@@ -3,12 +3,11 @@
 //! Of past writes nothing is known, as at a mount: on Caveat-Scriptor whatever is dead within DPID below live data counts
 //! as NW, and on strict-append whatever is not behind a cursor.
 
-use super::extent::Extent;
 use super::report::Fill;
 use crate::device::{BandReport, BandState, HostManaged, Model, Shape};
 use crate::error::FsResult;
 use crate::space::Counts;
-use crate::units::{Granule, Span};
+use crate::units::{Granule, Owner, Span};
 
 /// Why granules of a map can't be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,15 +75,15 @@ impl Surface {
     }
 
     /// Takes in what the maps have, in the order of the disk and without overlaps.
-    pub fn fill(&mut self, extents: &[Extent]) {
+    pub fn fill(&mut self, extents: &[(Span, Owner)]) {
         self.counts = match self.shape.model {
             Model::StrictAppend => self.fill_bands(extents),
             Model::Caveat => self.fill_neighbours(extents),
         };
     }
 
-    fn fill_bands(&mut self, extents: &[Extent]) -> Counts {
-        self.live = self.shape.bands.granules_by_band(extents.iter().map(|extent| extent.span));
+    fn fill_bands(&mut self, extents: &[(Span, Owner)]) -> Counts {
+        self.live = self.shape.bands.granules_by_band(extents.iter().map(|(span, _)| *span));
         let mut counts = Counts::default();
         for (band, live) in self.bands.iter().zip(&self.live) {
             counts.readable += live;
@@ -98,13 +97,13 @@ impl Surface {
         counts
     }
 
-    fn fill_neighbours(&self, extents: &[Extent]) -> Counts {
+    fn fill_neighbours(&self, extents: &[(Span, Owner)]) -> Counts {
         let (did, dpid) = (self.shape.did, self.shape.dpid);
         let mut counts = Counts::default();
         // Up to here everything is accounted for; before the first extent nothing lies upstream.
         let (mut done, mut upstream) = (0, 0);
         let end = (Span::new(self.shape.granules, 0), 0);
-        for (span, downstream) in extents.iter().map(|extent| (extent.span, did)).chain([end]) {
+        for (span, downstream) in extents.iter().map(|&(span, _)| (span, did)).chain([end]) {
             let gap = span.at.0 - done;
             let before = gap.min(downstream);
             let garbage = (gap - before).min(upstream);
@@ -155,8 +154,8 @@ mod tests {
         runs
     }
 
-    fn extents(spans: &[Span]) -> Vec<Extent> {
-        spans.iter().map(|&span| Extent { span, file: NodeId(1), first: span.at.0 }).collect()
+    fn extents(spans: &[Span]) -> Vec<(Span, Owner)> {
+        spans.iter().map(|&span| (span, Owner { file: NodeId(1), granule: span.at.0 })).collect()
     }
 
     #[test]
