@@ -171,7 +171,7 @@ pub struct SealedMap {
     pub mark: u64,
 }
 
-/// A map that a store has, and whose seal says that it does not belong where it is.
+/// A map in a store whose seal says that it belongs elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealError {
     /// The file.

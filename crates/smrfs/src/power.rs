@@ -37,7 +37,7 @@ impl Power {
         cut == 0 || self.operations.load(SeqCst) < cut
     }
 
-    /// The operations begun so far, the one that the cut hit among them.
+    /// Operations begun so far, including the one that the cut hit.
     pub fn operations(&self) -> u64 {
         self.operations.load(SeqCst)
     }

@@ -83,9 +83,9 @@ pub struct Remedy {
     pub step: Option<OwnerStep>,
     /// Why it was not run; null where it was.
     pub not_run: Option<NotRun>,
-    /// The pause after each completion; null where it is not what changes.
+    /// The pause after each completion; null if something else changes.
     pub think_ns: Option<u64>,
-    /// The factor on the trace's times; null where it is not what changes.
+    /// The factor on the trace's times; null if something else changes.
     pub time_scale: Option<f64>,
     /// The number of requests of the demand that were served, which showed enough; null where it was all of them.
     pub first_requests: Option<u64>,

@@ -28,7 +28,7 @@ struct AttemptPart<'a> {
     first: Option<u64>,
 }
 
-/// Runs every change, and says what it does.
+/// Runs every change and judges it.
 pub fn make(
     question: &Question,
     known: &Reference,

@@ -58,7 +58,7 @@ pub struct AdviseOptions {
 }
 
 /// A question whose names were looked up, with nothing read yet.
-pub struct Asked<'a> {
+pub struct AskedAdvice<'a> {
     options: &'a AdviseOptions,
     depths: Vec<Settings>,
     system: System,
@@ -70,7 +70,7 @@ pub struct Asked<'a> {
 impl AdviseOptions {
     /// Looks up what was asked for; `has_table` if the demand is a table in memory. Errors: options that make no sense, alone or
     /// together.
-    pub fn ask(&self, has_table: bool) -> Result<Asked<'_>, Error> {
+    pub fn ask(&self, has_table: bool) -> Result<AskedAdvice<'_>, Error> {
         self.check()?;
         let depths = self.depths()?;
         let settings = depths.last().copied().unwrap_or_default();
@@ -88,7 +88,7 @@ impl AdviseOptions {
             system.capacity = Some(AskedCapacity::Sectors(PART_SECTORS));
             systems = Systems::new(&system)?;
         }
-        Ok(Asked { options: self, depths, system, systems, placement, whole_disk_bytes })
+        Ok(AskedAdvice { options: self, depths, system, systems, placement, whole_disk_bytes })
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -147,7 +147,7 @@ fn check_one(systems: usize) -> Result<(), Error> {
     }
 }
 
-impl Asked<'_> {
+impl AskedAdvice<'_> {
     /// Files that are read for it.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         self.systems.files().chain(self.options.system.files()).chain(self.options.demand.files())

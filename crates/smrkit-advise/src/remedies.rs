@@ -29,7 +29,7 @@ pub const RECORD_BYTES: u64 = 1 << 20;
 const IDLE: [f64; 3] = [0.5, 0.9, 0.99];
 /// Factors on the trace's times.
 const STRETCHES: [f64; 3] = [2.0, 10.0, 100.0];
-/// Behaviour that a drive-managed disk may have beyond what is known of it.
+/// Behaviour assumed of a drive-managed disk: nobody has measured it.
 const ASSUMED: [(&str, &str, &str, Option<OwnerStep>); 2] = [
     ("write_cache_bytes", "64M", "write cache of 64 MB", Some(OwnerStep::WriteCache)),
     ("bypass", "run", "bypass by long runs", None),

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(30);
 
-/// Locks a file against others; WOULDBLOCK if one of them keeps it.
+/// Locks a file against other processes; WOULDBLOCK if one holds the lock.
 pub fn lock(file: impl AsFd) -> Result<(), Errno> {
     for _ in 0..TRIES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -56,7 +56,7 @@ impl DemandOptions {
         self.trace.len() + self.workload.len()
     }
 
-    /// Refuses options that belong to several sources where there is one, and the other way round.
+    /// Refuses options for several sources where there is one, and the reverse.
     pub fn check(&self, arrival: Arrival) -> Result<(), Error> {
         use Field::{Sources, Span, Trace, Workload};
         let count = self.count();

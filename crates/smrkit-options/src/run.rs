@@ -50,7 +50,7 @@ pub struct RunOptions {
 }
 
 /// A run that was asked for, its names looked up and nothing read yet.
-pub struct Asked<'a> {
+pub struct AskedRuns<'a> {
     options: &'a RunOptions,
     settings: Settings,
     system: System,
@@ -60,7 +60,7 @@ pub struct Asked<'a> {
 
 impl RunOptions {
     /// Looks up what was asked for. Errors: options that make no sense, alone or together.
-    pub fn ask(&self) -> Result<Asked<'_>, Error> {
+    pub fn ask(&self) -> Result<AskedRuns<'_>, Error> {
         let settings = self.settings()?;
         self.demand.check(self.conditions.arrival)?;
         let system = System {
@@ -71,7 +71,7 @@ impl RunOptions {
         };
         self.demand.check_array(system.array.as_ref())?;
         let systems = Systems::new(&system)?;
-        Ok(Asked { options: self, settings, system, systems })
+        Ok(AskedRuns { options: self, settings, system, systems })
     }
 
     fn is_checked(&self) -> bool {
@@ -95,7 +95,7 @@ impl RunOptions {
     }
 }
 
-impl Asked<'_> {
+impl AskedRuns<'_> {
     /// Files that are read for it.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         self.systems.files().chain(self.options.system.files()).chain(self.options.demand.files())

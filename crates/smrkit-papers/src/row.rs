@@ -162,7 +162,7 @@ impl Row {
         Row { verdict: Verdict::NotComparable, ..Row::holds(item, paper, ours, unit, false, reason) }
     }
 
-    /// Marks that the agreement is built in, which the reason then says.
+    /// Marks an agreement that is built in; the reason says so.
     pub fn by_construction(self) -> Row {
         Row { reason: format!("{}; by construction", self.reason), basis: Basis::Fitted, ..self }
     }

@@ -63,7 +63,7 @@ pub fn trace_info(
 ) -> PyResult<String> {
     let read = move |watcher: &Watcher| {
         let trace = Trace::open(&path, &OpenOptions { format, skip_bad_rows, ..OpenOptions::default() })?;
-        let mut trace = Watched { source: trace, watcher };
+        let mut trace = WatchedSource { source: trace, watcher };
         let mut gathered = TraceInfo::from_source(&mut trace, &InfoSettings::default())?;
         gathered.name_volumes(trace.source.volumes());
         info::json(&path, &trace.source, &gathered)
@@ -79,7 +79,7 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
         let path = options.demand.trace.first().cloned().unwrap_or_default();
         let trace = demand::trace(&path, &options.conditions)?;
         trace.look_for_volumes()?;
-        let mut source = Watched { source: trace.open(&Opening::new(0, 1))?, watcher };
+        let mut source = WatchedSource { source: trace.open(&Opening::new(0, 1))?, watcher };
         let (mut rows, mut batch) = (Parts::<Traced>::default(), Vec::new());
         loop {
             source.fill(&mut batch)?;
@@ -123,12 +123,12 @@ pub fn trace_split(
 }
 
 /// A source that ends where its watcher says so.
-struct Watched<'a, S> {
+struct WatchedSource<'a, S> {
     source: S,
     watcher: &'a Watcher,
 }
 
-impl<S: Source> Source for Watched<'_, S> {
+impl<S: Source> Source for WatchedSource<'_, S> {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         batch.clear();
         if self.watcher.goes_on() { self.source.fill(batch) } else { Ok(()) }

@@ -34,7 +34,7 @@ struct BatchPart {
     sectors: Column,
 }
 
-/// Requests in columns, which belong to whoever made them.
+/// Requests in columns, whose memory belongs to the caller.
 #[pyclass(frozen)]
 pub struct Requests(Arc<Table>);
 

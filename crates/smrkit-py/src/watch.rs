@@ -14,7 +14,7 @@ use smrkit_options::COMMIT;
 
 /// Time between looks of the calling thread.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Time that the work may take to notice that it is to end; after that it is left behind, and ends when it does.
+/// Time that the work has to notice that it should end; after that nobody waits for it.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Watches work, and ends it.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use smrkit::drive::{Drive, DriveSetting};
-use smrkit::geometry::Zone;
+use smrkit::geometry::RecordingZone;
 use smrkit::layer::LayerSpec;
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::schema::Key;
@@ -39,7 +39,7 @@ pub fn drive(drive: &Drive) -> Value {
         json!({"key": s.key, "value": s.value, "unit": s.unit, "low": low, "high": high, "source": s.source})
     };
     let law = |(form, law): &(Form, Interference)| json!({"form": form, "law": law_in_words(law)});
-    let zone = |z: &Zone| json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward});
+    let zone = |z: &RecordingZone| json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward});
     json!({
         "name": drive.name,
         "summary": drive.summary,

@@ -20,8 +20,8 @@ pub fn command(runs: &[Outcome]) -> Option<String> {
             && run.replayed == first.replayed
             && run.run.rebuild == first.run.rebuild
     };
-    let systems: Vec<Asked> = runs.iter().map(asked).collect::<Option<_>>()?;
-    let same = |system: &Asked| system.on() == systems[0].on();
+    let systems: Vec<AskedSystem> = runs.iter().map(asked).collect::<Option<_>>()?;
+    let same = |system: &AskedSystem| system.on() == systems[0].on();
     if !runs.iter().all(is_alike) || !systems.iter().all(same) {
         return None;
     }
@@ -43,14 +43,14 @@ fn switch(name: &str, is_on: bool) -> Vec<String> {
 }
 
 /// The system of a run as options ask for it.
-struct Asked {
+struct AskedSystem {
     /// The array, without what is the same of all its drives.
     array: Option<ArraySpec>,
     /// The drive, or each of the array's.
     drive: DriveSpec,
 }
 
-impl Asked {
+impl AskedSystem {
     /// Array, drive and capacity, which runs of a comparison share.
     fn on(&self) -> (&Option<ArraySpec>, &Option<String>, Option<u64>) {
         (&self.array, &self.drive.drive, self.drive.capacity_sectors)
@@ -58,23 +58,23 @@ impl Asked {
 }
 
 /// The system of a run; none of a merge, and of an array whose members differ.
-fn asked(run: &Outcome) -> Option<Asked> {
+fn asked(run: &Outcome) -> Option<AskedSystem> {
     if run.merged_runs.is_some() {
         return None;
     }
     match MemberSpec::parse(&run.run.system).ok()? {
-        MemberSpec::Drive(drive) => Some(Asked { array: None, drive }),
+        MemberSpec::Drive(drive) => Some(AskedSystem { array: None, drive }),
         MemberSpec::Array(array) => {
             let Some(MemberSpec::Drive(drive)) = array.members.first().cloned() else { return None };
             let is_alike = array.members.iter().all(|member| *member == MemberSpec::Drive(drive.clone()));
             let members = vec![MemberSpec::Drive(DriveSpec::default()); array.members.len()];
-            is_alike.then_some(Asked { array: Some(ArraySpec { members, ..*array }), drive })
+            is_alike.then_some(AskedSystem { array: Some(ArraySpec { members, ..*array }), drive })
         }
     }
 }
 
 /// The drive and the array; its size where that is neither the drive's own nor made for the trace.
-fn on(run: &Outcome, system: &Asked) -> Vec<String> {
+fn on(run: &Outcome, system: &AskedSystem) -> Vec<String> {
     let drive = &system.drive;
     let is_own = |sectors: &u64| {
         let known = drive.drive.as_ref().filter(|_| run.run.drive_files.is_empty());
@@ -90,7 +90,7 @@ fn on(run: &Outcome, system: &Asked) -> Vec<String> {
 }
 
 /// The layers, and those of their parameters that are not as they are unless set.
-fn layers(systems: &[Asked]) -> Option<Vec<String>> {
+fn layers(systems: &[AskedSystem]) -> Option<Vec<String>> {
     let drives: Vec<&DriveSpec> = systems.iter().map(|system| &system.drive).collect();
     let groups: Vec<&[&DriveSpec]> = drives.chunk_by(|one, next| one.layer == next.layer).collect();
     let names: Vec<&str> = groups.iter().filter_map(|group| group[0].layer.as_deref()).collect();

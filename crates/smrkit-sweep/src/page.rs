@@ -207,7 +207,7 @@ impl Runs {
         figure
     }
 
-    /// Systems that lack the axis stand as marks next to those that have it.
+    /// Marks for systems without the axis, next to the lines of those that have it.
     fn guides(
         &self,
         axis: &str,

@@ -101,7 +101,7 @@ impl VolumeRow {
 pub struct Store(PathBuf);
 
 impl Store {
-    /// Opens the store at `path`, which is made where it is missing.
+    /// Opens the store at `path`, or makes it.
     pub fn create(path: &Path) -> Result<Store, Error> {
         fs::create_dir_all(path).map_err(|error| Error::writing(path, error))?;
         Ok(Store(path.into()))

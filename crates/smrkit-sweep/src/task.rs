@@ -56,13 +56,13 @@ pub struct Comparison {
 }
 
 /// Options as they were read.
-struct Asked {
+struct AskedTask {
     options: RunOptions,
     split: Option<(PathBuf, SplitTrace)>,
 }
 
-impl Asked {
-    fn read(options: &[Pair]) -> Result<Asked, Error> {
+impl AskedTask {
+    fn read(options: &[Pair]) -> Result<AskedTask, Error> {
         let (volumes, others): (Vec<Pair>, Vec<Pair>) = options.iter().cloned().partition(|(name, _)| name == VOLUMES);
         let split = match volumes.as_slice() {
             [] => None,
@@ -75,7 +75,7 @@ impl Asked {
         let is_second = |(name, _): &&Pair| REPLAYED.contains(&name.replace('-', "_").as_str());
         match others.iter().find(is_second).filter(|_| split.is_some()) {
             Some((name, _)) => Err(Error::Usage(format!("volumes says what is replayed: leave out {name}"))),
-            None => Ok(Asked { options: pairs::read(&others, &|name| name.replace('-', "_"))?, split }),
+            None => Ok(AskedTask { options: pairs::read(&others, &|name| name.replace('-', "_"))?, split }),
         }
     }
 }
@@ -89,7 +89,7 @@ impl Comparison {
     /// Plans a comparison. Errors: options that make no sense, alone or together.
     pub fn plan(options: &[Pair], contents: &mut Contents) -> Result<Comparison, Error> {
         let plan = |contents: &mut Contents| {
-            let asked = Asked::read(options)?;
+            let asked = AskedTask::read(options)?;
             let runs = asked.options.ask()?.systems.count();
             let task = |key: String, volumes: Option<Vec<usize>>| {
                 let runs = runs * volumes.as_ref().map_or(1, Vec::len);
@@ -187,7 +187,7 @@ impl Task {
         }
         let within = Within { monitor, threads };
         let compute = || {
-            let asked = Asked::read(&self.options)?;
+            let asked = AskedTask::read(&self.options)?;
             match (&asked.split, &self.volumes) {
                 (Some((folder, split)), Some(group)) => {
                     self.run_volumes(&asked.options, folder, split, group, store, &within)

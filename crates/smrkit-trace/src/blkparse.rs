@@ -129,10 +129,10 @@ impl TextFormat for Blkparse {
 }
 
 /// Operation, first byte and number of bytes.
-type Asked = (Op, (u64, u64));
+type AskedRequest = (Op, (u64, u64));
 
 /// Request of RWBS and `sector + count`; none for commands that move no data.
-fn request(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<Asked>, Bad> {
+fn request(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<AskedRequest>, Bad> {
     let letters = rwbs.text;
     if letters.first() == Some(&b'Z') {
         return zone_operation(rwbs, sector, columns);
@@ -175,7 +175,7 @@ fn request(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Res
 }
 
 /// Request of a zone operation: `ZR sector + count` is a discard.
-fn zone_operation(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<Asked>, Bad> {
+fn zone_operation(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<AskedRequest>, Bad> {
     match &rwbs.text[1..] {
         b"O" | b"C" | b"OS" | b"CS" => Ok(None),
         b"R" | b"RS" => {

@@ -38,7 +38,7 @@ const UNITS: [(&[&str], &str, bool); 6] = [
 pub(crate) fn completed(map: &str, head: &[u8]) -> Result<String, Error> {
     let parts: Vec<(&str, &str)> = map.split(',').filter_map(|part| part.split_once('=')).collect();
     let given = |key: &str| parts.iter().find(|(own, _)| own.trim() == key).map(|(_, value)| *value);
-    let table = Table::from_head(head, given("separator"), given("header"));
+    let table = HeaderTable::from_head(head, given("separator"), given("header"));
     let mut whole = Vec::new();
     for part in map.split(',').filter(|part| !part.is_empty()) {
         whole.push(match part.split_once('=').filter(|(key, value)| is_named(key.trim(), value)) {
@@ -65,7 +65,7 @@ fn is_named(key: &str, value: &str) -> bool {
 }
 
 /// The first lines of a table.
-struct Table {
+struct HeaderTable {
     separator: String,
     /// Lines up to the one with the names.
     header: usize,
@@ -74,8 +74,8 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
-    fn from_head(head: &[u8], separator: Option<&str>, header: Option<&str>) -> Table {
+impl HeaderTable {
+    fn from_head(head: &[u8], separator: Option<&str>, header: Option<&str>) -> HeaderTable {
         let lines = lines(head);
         let separator = separator.map_or_else(|| sniffed(&lines), str::to_string);
         let cut = |at: usize| lines.get(at).map_or_else(Vec::new, |(_, line)| columns(line, &separator));
@@ -87,7 +87,7 @@ impl Table {
         let names = if is_header { names } else { Vec::new() };
         let header = if names.is_empty() { 0 } else { lines[last - 1].0 + 1 };
         let rows = (if header > 0 { last } else { 0 }..lines.len()).map(|at| owned(&cut(at))).collect();
-        Table { names: owned(&names), separator, header, rows }
+        HeaderTable { names: owned(&names), separator, header, rows }
     }
 
     /// The part of a map that names a column, with its number and unit.

@@ -305,7 +305,7 @@ impl<S: Source> Interleaved<S> {
         live[live.len() - 1]
     }
 
-    /// Lane whose turn it is, and the operations that it may give.
+    /// The lane whose turn it is, and its operations left in this turn.
     #[inline]
     fn turn(&mut self, live: &[usize]) -> (usize, u64) {
         match self.rule {

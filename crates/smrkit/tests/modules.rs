@@ -10,8 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Words that many modules would give to a type: at most one in all crates has each.
-const ONCE: [&str; 13] =
-    ["Part", "Piece", "Run", "Kind", "Entry", "Counts", "Place", "Plan", "Work", "Layout", "Target", "Room", "Rooms"];
+const ONCE: [&str; 16] = [
+    "Part", "Piece", "Run", "Kind", "Entry", "Counts", "Place", "Plan", "Work", "Layout", "Target", "Room", "Rooms",
+    "Asked", "Watched", "FileKey",
+];
 
 /// Circles that are still open.
 const OPEN: [&str; 1] = ["smrfs fs: allocate attributes cache clean commit join place share write"];

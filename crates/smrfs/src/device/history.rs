@@ -8,7 +8,7 @@ pub struct History {
     did: u64,
     dpid: u64,
     order: WriteOrder,
-    /// Distance from each damaged granule to the one whose write did it; 0 for a whole one.
+    /// Distance from each damaged granule to the granule written that damaged it; 0 if intact.
     damaged: Vec<i32>,
     upstream_hits: u64,
 }
@@ -29,7 +29,7 @@ impl History {
         self.upstream_hits
     }
 
-    /// The first damaged granule of `span`, and the one whose write did it.
+    /// The first damaged granule of `span`, and the granule written that damaged it.
     pub fn first_damaged(&self, span: Span) -> Option<(Granule, Granule)> {
         let damaged = &self.damaged[span.at.0 as usize..span.end().0 as usize];
         let (i, &by) = damaged.iter().enumerate().find(|(_, by)| **by != 0)?;

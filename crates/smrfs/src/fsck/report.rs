@@ -56,7 +56,7 @@ pub enum Problem {
     OtherOwner {
         /// The file.
         file: u64,
-        /// Whom it was made for, and who has it.
+        /// The owner it was made for, and the owner it has.
         reason: String,
     },
     /// A map of a version that this program does not know; it is left alone.

@@ -50,7 +50,7 @@ pub(super) struct Scan {
     marks: Vec<(u64, NodeId)>,
     /// Files whose maps were made for another owner, and how that is said.
     others: BTreeMap<NodeId, String>,
-    /// True if some map is not understood, so that nobody knows what parts it names.
+    /// True if some map is not understood, so that the parts it names are unknown.
     blind: bool,
     room: Vec<u8>,
 }

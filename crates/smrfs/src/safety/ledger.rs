@@ -58,7 +58,7 @@ impl SafetyLedger {
         Counts { readable, not_writable, write_once, writable, ..Counts::default() }
     }
 
-    /// Checks that `span` may be written by one command.
+    /// Checks that one command may write `span`.
     pub(super) fn may_write(&self, span: Span) -> Result<(), Violation> {
         let (start, end) = (span.at.0, span.end().0);
         match self.live.first_from(start) {

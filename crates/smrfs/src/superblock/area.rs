@@ -81,7 +81,7 @@ impl Area {
         }
     }
 
-    /// Finds the newest superblock, whatever size it tells.
+    /// Finds the newest superblock, whatever size it names.
     pub fn load_resized(device: Arc<dyn HostManaged>) -> Result<Area, AreaError> {
         let mut best: Result<(Superblock, u64), AreaError> = Err(SuperblockError::Foreign.into());
         for place in 0..2 {

@@ -13,7 +13,7 @@ use crate::error::{Errno, FsResult};
 pub const BLOCK_BYTES: u64 = 1 << 20;
 /// The longest part of a rest between two looks of the watcher.
 const REST_NS: u64 = 250_000_000;
-/// Bytes of an act where turns don't bound it.
+/// Bytes of an act that no turn limits.
 const ACT_BYTES: u64 = 64 << 20;
 
 /// Grain at which concurrent streams interleave.

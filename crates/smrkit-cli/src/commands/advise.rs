@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use smrkit_advise::options::{AdviseOptions, Asked};
+use smrkit_advise::options::{AdviseOptions, AskedAdvice};
 use smrkit_advise::screen;
 
 use super::trace::warn;
@@ -59,7 +59,7 @@ impl Advise {
     }
 
     /// Opens the outputs besides the terminal, once it is known that none is an input.
-    fn open(&self, asked: &Asked) -> anyhow::Result<(Option<JsonTarget>, Option<TargetFile>)> {
+    fn open(&self, asked: &AskedAdvice) -> anyhow::Result<(Option<JsonTarget>, Option<TargetFile>)> {
         let mut paths = Paths { outputs: self.json.iter().chain(&self.report).cloned().collect(), ..Paths::default() };
         paths.inputs.extend(asked.files());
         paths.check()?;

@@ -94,7 +94,7 @@ impl Mkfs {
         Ok(Done::All)
     }
 
-    /// Next to the image, where that is a file.
+    /// The metadata directory; by default next to the image, where that is a file.
     fn meta(&self) -> Result<PathBuf, Error> {
         match &self.meta {
             Some(meta) => Ok(meta.clone()),

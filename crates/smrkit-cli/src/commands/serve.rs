@@ -143,7 +143,7 @@ impl Serve {
         Ok(Done::Code(status.code().map_or(1, |code| code as u8)))
     }
 
-    /// The socket, and the directory that was made for it where only a command has to find it.
+    /// The socket, and the temporary directory around it if it serves one command.
     fn listener(&self) -> anyhow::Result<(Listener, Option<TempDir>)> {
         let own = |path: &Path| Listener::unix(path).with_context(|| path.display().to_string());
         let listener = match &self.listen {

@@ -156,7 +156,7 @@ impl Info {
         let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
         let folder = self.figures.as_ref().map(TargetFolder::open).transpose()?;
         drop(opening);
-        let mut watched = Watched::new(self.input.open()?, "reading");
+        let mut watched = WatchedReader::new(self.input.open()?, "reading");
         let mut info = TraceInfo::from_source(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
         let (reader, done) = watched.finish();
         interrupt.writing();
@@ -193,7 +193,7 @@ impl Convert {
         let opening = interrupt.opening_outputs(&paths);
         let mut converter = Converter::create(&self.output, reader.format())?;
         drop(opening);
-        let mut watched = Watched::new(reader, "converting");
+        let mut watched = WatchedReader::new(reader, "converting");
         let rows = match self.sort {
             true => converter.sort(&mut watched)?,
             false => converter.copy(&mut watched)?,
@@ -245,16 +245,16 @@ pub fn warn(notes: TraceNotes) {
 }
 
 /// A trace that shows its progress, and ends early on an interrupt.
-struct Watched {
+struct WatchedReader {
     reader: Reader,
     stage: Box<dyn Stage>,
     interrupt: Interrupt,
 }
 
-impl Watched {
-    fn new(reader: Reader, what: &str) -> Watched {
+impl WatchedReader {
+    fn new(reader: Reader, what: &str) -> WatchedReader {
         let interrupt = Interrupt::watch();
-        Watched { reader, stage: interrupt.begin(1, what), interrupt }
+        WatchedReader { reader, stage: interrupt.begin(1, what), interrupt }
     }
 
     fn finish(self) -> (Reader, Done) {
@@ -263,7 +263,7 @@ impl Watched {
     }
 }
 
-impl Source for Watched {
+impl Source for WatchedReader {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         if self.interrupt.is_set() {
             batch.clear();

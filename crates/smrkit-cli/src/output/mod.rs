@@ -82,7 +82,7 @@ impl OutputOptions {
         paths.folders.extend(self.figures.clone().map(|folder| (folder, self.figure_format.ending())));
     }
 
-    /// Opens all of them: fails at once where one can't be written.
+    /// Opens all outputs; fails at once if one can't be written.
     pub fn open(&self) -> Result<Outputs, Error> {
         Ok(Outputs {
             json: self.json.as_deref().map(JsonTarget::open).transpose()?,

@@ -30,7 +30,7 @@ const OWN_WORK_SECTORS: u64 = 1024;
 /// An array, and what is under way.
 pub(super) struct ServedArray {
     array: Box<Array>,
-    /// Its time: that of what last happened or came.
+    /// The array's time: that of the last event or arrival.
     now: Nanos,
     /// Completed, until the caller takes note.
     done: Vec<Completion>,

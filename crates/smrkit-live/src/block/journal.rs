@@ -155,7 +155,7 @@ impl Journal {
         self.written + self.buffer.len() as u64
     }
 
-    /// True if it is time to move what it holds to the image.
+    /// True if it is time to move its records to the image.
     pub(super) fn is_full(&self) -> bool {
         self.end() >= self.full_bytes || self.parts.len() >= PARTS_MAX
     }

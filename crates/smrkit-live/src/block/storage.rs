@@ -23,7 +23,7 @@ pub trait Storage: Send + Sync {
     fn copy(&self, from: u64, to: Range<u64>) -> io::Result<()> {
         copy_bytes(self, from, to)
     }
-    /// Makes it so long: what is beyond goes, and what is added are zeros.
+    /// Sets the length: bytes beyond it are dropped, added ones are zeros.
     fn set_length(&self, length: u64) -> io::Result<()>;
     /// Makes zeros of a range and frees the room that it took.
     fn punch(&self, range: Range<u64>) -> io::Result<()>;

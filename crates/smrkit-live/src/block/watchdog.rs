@@ -14,7 +14,7 @@ use smrkit::request::Request;
 pub(super) const LONG: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-struct Watched {
+struct WatchedRequest {
     /// Requests begun.
     begun: u64,
     current: Option<Request>,
@@ -22,14 +22,14 @@ struct Watched {
 
 /// Watches until it is dropped.
 pub(super) struct Watchdog {
-    watched: Arc<Mutex<Watched>>,
+    watched: Arc<Mutex<WatchedRequest>>,
     _stop: Sender<()>,
 }
 
 impl Watchdog {
     /// Gives `tell` a line when a request takes `long`, whenever that has doubled, and when it is over.
     pub(super) fn start(long: Duration, tell: impl FnMut(String) + Send + 'static) -> Watchdog {
-        let watched = Arc::<Mutex<Watched>>::default();
+        let watched = Arc::<Mutex<WatchedRequest>>::default();
         let (stop, stopped) = mpsc::channel();
         let seen = watched.clone();
         let watch =
@@ -52,7 +52,7 @@ impl Watchdog {
     }
 }
 
-fn look(watched: &Mutex<Watched>, long: Duration, mut tell: impl FnMut(String), is_over: impl Fn() -> bool) {
+fn look(watched: &Mutex<WatchedRequest>, long: Duration, mut tell: impl FnMut(String), is_over: impl Fn() -> bool) {
     let name = |Request { op, lba, sectors, .. }: Request| format!("{} of {sectors} sectors at {}", op.name(), lba.0);
     let (mut number, mut since, mut limit) = (0, Instant::now(), long);
     let mut told: Option<Request> = None;
@@ -116,13 +116,13 @@ mod tests {
 
     /// Lines that are told when `states` are seen one after the other: the number of requests begun, and whether one is at work.
     fn told(long: Duration, states: &[(u64, bool)]) -> Vec<String> {
-        let watched = Mutex::<Watched>::default();
+        let watched = Mutex::<WatchedRequest>::default();
         let (lines, at) = (std::cell::RefCell::new(Vec::new()), std::cell::Cell::new(0));
         let next = || {
             let Some(&(begun, is_at_work)) = states.get(at.get()) else { return true };
             at.set(at.get() + 1);
             let current = is_at_work.then(|| Request::new(Op::Read, Lba(begun), 8));
-            *watched.lock() = Watched { begun, current };
+            *watched.lock() = WatchedRequest { begun, current };
             false
         };
         look(&watched, long, |line| lines.borrow_mut().push(format!("{}: {line}", at.get())), next);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::fault::Fault;
 use crate::mount::control::EndClient;
 
-/// A wish that others have of the server.
+/// A request of another thread to the server.
 #[derive(Debug)]
 pub enum Wish {
     /// To end, once all that was begun is complete.

@@ -37,7 +37,7 @@ pub struct Node {
     pub modified: Option<Time>,
     /// The clock when anything of it was last changed.
     pub changed: Option<Time>,
-    /// The mark of its map, where that was stored since it is known.
+    /// The mark of its map, if one was stored since the node is known.
     pub mark: Option<u64>,
 }
 
@@ -193,7 +193,7 @@ impl Nodes {
         }
     }
 
-    /// One known node less lies in `parent`; it goes if nothing else holds it, and so on upward.
+    /// Counts one known node less in `parent`, which is dropped if nothing else holds it, and so on upward.
     fn lost_child(&mut self, parent: u64) {
         let mut at = parent;
         while let Some(node) = self.known.get_mut(&at) {

@@ -22,7 +22,7 @@ use super::run_directory;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ControlCommand {
-    /// Report on the mount: what it is, how full, what has been done.
+    /// Report on the mount: its files, its fill and its counters.
     Report,
     /// Survey of the disk ([`crate::survey`]).
     Survey {
@@ -274,7 +274,7 @@ pub fn joined(mut record: Value, more: Value) -> Value {
     record
 }
 
-/// The answer that says what went wrong.
+/// The reply to a command that failed.
 pub(crate) fn failure(what: impl ToString) -> Value {
     json!({"error": what.to_string()})
 }
@@ -284,7 +284,7 @@ pub(crate) fn ending() -> Value {
     json!({"error": MountError::Ending.to_string(), "ending": true})
 }
 
-/// The answer that says that it is done.
+/// The reply to a command that was carried out.
 pub(crate) fn done() -> Value {
     json!({"ok": true})
 }

@@ -16,7 +16,7 @@ use super::commit_interval;
 /// The program's name then.
 pub const HELPER: &str = "mount.fuse.smrfs";
 
-/// Options that are always so, that SMRfs has no other way of, or that concern others than the file system.
+/// Options that are always in force here, that SMRfs has no choice in, or that are not for the file system.
 const WITHOUT_EFFECT: &[&str] = &[
     "defaults",
     "auto",
@@ -137,7 +137,7 @@ impl HelperRequest {
     }
 }
 
-/// The mount that options ask for, and whether it is one that exists.
+/// The mount that options ask for; `true` if they change one that exists.
 fn with_options(
     image: PathBuf,
     point: PathBuf,

@@ -1,4 +1,4 @@
-//! The mount point: what may become one, and how it ends.
+//! The mount point: checks before a mount, and unmounting.
 
 use std::fs::{self, File};
 use std::io;

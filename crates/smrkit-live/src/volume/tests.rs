@@ -1,4 +1,4 @@
-//! Volumes: what survives, what is refused, and that what is refused is not changed.
+//! Volumes: changes that survive, and refusals, after which nothing has changed.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};

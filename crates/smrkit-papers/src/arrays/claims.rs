@@ -37,7 +37,7 @@ enum Claim {
 /// Verdict on a claim by one measure.
 struct Judged {
     ours: f64,
-    /// True if it holds; `None` where nothing rose that could drop.
+    /// True if the claim holds; `None` if nothing rose that could drop.
     holds: Option<bool>,
     why: String,
 }

@@ -43,7 +43,7 @@ const WARMUP_MAX: usize = 260_000;
 const BURST: (usize, u64, u64) = (200, 200_000_000, 600_000_000_000);
 
 /// A demand that is ready to run.
-pub struct Asked {
+pub struct AskedDemand {
     /// Its name.
     pub name: &'static str,
     /// Its requests: the warm-up, then those that are counted.
@@ -53,14 +53,14 @@ pub struct Asked {
 }
 
 /// The demands that are at hand, on `span` sectors of which the schemes keep `spare`.
-pub fn all(scale: &Scale, span: u64, spare: u64) -> Result<Vec<Asked>, Error> {
+pub fn all(scale: &Scale, span: u64, spare: u64) -> Result<Vec<AskedDemand>, Error> {
     let mut all = Vec::new();
     for (name, from) in &DEMANDS {
         let Some(once) = once(scale, from, span)? else { continue };
         let counted = once.len().min(scale.pick(COUNTED.0, COUNTED.1));
         let requests = repeated(&once, counted, spare * scale.pick(TIMES_SPARE.0, TIMES_SPARE.1));
         let warmup = (requests.len() - counted) as u64;
-        all.push(Asked { name, requests: timed(requests), warmup });
+        all.push(AskedDemand { name, requests: timed(requests), warmup });
     }
     Ok(all)
 }

@@ -14,7 +14,7 @@ use smrkit::settings::Prefill;
 
 use super::lab::Plan;
 use super::{Item, Reproduction, Scale, Shown};
-use demands::Asked;
+use demands::AskedDemand;
 use results::Results;
 use schemes::Fitted;
 
@@ -59,7 +59,7 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
 }
 
 /// Every scheme under every demand, flat out and then with idle time.
-fn plans(drive: &Drive, schemes: &[Fitted], demands: &[Asked], seed: u64) -> Result<Vec<Plan>, Error> {
+fn plans(drive: &Drive, schemes: &[Fitted], demands: &[AskedDemand], seed: u64) -> Result<Vec<Plan>, Error> {
     let mut plans = Vec::new();
     for scheme in schemes {
         for asked in demands {

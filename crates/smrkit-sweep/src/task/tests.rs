@@ -257,6 +257,6 @@ fn an_error_names_the_options_that_it_is_about() {
     let error = Comparison::plan(&options, &mut Contents::default()).err().unwrap().to_string();
     assert!(error.contains("drive tiny, layer none"), "{error}");
     let folders = [("volumes", "a"), ("volumes", "b")].map(|(name, value)| (name.to_string(), value.to_string()));
-    let error = Asked::read(&folders).err().unwrap().to_string();
+    let error = AskedTask::read(&folders).err().unwrap().to_string();
     assert!(error.contains("one folder a comparison"), "{error}");
 }

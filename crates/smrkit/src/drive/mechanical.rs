@@ -6,7 +6,7 @@
 use super::Position;
 use super::seek::{SeekCurve, SeekPoints};
 use crate::error::Error;
-use crate::geometry::{Divisor, Geometry, SectorPlace, Turn, Zone};
+use crate::geometry::{Divisor, Geometry, RecordingZone, SectorPlace, Turn};
 use crate::units::{Nanos, Pba};
 
 /// Values that a mechanical clock is made from.
@@ -200,7 +200,7 @@ impl Mechanical {
 
     /// Seeks to a track and waits for a sector; returns when the sector begins.
     #[inline(always)]
-    fn move_to(&mut self, ready: u64, write: bool, zone: &Zone, k: u64, sector: u64) -> u64 {
+    fn move_to(&mut self, ready: u64, write: bool, zone: &RecordingZone, k: u64, sector: u64) -> u64 {
         let (cylinder, surface) = zone.spot(k);
         let seek = self.seek_ns(cylinder as u32, surface);
         (self.cylinder, self.surface) = (cylinder as u32, surface);
@@ -248,7 +248,7 @@ impl Mechanical {
         g: &Geometry,
         mut time: u64,
         write: bool,
-        zone: &Zone,
+        zone: &RecordingZone,
         from: (u64, u64),
         to: (u64, u64),
     ) -> u64 {

@@ -31,7 +31,7 @@ pub struct DriveSetting {
     pub unit: String,
     /// The source of the value.
     pub source: String,
-    /// The lowest and the highest value that it may have, where it is known only roughly.
+    /// The lowest and the highest value, where it is known only roughly.
     pub range: Option<(String, String)>,
 }
 
@@ -120,7 +120,7 @@ impl FileValue for Vec<u64> {
 }
 
 /// A key of a drive file, whatever its type.
-pub(super) trait FileKey {
+pub(super) trait DriveFileKey {
     /// The key for people.
     fn setting(&self, key: &str, unit: &str) -> DriveSetting;
 
@@ -131,7 +131,7 @@ pub(super) trait FileKey {
     fn choose(&mut self, end: RangeEnd) -> bool;
 }
 
-impl<T: FileValue> FileKey for Sourced<T> {
+impl<T: FileValue> DriveFileKey for Sourced<T> {
     fn setting(&self, key: &str, unit: &str) -> DriveSetting {
         let range = self.low.as_ref().zip(self.high.as_ref()).map(|(low, high)| (low.shown(), high.shown()));
         DriveSetting {
@@ -169,7 +169,7 @@ impl<T: FileValue> FileKey for Sourced<T> {
 }
 
 /// Shows each key of a file with its unit.
-pub(super) type KeyVisitor<'a> = &'a mut dyn FnMut(&str, &str, &mut dyn FileKey);
+pub(super) type KeyVisitor<'a> = &'a mut dyn FnMut(&str, &str, &mut dyn DriveFileKey);
 
 /// A key of a table, which files need or may have.
 pub(super) trait FileEntry: Sized {

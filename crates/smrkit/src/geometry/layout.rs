@@ -1,12 +1,12 @@
 //! Laying recording zones end to end, and refusing what no drive could have.
 
 use super::order::{Skews, TrackInterleave, TrackOrder};
-use super::{Divisor, Edge, SECTORS_MAX, TRACK_SECTORS_MAX, Turn, ZONES_MAX, Zone, ZoneShape};
+use super::{Divisor, Edge, RecordingZone, SECTORS_MAX, TRACK_SECTORS_MAX, Turn, ZONES_MAX, ZoneShape};
 use crate::error::Error;
 use crate::units::{Pba, Track};
 
 /// The recording zones of shapes on a surface each, in order. Errors: none, sizes out of range, zones that overlap.
-pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<Zone>, Error> {
+pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<RecordingZone>, Error> {
     let mut zones = end_to_end(shapes)?;
     for zone in &mut zones {
         zone.set_skews(skew, 0);
@@ -23,7 +23,7 @@ pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<Zone>, Er
 pub(super) fn interleaved_zones(
     shapes: &[(ZoneShape, Skews)],
     interleave: TrackInterleave,
-) -> Result<Vec<Zone>, Error> {
+) -> Result<Vec<RecordingZone>, Error> {
     if interleave.surfaces == 0 || interleave.run_tracks == 0 {
         return Err(Error::Impossible("0 surfaces or runs of 0 tracks: give at least 1 of each".into()));
     }
@@ -46,12 +46,12 @@ pub(super) fn interleaved_zones(
 }
 
 /// Zones end to end, each on the surface of its shape and without skew.
-fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
+fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<RecordingZone>, Error> {
     let impossible = |message: String| Err(Error::Impossible(message));
     if shapes.is_empty() || shapes.len() > ZONES_MAX {
         return impossible(format!("{} recording zones: give 1 to {ZONES_MAX}", shapes.len()));
     }
-    let mut zones: Vec<Zone> = Vec::with_capacity(shapes.len());
+    let mut zones: Vec<RecordingZone> = Vec::with_capacity(shapes.len());
     let (mut raw, mut track) = (0u64, 0u64);
     for (i, s) in shapes.iter().enumerate() {
         if s.track_sectors == 0 || s.track_sectors > TRACK_SECTORS_MAX {
@@ -74,7 +74,7 @@ fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
         if s.outer_cylinder + s.tracks > u64::from(u32::MAX) {
             return impossible(format!("recording zone {i} ends beyond cylinder 2^32: give fewer tracks a surface"));
         }
-        zones.push(Zone {
+        zones.push(RecordingZone {
             first_pba: Pba(raw),
             first_track: Track(track),
             tracks: s.tracks,
@@ -97,7 +97,7 @@ fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<Zone>, Error> {
     Ok(zones)
 }
 
-fn continues(a: &Zone, b: &Zone) -> bool {
+fn continues(a: &RecordingZone, b: &RecordingZone) -> bool {
     let downstream = match a.toward {
         Edge::Inner => b.first_cylinder > a.first_cylinder,
         Edge::Outer => b.first_cylinder < a.first_cylinder,
@@ -105,7 +105,7 @@ fn continues(a: &Zone, b: &Zone) -> bool {
     a.surface() == b.surface() && a.toward == b.toward && downstream
 }
 
-fn no_overlap(zones: &[Zone]) -> Result<(), Error> {
+fn no_overlap(zones: &[RecordingZone]) -> Result<(), Error> {
     // Zones on all surfaces overlap where they would on the first.
     let mut spans: Vec<_> = zones.iter().enumerate().map(|(i, z)| (z.surfaces().start, z.cylinders(), i)).collect();
     spans.sort_unstable();

@@ -58,7 +58,7 @@ pub struct ZoneShape {
 
 /// A recording zone of a geometry.
 #[derive(Clone, Debug)]
-pub struct Zone {
+pub struct RecordingZone {
     /// Its first usable sector.
     pub first_pba: Pba,
     /// Its first track in the order of PBAs.
@@ -86,7 +86,7 @@ pub struct Zone {
     divisor: Divisor,
 }
 
-impl Zone {
+impl RecordingZone {
     /// The cylinder of the zone's track `k`.
     #[inline]
     pub fn cylinder(&self, k: u64) -> u64 {
@@ -208,7 +208,7 @@ pub struct SectorPlace {
 /// (slipping). Without defects the two are the same, and nothing is searched.
 #[derive(Clone, Debug)]
 pub struct Geometry {
-    zones: Arc<[Zone]>,
+    zones: Arc<[RecordingZone]>,
     index: StretchIndex,
     skew: Turn,
     slips: Slips,
@@ -242,7 +242,7 @@ impl Geometry {
         Geometry::of_zones(layout::interleaved_zones(shapes, interleave)?, 0, slips)
     }
 
-    fn of_zones(mut zones: Vec<Zone>, skew: Turn, slips: Slips) -> Result<Geometry, Error> {
+    fn of_zones(mut zones: Vec<RecordingZone>, skew: Turn, slips: Slips) -> Result<Geometry, Error> {
         let raw = zones.last().map_or(0, |z| z.raw_end);
         if slips.end() > raw {
             return Err(Error::Impossible(format!(
@@ -307,18 +307,18 @@ impl Geometry {
     }
 
     /// The recording zones in the order of PBAs.
-    pub fn zones(&self) -> &[Zone] {
+    pub fn zones(&self) -> &[RecordingZone] {
         &self.zones
     }
 
     /// The recording zone of a sector; the last one for PBAs beyond the disk.
     #[inline]
-    pub fn zone_of(&self, pba: Pba) -> &Zone {
+    pub fn zone_of(&self, pba: Pba) -> &RecordingZone {
         &self.zones[self.zone_index(self.raw(pba))]
     }
 
     /// The recording zone of a track; the last one for tracks beyond the disk.
-    pub fn zone_of_track(&self, track: Track) -> &Zone {
+    pub fn zone_of_track(&self, track: Track) -> &RecordingZone {
         let after = self.zones.partition_point(|z| z.first_track <= track);
         &self.zones[after.max(1) - 1]
     }
@@ -417,13 +417,13 @@ impl Geometry {
 
     /// Track and sector in the recording zone of a raw sector.
     #[inline]
-    pub(crate) fn in_zone(zone: &Zone, raw: u64) -> (u64, u64) {
+    pub(crate) fn in_zone(zone: &RecordingZone, raw: u64) -> (u64, u64) {
         zone.divisor.divide(raw - zone.raw_first)
     }
 
     /// The raw sectors of a recording zone.
     #[inline]
-    pub(crate) fn raw_of_zone(zone: &Zone) -> std::ops::Range<u64> {
+    pub(crate) fn raw_of_zone(zone: &RecordingZone) -> std::ops::Range<u64> {
         zone.raw_first..zone.raw_end
     }
 }

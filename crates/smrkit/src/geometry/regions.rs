@@ -3,7 +3,7 @@
 //! The guard keeps a write in one region from reaching the next; what it costs is counted here, and nowhere else.
 
 use super::index::StretchIndex;
-use super::{Divisor, Geometry, Zone};
+use super::{Divisor, Geometry, RecordingZone};
 use crate::error::Error;
 use crate::units::{Lba, Pba};
 
@@ -114,7 +114,7 @@ impl Regions {
         if self.by_track { self.geometry.usable(at) } else { Pba(at) }
     }
 
-    /// The region that holds a sector, or after which it lies.
+    /// The region that holds a sector, or the last one before it.
     #[inline]
     pub fn with_guard_at(&self, pba: Pba) -> u64 {
         let at = if self.by_track { self.geometry.raw(pba) } else { pba.0 };
@@ -172,7 +172,7 @@ impl Geometry {
     }
 
     /// The most defects that any one track of a recording zone has.
-    pub(crate) fn most_defects_on_a_track(&self, zone: &Zone) -> u64 {
+    pub(crate) fn most_defects_on_a_track(&self, zone: &RecordingZone) -> u64 {
         let (mut most, mut count, mut last) = (0, 0, u64::MAX);
         for run in self.slips.ranges_within(&(zone.raw_first..zone.raw_end)) {
             let mut at = run.start;

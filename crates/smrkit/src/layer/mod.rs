@@ -311,7 +311,7 @@ impl LayerSpec {
         Ok(parameters)
     }
 
-    /// `parameters` of it with another value of one.
+    /// A copy of `parameters` with another value of `key`.
     pub fn with(&self, parameters: &Parameters, key: &str, text: &str) -> Result<Parameters, Error> {
         let mut new = parameters.clone();
         self.set(&mut new, key, text)?;

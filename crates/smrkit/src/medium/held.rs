@@ -26,7 +26,7 @@ impl HeldSectors for Vec<u8> {
     }
 }
 
-/// Sectors from one on of those that are held.
+/// Held sectors from one of them on.
 #[derive(Clone)]
 struct HeldPart {
     held: Arc<dyn HeldSectors>,

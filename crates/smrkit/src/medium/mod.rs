@@ -31,7 +31,7 @@ pub use stamps::{Damage, Stamp, Stamps};
 pub enum Medium {
     /// Nothing: only time is of interest.
     NoData,
-    /// Numbers of the writes that put them there.
+    /// For each sector the number of the write that put its content there.
     Stamps(Stamps),
     /// Real bytes.
     Bytes(Box<dyn Backing>),

@@ -111,7 +111,7 @@ impl Stamps {
         Stamp(self.pages.get(pba.0))
     }
 
-    /// Contents one by one, of sectors most of which lie near to the one before.
+    /// Reads contents one by one; fast where each sector lies near the one before.
     pub fn nearby(&self) -> impl FnMut(Pba) -> Stamp {
         let mut word = self.pages.nearby();
         move |pba| Stamp(word(pba.0))

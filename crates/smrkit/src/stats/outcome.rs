@@ -53,7 +53,7 @@ pub struct Outcome {
     pub state: State,
     /// The seed of everything random.
     pub seed: u64,
-    /// Record of all else that it takes to repeat the run.
+    /// All else that is needed to repeat the run.
     pub run: RunRecord,
     /// smrkit's version.
     pub version: String,

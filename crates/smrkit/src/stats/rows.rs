@@ -11,7 +11,7 @@ pub struct RequestRow {
     pub index: u64,
     /// Source among several merged ones.
     pub source: u8,
-    /// Its row in its source, from 0: that of the trace, of one volume where one was chosen.
+    /// Row in its source, from 0: of the trace, or of the volume that was chosen.
     pub row: u64,
     /// The operation.
     pub op: Op,

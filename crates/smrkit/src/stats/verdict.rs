@@ -231,7 +231,7 @@ fn in_all(outcome: &Outcome) -> String {
     }
 }
 
-/// Sentence on requests that pass the common timeouts, how that compares, and which drives that would cost.
+/// Sentence on requests over the common timeouts: how many, compared with the baseline, and which drives would be dropped.
 fn stalls(outcome: &Outcome) -> String {
     let (verdict, is_baseline) = (&outcome.verdict, outcome.layer == BASELINE);
     // Where the load is too much for any disk, a dropped one says nothing about shingling.

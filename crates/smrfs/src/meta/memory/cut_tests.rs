@@ -47,7 +47,7 @@ struct Books {
     directories: Vec<NodeId>,
     /// Every name after each operation.
     names: Vec<(u64, BTreeMap<Place, NodeId>)>,
-    /// Of each file the operations that stored a map (the map is that number), and those that synced it.
+    /// For each file the operations that stored a map (the map holds that number), and those that synced it.
     maps: BTreeMap<NodeId, (Vec<u64>, Vec<u64>)>,
     /// Operations that synced a directory.
     synced: Vec<(u64, usize)>,

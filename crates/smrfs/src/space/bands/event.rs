@@ -5,7 +5,7 @@
 //! its bands, settle once, reset those that nothing readable is left in.
 
 use super::streams::Streams;
-use super::table::{Band, Table};
+use super::table::{Band, BandTable};
 use crate::space::CleaningStep;
 use crate::space::live::Live;
 use crate::units::{Granule, Owner, Span};
@@ -35,7 +35,7 @@ pub(super) struct Choice {
 
 impl Choice {
     /// The bands of the event, best first.
-    pub fn choose(&self, table: &Table, streams: &Streams) -> Vec<u64> {
+    pub fn choose(&self, table: &BandTable, streams: &Streams) -> Vec<u64> {
         let size = table.layout.granules;
         let mut best: Vec<(f64, u64)> = Vec::with_capacity(self.bands + 1);
         for (number, band) in table.all().filter(|&(number, band)| self.allows(number, band, table, streams)) {
@@ -58,7 +58,7 @@ impl Choice {
         chosen
     }
 
-    fn allows(&self, number: u64, band: &Band, table: &Table, streams: &Streams) -> bool {
+    fn allows(&self, number: u64, band: &Band, table: &BandTable, streams: &Streams) -> bool {
         if band.lost || !band.can_be_emptied() || band.pending > 0 || band.dead() < self.least_dead.max(1) {
             return false;
         }
@@ -93,7 +93,7 @@ pub(super) struct CleaningEvent {
 }
 
 impl CleaningEvent {
-    pub fn new(bands: Vec<u64>, table: &Table) -> CleaningEvent {
+    pub fn new(bands: Vec<u64>, table: &BandTable) -> CleaningEvent {
         let sum = |of: fn(&Band) -> u64| bands.iter().map(|&band| of(table.get(band))).sum();
         let (live, dead) = (sum(|band| band.live), sum(Band::dead));
         CleaningEvent { bands, moving: 0, at: Granule(0), settled: false, resetting: 0, live, dead }
@@ -106,7 +106,7 @@ impl CleaningEvent {
 
     /// The next live piece to be moved, of at most `block` granules, if the next band is no more
     /// than `room`; stays where it is.
-    pub fn next_piece(&mut self, table: &Table, live: &Live, block: u64, room: u64) -> Option<(Span, Owner)> {
+    pub fn next_piece(&mut self, table: &BandTable, live: &Live, block: u64, room: u64) -> Option<(Span, Owner)> {
         loop {
             self.cut_short(table, room);
             let band = self.source()?;
@@ -142,7 +142,7 @@ impl CleaningEvent {
     }
 
     /// Ends the event before the next band if that has not been begun and is more than there is room for.
-    fn cut_short(&mut self, table: &Table, room: u64) {
+    fn cut_short(&mut self, table: &BandTable, room: u64) {
         let next = self.source().filter(|_| self.moving > 0 && self.at == Granule(0));
         if next.is_some_and(|band| table.get(band).live > room) {
             self.bands.truncate(self.moving);
@@ -150,7 +150,7 @@ impl CleaningEvent {
     }
 
     /// The step that follows the last piece; none at the event's end.
-    pub fn finish(&mut self, table: &Table) -> Option<CleaningStep> {
+    pub fn finish(&mut self, table: &BandTable) -> Option<CleaningStep> {
         let retired = |band: &u64| table.get(*band).retired > 0;
         if !self.settled && self.bands.iter().any(retired) {
             self.settled = true;

@@ -19,14 +19,14 @@ use crate::units::{NodeId, Owner, Span};
 use clean::BandCleaner;
 use options::{BandsError, BandsOptions};
 use streams::Streams;
-use table::Table;
+use table::BandTable;
 
 /// The allocator and cleaner of strict-append.
 #[derive(Debug)]
 pub struct BandSpace {
     shape: Shape,
     options: BandsOptions,
-    table: Table,
+    table: BandTable,
     streams: Streams,
     cleaner: BandCleaner,
     live: Live,
@@ -44,7 +44,7 @@ impl BandSpace {
         Ok(BandSpace {
             shape: *shape,
             options,
-            table: Table::new(shape.bands),
+            table: BandTable::new(shape.bands),
             streams: Streams::new(
                 options.writers_of(shape),
                 options.blocks,

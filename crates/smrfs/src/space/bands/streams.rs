@@ -4,7 +4,7 @@
 //! bands of their own as long as room and the limit of open bands allow. When they don't, any open band serves anyone.
 
 use super::options::Blocks;
-use super::table::Table;
+use super::table::BandTable;
 use crate::space::AllocationRequest;
 use crate::units::{NodeId, Span};
 
@@ -75,7 +75,7 @@ impl Streams {
     }
 
     /// True if anything can be placed for a host.
-    pub fn can_place(&self, table: &Table) -> bool {
+    pub fn can_place(&self, table: &BandTable) -> bool {
         let spare = self.spare(table);
         let own = self.writers.iter().filter(|stream| stream.band.is_some()).count();
         own > 0 || (spare > 0 && !table.open.is_empty()) || (spare >= table.layout.granules && self.may_open(table))
@@ -83,14 +83,14 @@ impl Streams {
 
     /// Granules that hosts may take of what they have no band of their own for. The cleaner must keep room for as many
     /// bands as are in reserve, empty or open: in the midst of a band, or after a power cut there, it could not go on.
-    fn spare(&self, table: &Table) -> u64 {
+    fn spare(&self, table: &BandTable) -> u64 {
         let own: u64 = self.writers.iter().filter_map(|stream| stream.band).map(|band| table.rest(band)).sum();
         let size = table.layout.granules;
         (table.sums().open_rest - own + table.empty.len() as u64 * size).saturating_sub(self.reserve * size)
     }
 
     /// Place of the next granules of `want`: at a cursor, at most up to the band's end.
-    pub fn place(&mut self, table: &Table, want: &AllocationRequest) -> Option<Span> {
+    pub fn place(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<Span> {
         let (band, most) = match want.moving {
             true => (self.band_for_cleaner(table, want.count)?, want.count),
             false => self.band_for_host(table, want)?,
@@ -98,7 +98,7 @@ impl Streams {
         Some(Span { at: table.cursor(band), count: table.rest(band).min(most) })
     }
 
-    fn band_for_cleaner(&mut self, table: &Table, count: u64) -> Option<u64> {
+    fn band_for_cleaner(&mut self, table: &BandTable, count: u64) -> Option<u64> {
         if let Some(band) = self.moved.filter(|&band| self.takes(table, band, count)) {
             return Some(band);
         }
@@ -114,7 +114,7 @@ impl Streams {
     }
 
     /// A band and how many granules at most.
-    fn band_for_host(&mut self, table: &Table, want: &AllocationRequest) -> Option<(u64, u64)> {
+    fn band_for_host(&mut self, table: &BandTable, want: &AllocationRequest) -> Option<(u64, u64)> {
         let number = self.stream_for(table, want);
         self.used += 1;
         let used = self.used;
@@ -144,7 +144,7 @@ impl Streams {
     }
 
     /// A band for a stream to go on with: one that nobody has, or an empty one.
-    fn new_band(&mut self, table: &Table, count: u64, stream: usize, spare: u64) -> Option<u64> {
+    fn new_band(&mut self, table: &BandTable, count: u64, stream: usize, spare: u64) -> Option<u64> {
         let nobodys = match self.blocks {
             Blocks::Split => self.any(table, |streams, band| !streams.taken(band)),
             Blocks::Whole => self.fitting(table, count, Some(stream)),
@@ -160,7 +160,7 @@ impl Streams {
     }
 
     /// The stream whose cursor continues the file, or that the file has, or the last one that nobody has, or the oldest.
-    fn stream_for(&self, table: &Table, want: &AllocationRequest) -> usize {
+    fn stream_for(&self, table: &BandTable, want: &AllocationRequest) -> usize {
         let continues = |stream: &Stream| {
             want.after.is_some() && stream.band.map(|band| table.cursor(band)) == want.after && stream.writer.is_none()
         };
@@ -174,7 +174,7 @@ impl Streams {
     }
 
     /// True if a band of one's own is gone on with.
-    fn takes(&self, table: &Table, band: u64, count: u64) -> bool {
+    fn takes(&self, table: &BandTable, band: u64, count: u64) -> bool {
         match self.blocks {
             Blocks::Split => table.rest(band) > 0,
             Blocks::Whole => table.rest(band) >= count,
@@ -182,7 +182,7 @@ impl Streams {
     }
 
     /// Band for a whole block: the fullest that nobody else has and that holds `count`.
-    fn fitting(&self, table: &Table, count: u64, stream: Option<usize>) -> Option<u64> {
+    fn fitting(&self, table: &BandTable, count: u64, stream: Option<usize>) -> Option<u64> {
         if self.blocks == Blocks::Split {
             return None;
         }
@@ -192,25 +192,25 @@ impl Streams {
         fits.min_by_key(|&band| table.rest(band))
     }
 
-    fn may_open(&self, table: &Table) -> bool {
+    fn may_open(&self, table: &BandTable) -> bool {
         !table.empty.is_empty() && table.open_for_disk() < self.max_open
     }
 
     /// The next empty band behind the one opened last.
-    fn open(&mut self, table: &Table) -> Option<u64> {
+    fn open(&mut self, table: &BandTable) -> Option<u64> {
         let band = table.empty.range(self.last_opened..).next().or_else(|| table.empty.first()).copied()?;
         self.last_opened = band;
         Some(band)
     }
 
     /// The emptiest open band that `which` accepts.
-    fn any(&self, table: &Table, which: impl Fn(&Streams, u64) -> bool) -> Option<u64> {
+    fn any(&self, table: &BandTable, which: impl Fn(&Streams, u64) -> bool) -> Option<u64> {
         let accepted = table.open.iter().copied().filter(|&band| which(self, band));
         accepted.max_by_key(|&band| table.rest(band))
     }
 
     /// Compares the streams with the table.
-    pub fn check(&self, table: &Table) -> Result<(), String> {
+    pub fn check(&self, table: &BandTable) -> Result<(), String> {
         let bands = self.writers.iter().filter_map(|stream| stream.band).chain(self.moved);
         let mut bands: Vec<u64> = bands.collect();
         if let Some(band) = bands.iter().find(|&&band| !table.open.contains(&band)) {

@@ -124,7 +124,7 @@ impl Sums {
 
 /// All bands.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct BandTable {
     pub layout: Bands,
     bands: Vec<Band>,
     /// Bands to be opened.
@@ -136,10 +136,10 @@ pub(super) struct Table {
     sums: Sums,
 }
 
-impl Table {
-    pub fn new(layout: Bands) -> Table {
+impl BandTable {
+    pub fn new(layout: Bands) -> BandTable {
         let bands = vec![Band::default(); layout.count as usize];
-        let mut table = Table {
+        let mut table = BandTable {
             layout,
             bands: Vec::new(),
             empty: BTreeSet::new(),
@@ -230,7 +230,7 @@ impl Table {
 
     /// Compares the sums and sets with a recount.
     pub fn check(&self) -> Result<(), String> {
-        let mut fresh = Table::new(Bands { count: 0, ..self.layout });
+        let mut fresh = BandTable::new(Bands { count: 0, ..self.layout });
         for (number, band) in self.all() {
             fresh.bands.push(*band);
             fresh.enter(number, band);

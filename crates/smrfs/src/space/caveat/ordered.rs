@@ -18,7 +18,7 @@ impl Ordered {
         self.granules
     }
 
-    /// Adds what does not overlap anything in it.
+    /// Adds a piece that overlaps none of those there.
     pub fn insert(&mut self, (mut at, mut end, order): OrderedPiece) {
         if at >= end {
             return;

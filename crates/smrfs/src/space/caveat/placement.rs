@@ -197,5 +197,5 @@ impl Caveat {
     }
 }
 
-/// Places that a move keeps away from where no run holds it: its window, and nothing else.
+/// Places that a move avoids where no other run holds it: its window alone.
 const CARE_OF_MOVING: Care = Care { reserved: false, window: true };

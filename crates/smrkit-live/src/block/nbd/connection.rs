@@ -142,7 +142,7 @@ impl Connection {
         !self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
-    /// True if it is to take what it has asked for before it is heard again.
+    /// True if the client must take its replies before more commands are read.
     pub fn is_full(&self) -> bool {
         self.reading_bytes + self.unsent_bytes >= UNTAKEN_MAX
     }

@@ -71,7 +71,7 @@ pub const BY_COMMAND: NewMember = kind(
 );
 pub const VGUARD: NewMember = kind("vguard", "vguard", &[]);
 pub const VGUARD_CACHED: NewMember = NewMember { buffered: true, ..kind("vguard, write cache", "vguard", &[]) };
-/// One that uses idle time, which a rebuild leaves it none of.
+/// A member that cleans in idle time, of which a rebuild leaves none.
 pub const IDLE_CLEAN: NewMember =
     kind("drive-managed, write cache, cleans when idle", "drive-managed", &[KNOWN, CACHED, ("idle_clean", "on")]);
 

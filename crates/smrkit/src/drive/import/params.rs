@@ -7,7 +7,7 @@ use crate::error::{BadInput, Error};
 
 /// Beginnings of the names of block types.
 const TYPES: [&str; 4] = ["disksim_", "dm_", "memsmodel_", "ssdmodel_"];
-/// Blocks lie in each other at most so deep.
+/// The deepest nesting of blocks.
 const DEPTH_MAX: u32 = 32;
 
 /// A value, with the line on which it begins.

@@ -125,7 +125,7 @@ impl Note {
         Ok(newest.map(|note| Note { is_complete: sequences[1 - note.half] == Some(note.other_sequence), ..note }))
     }
 
-    /// True if it speaks of tracks of one band in order, so that nothing else is ever touched.
+    /// True if it names tracks of one band in order, so that nothing else can be touched.
     fn is_sound(&self, home: &Home) -> bool {
         let ordered = self.first < self.end && self.end <= self.held && self.held <= self.plan_end;
         let shared = self.first <= self.from && self.from <= self.end;

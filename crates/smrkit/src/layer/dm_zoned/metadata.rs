@@ -300,7 +300,7 @@ impl Metadata {
         Ok(stale)
     }
 
-    /// Makes the other set equal, so that the next commit finds it whole.
+    /// Writes the stale blocks of the other set anew, so that the next commit finds it whole.
     pub fn renew(&self, disk: &mut Disk, stale: &Stale, words: impl Fn(u32) -> Vec<u64>) -> DiskResult {
         self.write_blocks(disk, stale.set, &stale.blocks, &words)?;
         if stale.is_older { self.write_super(disk, stale.set) } else { Ok(()) }

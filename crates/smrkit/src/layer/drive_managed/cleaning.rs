@@ -18,7 +18,7 @@ use crate::units::{Lba, Pba};
 /// A cached piece that cleaning has laid over its band: (LBA, sectors, PBA).
 type MergedPiece = (Lba, u64, Pba);
 
-/// The bands: where they lie, and what of them was ever written.
+/// The bands: their places, and how far each was ever written.
 pub(super) struct HomeBands {
     pub home: Home,
     pub written: WrittenTracks,

@@ -4,7 +4,7 @@
 
 use crate::drive::Drive;
 use crate::error::Error;
-use crate::geometry::{Divisor, Geometry, Guard, Zone};
+use crate::geometry::{Divisor, Geometry, Guard, RecordingZone};
 use crate::layer::zones::ZoneLayout;
 use crate::units::Pba;
 
@@ -134,16 +134,16 @@ impl BandRule<'_> {
     }
 
     /// Tracks from one band of a zone to the next.
-    fn stride(&self, zone: &Zone) -> u64 {
+    fn stride(&self, zone: &RecordingZone) -> u64 {
         self.segment_tracks.saturating_add(self.guard_tracks).min(zone.tracks)
     }
 
-    fn count(&self, zone: &Zone) -> u64 {
+    fn count(&self, zone: &RecordingZone) -> u64 {
         zone.tracks.div_ceil(self.stride(zone))
     }
 
     /// The segment of a band; guards of sectors lie at its end.
-    fn place(&self, zone: &Zone, band: u64) -> SegmentPlace {
+    fn place(&self, zone: &RecordingZone, band: u64) -> SegmentPlace {
         let at = band * self.stride(zone);
         let first = zone.first_track + at;
         let tracks = self.segment_tracks.min((zone.tracks - at).saturating_sub(self.guard_tracks));

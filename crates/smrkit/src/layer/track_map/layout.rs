@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::scheme::Scheme;
 use crate::drive::Drive;
 use crate::error::Error;
-use crate::geometry::{Divisor, Geometry, Guard, Zone};
+use crate::geometry::{Divisor, Geometry, Guard, RecordingZone};
 use crate::units::{Lba, Pba};
 
 /// The bands of one recording zone.
@@ -284,7 +284,7 @@ fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
 /// The sectors of the shortest track of every recording zone, where all agree.
 pub fn common_track(drive: &Drive) -> Option<u64> {
     let geometry = &drive.geometry;
-    let shortest = |zone: &Zone| zone.track_sectors - geometry.most_defects_on_a_track(zone);
+    let shortest = |zone: &RecordingZone| zone.track_sectors - geometry.most_defects_on_a_track(zone);
     let (first, others) = geometry.zones().split_first()?;
     let sectors = shortest(first);
     others.iter().all(|zone| shortest(zone) == sectors).then_some(sectors).filter(|&sectors| sectors > 0)

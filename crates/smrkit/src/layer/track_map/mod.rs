@@ -64,7 +64,7 @@ impl LayerKeys for TrackMapKeys {
         Ok(TrackMapPlan::new(drive, self)?.capacity)
     }
 
-    /// `track_sectors=auto` stays where recording zones differ: it is not one number.
+    /// Keys with `auto` resolved; `track_sectors=auto` stays where recording zones differ.
     fn settled(self, drive: &Drive) -> TrackMapKeys {
         let width = self.width(drive);
         TrackMapKeys {

@@ -5,7 +5,7 @@
 use smallvec::SmallVec;
 
 use crate::error::Error;
-use crate::geometry::{Edge, Geometry, Turn, Zone};
+use crate::geometry::{Edge, Geometry, RecordingZone, Turn};
 use crate::units::{Pba, Track};
 
 /// The quadruple of definition 1. The direction belongs to the recording zone: where a zone shingles the other way,
@@ -122,7 +122,7 @@ impl Profile {
 }
 
 /// True if `track` lies in reach of a head on `writer` on the same surface, with everything between them in order.
-fn neighbours(g: &Geometry, from: &Zone, to: &Zone, writer: Track, track: Track, width: u64) -> bool {
+fn neighbours(g: &Geometry, from: &RecordingZone, to: &RecordingZone, writer: Track, track: Track, width: u64) -> bool {
     if from.first_track == to.first_track {
         return true;
     }
