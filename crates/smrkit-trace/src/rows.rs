@@ -64,8 +64,8 @@ impl<R: Row> Rows<R> {
 
     fn flush(&mut self) -> Result<(), Error> {
         if !self.rows.is_empty() {
-            let gathered: Vec<Gathered> = R::COLUMNS.iter().map(|(_, of)| of(&self.rows)).collect();
-            self.table.write_group(&gathered.iter().map(Gathered::values).collect::<Vec<_>>())?;
+            let gathered: Vec<RowValues> = R::COLUMNS.iter().map(|(_, of)| of(&self.rows)).collect();
+            self.table.write_group(&gathered.iter().map(RowValues::values).collect::<Vec<_>>())?;
             self.written += self.rows.len() as u64;
             self.rows.clear();
         }
@@ -91,21 +91,21 @@ mod sealed {
     }
 }
 
-type Taken<R> = (Column<'static>, fn(&[R]) -> Gathered);
+type Taken<R> = (Column<'static>, fn(&[R]) -> RowValues);
 
 /// Values of a column, as they are written.
-enum Gathered {
+enum RowValues {
     Long(Vec<i64>),
     Int(Vec<i32>),
     Words(Vec<ByteArray>),
 }
 
-impl Gathered {
+impl RowValues {
     fn values(&self) -> Values<'_> {
         match self {
-            Gathered::Long(values) => Values::Long(values),
-            Gathered::Int(values) => Values::Int(values),
-            Gathered::Words(values) => Values::Words(values),
+            RowValues::Long(values) => Values::Long(values),
+            RowValues::Int(values) => Values::Int(values),
+            RowValues::Words(values) => Values::Words(values),
         }
     }
 }
@@ -176,20 +176,20 @@ const fn word(name: &'static str) -> Column<'static> {
     Column { name, bits: 0, packing: Packing::Words }
 }
 
-fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> Gathered {
-    Gathered::Words(rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect())
+fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> RowValues {
+    RowValues::Words(rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect())
 }
 
 const fn column(name: &'static str, bits: i8) -> Column<'static> {
     Column { name, bits, packing: Packing::Delta }
 }
 
-fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> Gathered {
-    Gathered::Long(rows.iter().map(|row| of(row) as i64).collect())
+fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> RowValues {
+    RowValues::Long(rows.iter().map(|row| of(row) as i64).collect())
 }
 
-fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> Gathered {
-    Gathered::Int(rows.iter().map(|row| of(row) as i32).collect())
+fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> RowValues {
+    RowValues::Int(rows.iter().map(|row| of(row) as i32).collect())
 }
 
 #[cfg(test)]
