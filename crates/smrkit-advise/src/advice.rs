@@ -98,9 +98,9 @@ pub struct Remedy {
 /// Why a change was not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRun {
-    /// It was not its turn yet when all ended.
+    /// Interrupted before its turn.
     Interrupted,
-    /// It can't be run.
+    /// Impossible to run.
     Refused(String),
 }
 

@@ -146,7 +146,7 @@ impl FileState {
         std::mem::take(&mut self.retired)
     }
 
-    /// That commit has failed: the next one is to free it.
+    /// Leaves to the next commit what a failed one was to free.
     pub(super) fn put_back_retired(&mut self, retired: Vec<Span>) {
         self.retired.extend(retired);
     }

@@ -62,6 +62,9 @@ impl<'a> WriteBatch<'a> {
 /// Granules promised to a call under way; what changes in a file is taken from them.
 pub(super) type Held = u64;
 
+/// Data that was read; no bytes in simulation.
+pub(super) type Content = Option<Vec<u8>>;
+
 /// Data of files: on the disk, in memory, and what of it is to be made durable.
 pub(super) struct DataStore {
     pub disk: Disk,
@@ -93,6 +96,14 @@ impl DataStore {
             fragmented: FragmentedFiles::default(),
             counters: Counters::default(),
             store,
+        }
+    }
+
+    /// Data of `granules`, without the first `done` of them.
+    pub(super) fn rest<'a>(&self, content: &'a Content, granules: u64, done: u64) -> Data<'a> {
+        match content {
+            Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
+            None => Data::Blank((granules - done) * self.granule_bytes),
         }
     }
 

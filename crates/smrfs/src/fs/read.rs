@@ -23,7 +23,7 @@ const SKIPPED: u64 = 32;
 /// Blocks of a file, read in order, that the disk has been told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReadAhead {
-    /// Those before this one have been read, or the disk told that they will be.
+    /// End of what has been read, or of which the disk knows that it will be.
     end: u64,
     /// Number of them that it was told of the last time.
     last: u64,

@@ -10,17 +10,13 @@ use std::sync::Arc;
 use super::counters::CleaningWork;
 use super::disk::is_damage;
 use super::file::{File, FileState};
-use super::place::{DataStore, WriteBatch};
-use crate::data::Data;
+use super::place::{Content, DataStore, WriteBatch};
 use crate::error::FsResult;
 use crate::map::FilePiece;
 use crate::units::{Owner, Span};
 
 /// Windows looked at in a call, at most, where nothing is to be joined.
 const LOOKED_AT: usize = 1024;
-
-/// Data that was read; no bytes in simulation.
-pub(super) type Content = Option<Vec<u8>>;
 
 impl DataStore {
     /// Data of a span that is to be moved; none if the disk does not read it, and then it stays.
@@ -33,14 +29,6 @@ impl DataStore {
                 Ok(None)
             }
             content => content.map(Some),
-        }
-    }
-
-    /// Data of `granules`, without the first `done` of them.
-    pub(super) fn rest<'a>(&self, content: &'a Content, granules: u64, done: u64) -> Data<'a> {
-        match content {
-            Some(content) => Data::Bytes(&content[(done * self.granule_bytes) as usize..]),
-            None => Data::Blank((granules - done) * self.granule_bytes),
         }
     }
 

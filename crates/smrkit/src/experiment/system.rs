@@ -49,7 +49,7 @@ pub struct System {
 }
 
 impl System {
-    /// This drive, under every layer.
+    /// One drive given as a value, under every layer.
     pub fn of(drive: Drive) -> System {
         System::drive(drive.name.clone()).given(drive.name.clone(), drive)
     }
