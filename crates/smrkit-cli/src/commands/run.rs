@@ -32,8 +32,9 @@ Examples:
 Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else, \
 2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
 
-/// Options whose values a result file records: groups by the names of their structs.
-const NOT_REPEATED: [&str; 4] = ["RunOptions", "SystemOptions", "DemandOptions", "Conditions"];
+/// Options whose values a result file records: groups by the names of their structs, and those of `RunOptions` itself.
+const NOT_REPEATED: [&str; 9] =
+    ["SystemOptions", "DemandOptions", "Conditions", "rebuild", "set", "depth", "check", "power_cut", "movement"];
 
 /// Detail of a run in `--json`.
 #[derive(Clone, Copy, Default, ValueEnum)]

@@ -60,7 +60,7 @@ fn options_exit_with_2_and_say_what_they_take() {
     smrkit("run --depth 0").says(2, &["from 1 to 65536"]);
     smrkit("run --think 5").says(2, &["no unit", "5ms"]);
     smrkit("run --capacity 5q").says(2, &["unknown unit", "512KiB"]);
-    smrkit("run --prefill x").says(2, &["full, none, sequential, random or random:SHARE"]);
+    smrkit("run --prefill fll").says(2, &["did you mean `full`?", "random:SHARE"]);
     smrkit("run --prefill random:2").says(2, &["a share from 0 to 1"]);
     smrkit("run --time-scale 0").says(2, &["a factor above 0"]);
     smrkit("run --time-scale -1").says(2, &["--time-scale", "is negative"]);
