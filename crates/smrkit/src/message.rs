@@ -42,6 +42,8 @@ pub enum Field {
     Interleave,
     /// The layers.
     Layer,
+    /// The file for a log.
+    Log,
     /// The metadata directory of a file system.
     Meta,
     /// The model of a file system's disk.
@@ -104,6 +106,7 @@ impl Field {
             Field::Format => "format",
             Field::Interleave => "interleave",
             Field::Layer => "layer",
+            Field::Log => "log",
             Field::Meta => "meta",
             Field::Model => "model",
             Field::Placement => "placement",
