@@ -329,7 +329,7 @@ fn a_crash_on_a_full_host_leaves_a_volume_that_can_be_read() {
     signal(small.bench.process(), "KILL");
     small.bench.umount().done();
     small.fill_host();
-    small.mount().says(1, &["is full", "free some space there", "smrkit mount --read-only"]);
+    small.mount().says(1, &["is full", "free some space there", "mount it read-only"]);
     small.mount_with(&["--read-only"]).done();
     assert!(fs::read(small.path("file")).unwrap() == content(1, MIB));
     small.bench.umount().done();

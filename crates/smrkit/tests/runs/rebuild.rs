@@ -227,7 +227,7 @@ fn what_can_not_be_rebuilt_is_refused_with_the_remedy() {
             RebuildSpec::parse(text).unwrap().build(&array(level, vec![part(), part(), part(), part()]), &settings);
         error.err().expect("refused").to_string()
     };
-    assert!(of(Level::Raid0, "disk=1", false).contains("use raid1"));
+    assert!(of(Level::Raid0, "disk=1", false).contains("use one of raid1"));
     assert!(of(Level::Raid5, "disk=4", false).contains("from 0 to 3"));
     assert!(of(Level::Raid5, "order=scattered,live=0.5", true).contains("leave out live"));
 }
