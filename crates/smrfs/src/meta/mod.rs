@@ -204,7 +204,8 @@ pub trait MetadataStore: Send + Sync {
     /// Removes a user's attribute.
     fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
 
-    /// Names the files with attributes that can't be read, and the fault; removes these attributes if `repair`. Stores that can't have any tell none.
+    /// Names the files with attributes that can't be read, and the fault; removes these attributes if `repair`. Stores that can't
+    /// have any name none.
     fn check_attributes(&self, _repair: bool, _tell: &mut dyn FnMut(NodeId, String)) -> FsResult {
         Ok(())
     }
