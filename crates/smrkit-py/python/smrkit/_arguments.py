@@ -45,7 +45,6 @@ class AdviceArguments(TypedDict, total=False):
     """Options of advice."""
 
     drive: Path
-    layer: str | Sequence[str]
     array: Path
     rebuild: str
     trace: Path | Sequence[Path]
@@ -68,3 +67,4 @@ class AdviceArguments(TypedDict, total=False):
     skip_bad_rows: bool
     seed: Amount
     all: bool
+    layer: str | Sequence[str]
