@@ -78,7 +78,7 @@ pub struct Remedy {
     pub assumption: bool,
     /// Its effect; null where it was not run.
     pub effect: Option<Effect>,
-    /// The owner's step for it, where the kind does not say.
+    /// As in the change.
     #[serde(skip)]
     pub step: Option<OwnerStep>,
     /// Why it was not run; null where it was.

@@ -37,8 +37,12 @@ pub fn make(
     monitor: &dyn Monitor,
 ) -> Result<Vec<Remedy>, Error> {
     let all: Vec<&Change> = changes.iter().collect();
-    let whole =
-        AttemptPart { own: known.own.course.clone(), before: known.before, usual: &known.conventional, first: None };
+    let whole = AttemptPart {
+        own: known.own.trajectory.clone(),
+        before: known.before,
+        usual: &known.conventional,
+        first: None,
+    };
     let serve = |changes: &[&Change], part: &AttemptPart| -> Result<Vec<Remedy>, Error> {
         let made = run(question, changes, part.first, sectors, monitor)?;
         Ok(changes.iter().zip(made).map(|(change, made)| judged(part, change, made)).collect())
@@ -48,11 +52,11 @@ pub fn make(
         // An interrupt: there is nothing to compare the others with.
         return Ok(all.iter().map(|change| Remedy::new(change, Err(NotRun::Interrupted), None)).collect());
     };
-    let before = Judged::new(&own.course, &own.compared_with(&usual));
+    let before = Judged::new(&own.trajectory, &own.compared_with(&usual));
     if before.problems != known.before.problems {
         return serve(&all, &whole);
     }
-    let mut remedies = serve(&all, &AttemptPart { own: own.course, before, usual: &usual, first: Some(first) })?;
+    let mut remedies = serve(&all, &AttemptPart { own: own.trajectory, before, usual: &usual, first: Some(first) })?;
     let again: Vec<usize> = (0..all.len()).filter(|&at| !is_shown(&remedies[at])).collect();
     let open: Vec<&Change> = again.iter().map(|&at| all[at]).collect();
     for (at, remedy) in again.into_iter().zip(serve(&open, &whole)?) {
@@ -75,7 +79,7 @@ fn is_shown(remedy: &Remedy) -> bool {
 
 /// Requests of the first part; `None` where the whole is not much longer, or nothing is known to be wrong.
 fn first_part(known: &Reference) -> Option<u64> {
-    let (own, outcome) = (&known.own.course, &known.own.outcome);
+    let (own, outcome) = (&known.own.trajectory, &known.own.outcome);
     let bytes = own.cache_full_after_bytes.filter(|_| known.own.is_timed() && known.before.problems.any())?;
     let until_full = bytes as f64 / mean_request_bytes(outcome).max(1.0);
     let Warmup::Requests(warmup) = outcome.engine.warmup else { return None };
@@ -137,7 +141,7 @@ fn judged(part: &AttemptPart, change: &Change, made: Attempted) -> Remedy {
     let judged = made.map(|(own, baseline)| {
         let is_timed = own.is_timed();
         let against = own.compared_with(baseline.as_ref().unwrap_or(part.usual));
-        let after = Judged::new(&own.course, &against);
+        let after = Judged::new(&own.trajectory, &against);
         let after = match change.kind {
             // The same bytes by other requests: of them the time can be compared with what it was, by the trace's times the mean.
             // With pauses, which are fewer then, neither can.
@@ -166,10 +170,10 @@ fn judged(part: &AttemptPart, change: &Change, made: Attempted) -> Remedy {
         };
         let effect = match change.kind {
             // What conventional disks do with it is no effect on a drive that does what it did.
-            ChangeKind::Range if own.course == part.own => Effect::None,
+            ChangeKind::Range if own.trajectory == part.own => Effect::None,
             _ => effect(&before, &after),
         };
-        (effect, own.course, against)
+        (effect, own.trajectory, against)
     });
     Remedy::new(change, judged, part.first)
 }

@@ -60,11 +60,11 @@ pub fn advise(question: &Question, monitor: &dyn Monitor) -> Result<Option<Advic
     let Some(mut pairs) = as_it_is(question, sectors, monitor)? else { return Ok(None) };
     let present: Vec<Present> = pairs.iter().zip(question.depths).map(present).collect();
     let (Some((own, conventional)), Some(hardest)) = (pairs.pop(), present.last()) else { return Ok(None) };
-    if own.outcome.requests == 0 && own.course.rebuild.is_none() {
+    if own.outcome.requests == 0 && own.trajectory.rebuild.is_none() {
         let problem = Message::from("no request was counted: lower ") + Field::Warmup;
         return Err(Error::senseless(Field::Warmup, problem + ", or give a longer trace or workload"));
     }
-    let before = Judged::new(&own.course, &hardest.against);
+    let before = Judged::new(&own.trajectory, &hardest.against);
     let known = Reference { own, conventional, before };
     let changes = remedies::all(question, &known)?;
     let remedies = attempts::make(question, &known, &changes, sectors, monitor)?;
@@ -124,8 +124,8 @@ fn as_it_is(
 fn present(((own, conventional), settings): (&(Measured, Measured), &Settings)) -> Present {
     Present {
         depth: settings.depth,
-        own: own.course.clone(),
-        conventional: conventional.course.clone(),
+        own: own.trajectory.clone(),
+        conventional: conventional.trajectory.clone(),
         against: own.compared_with(conventional),
     }
 }

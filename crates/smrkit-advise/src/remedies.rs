@@ -178,7 +178,7 @@ fn times(run: &PlannedRun, settings: &Settings, known: &Reference) -> Result<Vec
         Arrival::Closed => {}
         Arrival::FlatOut => {
             for share in IDLE {
-                let think = pause(&known.own.course, settings.depth, share);
+                let think = pause(&known.own.trajectory, settings.depth, share);
                 if think > settings.think {
                     let name = format!("pauses of {}", pause_text(think));
                     add(name, Settings { think, ..*settings })?;

@@ -32,7 +32,7 @@ pub struct Measured {
     /// All of it.
     pub outcome: Outcome,
     /// The few numbers of the run that decide.
-    pub course: Trajectory,
+    pub trajectory: Trajectory,
     /// Its requests in stretches.
     stretches: Stretches,
 }
@@ -66,9 +66,9 @@ impl Trial {
         let sink: RequestSink = Box::new(move |row| kept.lock().unwrap_or_else(PoisonError::into_inner).add(row));
         watch.hand_requests(sink);
         let outcome = self.run.serve(demand, open, watch).map_err(|error| demand.named(error))?;
-        let course = Trajectory::from_outcome(&outcome);
+        let trajectory = Trajectory::from_outcome(&outcome);
         let stretches = std::mem::take(&mut *stretches.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Measured { outcome, course, stretches })
+        Ok(Measured { outcome, trajectory, stretches })
     }
 }
 
@@ -76,13 +76,13 @@ impl Measured {
     /// Comparison with `usual`, a run of conventional disks over the same requests.
     pub fn compared_with(&self, usual: &Measured) -> Comparison {
         let is_timed = self.is_timed();
-        let whole = Multiples::from_figures(&self.course.figures(), &usual.course.figures(), is_timed);
-        let from_first_wait = self.course.cache_full_at_s.and_then(|at_s| {
+        let whole = Multiples::from_figures(&self.trajectory.figures(), &usual.trajectory.figures(), is_timed);
+        let from_first_wait = self.trajectory.cache_full_at_s.and_then(|at_s| {
             let first = self.stretches.at((at_s * 1e9) as u64);
             let (own, other) = (self.stretches.from(first)?, usual.stretches.from(first)?);
             (own.requests == other.requests).then(|| Multiples::from_figures(&own, &other, is_timed))
         });
-        let rebuilds = self.course.rebuild.zip(usual.course.rebuild);
+        let rebuilds = self.trajectory.rebuild.zip(usual.trajectory.rebuild);
         let rebuild = rebuilds.map(|(own, usual)| own.elapsed_ns as f64 / usual.elapsed_ns.max(1) as f64);
         Comparison { whole, from_first_wait, rebuild }
     }
@@ -90,7 +90,7 @@ impl Measured {
     /// The time for a byte of its requests, in nanoseconds.
     pub fn time_for_a_byte(&self) -> f64 {
         let bytes = mean_request_bytes(&self.outcome) * self.outcome.requests as f64;
-        self.course.elapsed_ns as f64 / bytes.max(1.0)
+        self.trajectory.elapsed_ns as f64 / bytes.max(1.0)
     }
 
     /// True if the time that the requests take is the disk's own: without pauses, not by the trace's times, and not alongside a

@@ -60,17 +60,24 @@ fn flatten(key: String, value: Value, row: &mut Row) {
     }
 }
 
+/// Values that an error lists at most.
+const LISTED: usize = 20;
+
 /// Keeps the rows where each key has this value. Errors: a key or a value that no row has.
 pub fn filter(rows: Vec<Row>, wanted: &[(String, String)]) -> Result<Vec<Row>, Error> {
-    for (key, value) in wanted {
-        known(&rows, key)?;
-        if !rows.is_empty() && !rows.iter().any(|row| has(row, key, value)) {
-            let there: BTreeSet<String> = rows.iter().map(|row| cell(row, key)).collect();
-            let there = there.into_iter().collect::<Vec<_>>().join(", ");
-            return Err(Error::Usage(format!("no run has {key}={value}: there are {there}")));
+    let mut left = rows;
+    for (number, (key, value)) in wanted.iter().enumerate() {
+        known(&left, key)?;
+        let there: BTreeSet<String> = left.iter().map(|row| cell(row, key)).collect();
+        left.retain(|row| has(row, key, value));
+        if left.is_empty() && !there.is_empty() {
+            let more = if there.len() > LISTED { ", …" } else { "" };
+            let there = there.into_iter().take(LISTED).collect::<Vec<_>>().join(", ");
+            let among = if number > 0 { " among those chosen so far" } else { "" };
+            return Err(Error::Usage(format!("no run has {key}={value}{among}: there are {there}{more}")));
         }
     }
-    Ok(rows.into_iter().filter(|row| wanted.iter().all(|(key, value)| has(row, key, value))).collect())
+    Ok(left)
 }
 
 /// True if the row has this value, as it is shown or as options take it.

@@ -81,9 +81,12 @@ impl Recorded {
             let merged = outcome.replayed.sources.iter().flatten().map(|source| source.sha256.clone());
             std::iter::once(outcome.replayed.trace_sha256.clone()).chain(merged).collect()
         };
-        let mut whole =
-            self.outcomes.iter().zip(repeated).filter(|(own, again)| !own.interrupted && !again.interrupted);
-        match whole.all(|(own, again)| hashes(own) == hashes(again)) {
+        // An interrupted run knows no hash: it ended before its trace did.
+        let same = |(own, again): (&Outcome, &Outcome)| {
+            let pairs = hashes(own).into_iter().zip(hashes(again));
+            pairs.into_iter().all(|(own, again)| own.is_none() || again.is_none() || own == again)
+        };
+        match self.outcomes.iter().zip(repeated).all(same) {
             true => Ok(()),
             false => Err(Error::input(
                 &self.path,

@@ -54,7 +54,7 @@ impl FromStr for Interleave {
     fn from_str(text: &str) -> Result<Interleave, Error> {
         let wrong = || {
             let names = known(text, ["burst:N", "burst:N,weighted", "time", "none"].into_iter());
-            Error::Usage(format!("`{text}` is no way to merge: {names}; N is a number such as 50"))
+            Error::Usage(format!("`{text}` is no way to merge: {names}"))
         };
         match text {
             "none" => return Ok(Interleave::None),
@@ -69,7 +69,7 @@ impl FromStr for Interleave {
         };
         match parse_count(operations) {
             Ok(operations) if operations > 0 => Ok(Interleave::Burst { operations, weighted }),
-            _ => Err(wrong()),
+            _ => Err(Error::Usage(format!("`{text}`: N is a whole number from 1, such as burst:50"))),
         }
     }
 }

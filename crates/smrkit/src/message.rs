@@ -158,11 +158,6 @@ impl Message {
     pub fn put_in_order() -> Message {
         Message::from("use ") + Field::Arrival + " flat-out, or put the rows in order with " + Field::Sort
     }
-
-    /// The fields in it, in their order.
-    pub fn fields(&self) -> impl Iterator<Item = Field> {
-        self.0.iter().filter_map(|piece| if let MessagePiece::Field(field) = piece { Some(*field) } else { None })
-    }
 }
 
 impl fmt::Display for Message {
@@ -216,6 +211,5 @@ mod tests {
         assert_eq!(message.to_string(), "give a smaller time_scale than 2, or fold");
         let option = |field: Field| if field == Field::Fold { "--fold".into() } else { "--time-scale".into() };
         assert_eq!(message.worded(&option), "give a smaller --time-scale than 2, or --fold");
-        assert_eq!(message.fields().collect::<Vec<_>>(), [Field::TimeScale, Field::Fold]);
     }
 }

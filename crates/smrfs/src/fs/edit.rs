@@ -13,14 +13,14 @@ use crate::data::Data;
 use crate::error::{Errno, FsResult};
 
 /// Room promised to one write under way; what is not used is given back.
-pub(super) struct Promise<'a> {
+pub(super) struct HeldRoom<'a> {
     allocator: &'a Allocator,
     pub granules: u64,
 }
 
-impl<'a> Promise<'a> {
-    pub(super) fn new(allocator: &'a Allocator) -> Promise<'a> {
-        Promise { allocator, granules: 0 }
+impl<'a> HeldRoom<'a> {
+    pub(super) fn new(allocator: &'a Allocator) -> HeldRoom<'a> {
+        HeldRoom { allocator, granules: 0 }
     }
 
     /// Raises it to `granules`, or says that there is no room.
@@ -33,7 +33,7 @@ impl<'a> Promise<'a> {
     }
 }
 
-impl Drop for Promise<'_> {
+impl Drop for HeldRoom<'_> {
     fn drop(&mut self) {
         self.allocator.take_back(self.granules);
     }
@@ -55,7 +55,7 @@ impl DataStore {
 
     /// Has a granule with data in the buffer, to be changed in part: only where it is shared that takes room.
     pub(super) fn fetch_with_room(&self, file: &Arc<File>, state: &mut FileState, granule: u64) -> FsResult {
-        let mut promise = Promise::new(&self.allocator);
+        let mut promise = HeldRoom::new(&self.allocator);
         promise.at_least(self.lacks(file, state, granule..granule + 1))?;
         self.fetch(file, state, granule, &mut promise.granules)
     }

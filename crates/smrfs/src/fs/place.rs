@@ -1,4 +1,5 @@
-//! Putting data on the disk: a place from the space, the write, and the file's map in memory, in this order.
+//! Data of files, and putting it on the disk: a place from the space, the write, and the file's map in memory, in this order; and the
+//! room that the host has for it.
 
 use std::ops::Range;
 use std::sync::Arc;

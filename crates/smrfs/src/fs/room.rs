@@ -117,7 +117,7 @@ impl Promises {
 
     /// Granules that fallocate promised.
     pub(super) fn granules(&self) -> u64 {
-        self.ranges.count_within(0..u64::MAX)
+        self.ranges.count()
     }
 
     /// Granules without a place, promised or buffered.

@@ -1,4 +1,4 @@
-//! Extents that several files have: making copies that share them, moving them for all, and giving the last one what is left.
+//! Copies that share a file's extents: what can be shared, and the record that has to say so before.
 
 use std::ops::Range;
 use std::sync::Arc;

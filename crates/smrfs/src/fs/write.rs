@@ -1,6 +1,5 @@
 //! Writing: large aligned parts go straight to the disk, the rest through the buffer.
 //!
-//! Room is promised before anything changes, so that a full disk is noticed here and not when the buffer is written out.
 //! A writer that finds no place lets go of the file, has room made, and goes on.
 
 use std::slice::from_ref;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 
 use super::FileSystem;
 use super::counters::CleaningWork;
-use super::edit::Promise;
+use super::edit::HeldRoom;
 use super::file::File;
 use super::place::WriteBatch;
 use crate::data::Data;
@@ -66,7 +65,7 @@ impl FileSystem {
             true => (offset..end, end..end),
             false => (offset..direct.start * granule, direct.end * granule..end),
         };
-        let mut promise = Promise::new(&self.data.allocator);
+        let mut promise = HeldRoom::new(&self.data.allocator);
         let mut state = file.lock_alive()?;
         promise.at_least(self.data.lacks(file, &mut state, offset / granule..end.div_ceil(granule)))?;
         self.data.keep_room_on_host(data.bytes(), 0)?;

@@ -147,7 +147,10 @@ impl fmt::Display for Problem {
             Problem::BadMap { file, reason } => write!(f, "file {file}: its map is damaged: {reason}"),
             Problem::ForgedMap { file, reason } => write!(f, "file {file}: its map is forged: {reason}"),
             Problem::OtherOwner { file, reason } => {
-                write!(f, "file {file}: {reason}: give it back (chown), or accept the owners if a copy changed them")
+                write!(
+                    f,
+                    "file {file}: {reason}: give it back (chown), or have the check accept owners, if a copy changed them"
+                )
             }
             Problem::NewerMap { file, reason } => write!(f, "file {file}: its map is not understood: {reason}"),
             Problem::MissingPart { file, part } => write!(f, "file {file}: part {part} of its map is missing"),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use smrfs::fsck::report::{Report, Verdict};
+use smrfs::fsck::report::{Problem, Report, Verdict};
 use smrfs::fsck::{FsckOptions, check};
 use smrkit::error::Error;
 use smrkit_live::block::image::is_drive_image;
@@ -116,6 +116,9 @@ impl Fsck {
         }
         for finding in &report.findings {
             text += &format!("{}{}\n", finding.problem, if finding.repaired { " (repaired)" } else { "" });
+        }
+        if report.findings.iter().any(|finding| matches!(finding.problem, Problem::OtherOwner { .. })) {
+            text += "--accept-owners takes such maps as the files' own\n";
         }
         let unlisted = report.found.saturating_sub(report.findings.len() as u64);
         if unlisted > 0 {

@@ -93,15 +93,17 @@ impl Results {
     }
 
     fn sheet(&self, store: &Store, outcomes: &[Outcome]) -> Result<Sheet, Error> {
-        let rows = self.rows(outcomes)?;
         match (self.pivot.as_slice(), &self.against) {
-            ([], None) => select::table(&rows, &self.show),
+            ([], None) => select::table(&self.rows(outcomes)?, &self.show),
             ([], Some(other)) => {
-                let others = self.rows(&store.chosen(Some(other))?)?;
-                let own = self.sweep.as_deref().unwrap_or_default();
-                select::against(&rows, &others, &self.show[0], [own, other])
+                let (own, others) = (select::rows(outcomes)?, select::rows(&store.chosen(Some(other))?)?);
+                // A value that one of them lacks is what the comparison shows.
+                select::filter([own.clone(), others.clone()].concat(), &self.wanted)?;
+                let wanted = |rows| select::filter(rows, &self.wanted).unwrap_or_default();
+                let name = self.sweep.as_deref().unwrap_or_default();
+                select::against(&wanted(own), &wanted(others), &self.show[0], [name, other])
             }
-            ([across, down, value], _) => select::pivot(&rows, across, down, value),
+            ([across, down, value], _) => select::pivot(&self.rows(outcomes)?, across, down, value),
             _ => Err(Error::Usage("--pivot takes three keys, such as trace,layer,slowdown".into())),
         }
     }

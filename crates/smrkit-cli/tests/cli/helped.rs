@@ -1,6 +1,6 @@
 //! Options as `--help` tells them, and the parts of the command line's page that are made of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::smrkit;
@@ -97,23 +97,23 @@ fn section(command: &str) -> &str {
     }
 }
 
-/// Each part by its name: the commands, and those of their options that no command before has in the same words.
+/// Each part by its name: the commands, and those of their options whose words the last command before that has them does not say.
 pub fn options() -> BTreeMap<String, String> {
     let mut parts: BTreeMap<String, String> = BTreeMap::new();
-    let mut told = BTreeSet::new();
+    let mut told: BTreeMap<String, String> = BTreeMap::new();
     for command in commands("").iter().filter(|command| !["completions", "man"].contains(&command.as_str())) {
         let help = smrkit(&format!("{command} --help")).done();
         let usage = help.lines().find_map(|line| line.strip_prefix("Usage: smrkit ")).expect("the usage");
         let usage = usage.replace("[OPTIONS] ", "").replace(" [OPTIONS]", "").replace(['<', '>'], "");
         let (known, new): (Vec<_>, Vec<_>) =
-            parsed(&help).into_iter().partition(|option| told.contains(&option.line()));
+            parsed(&help).into_iter().partition(|option| told.get(option.name()) == Some(&option.line()));
         let known: Vec<String> = known.iter().map(|option| format!("`{}`", option.name())).collect();
         let known: String = known.iter().map(|name| format!(", {name}")).collect();
         let part = parts.entry(format!("options-of-{}", section(command))).or_default();
         write!(part, "{}**`{usage}`**{known}\n\n", if part.is_empty() { "" } else { "\n" }).unwrap();
         for option in &new {
             writeln!(part, "{}", option.line()).unwrap();
-            told.insert(option.line());
+            told.insert(option.name().into(), option.line());
         }
         *part = format!("{}\n", part.trim_end());
     }

@@ -127,6 +127,13 @@ fn what_can_not_be_repeated_is_refused() {
     smrkit(&format!("run --repeat {trace}")).says(3, &["no result file"]);
     let binary = scratch.file("binary.json", [0xff, 0xfe, 0]);
     smrkit(&format!("run --repeat {binary}")).says(3, &["no result file"]);
+    let mut unhashed: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    assert!(
+        unhashed["runs"][0]["trace_sha256"].take().is_string(),
+        "null, as after an interrupt of the run that hashed"
+    );
+    let unhashed = scratch.file("unhashed.json", unhashed.to_string());
+    smrkit(&format!("run --repeat {unhashed}")).done();
     scratch.msr("t.csv", &[(0, 8192, 4096)]);
     smrkit(&format!("run --repeat {record}")).says(3, &["a trace is not what it was"]);
 }

@@ -85,7 +85,8 @@ pub fn compare(
     compare_each(runs, &vec![0; runs.len()], &[demand], monitor, what, records)
 }
 
-/// Compares runs of several demands: each is executed on the one of `demands` whose number `served` has for it.
+/// Compares runs of several demands: each is executed on the one of `demands` whose number `served` has for it. Errors: not one
+/// number of a demand for each run.
 pub fn compare_each(
     runs: &[PlannedRun],
     served: &[usize],
@@ -94,6 +95,9 @@ pub fn compare_each(
     what: &str,
     records: RunRecorders,
 ) -> Result<Compared, Error> {
+    if served.len() != runs.len() || served.iter().any(|&number| number >= demands.len()) {
+        return Err(Error::Usage("each run takes the number of one demand".into()));
+    }
     let groups = Group::from_runs(runs.iter().zip(served.iter().copied()))?;
     let (mut all, mut served) = (runs.to_vec(), served.to_vec());
     let mut baseline_of: Vec<usize> = Vec::new();

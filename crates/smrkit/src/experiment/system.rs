@@ -54,7 +54,8 @@ impl System {
         System::drive(drive.name.clone()).given(drive.name.clone(), drive)
     }
 
-    /// The system with this drive where `name` stands for one.
+    /// The system with this drive where `name` stands for one. A record keeps the drive by the path and the text of its file, so
+    /// that one without a file is recorded as the shipped drive of its name.
     pub fn given(mut self, name: impl Into<String>, drive: Drive) -> System {
         self.given.insert(name.into(), drive);
         self
@@ -163,6 +164,9 @@ struct Choice {
 impl Systems {
     /// Looks up what was asked for, and refuses what no drive would take.
     pub fn new(asked: &System) -> Result<Systems, Error> {
+        if asked.used_sectors.is_some() && asked.array.is_none() {
+            return Err(Error::Usage("used_sectors is for members of an array: leave it out".into()));
+        }
         Systems::from_spec(asked.member(), asked, Drive::load)
     }
 

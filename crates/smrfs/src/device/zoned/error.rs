@@ -17,7 +17,7 @@ pub enum ZonedError {
     #[error("its table of cursors has version {0}: use a newer smrkit")]
     Version(u32),
     /// Its table of cursors is damaged, or was made for other zones.
-    #[error("its table of cursors is damaged or of other zones: make the file system anew, by force")]
+    #[error("its table of cursors is damaged or of other zones: make the file system anew (smrkit mkfs, by force)")]
     OtherZones,
     /// The device failed.
     #[error(transparent)]

@@ -129,7 +129,7 @@ keys! {
         /// Records that are put in order at once, with order=scattered; none by default.
         sorted: Option<u64> = Maybe(Count(0, SORTED_MAX)), "";
         /// Rate and beginning.
-        course: RateKeys;
+        pace: RateKeys;
     }
 }
 
@@ -141,7 +141,7 @@ keys! {
         /// Length of a piece of a scrub.
         read: u64 = PIECE, "512Ki";
         /// Rate and beginning.
-        course: RateKeys;
+        pace: RateKeys;
     }
 }
 
@@ -195,14 +195,14 @@ fn read<K: Keyed>(text: TextPiece<'_>, defaults: &[(&str, &'static str)]) -> Res
 
 impl ScrubKeys {
     fn spec(&self) -> Result<RebuildSpec, Error> {
-        self.course.spec_for(Task::Scrub, RebuildOrder::Ascending { sectors: self.read })
+        self.pace.spec_for(Task::Scrub, RebuildOrder::Ascending { sectors: self.read })
     }
 }
 
 impl RebuildKeys {
     fn spec(&self) -> Result<RebuildSpec, Error> {
         let task = Task::Rebuild { disk: self.disk as u32, before: self.failed };
-        self.course.spec_for(task, if self.order { self.scattered()? } else { self.ascending()? })
+        self.pace.spec_for(task, if self.order { self.scattered()? } else { self.ascending()? })
     }
 
     fn ascending(&self) -> Result<RebuildOrder, Error> {
