@@ -69,7 +69,7 @@ impl FromStr for Interleave {
         };
         match parse_count(operations) {
             Ok(operations) if operations > 0 => Ok(Interleave::Burst { operations, weighted }),
-            _ => Err(Error::Usage(format!("`{text}`: N is a whole number from 1, such as burst:50"))),
+            _ => Err(Error::Usage(format!("`{text}`: burst:N takes a whole number from 1, such as burst:50"))),
         }
     }
 }

@@ -98,7 +98,7 @@ fn what_makes_no_sense_of_several_sources_says_so() {
     says("--workload mix --sources zero", "--sources is for several sources");
     says("--workload mix --workload mix", "--interleave burst:N");
     says("--trace a --workload mix", "--interleave burst:N");
-    says("--workload mix --workload mix --interleave burst:0", "N is a whole number from 1");
+    says("--workload mix --workload mix --interleave burst:0", "burst:N takes a whole number from 1");
     says("--workload mix --workload mix --interleave none --sources end", "known: end-to-end, zero");
     says("--workload mix --workload mix --interleave burst:5 --arrival trace", "--interleave time");
     says("--trace a --span 1G", "--span is what a workload");
