@@ -41,9 +41,9 @@ TYPES = {"amount": "Amount", "number": "float | str", "path": "Path", "switch": 
 OTHER_TYPES = {"array": "Path", "drive": "Path", "set": "Mapping[str, Any]"}
 
 
-def declared(name, doc, options):
+def declared(name, doc, options, base="TypedDict"):
     """A class whose keys are options, as the command's parser has them."""
-    text = f'\n\nclass {name}(TypedDict, total=False):\n    """{doc}"""\n\n'
+    text = f'\n\nclass {name}({base}, total=False):\n    """{doc}"""\n\n'
     for option, kind, is_list in options:
         several = f"{TYPES[kind]} | Sequence[{TYPES[kind]}]" if is_list else TYPES[kind]
         text += f"    {option}: {OTHER_TYPES.get(option, several)}\n"
@@ -157,8 +157,10 @@ class SameBytes(unittest.TestCase):
         path = pathlib.Path(smrkit.__file__).with_name("_arguments.py").resolve()
         own = path.read_text()
         made = own.partition("\n\nclass ")[0]
-        made += declared("RunArguments", "Options of a run.", _native.options())
-        made += declared("AdviceArguments", "Options of advice.", _native.advise_options())
+        run, advice = _native.options(), _native.advise_options()
+        made += declared("Arguments", "Options of runs and of advice.", [one for one in run if one in advice])
+        made += declared("RunArguments", "Options of a run.", [one for one in run if one not in advice], "Arguments")
+        made += declared("AdviceArguments", "Options of advice.", [one for one in advice if one not in run], "Arguments")
         if os.environ.get("UPDATE"):
             path.write_text(made)
         else:

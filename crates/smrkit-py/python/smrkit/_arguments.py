@@ -10,8 +10,8 @@ Amount: TypeAlias = str | int
 Time: TypeAlias = str | timedelta
 
 
-class RunArguments(TypedDict, total=False):
-    """Options of a run."""
+class Arguments(TypedDict, total=False):
+    """Options of runs and of advice."""
 
     drive: Path
     layer: str | Sequence[str]
@@ -23,7 +23,6 @@ class RunArguments(TypedDict, total=False):
     interleave: str
     sources: str
     set: Mapping[str, Any]
-    depth: Amount
     think: Time
     arrival: str
     time_scale: float | str
@@ -36,35 +35,19 @@ class RunArguments(TypedDict, total=False):
     format: str
     skip_bad_rows: bool
     seed: Amount
+
+
+class RunArguments(Arguments, total=False):
+    """Options of a run."""
+
+    depth: Amount
     check: bool
     power_cut: Amount
     movement: bool
 
 
-class AdviceArguments(TypedDict, total=False):
+class AdviceArguments(Arguments, total=False):
     """Options of advice."""
 
-    drive: Path
-    array: Path
-    rebuild: str
-    trace: Path | Sequence[Path]
-    workload: str | Sequence[str]
-    span: Amount
-    interleave: str
-    sources: str
-    set: Mapping[str, Any]
     depth: Amount | Sequence[Amount]
-    think: Time
-    arrival: str
-    time_scale: float | str
-    queue: str
-    prefill: str
-    warmup: Amount
-    volume: Amount
-    capacity: Amount
-    fold: bool
-    format: str
-    skip_bad_rows: bool
-    seed: Amount
     all: bool
-    layer: str | Sequence[str]
