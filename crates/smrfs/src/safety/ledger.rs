@@ -127,32 +127,35 @@ impl SafetyLedger {
         self.totals.write_once = self.totals.write_once + after.write_once - before.write_once;
     }
 
-    /// The dead granules of `from..to` that are NW or WO.
+    /// The dead granules of `from..to` that are NW or WO; by regions, only of the whole disk.
     fn count(&self, from: u64, to: u64, by: CountedBy) -> Totals {
+        // Where the next dead stretch begins, and up to where the runs above it make that NW by regions.
+        let pass = |(_, region_end): (u64, u64), run: Range<u64>| match by {
+            CountedBy::Granules => (run.end, 0),
+            CountedBy::Regions => (run.end, self.region_end(&run).max(region_end)),
+        };
         let mut totals = Totals::default();
-        let mut dead = self.live.before(from + 1).next().map_or(0, |run| run.end);
-        for Range { start, end } in self.live.from(from + 1) {
-            if dead >= to {
-                break;
+        let mut dead = self.live.before(from + 1).next().map_or((0, 0), |run| pass((0, 0), run));
+        for run in self.live.from(from + 1) {
+            if dead.0 >= to {
+                return totals;
             }
-            totals.add(self.count_stretch(dead..start, Some(start), from..to, by));
-            dead = end;
+            totals.add(self.count_stretch(dead, Some(run.start), from..to, by));
+            dead = pass(dead, run);
         }
-        if dead < to {
-            let next = self.live.first_from(dead);
-            totals.add(self.count_stretch(dead..next.unwrap_or(self.granules), next, from..to, by));
-        }
+        totals.add(self.count_stretch(dead, None, from..to, by));
         totals
     }
 
-    /// Counts what of a dead stretch, which the live run `next` follows, is in `window`.
+    /// Counts what of a dead stretch, which the live run at `next` follows, is in `window`.
     fn count_stretch(
         &self,
-        Range { start: dead, end }: Range<u64>,
+        (dead, region_end): (u64, u64),
         next: Option<u64>,
         window: Range<u64>,
         by: CountedBy,
     ) -> Totals {
+        let end = next.unwrap_or(self.granules);
         let (first, last) = (dead.max(window.start), end.min(window.end));
         if first >= last {
             return Totals::default();
@@ -160,34 +163,22 @@ impl SafetyLedger {
         let within = |a: u64, b: u64| b.min(last).saturating_sub(a.max(first));
         // From here on DID forbids writes.
         let guard = next.map_or(end, |next| next.saturating_sub(self.did).max(dead));
-        let is_above = |run: Range<u64>| run.end.saturating_add(self.dpid) > dead;
-        let reach = match self.live.before(dead).next().is_some_and(is_above) {
-            true => dead.saturating_add(self.dpid).min(guard),
-            false => dead,
-        };
+        // Only above the disk's first stretch nothing is live.
+        let reach = if dead > 0 { dead.saturating_add(self.dpid).min(guard) } else { 0 };
         let forbidden = match by {
             _ if dead == reach => 0,
             CountedBy::Granules => self.count_scars(dead, first, reach.min(last)),
-            CountedBy::Regions => within(dead, self.region_end(dead).min(guard)),
+            CountedBy::Regions => within(dead, region_end.min(guard)),
         };
         Totals { not_writable: within(guard, end) + forbidden, write_once: within(dead, reach) - forbidden }
     }
 
-    /// Up to where the stretch from `dead` on is NW by regions.
-    fn region_end(&self, dead: u64) -> u64 {
-        let mut not_writable = dead;
-        for run in self.live.before(dead) {
-            let region_end = run.end.saturating_add(self.dpid);
-            if region_end <= dead {
-                break;
-            }
-            let newest = self.newest_dead(run.end, region_end.min(self.granules));
-            let oldest = self.order.oldest(run.start.max(run.end.saturating_sub(self.dpid)), run.end);
-            if newest > 0 && newest >= oldest {
-                not_writable = not_writable.max(region_end);
-            }
-        }
-        not_writable
+    /// Up to where the dead granules after a live run are NW by regions; 0 if none is for its sake.
+    fn region_end(&self, run: &Range<u64>) -> u64 {
+        let region_end = run.end.saturating_add(self.dpid);
+        let newest = self.newest_dead(run.end, region_end.min(self.granules));
+        let oldest = self.order.oldest(run.start.max(run.end.saturating_sub(self.dpid)), run.end);
+        if newest > 0 && newest >= oldest { region_end } else { 0 }
     }
 
     /// The highest number of the dead granules in `from..to`; what is at `from` is dead.

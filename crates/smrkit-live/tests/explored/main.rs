@@ -36,7 +36,7 @@ fn explore(what: &str, journal_bytes: Option<u64>, crash: fn(&mut Crashes)) {
         let folder = TempDir::new().unwrap();
         let mut cleaned = 0;
         // An array's crash takes as long as several of a drive's.
-        let cuts = if layer.0.contains(':') { cuts().div_ceil(6) } else { cuts() };
+        let cuts = if layer.0.contains(':') { cuts().div_ceil(8) } else { cuts() };
         let (mut tried, begun) = (Tried::up_to(cuts), cpu_seconds());
         for seed in 0.. {
             let setup = Setup { journal_bytes, cache_sectors: [0, 60][seed as usize % 2] };
