@@ -2,13 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
+use smrkit::experiment::demand::Table;
+use smrkit::experiment::system::System;
+use smrkit::layer::{BASELINE, LAYERS, LayerSpec};
+use smrkit::request::{Op, Request};
 use smrkit::settings::Settings;
-use smrkit::engine::system::DriveRun;
-use smrkit::layer::{BASELINE, LAYERS, LayerSpec, Parameters};
-use smrkit::request::{InMemory, Op, Request};
 use smrkit::units::Lba;
 
 /// One request from four bytes, inside `host_sectors`.
@@ -30,22 +29,22 @@ const SMALL: [(&str, &str); 7] = [
     ("buffer_bytes", "32768"),
 ];
 
-/// Small parameters of `layer`.
-fn small(layer: &LayerSpec) -> Parameters {
+/// The drive under `layer` with small parameters.
+fn small(layer: &LayerSpec) -> System {
     let takes = |key: &str| (layer.keys)().iter().any(|parameter| parameter.name == key);
-    let set: Vec<_> = SMALL.iter().filter(|(key, _)| takes(key)).map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    layer.resolve(&set).expect("values in range")
+    let set = SMALL.iter().filter(|(key, _)| takes(key));
+    let system = System::drive("tiny-constant").layer(layer.name);
+    set.fold(system, |system, (key, value)| system.set(&format!("{}.{key}", layer.name), value))
 }
 
 // The first byte says at which physical write the power is cut, the rest is requests.
 fuzz_target!(|bytes: &[u8]| {
     let Some((&cut, bytes)) = bytes.split_first() else { return };
-    let drive = Drive::load("tiny-constant").expect("a drive of ours");
     for layer in LAYERS.iter().filter(|layer| layer.name != BASELINE) {
         let settings = Settings { check: true, power_cut: Some(u64::from(cut) + 1), ..Settings::default() };
-        let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: small(layer) }, settings);
-        let host_sectors = run.host_sectors().expect("room for the layer");
-        let requests: Vec<Request> = bytes.chunks_exact(4).map(|four| request(four, host_sectors)).collect();
-        run.execute(&mut InMemory::new(requests), &mut NoObserver).expect("no layer loses a write");
+        let run = small(layer).run(settings).expect("room for the layer");
+        let opening = run.opening().expect("known by now");
+        let requests = bytes.chunks_exact(4).map(|four| request(four, opening.host_sectors));
+        run.execute(&Table(requests.collect()), &opening, &mut NoObserver).expect("no layer loses a write");
     }
 });

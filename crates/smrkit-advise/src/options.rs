@@ -130,7 +130,7 @@ impl AdviseOptions {
             return Ok(None);
         }
         let whole = systems.runs(&[settings], None)?.pop();
-        let members = whole.iter().flat_map(|run| run.run.system.drives());
+        let members = whole.iter().flat_map(|run| run.system().drives());
         let sectors = members.map(DriveRun::host_sectors).collect::<Result<Vec<u64>, _>>()?.into_iter().min();
         Ok(sectors.filter(|&sectors| sectors > PART_SECTORS).map(|sectors| sectors * SECTOR_BYTES))
     }

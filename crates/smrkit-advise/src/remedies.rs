@@ -125,7 +125,7 @@ pub fn all(question: &Question, known: &Reference) -> Result<Vec<Change>, Error>
     all.extend(drives(&run)?);
     all.extend(ranges(&run)?);
     all.extend(chunks(&run));
-    if run.run.background.is_none() {
+    if run.rebuild().is_none() {
         all.extend(levels(&run, question));
         all.extend(dedicated(&run, question));
     }
@@ -142,12 +142,13 @@ fn write_sizes(run: &PlannedRun, known: &Reference) -> Result<Vec<Change>, Error
     let larger = SIZES_BYTES.into_iter().filter(|&size| size <= room && writes > 0 && size * writes > bytes);
     let change = |size: u64| {
         let packed_sectors = Some((size / SECTOR_BYTES) as u32);
-        let mut run = run.clone();
-        if let Warmup::Requests(requests) = &mut run.run.settings.warmup {
+        let mut settings = *run.settings();
+        if let Warmup::Requests(requests) = &mut settings.warmup {
             // As much of the demand is warm-up as without the change.
             let packed = outcome.requests - writes + bytes.div_ceil(size);
             *requests = (u128::from(*requests) * u128::from(packed) / u128::from(outcome.requests.max(1))) as u64;
         }
+        let run = run.clone().with(settings);
         let trial = Trial { packed_sectors, ..Trial::for_run(run.clone()) };
         let baseline = Trial { run: run.conventional()?, ..trial.clone() };
         let change = Change::new(ChangeKind::WriteSize, format!("writes of {}", Bytes(size)), Ok(trial));
@@ -239,20 +240,20 @@ fn with_parameter(run: &PlannedRun, key: &str, value: &str) -> Result<Option<Pla
         let is_default = parameters.scalars().get(key) == Some(&default);
         is_default.then(|| layer.with(parameters, key, value).ok()).flatten()
     };
-    if run.run.system.drives().iter().all(|run| other(run.layer, &run.parameters).is_none()) {
+    if run.system().drives().iter().all(|run| other(run.layer, &run.parameters).is_none()) {
         return Ok(None);
     }
     let changed = |run: &DriveRun| {
         let parameters = other(run.layer, &run.parameters).unwrap_or_else(|| run.parameters.clone());
         Ok::<_, Infallible>(DriveRun { parameters, ..run.clone() })
     };
-    let Ok(system) = run.run.system.with_drives(&changed);
+    let Ok(system) = run.system().with_drives(&changed);
     Ok(Some(run.on(system)))
 }
 
 /// Rebuilds in another order, in larger pieces or by fewer at once.
 fn rebuilds(run: &PlannedRun) -> Vec<Change> {
-    let Some(spec) = run.run.background else { return Vec::new() };
+    let Some(spec) = run.rebuild() else { return Vec::new() };
     let large = RECORD_BYTES / SECTOR_BYTES;
     let in_order = RebuildOrder::Ascending { sectors: large / 2 };
     let mut changed = vec![(RebuildSpec { window: 1, ..spec }, "one piece at a time".to_string(), None)];
@@ -267,16 +268,15 @@ fn rebuilds(run: &PlannedRun) -> Vec<Change> {
         changed.push((RebuildSpec { order: in_order, ..spec }, name, Some(OwnerStep::Order)));
     }
     let change = |(spec, name, step): (RebuildSpec, String, Option<OwnerStep>)| {
-        let mut run = run.clone();
-        run.run.background = Some(spec);
-        Change { step, ..Change::new(ChangeKind::Rebuild, name, Ok(Trial::for_run(run))) }
+        let trial = Trial::for_run(run.clone().rebuilding(spec));
+        Change { step, ..Change::new(ChangeKind::Rebuild, name, Ok(trial)) }
     };
     changed.into_iter().filter(|(other, ..)| *other != spec).map(change).collect()
 }
 
 /// The other drives that are sold as drive-managed, in the place of each; those that are known roughly are left out.
 fn drives(run: &PlannedRun) -> Result<Vec<Change>, Error> {
-    let own = run.run.system.drives();
+    let own = run.system().drives();
     let is_sold = own.iter().all(|own| own.drive.drive_managed.is_some());
     let mut changes = Vec::new();
     for (name, _) in DRIVES.iter().filter(|(name, _)| is_sold && own.iter().any(|own| own.drive.name != *name)) {
@@ -292,7 +292,7 @@ fn drives(run: &PlannedRun) -> Result<Vec<Change>, Error> {
 
 /// The drives at both ends of each value that has a range in their files, and conventional disks with the same value.
 fn ranges(run: &PlannedRun) -> Result<Vec<Change>, Error> {
-    let drives = run.run.system.drives();
+    let drives = run.system().drives();
     let keys: BTreeSet<&str> =
         drives.iter().flat_map(|own| own.drive.ranges().map(|known| known.key.as_str())).collect();
     let mut changes = Vec::new();
@@ -313,11 +313,11 @@ fn ranges(run: &PlannedRun) -> Result<Vec<Change>, Error> {
 /// The run with `change` made to each of its drives.
 fn with_each_drive(run: &PlannedRun, change: impl Fn(&Drive) -> Result<Drive, Error>) -> Result<PlannedRun, Error> {
     let changed = |own: &DriveRun| Ok::<_, Error>(DriveRun { drive: change(&own.drive)?, ..own.clone() });
-    run.on(run.run.system.with_drives(&changed)?).possible()
+    run.on(run.system().with_drives(&changed)?).possible()
 }
 
 fn chunks(run: &PlannedRun) -> Vec<Change> {
-    let Some(array) = run.run.system.array() else { return Vec::new() };
+    let Some(array) = run.system().array() else { return Vec::new() };
     let others =
         SIZES_BYTES.into_iter().filter(|size| array.level.is_striped() && *size != array.chunk_sectors * SECTOR_BYTES);
     let change = |size: u64| {
@@ -329,7 +329,7 @@ fn chunks(run: &PlannedRun) -> Vec<Change> {
 
 /// Other levels of the same disks; a member for each source is a change of its own.
 fn levels(run: &PlannedRun, question: &Question) -> Vec<Change> {
-    let Some(array) = run.run.system.array() else { return Vec::new() };
+    let Some(array) = run.system().array() else { return Vec::new() };
     let was_dedicated = array.level == Level::Dedicated;
     let all = [Level::Span, Level::Raid0, Level::Raid10 { copies: 2 }, Level::Raid5];
     // One that bears fewer losses is no remedy.
@@ -348,7 +348,7 @@ fn levels(run: &PlannedRun, question: &Question) -> Vec<Change> {
 /// A disk for each source, each from its first sector on.
 fn dedicated(run: &PlannedRun, question: &Question) -> Option<Change> {
     let sources = question.sources;
-    let changed = match run.run.system.array() {
+    let changed = match run.system().array() {
         _ if sources < 2 => return None,
         None => one_each(run, sources),
         Some(array) if sources == array.members.len() && array.level != Level::Dedicated => {
@@ -362,7 +362,7 @@ fn dedicated(run: &PlannedRun, question: &Question) -> Option<Change> {
 
 /// As many of a run's drives as sources.
 fn one_each(own: &PlannedRun, sources: usize) -> PlannedRun {
-    let array = ArrayRun::new(Level::Dedicated, vec![own.run.system.clone(); sources]);
+    let array = ArrayRun::new(Level::Dedicated, vec![own.system().clone(); sources]);
     let mut run = own.on(array);
     run.array = Some(format!("{}:disks={sources}", Level::Dedicated));
     run
@@ -370,7 +370,7 @@ fn one_each(own: &PlannedRun, sources: usize) -> PlannedRun {
 
 /// Every other published layer on the same disks.
 fn layers(run: &PlannedRun) -> Result<Vec<Change>, Error> {
-    let drives = run.run.system.drives();
+    let drives = run.system().drives();
     let has = |layer: &LayerSpec| drives.iter().all(|run| run.layer.name == layer.name);
     let mut changes = Vec::new();
     for spec in layer::all().into_iter().filter(|spec| spec.name != BASELINE && !has(spec)) {

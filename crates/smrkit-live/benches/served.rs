@@ -83,7 +83,7 @@ impl Drive {
         }
         let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
         let path = folder.join("drive.img");
-        image::create(&path, image::complete_record(&planned.run), false).unwrap();
+        image::create(&path, image::complete_record(&planned), false).unwrap();
         let image = DriveImage::open(&path, false).unwrap();
         let (file, journal) = (Arc::<Memory>::default(), Arc::<Memory>::default());
         file.set_length(std::fs::metadata(&path).unwrap().len()).unwrap();

@@ -6,15 +6,13 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{cloudphysics, cpu_seconds};
 use smrkit::device::level::Level;
 use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use smrkit::engine::NoObserver;
+use smrkit::experiment::demand::{Opening, Table};
 use smrkit::experiment::system::System;
 use smrkit::layer::BASELINE;
-use smrkit::request::{InMemory, Request};
 use smrkit::settings::{Prefill, Queue, Settings};
 
 const REQUESTS: usize = 10_000_000;
@@ -36,40 +34,32 @@ const CASES: &[(&str, Level, usize, u32, Queue)] = &[
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let Some(requests) = cloudphysics(REQUESTS) else { return };
-    let requests: Arc<[Request]> = requests.into();
-    let single = timed(&requests, single);
+    let requests = Table(requests.into());
+    let single = timed(&System::drive(DRIVE).layer(BASELINE), Settings::default(), &requests);
     print("in-place", &requests, single, single);
     for &(name, level, disks, depth, queue) in CASES {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
             let settings = Settings { depth, queue, prefill: Prefill::None, ..Settings::default() };
-            let seconds = timed(&requests, |source| array(level, disks, settings, source));
+            let seconds = timed(&array(level, disks), settings, &requests);
             print(name, &requests, seconds, single);
         }
     }
 }
 
-fn print(name: &str, requests: &[Request], seconds: f64, single: f64) {
-    let count = requests.len();
+fn print(name: &str, requests: &Table, seconds: f64, single: f64) {
+    let count = requests.0.len();
     println!("{name} {count} {seconds:.3} {:.2}M {:.2}", count as f64 / seconds / 1e6, seconds / single);
 }
 
-fn timed(requests: &Arc<[Request]>, run: impl FnOnce(&mut InMemory)) -> f64 {
-    let mut source = InMemory::new(requests.clone());
-    let begin = cpu_seconds();
-    run(&mut source);
-    cpu_seconds() - begin
-}
-
-fn single(source: &mut InMemory) {
-    serve(&System::drive(DRIVE).layer(BASELINE), Settings::default(), source);
-}
-
-fn array(level: Level, disks: usize, settings: Settings, source: &mut InMemory) {
+fn array(level: Level, disks: usize) -> System {
     let member = MemberSpec::Drive(DriveSpec::of(DRIVE, BASELINE, Vec::new()));
-    serve(&System::array(ArraySpec::new(level, vec![member; disks])), settings, source);
+    System::array(ArraySpec::new(level, vec![member; disks]))
 }
 
-fn serve(system: &System, settings: Settings, source: &mut InMemory) {
-    let planned = system.run(settings).expect("a system that there can be");
-    planned.run.execute(source, &mut NoObserver).expect("nothing fails");
+fn timed(system: &System, settings: Settings, requests: &Table) -> f64 {
+    let begin = cpu_seconds();
+    let run = system.run(settings).expect("a system that there can be");
+    let opening = Opening::new(run.host_sectors().expect("known by now"), settings.seed);
+    run.execute(requests, &opening, &mut NoObserver).expect("nothing fails");
+    cpu_seconds() - begin
 }

@@ -5,12 +5,15 @@
 //! workload that comes by its own times. `docs/papers/arrays.md` has such figures. Printed last in a
 //! line: seconds on the wall, and their ratio to those of the first line of its order: the conventional member, if it is chosen.
 
+#[path = "../tests/common/planned.rs"]
+mod planned;
 #[path = "../tests/common/rebuilds.rs"]
 mod rebuilds;
 
 use std::time::Instant;
 
-use rebuilds::{CACHED, Set, WRITE_CACHE, drive, member, mirror, run};
+use planned::Set;
+use rebuilds::{CACHED, WRITE_CACHE, drive, member, mirror, run};
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Rebuild;
 use smrkit::units::Nanos;

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use common::{cloudphysics, cpu_seconds, memory_mb};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::error::Error;
+use smrkit::experiment::demand::{Opening, Table};
+use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::system::System;
 use smrkit::layer::LAYERS;
-use smrkit::request::{InMemory, Op, Request};
+use smrkit::request::{Op, Request};
 use smrkit::settings::{Prefill, Queue, Settings};
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
@@ -129,16 +130,16 @@ fn smallest_drive(layer: &str, requests: &[Request]) -> Drive {
     own_drive()
 }
 
-fn prepared(layer: &str, drive: &Drive, settings: Settings) -> Result<Run, Error> {
-    Ok(System::of(drive.clone()).layer(layer).run(settings)?.run)
+fn prepared(layer: &str, drive: &Drive, settings: Settings) -> Result<PlannedRun, Error> {
+    System::of(drive.clone()).layer(layer).run(settings)
 }
 
 fn run(case: &str, layer: &str, drive: &Drive, settings: Settings, requests: Arc<[Request]>) {
     let run = prepared(layer, drive, settings).expect("the layer fits the drive");
     let count = requests.len();
-    let mut source = InMemory::new(requests);
+    let opening = Opening::new(run.host_sectors().expect("known by now"), settings.seed);
     let before = cpu_seconds();
-    let outcome = run.execute(&mut source, &mut NoObserver);
+    let outcome = run.execute(&Table(requests), &opening, &mut NoObserver);
     let seconds = cpu_seconds() - before;
     let outcome = outcome.expect("requests within the drive");
     assert_eq!(outcome.requests, count as u64);

@@ -8,12 +8,12 @@ mod common;
 
 use common::arrays::{Failures, array_run, level, run_with};
 use common::count::count_from;
+use common::planned::plan;
 use common::{Disks, random_requests, with_times};
 use rand::{Rng, RngExt};
 use smrkit::device::health::Health;
 use smrkit::device::level::Level;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::ArrayRun;
 use smrkit::engine::task::{BackgroundTask, Idle};
 use smrkit::error::Error;
@@ -191,7 +191,7 @@ fn what_completes_at_once_counts_as_from_event_to_event() {
         let trial = Trial::new(kinds[seed as usize % kinds.len()], seed);
         let depth = [1, 1, 2][seed as usize / kinds.len() % 3];
         let settings = Settings { depth, queue: Queue::Fcfs, arrival: Arrival::FlatOut, ..trial.settings };
-        let run = Run::new(trial.run.clone(), settings);
+        let run = plan(trial.run.clone(), settings).unwrap();
         let outcome = |task: &mut dyn BackgroundTask| {
             let mut source = InMemory::new(trial.requests.clone());
             let outcome = run.execute_with(task, &mut source, &mut NoObserver).unwrap();

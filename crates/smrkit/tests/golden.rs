@@ -1,15 +1,17 @@
 //! The exact counters of a fixed set of requests on each layer and clock. A change that moves one is written down in
 //! CHANGELOG under "Results that change"; `INSTA_UPDATE=always cargo test --workspace --test golden` accepts it.
 
+#[path = "common/planned.rs"]
+mod planned;
+
+use planned::{serve, with, workload};
 use serde_json::json;
-use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::DriveRun;
+use smrkit::experiment::demand::GeneratedDemand;
+use smrkit::experiment::system::System;
 use smrkit::layer::{self, LayerSpec};
 use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
-use smrkit::workload::Workload;
 
 /// A hot tenth, a backup next to it, then reads: 3,600 requests.
 const REQUESTS: &str = "hot-cold:count=2000;zipf:count=1000;sequential-write:size=64Ki,count=100;random-read:count=500";
@@ -93,13 +95,10 @@ fn readable(outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-fn snapshot(name: &str, drive: &str, spec: &'static LayerSpec, set: &[(&str, &str)], settings: Settings) {
-    let drive = Drive::load(drive).unwrap();
-    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = spec.resolve(&set).unwrap();
-    let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
-    let mut source = Workload::parse(REQUESTS).unwrap().source(HOST_SECTORS, 1).unwrap();
-    let outcome = run.execute(source.as_mut(), &mut NoObserver).unwrap();
+fn snapshot(name: &str, drive: &str, spec: &LayerSpec, set: &[(&str, &str)], settings: Settings) {
+    let run = with(System::drive(drive), spec.name, set).run(settings).unwrap();
+    let demand = GeneratedDemand { span: Some(HOST_SECTORS), ..workload(REQUESTS) };
+    let outcome = serve(&run, &demand, &mut NoObserver).unwrap();
     insta::assert_json_snapshot!(name, readable(&outcome));
 }
 

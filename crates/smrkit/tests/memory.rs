@@ -3,16 +3,20 @@
 //!
 //! The heap is capped, so that a run that wants more aborts; `--nocapture` shows the run.
 
+#[path = "common/planned.rs"]
+mod planned;
+
 use std::alloc::System;
 
 use cap::Cap;
+use planned::{plan, serve};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
+use smrkit::experiment::demand::Table;
 use smrkit::layer::{LAYERS, LayerSpec};
-use smrkit::request::{InMemory, Op, Request};
+use smrkit::request::{Op, Request};
 use smrkit::schema::Domain;
 use smrkit::settings::Settings;
 use smrkit::units::Lba;
@@ -48,11 +52,11 @@ fn values(domain: &Domain) -> Vec<String> {
 }
 
 /// Writes all over a full drive under a parameter's value; tells what was refused.
-fn serve(drive: &Drive, layer: &'static LayerSpec, set: &[(String, String)]) -> Result<(), Error> {
-    let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: layer.resolve(set)? }, Settings::default());
+fn write(drive: &Drive, layer: &'static LayerSpec, set: &[(String, String)]) -> Result<(), Error> {
+    let run = plan(DriveRun { drive: drive.clone(), layer, parameters: layer.resolve(set)? }, Settings::default())?;
     let sectors = run.host_sectors()?;
     let writes = (0..32).map(|n| Request::new(Op::Write, Lba(sectors / 32 * n), sectors.min(8) as u32));
-    run.execute(&mut InMemory::new(writes.collect::<Vec<_>>()), &mut NoObserver).map(drop)
+    serve(&run, &Table(writes.collect()), &mut NoObserver).map(drop)
 }
 
 #[test]
@@ -63,7 +67,7 @@ fn no_value_of_a_parameter_takes_more_memory_than_there_is() {
         for key in (layer.keys)() {
             for value in values(&key.domain()) {
                 println!("{} {}={value}", layer.name, key.name);
-                match serve(&drive, layer, &[(key.name.into(), value.clone())]) {
+                match write(&drive, layer, &[(key.name.into(), value.clone())]) {
                     Ok(()) => served += 1,
                     Err(Error::Impossible(_) | Error::Setting(_) | Error::Usage(_)) => refused += 1,
                     Err(error) => panic!("{} {}={value}: {error}", layer.name, key.name),

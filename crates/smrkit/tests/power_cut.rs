@@ -6,15 +6,17 @@
 mod common;
 
 use common::count::count_from;
+use common::planned::{plan, with};
 use common::{Disks, random_requests, with_times};
 use rand::RngExt;
 use smrkit::drive::Drive;
 use smrkit::engine::Engine;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
 use smrkit::engine::task::Idle;
 use smrkit::error::Error;
+use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::system::System;
 use smrkit::layer::{self, LayerSpec, Scalar};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::power::Power;
@@ -31,13 +33,14 @@ fn cuts_wanted() -> u64 {
     count_from("SMRKIT_POWER_CUTS", 2000)
 }
 
-/// One run with the power cut at `cuts`, its end checked like any other run's.
-fn run(run: &Run, requests: &[Request], cuts: Vec<u64>) -> Result<Vec<PowerCut>, Error> {
-    let mut member = run.system.build(&run.settings)?;
-    member.drives()[0].device_mut().disk.cut_power(Power::new(cuts, run.settings.seed));
+/// The loop itself with the power cut at `cuts`, its end checked like any run's.
+fn run(run: &PlannedRun, requests: &[Request], cuts: Vec<u64>) -> Result<Vec<PowerCut>, Error> {
+    let settings = *run.settings();
+    let mut member = run.system().build(&settings)?;
+    member.drives()[0].device_mut().disk.cut_power(Power::new(cuts, settings.seed));
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
     let (mut task, mut observer) = (Idle, NoObserver);
-    let mut engine = Engine::new(member, run.settings, counts, &mut task, &mut observer);
+    let mut engine = Engine::new(member, settings, counts, &mut task, &mut observer);
     engine.run(&mut InMemory::new(requests.to_vec()))?;
     let power_cuts = engine.take_power_cuts();
     engine.finish()?;
@@ -70,7 +73,7 @@ fn scene(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<(Drive, laye
 }
 
 /// Cuts the power at each physical write of runs until there were enough, every other time again soon after.
-fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
+fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &PlannedRun, &str)) {
     cut_with(name, |requests| requests, |cut, run, what, _| see(cut, run, what));
 }
 
@@ -78,7 +81,7 @@ fn cut_everywhere(name: &str, mut see: impl FnMut(&PowerCut, &Run, &str)) {
 fn cut_with(
     name: &str,
     prepare: impl Fn(Vec<Request>) -> Vec<Request>,
-    mut see: impl FnMut(&PowerCut, &Run, &str, &[Request]),
+    mut see: impl FnMut(&PowerCut, &PlannedRun, &str, &[Request]),
 ) {
     let spec = layer::find(name).unwrap();
     let mut done = 0;
@@ -91,7 +94,7 @@ fn cut_with(
             // Writes that wait together may be one write to the platters.
             let depth = [1, 1, 6][(seed % 3) as usize];
             let settings = Settings { check: true, seed, arrival, prefill, depth, ..Settings::default() };
-            let the_run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
+            let the_run = plan(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings).unwrap();
             for write in 1.. {
                 let mut cuts = vec![write];
                 if write % 2 == 0 {
@@ -100,7 +103,7 @@ fn cut_with(
                 let what = format!(
                     "{name} under {form:?}, seed {seed}, cut at {cuts:?}\n{:?} {:?}",
                     drive.interference,
-                    the_run.system.drives()[0].parameters
+                    the_run.system().drives()[0].parameters
                 );
                 let found = run(&the_run, &requests, cuts).unwrap_or_else(|error| panic!("{what}: {error}"));
                 found.iter().for_each(|cut| see(cut, &the_run, &what, &requests));
@@ -147,14 +150,14 @@ fn zone_log_keeps_what_it_acknowledged_and_requests_whole() {
 fn drive_managed_loses_only_what_a_write_cache_held() {
     let mut lost = 0;
     cut_everywhere("drive-managed", |cut, run, what| {
-        let parameters = run.system.drives()[0].parameters.scalars();
+        let parameters = run.system().drives()[0].parameters.scalars();
         // auto is none: no drive here has a buffer of its own.
         let caches = matches!(parameters["write_cache_bytes"], Scalar::Int(bytes) if bytes > 0);
         lost += u64::from(caches && cut.lost_sectors > 0);
         assert!(caches || cut.lost_sectors == 0, "{what}: {cut:?}");
         // What bypasses the log is written in place.
         let logs = !caches && parameters["bypass"] == Scalar::Text("off".into());
-        let logs = logs && run.settings.depth == 1;
+        let logs = logs && run.settings().depth == 1;
         assert!(!logs || cut.in_flight != InFlight::Part, "{what}: {cut:?}");
     });
     assert!(lost > 0);
@@ -207,11 +210,9 @@ fn vguard_loses_nothing() {
 }
 
 /// The layer on a small disk of constant costs.
-fn small_run(name: &str, law: Interference, set: &[(&str, &str)]) -> Run {
+fn small_run(name: &str, law: Interference, set: &[(&str, &str)]) -> PlannedRun {
     let drive = Drive::load("tiny-constant").unwrap().with_interference(law).unwrap();
-    let parameters = common::parameters(name, set);
-    let settings = Settings { check: true, ..Settings::default() };
-    Run::new(DriveRun { drive, layer: layer::find(name).unwrap(), parameters }, settings)
+    with(System::of(drive), name, set).run(Settings { check: true, ..Settings::default() }).unwrap()
 }
 
 /// A cut of the layer on a small disk whose writes destroy the `reach - 1` sectors after them.

@@ -6,15 +6,15 @@
 mod common;
 
 use common::count::count_from;
+use common::planned::{plan, serve};
 use common::{Disks, random_requests, with_times};
 use rand::RngExt;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
 use smrkit::error::{Error, Fault};
+use smrkit::experiment::demand::Table;
 use smrkit::layer::{self, LAYERS, LayerSpec};
 use smrkit::medium::interference::Form;
-use smrkit::request::InMemory;
 use smrkit::settings::{Arrival, Prefill, Queue, Settings};
 
 const REQUESTS_PER_DISK: u64 = 4000;
@@ -41,22 +41,17 @@ fn trial(spec: &'static LayerSpec, form: Form, seed: u64) -> Option<Result<(), S
         queue: if queued { Queue::Sptf } else { Queue::Fcfs },
         ..Settings::default()
     };
-    let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
-    let host_sectors = match run.host_sectors() {
-        Ok(sectors) => sectors,
+    let run = match plan(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings) {
+        Ok(run) => run,
         Err(Error::Impossible(_)) => return None,
         Err(other) => return Some(Err(other.to_string())),
     };
-    let mut requests = random_requests(&mut disks.random, host_sectors, REQUESTS_PER_DISK);
+    let mut requests = random_requests(&mut disks.random, run.host_sectors().unwrap(), REQUESTS_PER_DISK);
     if open {
         requests = with_times(&mut disks.random, requests);
     }
-    let result = run.execute(&mut InMemory::new(requests), &mut NoObserver);
-    Some(
-        result
-            .map(|_| ())
-            .map_err(|error| format!("{error}\n{:?} {:?}", drive.interference, run.system.drives()[0].parameters)),
-    )
+    let what = |error| format!("{error}\n{:?} {:?}", drive.interference, run.system().drives()[0].parameters);
+    Some(serve(&run, &Table(requests.into()), &mut NoObserver).map(drop).map_err(what))
 }
 
 fn survives(name: &str) {
@@ -145,9 +140,9 @@ fn damage_is_named_when_it_happens() {
     let drive = disks.drive(Form::Blocks);
     let settings = Settings { check: true, prefill: Prefill::None, ..Settings::default() };
     let layer = layer::find(layer::BASELINE).unwrap();
-    let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: disks.parameters(layer) }, settings);
+    let run = plan(DriveRun { drive, layer, parameters: disks.parameters(layer) }, settings).unwrap();
     let writes = common::writes(&[(8, 8), (0, 8)]);
-    let error = run.execute(&mut InMemory::new(writes), &mut NoObserver);
+    let error = serve(&run, &Table(writes.into()), &mut NoObserver);
     let Err(Error::Fault(fault)) = error else { panic!("no fault") };
     assert!(matches!(*fault, Fault::Damaged { lba, by, .. } if lba.0 == 8 && by.0 == 0), "{fault}");
 }

@@ -66,7 +66,7 @@ impl Create {
             )
             .into());
         };
-        let image = image::create(&self.image, image::complete_record(&planned.run), self.force)?;
+        let image = image::create(&self.image, image::complete_record(&planned), self.force)?;
         print(text(&image))?;
         Ok(Done::All)
     }

@@ -30,7 +30,7 @@ const NO_TRACK: u32 = u32::MAX;
 fn image(folder: &TempDir, system: &System) -> PathBuf {
     let path = folder.path().join("drive.img");
     let planned = Systems::new(system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
-    create(&path, complete_record(&planned.run), false).unwrap();
+    create(&path, complete_record(&planned), false).unwrap();
     path
 }
 

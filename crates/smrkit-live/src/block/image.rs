@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use smrfs::map::checksum;
 use smrkit::device::level::Level;
 use smrkit::drive::DRIVES;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::error::Error;
+use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::record;
 use smrkit::layer::BASELINE;
 use smrkit::medium::interference::Interference;
@@ -85,7 +85,7 @@ struct Sizes {
 
 /// The drive or the array of `record`. Errors: an array of arrays, or a layer that breaks a drive's law of shingling.
 pub fn system_of(record: &RunRecord) -> Result<MemberRun, Error> {
-    let system = record::planned(record, Settings::default())?.run.system;
+    let system = record::planned(record, Settings::default())?.system().clone();
     if let MemberRun::Array(array) = &system {
         if array.members.iter().any(|member| member.array().is_some()) {
             let remedy = "an image holds an array of drives, not of arrays: make one for each, and let the host's md or lvm join them";
@@ -115,9 +115,9 @@ fn held_by_its_layer(run: &DriveRun) -> Result<DriveRun, Error> {
 }
 
 /// The record of a run with the text of every drive file, those that come with smrkit included.
-pub fn complete_record(run: &Run) -> RunRecord {
+pub fn complete_record(run: &PlannedRun) -> RunRecord {
     let mut record = run.record();
-    for drive in run.system.drives() {
+    for drive in run.system().drives() {
         if let Some((name, text)) = DRIVES.iter().find(|(name, _)| *name == drive.drive.name) {
             record.drive_files.entry(name.to_string()).or_insert_with(|| text.to_string());
         }
@@ -470,7 +470,7 @@ mod tests {
         let path = folder.path().join("drive.img");
         let system = System::drive("st5000as0011").layer("log").capacity(AskedCapacity::Sectors(2_000_000));
         let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
-        let head = create(&path, complete_record(&planned.run), false).unwrap().head().clone();
+        let head = create(&path, complete_record(&planned), false).unwrap().head().clone();
         let text = &encode(&head).unwrap()[FIXED_BYTES..];
         for (format, opens) in [(VERSION - 1, false), (VERSION, true), (VERSION + 1, false)] {
             File::options().write(true).open(&path).unwrap().write_all_at(&encode_fixed(format, text), 0).unwrap();

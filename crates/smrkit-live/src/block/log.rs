@@ -243,7 +243,7 @@ mod tests {
 
     fn record(drive: &str) -> RunRecord {
         let system = System::drive(drive).layer("log").capacity(AskedCapacity::Auto);
-        Systems::new(&system).unwrap().runs(&[Default::default()], None).unwrap().pop().unwrap().run.record()
+        Systems::new(&system).unwrap().runs(&[Default::default()], None).unwrap().pop().unwrap().record()
     }
 
     fn events() -> Vec<(&'static str, LogEvent)> {

@@ -86,7 +86,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("log");
         let system = System::drive("tiny").layer("log").capacity(AskedCapacity::Auto);
-        let run = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap().run;
+        let run = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
         let mut notes = Notes::new(Some(LogWriter::open(&path, &run.record()).unwrap()));
         let lines = |notes: &mut Notes| {
             notes.flush();

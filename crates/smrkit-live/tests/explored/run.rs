@@ -73,7 +73,7 @@ impl Drive {
         let layer = layer.rsplit('=').next().unwrap();
         system.set = set.iter().map(|set| format!("{layer}.{set}")).collect();
         let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
-        let image = image::create(&path, image::complete_record(&planned.run), true);
+        let image = image::create(&path, image::complete_record(&planned), true);
         drop(image.unwrap());
         let new = Contents::of(&std::fs::read(&path).unwrap());
         let image = DriveImage::open(&path, false).unwrap();

@@ -52,7 +52,7 @@ fn image(folder: &Path, layer: &str) -> PathBuf {
         system = system.set(&format!("{layer}.region_sectors"), 4096);
     }
     let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
-    image::create(&path, image::complete_record(&planned.run), false).unwrap();
+    image::create(&path, image::complete_record(&planned), false).unwrap();
     path
 }
 

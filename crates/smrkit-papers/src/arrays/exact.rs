@@ -111,11 +111,9 @@ pub fn random_writes(scale: &Scale) -> Item {
 
 #[cfg(test)]
 mod tests {
-    use smrkit::drive::Drive;
     use smrkit::engine::NoObserver;
-    use smrkit::engine::run::Run;
-    use smrkit::engine::system::DriveRun;
-    use smrkit::layer;
+    use smrkit::experiment::demand::GeneratedDemand;
+    use smrkit::experiment::system::System;
     use smrkit::settings::Settings;
     use smrkit::workload::Workload;
 
@@ -123,13 +121,10 @@ mod tests {
 
     #[test]
     fn disks_did_the_same_if_they_differ_in_times_alone() {
-        let layer = layer::find("drive-managed").unwrap();
-        let drive = Drive::load("tiny").unwrap();
-        let run = DriveRun { drive, layer, parameters: layer.resolve(&[]).unwrap() };
-        let run = Run::new(run, Settings { movement: true, ..Settings::default() });
-        let workload = Workload::parse("random-write:count=50").unwrap();
-        let mut source = workload.source(run.host_sectors().unwrap(), 1).unwrap();
-        let one = run.execute(source.as_mut(), &mut NoObserver).unwrap();
+        let system = System::drive("tiny").layer("drive-managed");
+        let run = system.run(Settings { movement: true, ..Settings::default() }).unwrap();
+        let demand = GeneratedDemand::from(Workload::parse("random-write:count=50").unwrap());
+        let one = run.execute(&demand, &run.opening().unwrap(), &mut NoObserver).unwrap();
         let times = |outcome: &mut Outcome| (outcome.busy_ns, outcome.cleaning.ns, outcome.elapsed_ns) = (1, 2, 3);
         let differences: [fn(&mut Outcome); 6] = [
             |outcome| outcome.movement = None,

@@ -66,7 +66,7 @@ fn runs(item: &Item) -> String {
 /// A run as outcomes record it, the settings, and its first requests.
 pub fn described_run(of: &(impl Planned + ?Sized)) -> Result<String, Error> {
     let (planned, demand) = of.planned()?;
-    let (record, settings) = (planned.run.record(), planned.settings());
+    let (record, settings) = (planned.record(), planned.settings());
     let mut source = demand.open(&Opening::new(planned.host_sectors()?, settings.seed))?;
     let mut requests = Vec::new();
     source.fill(&mut requests)?;

@@ -10,7 +10,7 @@ mod observer;
 mod physical;
 mod prefill;
 pub mod rebuild;
-pub mod run;
+pub(crate) mod run;
 mod steady;
 pub mod system;
 pub mod task;

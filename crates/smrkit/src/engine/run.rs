@@ -15,7 +15,7 @@ use crate::request::Source;
 use crate::settings::{Prefill, Settings};
 use crate::stats::builder::{OutcomeBuilder, Physical, RunNames, RunRequest};
 use crate::stats::counts::HostCounts;
-use crate::stats::outcome::{Outcome, RunRecord, State};
+use crate::stats::outcome::{RunRecord, State};
 use crate::stats::timeline::TimelineBuilder;
 use crate::units::{Nanos, SECTOR_BYTES};
 
@@ -40,32 +40,8 @@ impl Run {
         Run { system, settings, background: None, window: None }
     }
 
-    /// Sectors that the host is offered.
-    pub fn host_sectors(&self) -> Result<u64, Error> {
-        self.system.host_sectors()
-    }
-
-    /// Runs the requests of `source`.
-    pub fn execute(&self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<Outcome, Error> {
-        Ok(self.measure(source, observer)?.finish())
-    }
-
-    /// Runs the requests of `source` next to a task of the caller's.
-    pub fn execute_with(
-        &self,
-        task: &mut dyn BackgroundTask,
-        source: &mut dyn Source,
-        observer: &mut dyn Observer,
-    ) -> Result<Outcome, Error> {
-        Ok(self.measure_with(task, source, observer)?.finish())
-    }
-
     /// Runs the requests of `source`; where they came from is left to the caller.
-    pub(crate) fn measure(
-        &self,
-        source: &mut dyn Source,
-        observer: &mut dyn Observer,
-    ) -> Result<OutcomeBuilder, Error> {
+    pub fn measure(&self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<OutcomeBuilder, Error> {
         match (&self.background, &self.system) {
             (Some(spec), MemberRun::Array(array)) => {
                 self.measure_with(&mut spec.build(array, &self.settings)?, source, observer)
@@ -78,7 +54,8 @@ impl Run {
         }
     }
 
-    fn measure_with(
+    /// Runs the requests of `source` next to a task of the caller's.
+    pub fn measure_with(
         &self,
         task: &mut dyn BackgroundTask,
         source: &mut dyn Source,

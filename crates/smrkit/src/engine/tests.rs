@@ -7,6 +7,8 @@ use super::*;
 use crate::device::{DriveContents, LayeredDisk, Queueing};
 use crate::disk::Disk;
 use crate::drive::{CommandOrder, Constant, Drive, DriveClock};
+use crate::experiment::demand::GeneratedDemand;
+use crate::experiment::system::System;
 use crate::geometry::Geometry;
 use crate::layer::{Capacity, Layer, Need};
 use crate::medium::interference::Interference;
@@ -238,13 +240,11 @@ fn the_host_managed_disk_keeps_its_measured_rates_at_depth() {
         ("sequential-write:size=256Ki,bytes=1Gi", 8, 938.0),
     ];
     for (workload, depth, measured) in tests {
-        let layer = crate::layer::find("in-place").unwrap();
-        let drive = Drive::load("hc620").unwrap();
-        let on = system::DriveRun { drive, layer, parameters: layer.resolve(&[]).unwrap() };
-        let run = run::Run::new(on, Settings { depth, ..Settings::default() });
-        assert_eq!(run.settings.queue, Queue::Drive);
-        let mut source = Workload::parse(workload).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
-        let outcome = run.execute(source.as_mut(), &mut NoObserver).unwrap();
+        let system = System::drive("hc620").layer("in-place");
+        let run = system.run(Settings { depth, ..Settings::default() }).unwrap();
+        assert_eq!(run.settings().queue, Queue::Drive);
+        let demand = GeneratedDemand::from(Workload::parse(workload).unwrap());
+        let outcome = run.execute(&demand, &run.opening().unwrap(), &mut NoObserver).unwrap();
         let rate = outcome.requests as f64 / outcome.elapsed_ns as f64 * 1e9;
         assert!((rate / measured - 1.0).abs() <= 0.15, "{workload}: {rate}, measured {measured}");
     }

@@ -3,20 +3,22 @@
 use super::demand::{Demand, Opened, Opening};
 use super::identity::{hashed, run_hash};
 use crate::engine::Observer;
+use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
 use crate::engine::system::MemberRun;
+use crate::engine::task::BackgroundTask;
 use crate::error::Error;
 use crate::layer::{self, BASELINE, LayerSpec, Parameters};
 use crate::message::{Field, Message};
+use crate::request::Source;
 use crate::settings::{Arrival, Settings};
 use crate::stats::builder::OutcomeBuilder;
-use crate::stats::outcome::{Outcome, Replayed, Scaled};
+use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled};
 
 /// A run, and what it serves: a value that is the same wherever it is executed. As text it is what outcomes record of a run.
 #[derive(Clone)]
 pub struct PlannedRun {
-    /// The run.
-    pub run: Run,
+    pub(crate) run: Run,
     /// The description of an array, without what the run gave to it.
     pub array: Option<String>,
     /// Why the drives have more platters than their own.
@@ -29,14 +31,9 @@ pub struct PlannedRun {
 }
 
 impl PlannedRun {
-    /// `run`, described by nothing but itself.
-    pub fn new(run: Run) -> PlannedRun {
-        PlannedRun { run, array: None, scaled: None, host_sectors: None, demand: None }
-    }
-
     /// A run of `array`, if it is one, that is known to offer `host_sectors` to every source.
     pub(super) fn offering(run: Run, array: Option<String>, host_sectors: u64) -> PlannedRun {
-        PlannedRun { array, host_sectors: Some(host_sectors), ..PlannedRun::new(run) }
+        PlannedRun { run, array, scaled: None, host_sectors: Some(host_sectors), demand: None }
     }
 
     /// The run of `demand`, of which workloads take `host_sectors` for the size of the disk.
@@ -58,9 +55,24 @@ impl PlannedRun {
         Ok(Opening { hash, think_times, ..Opening::new(self.host_sectors()?, self.settings().seed) })
     }
 
+    /// The drive or the array.
+    pub fn system(&self) -> &MemberRun {
+        &self.run.system
+    }
+
     /// Arrivals, queue, state before.
     pub fn settings(&self) -> &Settings {
         &self.run.settings
+    }
+
+    /// The array's own work next to the demand.
+    pub fn rebuild(&self) -> Option<RebuildSpec> {
+        self.run.background
+    }
+
+    /// Record from which the run can be made again, on any demand.
+    pub fn record(&self) -> RunRecord {
+        self.run.record()
     }
 
     /// Sectors that a demand finds.
@@ -108,6 +120,12 @@ impl PlannedRun {
         self
     }
 
+    /// The run with other work of the array's own.
+    pub fn rebuilding(mut self, spec: RebuildSpec) -> PlannedRun {
+        self.run.background = Some(spec);
+        self
+    }
+
     /// Serves `demand`; what only a comparison tells is null.
     pub fn execute(
         &self,
@@ -116,6 +134,16 @@ impl PlannedRun {
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
         Ok(hashed(self.measure(demand, opening, observer)?).finish())
+    }
+
+    /// Serves the requests of `source` next to a task of the caller's.
+    pub fn execute_with(
+        &self,
+        task: &mut dyn BackgroundTask,
+        source: &mut dyn Source,
+        observer: &mut dyn Observer,
+    ) -> Result<Outcome, Error> {
+        Ok(self.run.measure_with(task, source, observer)?.finish())
     }
 
     pub(super) fn measure(

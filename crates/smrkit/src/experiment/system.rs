@@ -402,7 +402,7 @@ mod tests {
     fn platters(needed: u64) -> (Option<u64>, Drive) {
         let systems = Systems::new(&System::drive(DEFAULT_DRIVE).layer("drive-managed")).unwrap();
         let run = systems.runs(&[Settings::default()], Some(needed)).unwrap().pop().unwrap();
-        (run.scaled.map(|scaled| scaled.platters), run.run.system.drives()[0].drive.clone())
+        (run.scaled.map(|scaled| scaled.platters), run.system().drives()[0].drive.clone())
     }
 
     #[test]

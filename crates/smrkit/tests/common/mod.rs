@@ -3,27 +3,30 @@
 
 pub mod arrays;
 pub mod count;
+pub mod planned;
 pub mod rebuilds;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use planned::{Set, serve, with};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::disk::Recorder;
 use smrkit::drive::Drive;
 use smrkit::engine::{NoObserver, Observer};
+use smrkit::experiment::demand::Demand;
 use smrkit::experiment::system::System;
 use smrkit::geometry::{Edge, Geometry, ZoneShape, turn};
 use smrkit::layer::{self, LayerSpec, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference, Profile};
-use smrkit::request::{Op, Request, Source};
+use smrkit::request::{Op, Request};
 use smrkit::schema::Domain;
 use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
 use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
-use smrkit_trace::{OpenOptions, Trace};
+use smrkit_trace::{OpenOptions, TraceDemand, VolumeChoice};
 
 /// Accesses of every drive, by its number.
 #[derive(Clone, Default)]
@@ -286,11 +289,10 @@ pub fn writes(extents: &[(u64, u32)]) -> Vec<Request> {
 }
 
 /// Runs a layer on the drive of the Vguard paper, empty.
-pub fn on_st5000as0011(layer: &str, set: &[(&str, &str)], warmup: u64, source: &mut dyn Source) -> Outcome {
+pub fn on_st5000as0011(layer: &str, set: Set, warmup: u64, demand: &dyn Demand) -> Outcome {
     let settings = Settings { warmup: Warmup::Requests(warmup), prefill: Prefill::None, ..Settings::default() };
-    let system = System::drive("st5000as0011").layer(layer);
-    let system = set.iter().fold(system, |system, (key, value)| system.set(&format!("{layer}.{key}"), value));
-    system.run(settings).unwrap().run.execute(source, &mut NoObserver).unwrap()
+    let run = with(System::drive("st5000as0011"), layer, set).run(settings).unwrap();
+    serve(&run, demand, &mut NoObserver).unwrap()
 }
 
 /// A layer's parameters, these set.
@@ -310,12 +312,12 @@ pub fn count(outcome: &Outcome, key: &str) -> u64 {
 
 /// A real trace that doesn't come with smrkit, from $SMRKIT_TRACES or shared/traces next to the project; without it the
 /// reason is printed.
-pub fn real_trace(file: &str) -> Option<Trace> {
+pub fn real_trace(file: &str) -> Option<TraceDemand> {
     let given = std::env::var_os("SMRKIT_TRACES").map(PathBuf::from);
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("shared/traces"));
     let Some(path) = given.into_iter().chain(above).map(|folder| folder.join(file)).find(|path| path.is_file()) else {
         println!("skipped: no {file} in $SMRKIT_TRACES or shared/traces above the project");
         return None;
     };
-    Some(Trace::open(&path, &OpenOptions::default()).unwrap())
+    Some(TraceDemand::new(&path, OpenOptions::default(), VolumeChoice::All).unwrap())
 }

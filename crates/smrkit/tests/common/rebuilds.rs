@@ -4,17 +4,17 @@
 use smrkit::device::level::Level;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::error::Error;
+use smrkit::experiment::demand::Table;
 use smrkit::layer;
 use smrkit::medium::interference::Interference;
-use smrkit::request::{InMemory, Source};
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::rebuild::Rebuild;
-use smrkit::workload::Workload;
+
+use super::planned::{self, Set, plan, serve};
 
 /// A part of the 5 TB drive of the Vguard paper; with a write cache and read-ahead of its own, or without.
 pub fn drive(part: u64, buffers: &str) -> Drive {
@@ -29,9 +29,6 @@ pub const READ_AHEAD: &str = "read_ahead_bytes = { value = 33554432, source = \"
 pub const WRITE_CACHE: &str = "write_cache_bytes = { value = 67108864, source = \"assumption: made for tests\" }\n";
 /// A write cache of the layer.
 pub const CACHED: (&str, &str) = ("write_cache_bytes", "64M");
-
-/// Parameters of a layer.
-pub type Set<'a> = &'a [(&'a str, &'a str)];
 
 /// A drive-managed one is the paper's: what is assumed beyond is set by itself.
 pub fn member(drive: Drive, layer: &str, set: Set) -> MemberRun {
@@ -62,14 +59,11 @@ pub fn run_before(
     workload: Option<&str>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
-    let span = array.host_sectors()?;
-    let mut source: Box<dyn Source> = match workload {
-        Some(text) => Workload::parse(text)?.source(span, settings.seed)?,
-        None => Box::new(InMemory::new([])),
-    };
-    let background = Some(RebuildSpec::parse(rebuild)?);
-    let run = Run { background, ..Run::new(array.clone(), settings) };
-    run.execute(source.as_mut(), observer)
+    let run = plan(array.clone(), settings)?.rebuilding(RebuildSpec::parse(rebuild)?);
+    match workload {
+        Some(text) => serve(&run, &planned::workload(text), observer),
+        None => serve(&run, &Table([].into()), observer),
+    }
 }
 
 pub fn rebuilt(array: &ArrayRun, rebuild: &str, workload: Option<&str>) -> Rebuild {

@@ -1,11 +1,11 @@
 //! The accesses that an array's drives report add up to what was counted of each, and their times are the array's.
 
 use crate::common::Witness;
+use crate::common::planned::{plan, serve, workload};
 use smrkit::device::level::Level;
 use smrkit::device::{Array, Command, Stamped};
 use smrkit::drive::Drive;
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::layer;
 use smrkit::request::{Op, Request};
@@ -13,7 +13,6 @@ use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
 use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
-use smrkit::workload::Workload;
 
 /// A mirror of a drive and of two striped ones, or with `striped` stripes over two such pairs.
 fn array(striped: bool) -> ArrayRun {
@@ -37,11 +36,9 @@ fn run(settings: Settings, rebuild: Option<&str>) -> (Outcome, Vec<(usize, Acces
 
 fn run_on(array: ArrayRun, settings: Settings, rebuild: Option<&str>) -> (Outcome, Vec<(usize, Access)>) {
     let mut witness = Witness::default();
-    let workload = Workload::parse("mix:count=400,write_share=0.7").unwrap();
-    let mut source = workload.source(array.host_sectors().unwrap(), 1).unwrap();
-    let background = rebuild.map(|text| RebuildSpec::parse(text).unwrap());
-    let run = Run { background, ..Run::new(array, settings) };
-    let outcome = run.execute(source.as_mut(), &mut witness).unwrap();
+    let run = plan(array, settings).unwrap();
+    let run = rebuild.map(|text| run.clone().rebuilding(RebuildSpec::parse(text).unwrap())).unwrap_or(run);
+    let outcome = serve(&run, &workload("mix:count=400,write_share=0.7"), &mut witness).unwrap();
     let accesses = std::mem::take(&mut *witness.0.lock().unwrap());
     (outcome, accesses)
 }

@@ -2,13 +2,15 @@
 //! drive to the nanosecond, and the same bytes each time.
 
 use crate::common::arrays::{array_run, drive_run, level};
+use crate::common::planned::{plan, serve};
 use crate::common::{Disks, parameters, random_requests, random_settings, with_times};
 use rand::RngExt;
 use smrkit::device::level::{Level, WritePolicy};
 use smrkit::drive::Drive;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::task::Idle;
 use smrkit::engine::{NoObserver, Observer, RequestRows};
+use smrkit::experiment::demand::Table;
 use smrkit::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
 use smrkit::layer::{BASELINE, LAYERS, find};
 use smrkit::request::{InMemory, Op, Request};
@@ -24,7 +26,7 @@ fn of_drives(level: Level, chunk_sectors: u64, write: WritePolicy, drives: Vec<D
 }
 
 fn execute(run: &ArrayRun, settings: Settings, requests: &[Request], observer: &mut dyn Observer) -> Outcome {
-    Run::new(run.clone(), settings).execute(&mut InMemory::new(requests), observer).unwrap()
+    serve(&plan(run.clone(), settings).unwrap(), &Table(requests.into()), observer).unwrap()
 }
 
 /// Writes of 4 KiB at random, over a quarter of the array or more, none across a chunk.
@@ -228,8 +230,8 @@ fn an_array_of_one_drive_is_that_drive() {
             let requests = random_requests(&mut Disks::new(seed).random, run.host_sectors().unwrap(), 500);
             let requests = with_times(&mut disks.random, requests);
             let array = execute(&run, settings, &requests, &mut NoObserver);
-            let single = Run::new(drive.clone(), settings);
-            let single = single.execute(&mut InMemory::new(requests), &mut NoObserver).unwrap();
+            let single = plan(drive.clone(), settings).unwrap();
+            let single = serve(&single, &Table(requests.into()), &mut NoObserver).unwrap();
             assert_eq!(seen(&array), seen(&single), "{what}");
             assert_eq!(json(&array.members[0]), json(&single), "{what}");
         }
@@ -266,9 +268,8 @@ fn sources_as_large_as_members_are_served_as_if_alone() {
             requests
         };
         let pure = [1, 2, 3].map(|seed| {
-            let run = Run::new(drive.clone(), settings);
-            let requests = &mut InMemory::new(of_source(seed));
-            counters(&run.execute(requests, &mut NoObserver).unwrap())
+            let run = plan(drive.clone(), settings).unwrap();
+            counters(&serve(&run, &Table(of_source(seed).into()), &mut NoObserver).unwrap())
         });
         for operations in [1, 7, 50, 1000] {
             let rule = Interleave::Burst { operations, weighted: false };
@@ -278,7 +279,8 @@ fn sources_as_large_as_members_are_served_as_if_alone() {
                 let part = |seed| MergePart { source: InMemory::new(of_source(seed)), sectors, requests: None };
                 let mut merged = Interleaved::new([1, 2, 3].map(part).into(), rule, placement, 9).unwrap();
                 let run = of_drives(level, 8, WritePolicy::Auto, vec![drive.clone(); 3]);
-                let outcome = Run::new(run, settings).execute(&mut merged, &mut NoObserver).unwrap();
+                let run = plan(run, settings).unwrap();
+                let outcome = run.execute_with(&mut Idle, &mut merged, &mut NoObserver).unwrap();
                 let found: Vec<String> = outcome.members.iter().map(counters).collect();
                 assert_eq!(found, pure, "{name} {set:?}, {level}, burst {operations}");
             }

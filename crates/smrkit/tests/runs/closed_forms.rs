@@ -1,17 +1,16 @@
 //! The exact numbers of Cassuto et al. 2010, section IV: Table I's accounting, its times, its read-modify-writes.
 
+use crate::common::planned::{self, serve, with};
 use smrkit::disk::Disk;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::DriveRun;
-use smrkit::layer::{self, Scalar};
+use smrkit::experiment::system::System;
+use smrkit::layer::Scalar;
 use smrkit::medium::{Buf, Medium};
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::tally::{Cause, adjusted};
 use smrkit::units::{Nanos, Pba};
-use smrkit::workload::Workload;
 
 /// Table I: commands, sectors, adjusted commands.
 const LBA_READS: [u64; 3] = [435_285, 8_394_244, 435_565];
@@ -121,13 +120,9 @@ fn table_1_replayed_as_counts_takes_its_own_times() {
 
 /// `cassuto-table1` under `workload`, with the layer's defaults but for `set`.
 fn simulate(name: &str, set: &[(&str, &str)], workload: &str, settings: Settings) -> Outcome {
-    let drive = Drive::load("cassuto-table1").unwrap();
-    let spec = layer::find(name).unwrap();
-    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = spec.resolve(&set).unwrap();
-    let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
-    let mut source = Workload::parse(workload).unwrap().source(run.host_sectors().unwrap(), settings.seed).unwrap();
-    Run { window: Some(Nanos(10_000_000_000)), ..run }.execute(source.as_mut(), &mut NoObserver).unwrap()
+    let system = System { window: Some(Nanos(10_000_000_000)), ..System::drive("cassuto-table1") };
+    let run = with(system, name, set).run(settings).unwrap();
+    serve(&run, &planned::workload(workload), &mut NoObserver).unwrap()
 }
 
 /// A simulation's write overloading is definition 4 over its own counts, and its time the clock's over its own counts.

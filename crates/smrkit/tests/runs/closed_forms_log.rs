@@ -1,15 +1,13 @@
 //! Cost of cleaning a log against the closed form for FIFO under uniform writes (Lambert's W; `docs/reference/layers/log.md`),
 //! and the order of the policies.
 
+use crate::common::planned::{self, serve, with};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::DriveRun;
+use smrkit::experiment::system::System;
 use smrkit::geometry::Geometry;
-use smrkit::layer;
 use smrkit::medium::interference::Interference;
 use smrkit::settings::{Prefill, Settings, Warmup};
-use smrkit::workload::Workload;
 
 const SEGMENTS: u64 = 1200;
 const SEGMENT_SECTORS: u64 = 480;
@@ -32,15 +30,10 @@ fn amplification(set: &[(&str, &str)], workload: &str) -> f64 {
     let mut drive = Drive::load("tiny-constant").unwrap();
     drive.geometry = Geometry::uniform(SEGMENTS, SEGMENT_SECTORS).unwrap();
     let drive = drive.with_interference(Interference::Blocks { reach: 6 }).unwrap();
-    let layer = layer::find("log").unwrap();
-    let all = [&[("segment_tracks", "1")], set].concat();
-    let all: Vec<(String, String)> = all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let parameters = layer.resolve(&all).unwrap();
     let settings = Settings { prefill: Prefill::Sequential, warmup: Warmup::Requests(WRITES), ..Settings::default() };
-    let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters }, settings);
-    let workload = format!("{workload},count={}", 2 * WRITES);
-    let mut source = Workload::parse(&workload).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
-    run.execute(source.as_mut(), &mut NoObserver).unwrap().write_amplification.unwrap()
+    let run = with(System::of(drive), "log", &[&[("segment_tracks", "1")], set].concat()).run(settings).unwrap();
+    let demand = planned::workload(&format!("{workload},count={}", 2 * WRITES));
+    serve(&run, &demand, &mut NoObserver).unwrap().write_amplification.unwrap()
 }
 
 #[test]

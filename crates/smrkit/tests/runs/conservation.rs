@@ -4,16 +4,19 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use crate::common::planned::{plan, serve, with};
 use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use rand::RngExt;
 use smrkit::device::{DriveContents, LayeredDisk, Member, MemberDrive, Queueing};
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::{DRIVES, Drive};
-use smrkit::engine::run::Run;
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::engine::task::Idle;
 use smrkit::engine::{Engine, NoObserver, Observer, RequestRows};
 use smrkit::error::DiskResult;
+use smrkit::experiment::demand::Table;
+use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::system::System;
 use smrkit::layer::{BASELINE, Capacity, LAYERS, Layer, LayerSpec, Need, Parameters};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::medium::{Ascending, Buf, Medium, Placement};
@@ -59,12 +62,12 @@ impl Observer for Seen {
 }
 
 /// The drive of a run.
-fn drive_of(run: &Run) -> &DriveRun {
-    run.system.drives()[0]
+fn drive_of(run: &PlannedRun) -> &DriveRun {
+    run.system().drives()[0]
 }
 
 /// A random drive, layer parameters and settings; calls `each` where the parameters fit the drive.
-fn trials(mut each: impl FnMut(&str, Run, Vec<Request>)) {
+fn trials(mut each: impl FnMut(&str, PlannedRun, Vec<Request>)) {
     let mut fitting = vec![0; LAYERS.len()];
     for (seed, spec) in (0..SEEDS).flat_map(|seed| LAYERS.iter().map(move |spec| (seed, spec))) {
         let mut disks = Disks::new(seed);
@@ -74,9 +77,8 @@ fn trials(mut each: impl FnMut(&str, Run, Vec<Request>)) {
         let drive = disks.drive_with(clock, form);
         let parameters = disks.parameters(spec);
         let settings = random_settings(&mut disks.random);
-        let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
-        let Ok(host_sectors) = run.host_sectors() else { continue };
-        let requests = random_requests(&mut disks.random, host_sectors, REQUESTS);
+        let Ok(run) = plan(DriveRun { drive, layer: spec, parameters }, settings) else { continue };
+        let requests = random_requests(&mut disks.random, run.host_sectors().unwrap(), REQUESTS);
         let requests = with_times(&mut disks.random, requests);
         let what = format!("{} on {clock:?} under {form:?}, seed {seed}", spec.name);
         each(&what, run, requests);
@@ -85,9 +87,9 @@ fn trials(mut each: impl FnMut(&str, Run, Vec<Request>)) {
     assert!(fitting.iter().all(|&trials| trials > SEEDS / 2), "too few fit the drives: {fitting:?}");
 }
 
-fn execute(run: &Run, requests: &[Request]) -> (Outcome, Vec<RequestRow>, Vec<Access>) {
+fn execute(run: &PlannedRun, requests: &[Request]) -> (Outcome, Vec<RequestRow>, Vec<Access>) {
     let mut seen = Seen::default();
-    let outcome = run.execute(&mut InMemory::new(requests), &mut seen);
+    let outcome = serve(run, &Table(requests.into()), &mut seen);
     let accesses = std::mem::take(&mut *seen.witness.0.lock().unwrap());
     (outcome.unwrap(), seen.rows.0, accesses)
 }
@@ -126,10 +128,10 @@ fn what_the_host_sent_is_what_was_counted() {
 
 #[test]
 fn a_row_leads_to_the_request_of_its_source() {
-    trials(|what, mut run, mut requests| {
+    trials(|what, run, mut requests| {
         requests.iter_mut().enumerate().for_each(|(number, request)| request.source = (number * number % 3) as u8);
-        run.settings.warmup = Warmup::Requests(REQUESTS / 4);
-        let (_, rows, _) = execute(&run, &requests);
+        let settings = Settings { warmup: Warmup::Requests(REQUESTS / 4), ..*run.settings() };
+        let (_, rows, _) = execute(&run.with(settings), &requests);
         let sent = |source: u8| requests.iter().filter(|request| request.source == source).collect::<Vec<_>>();
         let sources = [0, 1, 2].map(sent);
         for row in &rows {
@@ -163,8 +165,9 @@ fn what_is_reported_of_the_platters_is_what_passed_the_door() {
 
 #[test]
 fn the_head_moves_as_the_accesses_at_the_door_say() {
-    trials(|what, mut run, requests| {
-        run.settings.movement = true;
+    trials(|what, run, requests| {
+        let of = |movement| run.clone().with(Settings { movement, ..*run.settings() });
+        let run = of(true);
         let (outcome, _, accesses) = execute(&run, &requests);
         let geometry = &drive_of(&run).drive.geometry;
         let first = |access: &Access| geometry.track_of(access.pba).0;
@@ -184,8 +187,7 @@ fn the_head_moves_as_the_accesses_at_the_door_say() {
         assert_eq!(movement.stroke_share.clean, strokes, "{what}");
         let cleaned = outcome.physical_written_sectors.clean > 0;
         assert!(cleaned || movement.bands_moved.total == 0, "{what}: bands moved without a write");
-        run.settings.movement = false;
-        let quiet = execute(&run, &requests).0;
+        let quiet = execute(&of(false), &requests).0;
         let engine = quiet.engine;
         assert!(outcome.engine.movement && !engine.movement, "{what}");
         assert_eq!(quiet, Outcome { movement: None, engine, ..outcome }, "{what}: counting changes nothing else");
@@ -195,13 +197,8 @@ fn the_head_moves_as_the_accesses_at_the_door_say() {
 #[test]
 fn a_log_written_in_order_goes_one_track_at_a_time() {
     let drive = Drive::load("tiny-constant").unwrap();
-    let layer = smrkit::layer::find("log").unwrap();
-    let settings = [("segment_tracks".to_string(), "4".to_string())];
-    let parameters = layer.resolve(&settings).unwrap();
-    let run = Run::new(
-        DriveRun { drive: drive.clone(), layer, parameters },
-        Settings { movement: true, prefill: Prefill::None, ..Settings::default() },
-    );
+    let settings = Settings { movement: true, prefill: Prefill::None, ..Settings::default() };
+    let run = with(System::of(drive.clone()), "log", &[("segment_tracks", "4")]).run(settings).unwrap();
     let requests: Vec<Request> = (0..500).map(|i| Request::new(Op::Write, Lba(i * 8), 8)).collect();
     let (outcome, _, accesses) = execute(&run, &requests);
     let track = |pba: Pba| drive.geometry.track_of(pba).0;
@@ -316,9 +313,9 @@ fn the_timeline_sums_to_the_totals() {
 
 #[test]
 fn warm_up_leaves_the_rest_to_be_counted() {
-    trials(|what, mut run, requests| {
-        run.settings.warmup = Warmup::Requests(100);
-        let (outcome, rows, accesses) = execute(&run, &requests);
+    trials(|what, run, requests| {
+        let settings = Settings { warmup: Warmup::Requests(100), ..*run.settings() };
+        let (outcome, rows, accesses) = execute(&run.with(settings), &requests);
         assert_eq!((outcome.requests, rows.len()), (REQUESTS - 100, requests.len() - 100), "{what}");
         assert!(outcome.physical_written_sectors.total <= by_cause(&accesses, Some(true), |a| a.sectors).total);
         assert!(outcome.busy_ns <= all_done(&outcome, &accesses), "{what}");
@@ -334,7 +331,7 @@ fn the_medium_counts_the_same_sectors() {
         if drive_of(&run).layer.name == BASELINE {
             drive.interference = Interference::None;
         }
-        let settings = Settings { check: true, ..run.settings };
+        let settings = Settings { check: true, ..*run.settings() };
         let member = MemberRun::from(DriveRun { drive, ..drive_of(&run).clone() }).build(&settings).unwrap();
         let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
         let (mut task, mut observer) = (Idle, NoObserver);

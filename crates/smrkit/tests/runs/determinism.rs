@@ -1,14 +1,16 @@
 //! A run repeated gives the same bytes of outcome: twice, on other threads at the same time, and however its requests
 //! are cut into batches.
 
+use crate::common::planned::plan;
 use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
+use smrkit::engine::task::Idle;
 use smrkit::error::Error;
+use smrkit::experiment::planned::PlannedRun;
 use smrkit::layer::{LAYERS, Parameters};
 use smrkit::medium::interference::Form;
 use smrkit::request::{InMemory, Request, Source};
@@ -58,19 +60,19 @@ impl Trial {
         let mut settings = random_settings(&mut disks.random);
         settings.prefill = [Prefill::None, Prefill::Random(0.5)][disks.random.random_range(0..2)];
         let mut trial = Trial { drive, layer, parameters, settings, requests: Vec::new() };
-        let host_sectors = trial.run().host_sectors().ok()?;
-        let requests = random_requests(&mut disks.random, host_sectors, REQUESTS);
+        let run = trial.run().ok()?;
+        let requests = random_requests(&mut disks.random, run.host_sectors().unwrap(), REQUESTS);
         trial.requests = with_times(&mut disks.random, requests);
         Some(trial)
     }
 
-    pub fn run(&self) -> Run {
+    pub fn run(&self) -> Result<PlannedRun, Error> {
         let parameters = self.parameters.clone();
-        Run::new(DriveRun { drive: self.drive.clone(), layer: &LAYERS[self.layer], parameters }, self.settings)
+        plan(DriveRun { drive: self.drive.clone(), layer: &LAYERS[self.layer], parameters }, self.settings)
     }
 
     fn bytes_of(&self, source: &mut dyn Source) -> String {
-        let outcome = self.run().execute(source, &mut NoObserver).unwrap();
+        let outcome = self.run().unwrap().execute_with(&mut Idle, source, &mut NoObserver).unwrap();
         serde_json::to_string(&outcome).unwrap()
     }
 

@@ -1,29 +1,34 @@
 //! Table 2 of the Vguard paper, on a shipped drive-managed disk, and single behaviours of its layer.
 
+use crate::common::planned::{self, Set, serve, with};
 use crate::common::{count, on_st5000as0011};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
+use smrkit::experiment::demand::{GeneratedDemand, Table};
+use smrkit::experiment::system::System;
 use smrkit::layer::{self, Layer, Parameters};
 use smrkit::medium::{Buf, Medium, Stamp, Stamps};
-use smrkit::request::{InMemory, Op, Request, Source};
+use smrkit::request::{Op, Request};
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
-use smrkit::workload::Workload;
 
 fn parameters(set: &[(&str, &str)]) -> Parameters {
     crate::common::parameters("drive-managed", set)
 }
 
-fn replay(source: &mut dyn Source, set: &[(&str, &str)]) -> Outcome {
-    on_st5000as0011("drive-managed", set, 0, source)
+fn replay(requests: Vec<Request>, set: Set) -> Outcome {
+    on_st5000as0011("drive-managed", set, 0, &Table(requests.into()))
 }
 
-fn workload(text: &str, set: &[(&str, &str)]) -> Outcome {
-    let mut source = Workload::parse(text).unwrap().source(9_000_000_000, 1).unwrap();
-    replay(source.as_mut(), set)
+/// A workload on a part of the drive that is the same under every layer.
+fn demand(text: &str) -> GeneratedDemand {
+    GeneratedDemand { span: Some(9_000_000_000), ..planned::workload(text) }
+}
+
+fn workload(text: &str, set: Set) -> Outcome {
+    on_st5000as0011("drive-managed", set, 0, &demand(text))
 }
 
 fn requests(op: Op, extents: impl IntoIterator<Item = (u64, u32)>) -> Vec<Request> {
@@ -54,8 +59,8 @@ fn what_exceeds_64_kib_adds_its_transfer() {
 
 #[test]
 fn a_real_trace_gives_its_row_of_table_2() {
-    let Some(mut trace) = crate::common::real_trace("msr_wdev_1.csv.zst") else { return };
-    let all = replay(&mut trace, &[]).latency_ns.all;
+    let Some(trace) = crate::common::real_trace("msr_wdev_1.csv.zst") else { return };
+    let all = on_st5000as0011("drive-managed", &[], 0, &trace).latency_ns.all;
     let row = [all.p95, all.p99, all.p99_5, all.p99_9, all.max].map(milliseconds);
     for (ours, paper) in row.into_iter().zip([24.78, 24.78, 24.78, 324.78, 324.78]) {
         assert!((ours - paper).abs() < 0.01, "{row:?}");
@@ -72,7 +77,7 @@ fn cleaning_begins_when_more_than_22_986_entries_are_in_use() {
 #[test]
 fn entries_without_valid_data_leave_the_log_at_no_cost() {
     let again = requests(Op::Write, (0..30_000).map(|i| (i % 100 * 8, 8)));
-    let outcome = replay(&mut InMemory::new(again), &[]);
+    let outcome = replay(again, &[]);
     assert_eq!(count(&outcome, "bands_cleaned"), 0);
     assert_eq!(outcome.physical_read_sectors.total, 0);
 }
@@ -99,10 +104,10 @@ fn no_request_waits_for_more_than_an_episode() {
 fn a_partly_cached_extent_is_read_in_pieces() {
     let mut both = requests(Op::Write, [(1000, 8), (2000, 8), (2008, 8), (2016, 8)]);
     both.extend(requests(Op::Read, [(992, 24)]));
-    let outcome = replay(&mut InMemory::new(both.clone()), &[]);
+    let outcome = replay(both.clone(), &[]);
     assert_eq!(outcome.commands.physical_read, 3);
     both.extend(requests(Op::Read, [(2000, 24)]));
-    let outcome = replay(&mut InMemory::new(both), &[]);
+    let outcome = replay(both, &[]);
     assert_eq!(outcome.commands.physical_read, 4);
     // Two headers lie between the three entries.
     assert_eq!(outcome.physical_read_sectors.host, 24 + 24 + 2);
@@ -113,7 +118,7 @@ fn a_discarded_copy_is_not_cleaned() {
     let mut all = requests(Op::Write, (0..22_980).map(|i| (i * 10_000, 8)));
     all.extend(requests(Op::Discard, [(0, 22_980 * 10_000 / 2)]));
     all.extend(requests(Op::Write, (0..10_000).map(|i| (4_000_000_000 + i * 8, 8))));
-    let outcome = replay(&mut InMemory::new(all), &[]);
+    let outcome = replay(all, &[]);
     assert_eq!(count(&outcome, "bands_cleaned"), 0);
 }
 
@@ -159,9 +164,8 @@ fn what_bypasses_the_log_is_one_access_as_far_as_it_lies_in_a_row() {
 fn scattered_writes_leave_the_write_cache_beside_a_stream() {
     let scattered = (0..200).map(|i| (5_000_000_000 + i * 10_000_000, 8));
     let stream = (0..600).map(|i| (i * 1024, 1024));
-    let mut source = InMemory::new(requests(Op::Write, scattered.chain(stream)));
     let on = [("write_cache_bytes", "16M"), ("bypass", "run"), ("skip_unwritten", "on")];
-    let outcome = replay(&mut source, &on);
+    let outcome = replay(requests(Op::Write, scattered.chain(stream)), &on);
     assert_eq!(count(&outcome, "map_entries"), 200);
 }
 
@@ -203,13 +207,10 @@ fn bands_never_written_need_no_rewriting_beyond_their_cached_tracks() {
 #[test]
 fn writes_that_wait_together_share_entries_of_the_log() {
     let before = |depth, variant| {
-        let parameters = parameters(&[("variant", variant)]);
-        let layer = layer::find("drive-managed").unwrap();
-        let run = DriveRun { drive: Drive::load("st5000as0011").unwrap(), layer, parameters };
-        let source = Workload::parse("random-write:size=4KiB,span=4T,count=190k").unwrap();
-        let mut source = source.source(9_000_000_000, 1).unwrap();
-        let run = Run::new(run, Settings { depth, ..Settings::default() });
-        count(&run.execute(source.as_mut(), &mut NoObserver).unwrap(), "first_cleaning_request")
+        let system = with(System::drive("st5000as0011"), "drive-managed", &[("variant", variant)]);
+        let run = system.run(Settings { depth, ..Settings::default() }).unwrap();
+        let writes = demand("random-write:size=4KiB,span=4T,count=190k");
+        count(&serve(&run, &writes, &mut NoObserver).unwrap(), "first_cleaning_request")
     };
     assert_eq!((before(1, "sold"), before(31, "vguard-2017")), (22_987, 22_987));
     let queued = before(31, "sold");

@@ -4,18 +4,20 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use crate::common::planned::{plan, serve};
 use crate::common::{Disks, parameters, random_requests};
 use smrkit::device::{LayeredDisk, Shadow};
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::Drive;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::error::Error;
+use smrkit::experiment::demand::Table;
+use smrkit::experiment::system::System;
 use smrkit::layer::{self, LayerSpec, Need, Parameters, Scalar};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::medium::{Medium, Stamp, Stamps};
-use smrkit::request::{InMemory, Op, Request};
+use smrkit::request::{Op, Request};
 use smrkit::settings::{Prefill, Settings};
 use smrkit::tally::{Access, Cause};
 use smrkit::units::{Lba, Nanos, Pba};
@@ -205,21 +207,19 @@ fn filling_costs_no_time_and_nothing_is_counted() {
         assert!(took.as_millis() < 100, "{}: {took:?}", spec.name);
         assert!(device.layer.map_bytes() < before + (8 << 20), "{}: {} bytes", spec.name, device.layer.map_bytes());
         assert_eq!((device.now(), device.physical_sectors()), (Nanos::ZERO, (0, 0)));
-        let requests = vec![Request::new(Op::Read, Lba(0), 8)];
-        let outcome = Run::new(run, settings).execute(&mut InMemory::new(requests), &mut Stop).unwrap();
+        let requests = Table([Request::new(Op::Read, Lba(0), 8)].into());
+        let outcome = serve(&plan(run, settings).unwrap(), &requests, &mut Stop).unwrap();
         assert_eq!(outcome.physical_written_sectors.total, 0, "{}", spec.name);
     }
 }
 
 #[test]
 fn a_write_to_a_full_region_rewrites_it_and_to_an_empty_not() {
-    let drive = Drive::load("cassuto-random").unwrap();
     let rewrites = |prefill| {
-        let settings = Settings { prefill, ..Settings::default() };
-        let layer = smrkit::layer::find("rmw").unwrap();
-        let run = Run::new(DriveRun { drive: drive.clone(), layer, parameters: parameters("rmw", &[]) }, settings);
-        let requests: Vec<Request> = (0..50).map(|i| Request::new(Op::Write, Lba(i * 1_000_000), 8)).collect();
-        let outcome = run.execute(&mut InMemory::new(requests), &mut NoObserver).unwrap();
+        let system = System::drive("cassuto-random").layer("rmw");
+        let run = system.run(Settings { prefill, ..Settings::default() }).unwrap();
+        let requests = (0..50).map(|i| Request::new(Op::Write, Lba(i * 1_000_000), 8));
+        let outcome = serve(&run, &Table(requests.collect()), &mut NoObserver).unwrap();
         crate::common::count(&outcome, "rewrites")
     };
     assert_eq!([Prefill::Full, Prefill::None].map(rewrites), [50, 0]);

@@ -7,15 +7,16 @@ use std::fmt::Write;
 use serde_json::Value;
 use smrkit::device::level::Level;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::error::Error;
+use smrkit::experiment::demand::Table;
 use smrkit::layer::LAYERS;
-use smrkit::request::{InMemory, Op, Request, Source};
+use smrkit::request::{Op, Request, Source};
 use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
 use smrkit::workload::{WORKLOADS, Workload};
 
 use super::determinism::Trial;
+use crate::common::planned::{plan, serve};
 use crate::common::rebuilds::{LEVELS, MEMBERS, array, run, small};
 use crate::common::{Disks, TinyClock, arrays, random_requests, random_settings, with_times};
 
@@ -23,7 +24,7 @@ use crate::common::{Disks, TinyClock, arrays, random_requests, random_settings, 
 const TRIALS: u64 = 4;
 
 /// Keys left out: what was asked for, what depends on the build, and what others say too.
-const LEFT_OUT: [&str; 14] = [
+const LEFT_OUT: [&str; 15] = [
     "engine",
     "seed",
     "run",
@@ -35,6 +36,7 @@ const LEFT_OUT: [&str; 14] = [
     "asked",
     "schema",
     "adjusted",
+    "workload_sectors",
     "latency_buckets",
     "wait_ns",
     "total",
@@ -101,7 +103,7 @@ fn trials_of(name: &str) -> String {
         trial.settings.prefill = prefills[seed as usize % prefills.len()];
         trial.settings.movement = seed % 2 == 0;
         trial.settings.warmup = Warmup::Requests([0, 300][seed as usize / 2 % 2]);
-        let outcome = trial.run().execute(&mut InMemory::new(trial.requests.as_slice()), &mut NoObserver);
+        let outcome = serve(&trial.run().unwrap(), &Table(trial.requests.as_slice().into()), &mut NoObserver);
         write!(text, "{clock:?} {seed}\n{}", figures(outcome)).unwrap();
     }
     text
@@ -185,7 +187,7 @@ fn runs_of_arrays() {
         settings.prefill = if seed == 0 { Prefill::None } else { Prefill::Full };
         let requests = random_requests(&mut disks.random, array.host_sectors().unwrap(), 600);
         let requests = with_times(&mut disks.random, requests);
-        let outcome = Run::new(array, settings).execute(&mut InMemory::new(requests), &mut NoObserver);
+        let outcome = serve(&plan(array, settings).unwrap(), &Table(requests.into()), &mut NoObserver);
         write!(text, "{kind} {seed}\n{}", figures(outcome)).unwrap();
     }
     insta::assert_snapshot!("arrays", text);

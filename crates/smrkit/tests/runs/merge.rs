@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::common::arrays::{array_run, level};
+use crate::common::planned::{plan_windowed, serve};
 use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use smrkit::device::level::Level;
 use smrkit::engine::RequestRows;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::experiment::demand::Table;
 use smrkit::experiment::record;
 use smrkit::layer::{LAYERS, find};
 use smrkit::medium::interference::Form;
-use smrkit::request::InMemory;
 use smrkit::schema::Scalar;
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::histogram::LatencyCounts;
@@ -36,12 +36,10 @@ fn runs(disks: &mut Disks, system: MemberRun, lengths: [u64; 3], windows_ns: [u6
     let outcomes = lengths.iter().enumerate().map(|(seed, &length)| {
         let requests = random_requests(&mut disks.random, host_sectors, length);
         let requests = with_times(&mut disks.random, requests);
-        let run = Run {
-            window: Some(Nanos(windows_ns[seed])),
-            ..Run::new(system.clone(), Settings { seed: seed as u64, ..settings })
-        };
+        let settings = Settings { seed: seed as u64, ..settings };
+        let run = plan_windowed(system.clone(), settings, Some(Nanos(windows_ns[seed]))).unwrap();
         let mut rows = RequestRows::default();
-        let outcome = run.execute(&mut InMemory::new(requests.as_slice()), &mut rows).unwrap();
+        let outcome = serve(&run, &Table(requests.into()), &mut rows).unwrap();
         rows.0.iter().for_each(|row| all.record(row.op, row.latency_ns));
         outcome
     });

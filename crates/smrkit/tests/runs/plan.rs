@@ -279,11 +279,11 @@ fn drives_as_values_and_parts_of_members_make_a_run() {
         array.given("a", drive(4000)).given("b", drive(6000)).run(Settings::default())
     };
     let run = of(&[3000, 2000]).unwrap();
-    let sizes: Vec<u64> = run.run.system.drives().iter().map(|own| own.drive.geometry.sectors()).collect();
+    let sizes: Vec<u64> = run.system().drives().iter().map(|own| own.drive.geometry.sectors()).collect();
     assert_eq!(sizes, [drive(4000), drive(6000)].map(|own| own.geometry.sectors()));
-    assert_eq!((run.host_sectors().unwrap(), run.run.window), (2000, Some(Nanos(9))));
+    assert_eq!((run.host_sectors().unwrap(), run.record().window_ns), (2000, Some(9)));
     let read: PlannedRun = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
-    assert_eq!((read.host_sectors().unwrap(), read.run.record()), (2000, run.run.record()));
+    assert_eq!((read.host_sectors().unwrap(), read.record()), (2000, run.record()));
     assert!(of(&[3000]).err().unwrap().to_string().contains("1 sizes for 2 members"));
     let one = System::of(drive(4000)).layer("in-place");
     assert_eq!(one.run(Settings::default()).unwrap().raw_sectors(), drive(4000).geometry.sectors());
@@ -346,7 +346,7 @@ fn disorder_is_refused_where_the_traces_times_count() {
 fn an_outcome_tells_what_was_planned() {
     let table = Table([Request::new(Op::Read, Lba(0), 8)].into());
     let run = planned(&experiment());
-    let (own, bare) = (run.opening().unwrap(), PlannedRun::new(run.run.clone()));
+    let (own, bare) = (run.opening().unwrap(), small().run(*run.settings()).unwrap());
     assert_eq!((own.hash, own.think_times, own.host_sectors), (false, false, run.host_sectors().unwrap()));
     let closed =
         bare.clone().with(Settings { arrival: Arrival::Closed, seed: 7, ..*bare.settings() }).opening().unwrap();

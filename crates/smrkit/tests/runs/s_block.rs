@@ -1,30 +1,25 @@
 //! No write waits for the S-block buffer as a whole, whatever is written.
 
-use crate::common::parameters;
-use smrkit::drive::Drive;
+use crate::common::planned::{Set, serve, with, workload};
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::DriveRun;
-use smrkit::layer;
-use smrkit::request::{InMemory, Op, Request};
+use smrkit::experiment::demand::{Demand, Table};
+use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::System;
+use smrkit::request::{Op, Request};
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
-use smrkit::workload::Workload;
 
 /// 2 GB: 1,883 S-blocks, 19 of them spare. To move one takes 14 ms, all of them 26 s.
 const SECTORS: u64 = 3_906_250;
 
-fn run(set: &[(&str, &str)]) -> Run {
-    let drive = Drive::load("cassuto-random").unwrap().with_capacity(SECTORS).unwrap();
-    let run = DriveRun { drive, layer: layer::find("s-block").unwrap(), parameters: parameters("s-block", set) };
-    Run::new(run, Settings::default())
+fn run(set: Set, demand: &dyn Demand) -> Outcome {
+    let system = System::drive("cassuto-random").capacity(AskedCapacity::Sectors(SECTORS));
+    serve(&with(system, "s-block", set).run(Settings::default()).unwrap(), demand, &mut NoObserver).unwrap()
 }
 
-fn longest_ms(text: &str, set: &[(&str, &str)]) -> f64 {
-    let run = run(set);
-    let mut source = Workload::parse(text).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
-    let outcome: Outcome = run.execute(source.as_mut(), &mut NoObserver).unwrap();
+fn longest_ms(text: &str, set: Set) -> f64 {
+    let outcome = run(set, &workload(text));
     assert!(crate::common::count(&outcome, "destages") > 100, "{text} {set:?}");
     outcome.latency_ns.write.max as f64 / 1e6
 }
@@ -52,8 +47,7 @@ fn skewed_writes_wait_for_a_part_of_the_disk_under_any_policy() {
 fn long_entries_with_holes_are_not_copied_round_and_round() {
     let long = (0..18).map(|i| Request::new(Op::Write, Lba(i * 1760), 1760));
     let holes = (0..3000).map(|i| Request::new(Op::Write, Lba(i * 7919 % 3900 * 8), 8));
-    let mut source = InMemory::new(long.chain(holes).collect::<Vec<_>>());
-    let outcome = run(&[("bypass", "off")]).execute(&mut source, &mut NoObserver).unwrap();
+    let outcome = run(&[("bypass", "off")], &Table(long.chain(holes).collect()));
     assert!(crate::common::count(&outcome, "destages") > 3);
     let copied = crate::common::count(&outcome, "run_sectors");
     assert!(copied < 2000 * 2000, "{copied} sectors: a lap has 44,000");

@@ -1,27 +1,20 @@
 //! Warm-up until cleaning has settled: that of a drive or of an array, or that it never did.
 
-use crate::common::parameters;
-use smrkit::device::level::Level;
-use smrkit::drive::Drive;
+use crate::common::planned::{Set, serve, with, workload};
+use smrkit::device::spec::ArraySpec;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
-use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
-use smrkit::layer;
+use smrkit::experiment::system::System;
 use smrkit::settings::{Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
-use smrkit::workload::Workload;
 
-fn drive(layer: &str, set: &[(&str, &str)]) -> DriveRun {
-    let drive = Drive::load("tiny").unwrap();
-    DriveRun { drive, layer: layer::find(layer).unwrap(), parameters: parameters(layer, set) }
+fn drive(layer: &str, set: Set) -> System {
+    with(System::drive("tiny"), layer, set)
 }
 
-fn run(system: impl Into<MemberRun>, requests: &str) -> Outcome {
-    let settings = Settings { warmup: Warmup::UntilSteady, ..Settings::default() };
-    let run = Run::new(system, settings);
-    let text = format!("random-write:size=4KiB,count={requests}");
-    let mut source = Workload::parse(&text).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
-    run.execute(source.as_mut(), &mut NoObserver).unwrap()
+fn run(system: System, requests: &str) -> Outcome {
+    let run = system.run(Settings { warmup: Warmup::UntilSteady, ..Settings::default() }).unwrap();
+    let demand = workload(&format!("random-write:size=4KiB,count={requests}"));
+    serve(&run, &demand, &mut NoObserver).unwrap()
 }
 
 const MANAGED: [(&str, &str); 3] = [("cache_tracks", "40"), ("band_tracks", "6"), ("beta", "300")];
@@ -66,8 +59,8 @@ fn spare_sectors_are_used_up_before_anything_counts_as_settled() {
 #[test]
 fn an_array_settles_as_its_members_do() {
     let alone = run(drive("drive-managed", &MANAGED), "40k").state.steady.unwrap();
-    let members = vec![MemberRun::from(drive("drive-managed", &MANAGED)); 2];
-    let outcome = run(ArrayRun::new(Level::Raid1, members), "40k");
+    let array = ArraySpec::parse("raid1:disks=2").unwrap();
+    let outcome = run(System { array: Some(array), ..drive("drive-managed", &MANAGED) }, "40k");
     let steady = outcome.state.steady.unwrap();
     assert!(steady.after_requests >= alone.after_requests / 2, "{steady:?}, alone {alone:?}");
     assert_eq!(outcome.requests, 40_000 - steady.after_requests);

@@ -1,22 +1,17 @@
 //! A timeout runs from a command's dispatch to its drive: time in the host's queue is not held against the drive.
 
+use crate::common::planned::{self, serve};
 use smrkit::drive::{CommandOrder, Drive};
-use smrkit::engine::run::Run;
-use smrkit::engine::system::DriveRun;
 use smrkit::engine::{NoObserver, Observer, RequestRows};
-use smrkit::experiment::system::{System, Systems};
-use smrkit::layer;
+use smrkit::experiment::system::System;
 use smrkit::settings::{Arrival, Queue, Settings};
 use smrkit::stats::command_times::CommandTimes;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Nanos;
-use smrkit::workload::Workload;
 
 fn served(layer: &str, workload: &str, settings: Settings, observer: &mut dyn Observer) -> Outcome {
-    let system = System { layers: vec![layer.into()], ..System::drive("tiny") };
-    let run: Run = Systems::new(&system).unwrap().runs(&[settings], None).unwrap().pop().unwrap().run;
-    let mut source = Workload::parse(workload).unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
-    run.execute(source.as_mut(), observer).unwrap()
+    let run = System::drive("tiny").layer(layer).run(settings).unwrap();
+    serve(&run, &planned::workload(workload), observer).unwrap()
 }
 
 #[test]
@@ -47,12 +42,10 @@ fn a_drive_that_orders_commands_is_sent_one_whenever_one_completes() {
     for commands in [4, 100] {
         let mut drive = Drive::load("tiny").unwrap();
         drive.command_order = Some(CommandOrder { commands, age: Nanos(50_000_000) });
-        let layer = layer::find("in-place").unwrap();
-        let drive = DriveRun { drive, layer, parameters: layer.resolve(&[]).unwrap() };
-        let run = Run::new(drive, Settings { depth: 300, queue: Queue::Drive, ..Settings::default() });
-        let mut source = Workload::parse("mix:count=3k").unwrap().source(run.host_sectors().unwrap(), 1).unwrap();
+        let settings = Settings { depth: 300, queue: Queue::Drive, ..Settings::default() };
+        let run = System::of(drive).layer("in-place").run(settings).unwrap();
         let (mut rows, mut times) = (RequestRows::default(), CommandTimes::default());
-        let outcome = run.execute(source.as_mut(), &mut rows).unwrap();
+        let outcome = serve(&run, &planned::workload("mix:count=3k"), &mut rows).unwrap();
         let RequestRows(mut rows) = rows;
         rows.sort_by_key(|row| row.row);
         let mut ends: Vec<u64> = rows.iter().map(|row| row.end_ns).collect();

@@ -1,17 +1,18 @@
 //! The numbers of He & Du 2014 through the layer itself: figure 2's table, cold writes, requests over several tracks,
 //! and that sectors on the platters follow the paper's count of tracks.
 
+use crate::common::planned::{plan, serve};
 use proptest::prelude::*;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
+use smrkit::experiment::demand::Table;
 use smrkit::geometry::Geometry;
 use smrkit::layer::track_map::{cost, scheme::Scheme};
 use smrkit::layer::{self, Scalar};
 use smrkit::medium::interference::Interference;
-use smrkit::request::{InMemory, Op, Request};
+use smrkit::request::{Op, Request};
 use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
@@ -30,8 +31,8 @@ fn run(drive: &Drive, set: &[(&str, String)], settings: Settings, requests: Vec<
     let mut all = vec![("random_tracks".to_string(), "0".to_string())];
     all.extend(set.iter().map(|(key, value)| (key.to_string(), value.clone())));
     let parameters = spec.resolve(&all)?;
-    let run = Run::new(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings);
-    run.execute(&mut InMemory::new(requests), &mut NoObserver)
+    let run = plan(DriveRun { drive: drive.clone(), layer: spec, parameters }, settings)?;
+    serve(&run, &Table(requests.into()), &mut NoObserver)
 }
 
 fn stat(outcome: &Outcome, key: &str) -> f64 {

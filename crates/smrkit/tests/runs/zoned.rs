@@ -4,17 +4,18 @@ use rand::{Rng, RngExt};
 use smrkit::device::LayeredDisk;
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::run::Run;
 use smrkit::engine::system::DriveRun;
 use smrkit::error::{Error, Fault};
+use smrkit::experiment::demand::Table;
 use smrkit::layer::{self, Scalar};
 use smrkit::medium::interference::{Form, Interference};
 use smrkit::medium::{Buf, Medium, MemoryBacking};
-use smrkit::request::{InMemory, Op, Request};
+use smrkit::request::{Op, Request};
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
 
+use super::common::planned::{plan, serve};
 use super::common::{Disks, count, parameters, random_requests};
 
 /// Sectors of a zone in these tests.
@@ -91,7 +92,7 @@ fn drive_run(drive: &Drive, set: &[(&str, &str)]) -> DriveRun {
 }
 
 fn outcome(run: DriveRun, settings: Settings, requests: Vec<Request>) -> Result<Outcome, Error> {
-    Run::new(run, settings).execute(&mut InMemory::new(requests), &mut NoObserver)
+    serve(&plan(run, settings)?, &Table(requests.into()), &mut NoObserver)
 }
 
 fn plain() -> Drive {
@@ -112,7 +113,7 @@ fn a_host_that_keeps_the_rules_loses_nothing_and_is_not_blamed() {
     for (seed, form) in (0..30).flat_map(|seed| Form::ALL.map(|form| (seed, form))) {
         let mut disks = Disks::new(seed);
         let run = drive_run(&disks.drive(form), &SMALL);
-        let Ok(sectors) = Run::new(run.clone(), empty()).host_sectors() else { continue };
+        let Ok(sectors) = run.host_sectors() else { continue };
         let mut zones = Zones::empty(sectors);
         let requests: Vec<Request> = (0..600).map(|_| zones.lawful(&mut disks.random)).collect();
         let settings = Settings { check: true, seed, ..empty() };
@@ -128,7 +129,7 @@ fn every_broken_rule_is_counted_once_a_request() {
     for seed in 0..40 {
         let mut disks = Disks::new(seed);
         let run = drive_run(&plain(), &SMALL);
-        let sectors = Run::new(run.clone(), empty()).host_sectors().unwrap();
+        let sectors = run.host_sectors().unwrap();
         let mut requests = random_requests(&mut disks.random, sectors / 3, 300);
         let mut zones = Zones::empty(sectors);
         let more: Vec<Request> = (0..100).map(|_| zones.lawful(&mut disks.random)).collect();
@@ -237,7 +238,7 @@ fn write_pointers_outlive_power_cuts() {
     for (seed, form) in (0..10).flat_map(|seed| [Form::Blocks, Form::Tracks].map(|form| (seed, form))) {
         let mut disks = Disks::new(seed);
         let run = drive_run(&disks.drive(form), &SMALL);
-        let Ok(sectors) = Run::new(run.clone(), empty()).host_sectors() else { continue };
+        let Ok(sectors) = run.host_sectors() else { continue };
         let mut zones = Zones::empty(sectors);
         let requests: Vec<Request> = (0..150).map(|_| zones.lawful(&mut disks.random)).collect();
         for write in (1..60).step_by(3) {
