@@ -171,6 +171,11 @@ impl Drive {
         self.text.as_deref()
     }
 
+    /// The drive as if its text were that of a file at `path`.
+    pub(crate) fn with_path(self, path: PathBuf) -> Drive {
+        Drive { path, ..self }
+    }
+
     /// A drive from the text of a drive file; `path` is for messages, and may end in `@KEY=low` as a name may.
     pub fn parse(path: &Path, text: &str) -> Result<Drive, Error> {
         if let Some((own, key, end)) = path.to_str().and_then(ends) {

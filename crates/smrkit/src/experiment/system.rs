@@ -201,7 +201,7 @@ impl Systems {
         let named = |drive| all.iter().map(move |spec| spec.drive.as_deref().unwrap_or(drive));
         let names: BTreeSet<&str> = asked_drives.iter().flat_map(|drive| named(drive.as_str())).collect();
         let load = |name: &str| Ok((name.to_string(), asked.given.get(name).cloned().map_or_else(|| load(name), Ok)?));
-        let drives = names.into_iter().map(load).collect::<Result<_, Error>>()?;
+        let drives = apart(names.into_iter().map(load).collect::<Result<_, Error>>()?);
         let is_open = all.iter().any(|drive| drive.layer.is_none());
         let choices = choices(&fixed, is_open, asked, asked_drives)?;
         let array = asked.array.as_ref().map(ToString::to_string);
@@ -323,6 +323,22 @@ fn choices(
         set::combinations(&set, &used).into_iter().map(choice).collect::<Vec<_>>()
     };
     Ok(drives.iter().flat_map(|drive| chosen.iter().flat_map(move |&layer| of_layer(drive, layer))).collect())
+}
+
+/// The drives with paths by which their texts are told apart, as a record keeps them: of two texts at one path the second lies in
+/// a folder called as its drive is here.
+fn apart(drives: BTreeMap<String, Drive>) -> BTreeMap<String, Drive> {
+    let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
+    let own = |(name, drive): (String, Drive)| {
+        let Some((path, text)) = drive.file().zip(drive.text()) else { return (name, drive) };
+        let (mut path, text) = (path.to_path_buf(), text.to_string());
+        while texts.get(&path).is_some_and(|other| *other != text) {
+            path = PathBuf::from(format!("{name}/{}", path.display()));
+        }
+        texts.insert(path.clone(), text);
+        (name, drive.with_path(path))
+    };
+    drives.into_iter().map(own).collect()
 }
 
 /// The drives of a description, those of nested arrays included, in order.

@@ -15,6 +15,7 @@ use smrkit::experiment::Experiment;
 use smrkit::experiment::demand::{Demand, Described, GeneratedDemand, Opened, Opening, Table};
 use smrkit::experiment::merged::MergedDemand;
 use smrkit::experiment::planned::PlannedRun;
+use smrkit::experiment::record;
 use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::System;
 use smrkit::interleave::SourcePlacement;
@@ -292,6 +293,25 @@ fn drives_as_values_and_parts_of_members_make_a_run() {
     assert!(
         refused(&System::drive("tiny").layer("in-place").layer("log"), Settings::default()).contains("this makes 2")
     );
+}
+
+#[test]
+fn drives_of_one_path_are_recorded_each_with_its_own_text() {
+    let text = |rpm: &str| DRIVES.iter().find(|(known, _)| *known == "tiny").unwrap().1.replace("7200", rpm);
+    let drive = |rpm| Drive::parse("same.toml".as_ref(), &text(rpm)).unwrap();
+    let members = ["a", "b", "c"].map(|name| MemberSpec::Drive(DriveSpec::of(name, "in-place", Vec::new())));
+    let array = System::array(ArraySpec::new(Level::Raid1, members.into()));
+    let system = array.given("a", drive("7200")).given("b", drive("5400")).given("c", drive("7200"));
+    let experiment = Experiment::new(system, workload("mix:count=100"));
+    let run = planned(&experiment);
+    let files: Vec<(String, String)> = run.record().drive_files.into_iter().collect();
+    assert_eq!(files, [("b/same.toml".into(), text("5400")), ("same.toml".into(), text("7200"))]);
+    let first = executed(&run, experiment.demand.as_ref());
+    assert_ne!(first.members[0].busy_ns, first.members[1].busy_ns);
+    let recorded: Outcome = serde_json::from_str(&serde_json::to_string(&first).unwrap()).unwrap();
+    let demand = record::demand(&recorded.replayed, &no_trace).unwrap();
+    let again = executed(&record::run(&recorded).unwrap(), demand.as_ref());
+    assert_eq!(serde_json::to_string(&again).unwrap(), serde_json::to_string(&first).unwrap());
 }
 
 #[test]
