@@ -1,13 +1,11 @@
 //! The members of arrays: a line each, or a summary of each array where there are many.
 
+use smrkit::stats::members::LISTED_MAX;
 use smrkit::stats::outcome::Outcome;
 
 use crate::format;
 use crate::grid::Grid;
 use crate::label::names;
-
-/// More members than these, of all runs together, are summed up.
-const LINES_MAX: usize = 16;
 
 /// The name of each member of an array: its number from 0, and how it differs from the others.
 pub fn member_names(run: &Outcome) -> Vec<String> {
@@ -29,7 +27,7 @@ pub fn member_names(run: &Outcome) -> Vec<String> {
 pub fn members(runs: &[Outcome]) -> Option<Grid> {
     match runs.iter().map(|run| run.members.len()).sum() {
         0 => None,
-        1..=LINES_MAX => Some(lines(runs)),
+        1..=LISTED_MAX => Some(lines(runs)),
         _ => Some(summary(runs)),
     }
 }

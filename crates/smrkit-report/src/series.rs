@@ -177,7 +177,7 @@ impl All<'_> {
             Panel::new(Some(name), axis.clone(), Axis::default(), body)
         });
         let note = "The causes that kept each member busy. After each bar: its share of the array's time, that of a rebuild included.";
-        figure("members", "Busy time of the members by cause", note, panels, "No member was ever busy.")
+        figure("members", "Busy time of the members by cause", note, panels, "No record tells what kept members busy.")
     }
 
     fn surface(&self) -> Figure {

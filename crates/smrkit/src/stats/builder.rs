@@ -284,9 +284,8 @@ impl Physical {
     }
 }
 
-#[cfg(test)]
 impl Outcome {
-    /// The outcome of a run that asked for nothing on nothing, for tests.
+    /// The outcome of a run that asked for nothing on nothing.
     pub(crate) fn blank() -> Outcome {
         let (engine, state, run) = Default::default();
         let asked = RunRequest { engine, state, run, version: String::new(), commit: None };

@@ -3,6 +3,7 @@
 mod buckets;
 mod latency;
 mod wide;
+mod short;
 mod latency_buckets;
 mod physical;
 mod replayed;
@@ -11,6 +12,7 @@ pub mod command_times;
 pub mod rebuild;
 pub mod verdict_counts;
 pub mod outcome;
+pub mod members;
 pub mod histogram;
 pub mod counts;
 mod sums;

@@ -135,8 +135,8 @@ pub struct Outcome {
     pub power_cut: Option<PowerCut>,
     /// The plain verdict.
     pub verdict: Verdict,
-    /// Of an array: the same of each drive, as its array saw it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Of an array: the same of each drive, as its array saw it; in a summary a row of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::short")]
     pub members: Vec<Outcome>,
     /// The rebuild, resilver or scrub of an array; absent without, or where the run ended before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,11 @@
 //! Report of a rebuild, a resilver or a scrub of an array. `docs/reference/outcome.md` explains every key.
 
+use std::ops::Add;
+
 use serde::{Deserialize, Serialize};
 
 use super::latency::Latencies;
+use super::physical::add_fields;
 use super::timeline::{WINDOW_FIRST, WINDOWS_MAX};
 use crate::tally::{Cause, Tally};
 use crate::units::Nanos;
@@ -93,6 +96,15 @@ pub struct MemberRebuild {
     pub busy_ns: BusyTimes,
 }
 
+add_fields!(
+    MemberRebuild: new by std::ops::BitOr::bitor,
+    commands,
+    longest_command_ns by u64::max,
+    commands_over_7s,
+    commands_over_30s,
+    busy_ns
+);
+
 /// The time that a drive was busy, by cause and operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BusyTimes {
@@ -115,6 +127,10 @@ pub struct BusyTimes {
     /// Writing bands and scratch space.
     pub clean_write: u64,
 }
+
+add_fields!(
+    BusyTimes: total, host_read, host_write, map_read, map_write, destage_read, destage_write, clean_read, clean_write
+);
 
 impl BusyTimes {
     /// The times of all accesses so far.

@@ -1,8 +1,11 @@
-//! Outcomes without what grows with the run: a few kilobytes each drive.
+//! Outcomes without what grows with the run: below 8 kB, of arrays too.
 
 use super::latency_buckets::LatencyBuckets;
-use super::outcome::{Histograms, Outcome, Outcomes, RunRecord, SourceCounts, Surface, Timeline};
-use super::rebuild::{Rebuild, Series};
+use std::ops::Add;
+
+use super::members::shortened;
+use super::outcome::{Histograms, Outcome, Outcomes, SourceCounts, Surface, Timeline};
+use super::rebuild::{MemberRebuild, Rebuild, Series};
 
 impl Outcomes {
     /// A result file of these runs.
@@ -17,8 +20,8 @@ impl Outcomes {
 }
 
 impl Outcome {
-    /// Leaves out series, surfaces and distributions, and of members what their array's record tells: their keys stay, and hold
-    /// nothing.
+    /// Leaves out series, surfaces and distributions: their keys stay, and hold nothing. Of members it keeps what tables show, and
+    /// of a rebuild's the new ones, or of a scrub's their sum.
     pub fn summary(&self) -> Outcome {
         let window_ns = self.timeline.window_ns;
         let source = |of: &SourceCounts| SourceCounts { latency_buckets: LatencyBuckets::default(), ..of.clone() };
@@ -28,25 +31,21 @@ impl Outcome {
             latency_histogram: Histograms::default(),
             latency_buckets: LatencyBuckets::default(),
             by_source: self.by_source.as_ref().map(|sources| sources.iter().map(source).collect()),
-            members: self.members.iter().map(|member| member.summary_in(self)).collect(),
+            members: shortened(self),
             rebuild: self.rebuild.as_ref().map(|rebuild| Rebuild {
                 series: Series { window_ns: rebuild.series.window_ns, ..Series::default() },
+                members: new_or_all(&rebuild.members),
                 ..rebuild.clone()
             }),
             ..self.clone()
         }
     }
+}
 
-    /// The summary of a member of `array`: `run.system` of the outermost record has each member's own, and the verdict is told of
-    /// the whole.
-    fn summary_in(&self, array: &Outcome) -> Outcome {
-        let mut summary = self.summary();
-        summary.run = RunRecord::default();
-        summary.verdict.text.clear();
-        if self.parameters == array.parameters && self.asked == array.asked {
-            summary.parameters.clear();
-            summary.asked.clear();
-        }
-        summary
+/// The new members; all together where none is new.
+fn new_or_all(members: &[MemberRebuild]) -> Vec<MemberRebuild> {
+    match members.iter().any(|member| member.new) {
+        true => members.iter().copied().filter(|member| member.new).collect(),
+        false => members.iter().copied().reduce(Add::add).into_iter().collect(),
     }
 }
