@@ -113,10 +113,11 @@ fn layers(systems: &[AskedSystem]) -> Option<Vec<String>> {
 fn set(layer: &str, runs: &[&DriveSpec]) -> Option<Vec<(&'static str, Vec<String>)>> {
     let mut all = Vec::new();
     for key in (layer::find(layer).ok()?.keys)() {
-        let default = key.canonical(key.default).map_or_else(|_| String::new(), |default| default.text);
+        let canonical = |text: &str| key.canonical(text).map_or_else(|_| text.to_string(), |canonical| canonical.text);
+        let default = canonical(key.default);
         let value = |run: &&DriveSpec| {
             let set = run.set.iter().find(|(name, _)| name == key.name);
-            set.map_or_else(|| default.clone(), |(_, value)| value.clone())
+            set.map_or_else(|| default.clone(), |(_, value)| canonical(value))
         };
         let of_runs: Vec<String> = runs.iter().map(value).collect();
         let values = distinct(of_runs.iter().cloned());

@@ -1,5 +1,6 @@
 use super::*;
 use crate::example::{in_place, rmw};
+use smrkit::experiment::system::System;
 use smrkit::settings::{Arrival, Prefill, Warmup};
 use smrkit::stats::outcome::{Scaled, TraceReading};
 
@@ -131,6 +132,19 @@ fn merged_sources_are_named_one_by_one() {
     assert_eq!(with(TINY, &[mix.clone(), larger]), None, "one option sets all spans");
     assert!(with(TINY, &[mix.clone(), mix.clone()]).is_some());
     assert_eq!(with(TINY, &[source(None, None, 1, 0)]), None);
+}
+
+#[test]
+fn parameters_as_they_are_unless_set_are_not_listed() {
+    for spec in layer::all() {
+        let system = System::drive("st5000as0011").layer(spec.name);
+        let recorded = system.run(Settings::default()).unwrap().record().system;
+        let command = options_of(&[run_of(&recorded)]).unwrap();
+        assert_eq!(command, format!("--drive st5000as0011 --layer {} --workload mix", spec.name));
+    }
+    let size = |bytes: &str| run_of(&format!("layer=drive-managed,drive=tiny,set=(bypass_bytes={bytes})"));
+    assert_eq!(options_of(&[size("1048576")]), options_of(&[size("1Mi")]));
+    assert!(options_of(&[size("1Mi")]).unwrap().contains("--set drive-managed.bypass_bytes=1Mi"));
 }
 
 #[test]
