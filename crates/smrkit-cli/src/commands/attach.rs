@@ -11,6 +11,7 @@ use clap::Args;
 use smrkit::error::Error;
 use smrkit_live::block::attached::{self, Attached};
 use smrkit_live::block::control::Control;
+use smrkit_live::block::image;
 use smrkit_live::block::server::{DriveServer, Listener};
 use smrkit_live::block::wish::{Wish, wishes};
 use smrkit_live::daemon::{self, Started};
@@ -55,7 +56,7 @@ pub struct Detach {
 
 impl Attach {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let image = mount::canonical(&self.image)?;
+        let image = image::canonical(&self.image)?;
         if !self.foreground && !self.daemon {
             start_daemon(&image)?;
             print(format!("{}\n", shown(&place(&image, "mnt")?.join("disk")).display()))?;
@@ -139,7 +140,7 @@ fn shown(file: &Path) -> PathBuf {
 
 impl Detach {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let image = mount::canonical(&self.image)?;
+        let image = image::canonical(&self.image)?;
         let mut client = match ControlClient::connect(&image) {
             // What a killed process has left is taken away.
             Err(MountError::NotMounted(_)) if attached::clear(&place(&image, "mnt")?)? => return Ok(Done::All),

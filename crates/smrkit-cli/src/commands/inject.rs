@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use smrkit::error::Error;
 use smrkit_live::block::fault::Fault;
+use smrkit_live::block::image;
+use smrkit_live::mount::MountError;
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
-use smrkit_live::mount::{self, MountError};
 
 use crate::exit::Done;
 
@@ -34,7 +35,7 @@ impl Inject {
     pub fn execute(self) -> anyhow::Result<Done> {
         let fault = self.fault.join(" ");
         fault.parse::<Fault>()?;
-        let mut client = ControlClient::connect(&mount::canonical(&self.image)?).map_err(|error| match error {
+        let mut client = ControlClient::connect(&image::canonical(&self.image)?).map_err(|error| match error {
             MountError::NotMounted(path) => Error::input(path, "not being served: start smrkit serve first").into(),
             error => anyhow::Error::from(error),
         })?;

@@ -15,12 +15,11 @@ use smrkit::settings::{Queue, SettingChoice};
 use smrkit::units::SECTOR_BYTES;
 use smrkit_live::block::control::Control;
 use smrkit_live::block::device::{BlockDevice, Opened};
-use smrkit_live::block::image::DriveImage;
+use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::{FoundState, LogWriter};
 use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{DriveServer, Listener, ServeOptions, ServeReport};
 use smrkit_live::block::wish::{Caller, Wish, wishes};
-use smrkit_live::mount;
 use smrkit_options::value::one_of;
 use tempfile::TempDir;
 
@@ -124,7 +123,7 @@ impl Serve {
         let (caller, wishes) = wishes().context("a pair of sockets")?;
         let (listener, _place) = self.listener()?;
         let uri = listener.to_string();
-        let _control = Control::start(&mount::canonical(&self.image)?, &caller, || Ok(()))?;
+        let _control = Control::start(&image::canonical(&self.image)?, &caller, || Ok(()))?;
         let stop = caller.clone();
         signals::handle(move || stop.wish(Wish::Stop))?;
         let server = DriveServer::new(device, listener, options);

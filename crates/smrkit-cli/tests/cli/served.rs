@@ -49,7 +49,10 @@ fn what_cannot_be_served_is_refused_with_a_remedy() {
     let scratch = Scratch::new();
     let foreign = scratch.file("foreign", vec![7; 4096]);
     smrkit(&format!("serve {foreign}")).says(3, &["smrkit create"]);
-    smrkit(&format!("serve {}", scratch.path("missing"))).says(3, &["smrkit create"]);
+    let missing = scratch.path("missing");
+    for command in ["serve MISSING", "inject MISSING timeout", "attach MISSING", "detach MISSING"] {
+        smrkit(&command.replace("MISSING", &missing)).says(3, &["there is no such image", "smrkit create"]);
+    }
     let image = scratch.path("i");
     smrkit(&format!("create {image} --layer nonsense")).says(2, &["nonsense"]);
     smrkit(&format!("create {image} --layer log --set log.spare_percent=5,9")).says(2, &["one value"]);

@@ -187,17 +187,25 @@ pub fn is_drive_image(path: &Path) -> bool {
     File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok() && magic == *MAGIC
 }
 
+/// The absolute path of an image.
+pub fn canonical(path: &Path) -> Result<PathBuf, LiveError> {
+    path.canonicalize().map_err(|error| not_opened(path, error))
+}
+
+fn not_opened(path: &Path, error: io::Error) -> LiveError {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            LiveError::image(path, "there is no such image: check the path, or make one with smrkit create")
+        }
+        _ => LiveError::io(path, error),
+    }
+}
+
 impl DriveImage {
     /// Opens the image at `path` for this process alone. With `keeps_journal`, a crash of the host loses nothing that was flushed.
     pub fn open(path: &Path, keeps_journal: bool) -> Result<DriveImage, LiveError> {
         let failed = |error| LiveError::io(path, error);
-        let file = match File::options().read(true).write(true).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let remedy = "there is no such image: check the path, or make one with smrkit create";
-                return Err(LiveError::image(path, remedy));
-            }
-            file => file.map_err(failed)?,
-        };
+        let file = File::options().read(true).write(true).open(path).map_err(|error| not_opened(path, error))?;
         lock(path, &file)?;
         let head = decode(path, &file)?;
         let system = system_of(&head.run).map_err(|error| LiveError::image(path, error.to_string()))?;
