@@ -249,7 +249,7 @@ class PythonLayers(unittest.TestCase):
             for key in set(theirs) - {"layer", "run", "verdict", "members"}:
                 self.assertEqual(ours[key], theirs[key], key)
 
-    def test_the_check_passes_a_sound_layer_and_catches_a_careless_one(self):
+    def test_check_passes_a_sound_layer_and_catches_a_careless_one(self):
         options = {"drive": "tiny-constant", "workload": "random-write:count=300", "check": True}
         sound = smrkit.run(layer="py-regions", **options)
         self.assertGreaterEqual(sound.layer_stats.rewritten, 300)
@@ -305,7 +305,7 @@ class PythonLayers(unittest.TestCase):
     def test_a_layer_knows_the_tracks_of_its_drive(self):
         smrkit.run(drive="tiny", layer="py-asking", workload="random-write:count=1")
 
-    def test_stages_that_must_be_come_before_requests_and_others_in_idle_time(self):
+    def test_due_stages_precede_requests_and_others_use_idle_time(self):
         seconds = range(20)
         requests = {
             "time_us": [second * 1_000_000 for second in seconds],

@@ -93,7 +93,7 @@ class Pages(unittest.TestCase):
     def test_the_page_of_all_layers_stays_small(self):
         self.assertLessEqual((self.folder / "layers.html").stat().st_size, 1_500_000)
 
-    def test_zooming_and_hovering_one_chart_moves_those_over_the_same_time(self):
+    def test_zoom_and_hover_move_every_chart_over_the_same_time(self):
         page, noise = self.open("run")
         linked = page.evaluate("page.charts.map((c, i) => [quantity(c), i]).filter(([q]) => q && q.startsWith('Time')).map(([, i]) => i)")
         self.assertGreater(len(linked), 3)
@@ -137,7 +137,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(0, page.locator("#figures").count(), "there is no figure whose data could be handed out")
         self.assertEqual([], noise)
 
-    def test_a_sweep_shows_its_cases_side_by_side_and_a_key_hides_a_system_in_all(self):
+    def test_cases_of_a_sweep_stand_side_by_side_and_hide_together(self):
         for width, columns in ((390, 1), (1440, 3)):
             page, noise = self.open("sweep", width)
             panels = page.locator("section", has_text="Slowdown by depth").locator(".multiples > div").first.locator("..")
