@@ -1,5 +1,6 @@
 //! Requests on their way in: what lies outside the device, or comes out of order, is refused with the remedy.
 
+use crate::device::Member;
 use crate::error::{Error, NoRoom};
 use crate::message::{Field, Message};
 use crate::request::{Request, Source};
@@ -84,23 +85,33 @@ pub(super) struct Intake {
     /// Of each of the merged sources, where their rows are asked for.
     taken_of_source: Vec<u64>,
     last_time: Nanos,
+    /// The row of the next request, where rows are asked for.
+    row: u64,
+    /// Sectors offered to all sources; none where each source has a member of its own.
+    host_sectors: Option<u64>,
 }
 
 impl Intake {
-    pub fn new(settings: &Settings) -> Intake {
+    pub fn new(settings: &Settings, member: &Member) -> Intake {
         Intake {
             arrival: settings.arrival,
             fold: settings.fold,
             taken: 0,
             taken_of_source: Vec::new(),
             last_time: Nanos::ZERO,
+            row: 0,
+            host_sectors: Some(member.host_sectors()).filter(|_| !member.is_per_source()),
         }
     }
 
-    /// Refuses a request that lies outside a device of `capacity` sectors, or (by the trace's clock) before the one before
-    /// it.
+    /// Places a request where its source's sectors lie. Refuses one that lies outside of them, or (by the trace's clock) before
+    /// the one before it.
     #[inline]
-    pub fn admit(&mut self, request: &mut Request, capacity: u64, source: &dyn Source) -> Result<(), Error> {
+    pub fn admit(&mut self, request: &mut Request, member: &Member, source: &dyn Source) -> Result<(), Error> {
+        let (start, capacity) = match self.host_sectors {
+            Some(all) => (Lba(0), all),
+            None => member.place_of_source(request.source),
+        };
         self.taken += 1;
         if request.end().0 > capacity {
             self.fold(request, capacity, source)?;
@@ -111,17 +122,24 @@ impl Intake {
             }
             self.last_time = request.time;
         }
+        request.lba += start.0;
         Ok(())
     }
 
-    /// The row in its source of a request that was admitted; to be asked once of each.
-    pub fn row(&mut self, source: u8) -> u64 {
+    /// The row in its source of the request that was noted last; 0 where none are.
+    #[inline]
+    pub fn row(&self) -> u64 {
+        self.row
+    }
+
+    /// Takes note of the row of a request that was admitted; to be called once for each.
+    pub fn note_row(&mut self, source: u8) {
         let source = usize::from(source);
         if self.taken_of_source.len() <= source {
             self.taken_of_source.resize(source + 1, 0);
         }
+        self.row = self.taken_of_source[source];
         self.taken_of_source[source] += 1;
-        self.taken_of_source[source] - 1
     }
 
     /// Refuses an arrival at the end of time.

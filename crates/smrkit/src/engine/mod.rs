@@ -11,6 +11,7 @@ mod physical;
 mod prefill;
 pub mod rebuild;
 pub(crate) mod run;
+mod sent;
 mod steady;
 pub mod system;
 pub mod task;
@@ -18,33 +19,25 @@ pub mod task;
 mod tests;
 mod verify;
 
-use crate::device::{Array, Command, Completion, Member, MemberDrive, SectorWords, Served, Shadow, Stamped};
+use crate::device::{Command, Completion, Member, MemberDrive, Served};
 use crate::error::{DiskResult, Error};
 use crate::power::Power;
 use crate::request::{Request, Source};
-use crate::settings::{Settings, Warmup};
+use crate::settings::Settings;
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::{PowerCut, Rebuild, Steady};
-use crate::stats::rows::RequestRow;
-use crate::units::{Lba, Nanos};
+use crate::units::Nanos;
 use arrivals::Arrivals;
 use intake::{Input, Intake};
+use observer::Watcher;
 pub use observer::{NoObserver, Observer, RequestRows};
-use steady::SteadyWatch;
-use task::BackgroundTask;
+use sent::{Sent, SentRequests};
+use steady::WarmUp;
+use task::{ArrayWork, BackgroundTask};
+use verify::ArrayCheck;
 
 /// Events between two looks at the observer where no requests come.
 const LOOK_EVERY: u64 = 1 << 16;
-
-/// A request that has not been completed.
-struct Sent {
-    request: Request,
-    /// Its row in its source, where rows are asked for.
-    row: u64,
-    arrival: Nanos,
-    /// Stamps that a read must find, in check mode.
-    expected: SectorWords,
-}
 
 /// A drive or an array, the requests' way to it, and what is counted on the way.
 pub struct Engine<'a> {
@@ -55,34 +48,16 @@ pub struct Engine<'a> {
     settings: Settings,
     arrivals: Arrivals,
     intake: Intake,
-    /// Contents that the host expects of an array, in check mode. A drive has a shadow of its own.
-    shadow: Option<Shadow>,
-    task: &'a mut dyn BackgroundTask,
-    has_task: bool,
-    observer: &'a mut dyn Observer,
-    wants_requests: bool,
-    /// True if requests may take the short way past the events.
-    is_short: bool,
-    /// Sectors offered to all sources; none where each source has a member of its own.
-    host_sectors: Option<u64>,
-    /// Requests by tag, and tags to use again. By hand: a completion reads its entry in place, and none is moved out.
-    sent: Vec<Sent>,
-    unused: Vec<u32>,
-    /// In check mode of an array: stamps of the next request.
-    stamps: Stamped,
-    /// The row of the next request, where rows are asked for.
-    row: u64,
+    check: ArrayCheck,
+    work: ArrayWork<'a>,
+    watcher: Watcher<'a>,
+    warm_up: WarmUp,
+    sent: SentRequests,
     completions: Vec<Completion>,
     completed: u64,
     /// Requests that were served before the source's first.
     prefilled: u64,
-    counting: bool,
-    /// Waits for cleaning to settle, where that is what the warm-up is for.
-    watch: Option<SteadyWatch>,
-    /// When it had.
-    pub steady: Option<Steady>,
     now: Nanos,
-    events: u64,
 }
 
 impl<'a> Engine<'a> {
@@ -103,27 +78,17 @@ impl<'a> Engine<'a> {
             counts,
             settings,
             arrivals: Arrivals::new(&settings, Nanos::ZERO),
-            intake: Intake::new(&settings),
-            shadow: (settings.check && is_array).then(Shadow::default),
-            has_task: false,
-            task,
-            wants_requests: observer.wants_requests(),
-            observer,
-            is_short: false,
-            host_sectors: Some(member.host_sectors()).filter(|_| !member.is_per_source()),
+            intake: Intake::new(&settings, &member),
+            check: ArrayCheck::new(settings.check && is_array),
+            work: ArrayWork::new(task),
+            watcher: Watcher::new(observer),
+            warm_up: WarmUp::new(settings.warmup),
             member,
-            sent: Vec::new(),
-            unused: Vec::new(),
-            stamps: Stamped::default(),
-            row: 0,
+            sent: SentRequests::default(),
             completions: Vec::new(),
             completed: 0,
             prefilled: 0,
-            counting: false,
-            watch: None,
-            steady: None,
             now: Nanos::ZERO,
-            events: 0,
         }
     }
 
@@ -131,15 +96,14 @@ impl<'a> Engine<'a> {
     /// out, if there was any. Returns `false` if the observer ended the run early.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
         let mut go_on = self.prefill()?;
-        match self.settings.warmup {
-            Warmup::Requests(0) => self.begin_counting()?,
-            Warmup::Requests(_) => {}
-            Warmup::UntilSteady => self.watch = Some(SteadyWatch::new(&mut self.member, self.now)),
+        if self.warm_up.begin(&mut self.member, self.now) {
+            self.begin_counting()?;
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
-        self.has_task = !self.task.is_over() && matches!(self.member, Member::Array(_));
-        self.is_short = !self.has_task && (self.member.completes_in_order() || self.arrivals.is_one_by_one());
-        let mut input = Input::default();
+        let has_work = self.work.begin(&self.member);
+        // Requests may take the short way past the events.
+        let is_short = !has_work && (self.member.completes_in_order() || self.arrivals.is_one_by_one());
+        let (mut input, mut events) = (Input::default(), 0u64);
         while go_on {
             if input.wants_more() {
                 if !input.is_new() && !self.look(source) {
@@ -148,19 +112,21 @@ impl<'a> Engine<'a> {
                 }
                 input.fill(source)?;
             }
-            if self.has_task && self.task.is_over() {
+            if self.work.has_ended() {
                 input.end();
             }
-            self.serve_in_turn(&mut input, source)?;
+            if is_short {
+                self.serve_in_turn(&mut input, source)?;
+            }
             if !input.wants_more() && !self.happen(&mut input, source)? {
                 break;
             }
-            self.events += 1;
-            if self.has_task && self.events.is_multiple_of(LOOK_EVERY) {
+            events += 1;
+            if has_work && events.is_multiple_of(LOOK_EVERY) {
                 go_on = self.look(source);
             }
         }
-        if !self.counting {
+        if !self.warm_up.is_over() {
             self.begin_counting()?;
         }
         Ok(go_on)
@@ -168,15 +134,15 @@ impl<'a> Engine<'a> {
 
     /// Shows the observer how far the run has come; tells whether it goes on.
     fn look(&mut self, source: &dyn Source) -> bool {
-        let progress = if self.has_task && !self.task.is_over() { self.task.progress() } else { source.progress() };
-        self.observer.go_on(progress, self.completed)
+        let progress = self.work.progress().unwrap_or_else(|| source.progress());
+        self.watcher.go_on(progress, self.completed)
     }
 
     fn begin_counting(&mut self) -> DiskResult {
-        self.counting = true;
+        self.warm_up.end();
         self.member.reset_counts(self.now)?;
         self.counts.begin(self.now);
-        self.task.counting(self.now);
+        self.work.task().counting(self.now);
         if let (Some(write), Member::Drive(drive)) = (self.settings.power_cut, &mut self.member) {
             drive.device_mut().disk.cut_power(Power::new(vec![write], self.settings.seed));
         }
@@ -186,19 +152,18 @@ impl<'a> Engine<'a> {
     /// Serves requests one after another by the short way, as far as that goes.
     #[inline]
     fn serve_in_turn(&mut self, input: &mut Input, source: &dyn Source) -> Result<(), Error> {
-        while self.is_short
-            && self.arrivals.may_send()
+        while self.arrivals.may_send()
             && let Some(&(mut request)) = input.next()
         {
             let Some(arrival) = self.admit(&mut request, source)? else {
                 input.end();
                 return Ok(());
             };
-            self.note_stamps(&request);
+            self.check.note(&request);
             match self.serve_at_once(&request, arrival)? {
                 Some(Served { start, end }) => {
                     self.note_waiting();
-                    self.complete(&request, self.row, &Times { arrival, start, end })?;
+                    self.complete(&request, self.intake.row(), &Times { arrival, start, end })?;
                 }
                 None => return self.send(request, arrival),
             }
@@ -209,12 +174,10 @@ impl<'a> Engine<'a> {
     /// Serves a request by the short way, where there is one. In check mode it is verified.
     #[inline(always)]
     fn serve_at_once(&mut self, request: &Request, arrival: Nanos) -> DiskResult<Option<Served>> {
-        let served = self.member.serve_at_once(request, arrival, true, &mut self.stamps)?;
+        let served = self.member.serve_at_once(request, arrival, true, self.check.stamps())?;
         if let Some(served) = &served {
             self.now = served.end;
-            if self.shadow.is_some() {
-                Shadow::verify_sent(request, &self.stamps.expected, &self.stamps.found)?;
-            }
+            self.check.verify_served(request)?;
         }
         Ok(served)
     }
@@ -222,7 +185,7 @@ impl<'a> Engine<'a> {
     /// Processes the next event; tells whether there was one.
     fn happen(&mut self, input: &mut Input, source: &dyn Source) -> Result<bool, Error> {
         let arrival = input.peek().map_or(Nanos::MAX, |request| self.arrivals.peek(request.time));
-        let mut task = if self.has_task { self.task.next() } else { Nanos::MAX };
+        let mut task = self.work.next();
         let mut member = self.member.next();
         // All that comes at this moment is there.
         if self.member.has_pending() && self.now < member.min(arrival).min(task) {
@@ -232,7 +195,7 @@ impl<'a> Engine<'a> {
         }
         if input.is_over() && member == Nanos::MAX && !self.member.has_pending() {
             self.host_done()?;
-            task = if self.has_task { self.task.next() } else { Nanos::MAX };
+            task = self.work.next();
             if task == Nanos::MAX {
                 return Ok(false);
             }
@@ -242,13 +205,13 @@ impl<'a> Engine<'a> {
         } else if task < Nanos::MAX && task <= arrival {
             self.intake.check_task(task)?;
             self.now = task;
-            if let Some((array, own)) = self.array_and_task() {
-                own.act(array, task)?;
+            if let Some(array) = self.member.array_mut() {
+                self.work.task().act(array, task)?;
             }
         } else if let Some(&(mut request)) = input.next() {
             match self.admit(&mut request, source)? {
                 Some(arrival) => {
-                    self.note_stamps(&request);
+                    self.check.note(&request);
                     self.send(request, arrival)?;
                 }
                 None => input.end(),
@@ -259,65 +222,38 @@ impl<'a> Engine<'a> {
 
     /// Nothing comes any more, and nothing is under way.
     fn host_done(&mut self) -> DiskResult {
-        if !self.counting {
+        if !self.warm_up.is_over() {
             self.begin_counting()?;
         }
-        self.task.host_done(self.now);
+        self.work.task().host_done(self.now);
         Ok(())
-    }
-
-    fn array_and_task(&mut self) -> Option<(&mut Array, &mut dyn BackgroundTask)> {
-        Some((self.member.array_mut()?, &mut *self.task))
     }
 
     /// Places a request where its source's sectors lie, and tells when it arrives; `None` if that is after the time that the
     /// run was given.
     #[inline(always)]
     fn admit(&mut self, request: &mut Request, source: &dyn Source) -> Result<Option<Nanos>, Error> {
-        let (start, capacity) = match self.host_sectors {
-            Some(all) => (Lba(0), all),
-            None => self.member.place_of_source(request.source),
-        };
-        self.intake.admit(request, capacity, source)?;
-        request.lba += start.0;
+        self.intake.admit(request, &self.member, source)?;
         let arrival = self.arrivals.next(request.time);
         if let Some(until) = self.settings.until
             && arrival.since(self.counts.begin) >= until
-            && self.counting
+            && self.warm_up.is_over()
         {
             return Ok(None);
         }
         self.intake.check_arrival(arrival)?;
-        if self.wants_requests {
-            self.row = self.intake.row(request.source);
+        if self.watcher.wants_requests() {
+            self.intake.note_row(request.source);
         }
         Ok(Some(arrival))
-    }
-
-    /// In check mode of an array: takes note of what a request is to write, or must find.
-    #[inline]
-    fn note_stamps(&mut self, request: &Request) {
-        if let Some(shadow) = &mut self.shadow {
-            self.stamps.expected = shadow.send(request);
-        }
     }
 
     /// Sends a request whose stamps have been noted; its completion is an event to come.
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
-        let stamps = std::mem::take(&mut self.stamps.expected);
-        let sent = Sent { request, row: self.row, arrival, expected: stamps.clone() };
-        let tag = match self.unused.pop() {
-            Some(tag) => {
-                self.sent[tag as usize] = sent;
-                tag
-            }
-            None => {
-                self.sent.push(sent);
-                (self.sent.len() - 1) as u32
-            }
-        };
-        self.member.submit(Command { tag: u64::from(tag), request, arrival, host: true, stamps })?;
+        let stamps = std::mem::take(&mut self.check.stamps().expected);
+        let tag = self.sent.add(Sent { request, row: self.intake.row(), arrival, expected: stamps.clone() });
+        self.member.submit(Command { tag, request, arrival, host: true, stamps })?;
         self.note_waiting();
         Ok(())
     }
@@ -333,10 +269,10 @@ impl<'a> Engine<'a> {
         if !self.completions.is_empty() {
             self.receive_more()?;
         }
-        while let Some((array, task)) = self.array_and_task()
+        while let Some(array) = self.member.array_mut()
             && let Some(done) = array.take_done()
         {
-            task.done(&done, array)?;
+            self.work.task().done(&done, array)?;
         }
         Ok(())
     }
@@ -352,7 +288,7 @@ impl<'a> Engine<'a> {
     #[inline]
     fn note_waiting(&mut self) {
         let moment = self.member.first_wait();
-        if self.counting && moment < Nanos::MAX {
+        if self.warm_up.is_over() && moment < Nanos::MAX {
             self.counts.waits_for_cleaning(moment);
         }
     }
@@ -364,11 +300,8 @@ impl<'a> Engine<'a> {
 
     /// The request that is completed, its row and its arrival; in check mode it is verified.
     fn take_sent(&mut self, completion: &Completion) -> DiskResult<(Request, u64, Nanos)> {
-        let Sent { request, row, arrival, expected } = &self.sent[completion.tag as usize];
-        self.unused.push(completion.tag as u32);
-        if self.shadow.is_some() {
-            Shadow::verify_sent(request, expected, &completion.stamps)?;
-        }
+        let Sent { request, row, arrival, expected } = self.sent.take(completion.tag);
+        self.check.verify(request, expected, &completion.stamps)?;
         Ok((*request, *row, *arrival))
     }
 
@@ -377,23 +310,25 @@ impl<'a> Engine<'a> {
     fn complete(&mut self, request: &Request, row: u64, times: &Times) -> Result<(), Error> {
         self.arrivals.completed(times.end);
         self.completed += 1;
-        if self.counting {
+        if self.warm_up.is_over() {
             let member = &self.member;
             self.counts.count(request, times, || member.gauges());
-            if self.has_task {
-                self.task.completed(request, times);
-            }
-            if self.wants_requests {
-                self.report_request(request, row, times);
+            self.work.completed(request, times);
+            if self.watcher.wants_requests() {
+                self.watcher.request(request, row, times, &self.counts);
             }
             return Ok(());
         }
         self.warm_up(request)
     }
 
-    fn report_request(&mut self, request: &Request, row: u64, times: &Times) {
-        let row = RequestRow::new(request, row, times, self.counts.begin, self.counts.totals.requests - 1);
-        self.observer.request(&row);
+    /// A request of the warm-up is completed: counting may begin.
+    #[cold]
+    fn warm_up(&mut self, request: &Request) -> Result<(), Error> {
+        match self.warm_up.completed(request, self.completed, &mut self.member, self.now) {
+            true => Ok(self.begin_counting()?),
+            false => Ok(()),
+        }
     }
 
     /// Processes the next event; tells whether there was one.
@@ -410,7 +345,7 @@ impl<'a> Engine<'a> {
 
     /// Sends a request and waits for its completion; it is not counted.
     fn serve_uncounted(&mut self, request: &Request) -> Result<(), Error> {
-        self.note_stamps(request);
+        self.check.note(request);
         if self.serve_at_once(request, self.now)?.is_some() {
             return Ok(());
         }
@@ -430,7 +365,12 @@ impl<'a> Engine<'a> {
 
     /// The result of the array's own work.
     pub fn report(&mut self) -> DiskResult<Option<Rebuild>> {
-        self.array_and_task().map_or(Ok(None), |(array, task)| task.report(array))
+        self.member.array_mut().map_or(Ok(None), |array| self.work.task().report(array))
+    }
+
+    /// When cleaning had settled, if the warm-up waited for that.
+    pub fn steady(&self) -> Option<Steady> {
+        self.warm_up.steady()
     }
 
     /// The power cuts so far.

@@ -1,7 +1,8 @@
 //! Observers of runs.
 
 use crate::disk::Recorder;
-use crate::request::Progress;
+use crate::request::{Progress, Request};
+use crate::stats::counts::{HostCounts, Times};
 use crate::stats::rows::RequestRow;
 
 /// Watches a run.
@@ -30,6 +31,34 @@ pub trait Observer {
     /// Takes note of the accesses of a drive, by its number; asked again for one that takes its place.
     fn recorder(&mut self, _drive: usize) -> Option<Box<dyn Recorder>> {
         None
+    }
+}
+
+/// An observer, asked once if it wants requests.
+pub(super) struct Watcher<'a> {
+    observer: &'a mut dyn Observer,
+    wants_requests: bool,
+}
+
+impl<'a> Watcher<'a> {
+    pub fn new(observer: &'a mut dyn Observer) -> Watcher<'a> {
+        Watcher { wants_requests: observer.wants_requests(), observer }
+    }
+
+    #[inline]
+    pub fn wants_requests(&self) -> bool {
+        self.wants_requests
+    }
+
+    /// Shows the progress, and how many requests are completed; returns whether the run goes on.
+    pub fn go_on(&mut self, progress: Progress, requests: u64) -> bool {
+        self.observer.go_on(progress, requests)
+    }
+
+    /// Shows a request that has been counted.
+    #[inline(never)]
+    pub fn request(&mut self, request: &Request, row: u64, times: &Times, counts: &HostCounts) {
+        self.observer.request(&RequestRow::new(request, row, times, counts.begin, counts.totals.requests - 1));
     }
 }
 

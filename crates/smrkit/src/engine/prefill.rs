@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::Engine;
-use crate::device::{Member, Shadow};
+use crate::device::Member;
 use crate::error::Error;
 use crate::medium::Stamp;
 use crate::request::{Op, Progress, Request};
@@ -27,7 +27,7 @@ impl Engine<'_> {
             Prefill::None => Ok(true),
             Prefill::Full => {
                 self.member.fill(Arc::new(|lba| Stamp::first(lba).0));
-                self.shadow.iter_mut().for_each(Shadow::fill);
+                self.check.fill();
                 Ok(true)
             }
             Prefill::Sequential => self.fill_sequentially(),
@@ -81,6 +81,6 @@ impl Engine<'_> {
     }
 
     fn may_go_on(&mut self, writes: u64, done: u64, total: u64) -> bool {
-        !writes.is_multiple_of(LOOK_EVERY) || self.observer.go_on(Progress { done, total: Some(total) }, 0)
+        !writes.is_multiple_of(LOOK_EVERY) || self.watcher.go_on(Progress { done, total: Some(total) }, 0)
     }
 }

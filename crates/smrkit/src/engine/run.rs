@@ -75,7 +75,7 @@ impl Run {
         let power_cut = engine.take_power_cuts().pop();
         engine.finish()?;
         let mut asked = self.asked(&physical, commit);
-        asked.state.steady = engine.steady;
+        asked.state.steady = engine.steady();
         let host = engine.counts.finish(&gauges);
         let interrupted = !finished;
         Ok(OutcomeBuilder {

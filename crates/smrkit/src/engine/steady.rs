@@ -6,9 +6,7 @@
 //! end as at its beginning. Where no cache shows that, the host has to have written the spare sectors too. Assumption: no
 //! paper defines it.
 
-use super::Engine;
 use crate::device::Member;
-use crate::error::Error;
 use crate::request::{Op, Request};
 use crate::settings::Warmup;
 use crate::stats::outcome::Steady;
@@ -37,6 +35,16 @@ struct SteadyWindow {
     fill: Option<f64>,
 }
 
+/// The requests before counting begins.
+pub(super) struct WarmUp {
+    rule: Warmup,
+    is_over: bool,
+    /// Waits for cleaning to settle, where that is what the warm-up is for.
+    watch: Option<SteadyWatch>,
+    /// When it had.
+    steady: Option<Steady>,
+}
+
 /// Watches a warm-up until cleaning has settled.
 #[derive(Debug)]
 pub(super) struct SteadyWatch {
@@ -51,19 +59,39 @@ pub(super) struct SteadyWatch {
     windows: Vec<SteadyWindow>,
 }
 
-impl Engine<'_> {
-    /// A request of the warm-up is completed: counting may begin.
-    #[cold]
-    pub(super) fn warm_up(&mut self, request: &Request) -> Result<(), Error> {
-        let is_warm = match (&mut self.watch, self.settings.warmup) {
-            (Some(watch), _) => {
-                let written = if request.op == Op::Write { u64::from(request.sectors) } else { 0 };
-                self.steady = watch.completed(written, &mut self.member, self.now);
-                self.steady.is_some()
-            }
-            (None, warmup) => warmup == Warmup::Requests(self.completed),
-        };
-        if is_warm { Ok(self.begin_counting()?) } else { Ok(()) }
+impl WarmUp {
+    pub fn new(rule: Warmup) -> WarmUp {
+        WarmUp { rule, is_over: false, watch: None, steady: None }
+    }
+
+    /// The requests begin; returns whether counting does too.
+    pub fn begin(&mut self, member: &mut Member, now: Nanos) -> bool {
+        self.watch = (self.rule == Warmup::UntilSteady).then(|| SteadyWatch::new(member, now));
+        self.rule == Warmup::Requests(0)
+    }
+
+    /// A request is completed, the one with this number from 1 on; returns whether counting begins.
+    pub fn completed(&mut self, request: &Request, number: u64, member: &mut Member, now: Nanos) -> bool {
+        let Some(watch) = &mut self.watch else { return self.rule == Warmup::Requests(number) };
+        let written = if request.op == Op::Write { u64::from(request.sectors) } else { 0 };
+        self.steady = watch.completed(written, member, now);
+        self.steady.is_some()
+    }
+
+    /// Counting begins.
+    pub fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// True if counting has begun.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// When cleaning had settled, where it was waited for.
+    pub fn steady(&self) -> Option<Steady> {
+        self.steady
     }
 }
 

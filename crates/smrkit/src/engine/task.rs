@@ -52,6 +52,53 @@ pub trait BackgroundTask {
     }
 }
 
+/// A task next to the host's requests, on an array that it is for.
+pub(super) struct ArrayWork<'a> {
+    task: &'a mut dyn BackgroundTask,
+    /// True if there is anything to do.
+    is_there: bool,
+}
+
+impl<'a> ArrayWork<'a> {
+    pub fn new(task: &'a mut dyn BackgroundTask) -> ArrayWork<'a> {
+        ArrayWork { task, is_there: false }
+    }
+
+    pub fn task(&mut self) -> &mut dyn BackgroundTask {
+        self.task
+    }
+
+    /// The requests begin; returns whether there is work next to them.
+    pub fn begin(&mut self, member: &Member) -> bool {
+        self.is_there = !self.task.is_over() && matches!(member, Member::Array(_));
+        self.is_there
+    }
+
+    /// True if there was work, and it is over.
+    pub fn has_ended(&self) -> bool {
+        self.is_there && self.task.is_over()
+    }
+
+    /// When it is to go on.
+    #[inline]
+    pub fn next(&self) -> Nanos {
+        if self.is_there { self.task.next() } else { Nanos::MAX }
+    }
+
+    /// Its progress, while there is any.
+    pub fn progress(&self) -> Option<Progress> {
+        (self.is_there && !self.task.is_over()).then(|| self.task.progress())
+    }
+
+    /// A request of the host was completed.
+    #[inline]
+    pub fn completed(&mut self, request: &Request, times: &Times) {
+        if self.is_there {
+            self.task.completed(request, times);
+        }
+    }
+}
+
 /// No work of the array's own.
 pub struct Idle;
 

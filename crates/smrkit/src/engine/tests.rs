@@ -14,7 +14,7 @@ use crate::layer::{Capacity, Layer, Need};
 use crate::medium::interference::Interference;
 use crate::medium::{Ascending, Buf, Medium, Placement};
 use crate::request::{InMemory, Op};
-use crate::settings::{Arrival, Prefill, Queue};
+use crate::settings::{Arrival, Prefill, Queue, Warmup};
 use crate::stats::timeline::TimelineBuilder;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};

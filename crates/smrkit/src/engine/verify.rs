@@ -1,9 +1,58 @@
-//! Check mode at the end of a run: everything is looked at once more.
+//! Check mode: what an array's requests must find, and at the end of a run everything once more.
 
 use super::Engine;
-use crate::device::Array;
+use crate::device::{Array, SectorWords, Shadow, Stamped};
 use crate::error::{DiskResult, Error};
 use crate::request::Request;
+
+/// Contents that the host expects of an array, in check mode. A drive has a shadow of its own.
+pub(super) struct ArrayCheck {
+    shadow: Option<Shadow>,
+    /// Stamps of the next request.
+    stamps: Stamped,
+}
+
+impl ArrayCheck {
+    pub fn new(is_on: bool) -> ArrayCheck {
+        ArrayCheck { shadow: is_on.then(Shadow::default), stamps: Stamped::default() }
+    }
+
+    /// Expects that every LBA was written once before all else.
+    pub fn fill(&mut self) {
+        self.shadow.iter_mut().for_each(Shadow::fill);
+    }
+
+    /// Takes note of what the next request is to write, or must find.
+    #[inline]
+    pub fn note(&mut self, request: &Request) {
+        if let Some(shadow) = &mut self.shadow {
+            self.stamps.expected = shadow.send(request);
+        }
+    }
+
+    /// Stamps of the request that was noted last.
+    #[inline]
+    pub fn stamps(&mut self) -> &mut Stamped {
+        &mut self.stamps
+    }
+
+    /// Verifies the request that was noted last, and has been served.
+    #[inline]
+    pub fn verify_served(&self, request: &Request) -> DiskResult {
+        self.verify(request, &self.stamps.expected, &self.stamps.found)
+    }
+
+    /// Compares what a request has found with what it must find.
+    #[inline]
+    pub fn verify(&self, request: &Request, expected: &SectorWords, found: &SectorWords) -> DiskResult {
+        if self.shadow.is_some() { Shadow::verify_sent(request, expected, found) } else { Ok(()) }
+    }
+
+    /// Reads of all that the host owns.
+    fn reads(&self, host_sectors: u64) -> Vec<Request> {
+        self.shadow.iter().flat_map(|shadow| shadow.owned(host_sectors)).collect()
+    }
+}
 
 impl Engine<'_> {
     /// In check mode, at the end: everything that the host owns is read back, parity is compared with data, and the drives'
@@ -15,8 +64,7 @@ impl Engine<'_> {
         let mut completions = Vec::new();
         while self.step(&mut completions)? {}
         self.settle(&completions)?;
-        let owned: Vec<Request> =
-            self.shadow.iter().flat_map(|shadow| shadow.owned(self.member.host_sectors())).collect();
+        let owned = self.check.reads(self.member.host_sectors());
         owned.iter().try_for_each(|request| self.serve_uncounted(request))?;
         self.scrub_all()?;
         Ok(self.member.finish()?)

@@ -1,6 +1,8 @@
 //! Reads and writes of chunks.
 
-use super::{BLOCK, ChunkZones, DmZoned, NONE, UNMAPPED};
+use super::DmZoned;
+use super::blocks::BLOCK;
+use super::maps::{ChunkZones, NONE, UNMAPPED};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::Buf;
@@ -11,7 +13,7 @@ impl DmZoned {
     /// Writes whole blocks.
     pub(super) fn write_blocks(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let mut at = 0;
-        for (chunk, first, n) in self.layout.pieces(lba, n) {
+        for (chunk, first, n) in self.layout.zones.pieces(lba, n) {
             self.write_chunk(disk, chunk as u32, ((first / BLOCK) as u32, (n / BLOCK) as u32), data, at)?;
             at += n;
         }
@@ -28,12 +30,12 @@ impl DmZoned {
     ) -> DiskResult {
         let (first, n) = part;
         self.drop_job_of(chunk);
-        if self.chunks[chunk as usize].data == NONE {
+        if self.maps.zones_of(chunk).data == NONE {
             let zone = self.take_random(disk)?;
-            self.map(chunk, ChunkZones { data: zone, buffer: NONE });
+            self.maps.map(chunk, ChunkZones { data: zone, buffer: NONE });
         }
-        let ChunkZones { data: home, buffer } = self.chunks[chunk as usize];
-        let (to, other) = if self.is_random(home) {
+        let ChunkZones { data: home, buffer } = self.maps.zones_of(chunk);
+        let (to, other) = if self.layout.is_random(home) {
             (home, NONE)
         } else if self.pointers[home as usize] == first {
             // A write that the power cuts moves the pointer all the same (assumption).
@@ -43,16 +45,16 @@ impl DmZoned {
             (buffer, home)
         } else {
             let zone = self.take_random(disk)?;
-            self.map(chunk, ChunkZones { data: home, buffer: zone });
+            self.maps.map(chunk, ChunkZones { data: home, buffer: zone });
             (zone, home)
         };
-        disk.write(self.place(to, first), u64::from(n) * BLOCK, Cause::Host, data, at)?;
-        self.metadata.need(disk, to, first, n)?;
-        self.set_valid(to, first, n, true);
+        disk.write(self.layout.place(to, first), u64::from(n) * BLOCK, Cause::Host, data, at)?;
+        self.maps.need(disk, to, first, n)?;
+        self.maps.set_valid(to, first, n, true);
         self.touch(to);
         if other != NONE {
-            self.metadata.need(disk, other, first, n)?;
-            self.set_valid(other, first, n, false);
+            self.maps.need(disk, other, first, n)?;
+            self.maps.set_valid(other, first, n, false);
             self.drop_empty(chunk);
         }
         Ok(())
@@ -60,34 +62,15 @@ impl DmZoned {
 
     /// Unmaps the zones of a chunk that hold nothing.
     pub(super) fn drop_empty(&mut self, chunk: u32) {
-        let ChunkZones { data, buffer } = self.chunks[chunk as usize];
-        if buffer != NONE && self.valid[buffer as usize].count() == 0 {
-            self.map(chunk, ChunkZones { data, buffer: NONE });
+        let ChunkZones { data, buffer } = self.maps.zones_of(chunk);
+        if buffer != NONE && self.maps.valid(buffer).count() == 0 {
+            self.maps.map(chunk, ChunkZones { data, buffer: NONE });
             self.release(buffer);
         }
-        if data != NONE && self.valid[data as usize].count() == 0 && self.chunks[chunk as usize].buffer == NONE {
-            self.map(chunk, UNMAPPED);
+        if data != NONE && self.maps.valid(data).count() == 0 && self.maps.zones_of(chunk).buffer == NONE {
+            self.maps.map(chunk, UNMAPPED);
             self.release(data);
         }
-    }
-
-    /// The zone where a chunk's block is valid, and how many blocks from it on, up to `end`, lie there too.
-    #[inline]
-    pub(super) fn source(&self, chunk: u32, block: u32, end: u32) -> (u32, u32) {
-        let ChunkZones { data, buffer } = self.chunks[chunk as usize];
-        let (mut n, mut from) = (end - block, NONE);
-        for zone in [data, buffer] {
-            if zone != NONE {
-                let (valid, run) = self.valid[zone as usize].run(block, block + n);
-                n = run;
-                from = zone;
-                if valid {
-                    return (from, n);
-                }
-                from = NONE;
-            }
-        }
-        (from, n)
     }
 
     /// Reads sectors of a chunk; what is not valid is zeros, and takes no time.
@@ -102,23 +85,20 @@ impl DmZoned {
         let (first, n) = part;
         let (mut sector, end) = (first, first + n);
         let end_block = end.div_ceil(BLOCK) as u32;
-        let ChunkZones { data, buffer } = self.chunks[chunk as usize];
-        for zone in [data, buffer] {
-            if zone != NONE {
-                let block = (first / BLOCK) as u32;
-                self.metadata.need(disk, zone, block, end_block - block)?;
-                self.touch(zone);
-            }
+        for zone in self.maps.zones_of(chunk).each() {
+            let block = (first / BLOCK) as u32;
+            self.maps.need(disk, zone, block, end_block - block)?;
+            self.touch(zone);
         }
         while sector < end {
             let block = (sector / BLOCK) as u32;
-            let (zone, blocks) = self.source(chunk, block, end_block);
+            let (zone, blocks) = self.maps.source(chunk, block, end_block);
             let stop = end.min(u64::from(block + blocks) * BLOCK);
             let (to, n) = (at + (sector - first), stop - sector);
             if zone == NONE {
                 out.put(to, &disk.buf(n), 0, n)?;
             } else {
-                disk.read(self.place(zone, 0) + sector, n, Cause::Host, out, to)?;
+                disk.read(self.layout.place(zone, 0) + sector, n, Cause::Host, out, to)?;
             }
             sector = stop;
         }
@@ -126,7 +106,7 @@ impl DmZoned {
     }
 
     pub(super) fn read_sectors(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, mut at: u64) -> DiskResult {
-        for (chunk, first, n) in self.layout.pieces(lba, n) {
+        for (chunk, first, n) in self.layout.zones.pieces(lba, n) {
             self.read_chunk(disk, chunk as u32, (first, n), out, at)?;
             at += n;
         }

@@ -1,5 +1,8 @@
 //! Validity of a zone's blocks: a bitmap, stored only where some are valid and some are not.
 
+/// Sectors of a block.
+pub(super) const BLOCK: u64 = 8;
+
 /// Blocks of a word.
 const WORD: u32 = 64;
 

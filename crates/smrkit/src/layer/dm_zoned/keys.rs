@@ -1,6 +1,6 @@
 //! The parameters, and what they make of a drive.
 
-use super::BLOCK;
+use super::blocks::BLOCK;
 use super::metadata::MetadataShape;
 use crate::drive::Drive;
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::keys;
 use crate::layer::Capacity;
 use crate::layer::zones::{ZoneKeys, ZoneLayout};
 use crate::schema::{Count, Or, Sectors, Switch, Time};
-use crate::units::Nanos;
+use crate::units::{Nanos, Pba};
 
 keys! {
     /// The parameters.
@@ -91,6 +91,43 @@ impl DmZonedKeys {
 const BYTES_A_ZONE: u64 = 64;
 
 impl DmLayout {
+    /// Zones before it hold metadata, those up to [`DmLayout::first_sequential`] are conventional.
+    #[inline]
+    pub fn first_data(&self) -> u32 {
+        self.metadata.all_zones() as u32
+    }
+
+    #[inline]
+    pub fn first_sequential(&self) -> u32 {
+        self.zones.conventional() as u32
+    }
+
+    /// Number of conventional zones for data.
+    pub fn randoms(&self) -> u64 {
+        u64::from(self.first_sequential() - self.first_data())
+    }
+
+    #[inline]
+    pub fn is_random(&self, zone: u32) -> bool {
+        zone < self.first_sequential()
+    }
+
+    /// Blocks of a zone.
+    pub fn blocks(&self) -> u32 {
+        (self.zones.size() / BLOCK) as u32
+    }
+
+    /// Place of a zone's block.
+    #[inline]
+    pub fn place(&self, zone: u32, block: u32) -> Pba {
+        self.zones.start(u64::from(zone)) + u64::from(block) * BLOCK
+    }
+
+    /// The first zone of a disk that was written in order and reclaimed: the reserved ones before it are free.
+    pub fn first_of_full(&self) -> u32 {
+        self.first_data() + self.reserved.min(self.randoms()) as u32
+    }
+
     /// Use of the drive's sectors.
     pub fn capacity(&self, drive: &Drive) -> Capacity {
         let (all, host) = (self.zones.capacity(drive), self.chunks * self.zones.size());

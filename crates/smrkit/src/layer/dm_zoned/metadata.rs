@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::BLOCK;
+use super::blocks::BLOCK;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::COUNT_MAX;
@@ -115,9 +115,9 @@ pub(super) struct Metadata {
     dirty: Vec<u32>,
     is_dirty: Vec<bool>,
     /// Blocks read since counting began.
-    pub reads: u64,
+    reads: u64,
     /// Commits since counting began.
-    pub commits: u64,
+    commits: u64,
 }
 
 impl Metadata {
@@ -141,6 +141,15 @@ impl Metadata {
 
     pub fn shape(&self) -> MetadataShape {
         self.shape
+    }
+
+    /// Commits, and blocks read, since counting began.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.commits, self.reads)
+    }
+
+    pub fn reset_counts(&mut self) {
+        (self.reads, self.commits) = (0, 0);
     }
 
     pub fn is_dirty(&self) -> bool {

@@ -10,16 +10,17 @@ mod access;
 mod blocks;
 mod check;
 mod keys;
+mod maps;
 mod metadata;
 mod reclaim;
 mod recovery;
 #[cfg(test)]
 mod tests;
+mod unused;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::zones::ZoneLayout;
 use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, stats_of};
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -27,10 +28,11 @@ use crate::error::{DiskResult, Error};
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::units::{Lba, Nanos, Pba};
-use blocks::ValidBlocks;
+use blocks::BLOCK;
 use keys::{DmLayout, DmZonedKeys};
-use metadata::{BLOCK_WORDS, BlockContents, Metadata};
+use maps::{DmMaps, NONE};
 use reclaim::ReclaimJob;
+use unused::{LastUses, UnusedZones};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(
     "dm-zoned",
@@ -39,21 +41,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(
     &Form::ALL,
 );
 
-/// Sectors of a block.
-const BLOCK: u64 = 8;
-/// No zone, or no chunk.
-const NONE: u32 = u32::MAX;
 /// Memory of the kernel for a zone (`struct dm_zone`; recalled).
 const KERNEL_ZONE_BYTES: u64 = 56;
-
-/// The zones of a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ChunkZones {
-    data: u32,
-    buffer: u32,
-}
-
-const UNMAPPED: ChunkZones = ChunkZones { data: NONE, buffer: NONE };
 
 impl LayerKeys for DmZonedKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
@@ -66,37 +55,20 @@ impl LayerKeys for DmZonedKeys {
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         let layout = self.layout(drive)?;
-        Ok(Box::new(DmZoned::new(&layout, layout.capacity(drive), self.clone())))
+        let capacity = layout.capacity(drive);
+        Ok(Box::new(DmZoned::new(layout, capacity, self.clone())))
     }
 }
 
 struct DmZoned {
     keys: DmZonedKeys,
-    layout: ZoneLayout,
+    layout: DmLayout,
     capacity: Capacity,
-    metadata: Metadata,
-    /// Zones before it hold metadata, those up to `first_sequential` are conventional.
-    first_data: u32,
-    first_sequential: u32,
-    /// Conventional zones for data.
-    randoms: u64,
-    reserved: u64,
-    /// Blocks of a zone.
-    blocks: u32,
-    chunks: Vec<ChunkZones>,
-    /// Valid blocks of each zone.
-    valid: Vec<ValidBlocks>,
-    /// Chunk mapped to each zone.
-    owners: Vec<u32>,
+    maps: DmMaps,
     /// Write pointer of each sequential zone.
     pointers: Vec<u32>,
-    /// Of each conventional zone for data, when it was used last, by the counter `uses`.
-    used: Vec<u64>,
-    uses: u64,
-    free_random: VecDeque<u32>,
-    free_sequential: VecDeque<u32>,
-    /// Zones that are free after the next commit.
-    freed: Vec<u32>,
+    unused: UnusedZones,
+    last_uses: LastUses,
     job: Option<ReclaimJob>,
     reclaiming: bool,
     nothing_to_reclaim: bool,
@@ -118,110 +90,57 @@ struct DmCounts {
 }
 
 impl DmZoned {
-    fn new(layout: &DmLayout, capacity: Capacity, keys: DmZonedKeys) -> DmZoned {
-        let zones = layout.zones.clone();
-        let (count, blocks) = (zones.count() as usize, (zones.size() / BLOCK) as u32);
-        let (first_data, first_sequential) = (layout.metadata.all_zones() as u32, zones.conventional() as u32);
+    fn new(layout: DmLayout, capacity: Capacity, keys: DmZonedKeys) -> DmZoned {
         let mut new = DmZoned {
-            metadata: Metadata::new(layout.metadata, zones.clone()),
+            maps: DmMaps::new(&layout),
             capacity,
-            first_data,
-            first_sequential,
-            randoms: u64::from(first_sequential - first_data),
-            reserved: layout.reserved,
-            blocks,
-            chunks: vec![UNMAPPED; layout.chunks as usize],
-            valid: vec![ValidBlocks::none(blocks); count],
-            owners: vec![NONE; count],
-            pointers: vec![0; count],
-            used: vec![0; (first_sequential - first_data) as usize],
-            uses: 0,
-            free_random: VecDeque::new(),
-            free_sequential: VecDeque::new(),
-            freed: Vec::new(),
+            pointers: vec![0; layout.zones.count() as usize],
+            unused: UnusedZones::default(),
+            last_uses: LastUses::new(layout.randoms()),
             job: None,
             reclaiming: false,
             nothing_to_reclaim: false,
             dirty_since: None,
             began_full: false,
             counts: DmCounts::default(),
-            layout: zones,
+            layout,
             keys,
         };
-        new.find_free();
+        new.find_unused();
         new
     }
 
-    #[inline]
-    fn is_random(&self, zone: u32) -> bool {
-        zone < self.first_sequential
-    }
-
-    /// Place of a zone's block.
-    #[inline]
-    fn place(&self, zone: u32, block: u32) -> Pba {
-        self.layout.start(u64::from(zone)) + u64::from(block) * BLOCK
-    }
-
-    /// Every zone for data that no chunk is mapped to is free.
-    fn find_free(&mut self) {
-        let free = |&zone: &u32| self.owners[zone as usize] == NONE;
-        self.free_random = (self.first_data..self.first_sequential).filter(free).collect();
-        self.free_sequential = (self.first_sequential..self.owners.len() as u32).filter(free).collect();
-    }
-
-    /// The first zone of a disk that was written in order and reclaimed: the reserved ones before it are free.
-    fn first_of_full(&self) -> u32 {
-        self.first_data + self.reserved.min(self.randoms) as u32
-    }
-
-    fn map(&mut self, chunk: u32, zones: ChunkZones) {
-        self.chunks[chunk as usize] = zones;
-        for zone in [zones.data, zones.buffer].into_iter().filter(|&zone| zone != NONE) {
-            self.owners[zone as usize] = chunk;
-        }
-        self.metadata.entry_changed(chunk);
-    }
-
-    #[inline]
-    fn set_valid(&mut self, zone: u32, first: u32, n: u32, valid: bool) {
-        if self.valid[zone as usize].put(first, n, valid) {
-            self.metadata.bits_changed(zone, first, n);
-        }
+    fn find_unused(&mut self) {
+        self.unused.find(&self.layout, self.maps.owners());
     }
 
     /// A conventional zone has been used.
     #[inline]
     fn touch(&mut self, zone: u32) {
-        if self.is_random(zone) {
-            self.uses += 1;
-            self.used[(zone - self.first_data) as usize] = self.uses;
+        if self.layout.is_random(zone) {
+            self.last_uses.touch(zone - self.layout.first_data());
         }
     }
 
     /// A zone holds nothing any more: it is free after the next commit.
     fn release(&mut self, zone: u32) {
-        self.set_valid(zone, 0, self.blocks, false);
-        self.owners[zone as usize] = NONE;
-        self.freed.push(zone);
+        self.maps.clear(zone, self.layout.blocks());
+        self.unused.release(zone);
         self.nothing_to_reclaim = false;
     }
 
     /// Makes the metadata durable; what was freed can be used from now on.
     fn commit(&mut self, disk: &mut Disk) -> DiskResult {
-        let DmZoned { metadata, chunks, valid, .. } = self;
-        let shape = metadata.shape();
-        metadata.commit(disk, |block| block_words(shape.contents(block), chunks, valid))?;
+        self.maps.commit(disk)?;
         self.dirty_since = None;
-        self.nothing_to_reclaim &= self.freed.is_empty();
-        for zone in std::mem::take(&mut self.freed) {
-            disk.discard(self.place(zone, 0), u64::from(self.blocks) * BLOCK)?;
-            if self.is_random(zone) {
-                self.free_random.push_back(zone);
-            } else {
+        self.nothing_to_reclaim &= !self.unused.has_freed();
+        for zone in self.unused.take_freed() {
+            disk.discard(self.layout.place(zone, 0), self.layout.zones.size())?;
+            let is_random = self.layout.is_random(zone);
+            if !is_random {
                 self.pointers[zone as usize] = 0;
-                self.free_sequential.push_back(zone);
             }
+            self.unused.add(zone, is_random);
         }
         Ok(())
     }
@@ -230,7 +149,7 @@ impl DmZoned {
     fn take_random(&mut self, disk: &mut Disk) -> DiskResult<u32> {
         let mut waited = false;
         loop {
-            if let Some(zone) = self.free_random.pop_front() {
+            if let Some(zone) = self.unused.take_random() {
                 self.nothing_to_reclaim = false;
                 self.counts.writes_waited += u64::from(waited);
                 return Ok(zone);
@@ -244,27 +163,13 @@ impl DmZoned {
     }
 }
 
-/// Words of a metadata block, from the maps.
-fn block_words(contents: BlockContents, chunks: &[ChunkZones], valid: &[ValidBlocks]) -> Vec<u64> {
-    match contents {
-        BlockContents::Map { first } => {
-            let entries = chunks.iter().skip(first as usize).take(BLOCK_WORDS);
-            entries.map(|zones| u64::from(zones.data) << 32 | u64::from(zones.buffer)).collect()
-        }
-        BlockContents::Bitmap { zone, word } => {
-            let valid = &valid[zone as usize];
-            (word..valid.words().min(word + BLOCK_WORDS)).map(|index| valid.word(index)).collect()
-        }
-    }
-}
-
 impl Layer for DmZoned {
     fn capacity(&self) -> Capacity {
         self.capacity
     }
 
     fn conventional_end(&self) -> Pba {
-        self.layout.conventional_end()
+        self.layout.zones.conventional_end()
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
@@ -284,15 +189,15 @@ impl Layer for DmZoned {
     /// Whole blocks are invalid from then on.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.counts.requests += 1;
-        for (chunk, first, n) in self.layout.pieces(lba, n) {
+        for (chunk, first, n) in self.layout.zones.pieces(lba, n) {
             let (start, end) = (first.div_ceil(BLOCK) as u32, ((first + n) / BLOCK) as u32);
-            let ChunkZones { data, buffer } = self.chunks[chunk as usize];
-            if start < end && data != NONE {
+            let zones = self.maps.zones_of(chunk as u32);
+            if start < end && zones.data != NONE {
                 self.drop_job_of(chunk as u32);
-                for zone in [data, buffer].into_iter().filter(|&zone| zone != NONE) {
-                    self.metadata.need(disk, zone, start, end - start)?;
-                    self.set_valid(zone, start, end - start, false);
-                    disk.discard(self.place(zone, start), u64::from(end - start) * BLOCK)?;
+                for zone in zones.each() {
+                    self.maps.need(disk, zone, start, end - start)?;
+                    self.maps.set_valid(zone, start, end - start, false);
+                    disk.discard(self.layout.place(zone, start), u64::from(end - start) * BLOCK)?;
                 }
                 self.drop_empty(chunk as u32);
             }
@@ -309,7 +214,7 @@ impl Layer for DmZoned {
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let period = self.keys.commit_period;
-        if self.metadata.is_dirty() && period > Nanos::ZERO {
+        if self.maps.metadata().is_dirty() && period > Nanos::ZERO {
             let since = *self.dirty_since.get_or_insert(disk.now());
             if disk.now().since(since) >= period {
                 self.commit(disk)?;
@@ -319,7 +224,7 @@ impl Layer for DmZoned {
         match need {
             Need::Must => Ok(self.reclaim_is_due() && !self.nothing_to_reclaim && self.reclaim_stage(disk)?),
             Need::Spare => {
-                let in_use = (self.free_random.len() as u64) < self.randoms;
+                let in_use = self.unused.randoms() < self.layout.randoms();
                 Ok(in_use && !self.nothing_to_reclaim && self.reclaim_stage(disk)?)
             }
         }
@@ -331,7 +236,7 @@ impl Layer for DmZoned {
 
     fn fill(&mut self) -> Arc<dyn Placement> {
         self.begin_full();
-        let (zones, first) = (self.layout.clone(), u64::from(self.first_of_full()));
+        let (zones, first) = (self.layout.zones.clone(), u64::from(self.layout.first_of_full()));
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| {
             let (chunk, at) = zones.of(lba);
             zones.start(first + chunk) + at
@@ -356,11 +261,11 @@ impl Layer for DmZoned {
     }
 
     fn locate(&self, lba: Lba) -> Pba {
-        let (chunk, at) = self.layout.of(lba);
+        let (chunk, at) = self.layout.zones.of(lba);
         let block = (at / BLOCK) as u32;
-        match self.source(chunk as u32, block, block + 1).0 {
-            NONE => self.layout.start(0),
-            zone => self.place(zone, 0) + at,
+        match self.maps.source(chunk as u32, block, block + 1).0 {
+            NONE => self.layout.zones.start(0),
+            zone => self.layout.place(zone, 0) + at,
         }
     }
 
@@ -370,23 +275,24 @@ impl Layer for DmZoned {
 
     /// Memory that the kernel takes at most: the state of zones, and metadata blocks.
     fn map_bytes(&self) -> u64 {
-        self.layout.count() * KERNEL_ZONE_BYTES + self.metadata.shape().cached() * BLOCK * crate::units::SECTOR_BYTES
+        self.layout.zones.count() * KERNEL_ZONE_BYTES
+            + self.layout.metadata.cached() * BLOCK * crate::units::SECTOR_BYTES
     }
 
     fn gauges(&self) -> Gauges {
-        let free = self.free_random.len() as f64 / self.randoms as f64;
+        let free = self.unused.randoms() as f64 / self.layout.randoms() as f64;
         Gauges { cache_fill: None, others: vec![Gauge::share("free_conventional_share", free)] }
     }
 
     fn stats(&self) -> BTreeMap<String, Scalar> {
-        let counts = &self.counts;
+        let (counts, (commits, metadata_reads)) = (&self.counts, self.maps.metadata().counts());
         let all = [
             ("zones_reclaimed", counts.zones_reclaimed),
             ("reclaims_dropped", counts.jobs_dropped),
             ("writes_waited", counts.writes_waited),
             ("completed_by_reading", counts.completed_by_reading),
-            ("commits", self.metadata.commits),
-            ("metadata_reads", self.metadata.reads),
+            ("commits", commits),
+            ("metadata_reads", metadata_reads),
         ];
         stats_of(all, counts.first_cleaning_request)
     }
@@ -397,6 +303,6 @@ impl Layer for DmZoned {
 
     fn reset_stats(&mut self) {
         self.counts = DmCounts::default();
-        (self.metadata.reads, self.metadata.commits) = (0, 0);
+        self.maps.reset_counts();
     }
 }

@@ -5,7 +5,9 @@
 //! there moves into the buffer, which then holds the chunk. Copying changes no map: a write to the chunk drops the job, and at
 //! its end a commit makes the change durable.
 
-use super::{BLOCK, DmZoned, NONE};
+use super::DmZoned;
+use super::blocks::BLOCK;
+use super::maps::{ChunkZones, NONE};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::tally::Cause;
@@ -38,11 +40,11 @@ impl ReclaimJob {
 impl DmZoned {
     /// True if reclaim is due: it begins at the lower share of free conventional zones, and goes on up to the higher one.
     pub(super) fn reclaim_is_due(&mut self) -> bool {
-        let free = 100 * self.free_random.len() as u64;
-        if free <= self.keys.reclaim_low_percent * self.randoms {
+        let (free, all) = (100 * self.unused.randoms(), self.layout.randoms());
+        if free <= self.keys.reclaim_low_percent * all {
             self.reclaiming = true;
         }
-        if free >= self.keys.reclaim_high_percent.max(self.keys.reclaim_low_percent + 1) * self.randoms {
+        if free >= self.keys.reclaim_high_percent.max(self.keys.reclaim_low_percent + 1) * all {
             self.reclaiming = false;
         }
         self.reclaiming
@@ -50,44 +52,44 @@ impl DmZoned {
 
     /// True if a job is about the zones that its chunk has.
     pub(super) fn is_possible(&self, job: &ReclaimJob) -> bool {
-        let Some(zones) = self.chunks.get(job.chunk as usize) else { return false };
+        let Some(zones) = self.maps.chunks().get(job.chunk as usize) else { return false };
         let has_both = match job.to_is_new {
-            true => (job.from, NONE) == (zones.data, zones.buffer) && !self.is_random(job.to),
+            true => (job.from, NONE) == (zones.data, zones.buffer) && !self.layout.is_random(job.to),
             false => [(zones.data, zones.buffer), (zones.buffer, zones.data)].contains(&(job.from, job.to)),
         };
-        let exists = |zone| (self.first_data..self.owners.len() as u32).contains(&zone);
-        has_both && exists(job.from) && exists(job.to) && job.next <= self.blocks
+        let exists = |zone| (self.layout.first_data()..self.pointers.len() as u32).contains(&zone);
+        has_both && exists(job.from) && exists(job.to) && job.next <= self.layout.blocks()
     }
 
     /// One stage: a copy, or the end of a job. Returns false where nothing can be reclaimed.
     pub(super) fn reclaim_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let Some(job) = self.job.take().or_else(|| self.next_job()) else {
             self.nothing_to_reclaim = true;
-            let commits = !self.freed.is_empty();
+            let commits = self.unused.has_freed();
             self.commit(disk)?;
             return Ok(commits);
         };
         let most = (self.keys.copy_bytes / BLOCK) as u32;
-        let Some((first, n)) = self.valid[job.from as usize].next_valid(job.next, most) else {
+        let Some((first, n)) = self.maps.valid(job.from).next_valid(job.next, most) else {
             self.finish(disk, &job)?;
             return Ok(true);
         };
         let pointer = self.pointers[job.to as usize];
-        if !self.is_random(job.to) && pointer < first {
+        if !self.layout.is_random(job.to) && pointer < first {
             // Nothing is skipped in a sequential zone: the gap is written with zeros.
             let gap = (first - pointer).min(most);
             let buf = disk.buf(u64::from(gap) * BLOCK);
             self.pointers[job.to as usize] += gap;
-            disk.write(self.place(job.to, pointer), u64::from(gap) * BLOCK, Cause::Clean, &buf, 0)?;
+            disk.write(self.layout.place(job.to, pointer), u64::from(gap) * BLOCK, Cause::Clean, &buf, 0)?;
             self.job = Some(ReclaimJob { next: first, ..job });
             return Ok(true);
         }
         let mut buf = disk.buf(u64::from(n) * BLOCK);
-        disk.read(self.place(job.from, first), u64::from(n) * BLOCK, Cause::Clean, &mut buf, 0)?;
-        if !self.is_random(job.to) {
+        disk.read(self.layout.place(job.from, first), u64::from(n) * BLOCK, Cause::Clean, &mut buf, 0)?;
+        if !self.layout.is_random(job.to) {
             self.pointers[job.to as usize] = first + n;
         }
-        disk.write(self.place(job.to, first), u64::from(n) * BLOCK, Cause::Clean, &buf, 0)?;
+        disk.write(self.layout.place(job.to, first), u64::from(n) * BLOCK, Cause::Clean, &buf, 0)?;
         self.job = Some(ReclaimJob { next: first + n, ..job });
         Ok(true)
     }
@@ -97,35 +99,36 @@ impl DmZoned {
         if self.nothing_to_reclaim {
             return None;
         }
-        let has_room = !self.free_sequential.is_empty();
+        let (has_room, owners) = (self.unused.has_sequential(), self.maps.owners());
         let reclaimable = |&zone: &u32| {
-            let chunk = self.owners[zone as usize];
-            chunk != NONE && (has_room || self.chunks[chunk as usize].data != zone)
+            let chunk = owners[zone as usize];
+            chunk != NONE && (has_room || self.maps.zones_of(chunk).data != zone)
         };
-        let zones = self.first_data..self.first_sequential;
-        let zone = zones.filter(reclaimable).min_by_key(|&zone| self.used[(zone - self.first_data) as usize])?;
-        let chunk = self.owners[zone as usize];
-        let data = self.chunks[chunk as usize].data;
+        let first = self.layout.first_data();
+        let zones = (first..self.layout.first_sequential()).filter(reclaimable);
+        let zone = zones.min_by_key(|&zone| self.last_uses.of(zone - first))?;
+        let chunk = owners[zone as usize];
+        let data = self.maps.zones_of(chunk).data;
         let job = |from, to, to_is_new| ReclaimJob { chunk, from, to, to_is_new, next: 0 };
         if data == zone {
-            return self.free_sequential.pop_front().map(|to| job(zone, to, true));
+            return self.unused.take_sequential().map(|to| job(zone, to, true));
         }
-        let first = self.valid[zone as usize].next_valid(0, 1).map_or(u32::MAX, |(first, _)| first);
+        let first = self.maps.valid(zone).next_valid(0, 1).map_or(u32::MAX, |(first, _)| first);
         Some(if first >= self.pointers[data as usize] { job(zone, data, false) } else { job(data, zone, false) })
     }
 
     /// Ends a job: the copy is valid, the old zone free, and both are durable.
     fn finish(&mut self, disk: &mut Disk, job: &ReclaimJob) -> DiskResult {
-        let blocks = self.blocks;
-        self.metadata.need(disk, job.from, 0, blocks)?;
-        self.metadata.need(disk, job.to, 0, blocks)?;
+        let blocks = self.layout.blocks();
+        self.maps.need(disk, job.from, 0, blocks)?;
+        self.maps.need(disk, job.to, 0, blocks)?;
         let mut at = 0;
-        while let Some((first, n)) = self.valid[job.from as usize].next_valid(at, blocks) {
-            self.set_valid(job.to, first, n, true);
+        while let Some((first, n)) = self.maps.valid(job.from).next_valid(at, blocks) {
+            self.maps.set_valid(job.to, first, n, true);
             at = first + n;
         }
         self.release(job.from);
-        self.map(job.chunk, super::ChunkZones { data: job.to, buffer: NONE });
+        self.maps.map(job.chunk, ChunkZones { data: job.to, buffer: NONE });
         self.touch(job.to);
         self.counts.zones_reclaimed += 1;
         self.commit(disk)
@@ -144,7 +147,7 @@ impl DmZoned {
         let Some(job) = self.job.take() else { return };
         if job.to_is_new {
             self.pointers[job.to as usize] = 0;
-            self.free_sequential.push_front(job.to);
+            self.unused.put_back(job.to);
         }
         self.counts.jobs_dropped += 1;
     }
@@ -157,16 +160,15 @@ impl DmZoned {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ChunkZones;
     use super::super::tests::unmapped;
     use super::*;
 
     #[test]
     fn a_job_of_a_chunk_names_its_zones_and_goes_to_a_sequential_one() {
         let mut layer = unmapped();
-        let (random, sequential) = (layer.first_data, layer.first_sequential);
-        layer.chunks[0] = ChunkZones { data: random, buffer: NONE };
-        layer.chunks[1] = ChunkZones { data: sequential, buffer: random + 1 };
+        let (random, sequential) = (layer.layout.first_data(), layer.layout.first_sequential());
+        layer.maps.map(0, ChunkZones { data: random, buffer: NONE });
+        layer.maps.map(1, ChunkZones { data: sequential, buffer: random + 1 });
         let is_possible =
             |chunk, from, to, to_is_new, next| layer.is_possible(&ReclaimJob { chunk, from, to, to_is_new, next });
         assert!(is_possible(0, random, sequential + 1, true, 0));
@@ -175,9 +177,10 @@ mod tests {
         assert!(!is_possible(1, sequential, sequential + 1, true, 0), "the chunk has a buffer");
         assert!(is_possible(1, sequential, random + 1, false, 0) && is_possible(1, random + 1, sequential, false, 0));
         assert!(!is_possible(0, random, sequential, false, 0));
-        assert!(is_possible(0, random, sequential, true, layer.blocks));
-        assert!(!is_possible(0, random, sequential, true, layer.blocks + 1));
-        assert!(!is_possible(0, random, layer.owners.len() as u32, true, 0), "there is no such zone");
-        assert!(!is_possible(layer.chunks.len() as u32, random, sequential, true, 0), "nor such a chunk");
+        let (blocks, zones, chunks) = (layer.layout.blocks(), layer.pointers.len(), layer.maps.chunks().len());
+        assert!(is_possible(0, random, sequential, true, blocks));
+        assert!(!is_possible(0, random, sequential, true, blocks + 1));
+        assert!(!is_possible(0, random, zones as u32, true, 0), "there is no such zone");
+        assert!(!is_possible(chunks as u32, random, sequential, true, 0), "nor such a chunk");
     }
 }

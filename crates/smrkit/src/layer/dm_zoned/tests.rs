@@ -1,5 +1,7 @@
 //! Damaged maps, found by the check and refused where they are taken back.
 
+use super::blocks::ValidBlocks;
+use super::maps::{ChunkZones, UNMAPPED};
 use super::*;
 use crate::drive::Drive;
 use crate::medium::interference::Interference;
@@ -11,21 +13,31 @@ pub(super) fn unmapped() -> DmZoned {
     let keys = [("zone_bytes", "64Ki")].map(|(key, value)| (key.to_string(), value.to_string()));
     let keys = DmZonedKeys::read(&SPEC.resolve(&keys).unwrap()).unwrap();
     let layout = keys.layout(&drive).unwrap();
-    DmZoned::new(&layout, layout.capacity(&drive), keys)
+    let capacity = layout.capacity(&drive);
+    DmZoned::new(layout, capacity, keys)
+}
+
+/// The maps of chunks, valid blocks and owners, to be damaged.
+fn chunks(layer: &mut DmZoned) -> &mut [ChunkZones] {
+    layer.maps.parts().0
+}
+
+fn valid(layer: &mut DmZoned, zone: usize) -> &mut ValidBlocks {
+    &mut layer.maps.parts().1[zone]
 }
 
 /// A chunk in a conventional zone, and one in a sequential zone with a buffer.
 fn mapped() -> DmZoned {
     let mut layer = unmapped();
-    let (random, sequential) = (layer.first_data, layer.first_sequential);
+    let (random, sequential) = (layer.layout.first_data(), layer.layout.first_sequential());
     assert!(random > 0 && sequential > random + 2, "{random} {sequential}");
-    layer.map(0, ChunkZones { data: random, buffer: NONE });
-    layer.map(1, ChunkZones { data: sequential, buffer: random + 1 });
-    layer.valid[random as usize].put(1, 1, true);
-    layer.valid[sequential as usize].put(0, 4, true);
+    layer.maps.map(0, ChunkZones { data: random, buffer: NONE });
+    layer.maps.map(1, ChunkZones { data: sequential, buffer: random + 1 });
+    valid(&mut layer, random as usize).put(1, 1, true);
+    valid(&mut layer, sequential as usize).put(0, 4, true);
     layer.pointers[sequential as usize] = 4;
-    layer.valid[random as usize + 1].put(4, 2, true);
-    layer.find_free();
+    valid(&mut layer, random as usize + 1).put(4, 2, true);
+    layer.find_unused();
     layer.check_maps().unwrap();
     layer
 }
@@ -35,43 +47,45 @@ fn a_check_finds_zones_and_blocks_that_can_not_be() {
     type Damage = fn(&mut DmZoned, usize, usize);
     let damages: [(&str, Damage); 16] = [
         ("chunk 0 is mapped to zone 0, which is not its own", |layer, _, _| {
-            layer.map(0, ChunkZones { data: 0, buffer: NONE });
+            layer.maps.map(0, ChunkZones { data: 0, buffer: NONE });
         }),
-        ("which is not its own", |layer, random, _| layer.chunks[0].data = random as u32 + 2),
+        ("which is not its own", |layer, random, _| chunks(layer)[0].data = random as u32 + 2),
         ("chunk 1 has a buffer", |layer, _, sequential| {
-            layer.map(1, ChunkZones { buffer: sequential as u32 + 1, ..layer.chunks[1] });
+            layer.maps.map(1, ChunkZones { buffer: sequential as u32 + 1, ..layer.maps.zones_of(1) });
         }),
-        ("chunk 1 has a buffer", |layer, _, _| layer.chunks[1].data = NONE),
+        ("chunk 1 has a buffer", |layer, _, _| chunks(layer)[1].data = NONE),
         ("chunk 1 has a buffer", |layer, random, _| {
-            layer.map(1, ChunkZones { data: random as u32 + 2, ..layer.chunks[1] });
+            layer.maps.map(1, ChunkZones { data: random as u32 + 2, ..layer.maps.zones_of(1) });
         }),
         ("both hold block 4", |layer, _, sequential| {
-            layer.valid[sequential].put(5, 1, true);
+            valid(layer, sequential).put(5, 1, true);
             layer.pointers[sequential] = 6;
         }),
         ("both hold block 4", |layer, _, sequential| {
-            layer.valid[sequential].put(4, 2, true);
+            valid(layer, sequential).put(4, 2, true);
             layer.pointers[sequential] = 6;
         }),
         ("both hold block 9", |layer, random, sequential| {
-            layer.valid[random + 1].put(9, 1, true);
-            layer.valid[sequential].put(9, 1, true);
+            valid(layer, random + 1).put(9, 1, true);
+            valid(layer, sequential).put(9, 1, true);
             layer.pointers[sequential] = 10;
         }),
-        ("is free, and 0 blocks are valid", |layer, random, _| layer.owners[random + 2] = 0),
+        ("is free, and 0 blocks are valid", |layer, random, _| layer.maps.parts().2[random + 2] = 0),
         ("is free, and 1 blocks are valid", |layer, _, sequential| {
-            layer.valid[sequential + 1].put(0, 1, true);
+            valid(layer, sequential + 1).put(0, 1, true);
         }),
-        ("is free, and 4 blocks are valid", |layer, _, sequential| layer.freed.push(sequential as u32)),
-        ("has 2 uses", |layer, random, _| layer.free_random.push_back(random as u32 + 2)),
-        ("has 2 uses", |layer, random, _| layer.freed.push(random as u32 + 2)),
-        ("has 0 uses", |layer, _, _| layer.free_sequential.truncate(1)),
-        ("has 0 uses", |layer, _, _| layer.chunks[0] = UNMAPPED),
+        ("is free, and 4 blocks are valid", |layer, _, sequential| layer.unused.release(sequential as u32)),
+        ("has 2 uses", |layer, random, _| layer.unused.add(random as u32 + 2, true)),
+        ("has 2 uses", |layer, random, _| layer.unused.release(random as u32 + 2)),
+        ("has 0 uses", |layer, _, _| {
+            layer.unused.take_sequential();
+        }),
+        ("has 0 uses", |layer, _, _| chunks(layer)[0] = UNMAPPED),
         ("has valid blocks behind its write pointer", |layer, _, sequential| layer.pointers[sequential] = 3),
     ];
     for (number, (problem, damage)) in damages.into_iter().enumerate() {
         let mut layer = mapped();
-        let (random, sequential) = (layer.first_data as usize, layer.first_sequential as usize);
+        let (random, sequential) = (layer.layout.first_data() as usize, layer.layout.first_sequential() as usize);
         damage(&mut layer, random, sequential);
         let error = layer.check_maps().unwrap_err().to_string();
         assert!(error.contains(problem), "{number}, {problem}: {error}");
@@ -94,11 +108,12 @@ fn with_lists(layer: &DmZoned, change: impl Fn(&mut [Vec<u64>; 6])) -> Result<Ve
 #[test]
 fn lists_of_another_disk_are_refused() {
     let mut layer = mapped();
-    let (random, sequential, end) = (layer.first_data, layer.first_sequential, layer.owners.len() as u64);
+    let (random, sequential) = (layer.layout.first_data(), layer.layout.first_sequential());
+    let end = layer.pointers.len() as u64;
     layer.touch(random);
     assert_eq!(with_lists(&layer, |_| ()).unwrap(), layer.books().unwrap());
     let zone = u64::from(sequential);
-    let past = layer.blocks as u64 + 1;
+    let past = u64::from(layer.layout.blocks()) + 1;
     let job = |to: u64, next: u64| vec![0, random.into(), to, 1, next];
     type Change<'a> = &'a dyn Fn(&mut [Vec<u64>; 6]);
     let changes: [Change; 10] = [

@@ -3,7 +3,6 @@
 //! Live is what the map still points to. Runs a little apart are read in one access, over the dead sectors between them.
 
 use super::label::{LabelKind, LogLabel};
-use super::segment::SegmentState;
 use super::{Log, Need, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
@@ -43,8 +42,9 @@ impl Log {
     /// True if a segment has to be cleaned before the next request: few are free, and one can be gained.
     #[inline]
     pub(super) fn cleaning_is_due(&self) -> bool {
-        let wanted = (self.rules.reserve + self.rules.clean_below) * self.longest;
-        self.free_sectors < wanted && self.closed_dead >= self.longest
+        let (longest, free) = (self.segments.longest(), self.segments.free().sectors());
+        let wanted = (self.rules.reserve + self.rules.clean_below) * longest;
+        free < wanted && self.segments.closed_dead() >= longest
     }
 
     /// Does a stage of cleaning, of a new victim if none is under way; returns whether there was one.
@@ -60,29 +60,18 @@ impl Log {
             moved?;
         }
         if done {
-            self.free_victim(job.victim)?;
+            self.segments.free_victim(job.victim)?;
+            self.counts.bands_cleaned += 1;
         } else {
             self.job = Some(job);
         }
         self.reset_emptied();
-        self.erase_free(disk)?;
+        self.segments.erase_free(disk)?;
         Ok(true)
     }
 
     pub(super) fn choose(&mut self, need: Need) -> Option<Job> {
-        if self.closed_dead == 0 {
-            return None;
-        }
-        let mut victim = self.victims.take(&self.segments, self.age)?;
-        let room = |log: &Log, victim: u32| log.free_sectors + log.room(log.stream_of_survivors(victim));
-        if room(self, victim) < u64::from(self.segments[victim as usize].live) {
-            // Only after a power cut that came while a segment was being cleaned: that one has the least left to move.
-            self.victims.add(&mut self.segments, victim);
-            victim = self.victims.take_least_live(&self.segments)?;
-        }
-        let segment = &mut self.segments[victim as usize];
-        segment.state = SegmentState::Cleaned;
-        self.closed_dead -= segment.dead();
+        let victim = self.segments.take_victim(self.age)?;
         self.counts.collections += 1;
         let idle = need == Need::Spare;
         if !idle {
@@ -91,17 +80,10 @@ impl Log {
         Some(Job { victim, entry: 0, entry_at: 0, at: 0, moved: false, idle })
     }
 
-    fn stream_of_survivors(&self, victim: u32) -> u8 {
-        match self.rules.survivors_apart {
-            true => self.open.len() as u8 - 1,
-            false => self.segments[victim as usize].stream,
-        }
-    }
-
     /// Finds the next live runs of the victim, as many as a stage reads; returns whether they are its last.
     fn find_runs(&mut self, job: &mut Job) -> bool {
         self.runs.clear();
-        let segment = &self.segments[job.victim as usize];
+        let segment = self.segments.get(job.victim);
         while let Some(entry) = segment.entries.get(job.entry) {
             if let Some(lba) = entry.lba() {
                 let skip = job.at.saturating_sub(job.entry_at);
@@ -125,7 +107,7 @@ impl Log {
 
     /// Moves runs of a victim to the log's end. A copy is as new as the data was.
     fn move_runs(&mut self, disk: &mut Disk, victim: u32, runs: &[LiveRun]) -> DiskResult {
-        let start = self.segments[victim as usize].place.start;
+        let start = self.segments.get(victim).place.start;
         let (first, last) = (runs[0], runs[runs.len() - 1]);
         let span = last.at + last.sectors - first.at;
         let total: u64 = runs.iter().map(|run| run.sectors).sum();
@@ -137,8 +119,8 @@ impl Log {
             Vec::new()
         };
         let live = compact(disk, &found, runs, total)?;
-        let stream = self.stream_of_survivors(victim);
-        let youngest = self.segments[victim as usize].youngest;
+        let stream = self.segments.stream_of_survivors(victim);
+        let youngest = self.segments.get(victim).youngest;
         let mut rest = runs.iter().copied();
         let mut run = LiveRun { sectors: 0, ..first };
         let mut done = 0;
@@ -157,23 +139,10 @@ impl Log {
                 (run.lba, run.sectors) = (run.lba + count, run.sectors - count);
                 (pba, left) = (pba + count, left - count);
             }
-            let segment = &mut self.segments[index as usize];
-            segment.youngest = segment.youngest.max(youngest);
-            self.close_if_full(index);
+            self.segments.settle(index, youngest);
             done += sectors;
         }
         self.counts.moved_sectors += total;
-        Ok(())
-    }
-
-    /// Everything that lived in the victim lies elsewhere: it is free.
-    fn free_victim(&mut self, victim: u32) -> DiskResult {
-        let segment = &mut self.segments[victim as usize];
-        if segment.live > 0 {
-            return inconsistent(format!("segment {victim} was cleaned, but {} sectors of it are live", segment.live));
-        }
-        self.free_segment(victim);
-        self.counts.bands_cleaned += 1;
         Ok(())
     }
 
@@ -181,12 +150,13 @@ impl Log {
     #[cold]
     pub(super) fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
         loop {
-            let missing = n.saturating_sub(self.room(stream));
-            if missing == 0 || self.free_sectors >= missing + self.rules.reserve * self.longest {
+            let missing = n.saturating_sub(self.segments.room(stream));
+            let free = self.segments.free().sectors();
+            if missing == 0 || free >= missing + self.rules.reserve * self.segments.longest() {
                 return Ok(());
             }
             if !self.clean_stage(disk, Need::Must)? {
-                return inconsistent(format!("no segment can be cleaned, and {} sectors are free", self.free_sectors));
+                return inconsistent(format!("no segment can be cleaned, and {free} sectors are free"));
             }
         }
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::Log;
 use super::label::{LabelKind, LogLabel};
-use super::segment::{SegmentEntry, SegmentState};
 use crate::extent_map::ExtentMap;
 use crate::medium::{Ascending, Placement};
 use crate::units::{Lba, Pba};
@@ -14,24 +13,15 @@ impl Log {
     pub(super) fn fill_in_order(&mut self) -> Arc<dyn Placement> {
         let host = self.capacity.host_sectors;
         // The first LBA and the first PBA of each segment in use.
-        let mut runs: Vec<(Lba, Pba)> = Vec::with_capacity(self.free.len());
+        let mut runs: Vec<(Lba, Pba)> = Vec::with_capacity(self.segments.free().len());
         let mut done = 0;
         while done < host
-            && let Some(at) = self.free.pop_front()
+            && let Some((start, sectors)) = self.segments.fill(Lba(done), host - done)
         {
-            let segment = &mut self.segments[at as usize];
-            let sectors = (host - done).min(segment.room());
-            self.free_sectors -= u64::from(segment.place.sectors);
-            runs.push((Lba(done), segment.place.start));
-            segment.entries.push(SegmentEntry::new(Lba(done), sectors));
-            (segment.filled, segment.live) = (sectors as u32, sectors as u32);
+            runs.push((Lba(done), start));
             done += sectors;
-            (segment.state, segment.stream, segment.youngest) = (SegmentState::Open, 0, done);
-            self.open[0] = Some(at);
-            self.close_if_full(at);
         }
-        (self.age, self.serial, self.log_sectors, self.live_sectors) = (host, host, host, host);
-        self.entries = runs.len() as u64;
+        (self.age, self.serial) = (host, host);
         let ends = runs.iter().skip(1).map(|run| run.0).chain([Lba(host)]);
         self.map = ExtentMap::of_runs(runs.iter().zip(ends).map(|(&(first, pba), end)| (pba, end - first)));
         let place = move |lba: Lba| {

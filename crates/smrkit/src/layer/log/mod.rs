@@ -10,18 +10,20 @@
 mod append;
 mod check;
 mod clean;
+mod free;
 mod full;
 mod label;
 pub(super) mod layout;
 mod recovery;
 mod segment;
 pub(super) mod streams;
+mod table;
 #[cfg(test)]
 mod tests;
 pub(super) mod victims;
 mod write;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
@@ -42,6 +44,7 @@ use clean::{Job, LiveRun};
 use layout::{SegmentLayout, SegmentPlace, Totals};
 use segment::Segment;
 use streams::OpenFiles;
+use table::SegmentTable;
 use victims::{VictimPolicy, Victims};
 use write::WrittenStretch;
 
@@ -142,42 +145,21 @@ pub(super) struct LogRules {
 }
 
 pub(super) struct Log {
-    layout: SegmentLayout,
     rules: LogRules,
-    segments: Vec<Segment>,
-    /// Free segments, the one that is used next first.
-    free: VecDeque<u32>,
-    free_sectors: u64,
-    /// The open segment of each stream.
-    open: Vec<Option<u32>>,
+    segments: SegmentTable,
     /// The source that the next writes come from.
     source: u8,
-    victims: Victims,
-    /// Sectors of closed segments without live data.
-    closed_dead: u64,
     map: ExtentMap,
     job: Option<Job>,
     capacity: Capacity,
-    /// Sectors of the longest segment.
-    longest: u64,
     /// Sectors that the host has written: the time by which data ages.
     age: u64,
     /// Writes of the log so far.
     serial: u64,
-    /// Sectors written since each segment was last free, and those of them that the map points to.
-    log_sectors: u64,
-    live_sectors: u64,
-    entries: u64,
     /// The parts of the request that is being written.
     parts: Vec<WrittenStretch>,
     /// The runs that a stage of cleaning moves.
     runs: Vec<LiveRun>,
-    /// Closed segments of which nothing is live any more, and which are about to be reset.
-    emptied: Vec<u32>,
-    /// Free segments that still carry labels.
-    labelled: Vec<u32>,
-    /// Segment of the log's last write.
-    last_written: Option<u32>,
     counts: LogCounts,
 }
 
@@ -307,32 +289,19 @@ impl Log {
         capacity: Capacity,
         rules: LogRules,
     ) -> Log {
-        let free = (0..places.len() as u32).filter(|&at| places[at as usize].sectors > 0).collect();
-        let sectors = || places.iter().map(|place| u64::from(place.sectors));
+        let victims = Victims::new(rules.policy, rules.resets);
+        let streams = (rules.streams, rules.survivors_apart);
         Log {
-            layout,
-            free,
-            free_sectors: sectors().sum(),
-            longest: sectors().max().unwrap_or(0),
-            segments: places.into_iter().map(Segment::new).collect(),
-            open: vec![None; rules.streams],
+            segments: SegmentTable::new(layout, places, streams, victims),
             source: 0,
-            victims: Victims::new(rules.policy),
             rules,
-            closed_dead: 0,
             map: ExtentMap::new(),
             job: None,
             capacity,
             age: 0,
             serial: 0,
-            log_sectors: 0,
-            live_sectors: 0,
-            entries: 0,
             parts: Vec::new(),
             runs: Vec::new(),
-            emptied: Vec::new(),
-            labelled: Vec::new(),
-            last_written: None,
             counts: LogCounts::default(),
         }
     }
@@ -342,7 +311,7 @@ impl Log {
     fn stream(&mut self, lba: Lba) -> u8 {
         match &mut self.rules.host {
             HostStream::First => 0,
-            HostStream::Source => (usize::from(self.source) % self.open.len()) as u8,
+            HostStream::Source => (usize::from(self.source) % self.rules.streams) as u8,
             HostStream::Files(files) => files.stream(self.source, lba),
         }
     }
@@ -405,7 +374,7 @@ impl Layer for Log {
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let wanted = match need {
             Need::Must => self.job.as_ref().is_some_and(|job| !job.idle) || self.cleaning_is_due(),
-            Need::Spare => self.rules.idle.is_some() && (self.job.is_some() || self.victims.any_below_half()),
+            Need::Spare => self.rules.idle.is_some() && (self.job.is_some() || self.segments.any_below_half()),
         };
         Ok(wanted && self.clean_stage(disk, need)?)
     }
@@ -439,16 +408,15 @@ impl Layer for Log {
     }
 
     fn map_bytes(&self) -> u64 {
-        let lists = self.entries * size_of::<segment::SegmentEntry>() as u64;
-        self.map.bytes() + lists + (self.segments.capacity() * size_of::<Segment>()) as u64 + self.victims.bytes()
+        self.map.bytes() + self.segments.bytes()
     }
 
     fn gauges(&self) -> Gauges {
-        let invalid = self.log_sectors - self.live_sectors;
+        let free = self.segments.free().len() as f64;
         let others = vec![
-            Gauge::count(if self.rules.resets { "free_zones" } else { "free_segments" }, self.free.len() as f64),
-            Gauge::share("invalid_share", invalid as f64 / self.log_sectors.max(1) as f64),
-            Gauge::count("log_sectors", self.log_sectors as f64),
+            Gauge::count(if self.rules.resets { "free_zones" } else { "free_segments" }, free),
+            Gauge::share("invalid_share", self.segments.invalid_share()),
+            Gauge::count("log_sectors", self.segments.log_sectors() as f64),
             Gauge::count("map_bytes", self.map_bytes() as f64),
         ];
         Gauges { cache_fill: None, others }

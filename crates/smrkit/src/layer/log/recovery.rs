@@ -10,7 +10,7 @@
 //! 5. Free segments lose their labels.
 
 use super::label::{LabelKind, LogLabel};
-use super::segment::{SegmentEntry, SegmentState};
+use super::table::FoundData;
 use super::{Log, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
@@ -52,32 +52,28 @@ impl Log {
     pub(super) fn rebuild(&mut self, disk: &mut Disk) -> DiskResult {
         let mut found = Vec::new();
         for index in 0..self.segments.len() {
-            self.scan(disk, index, &mut found)?;
+            self.scan(disk, index as u32, &mut found)?;
         }
         let torn = torn_order(&found);
         let last = found.iter().max_by_key(|found| found.label.serial);
         self.serial = last.map_or(0, |last| last.label.serial);
-        self.last_written = last.map(|last| self.layout.segment_at(last.pba) as u32);
+        let last = last.map(|last| last.pba);
         self.age = self.serial;
-        let mut labelled: Vec<u32> = found.iter().map(|found| self.layout.segment_at(found.pba) as u32).collect();
-        labelled.dedup();
         let (lost, mut kept): (Vec<LabelledRun>, Vec<LabelledRun>) =
             found.into_iter().partition(|found| Some(found.label.order) == torn);
         kept.sort_by_key(|found| (found.label.order, found.label.serial));
         for found in &kept {
             self.map.insert(found.label.lba, found.sectors, found.pba);
         }
-        self.count_live(disk.interference().upstream(), &lost, &kept);
-        labelled.retain(|&at| self.segments[at as usize].state == SegmentState::Free);
-        self.labelled = labelled;
+        self.count_live(disk.interference().upstream(), &lost, &kept, last);
         self.put_back(disk, &lost, &kept)?;
         self.reset_emptied();
-        self.erase_free(disk)
+        self.segments.erase_free(disk)
     }
 
     /// Reads the labels of a segment.
-    fn scan(&self, disk: &mut Disk, index: usize, all: &mut Vec<LabelledRun>) -> DiskResult {
-        let place = self.segments[index].place;
+    fn scan(&self, disk: &mut Disk, index: u32, all: &mut Vec<LabelledRun>) -> DiskResult {
+        let place = self.segments.get(index).place;
         let step = SCAN_SECTORS.max(disk.interference().upstream() + 1);
         for at in (0..u64::from(place.sectors)).step_by(step as usize) {
             let (from, n) = (place.start + at, step.min(u64::from(place.sectors) - at));
@@ -99,107 +95,30 @@ impl Log {
     }
 
     /// Gives each segment its live sectors and its use, as the map has it.
-    fn count_live(&mut self, upstream: u64, lost: &[LabelledRun], kept: &[LabelledRun]) {
-        let mut lists: Vec<Vec<(Pba, Lba, u64)>> = vec![Vec::new(); self.segments.len()];
+    fn count_live(&mut self, upstream: u64, lost: &[LabelledRun], kept: &[LabelledRun], last: Option<Pba>) {
+        let mut all = vec![FoundData::default(); self.segments.len()];
         for (mut lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
             while n > 0 {
-                let at = self.layout.segment_at(pba);
-                let place = self.segments[at].place;
-                let count = n.min(place.start + u64::from(place.sectors) - pba);
-                lists[at].push((pba, lba, count));
+                let (at, count) = self.segments.part_at(pba, n);
+                all[at as usize].live.push((pba, lba, count));
                 (lba, n, pba) = (lba + count, n - count, pba + count);
             }
         }
-        let mut last_write = vec![0; self.segments.len()];
-        // Ends of what can't be written again.
-        let mut ends = vec![Pba(0); self.segments.len()];
-        for found in lost.iter().chain(kept).filter(|_| self.rules.resets) {
-            let end = &mut ends[self.layout.segment_at(found.pba)];
-            *end = (found.pba + found.sectors).max(*end);
+        let index = |pba| self.segments.part_at(pba, 1).0 as usize;
+        for found in lost.iter().chain(kept) {
+            let data = &mut all[index(found.pba)];
+            data.is_labelled = true;
+            if self.rules.resets {
+                data.end = (found.pba + found.sectors).max(data.end);
+            }
         }
         for found in kept {
-            let at = self.layout.segment_at(found.pba);
-            last_write[at] = found.label.serial.max(last_write[at]);
-            self.segments[at].youngest = self.segments[at].youngest.max(found.label.order / 2);
+            let data = &mut all[index(found.pba)];
+            data.last_write = found.label.serial.max(data.last_write);
+            data.youngest = data.youngest.max(found.label.order / 2);
         }
-        (self.free_sectors, self.log_sectors) = (0, 0);
-        self.free.clear();
-        let mut used = Vec::new();
-        for (index, mut list) in lists.into_iter().enumerate() {
-            list.sort_unstable();
-            match list.is_empty() {
-                true => self.is_free(index),
-                false => {
-                    self.is_used(index, &list, (upstream, ends[index]));
-                    used.push(index as u32);
-                }
-            }
-        }
-        // The last write is overwritten last.
-        if let Some(place) = self.free.iter().position(|&at| self.last_written == Some(at)) {
-            let last = self.free.remove(place);
-            self.free.extend(last);
-        }
-        self.open_again(used, &last_write);
-    }
-
-    fn is_free(&mut self, index: usize) {
-        let sectors = self.segments[index].place.sectors;
-        if sectors > 0 {
-            self.free.push_back(index as u32);
-            self.free_sectors += u64::from(sectors);
-        }
-    }
-
-    /// Fills in a segment's list; what it passes over is dead. It can be written again `upstream` sectors behind what is live,
-    /// and from `least` on.
-    fn is_used(&mut self, index: usize, list: &[(Pba, Lba, u64)], (upstream, least): (u64, Pba)) {
-        let segment = &mut self.segments[index];
-        let mut at = segment.place.start;
-        for &(pba, lba, n) in list {
-            if pba > at {
-                segment.entries.push(SegmentEntry::gap(pba - at));
-            }
-            segment.entries.push(SegmentEntry::new(lba, n));
-            segment.live += n as u32;
-            at = pba + n;
-        }
-        let end = segment.place.start + u64::from(segment.place.sectors);
-        let head = end.min(at + upstream).max(least);
-        if head > at {
-            segment.entries.push(SegmentEntry::gap(head - at));
-        }
-        segment.filled = (head - segment.place.start) as u32;
-        self.live_sectors += u64::from(segment.live);
-        self.log_sectors += u64::from(segment.filled);
-        self.entries += segment.entries.len() as u64;
-    }
-
-    /// Opens the segments with the most room, and closes the others in the order in which they were written. What cleaning moves
-    /// gets the one with the most, where it has a segment of its own.
-    fn open_again(&mut self, mut used: Vec<u32>, last_write: &[u64]) {
-        used.sort_by_key(|&at| (std::cmp::Reverse(self.segments[at as usize].room()), at));
-        let roomy = used.iter().take_while(|&&at| self.segments[at as usize].room() > 0).count();
-        let mut closed = used.split_off(roomy.min(self.open.len()));
-        let streams = self.open.len();
-        for (number, at) in used.into_iter().enumerate() {
-            let stream = if self.rules.survivors_apart { (streams - 1 + number) % streams } else { number };
-            let segment = &mut self.segments[at as usize];
-            (segment.state, segment.stream) = (SegmentState::Open, stream as u8);
-            self.open[stream] = Some(at);
-        }
-        closed.sort_by_key(|&at| (last_write[at as usize], at));
-        for at in closed {
-            let segment = &mut self.segments[at as usize];
-            let room = segment.room();
-            if room > 0 {
-                segment.entries.push(SegmentEntry::gap(room));
-                segment.filled = segment.place.sectors;
-                self.entries += 1;
-                self.log_sectors += room;
-            }
-            self.close(at);
-        }
+        let last = last.map(|pba| index(pba) as u32);
+        self.segments.restore(all, upstream, last);
     }
 
     /// Writes what the sectors of a torn request held before it, as newer than it; zeros where that was nothing.
@@ -219,7 +138,7 @@ impl Log {
     }
 
     pub(super) fn put_back_piece(&mut self, disk: &mut Disk, lba: Lba, n: u64, order: u64) -> DiskResult {
-        if self.free_sectors + self.room(0) < n {
+        if self.segments.free().sectors() + self.segments.room(0) < n {
             return inconsistent(format!("{n} sectors of a torn request find no room"));
         }
         let mut before = disk.buf(n);
@@ -231,9 +150,7 @@ impl Log {
             let label = |i| LogLabel { lba: lba + (done + i), left: 0, order, kind: LabelKind::Repair, serial: 0 };
             let (index, pba, sectors) = self.append(disk, 0, n - done, Cause::Clean, &before, done, label)?;
             self.note(lba + done, sectors, pba, index);
-            let segment = &mut self.segments[index as usize];
-            segment.youngest = self.age;
-            self.close_if_full(index);
+            self.segments.settle(index, self.age);
             done += sectors;
         }
         Ok(())

@@ -46,8 +46,21 @@ fn write(log: &mut Log, disk: &mut Disk, lba: u64, n: u64, version: u64) {
     log.write(disk, Lba(lba), n, &data).unwrap();
 }
 
-fn segment_of(log: &Log, lba: u64) -> usize {
-    log.layout.segment_at(log.locate(Lba(lba)))
+fn segment_of(log: &Log, lba: u64) -> u32 {
+    log.segments.part_at(log.locate(Lba(lba)), 1).0
+}
+
+fn segments(log: &mut Log) -> &mut Vec<Segment> {
+    log.segments.parts().0
+}
+
+/// The segments that streams have open.
+fn open(log: &mut Log) -> &mut Vec<Option<u32>> {
+    log.segments.parts().1
+}
+
+fn free_sectors(log: &Log) -> u64 {
+    log.segments.free().sectors()
 }
 
 #[test]
@@ -87,7 +100,7 @@ fn survivors_stay_apart_from_new_data_where_hot_is_separated() {
             while log.step(&mut disk, Need::Must).unwrap() {}
         }
         assert!(log.counts.moved_sectors > 0, "{separate}: nothing was cleaned");
-        for segment in log.segments.iter().filter(|segment| segment.state != SegmentState::Free) {
+        for segment in segments(&mut log).iter().filter(|segment| segment.state != SegmentState::Free) {
             let halves = segment.entries.iter().filter_map(|entry| entry.lba()).map(|lba| lba.0 >= host / 2);
             let mixed = halves.clone().any(|upper| upper) && halves.clone().any(|upper| !upper);
             assert!(separate == "hot" || !mixed, "a segment holds both sources");
@@ -110,7 +123,7 @@ fn a_request_between_two_stages_keeps_replaced_data_from_moving() {
         write(&mut log, &mut disk, lba, 4, 2);
     }
     let job = log.choose(Need::Must).unwrap();
-    let victim = job.victim as usize;
+    let victim = job.victim;
     log.job = Some(job);
     let survivor = (0..host).map(Lba).find(|&lba| segment_of(&log, lba.0) == victim).unwrap();
     write(&mut log, &mut disk, survivor.0, 1, 3);
@@ -118,7 +131,7 @@ fn a_request_between_two_stages_keeps_replaced_data_from_moving() {
     while log.job.is_some() {
         assert!(log.step(&mut disk, Need::Must).unwrap());
     }
-    assert_eq!((log.segments[victim].state, log.locate(survivor)), (SegmentState::Free, place));
+    assert_eq!((log.segments.get(victim).state, log.locate(survivor)), (SegmentState::Free, place));
     log.check(&disk).unwrap();
 }
 
@@ -157,7 +170,7 @@ fn recovery_finds_what_was_written_in_the_log_alone() {
     let places = |log: &Log| (0..306).map(|lba| log.locate(Lba(lba))).collect::<Vec<_>>();
     assert_eq!(places(&before), places(&after));
     assert_eq!(after.serial, before.serial);
-    assert!(after.free_sectors + after.longest >= before.free_sectors);
+    assert!(free_sectors(&after) + after.segments.longest() >= free_sectors(&before));
 }
 
 #[test]
@@ -172,13 +185,14 @@ fn segments_that_were_free_are_free_after_a_recovery() {
         before.discard(&mut disk, Lba(40), host - 40).unwrap();
         (3..200).for_each(|version| write(&mut before, &mut disk, version * 4 % 40, 4, version));
         // Until nothing can be gained any more: what is trimmed is dead.
-        while before.clean_stage(&mut disk, Need::Must).unwrap() && before.closed_dead > 0 {}
+        while before.clean_stage(&mut disk, Need::Must).unwrap() && before.segments.closed_dead() > 0 {}
         for _ in 0..2 {
             let (mut after, _) = log(&[("policy", policy)]);
             after.recover(&mut disk).unwrap();
             after.check(&disk).unwrap();
-            let missing = before.free.iter().filter(|at| !after.free.contains(at)).count();
-            assert!(missing <= 1, "{policy}: {missing} of {} free segments are not free", before.free.len());
+            let [free, still] = [&before, &after].map(|log| log.segments.free().order());
+            let missing = free.iter().filter(|at| !still.contains(at)).count();
+            assert!(missing <= 1, "{policy}: {missing} of {} free segments are not free", free.len());
             let data = |lba| (before.locate(Lba(lba)), after.locate(Lba(lba)));
             assert!((0..40).map(data).all(|(before, after)| before == after));
         }
@@ -191,19 +205,19 @@ fn labels_of_the_last_write_outlive_its_segment() {
     let host = before.capacity().host_sectors;
     (0..host - 4).step_by(4).for_each(|lba| write(&mut before, &mut disk, lba, 4, 1));
     // The last request lies in two segments; nothing of the second is live when that is freed.
-    let long = before.room(0) + before.longest;
+    let long = before.segments.room(0) + before.segments.longest();
     write(&mut before, &mut disk, 0, long, 2);
-    let last = segment_of(&before, long - 1) as u32;
+    let last = segment_of(&before, long - 1);
     before.discard(&mut disk, Lba(0), host).unwrap();
-    while before.segments[last as usize].state != SegmentState::Free {
+    while before.segments.get(last).state != SegmentState::Free {
         assert!(before.clean_stage(&mut disk, Need::Must).unwrap());
     }
     let (mut after, _) = log(&[]);
     after.recover(&mut disk).unwrap();
-    assert_eq!((after.serial, after.last_written), (before.serial, Some(last)));
+    assert_eq!((after.serial, after.segments.free().last_written()), (before.serial, Some(last)));
     // What another write replaces has no labels any more once the log has recovered, even if it was killed before they went.
-    before.labelled.clear();
-    let place = before.segments[last as usize].place;
+    before.segments.parts().2.forget_labels();
+    let place = before.segments.get(last).place;
     let labels = |disk: &mut Disk| disk.read_labels(place.start, place.sectors.into(), Cause::Map).unwrap().len();
     write(&mut before, &mut disk, 0, long, 3);
     assert!(labels(&mut disk) > 0);
@@ -216,16 +230,16 @@ fn a_zone_is_written_on_behind_all_that_was_written_to_it() {
     for resets in [false, true] {
         let (mut before, mut disk) = log(&[]);
         // The end of what the open segment holds is dead, and lies elsewhere.
-        let n = before.longest - 10;
+        let n = before.segments.longest() - 10;
         write(&mut before, &mut disk, 0, n, 1);
-        let pointer = before.segments[segment_of(&before, 0)].head();
-        before.open[0] = None;
+        let pointer = before.segments.get(segment_of(&before, 0)).head();
+        open(&mut before)[0] = None;
         write(&mut before, &mut disk, n - 10, 10, 2);
         write(&mut before, &mut disk, 200, n - 5, 2);
         let (mut after, _) = log(&[]);
         after.rules.resets = resets;
         after.recover(&mut disk).unwrap();
-        let head = after.segments[segment_of(&after, 0)].head();
+        let head = after.segments.get(segment_of(&after, 0)).head();
         assert_eq!(head >= pointer, resets, "{head} of a segment written to {pointer}");
         after.check(&disk).unwrap();
     }
@@ -235,9 +249,9 @@ fn a_zone_is_written_on_behind_all_that_was_written_to_it() {
 fn a_torn_request_is_put_back_into_the_segment_begun_last() {
     let (mut log, mut disk) = log(&[]);
     write(&mut log, &mut disk, 0, 8, 1);
-    let room = log.room(0);
+    let room = log.segments.room(0);
     assert!(room > 1);
-    log.free_sectors = 0;
+    *log.segments.parts().2.sectors_mut() = 0;
     log.put_back_piece(&mut disk, Lba(0), room, 5).unwrap();
     assert!(log.put_back_piece(&mut disk, Lba(0), 1, 6).unwrap_err().to_string().contains("no room"));
 }
@@ -247,7 +261,7 @@ fn busy() -> (Log, Disk) {
     let (mut log, mut disk) = log(&[]);
     let host = log.capacity().host_sectors;
     let mut version = 0u64;
-    while !log.cleaning_is_due() || log.open[0].is_none() {
+    while !log.cleaning_is_due() || open(&mut log)[0].is_none() {
         version += 1;
         let lba = (version.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % (host - 16);
         write(&mut log, &mut disk, lba, 16, version);
@@ -259,29 +273,23 @@ fn busy() -> (Log, Disk) {
 
 #[test]
 fn a_check_finds_each_count_that_is_off_by_one() {
-    type Count = fn(&mut Log) -> &mut u64;
     let (mut log, disk) = busy();
-    let counts: [(&str, Count); 5] = [
-        ("live sectors", |log| &mut log.live_sectors),
-        ("log sectors", |log| &mut log.log_sectors),
-        ("free sectors", |log| &mut log.free_sectors),
-        ("dead sectors of closed segments", |log| &mut log.closed_dead),
-        ("entries", |log| &mut log.entries),
-    ];
-    for (name, count) in counts {
-        for change in [1, u64::MAX] {
-            let before = *count(&mut log);
-            *count(&mut log) = before.wrapping_add(change);
+    for number in 0..log.segments.counts().len() {
+        for change in [1u64, u64::MAX] {
+            let [(name, count), ..] = &mut log.segments.counts()[number..] else { unreachable!() };
+            let name = *name;
+            **count = count.wrapping_add(change);
             let error = log.check(&disk).unwrap_err().to_string();
             assert!(error.contains(&format!(" {name} are counted")), "{name}: {error}");
-            *count(&mut log) = before;
+            let count = &mut log.segments.counts()[number].1;
+            **count = count.wrapping_sub(change);
         }
     }
     log.check(&disk).unwrap();
 }
 
-fn in_state(log: &Log, state: SegmentState) -> u32 {
-    log.segments.iter().position(|segment| segment.state == state).unwrap() as u32
+fn in_state(log: &mut Log, state: SegmentState) -> u32 {
+    segments(log).iter().position(|segment| segment.state == state).unwrap() as u32
 }
 
 #[test]
@@ -294,29 +302,34 @@ fn a_check_finds_places_and_states_that_can_not_be() {
         }),
         ("was not written", |log| {
             let free = in_state(log, SegmentState::Free);
-            log.map.insert(Lba(0), 1, log.segments[free as usize].head());
+            log.map.insert(Lba(0), 1, log.segments.get(free).head());
         }),
         ("live sectors, but", |log| {
             let closed = in_state(log, SegmentState::Closed);
-            log.segments[closed as usize].live += 1;
-            log.live_sectors += 1;
+            segments(log)[closed as usize].live += 1;
         }),
-        ("is Free with 0 of", |log| log.open.push(Some(in_state(log, SegmentState::Free)))),
+        ("is Free with 0 of", |log| {
+            let free = in_state(log, SegmentState::Free);
+            open(log).push(Some(free));
+        }),
         ("is Free with 3 of", |log| {
             let free = in_state(log, SegmentState::Free) as usize;
-            log.segments[free].filled = 3;
-            log.segments[free].entries.push(SegmentEntry::gap(3));
+            segments(log)[free].filled = 3;
+            segments(log)[free].entries.push(SegmentEntry::gap(3));
         }),
-        ("is Open with", |log| log.open[0] = None),
+        ("is Open with", |log| open(log)[0] = None),
         ("is Closed with", |log| {
-            let open = log.open[0].take().unwrap();
-            log.segments[open as usize].state = SegmentState::Closed;
+            let at = open(log)[0].take().unwrap();
+            segments(log)[at as usize].state = SegmentState::Closed;
         }),
-        ("is Closed with", |log| log.open.push(Some(in_state(log, SegmentState::Closed)))),
+        ("is Closed with", |log| {
+            let closed = in_state(log, SegmentState::Closed);
+            open(log).push(Some(closed));
+        }),
         ("is Cleaned with", |log| log.job = None),
         ("in its list", |log| {
             let closed = in_state(log, SegmentState::Closed) as usize;
-            log.segments[closed].entries.push(SegmentEntry::gap(1));
+            segments(log)[closed].entries.push(SegmentEntry::gap(1));
         }),
     ];
     for (problem, damage) in damages {
@@ -334,7 +347,7 @@ fn copies_carry_no_rest_of_their_request() {
         assert!(log.step(&mut disk, Need::Must).unwrap());
     }
     let mut left = [0; 2];
-    for segment in log.segments.iter().filter(|segment| segment.place.sectors > 0) {
+    for segment in segments(&mut log).iter().filter(|segment| segment.place.sectors > 0) {
         let labels = disk.read_labels(segment.place.start, segment.place.sectors.into(), Cause::Map).unwrap();
         for label in labels.into_iter().filter_map(|(_, words)| LogLabel::parse(words)) {
             assert!(label.kind == LabelKind::Host || label.left == 0, "{label:?}");

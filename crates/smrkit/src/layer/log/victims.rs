@@ -37,6 +37,11 @@ pub(super) struct Victims {
     counts: Vec<u32>,
     /// No bucket below has a segment.
     lowest: usize,
+    /// Their sectors without live data.
+    dead: u64,
+    /// True if a segment is free as soon as nothing in it is live, and those that are to be freed.
+    resets: bool,
+    emptied: Vec<u32>,
 }
 
 fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, at)): &Candidate) -> bool {
@@ -45,13 +50,16 @@ fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, at)): &Candidate
 }
 
 impl Victims {
-    pub(super) fn new(policy: VictimPolicy) -> Victims {
+    pub(super) fn new(policy: VictimPolicy, resets: bool) -> Victims {
         Victims {
             policy,
             in_order: VecDeque::new(),
             buckets: (0..=BUCKETS).map(|_| BinaryHeap::new()).collect(),
             counts: vec![0; BUCKETS + 1],
             lowest: 0,
+            dead: 0,
+            resets,
+            emptied: Vec::new(),
         }
     }
 
@@ -68,11 +76,21 @@ impl Victims {
 
     /// The segment `at` has been closed.
     pub(super) fn add(&mut self, segments: &mut [Segment], at: u32) {
+        self.lost_data(&segments[at as usize], at, segments[at as usize].dead());
         if self.policy == VictimPolicy::Fifo {
             return self.in_order.push_back(at);
         }
         segments[at as usize].bucket = self.bucket_of(&segments[at as usize]);
         self.enter(segments, at);
+    }
+
+    /// So many more sectors of closed segments, those of `at`, are dead.
+    #[inline]
+    fn lost_data(&mut self, segment: &Segment, at: u32, sectors: u64) {
+        self.dead += sectors;
+        if self.resets && segment.live == 0 {
+            self.emptied.push(at);
+        }
     }
 
     fn enter(&mut self, segments: &[Segment], at: u32) {
@@ -91,9 +109,10 @@ impl Victims {
         heap.push(Reverse((segment.youngest, at)));
     }
 
-    /// The closed segment `at` lost live sectors.
+    /// The closed segment `at` lost so many live sectors.
     #[inline]
-    pub(super) fn shrunk(&mut self, segments: &mut [Segment], at: u32) {
+    pub(super) fn shrunk(&mut self, segments: &mut [Segment], at: u32, sectors: u64) {
+        self.lost_data(&segments[at as usize], at, sectors);
         if self.policy == VictimPolicy::Fifo {
             return;
         }
@@ -164,8 +183,26 @@ impl Victims {
         self.lowest() < self.steps() / 2
     }
 
-    /// Takes out a segment that is empty.
-    pub(super) fn remove(&mut self, segments: &[Segment], at: u32) {
+    /// Sectors of closed segments without live data.
+    #[inline]
+    pub(super) fn dead(&self) -> u64 {
+        self.dead
+    }
+
+    /// True if some are to be freed, since nothing in them is live.
+    #[inline]
+    pub(super) fn has_emptied(&self) -> bool {
+        !self.emptied.is_empty()
+    }
+
+    /// Takes out one of them.
+    pub(super) fn take_emptied(&mut self, segments: &[Segment]) -> Option<u32> {
+        let at = self.emptied.pop()?;
+        self.remove(segments, at);
+        Some(at)
+    }
+
+    fn remove(&mut self, segments: &[Segment], at: u32) {
         self.in_order.retain(|&other| other != at);
         self.leave(segments, at);
     }
@@ -179,6 +216,7 @@ impl Victims {
     }
 
     fn leave(&mut self, segments: &[Segment], at: u32) {
+        self.dead -= segments[at as usize].dead();
         if self.policy != VictimPolicy::Fifo {
             self.counts[usize::from(segments[at as usize].bucket)] -= 1;
         }
@@ -212,6 +250,13 @@ impl Victims {
 }
 
 #[cfg(test)]
+impl Victims {
+    pub(super) fn dead_mut(&mut self) -> &mut u64 {
+        &mut self.dead
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::super::layout::SegmentPlace;
     use super::*;
@@ -219,7 +264,7 @@ mod tests {
 
     /// Closed segments of 100 sectors by (live, youngest), in the order in which they were closed.
     fn closed(policy: VictimPolicy, books: &[(u32, u64)]) -> (Victims, Vec<Segment>) {
-        let (mut victims, mut segments) = (Victims::new(policy), Vec::new());
+        let (mut victims, mut segments) = (Victims::new(policy, false), Vec::new());
         for &(live, youngest) in books {
             let mut segment = Segment::new(SegmentPlace { start: Pba(0), sectors: 100 });
             (segment.state, segment.live, segment.youngest) = (SegmentState::Closed, live, youngest);
@@ -244,7 +289,7 @@ mod tests {
             let books: Vec<(u32, u64)> = live.iter().map(|&live| (live, 7)).collect();
             assert_eq!(order(VictimPolicy::Emptiest, &books), expected, "{live:?}");
         }
-        let (mut victims, mut segments) = (Victims::new(VictimPolicy::Emptiest), Vec::new());
+        let (mut victims, mut segments) = (Victims::new(VictimPolicy::Emptiest, false), Vec::new());
         for live in [999, 9, 0] {
             let mut segment = Segment::new(SegmentPlace { start: Pba(0), sectors: 1000 });
             (segment.state, segment.live) = (SegmentState::Closed, live);
@@ -294,8 +339,9 @@ mod tests {
     fn a_segment_that_loses_data_moves_forward_and_is_chosen_once() {
         let (mut victims, mut segments) = closed(VictimPolicy::Greedy, &[(60, 1), (70, 2)]);
         for live in (0..60).rev() {
+            let lost = segments[1].live - live;
             segments[1].live = live;
-            victims.shrunk(&mut segments, 1);
+            victims.shrunk(&mut segments, 1, lost.into());
         }
         assert_eq!(victims.take(&segments, 10), Some(1));
         segments[1].state = SegmentState::Cleaned;

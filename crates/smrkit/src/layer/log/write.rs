@@ -24,7 +24,7 @@ impl Log {
     #[inline]
     pub(super) fn write_whole(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let stream = self.stream(lba);
-        if n > self.room(stream) {
+        if n > self.segments.room(stream) {
             self.make_room(disk, stream, n)?;
         }
         self.age += n;
@@ -46,12 +46,9 @@ impl Log {
         for i in 0..self.parts.len() {
             let part = self.parts[i];
             self.note(part.lba, part.sectors, part.pba, part.segment);
-            self.segments[part.segment as usize].youngest = self.age;
-            self.close_if_full(part.segment);
+            self.segments.settle(part.segment, self.age);
         }
-        if !self.emptied.is_empty() {
-            self.reset_emptied();
-        }
-        if self.labelled.is_empty() { Ok(()) } else { self.erase_free(disk) }
+        self.reset_emptied();
+        if self.segments.free().has_labels() { self.segments.erase_free(disk) } else { Ok(()) }
     }
 }

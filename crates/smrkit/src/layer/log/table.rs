@@ -1,0 +1,420 @@
+//! The table of segments: which are free, open and closed, what each holds, and counts over all of them.
+
+use super::free::FreeList;
+use super::layout::{SegmentLayout, SegmentPlace};
+use super::segment::{Entries, Segment, SegmentEntry, SegmentState};
+use super::victims::Victims;
+use crate::disk::Disk;
+use crate::error::DiskResult;
+use crate::layer::inconsistent;
+use crate::units::{Lba, Pba};
+
+pub(super) struct SegmentTable {
+    layout: SegmentLayout,
+    all: Vec<Segment>,
+    free: FreeList,
+    /// The open segment of each stream.
+    open: Vec<Option<u32>>,
+    /// True if what survives cleaning has the last stream for its own.
+    survivors_apart: bool,
+    closed: Victims,
+    /// Sectors of the longest segment.
+    longest: u64,
+    /// Sectors written since each segment was last free, and those of them that the map points to.
+    log_sectors: u64,
+    live_sectors: u64,
+    entries: u64,
+}
+
+/// Data of a segment, as a recovery finds it.
+#[derive(Clone, Default)]
+pub(super) struct FoundData {
+    /// Live sectors: where, whose, and how many.
+    pub(super) live: Vec<(Pba, Lba, u64)>,
+    /// The end of what can't be written again.
+    pub(super) end: Pba,
+    /// The last write of the log, and the age of the youngest data.
+    pub(super) last_write: u64,
+    pub(super) youngest: u64,
+    pub(super) is_labelled: bool,
+}
+
+impl SegmentTable {
+    /// The segments at `places`, all of them free.
+    pub(super) fn new(
+        layout: SegmentLayout,
+        places: Vec<SegmentPlace>,
+        (streams, survivors_apart): (usize, bool),
+        closed: Victims,
+    ) -> SegmentTable {
+        let mut table = SegmentTable {
+            layout,
+            longest: places.iter().map(|place| u64::from(place.sectors)).max().unwrap_or(0),
+            all: places.into_iter().map(Segment::new).collect(),
+            free: FreeList::default(),
+            open: vec![None; streams],
+            survivors_apart,
+            closed,
+            log_sectors: 0,
+            live_sectors: 0,
+            entries: 0,
+        };
+        (0..table.all.len()).for_each(|at| table.add_free(at as u32, false));
+        table
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, at: u32) -> &Segment {
+        &self.all[at as usize]
+    }
+
+    /// Sectors of the longest segment.
+    #[inline]
+    pub(super) fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    #[inline]
+    pub(super) fn free(&self) -> &FreeList {
+        &self.free
+    }
+
+    /// Sectors of closed segments without live data.
+    #[inline]
+    pub(super) fn closed_dead(&self) -> u64 {
+        self.closed.dead()
+    }
+
+    /// True if a closed segment is less than half live.
+    pub(super) fn any_below_half(&mut self) -> bool {
+        self.closed.any_below_half()
+    }
+
+    /// Sectors written since each segment was last free.
+    pub(super) fn log_sectors(&self) -> u64 {
+        self.log_sectors
+    }
+
+    /// Share of them that the map does not point to.
+    pub(super) fn invalid_share(&self) -> f64 {
+        (self.log_sectors - self.live_sectors) as f64 / self.log_sectors.max(1) as f64
+    }
+
+    /// Memory taken, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let lists = self.entries * size_of::<SegmentEntry>() as u64;
+        lists + (self.all.capacity() * size_of::<Segment>()) as u64 + self.closed.bytes()
+    }
+
+    /// The segment of a sector, and how many of `n` sectors from it on lie there: where segments need no guard, an extent may
+    /// go on into the next.
+    #[inline(always)]
+    pub(super) fn part_at(&self, pba: Pba, n: u64) -> (u32, u64) {
+        let at = self.layout.segment_at(pba);
+        let place = &self.all[at].place;
+        (at as u32, n.min(place.start + u64::from(place.sectors) - pba))
+    }
+
+    /// Sectors that a stream can write before it needs another segment.
+    #[inline]
+    pub(super) fn room(&self, stream: u8) -> u64 {
+        self.open[usize::from(stream)].map_or(0, |at| self.get(at).room())
+    }
+
+    /// The stream that what survives in a segment goes to.
+    pub(super) fn stream_of_survivors(&self, at: u32) -> u8 {
+        match self.survivors_apart {
+            true => self.open.len() as u8 - 1,
+            false => self.get(at).stream,
+        }
+    }
+
+    /// The segment that a stream writes to, with room.
+    #[inline]
+    pub(super) fn open_segment(&mut self, disk: &mut Disk, stream: u8) -> DiskResult<u32> {
+        match self.open[usize::from(stream)] {
+            Some(at) if self.get(at).room() > 0 => Ok(at),
+            _ => self.open_another(disk, stream),
+        }
+    }
+
+    fn open_another(&mut self, disk: &mut Disk, stream: u8) -> DiskResult<u32> {
+        self.erase_free(disk)?;
+        let Some(at) = self.free.take(&self.all) else {
+            return Err(inconsistent("no segment is free".into()).unwrap_err());
+        };
+        self.all[at as usize].youngest = 0;
+        self.open(at, stream);
+        Ok(at)
+    }
+
+    fn open(&mut self, at: u32, stream: u8) {
+        let segment = &mut self.all[at as usize];
+        (segment.state, segment.stream) = (SegmentState::Open, stream);
+        self.open[usize::from(stream)] = Some(at);
+    }
+
+    /// The log has written sectors at the head of a segment.
+    #[inline]
+    pub(super) fn wrote(&mut self, at: u32, sectors: u64) {
+        self.all[at as usize].filled += sectors as u32;
+        self.log_sectors += sectors;
+        self.free.wrote(at);
+    }
+
+    /// The map points to sectors that were written to a segment.
+    #[inline]
+    pub(super) fn add_live(&mut self, at: u32, lba: Lba, sectors: u64) {
+        self.live_sectors += sectors;
+        let segment = &mut self.all[at as usize];
+        segment.live += sectors as u32;
+        if !segment.entries.last_mut().is_some_and(|last| last.joins(lba, sectors)) {
+            segment.entries.push(SegmentEntry::new(lba, sectors));
+            self.entries += 1;
+        }
+    }
+
+    /// The map points to these sectors no more.
+    #[inline]
+    pub(super) fn remove_live(&mut self, mut pba: Pba, mut sectors: u64) {
+        while sectors > 0 {
+            let (at, count) = self.part_at(pba, sectors);
+            let segment = &mut self.all[at as usize];
+            segment.live -= count as u32;
+            self.live_sectors -= count;
+            if segment.state == SegmentState::Closed {
+                self.closed.shrunk(&mut self.all, at, count);
+            }
+            (sectors, pba) = (sectors - count, pba + count);
+        }
+    }
+
+    /// Data of this age was written to a segment. A full one is closed, and may be cleaned from now on.
+    #[inline]
+    pub(super) fn settle(&mut self, at: u32, age: u64) {
+        let segment = &mut self.all[at as usize];
+        segment.youngest = segment.youngest.max(age);
+        if segment.room() == 0 {
+            self.close(at);
+        }
+    }
+
+    fn close(&mut self, at: u32) {
+        let segment = &mut self.all[at as usize];
+        segment.state = SegmentState::Closed;
+        segment.entries.shrink_to_fit();
+        let open = &mut self.open[usize::from(segment.stream)];
+        if *open == Some(at) {
+            *open = None;
+        }
+        self.closed.add(&mut self.all, at);
+    }
+
+    /// Takes the closed segment that is cleaned next, if any can be gained from; `now` is the age of data written now.
+    pub(super) fn take_victim(&mut self, now: u64) -> Option<u32> {
+        if self.closed.dead() == 0 {
+            return None;
+        }
+        let mut victim = self.closed.take(&self.all, now)?;
+        let room = self.free.sectors() + self.room(self.stream_of_survivors(victim));
+        if room < u64::from(self.get(victim).live) {
+            // Only after a power cut that came while a segment was being cleaned: that one has the least left to move.
+            self.closed.add(&mut self.all, victim);
+            victim = self.closed.take_least_live(&self.all)?;
+        }
+        self.all[victim as usize].state = SegmentState::Cleaned;
+        Some(victim)
+    }
+
+    /// Everything that lived in the segment lies elsewhere: it is free.
+    pub(super) fn free_victim(&mut self, at: u32) -> DiskResult {
+        match self.get(at).live {
+            0 => {
+                self.release(at);
+                Ok(())
+            }
+            live => inconsistent(format!("segment {at} was cleaned, but {live} sectors of it are live")),
+        }
+    }
+
+    fn release(&mut self, at: u32) {
+        let segment = &mut self.all[at as usize];
+        self.log_sectors -= u64::from(segment.filled);
+        self.entries -= segment.entries.len() as u64;
+        segment.entries = Entries::new();
+        (segment.state, segment.filled) = (SegmentState::Free, 0);
+        self.add_free(at, true);
+    }
+
+    fn add_free(&mut self, at: u32, is_labelled: bool) {
+        let segment = &self.all[at as usize];
+        if segment.place.sectors > 0 {
+            self.free.add(at, segment, is_labelled);
+        }
+    }
+
+    /// True if closed segments of which nothing is live any more are to be freed.
+    #[inline]
+    pub(super) fn has_emptied(&self) -> bool {
+        self.closed.has_emptied()
+    }
+
+    /// Frees them; returns how many.
+    #[cold]
+    pub(super) fn free_emptied(&mut self) -> u64 {
+        let mut count = 0;
+        while let Some(at) = self.closed.take_emptied(&self.all) {
+            self.release(at);
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes the labels off free segments.
+    pub(super) fn erase_free(&mut self, disk: &mut Disk) -> DiskResult {
+        self.free.erase(disk, &self.all)
+    }
+
+    /// Fills a free segment with up to `n` sectors from `lba` on, each written once, in order: (where, how many).
+    pub(super) fn fill(&mut self, lba: Lba, n: u64) -> Option<(Pba, u64)> {
+        let at = self.free.take(&self.all)?;
+        let segment = &mut self.all[at as usize];
+        let (start, sectors) = (segment.head(), n.min(segment.room()));
+        segment.filled = sectors as u32;
+        self.log_sectors += sectors;
+        self.add_live(at, lba, sectors);
+        self.open(at, 0);
+        self.settle(at, lba.0 + sectors);
+        Some((start, sectors))
+    }
+
+    /// Gives each segment its live sectors and its use after a power cut. It can be written again `upstream` sectors behind what is
+    /// live.
+    pub(super) fn restore(&mut self, found: Vec<FoundData>, upstream: u64, last_written: Option<u32>) {
+        (self.free, self.log_sectors) = (FreeList::default(), 0);
+        let mut used = Vec::new();
+        for (at, mut data) in (0..).zip(found) {
+            self.all[at as usize].youngest = data.youngest;
+            if data.live.is_empty() {
+                self.add_free(at, data.is_labelled);
+                continue;
+            }
+            data.live.sort_unstable();
+            self.restore_used(at, &data, upstream);
+            used.push((at, data.last_write));
+        }
+        self.free.put_last(last_written);
+        self.open_again(used);
+    }
+
+    /// Fills in a segment's list; what it passes over is dead.
+    fn restore_used(&mut self, index: u32, data: &FoundData, upstream: u64) {
+        let segment = &mut self.all[index as usize];
+        let mut at = segment.place.start;
+        for &(pba, lba, n) in &data.live {
+            if pba > at {
+                segment.entries.push(SegmentEntry::gap(pba - at));
+            }
+            segment.entries.push(SegmentEntry::new(lba, n));
+            segment.live += n as u32;
+            at = pba + n;
+        }
+        let end = segment.place.start + u64::from(segment.place.sectors);
+        let head = end.min(at + upstream).max(data.end);
+        if head > at {
+            segment.entries.push(SegmentEntry::gap(head - at));
+        }
+        segment.filled = (head - segment.place.start) as u32;
+        self.live_sectors += u64::from(segment.live);
+        self.log_sectors += u64::from(segment.filled);
+        self.entries += segment.entries.len() as u64;
+    }
+
+    /// Opens the segments with the most room, and closes the others in the order in which they were written. What cleaning moves
+    /// gets the one with the most, where it has a segment of its own.
+    fn open_again(&mut self, mut used: Vec<(u32, u64)>) {
+        used.sort_by_key(|&(at, _)| (std::cmp::Reverse(self.get(at).room()), at));
+        let roomy = used.iter().take_while(|&&(at, _)| self.get(at).room() > 0).count();
+        let streams = self.open.len();
+        let mut closed = used.split_off(roomy.min(streams));
+        for (number, (at, _)) in used.into_iter().enumerate() {
+            let stream = if self.survivors_apart { (streams - 1 + number) % streams } else { number };
+            self.open(at, stream as u8);
+        }
+        closed.sort_by_key(|&(at, last_write)| (last_write, at));
+        for (at, _) in closed {
+            let segment = &mut self.all[at as usize];
+            let room = segment.room();
+            if room > 0 {
+                segment.entries.push(SegmentEntry::gap(room));
+                segment.filled = segment.place.sectors;
+                self.entries += 1;
+                self.log_sectors += room;
+            }
+            self.close(at);
+        }
+    }
+
+    /// Checks that counts agree, and that each segment's list covers what was written of it and its state fits.
+    pub(super) fn check(&self, cleaned: Option<u32>) -> DiskResult {
+        (0..).zip(&self.all).try_for_each(|(at, segment)| self.check_segment(at, segment, cleaned))?;
+        let sum = |of: fn(&Segment) -> u64| self.all.iter().map(of).sum::<u64>();
+        let sum_in = |state: SegmentState, of: fn(&Segment) -> u64| {
+            self.all.iter().filter(|segment| segment.state == state).map(of).sum::<u64>()
+        };
+        let sectors = |segment: &Segment| u64::from(segment.place.sectors);
+        let agree = [
+            ("live sectors", self.live_sectors, sum(|segment| segment.live.into())),
+            ("log sectors", self.log_sectors, sum(|segment| segment.filled.into())),
+            ("free sectors", self.free.sectors(), sum_in(SegmentState::Free, sectors)),
+            ("dead sectors of closed segments", self.closed.dead(), sum_in(SegmentState::Closed, Segment::dead)),
+            ("closed segments", self.closed.len() as u64, sum_in(SegmentState::Closed, |_| 1)),
+            ("open segments", self.open.iter().flatten().count() as u64, sum_in(SegmentState::Open, |_| 1)),
+            ("segments being cleaned", cleaned.iter().count() as u64, sum_in(SegmentState::Cleaned, |_| 1)),
+            ("entries", self.entries, sum(|segment| segment.entries.len() as u64)),
+        ];
+        match agree.into_iter().find(|(_, counted, found)| counted != found) {
+            Some((what, counted, found)) => inconsistent(format!("{counted} {what} are counted, {found} are there")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_segment(&self, at: u32, segment: &Segment, cleaned: Option<u32>) -> DiskResult {
+        let listed: u64 = segment.entries.iter().map(|entry| entry.sectors()).sum();
+        let open = self.open.contains(&Some(at));
+        let fits = match segment.state {
+            SegmentState::Free => segment.filled == 0 && !open,
+            SegmentState::Open => open,
+            SegmentState::Closed => segment.room() == 0 && !open,
+            SegmentState::Cleaned => cleaned == Some(at),
+        };
+        if listed != u64::from(segment.filled) || !fits {
+            return inconsistent(format!(
+                "segment {at} is {:?} with {} of {} sectors written and {listed} in its list",
+                segment.state, segment.filled, segment.place.sectors
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl SegmentTable {
+    pub(super) fn counts(&mut self) -> [(&'static str, &mut u64); 5] {
+        [
+            ("live sectors", &mut self.live_sectors),
+            ("log sectors", &mut self.log_sectors),
+            ("free sectors", self.free.sectors_mut()),
+            ("dead sectors of closed segments", self.closed.dead_mut()),
+            ("entries", &mut self.entries),
+        ]
+    }
+
+    pub(super) fn parts(&mut self) -> (&mut Vec<Segment>, &mut Vec<Option<u32>>, &mut FreeList) {
+        (&mut self.all, &mut self.open, &mut self.free)
+    }
+}
