@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 use smrkit::VERSION;
+use smrkit::settings::rebuild::RebuildSpec;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::comparison::{Comparison, Effect, Problems, Trajectory};
 use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
@@ -36,7 +37,7 @@ pub struct Advice {
     /// The demand.
     pub demand: Demand,
     /// The rebuild, as it was asked for; null without one.
-    pub rebuild: Option<String>,
+    pub rebuild: Option<RebuildSpec>,
     /// Bytes of a whole disk, where a rebuild was run on a part of one; null where it was not.
     pub whole_disk_bytes: Option<u64>,
     /// Settings at the deepest depth: how requests come.
@@ -203,7 +204,7 @@ impl Advice {
                 cache_sectors: outcome.capacity.cache_sectors,
                 cleans: verdict::cleans(outcome),
             },
-            rebuild: outcome.run.rebuild.clone(),
+            rebuild: outcome.run.rebuild,
             whole_disk_bytes: question.whole_disk_bytes,
             engine: outcome.engine,
             state: outcome.state.clone(),

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use smrkit::disk::Disk;
 use smrkit::drive::Drive;
 use smrkit::error::{DiskResult, Error, Fault};
-use smrkit::layer::{self, Capacity, Layer, LayerSpec, Need, Scalar};
+use smrkit::layer::{self, Capacity, Layer, LayerSpec, LayerStats, Need, Scalar};
 use smrkit::medium::{Ascending, Buf, Medium, Placement};
 use smrkit::tally::Cause;
 use smrkit::units::{Lba, Nanos, Pba, Track};
@@ -367,13 +367,14 @@ impl Layer for PythonLayer {
         if self.checks { Python::attach(check) } else { Ok(()) }
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
+    fn stats(&self) -> LayerStats {
         let counted = |py: Python| self.object.call_method0(py, "stats")?.extract::<BTreeMap<String, u64>>(py);
         let stats = Python::attach(counted).unwrap_or_else(|error| {
             set_aside(error);
             BTreeMap::new()
         });
-        stats.into_iter().map(|(name, count)| (name, Scalar::Int(count))).collect()
+        let all = LayerStats::default();
+        stats.into_iter().fold(all, |all, (name, count)| all.with(&name, Scalar::Int(count)))
     }
 }
 

@@ -244,6 +244,7 @@ fn timeline(windows: usize, window_ns: u64, fills: bool) -> Timeline {
             }
             false => [].into(),
         },
+        gauge_units: [].into(),
         requests,
     }
 }

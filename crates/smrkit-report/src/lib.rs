@@ -19,6 +19,7 @@ mod members;
 mod rebuild;
 mod optional;
 mod table;
+mod gauges;
 mod series;
 mod command;
 mod page;

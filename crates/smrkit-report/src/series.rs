@@ -7,6 +7,7 @@ use smrkit::units::SECTOR_BYTES;
 
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
 use crate::format;
+use crate::gauges;
 use crate::label::{LineStyle, line_styles, names};
 use crate::members::{by_busy, member_names, share};
 use crate::rebuild;
@@ -118,8 +119,9 @@ impl All<'_> {
                 None => Vec::new(),
             };
             let body = self.lines(|run, style| (style.line(), values(run)));
-            let (words, numbers) = gauge_words(key);
-            let y = Axis { numbers, ..Axis::linear(words.as_str()) };
+            let unit = self.runs.iter().find_map(|run| run.timeline.gauge_units.get(*key));
+            let words = gauges::words(key);
+            let y = Axis { numbers: gauges::numbers(unit.copied()), ..Axis::linear(words.as_str()) };
             Panel::new(Some(&words), self.time_axis(), y, body)
         };
         let note = "Values that the layers report at the end of each window.";
@@ -430,60 +432,9 @@ fn figure(name: &str, title: &str, note: &str, panels: impl IntoIterator<Item = 
     Figure::new(name, title, note, panels)
 }
 
-/// A gauge's name in words, and the form of its numbers. One of a layer from outside has its key.
-fn gauge_words(key: &str) -> (String, Numbers) {
-    let words = match key {
-        "active_zones" => "Active zones",
-        "cache_tracks_active" => "Tracks of the cache that are in use",
-        "cached_tracks" => "Tracks with a copy in the cache",
-        "free_conventional_share" => "Share of the conventional zones that are free",
-        "free_segments" => "Free segments",
-        "invalid_share" => "Share of the log that is not valid",
-        "log_length" => "Entries of the log",
-        "log_sectors" => "Sectors of the log",
-        "map_bytes" => "Memory of the maps",
-        "map_entries" => "Entries of the map",
-        "open_zones" => "Open zones",
-        "share_in_use" => "Share of the tracks in use",
-        "spare_sblocks" => "Spare S-blocks",
-        "write_cache_sectors" => "Sectors in the write cache",
-        _ => "",
-    };
-    let numbers = match key {
-        _ if key.ends_with("_bytes") => Numbers::Bytes,
-        _ if key.contains("share") => Numbers::Percent,
-        _ => Numbers::Plain,
-    };
-    (if words.is_empty() { key.replace('_', " ") } else { words.into() }, numbers)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn gauges_have_words_and_the_form_of_their_numbers() {
-        let known = [
-            ("active_zones", "Active zones", Numbers::Plain),
-            ("cache_tracks_active", "Tracks of the cache that are in use", Numbers::Plain),
-            ("cached_tracks", "Tracks with a copy in the cache", Numbers::Plain),
-            ("free_conventional_share", "Share of the conventional zones that are free", Numbers::Percent),
-            ("free_segments", "Free segments", Numbers::Plain),
-            ("invalid_share", "Share of the log that is not valid", Numbers::Percent),
-            ("log_length", "Entries of the log", Numbers::Plain),
-            ("log_sectors", "Sectors of the log", Numbers::Plain),
-            ("map_bytes", "Memory of the maps", Numbers::Bytes),
-            ("map_entries", "Entries of the map", Numbers::Plain),
-            ("open_zones", "Open zones", Numbers::Plain),
-            ("share_in_use", "Share of the tracks in use", Numbers::Percent),
-            ("spare_sblocks", "Spare S-blocks", Numbers::Plain),
-            ("write_cache_sectors", "Sectors in the write cache", Numbers::Plain),
-            ("own_gauge", "own gauge", Numbers::Plain),
-        ];
-        for (key, words, numbers) in known {
-            assert_eq!(gauge_words(key), (words.to_string(), numbers));
-        }
-    }
 
     #[test]
     fn sectors_are_summed_into_larger_parts() {

@@ -230,7 +230,7 @@ pub fn about(runs: &[Outcome]) -> Vec<(String, String)> {
     });
     say("drive", &|r| distinct(r.drives().iter().map(sized)).join(", "));
     say("array", &|r| r.array.clone().unwrap_or_default());
-    say("rebuild", &|r| r.rebuild.as_ref().map(|rebuild| rebuild.spec.clone()).unwrap_or_default());
+    say("rebuild", &|r| r.rebuild.as_ref().map(|rebuild| rebuild.spec.to_string()).unwrap_or_default());
     say("trace", &trace);
     say("workload", &|r| r.replayed.workload.clone().unwrap_or_default());
     say("sources", &sources);

@@ -1,5 +1,7 @@
 //! Arrival of requests, their order, and the state that they find.
 
+pub mod rebuild;
+
 use std::fmt;
 use std::str::FromStr;
 

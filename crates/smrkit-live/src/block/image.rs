@@ -50,7 +50,7 @@ const BOOKS_OF_ZEROS_BYTES: u64 = 64 << 20;
 const EXPORT_SECTORS: u64 = 8;
 
 /// The head of an image: which drive or array it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImageHead {
     /// The drive or the array: layers, sizes and parameters.
     pub run: RunRecord,

@@ -21,7 +21,7 @@ fn runs_that_no_command_makes_together_have_none() {
     assert_eq!(with(|run| run.seed = 2), None);
     assert_eq!(with(|run| run.replayed.trace = Some("other.csv".into())), None);
     assert_eq!(with(|run| run.engine.depth = 7), None);
-    assert_eq!(with(|run| run.run.rebuild = Some("disk=1".into())), None);
+    assert_eq!(with(|run| run.run.rebuild = Some("disk=1".parse().unwrap())), None);
     assert_eq!(command(&[]), None);
 }
 

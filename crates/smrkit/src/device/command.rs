@@ -73,7 +73,7 @@ pub(super) fn joined(all: impl Iterator<Item = Gauges>) -> Gauges {
     }
     let value = |(sum, count): (Gauge, u32)| match sum.unit {
         GaugeUnit::Share => Gauge { value: sum.value / f64::from(count), ..sum },
-        GaugeUnit::Count => sum,
+        GaugeUnit::Count | GaugeUnit::Bytes => sum,
     };
     Gauges {
         cache_fill: (!fills.is_empty()).then(|| fills.iter().sum::<f64>() / fills.len() as f64),

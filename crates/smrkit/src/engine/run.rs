@@ -104,7 +104,7 @@ impl Run {
             system: self.system.spec().to_string(),
             used_sectors: self.system.array().and_then(|array| array.used_sectors.clone()),
             drive_files: self.system.drives().iter().filter_map(|drive| drive.file()).collect(),
-            rebuild: self.background.map(|spec| spec.to_string()),
+            rebuild: self.background,
             window_ns: self.window.map(|window| window.0),
         }
     }

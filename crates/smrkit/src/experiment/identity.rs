@@ -25,6 +25,7 @@ pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) 
     // Every field is named, so that none is forgotten.
     let RunRecord { hash: _, system, used_sectors, drive_files, rebuild, window_ns } = run;
     let system = named_by_text(MemberSpec::parse(system).ok()?, drive_files).to_string();
+    let rebuild = rebuild.map(String::from);
     Some(hash(&(system, used_sectors, rebuild, window_ns, settings, requests(demand)?)))
 }
 

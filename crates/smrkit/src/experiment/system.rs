@@ -172,9 +172,8 @@ impl Systems {
 
     /// The system of a record: every drive with its layer, its size and its parameters.
     pub(super) fn recorded(record: &RunRecord) -> Result<Systems, Error> {
-        let rebuild = record.rebuild.as_deref().map(RebuildSpec::parse).transpose()?;
         let (used_sectors, window) = (record.used_sectors.clone(), record.window_ns.map(Nanos));
-        let asked = System { rebuild, used_sectors, window, ..System::default() };
+        let asked = System { rebuild: record.rebuild, used_sectors, window, ..System::default() };
         let load = |name: &str| match record.drive_files.get(name) {
             Some(text) => Drive::parse(name.as_ref(), text),
             None => Drive::load(name),

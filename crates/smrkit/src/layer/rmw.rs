@@ -12,11 +12,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Capacity, Layer, LayerKeys, LayerSpec, Scalar, ascend, foreign, inconsistent, stats_of};
+use super::{Capacity, Layer, LayerKeys, LayerSpec, LayerStats, ascend, foreign, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -381,9 +380,9 @@ impl Layer for Rmw {
         self.valid.bytes() + self.written.bytes()
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
+    fn stats(&self) -> LayerStats {
         let counts = [("rewrites", self.rewrites), ("rewritten_sectors", self.rewritten_sectors)];
-        stats_of(counts, self.first_rewrite)
+        LayerStats::new(counts, self.first_rewrite)
     }
 
     fn bands_moved(&self) -> u64 {

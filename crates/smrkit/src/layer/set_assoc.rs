@@ -8,11 +8,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::idle::IdleKeys;
-use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, ascend, foreign, inconsistent, stats_of};
+use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, ascend, foreign, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -341,9 +340,10 @@ impl Layer for SetAssoc {
         Gauges { cache_fill: Some(cache_fill), others: Vec::new() }
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
-        let counts = [("collections", self.counts.collections), ("bands_cleaned", self.counts.bands_cleaned)];
-        stats_of(counts, self.counts.first_cleaning_request)
+    fn stats(&self) -> LayerStats {
+        let counts = &self.counts;
+        LayerStats::new([("bands_cleaned", counts.bands_cleaned)], counts.first_cleaning_request)
+            .with_collections(counts.collections)
     }
 
     fn bands_moved(&self) -> u64 {

@@ -12,7 +12,7 @@ use super::replayed::Replayed;
 use super::sums::{add_stats, write_amplification, write_overloading};
 use super::verdict::sentence;
 use super::verdict_counts::VerdictCounts;
-use crate::layer::{Capacity, Scalar};
+use crate::layer::{Capacity, LayerStats, Scalar};
 use crate::settings::Settings;
 
 /// Name where drives have none in common.
@@ -105,7 +105,7 @@ pub(crate) struct Physical {
     /// The head's movements.
     pub movement: Option<Movement>,
     /// The layer's counters.
-    pub layer_stats: BTreeMap<String, Scalar>,
+    pub layer_stats: LayerStats,
     /// Times of the commands, as a timeout sees them.
     pub command_times: CommandTimes,
 }

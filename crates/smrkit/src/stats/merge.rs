@@ -271,6 +271,7 @@ fn timeline(outcomes: &[&Outcome]) -> Result<Timeline, Error> {
         longest_ns: series(|one| &one.longest_ns, u64::max),
         cache_fill: mean(&fills.collect::<Vec<(f64, Vec<f64>)>>()),
         gauges: Default::default(),
+        gauge_units: Default::default(),
     })
 }
 

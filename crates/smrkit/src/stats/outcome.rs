@@ -14,7 +14,8 @@ pub use super::rebuild::Rebuild;
 pub use super::replayed::{MergedSource, Replayed, TraceNotes, TraceReading};
 pub use super::timeline::Timeline;
 pub use super::verdict_counts::VerdictCounts;
-pub use crate::layer::{Capacity, Scalar};
+pub use crate::layer::{Capacity, LayerStats, Scalar};
+use crate::settings::rebuild::RebuildSpec;
 use crate::settings::{Prefill, Settings};
 use crate::units::SECTOR_BYTES;
 
@@ -130,7 +131,7 @@ pub struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub movement: Option<Movement>,
     /// The layer's own counters.
-    pub layer_stats: BTreeMap<String, Scalar>,
+    pub layer_stats: LayerStats,
     /// The power cut, and what was found after it; null without, or where the run ended before it.
     pub power_cut: Option<PowerCut>,
     /// The plain verdict.
@@ -144,7 +145,7 @@ pub struct Outcome {
 }
 
 /// Record from which a run can be repeated, with `engine`, `seed`, and what was replayed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The SHA-256 of the run: system, settings and requests; absent where the requests are known by no hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,8 +158,8 @@ pub struct RunRecord {
     /// The text of each drive file, by its path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drive_files: BTreeMap<String, String>,
-    /// The array's own work, in the form of `--rebuild`.
-    pub rebuild: Option<String>,
+    /// The array's own work.
+    pub rebuild: Option<RebuildSpec>,
     /// The length of the timeline's windows; null where they double as the run grows.
     pub window_ns: Option<u64>,
 }

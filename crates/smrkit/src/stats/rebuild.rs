@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::latency::Latencies;
 use super::physical::add_fields;
 use super::timeline::{WINDOW_FIRST, WINDOWS_MAX};
+use crate::settings::rebuild::RebuildSpec;
 use crate::tally::{Cause, Tally};
 use crate::units::Nanos;
 
 /// A rebuild, a resilver or a scrub, from the failure (or its beginning) to the moment that the array was whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rebuild {
-    /// Task in its short text form.
-    pub spec: String,
+    /// The task.
+    pub spec: RebuildSpec,
     /// From the beginning of counting to the failure, or to the beginning of a scrub.
     pub begin_ns: u64,
     /// From there until the array was redundant again, or all had been read.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::physical::{ByCause, Commands};
+use crate::layer::LayerStats;
 use crate::schema::Scalar;
 
 /// A ratio; `None` without a denominator.
@@ -22,9 +23,9 @@ pub(crate) fn write_amplification(physical: &ByCause, host_sectors: u64) -> Opti
 }
 
 /// Sums of the counters that are whole numbers; the others are each drive's or run's own.
-pub(crate) fn add_stats<'a>(all: impl Iterator<Item = &'a BTreeMap<String, Scalar>>) -> BTreeMap<String, Scalar> {
+pub(crate) fn add_stats<'a>(all: impl Iterator<Item = &'a LayerStats>) -> LayerStats {
     let mut sums: BTreeMap<String, Scalar> = BTreeMap::new();
-    for (key, value) in all.flatten() {
+    for (key, value) in all.flat_map(|one| one.iter()) {
         if let Scalar::Int(value) = value {
             match sums.get_mut(key) {
                 Some(Scalar::Int(sum)) => *sum += value,
@@ -34,5 +35,5 @@ pub(crate) fn add_stats<'a>(all: impl Iterator<Item = &'a BTreeMap<String, Scala
             }
         }
     }
-    sums
+    sums.into()
 }

@@ -7,7 +7,7 @@ use std::ops::Add;
 use serde::{Deserialize, Serialize};
 
 use super::physical::add_fields;
-use crate::layer::{Gauge, Gauges};
+use crate::layer::{Gauge, GaugeUnit, Gauges};
 use crate::request::Op;
 use crate::units::{Nanos, SECTOR_BYTES};
 
@@ -35,6 +35,9 @@ pub struct Timeline {
     pub cache_fill: Vec<f64>,
     /// The layer's own gauges at each window's end, by name.
     pub gauges: BTreeMap<String, Vec<f64>>,
+    /// Their units.
+    #[serde(default)]
+    pub gauge_units: BTreeMap<String, GaugeUnit>,
 }
 
 #[derive(Clone, Default)]
@@ -141,8 +144,10 @@ impl TimelineBuilder {
         }
         let windows = &self.windows;
         let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        let mut units = BTreeMap::new();
         for gauge in windows.iter().flat_map(|w| &w.gauges) {
             by_name.entry(gauge.name.to_string()).or_default().push(gauge.value);
+            units.entry(gauge.name).or_insert(gauge.unit);
         }
         Timeline {
             window_ns: self.window_ns,
@@ -152,6 +157,7 @@ impl TimelineBuilder {
             longest_ns: windows.iter().map(|w| w.longest_ns).collect(),
             cache_fill: windows.iter().filter_map(|w| w.cache_fill).collect(),
             gauges: by_name,
+            gauge_units: units.into_iter().map(|(name, unit)| (name.to_string(), unit)).collect(),
         }
     }
 }
@@ -194,6 +200,7 @@ mod tests {
                 longest_ns: vec![7, 5, 0, 0, 1, 2],
                 cache_fill: expected.to_vec(),
                 gauges: BTreeMap::from([("tracks".to_string(), expected.map(|fill| 10.0 * fill).to_vec())]),
+                gauge_units: BTreeMap::from([("tracks".to_string(), GaugeUnit::Count)]),
             }
         );
         let mut first = TimelineBuilder::fixed(Nanos(10));

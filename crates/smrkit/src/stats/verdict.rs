@@ -5,7 +5,7 @@
 mod texts;
 
 use super::outcome::{Outcome, VerdictCounts};
-use crate::layer::{BASELINE, Scalar};
+use crate::layer::{BASELINE, ZoneViolations};
 use crate::quantity::Bytes;
 use crate::settings::{Arrival, Prefill, Warmup};
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -82,12 +82,9 @@ fn is_array(outcome: &Outcome) -> bool {
     !outcome.members.is_empty()
 }
 
-/// Counts by which a layer without a cache shows that it cleans: those of a log, and of zones that buffer writes.
-const CLEANING_COUNTS: [&str; 2] = ["collections", "zones_reclaimed"];
-
 /// True if a layer puts its rewriting off: it has a cache, a log, or zones that buffer writes.
 pub fn cleans(outcome: &Outcome) -> bool {
-    outcome.capacity.cache_sectors > 0 || CLEANING_COUNTS.iter().any(|key| outcome.layer_stats.contains_key(*key))
+    outcome.capacity.cache_sectors > 0 || outcome.layer_stats.puts_rewriting_off()
 }
 
 /// Sentence on the disk's state.
@@ -102,23 +99,16 @@ fn state(outcome: &Outcome) -> String {
 
 /// The requests that a host-managed disk would have refused.
 fn violations(outcome: &Outcome) -> String {
-    let count = |key: &str| match outcome.layer_stats.get(key) {
-        Some(&Scalar::Int(count)) => count,
-        _ => 0,
-    };
-    let (all, full) = (count("violations"), count("writes_to_full_zones"));
+    let ZoneViolations { all, to_full_zones, first } = outcome.layer_stats.violations();
     if all == 0 {
         return String::new();
     }
-    let first = match outcome.layer_stats.get("first_violations") {
-        Some(Scalar::Text(text)) => format!("; the first: {}", text.split("; ").next().unwrap_or(text)),
-        _ => String::new(),
-    };
+    let first = first.first().map(|first| format!("; the first: {first}")).unwrap_or_default();
     let of = outcome.requests.max(all);
     let mut text = format!(
         " {all} of {of} requests break a rule of zones: a host-managed disk refuses them, and these times are no disk's{first}."
     );
-    if full > 0 && outcome.state.prefill == Prefill::Full {
+    if to_full_zones > 0 && outcome.state.prefill == Prefill::Full {
         text += " All zones were full at first: reset them by a discard of the whole zone, or begin with an empty disk (prefill none).";
     }
     text
@@ -280,7 +270,7 @@ fn rate(bytes_per_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::Capacity;
+    use crate::layer::{Capacity, LayerStats};
     use crate::stats::command_times::CommandTimes;
     use crate::stats::outcome::{Scaled, Verdict};
 
@@ -331,12 +321,12 @@ mod tests {
         let mut never = outcome(0.0);
         (never.verdict.cache_full_at_s, never.verdict.rate_after_bytes_per_s) = (None, None);
         assert!(sentence(&never).starts_with("No request waits for cleaning: 1.0 MB/s throughout."));
-        let each =
-            [outcome(0.5e6), never].into_iter().flat_map(|one| CLEANING_COUNTS.map(|count| (one.clone(), count)));
-        for (mut one, count) in each {
+        let counts = [LayerStats::default().with_collections(0), LayerStats::default().with_zones_reclaimed(0)];
+        let each = [outcome(0.5e6), never].into_iter().flat_map(|one| counts.clone().map(|stats| (one.clone(), stats)));
+        for (mut one, stats) in each {
             one.capacity.cache_sectors = 0;
             assert!(sentence(&one).contains("rewrit"), "{}", sentence(&one));
-            one.layer_stats.insert(count.into(), Scalar::Int(0));
+            one.layer_stats = stats;
             assert!(sentence(&one).contains("wait"), "{}", sentence(&one));
             assert!(!sentence(&one).contains("rewrit"), "{}", sentence(&one));
         }

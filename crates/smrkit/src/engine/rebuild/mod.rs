@@ -6,11 +6,10 @@
 
 mod order;
 mod pace;
-mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use spec::{Begin, RebuildOrder, RebuildSpec, Task};
+pub use crate::settings::rebuild::{Begin, RebuildOrder, RebuildSpec, Task};
 
 use self::order::{RebuildPieces, RecordRuns};
 use self::pace::RateLimiter;
@@ -307,7 +306,7 @@ impl BackgroundTask for Rebuilding {
         let timed = if new.is_empty() { &self.members[..] } else { new };
         let longest = |members: &[MemberRebuild]| members.iter().map(|member| member.longest_command_ns).max();
         Ok(Some(Rebuild {
-            spec: self.spec.to_string(),
+            spec: self.spec,
             begin_ns: (failed - counting).0,
             elapsed_ns: (ended - failed).0,
             work_ns: work.0,

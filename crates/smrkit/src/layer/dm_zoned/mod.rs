@@ -18,10 +18,9 @@ mod recovery;
 mod tests;
 mod unused;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, stats_of};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -284,17 +283,16 @@ impl Layer for DmZoned {
         Gauges { cache_fill: None, others: vec![Gauge::share("free_conventional_share", free)] }
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
+    fn stats(&self) -> LayerStats {
         let (counts, (commits, metadata_reads)) = (&self.counts, self.maps.metadata().counts());
         let all = [
-            ("zones_reclaimed", counts.zones_reclaimed),
             ("reclaims_dropped", counts.jobs_dropped),
             ("writes_waited", counts.writes_waited),
             ("completed_by_reading", counts.completed_by_reading),
             ("commits", commits),
             ("metadata_reads", metadata_reads),
         ];
-        stats_of(all, counts.first_cleaning_request)
+        LayerStats::new(all, counts.first_cleaning_request).with_zones_reclaimed(counts.zones_reclaimed)
     }
 
     fn bands_moved(&self) -> u64 {

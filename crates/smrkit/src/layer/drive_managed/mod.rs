@@ -20,7 +20,6 @@ mod tests;
 mod together;
 mod write_cache;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::bypass::Bypass;
@@ -28,7 +27,7 @@ use self::cleaning::{BandCleaning, HomeBands};
 use self::persistent::PersistentCache;
 use self::write_back::charge_overhead;
 use self::write_cache::WriteCache;
-use super::{Capacity, Gauge, Gauges, Layer, Need, QueuedWrite, Scalar, inconsistent, stats_of};
+use super::{Capacity, Gauge, Gauges, Layer, LayerStats, Need, QueuedWrite, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::{Buf, Placement};
@@ -36,9 +35,6 @@ use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 
 pub(super) use self::parameters::SPEC;
-
-/// Sectors that one entry of the map spans at most.
-const MAP_ENTRY_SECTORS: u64 = 4096;
 
 struct DriveManaged {
     bands: HomeBands,
@@ -239,7 +235,7 @@ impl Layer for DriveManaged {
             Gauge::count("log_length", self.cache.log_length() as f64),
             Gauge::count("map_entries", self.cache.map_entries() as f64),
             Gauge::share("invalid_share", self.cache.invalid_share()),
-            Gauge::count("map_bytes", self.map_memory_bytes() as f64),
+            Gauge::bytes("map_bytes", self.map_memory_bytes()),
         ];
         if self.write_cache.takes(1) {
             others.push(Gauge::count("write_cache_sectors", self.write_cache.sectors() as f64));
@@ -247,7 +243,7 @@ impl Layer for DriveManaged {
         Gauges { cache_fill: Some(self.cache.fill(self.bands.home.capacity().cache_sectors)), others }
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
+    fn stats(&self) -> LayerStats {
         let cleaned = self.cleaning.counts();
         let counts = [
             ("bands_cleaned", cleaned.bands_cleaned),
@@ -256,11 +252,11 @@ impl Layer for DriveManaged {
             ("map_entries", self.cache.map_entries()),
             ("log_length", self.cache.log_length()),
         ];
-        let mut stats = stats_of(counts, self.counts.first_cleaning_request);
-        if self.bypass.is_on() {
-            stats.insert("bypassed_sectors".into(), Scalar::Int(self.counts.bypassed_sectors));
+        let stats = LayerStats::new(counts, self.counts.first_cleaning_request);
+        match self.bypass.is_on() {
+            true => stats.with("bypassed_sectors", Scalar::Int(self.counts.bypassed_sectors)),
+            false => stats,
         }
-        stats
     }
 
     fn bands_moved(&self) -> u64 {

@@ -1,13 +1,13 @@
 //! Parameters of the layer, and its layout on a drive.
 
+use super::DriveManaged;
 use super::bypass::{Bypass, BypassMode, WrittenTracks};
 use super::cleaning::{BandCleaning, HomeBands};
 use super::costs::Costs;
 use super::log::CacheLog;
 use super::map_copy::{MapCopies, copy_sectors};
-use super::persistent::{Limits, PersistentCache};
+use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache};
 use super::write_cache::WriteCache;
-use super::{DriveManaged, DriveManagedCounts, MAP_ENTRY_SECTORS};
 use crate::drive::{Drive, SoldLayer};
 use crate::error::Error;
 use crate::keys;
@@ -181,7 +181,7 @@ impl DriveManaged {
             bands: HomeBands { written: WrittenTracks::new(keys.skip_unwritten, home.bands()), home },
             shared_writes: keys.shared_writes() as usize,
             idle_delay: keys.delay.when(keys.idle_clean()),
-            counts: DriveManagedCounts::default(),
+            counts: Default::default(),
         })
     }
 }

@@ -8,7 +8,7 @@ use std::collections::vec_deque;
 use super::costs::Costs;
 use super::log::{CacheLog, Extent, HostData, LogEntry};
 use super::map_copy::MapCopies;
-use super::{MAP_ENTRY_SECTORS, recovery};
+use super::recovery;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
@@ -16,6 +16,9 @@ use crate::layer::inconsistent;
 use crate::medium::Buf;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
+
+/// Sectors that one entry of the map spans at most.
+pub(super) const MAP_ENTRY_SECTORS: u64 = 4096;
 
 /// Memory of a map entry and of a log entry: together 56 bytes, so that 22,986 of each take the 1.3 MB of Vguard 2017,
 /// table 1; how they share it is an assumption.

@@ -23,11 +23,10 @@ mod tests;
 pub(super) mod victims;
 mod write;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, TABLES_BYTES_MAX, inconsistent, stats_of,
+    Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, Scalar, TABLES_BYTES_MAX, inconsistent,
 };
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -417,21 +416,16 @@ impl Layer for Log {
             Gauge::count(if self.rules.resets { "free_zones" } else { "free_segments" }, free),
             Gauge::share("invalid_share", self.segments.invalid_share()),
             Gauge::count("log_sectors", self.segments.log_sectors() as f64),
-            Gauge::count("map_bytes", self.map_bytes() as f64),
+            Gauge::bytes("map_bytes", self.map_bytes()),
         ];
         Gauges { cache_fill: None, others }
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
+    fn stats(&self) -> LayerStats {
         let counts = &self.counts;
-        let named = [
-            ("collections", counts.collections),
-            ("bands_cleaned", counts.bands_cleaned),
-            ("moved_sectors", counts.moved_sectors),
-        ];
-        let mut all = stats_of(named, counts.first_cleaning_request);
-        all.extend(self.rules.resets.then(|| ("zones_reset".into(), Scalar::Int(counts.resets))));
-        all
+        let named = [("bands_cleaned", counts.bands_cleaned), ("moved_sectors", counts.moved_sectors)];
+        let all = LayerStats::new(named, counts.first_cleaning_request).with_collections(counts.collections);
+        if self.rules.resets { all.with("zones_reset", Scalar::Int(counts.resets)) } else { all }
     }
 
     fn bands_moved(&self) -> u64 {

@@ -22,10 +22,9 @@ mod tests;
 mod walk;
 mod write;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, stats_of};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -311,12 +310,12 @@ impl Layer for SBlock {
             others: vec![
                 Gauge::share("invalid_share", invalid.min(1.0)),
                 Gauge::count("spare_sblocks", spare as f64),
-                Gauge::count("map_bytes", self.map_bytes() as f64),
+                Gauge::bytes("map_bytes", self.map_bytes()),
             ],
         }
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
+    fn stats(&self) -> LayerStats {
         let counts = &self.counts;
         let named = [
             ("destages", counts.destages),
@@ -325,7 +324,7 @@ impl Layer for SBlock {
             ("run_sectors", counts.run_sectors),
             ("bypassed", counts.bypassed),
         ];
-        stats_of(named, counts.first_cleaning_request)
+        LayerStats::new(named, counts.first_cleaning_request)
     }
 
     fn bands_moved(&self) -> u64 {

@@ -12,10 +12,9 @@ mod layout;
 mod rewrite;
 pub mod scheme;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Scalar, inconsistent, stats_of};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -382,18 +381,17 @@ impl Layer for TrackMap {
         Gauges { cache_fill: None, others: vec![Gauge::share("share_in_use", self.books.in_use() as f64 / tracks)] }
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
+    fn stats(&self) -> LayerStats {
         let counts = &self.counts;
         let rewritten = counts.taken[0] + counts.taken[1] + counts.refreshed;
         let named = [("tracks_rewritten", rewritten), ("tracks_refreshed", counts.refreshed)];
-        let mut stats = stats_of(named, self.first_rewrite);
-        stats.insert("track_updates".into(), Scalar::List(counts.updates.clone()));
-        stats.insert("track_cold_writes".into(), Scalar::List(counts.cold_writes.clone()));
-        stats.insert("space_gain".into(), Scalar::Float(self.space_gain));
-        for (key, war) in ["update_war_mean", "cold_war_mean", "war_mean"].into_iter().zip(counts.wars()) {
-            stats.extend(war.map(|war| (key.to_string(), Scalar::Float(war))));
-        }
-        stats
+        let stats = LayerStats::new(named, self.first_rewrite)
+            .with("track_updates", Scalar::List(counts.updates.clone()))
+            .with("track_cold_writes", Scalar::List(counts.cold_writes.clone()))
+            .with("space_gain", Scalar::Float(self.space_gain));
+        let wars = ["update_war_mean", "cold_war_mean", "war_mean"].into_iter().zip(counts.wars());
+        wars.filter_map(|(key, war)| Some((key, war?)))
+            .fold(stats, |stats, (key, war)| stats.with(key, Scalar::Float(war)))
     }
 
     fn bands_moved(&self) -> u64 {

@@ -2,12 +2,20 @@
 
 use std::ops::Range;
 
-use super::{CommandShare, Vguard};
+use super::Vguard;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::bands::{Episode, PhaseResult};
 use crate::medium::interference::Interference;
 use crate::tally::Cause;
+
+/// Part of an episode that a command does before it is served. The paper leaves it open.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum CommandShare {
+    Phase,
+    Band,
+    Episode,
+}
 
 impl Vguard {
     /// Before a command: one phase of cleaning, or as many as keep up with what became due.

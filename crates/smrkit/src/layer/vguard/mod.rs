@@ -12,24 +12,24 @@ mod recovery;
 mod tests;
 mod writing;
 
-use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
 use super::idle::IdleKeys;
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, Scalar, inconsistent, stats_of};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::keys;
-use crate::medium::interference::{Form, Interference};
+use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement, WritePart};
 use crate::schema::{Count, Or, Switch, Word};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
+use cleaning::CommandShare;
 use copy::{CopyHead, Format};
 use log::{Slots, TrackLog};
+use recovery::Saved;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
     "vguard",
@@ -69,14 +69,6 @@ const RELOCATE: Word<Relocate> = Word(&[("written", Relocate::Written), ("follow
 
 const SPREAD: Word<CommandShare> =
     Word(&[("phase", CommandShare::Phase), ("band", CommandShare::Band), ("episode", CommandShare::Episode)]);
-
-/// Part of an episode that a command does before it is served. The paper leaves it open.
-#[derive(Clone, Copy, PartialEq)]
-enum CommandShare {
-    Phase,
-    Band,
-    Episode,
-}
 
 /// Tracks that move when a write to a cached track would damage another.
 #[derive(Clone, Copy, PartialEq)]
@@ -118,19 +110,6 @@ struct VguardSettings {
     slots_limit: u64,
     /// Valid entries that a copy of the map has room for.
     entries_max: u64,
-}
-
-/// Map as it is on the platters.
-#[derive(Default)]
-struct Saved {
-    /// The log's tail in the newest copy: what lies before may be overwritten.
-    tail: u64,
-    /// The newest entry and the log's head in the copy in a map slot, from which recovery starts.
-    number: u64,
-    head: u64,
-    next_slot: usize,
-    /// Home tracks that the newest copy takes for cached or under way, and that were rewritten since.
-    rewritten: Vec<Range<u32>>,
 }
 
 struct Vguard {
@@ -426,12 +405,12 @@ impl Layer for Vguard {
                 Gauge::count("cache_tracks_active", active),
                 Gauge::count("log_length", length),
                 Gauge::share("invalid_share", invalid),
-                Gauge::count("map_bytes", self.format.map_bytes(self.log.used()) as f64),
+                Gauge::bytes("map_bytes", self.format.map_bytes(self.log.used())),
             ],
         }
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
+    fn stats(&self) -> LayerStats {
         let c = &self.counts;
         let counts = [
             ("guard_copies", c.guard_copies),
@@ -442,7 +421,7 @@ impl Layer for Vguard {
             ("cache_tracks_active_max", c.slots_max),
             ("log_length_max", c.length_max),
         ];
-        stats_of(counts, c.first_cleaning_request)
+        LayerStats::new(counts, c.first_cleaning_request)
     }
 
     fn bands_moved(&self) -> u64 {
@@ -454,17 +433,4 @@ impl Layer for Vguard {
         self.counts = VguardCounts::default();
         self.note_fill();
     }
-}
-
-/// True if two ranges of tracks share one.
-#[inline]
-fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
-    a.start < b.end && b.start < a.end
-}
-
-/// The sectors that a write destroys at most, also if the power is cut after its first.
-#[inline]
-fn destroyed(disk: &Disk, pba: Pba, n: u64) -> Range<Pba> {
-    let (law, g): (&Interference, _) = (disk.interference(), disk.geometry());
-    law.downstream_start(g, pba, 1)..law.downstream_end(g, pba, n)
 }

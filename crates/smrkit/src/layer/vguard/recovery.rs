@@ -4,11 +4,26 @@
 //! next one would lie is known, but for the length of its track. Only the number that comes next is taken for an entry, so
 //! that host data which looks like a copy of the map, because it was one, is not. Then the scratch pad is replayed.
 
+use std::ops::Range;
+
+use super::Vguard;
 use super::copy::{Copy, CopyHead};
-use super::{Saved, Vguard};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::tally::Cause;
+
+/// Map as it is on the platters.
+#[derive(Default)]
+pub(super) struct Saved {
+    /// The log's tail in the newest copy: what lies before may be overwritten.
+    pub(super) tail: u64,
+    /// The newest entry and the log's head in the copy in a map slot, from which recovery starts.
+    pub(super) number: u64,
+    pub(super) head: u64,
+    pub(super) next_slot: usize,
+    /// Home tracks that the newest copy takes for cached or under way, and that were rewritten since.
+    pub(super) rewritten: Vec<Range<u32>>,
+}
 
 impl Vguard {
     pub(super) fn rebuild(&mut self, disk: &mut Disk) -> DiskResult {

@@ -3,11 +3,14 @@
 //! Recovery relies on this: the newest copy of the map is behind the newest entry or in a map slot; from the slot on, no
 //! entry's copy is destroyed; what the newest copy takes for valid is not overwritten.
 
+use std::ops::Range;
+
+use super::Vguard;
 use super::log::CachedTrack;
-use super::{Vguard, destroyed, overlap};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::bands::HomeLocation;
+use crate::medium::interference::Interference;
 use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::Pba;
@@ -224,4 +227,17 @@ impl Vguard {
             *count = count.saturating_add(1);
         }
     }
+}
+
+/// True if two ranges of tracks share one.
+#[inline]
+fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+/// The sectors that a write destroys at most, also if the power is cut after its first.
+#[inline]
+fn destroyed(disk: &Disk, pba: Pba, n: u64) -> Range<Pba> {
+    let (law, g): (&Interference, _) = (disk.interference(), disk.geometry());
+    law.downstream_start(g, pba, 1)..law.downstream_end(g, pba, n)
 }

@@ -9,11 +9,10 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::zones::{ZoneKeys, ZoneLayout};
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Scalar, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -330,11 +329,9 @@ impl Layer for Zoned {
         Gauges { cache_fill: None, others }
     }
 
-    fn stats(&self) -> BTreeMap<String, Scalar> {
-        let mut stats = self.violations.stats();
-        stats.insert("resets".into(), Scalar::Int(self.counts.resets));
-        stats.insert("zones_closed".into(), Scalar::Int(self.counts.closed));
-        stats
+    fn stats(&self) -> LayerStats {
+        let stats = self.violations.stats();
+        stats.with("resets", Scalar::Int(self.counts.resets)).with("zones_closed", Scalar::Int(self.counts.closed))
     }
 
     fn reset_stats(&mut self) {

@@ -1,9 +1,7 @@
 //! The rules of a host-managed disk, and what is kept of the requests that broke one.
 
-use std::collections::BTreeMap;
-
 use crate::error::Fault;
-use crate::layer::Scalar;
+use crate::layer::{LayerStats, ZoneViolations};
 use crate::request::Op;
 use crate::units::Lba;
 
@@ -23,21 +21,6 @@ pub(super) enum Rule {
     Active,
     /// Nothing is read past a write pointer.
     ReadPast,
-}
-
-impl Rule {
-    const ALL: [Rule; 5] = [Rule::AtPointer, Rule::Full, Rule::AcrossZones, Rule::Active, Rule::ReadPast];
-
-    /// The counter of those who broke it.
-    fn counter(self) -> &'static str {
-        match self {
-            Rule::AtPointer => "writes_off_pointer",
-            Rule::Full => "writes_to_full_zones",
-            Rule::AcrossZones => "writes_across_zones",
-            Rule::Active => "zones_beyond_max_active",
-            Rule::ReadPast => "reads_past_pointer",
-        }
-    }
 }
 
 /// A rule that was broken, and where.
@@ -71,7 +54,8 @@ impl BrokenRule {
 /// The requests that broke a rule since counting began.
 #[derive(Default)]
 pub(super) struct Violations {
-    counts: [u64; Rule::ALL.len()],
+    /// Of each rule, in their order.
+    counts: [u64; 5],
     described: Vec<String>,
 }
 
@@ -83,13 +67,15 @@ impl Violations {
         }
     }
 
-    pub fn stats(&self) -> BTreeMap<String, Scalar> {
-        let by_rule = Rule::ALL.into_iter().zip(self.counts).map(|(rule, count)| (rule.counter(), count));
-        let all = by_rule.chain([("violations", self.counts.iter().sum())]);
-        let mut stats: BTreeMap<String, Scalar> = all.map(|(name, count)| (name.into(), Scalar::Int(count))).collect();
-        if !self.described.is_empty() {
-            stats.insert("first_violations".into(), Scalar::Text(self.described.join("; ")));
-        }
-        stats
+    pub fn stats(&self) -> LayerStats {
+        let [off_pointer, to_full_zones, across_zones, beyond, reads] = self.counts;
+        let others = [
+            ("writes_off_pointer", off_pointer),
+            ("writes_across_zones", across_zones),
+            ("zones_beyond_max_active", beyond),
+            ("reads_past_pointer", reads),
+        ];
+        let violations = ZoneViolations { all: self.counts.iter().sum(), to_full_zones, first: self.described.clone() };
+        LayerStats::new(others, None).with_violations(&violations)
     }
 }

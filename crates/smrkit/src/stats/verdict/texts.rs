@@ -143,9 +143,8 @@ fn requests_that_break_a_rule_of_zones_are_counted_and_told() {
     let text = |all: u64, full: u64, first: Option<&str>, prefill| {
         let mut one = base();
         one.state.prefill = prefill;
-        one.layer_stats.insert("violations".into(), Scalar::Int(all));
-        one.layer_stats.insert("writes_to_full_zones".into(), Scalar::Int(full));
-        one.layer_stats.extend(first.map(|first| ("first_violations".to_string(), Scalar::Text(first.into()))));
+        let first = first.iter().map(|first| first.to_string()).collect();
+        one.layer_stats = one.layer_stats.with_violations(&ZoneViolations { all, to_full_zones: full, first });
         violations(&one)
     };
     let refuses = "requests break a rule of zones: a host-managed disk refuses them, and these times are no disk's";

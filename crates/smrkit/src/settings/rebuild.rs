@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
 use crate::keys;
 use crate::names;
@@ -31,8 +33,9 @@ const WINDOW_MAX: u64 = 65_536;
 /// Records that are sorted at once, at most: 128 MiB of memory (assumption).
 const SORTED_MAX: u64 = 1 << 24;
 
-/// A rebuild, a resilver or a scrub; `Display` gives its canonical text, which parses to the same.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A rebuild, a resilver or a scrub; `Display` gives its canonical text, which parses to the same. Results hold that text.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct RebuildSpec {
     /// The task.
     pub task: Task,
@@ -289,6 +292,26 @@ impl FromStr for RebuildSpec {
     type Err = Error;
     fn from_str(text: &str) -> Result<RebuildSpec, Error> {
         RebuildSpec::parse(text)
+    }
+}
+
+impl TryFrom<String> for RebuildSpec {
+    type Error = Error;
+    fn try_from(text: String) -> Result<RebuildSpec, Error> {
+        RebuildSpec::parse(&text)
+    }
+}
+
+impl From<RebuildSpec> for String {
+    fn from(spec: RebuildSpec) -> String {
+        spec.to_string()
+    }
+}
+
+impl Default for RebuildSpec {
+    /// A rebuild of the first member, every key at its default.
+    fn default() -> RebuildSpec {
+        RebuildSpec::parse("").expect("every key has a default")
     }
 }
 

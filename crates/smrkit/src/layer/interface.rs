@@ -1,0 +1,341 @@
+//! The interface of a layer, and what every layer has in common.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::stats::LayerStats;
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error, Fault};
+use crate::medium::interference::Form;
+use crate::medium::{Buf, Placement};
+use crate::schema::{Key, Keyed, Refused, Values as Parameters};
+use crate::units::{Lba, Nanos, Pba};
+
+/// Memory for the tables of a layer at most (assumption): what would take more is refused before it is built.
+pub(crate) const TABLES_BYTES_MAX: u64 = 4 << 30;
+
+/// Urgency of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Due before the next request.
+    Must,
+    /// Merely helps, while nothing waits; see [`Layer::idle_delay`].
+    Spare,
+}
+
+/// A translation layer. The disk is an argument, never a field: state and platters apart.
+pub trait Layer: Send {
+    /// Use of the platters' sectors; `host_sectors` bounds every LBA below.
+    fn capacity(&self) -> Capacity;
+
+    /// Reads `n` sectors from `lba` on into the first `n` sectors of `out`.
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult;
+
+    /// Writes the first `n` sectors of `data` at `lba`; returns when it completes.
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult;
+
+    /// Number of writes that wait together that [`Layer::write_together`] takes at most; with 1 it is not called.
+    fn takes_together(&self) -> usize {
+        1
+    }
+
+    /// Writes what has waited together, in this order; returns when all of it completes.
+    fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
+        writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data))
+    }
+
+    /// Drops `n` sectors from `lba` on: what they hold need not be kept.
+    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult;
+
+    /// Makes all that was written durable.
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        disk.flush()
+    }
+
+    /// Does one stage of what is due or helps; returns whether there was any.
+    fn step(&mut self, _disk: &mut Disk, _need: Need) -> DiskResult<bool> {
+        Ok(false)
+    }
+
+    /// Time without a command after which idle time is used; `None` where it is left unused.
+    fn idle_delay(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Says which of several merged sources the next writes come from.
+    fn set_source(&mut self, _source: u8) {}
+
+    /// End of the conventional recording at the outer edge: sectors before it are written without harm to any other.
+    fn conventional_end(&self) -> Pba {
+        Pba(0)
+    }
+
+    /// True if everything that was acknowledged is still there after a power cut.
+    fn keeps_acknowledged(&self) -> bool {
+        false
+    }
+
+    /// Takes every LBA as written once, in order, and nothing as cached, in a layer just built on an empty drive; returns where
+    /// they lie. It takes no longer on a large drive: what a map would hold of each LBA is not stored.
+    fn fill(&mut self) -> Arc<dyn Placement>;
+
+    /// Rebuilds the maps of this layer, which was built on an empty drive, from what is on the platters.
+    fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
+        Ok(())
+    }
+
+    /// State that a layer must be given back when it is built anew, since [`Layer::recover`] finds it nowhere on the platters; `None` where
+    /// there is nothing of the kind. Whatever is held in memory was flushed before.
+    fn books(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// Takes back the [`Layer::books`] of one like it; this one was built on an empty drive.
+    fn take_books(&mut self, _books: &[u64]) -> DiskResult {
+        Ok(())
+    }
+
+    /// State that the drive itself remembers through a power cut, in the form of [`Layer::books`]; `None` if there is none.
+    fn nonvolatile(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// Place of `lba` now.
+    fn locate(&self, lba: Lba) -> Pba;
+
+    /// Checks the layer's own books, in full: one valid place for each LBA, counts agree, guards kept.
+    fn check(&self, disk: &Disk) -> DiskResult;
+
+    /// Memory of the maps, in bytes.
+    fn map_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Gauges for the timeline.
+    fn gauges(&self) -> Gauges {
+        Gauges::default()
+    }
+
+    /// The layer's own counters, by the names on its page.
+    fn stats(&self) -> LayerStats {
+        LayerStats::default()
+    }
+
+    /// Bands, or what the layer has in their place, that were moved or rewritten: `docs/reference/layers.md` says which.
+    fn bands_moved(&self) -> u64 {
+        0
+    }
+
+    /// Counting starts anew (after warm-up).
+    fn reset_stats(&mut self) {}
+}
+
+/// One of several writes that have waited together.
+#[derive(Clone, Copy)]
+pub struct QueuedWrite<'a> {
+    /// First LBA of the target.
+    pub lba: Lba,
+    /// Number of sectors.
+    pub sectors: u64,
+    /// Contents of the write, in the buffer's first sectors.
+    pub data: &'a Buf,
+}
+
+/// Use of the platters' sectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// All sectors on the platters.
+    pub raw_sectors: u64,
+    /// Offered to the host.
+    pub host_sectors: u64,
+    /// The persistent cache.
+    pub cache_sectors: u64,
+    /// Lost to guards and to rounding at region and recording-zone ends.
+    pub guard_sectors: u64,
+    /// Spare and scratch space.
+    pub spare_sectors: u64,
+}
+
+/// Gauges of a layer's state over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gauges {
+    /// Share of the persistent cache in use, 0 to 1; `None` without one.
+    pub cache_fill: Option<f64>,
+    /// Others.
+    pub others: Vec<Gauge>,
+}
+
+/// One value that a layer shows of its state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gauge {
+    /// Its name in the timeline.
+    pub name: &'static str,
+    /// Unit: several drives together show the mean of shares, and the sum of all else.
+    pub unit: GaugeUnit,
+    /// Its value.
+    pub value: f64,
+}
+
+/// Unit of a gauge's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GaugeUnit {
+    /// A share, from 0 to 1.
+    Share,
+    /// A number of things.
+    Count,
+    /// A size.
+    Bytes,
+}
+
+impl Gauge {
+    /// A share, from 0 to 1.
+    pub fn share(name: &'static str, value: f64) -> Gauge {
+        Gauge { name, unit: GaugeUnit::Share, value }
+    }
+
+    /// A number of things.
+    pub fn count(name: &'static str, value: f64) -> Gauge {
+        Gauge { name, unit: GaugeUnit::Count, value }
+    }
+
+    /// A size in bytes.
+    pub fn bytes(name: &'static str, bytes: u64) -> Gauge {
+        Gauge { name, unit: GaugeUnit::Bytes, value: bytes as f64 }
+    }
+}
+
+/// The parameters of a layer as fields, and what they make of a drive.
+pub trait LayerKeys: Keyed + 'static {
+    /// Use of the drive's sectors, by arithmetic: what the layer that is built says too.
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error>;
+
+    /// The parameters with a value for each `auto`, where it stands for one number.
+    fn settled(self, _drive: &Drive) -> Self {
+        self
+    }
+
+    /// Builds the layer on an empty drive.
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error>;
+}
+
+/// Property of a drive under a layer with these parameters.
+type OnDrive<T> = dyn Fn(&Drive, &Parameters) -> Result<T, Error> + Send + Sync;
+
+/// A scheme: its name, what it takes, and how it is built.
+pub struct LayerSpec {
+    /// The name on the command line and in results.
+    pub name: &'static str,
+    /// Sentence on the layer.
+    pub summary: &'static str,
+    /// Paper that published it.
+    pub paper: &'static str,
+    /// Its parameters.
+    pub keys: fn() -> Vec<Key>,
+    /// The forms of interference that it copes with.
+    pub copes_with: &'static [Form],
+    /// Use of a drive's sectors under it, by arithmetic: what the layer that is built says too.
+    pub capacity: &'static OnDrive<Capacity>,
+    /// Its parameters on a drive, each `auto` replaced by the value that it stands for there.
+    pub settled: &'static OnDrive<Parameters>,
+    /// Builds it on an empty drive.
+    pub build: &'static OnDrive<Box<dyn Layer>>,
+}
+
+impl LayerSpec {
+    /// A layer whose parameters are `K`.
+    pub const fn new<K: LayerKeys>(
+        name: &'static str,
+        summary: &'static str,
+        paper: &'static str,
+        copes_with: &'static [Form],
+    ) -> LayerSpec {
+        LayerSpec {
+            name,
+            summary,
+            paper,
+            keys: K::keys,
+            copes_with,
+            capacity: &|drive, parameters| K::read(parameters)?.capacity(drive),
+            settled: &|drive, parameters| {
+                let mut settled = parameters.clone();
+                K::read(parameters)?.settled(drive).write(&mut settled);
+                Ok(settled)
+            },
+            build: &|drive, parameters| K::read(parameters)?.build(drive),
+        }
+    }
+
+    /// A layer without parameters, built by closures: what becomes of a drive's sectors, and the layer on an empty drive. It
+    /// lives as long as the process.
+    pub fn from_closures(
+        name: &str,
+        summary: &str,
+        capacity: impl Fn(&Drive) -> Result<Capacity, Error> + Send + Sync + 'static,
+        build: impl Fn(&Drive) -> Result<Box<dyn Layer>, Error> + Send + Sync + 'static,
+    ) -> LayerSpec {
+        LayerSpec {
+            name: String::from(name).leak(),
+            summary: String::from(summary).leak(),
+            paper: "none",
+            keys: Vec::new,
+            copes_with: &[],
+            capacity: Box::leak(Box::new(move |drive: &Drive, _: &Parameters| capacity(drive))),
+            settled: &|_, parameters| Ok(parameters.clone()),
+            build: Box::leak(Box::new(move |drive: &Drive, _: &Parameters| build(drive))),
+        }
+    }
+
+    /// The defaults of its parameters, with `set` (key, value as text) in their place.
+    ///
+    /// An unknown key or an impossible value is a usage error that names the layer and what is expected.
+    pub fn resolve(&self, set: &[(String, String)]) -> Result<Parameters, Error> {
+        let mut parameters = Parameters::new((self.keys)());
+        set.iter().try_for_each(|(key, text)| self.set(&mut parameters, key, text))?;
+        Ok(parameters)
+    }
+
+    /// A copy of `parameters` with another value of `key`.
+    pub fn with(&self, parameters: &Parameters, key: &str, text: &str) -> Result<Parameters, Error> {
+        let mut new = parameters.clone();
+        self.set(&mut new, key, text)?;
+        Ok(new)
+    }
+
+    fn set(&self, parameters: &mut Parameters, key: &str, text: &str) -> Result<(), Error> {
+        parameters.set(key, text).map_err(|refused| {
+            Error::Usage(match refused {
+                Refused::Key(names) => format!("layer {} has no parameter `{key}`: {names}", self.name),
+                other => format!("{}.{key}={text}: {other}", self.name),
+            })
+        })
+    }
+}
+
+/// The conventional disk, baseline of every comparison.
+pub const BASELINE: &str = "in-place";
+
+/// The largest position, number or age that a layer writes: no drive lives to count so far.
+pub(super) const COUNT_MAX: u64 = 1 << 60;
+
+/// True if runs (LBA, sectors) lie in order before `end`, and none is empty.
+pub(super) fn ascend(mut runs: impl Iterator<Item = [u64; 2]>, end: u64) -> bool {
+    let mut at = 0;
+    runs.all(|[lba, n]| {
+        let follows = at <= lba && n > 0;
+        at = lba.saturating_add(n);
+        follows && at <= end
+    })
+}
+
+/// Something on the platters, or in books, can't be of this drive.
+pub(super) fn foreign<T>(what: &str) -> DiskResult<T> {
+    Err(Box::new(Fault::Inconsistent(format!("{what} is of another drive, or forged"))))
+}
+
+/// A check found the layer's books wrong.
+pub(super) fn inconsistent(message: String) -> DiskResult {
+    Err(Box::new(Fault::Inconsistent(message)))
+}

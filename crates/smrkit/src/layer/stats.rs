@@ -1,0 +1,96 @@
+//! The layer's own counters by name, and those of them that a verdict tells of.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use serde::{Deserialize, Serialize};
+
+use crate::schema::Scalar;
+
+/// Names of counts by which a layer without a cache shows that it puts rewriting off: those of a log, and of zones that buffer
+/// writes.
+const COLLECTIONS: &str = "collections";
+const ZONES_RECLAIMED: &str = "zones_reclaimed";
+const VIOLATIONS: &str = "violations";
+const WRITES_TO_FULL_ZONES: &str = "writes_to_full_zones";
+const FIRST_VIOLATIONS: &str = "first_violations";
+
+/// A layer's own counters, by the names on its page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LayerStats(BTreeMap<String, Scalar>);
+
+/// Requests that broke a rule of zones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneViolations {
+    /// All of them.
+    pub all: u64,
+    /// Writes to zones that were full.
+    pub to_full_zones: u64,
+    /// Descriptions of the first ones.
+    pub first: Vec<String>,
+}
+
+impl LayerStats {
+    /// Counts by name, and the first request that waited for cleaning, where one did.
+    pub fn new<const N: usize>(counts: [(&str, u64); N], first_cleaning: Option<u64>) -> LayerStats {
+        let first = first_cleaning.map(|request| ("first_cleaning_request", request));
+        let all = counts.into_iter().chain(first);
+        LayerStats(all.map(|(name, count)| (name.into(), Scalar::Int(count))).collect())
+    }
+
+    /// The counters with one more.
+    pub fn with(mut self, name: &str, value: Scalar) -> LayerStats {
+        self.0.insert(name.into(), value);
+        self
+    }
+
+    /// The counters of a layer that puts rewriting off, and has collected what is live so often.
+    pub fn with_collections(self, count: u64) -> LayerStats {
+        self.with(COLLECTIONS, Scalar::Int(count))
+    }
+
+    /// The counters of a layer that buffers writes in zones, of which it has reclaimed so many.
+    pub fn with_zones_reclaimed(self, count: u64) -> LayerStats {
+        self.with(ZONES_RECLAIMED, Scalar::Int(count))
+    }
+
+    /// The counters of a layer that has zones with rules.
+    pub fn with_violations(self, violations: &ZoneViolations) -> LayerStats {
+        let counts = [(VIOLATIONS, violations.all), (WRITES_TO_FULL_ZONES, violations.to_full_zones)];
+        let all = counts.into_iter().fold(self, |all, (name, count)| all.with(name, Scalar::Int(count)));
+        match violations.first.is_empty() {
+            true => all,
+            false => all.with(FIRST_VIOLATIONS, Scalar::Text(violations.first.join("; "))),
+        }
+    }
+
+    /// True if the layer puts rewriting off to a time of its own.
+    pub fn puts_rewriting_off(&self) -> bool {
+        [COLLECTIONS, ZONES_RECLAIMED].iter().any(|name| self.contains_key(*name))
+    }
+
+    /// Requests that broke a rule of zones.
+    pub fn violations(&self) -> ZoneViolations {
+        let count = |name: &str| if let Some(&Scalar::Int(count)) = self.get(name) { count } else { 0 };
+        let first = match self.get(FIRST_VIOLATIONS) {
+            Some(Scalar::Text(text)) => text.split("; ").map(String::from).collect(),
+            _ => Vec::new(),
+        };
+        ZoneViolations { all: count(VIOLATIONS), to_full_zones: count(WRITES_TO_FULL_ZONES), first }
+    }
+}
+
+impl Deref for LayerStats {
+    type Target = BTreeMap<String, Scalar>;
+
+    fn deref(&self) -> &BTreeMap<String, Scalar> {
+        &self.0
+    }
+}
+
+impl From<BTreeMap<String, Scalar>> for LayerStats {
+    fn from(by_name: BTreeMap<String, Scalar>) -> LayerStats {
+        LayerStats(by_name)
+    }
+}
