@@ -4,6 +4,7 @@
 //! `changes.rs` and `rebuild.rs` put it into sentences, `owner.rs` into what an owner can do, `screen.rs` into tables and a page.
 
 mod trial;
+mod question;
 mod remedies;
 pub mod advice;
 mod attempts;
@@ -15,8 +16,6 @@ mod words;
 pub mod screen;
 
 use smrkit::error::Error;
-use smrkit::experiment::demand::Demand;
-use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit::layer;
 use smrkit::message::{Field, Message};
@@ -25,34 +24,12 @@ use smrkit::stats::comparison::Judged;
 use smrkit::stats::verdict;
 
 use advice::{Advice, Present};
+pub use question::Question;
+use question::Reference;
 use trial::{Measured, Trial};
 
 /// A layer counts for the size of a workload if it offers this share of what the present one does, in percent (assumption).
 const ALIKE_PERCENT: u64 = 80;
-
-/// Question to the advice.
-pub struct Question<'a> {
-    /// The drive or array as it is; its settings are those of `depths`.
-    pub run: PlannedRun,
-    /// The demand.
-    pub demand: &'a dyn Demand,
-    /// The settings at each depth, the deepest last.
-    pub depths: &'a [Settings],
-    /// Traces and workloads in the demand.
-    pub sources: usize,
-    /// Tries layers that no shop sells, too.
-    pub all: bool,
-    /// Bytes of a whole disk, where a rebuild is run on a part of one.
-    pub whole_disk_bytes: Option<u64>,
-}
-
-/// The system as it is at the deepest depth, and conventional disks.
-struct Reference {
-    own: Measured,
-    conventional: Measured,
-    /// The system, judged.
-    before: Judged,
-}
 
 /// The answer; `None` if an interrupt came before there was one.
 pub fn advise(question: &Question, monitor: &dyn Monitor) -> Result<Option<Advice>, Error> {

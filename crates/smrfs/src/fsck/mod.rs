@@ -4,6 +4,7 @@
 //! bytes are kept, and of each part 8. Left out: the tree of names (the conventional file system has a check of its own),
 //! and whether shingling has damaged data, which only reading it tells.
 
+mod findings;
 mod overlap;
 mod repair;
 pub mod report;
@@ -16,7 +17,8 @@ use crate::fs::mount::STATE;
 use crate::fs::saved;
 use crate::meta::MetadataStore;
 use crate::units::{Owner, Span};
-use report::{Finding, Problem, Report, Verdict};
+use findings::Findings;
+use report::{Problem, Report};
 use scan::{Scan, continues};
 use surface::Surface;
 
@@ -36,43 +38,6 @@ pub struct FsckOptions {
 impl Default for FsckOptions {
     fn default() -> Self {
         FsckOptions { repair: false, read_all: false, listed: 1000, accept_owners: false }
-    }
-}
-
-/// The problems so far.
-struct Findings {
-    list: Vec<Finding>,
-    listed: usize,
-    found: u64,
-    repaired: u64,
-    repair: bool,
-}
-
-impl Findings {
-    /// Notes a problem that a repair mends.
-    fn add(&mut self, problem: Problem) {
-        self.note(problem, self.repair);
-    }
-
-    /// Notes a problem that nothing here can mend.
-    fn add_left(&mut self, problem: Problem) {
-        self.note(problem, false);
-    }
-
-    fn note(&mut self, problem: Problem, repaired: bool) {
-        self.found += 1;
-        self.repaired += u64::from(repaired);
-        if self.list.len() < self.listed {
-            self.list.push(Finding { problem, repaired });
-        }
-    }
-
-    fn verdict(&self) -> Verdict {
-        match self.found - self.repaired {
-            0 if self.found == 0 => Verdict::Clean,
-            0 => Verdict::Repaired,
-            _ => Verdict::ErrorsLeft,
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use smrkit::medium::Backing;
-use smrkit::medium::held::HeldSectors;
+use smrkit::medium::HeldSectors;
 use smrkit::units::{Pba, SECTOR_BYTES};
 
 use super::store::{HeldRange, Store};

@@ -26,38 +26,13 @@ use super::written::Written;
 use crate::error::LiveError;
 use crate::log::log;
 use crate::reserve::Full;
+use under_way::UnderWay;
+pub use under_way::{Ended, Unserved};
 
 /// Sectors of which it is told at a time where they lie: each is looked up (assumption).
 const LOCATED_SECTORS: u64 = 1 << 16;
 /// The track of sectors that hold nothing of the host's.
 const NO_TRACK: u32 = u32::MAX;
-
-/// The end of a request that was not served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unserved {
-    /// The request never completes.
-    Silence,
-    /// The request fails.
-    Failed,
-}
-
-/// A request that an array has under way.
-pub(super) struct UnderWay {
-    pub request: Request,
-    pub arrival: Nanos,
-    /// True if it never completes.
-    pub is_silent: bool,
-}
-
-/// The end of a request that was sent to an array.
-pub struct Ended {
-    /// Its tag.
-    pub tag: u64,
-    /// When it was served; or why it was not.
-    pub served: Result<Served, Unserved>,
-    /// Bytes that were read.
-    pub bytes: Vec<u8>,
-}
 
 /// The account of a drive's opening.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use smrkit::medium::DESTROYED_BYTE;
-use smrkit::medium::held::HeldSectors;
+use smrkit::medium::HeldSectors;
 use smrkit::ranges::RangeMap;
 use smrkit::units::SECTOR_BYTES;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrkit::medium::held::HeldSectors;
+use smrkit::medium::HeldSectors;
 use smrkit::units::SECTOR_BYTES;
 
 use super::storage::Storage;

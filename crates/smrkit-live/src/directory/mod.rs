@@ -7,6 +7,7 @@
 mod attributes;
 mod copy;
 mod entries;
+mod errors;
 mod home;
 mod index;
 mod maps;
@@ -33,15 +34,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
-use smrfs::error::{DeviceError, Errno, FsError, FsResult, SealedMap};
+use smrfs::error::{Errno, FsError, FsResult, SealedMap};
 use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use smrfs::units::{HostJournal, NodeId};
 
 pub use copy::copy;
+use errors::{checked, failed, failed_io};
 pub use home::{Home, Site};
 use nodes::Nodes;
+use way::open_at;
 
 /// The metadata store in a directory.
 #[derive(Debug)]
@@ -62,46 +64,6 @@ pub struct DirectoryStore {
     values_change: Mutex<()>,
     /// Held shared while an attribute is read, alone while it goes from next to its file to the stub or back.
     values_moved: RwLock<()>,
-}
-
-/// Error of the operating system, as the core says it.
-fn failed(errno: rustix::io::Errno) -> FsError {
-    FsError::Errno(Errno(errno.raw_os_error()))
-}
-
-/// Error of a file, as the core says it.
-fn failed_io(error: std::io::Error) -> FsError {
-    error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
-}
-
-/// Refuses what is no name: nothing, `.`, `..`, or with a slash or a zero byte in it.
-fn checked(name: &[u8]) -> FsResult {
-    match name {
-        b"" | b"." | b".." => Err(Errno::EINVAL.into()),
-        _ if name.iter().any(|&byte| byte == b'/' || byte == 0) => Err(Errno::EINVAL.into()),
-        _ => Ok(()),
-    }
-}
-
-/// The flags to open a known node with: no device or pipe is ever opened itself.
-fn flags(kind: Kind) -> OFlags {
-    let common = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match kind {
-        Kind::File => common | OFlags::RDONLY | OFlags::NONBLOCK,
-        Kind::Directory => common | OFlags::RDONLY | OFlags::DIRECTORY,
-        _ => common | OFlags::PATH,
-    }
-}
-
-/// Opens a node below `parent`. What may not be read is opened as a mere place.
-fn open_at(parent: &OwnedFd, name: &[u8], kind: Kind) -> FsResult<OwnedFd> {
-    match rustix::fs::openat(parent, name, flags(kind), Mode::empty()) {
-        Err(rustix::io::Errno::ACCESS) => {
-            let place = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
-            way::with_permissions(parent, || rustix::fs::openat(parent, name, place, Mode::empty())).map_err(failed)
-        }
-        opened => opened.map_err(failed),
-    }
 }
 
 impl DirectoryStore {

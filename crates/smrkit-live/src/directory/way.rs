@@ -8,6 +8,10 @@ use std::os::fd::OwnedFd;
 use parking_lot::RwLock;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno as Os;
+use smrfs::error::FsResult;
+use smrfs::meta::Kind;
+
+use super::errors::failed;
 
 /// Path of an open descriptor.
 pub fn path_of(fd: &OwnedFd) -> String {
@@ -42,6 +46,27 @@ pub fn with_permissions<T>(fd: &OwnedFd, what: impl Fn() -> Result<T, Os>) -> Re
     let done = what();
     rustix::fs::chmod(&path, mode)?;
     done
+}
+
+/// The flags to open a known node with: no device or pipe is ever opened itself.
+fn flags(kind: Kind) -> OFlags {
+    let common = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match kind {
+        Kind::File => common | OFlags::RDONLY | OFlags::NONBLOCK,
+        Kind::Directory => common | OFlags::RDONLY | OFlags::DIRECTORY,
+        _ => common | OFlags::PATH,
+    }
+}
+
+/// Opens a node below `parent`. What may not be read is opened as a mere place.
+pub(super) fn open_at(parent: &OwnedFd, name: &[u8], kind: Kind) -> FsResult<OwnedFd> {
+    match rustix::fs::openat(parent, name, flags(kind), Mode::empty()) {
+        Err(rustix::io::Errno::ACCESS) => {
+            let place = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
+            with_permissions(parent, || rustix::fs::openat(parent, name, place, Mode::empty())).map_err(failed)
+        }
+        opened => opened.map_err(failed),
+    }
 }
 
 /// Opens a directory for reading, whatever its permissions and those of `parent` are.

@@ -6,7 +6,7 @@ use smrkit::stats::outcome::Outcome;
 use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::seconds;
+use super::common::seconds;
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Half of the requests write (assumption: "more write intensive"); 89 periods of the stand-in's places, which fit

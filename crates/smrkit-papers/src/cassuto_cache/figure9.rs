@@ -14,7 +14,7 @@ use super::super::lab::{Maker, Plan, Requests};
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::accounting::REGION;
-use super::stat;
+use super::common::stat;
 
 /// Cache regions of 1 % of this drive.
 const CACHES: u64 = 120;

@@ -8,7 +8,7 @@ use smrkit::units::Nanos;
 use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::constant;
+use super::common::constant;
 use super::first_collection::{DERIVED, PAPER_IOPS, PAPER_S};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 use smrkit_report::format::count;

@@ -6,7 +6,7 @@ use smrkit::stats::outcome::Outcome;
 use super::super::lab::Plan;
 use super::super::row::{Row, Spread};
 use super::super::{Item, Scale, Shown};
-use super::stat;
+use super::common::stat;
 use smrkit_report::format::count;
 
 /// The cache: 1 % of 6·10⁸ sectors (the paper's section IV.C).

@@ -2,6 +2,7 @@
 //! disk cache. Its figures were at hand as text, without the values on their axes, so that shapes are compared there.
 
 mod accounting;
+mod common;
 mod figure5;
 mod figure9;
 mod figures6to8;
@@ -9,13 +10,13 @@ mod first_collection;
 mod rewrite;
 mod table1;
 
-use smrkit::drive::{Constant, Drive, DriveClock};
+use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::geometry::Regions;
-use smrkit::stats::outcome::Outcome;
 
 use super::{Item, Reproduction, Scale};
 use accounting::{CACHED, PLAIN, REGION, REWRITES};
+use common::constant;
 use smrkit_report::format::count;
 
 pub const REPRODUCTION: Reproduction = Reproduction {
@@ -81,21 +82,4 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
         figures6to8::item(scale, &table1, &random)?,
         figure9::item(scale, &table1),
     ])
-}
-
-/// The drive's clock, which is the constant one.
-fn constant(drive: &Drive) -> Result<Constant, Error> {
-    match &drive.clock {
-        DriveClock::Constant(clock) => Ok(*clock),
-        _ => Err(Error::Impossible(format!("{} has no constant clock: give it command_ms and sector_us", drive.name))),
-    }
-}
-
-/// A counter of the layer's own.
-fn stat(outcome: &Outcome, key: &str) -> f64 {
-    super::counter(outcome, key).map_or(f64::NAN, |value| value as f64)
-}
-
-fn seconds(outcome: &Outcome) -> f64 {
-    outcome.elapsed_ns as f64 / 1e9
 }

@@ -9,7 +9,7 @@ use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
 use super::accounting::{PLAIN, REGION};
-use super::{constant, seconds};
+use super::common::{constant, seconds};
 
 const PAPER: &str = "3 to 4 orders";
 /// Multiple that the slowdown with the cache must be of the one without it (assumption: an order of magnitude).

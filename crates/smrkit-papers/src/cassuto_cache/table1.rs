@@ -7,7 +7,7 @@ use super::super::lab::Plan;
 use super::super::row::{Row, Spread, Value};
 use super::super::{Item, Scale, Shown};
 use super::accounting::{CACHED, COLLECTIONS, Column, PLAIN, REWRITES};
-use super::{seconds, stat};
+use super::common::{seconds, stat};
 
 /// Distance from the mean of the seeds that still agrees, in percent (assumption: a collection more or less is 5 % of the
 /// rewrites).

@@ -4,8 +4,7 @@ use smrkit::drive::Drive;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::course::{RunSeries, listed, seconds};
-use super::random_writes;
+use super::course::{RunSeries, listed, random_writes, seconds};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 const AT_ONCE: [u64; 4] = [1, 2, 4, 8];

@@ -1,9 +1,16 @@
-//! Requests a second over the time of a run.
+//! Random writes, and requests a second over the time of a run.
 
+use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Nanos;
 
+use super::super::lab::Plan;
 use smrkit_report::format::count;
+
+/// Random 4 KB writes on the layer.
+pub fn random_writes(drive: &Drive, seed: u64) -> Plan {
+    Plan::workload(drive, "s-block", "random-write:count=100M", seed)
+}
 
 pub fn seconds(s: u64) -> Nanos {
     Nanos(s * 1_000_000_000)

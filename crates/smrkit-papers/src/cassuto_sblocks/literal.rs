@@ -5,8 +5,7 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::course::{RunSeries, longest_ms, mean, seconds};
-use super::random_writes;
+use super::course::{RunSeries, longest_ms, mean, random_writes, seconds};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 use smrkit_report::format::count;
 

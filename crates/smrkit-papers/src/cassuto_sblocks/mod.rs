@@ -14,8 +14,8 @@ mod skewed;
 use smrkit::drive::{Constant, Drive, DriveClock};
 use smrkit::error::Error;
 
-use super::lab::Plan;
 use super::{Item, Reproduction, Scale};
+use figure12::FASTER_US;
 
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "cassuto-sblocks",
@@ -25,9 +25,6 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     items,
     open,
 };
-
-/// A cost of a sector at which figure 13's 50 ms come nearer (derived: they need about 2.5 to 5 µs).
-const FASTER_US: f64 = 2.5;
 
 /// Questions that the paper leaves open or contradicts.
 fn open() -> Result<Vec<String>, Error> {
@@ -64,9 +61,4 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
         sizes::item(scale, &random),
         skewed::item(scale, &random),
     ])
-}
-
-/// Random 4 KB writes on the layer.
-fn random_writes(drive: &Drive, seed: u64) -> Plan {
-    Plan::workload(drive, "s-block", "random-write:count=100M", seed)
 }

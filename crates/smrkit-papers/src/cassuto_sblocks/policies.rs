@@ -5,8 +5,7 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown, counter};
-use super::course::{RunSeries, longest_ms, seconds};
-use super::random_writes;
+use super::course::{RunSeries, longest_ms, random_writes, seconds};
 use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 use smrkit_report::format::count;
 use smrkit_report::slower_than;

@@ -5,8 +5,7 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::course::{RunSeries, listed, longest_ms, seconds};
-use super::random_writes;
+use super::course::{RunSeries, listed, longest_ms, random_writes, seconds};
 
 /// Sectors of an S-block, about the paper's "order of 1000".
 const SECTORS: [u64; 4] = [500, 1000, 2000, 4000];

@@ -6,8 +6,7 @@ use smrkit::stats::outcome::Outcome;
 use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::course::{RunSeries, listed, longest_ms, seconds};
-use super::random_writes;
+use super::course::{RunSeries, listed, longest_ms, random_writes, seconds};
 
 /// Of ten writes nine fall into a tenth of the disk, or into a fiftieth.
 const HOT_PERCENT: [u64; 2] = [10, 2];

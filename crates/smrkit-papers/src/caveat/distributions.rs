@@ -18,7 +18,7 @@ pub fn item(scale: &Scale) -> Item {
     let options = AgerOptions::new(PAPER_DISK_BYTES / 10 * 7, scale.seed);
     let sizes = drawn_mb(options.clone());
     let AgerOptions { sizes_mb, ages_days, size_max_bytes, .. } = options;
-    Item::of_courses("Figures 4 (b) and (c): sizes and ages", Vec::new(), move |_| {
+    Item::of_jobs("Figures 4 (b) and (c): sizes and ages", Vec::new(), move |_| {
         let text = texts![
             "Published as curves only: these are reconstructions, with logarithms of values uniform between two points. \
              `smrkit age` takes other curves.",

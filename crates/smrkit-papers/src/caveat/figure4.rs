@@ -5,7 +5,7 @@ use smrfs::workload::driver::End;
 
 use super::super::Shown;
 use super::super::row::Row;
-use super::{GB, SeedPair, hours};
+use super::common::{GB, SeedPair, hours};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// When the paper's Caveat-Scriptor ran out of room ("beyond 5.5 hours in this test"), in hours.

@@ -6,7 +6,7 @@ use smrfs::workload::EventKind;
 use super::super::Shown;
 use super::super::bars::{self, Bar};
 use super::super::row::Row;
-use super::SeedPair;
+use super::common::SeedPair;
 use smrkit_report::figure::{Colour, Figure, Panel};
 use smrkit_report::format;
 

@@ -10,8 +10,8 @@ use smrkit::drive::Drive;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
+use super::common::{GB, MODELS, world};
 use super::plan::CoursePlan;
-use super::{GB, MODELS, world};
 use smrkit_report::Grid;
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 use smrkit_report::format::{NONE, seconds, short};

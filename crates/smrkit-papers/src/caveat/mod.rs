@@ -1,6 +1,7 @@
 //! Kadekodi, Pimpale & Gibson, "Caveat-Scriptor: Write Anywhere Shingled Disks", CMU-PDL-15-101, 2015. Its distributions and
 //! its figure 5 were at hand without numbers, so that shapes are compared.
 
+mod common;
 mod distributions;
 mod figure4;
 mod figure5;
@@ -10,13 +11,12 @@ pub mod plan;
 mod replay;
 mod table;
 
-use smrfs::age::course::{AgeingResult, CourseOptions, PAPER_DISK_BYTES, Sample};
-use smrfs::age::world::World;
-use smrfs::device::Model;
+use smrfs::age::course::{CourseOptions, PAPER_DISK_BYTES};
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 
 use super::{Item, Reproduction, Scale};
+use common::{MODELS, SeedPair, world};
 use plan::CoursePlan;
 
 pub const REPRODUCTION: Reproduction = Reproduction {
@@ -30,11 +30,6 @@ pub const REPRODUCTION: Reproduction = Reproduction {
 
 /// The paper's disk.
 const DRIVE: &str = "wdc-2tb";
-/// Both models, in the order of the jobs.
-const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];
-/// Bytes of a granule in simulation: everything here is a multiple of it, and larger ones are faster.
-const GRANULE_BYTES: u64 = 64 << 10;
-const GB: f64 = 1e9;
 
 fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     let drive = Drive::load(DRIVE)?;
@@ -46,11 +41,6 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
         table::item(scale, &drive),
         idle::item(scale, &drive),
     ])
-}
-
-/// The world of one model.
-fn world(drive: &Drive, model: Model) -> World {
-    World { granule_bytes: GRANULE_BYTES, ..World::paper(model, drive.clone()) }
 }
 
 /// Figures 4 and 5: both models, the first seed to the end, and further ones up to B (with --quick one, up to B).
@@ -68,25 +58,6 @@ fn courses(scale: &Scale, drive: &Drive) -> Item {
             ("Figure 5: latency and throughput", figure5::shown(&pairs)),
         ]
     })
-}
-
-/// Both models' courses of one seed.
-struct SeedPair<'a> {
-    seed: u64,
-    strict: &'a AgeingResult,
-    caveat: &'a AgeingResult,
-}
-
-impl SeedPair<'_> {
-    fn all<'a>(courses: &'a [AgeingResult], seeds: &[u64]) -> Vec<SeedPair<'a>> {
-        let pairs = courses.chunks_exact(2).zip(seeds);
-        pairs.map(|(pair, &seed)| SeedPair { seed, strict: &pair[0], caveat: &pair[1] }).collect()
-    }
-}
-
-/// Hours by the model's clock.
-fn hours(sample: &Sample) -> f64 {
-    sample.time_ns as f64 / 3.6e12
 }
 
 /// Questions that the paper leaves open or contradicts.

@@ -11,8 +11,8 @@ use smrkit_live::volume::Layout;
 use super::super::lab::{JobResult, Work};
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
+use super::common::{GB, MODELS};
 use super::plan::{CoursePlan, MountPlan};
-use super::{GB, MODELS};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 const HEADING: &str = "A small real mount next to the simulation";

@@ -61,7 +61,7 @@ fn row(name: &str, [readable, not_writable, write_once]: [u64; 3], ours: [u64; 4
 
 pub fn item() -> Result<Item, Error> {
     let rows: Vec<Row> = figure_2()?.into_iter().chain(figure_3()?).collect();
-    Ok(Item::of_courses(HEADING, Vec::new(), move |_| {
+    Ok(Item::of_jobs(HEADING, Vec::new(), move |_| {
         let text = format!(
             "Extents of {EXTENT} LBAs on a disk of {DISK}; figure 2 with DID {} and DPID {}, figure 3 with DID and DPID {}. \
              The figures have no numbers: those next to ours follow from the rule's text.",

@@ -10,9 +10,9 @@ use smrkit::drive::Drive;
 
 use super::super::row::{Row, Value, Verdict};
 use super::super::{Item, Scale, Shown};
+use super::common::{GB, world};
 use super::figure4::ran_out;
 use super::plan::CoursePlan;
-use super::{GB, world};
 
 const HEADING: &str = "When Caveat-Scriptor runs out of space";
 const MIB: u64 = 1 << 20;

@@ -11,7 +11,7 @@ use smrkit::units::Lba;
 
 use super::super::row::Row;
 use super::super::{Item, Shown};
-use super::{N, W, paper_dots};
+use super::common::{N, W, paper_dots};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Bands up to this many tracks are drawn.

@@ -12,7 +12,7 @@ use smrkit::units::Lba;
 use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
-use super::{FILLS, N, SCHEMES, TRACK_SECTORS, W, drive, listed, paper_dots, scheme, stat};
+use super::common::{FILLS, N, SCHEMES, TRACK_SECTORS, W, drive, listed, paper_dots, scheme, stat};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Bands of the drive: each fill ends a band of each group, so that no band is half used.

@@ -12,8 +12,8 @@ use smrkit::stats::outcome::Outcome;
 use super::super::lab::Plan;
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
+use super::common::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, paper_dots, stat};
 use super::traces::Replayed;
-use super::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, paper_dots, stat};
 use smrkit_report::figure::{Axis, Colour, Figure, Numbers, Panel, Series, Style};
 
 /// Bands of SYN's disk (assumption: the paper gives no size), and for `--quick`.

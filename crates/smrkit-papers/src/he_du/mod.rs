@@ -1,21 +1,16 @@
 //! He & Du, "Novel Address Mappings for Shingled Write Disks", HotStorage 2014: static track maps. Its figures were at
 //! hand as text, without the values on their axes, and none of its traces: others stand in their place.
 
+mod common;
 mod equations;
 mod figure2;
 mod figure3;
 mod table1;
 mod traces;
 
-use smrkit::drive::Drive;
 use smrkit::error::Error;
-use smrkit::layer::Scalar;
-use smrkit::layer::track_map::scheme::Scheme;
-use smrkit::stats::outcome::Outcome;
 
-use super::small_drive::{LIKE, SHORT_SEEKS, SmallDrive};
 use super::{Item, Reproduction, Scale};
-use smrkit_report::figure::{Colour, Series, Style};
 
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "he-du",
@@ -25,16 +20,6 @@ pub const REPRODUCTION: Reproduction = Reproduction {
     items,
     open,
 };
-
-/// The paper's schemes in its order.
-const SCHEMES: [&str; 4] = ["1234", "R(4123)", "124R(3)", "14R(23)"];
-/// The fills at which the paper looks, in percent.
-const FILLS: [u64; 4] = [25, 50, 75, 100];
-/// Tracks of a band, and the head's width in tracks.
-const N: u64 = 4;
-const W: u64 = 2;
-/// Sectors of a track: the mean of st5000as0011, so that whole requests of 4 KiB fit (assumption).
-const TRACK_SECTORS: u64 = 2640;
 
 fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
     let traces = traces::all(scale)?;
@@ -62,41 +47,4 @@ fn open() -> Result<Vec<String>, Error> {
         "The order between digits and R(…) in other than the paper's schemes is open: we take them as they stand.",
         "Table 1 and the values on the axes of figures 2 and 3 were not in the text at hand.",
     ])
-}
-
-/// A drive with room for this many bands: one surface, one recording zone, tracks of one length, and seeks for its size.
-fn drive(bands: u64) -> Result<Drive, Error> {
-    SmallDrive {
-        name: "he-du",
-        summary: format!("Bands of the He & Du paper with the mechanics of {LIKE}"),
-        tracks: bands * (N + W - 1),
-        track_sectors: TRACK_SECTORS,
-        reach: W,
-        switch_ms: 1.2,
-        skew_ms: None,
-        seek: SHORT_SEEKS.to_vec(),
-    }
-    .build()
-}
-
-fn scheme(text: &str) -> Result<Scheme, Error> {
-    text.parse()
-}
-
-/// Points that the paper's text names, as dots.
-fn paper_dots(points: Vec<(f64, f64)>) -> Series {
-    Series { name: "paper's text".into(), colour: Colour::GREY, style: Style::Points, points }
-}
-
-/// A counter of the layer's own.
-fn stat(outcome: &Outcome, key: &str) -> f64 {
-    match outcome.layer_stats.get(key) {
-        Some(Scalar::Float(value)) => *value,
-        _ => f64::NAN,
-    }
-}
-
-/// Numbers with two decimals, next to each other.
-fn listed(values: &[f64]) -> String {
-    values.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(" ")
 }

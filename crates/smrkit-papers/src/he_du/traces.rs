@@ -9,7 +9,7 @@ use smrkit::workload::Workload;
 
 use super::super::Scale;
 use super::super::requests::{folded, taken};
-use super::{N, TRACK_SECTORS};
+use super::common::{N, TRACK_SECTORS};
 
 /// Substitute for a trace of the paper.
 pub struct Substitute {

@@ -6,10 +6,10 @@ use smrkit::stats::outcome::Outcome;
 use super::super::bars::{self, Bar};
 use super::super::lab::Plan;
 use super::super::row::{Row, Value};
-use super::super::{Item, Scale, Shown};
+use super::super::{Item, Scale, Shown, counter};
+use super::common::{LAYERS, never_cleans};
 use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
-use super::{LAYERS, counter, never_cleans};
 use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 

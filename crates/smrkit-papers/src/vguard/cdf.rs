@@ -5,8 +5,8 @@ use smrkit::stats::outcome::Histograms;
 
 use super::super::row::Row;
 use super::super::{Item, Scale, Shown};
+use super::common::{LAYERS, TracePair, ms, never_cleans, write_percent};
 use super::traces::{AtHand, TraceKind};
-use super::{LAYERS, TracePair, both, ms, never_cleans, write_percent};
 use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 
 /// "Roughly a single rotation": at most this many of them (assumption: Table 2 has up to 1.04).
@@ -51,7 +51,7 @@ pub fn msr(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
             matches!(trace.kind, TraceKind::OfTable2(_) | TraceKind::Msr | TraceKind::MsrPart) && trace.fits()
         })
         .collect();
-    let plans = chosen.iter().flat_map(|trace| both(drive, trace, scale.seed)).collect();
+    let plans = chosen.iter().flat_map(|trace| trace.on_both(drive, scale.seed)).collect();
     let named: Vec<(String, TraceKind)> = chosen.iter().map(|trace| (trace.name.clone(), trace.kind)).collect();
     let rotation_ms = drive.clock.mechanical().map_or(f64::NAN, |clock| ms(clock.rotation().0));
     Item::new("Figure 2: latency of MSR traces", plans, move |outcomes| {
@@ -70,7 +70,7 @@ pub fn msr(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
 pub fn cloud_physics(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
     let chosen: Vec<&AtHand> =
         traces.iter().filter(|trace| trace.kind == TraceKind::CloudPhysics && trace.fits()).collect();
-    let plans = chosen.iter().flat_map(|trace| both(drive, trace, scale.seed)).collect();
+    let plans = chosen.iter().flat_map(|trace| trace.on_both(drive, scale.seed)).collect();
     let names: Vec<String> = chosen.iter().map(|trace| trace.name.clone()).collect();
     Item::new("Figure 4: latency of CloudPhysics traces", plans, move |outcomes| {
         let pairs: Vec<(&str, TracePair)> = names.iter().map(String::as_str).zip(TracePair::all(outcomes)).collect();

@@ -6,8 +6,8 @@ use smrkit::stats::outcome::Outcome;
 use super::super::bars::{self, Bar};
 use super::super::row::{Row, Value};
 use super::super::{Item, Scale, Shown};
+use super::common::{TracePair, listed, percentiles, write_percent};
 use super::traces::{AtHand, TraceKind};
-use super::{TracePair, both, listed, percentiles, write_percent};
 use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
@@ -18,7 +18,7 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
     let is_further = |trace: &&AtHand| !matches!(trace.kind, TraceKind::OfTable2(_));
     let (run, left_out): (Vec<&AtHand>, Vec<&AtHand>) =
         traces.iter().filter(is_further).partition(|trace| trace.fits());
-    let plans = run.iter().flat_map(|trace| both(drive, trace, scale.seed)).collect();
+    let plans = run.iter().flat_map(|trace| trace.on_both(drive, scale.seed)).collect();
     let names: Vec<String> = run.iter().map(|trace| trace.name.clone()).collect();
     let too_large: Vec<Row> =
         left_out.iter().filter_map(|trace| Some(refused(trace, trace.too_large.as_ref()?))).collect();

@@ -5,9 +5,10 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::lab::Plan;
 use super::super::row::{Row, Spread, Value};
-use super::super::{Item, Scale, Shown};
+use super::super::{Item, Scale, Shown, counter};
+use super::cdf;
+use super::common::{LAYERS, TracePair, both_of, ms, parameter};
 use super::paper::{MANAGED_THRESHOLD, VGUARD_THRESHOLD};
-use super::{LAYERS, TracePair, both_of, cdf, counter, ms, parameter};
 use smrkit_report::figure::Figure;
 
 /// The paper's address spaces.

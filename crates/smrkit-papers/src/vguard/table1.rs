@@ -8,8 +8,9 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::super::lab::Plan;
 use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
-use super::{LAYERS, VARIANT, as_published, counter, highest, paper};
+use super::super::{Item, Scale, Shown, counter};
+use super::common::{LAYERS, VARIANT, as_published, highest};
+use super::paper;
 
 /// Distance within which a value that the paper rounds agrees, in percent (assumption).
 const ROUNDED_PERCENT: f64 = 1.0;
@@ -59,7 +60,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Result<Item, Error> {
                 format!(
                     "The drive file {} and the defaults of both layers, which were taken from this table: that they agree is \
                      no evidence. Thresholds and maps are measured by 23,000 random writes.",
-                    super::DRIVE
+                    super::common::DRIVE
                 ),
                 "Queue depth 1, no think time, neither write cache nor read-ahead, as in the paper.".into(),
             ],

@@ -5,10 +5,10 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::bars::{self, Bar};
 use super::super::row::{Row, Value, Verdict};
-use super::super::{Item, Scale, Shown};
+use super::super::{Item, Scale, Shown, counter};
+use super::common::{TracePair, listed, never_cleans, percentiles, within};
 use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
 use super::traces::{AtHand, TraceKind};
-use super::{TracePair, both, counter, listed, never_cleans, percentiles, within};
 use smrkit_report::figure::{Colour, Figure};
 
 /// Distance within which Vguard's percentiles agree on the trace that it was tuned on: ms up to 99.5 %, percent above.
@@ -27,7 +27,7 @@ const COPIES_BELOW_99_5: u64 = 5;
 pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
     let at_hand = |trace: &&AtHand| matches!(trace.kind, TraceKind::OfTable2(_)) && trace.fits();
     let of_table: Vec<&AtHand> = traces.iter().filter(at_hand).collect();
-    let plans = of_table.iter().flat_map(|trace| both(drive, trace, scale.seed)).collect();
+    let plans = of_table.iter().flat_map(|trace| trace.on_both(drive, scale.seed)).collect();
     let kinds: Vec<TraceKind> = of_table.iter().map(|trace| trace.kind).collect();
     Item::new("Table 2: latency percentiles of MSR traces", plans, move |outcomes| {
         let runs: Vec<Option<TracePair>> = by_row(&kinds, outcomes);
@@ -40,7 +40,7 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
                 format!(
                     "Whole MSR volumes flat out on {}, both layers with their defaults. {} of {} are at hand; the others' \
                      numbers are in the figure, and parts of some of them under \"further traces\".",
-                    super::DRIVE,
+                    super::common::DRIVE,
                     runs.iter().flatten().count(),
                     TABLE2.len()
                 ),

@@ -7,7 +7,9 @@ use smrkit::error::Error;
 use smrkit_trace::TraceDemand;
 
 use super::super::Scale;
-use super::{LAYERS, as_published, paper};
+use super::super::lab::Plan;
+use super::common::{LAYERS, VARIANT, as_published};
+use super::paper;
 
 /// Role of a trace in the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,12 @@ const FURTHER: [(&str, TraceKind, bool); 18] = [
 ];
 
 impl AtHand {
+    /// Its runs on both layers.
+    pub fn on_both(&self, drive: &Drive, seed: u64) -> [Plan; 2] {
+        let [vguard, managed] = LAYERS.map(|layer| Plan::trace(drive, layer, &self.input, seed));
+        [vguard, managed.set(VARIANT.0, VARIANT.1)]
+    }
+
     /// True if it can run on the drive.
     pub fn fits(&self) -> bool {
         self.too_large.is_none()

@@ -7,24 +7,9 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use super::Backing;
+use super::backing::{Backing, HeldSectors};
 use crate::ranges::{RangeMap, Shift};
 use crate::units::{Pba, SECTOR_BYTES};
-
-/// Sectors as they were at one moment, whatever is written since.
-pub trait HeldSectors: Any + Send + Sync {
-    /// Fills `bytes` from the sector `first` of them on.
-    fn read(&self, first: u64, bytes: &mut [u8]) -> io::Result<()>;
-}
-
-/// Bytes in memory.
-impl HeldSectors for Vec<u8> {
-    fn read(&self, first: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let from = (first * SECTOR_BYTES) as usize;
-        bytes.copy_from_slice(&self[from..from + bytes.len()]);
-        Ok(())
-    }
-}
 
 /// Held sectors from one of them on.
 #[derive(Clone)]

@@ -4,6 +4,8 @@
 //! here, on every write. What a second write destroys upstream (the DPID) needs the history that only stamps keep; on a
 //! disk of bytes it is left out.
 
+mod backing;
+mod buf;
 pub(crate) mod digest;
 pub mod held;
 pub mod interference;
@@ -15,11 +17,13 @@ pub mod stamps;
 use std::io;
 use std::sync::Arc;
 
-use crate::error::{DiskResult, Fault};
+use crate::error::DiskResult;
 use crate::geometry::Geometry;
 use crate::units::{Pba, SECTOR_BYTES};
-use digest::{digest, digest_bytes};
-use held::{HeldBuf, HeldSectors};
+pub use backing::{Backing, DESTROYED_BYTE, HeldSectors, MemoryBacking};
+pub use buf::Buf;
+use buf::{io_fault, range};
+use held::HeldBuf;
 use interference::Interference;
 pub use label::Label;
 pub use placement::{Ascending, Placement};
@@ -37,57 +41,8 @@ pub enum Medium {
     Bytes(Box<dyn Backing>),
 }
 
-/// A store of real bytes: a file, a partition, or memory.
-pub trait Backing: Send {
-    /// Fills `bytes` from the sector `pba` on; never written sectors read as zeros.
-    fn read(&self, pba: Pba, bytes: &mut [u8]) -> io::Result<()>;
-    /// Stores `bytes` from the sector `pba` on.
-    fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()>;
-    /// Makes everything written durable.
-    fn flush(&mut self) -> io::Result<()>;
-    /// True if it can hold sectors as they are without a copy of them.
-    fn can_hold(&self) -> bool {
-        false
-    }
-    /// Sectors as they are now, whatever is written later: a copy, unless the medium can hold them.
-    fn hold(&self, pba: Pba, sectors: u64) -> io::Result<Arc<dyn HeldSectors>> {
-        let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
-        self.read(pba, &mut bytes)?;
-        Ok(Arc::new(bytes))
-    }
-    /// Stores `sectors` sectors of those held, from `first` on, from the sector `pba` on.
-    fn write_held(&mut self, pba: Pba, held: &dyn HeldSectors, first: u64, sectors: u64) -> io::Result<()> {
-        let mut bytes = vec![0; (sectors * SECTOR_BYTES) as usize];
-        held.read(first, &mut bytes)?;
-        self.write(pba, &bytes)
-    }
-    /// True if it is known at no cost that nothing was ever written to these sectors.
-    fn is_hole(&self, _pba: Pba, _sectors: u64) -> bool {
-        false
-    }
-    /// True if it is known at no cost that these sectors need not be destroyed: they hold nothing, or are unreadable already.
-    fn is_destroyed(&self, pba: Pba, sectors: u64) -> bool {
-        self.is_hole(pba, sectors)
-    }
-    /// Makes these sectors unreadable: from now on they hold [`DESTROYED_BYTE`].
-    fn destroy(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
-        self.write(pba, &vec![DESTROYED_BYTE; (sectors * SECTOR_BYTES) as usize])
-    }
-    /// Takes note that nobody needs what these sectors hold: until they are written again, they may read as they are or as zeros.
-    fn discard(&mut self, _pba: Pba, _sectors: u64) -> io::Result<()> {
-        Ok(())
-    }
-    /// Makes these sectors read as zeros.
-    fn zero(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
-        self.write(pba, &vec![0; (sectors * SECTOR_BYTES) as usize])
-    }
-}
-
 /// Sectors from which on a buffer holds them without a copy, where the backing can: fewer are copied as soon (assumption).
 const HELD_SECTORS: u64 = 64;
-
-/// Byte that a destroyed sector reads as on a disk of bytes.
-pub const DESTROYED_BYTE: u8 = 0xDB;
 
 impl Medium {
     /// Reads `n` sectors from `pba` into `buf` from sector `at` on.
@@ -291,95 +246,4 @@ fn write_bytes(
         }
     });
     result
-}
-
-fn io_fault(error: io::Error) -> Box<Fault> {
-    Box::new(Fault::Io(error))
-}
-
-fn range(at: u64, n: u64) -> std::ops::Range<usize> {
-    at as usize..(at + n) as usize
-}
-
-/// Sectors on their way: nothing, stamps, or bytes, as the medium holds.
-#[derive(Clone, Debug)]
-pub enum Buf {
-    /// Nothing.
-    NoData,
-    /// A stamp a sector.
-    Stamps(Vec<u64>),
-    /// 512 bytes a sector.
-    Bytes(Vec<u8>),
-    /// Bytes that are held elsewhere.
-    Held(HeldBuf),
-}
-
-impl Buf {
-    /// Makes room for at least `n` sectors; what was there stays.
-    pub fn room(&mut self, n: u64) {
-        match self {
-            Buf::NoData => {}
-            Buf::Stamps(v) if v.len() < n as usize => v.resize(n as usize, 0),
-            Buf::Bytes(v) if v.len() < (n * SECTOR_BYTES) as usize => v.resize((n * SECTOR_BYTES) as usize, 0),
-            _ => {}
-        }
-    }
-
-    /// A digest of `n` sectors from `at` on, which tells a torn write from a whole one; 0 where nothing is held.
-    pub fn digest(&self, at: u64, n: u64) -> DiskResult<u64> {
-        Ok(match self {
-            Buf::NoData => 0,
-            Buf::Stamps(v) => digest(&v[range(at, n)]),
-            Buf::Bytes(v) => digest_bytes(&v[range(at * SECTOR_BYTES, n * SECTOR_BYTES)]),
-            Buf::Held(v) => {
-                let mut bytes = vec![0; (n * SECTOR_BYTES) as usize];
-                v.read(at, &mut bytes).map_err(io_fault)?;
-                digest_bytes(&bytes)
-            }
-        })
-    }
-
-    /// Overlays `count` sectors of `from`, its sector `first` on, over this from sector `at` on.
-    pub fn put(&mut self, at: u64, from: &Buf, first: u64, count: u64) -> DiskResult {
-        let bytes = |sector: u64| range(sector * SECTOR_BYTES, count * SECTOR_BYTES);
-        match (self, from) {
-            (Buf::NoData, Buf::NoData) => {}
-            (Buf::Stamps(to), Buf::Stamps(from)) => to[range(at, count)].copy_from_slice(&from[range(first, count)]),
-            (Buf::Bytes(to), Buf::Bytes(from)) => to[bytes(at)].copy_from_slice(&from[bytes(first)]),
-            (Buf::Bytes(to), Buf::Held(from)) => from.read(first, &mut to[bytes(at)]).map_err(io_fault)?,
-            (Buf::Held(to), Buf::Bytes(from)) => to.put_bytes(at, from[bytes(first)].to_vec()),
-            (Buf::Held(to), Buf::Held(from)) => to.put(at, from, first, count),
-            _ => unreachable!("buffers of different media"),
-        }
-        Ok(())
-    }
-}
-
-/// Bytes held in memory, for tests and small images.
-#[derive(Default)]
-pub struct MemoryBacking {
-    bytes: Vec<u8>,
-}
-
-impl Backing for MemoryBacking {
-    fn read(&self, pba: Pba, bytes: &mut [u8]) -> io::Result<()> {
-        let from = ((pba.0 * SECTOR_BYTES) as usize).min(self.bytes.len());
-        let known = bytes.len().min(self.bytes.len() - from);
-        bytes[..known].copy_from_slice(&self.bytes[from..from + known]);
-        bytes[known..].fill(0);
-        Ok(())
-    }
-
-    fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()> {
-        let from = (pba.0 * SECTOR_BYTES) as usize;
-        if self.bytes.len() < from + bytes.len() {
-            self.bytes.resize(from + bytes.len(), 0);
-        }
-        self.bytes[from..from + bytes.len()].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -44,13 +44,13 @@ pub struct Workload {
 impl Workload {
     /// Reads the short form: `zipf:size=4Ki,count=10k;backup+desktop`.
     pub fn parse(text: &str) -> Result<Workload, Error> {
-        parse::text(text)
+        Workload::from_phases(parse::text(text)?)
     }
 
     /// Reads the TOML form: `[[part]]` tables with `workload = "NAME"`, its keys, and `together = true` to merge a
     /// part with the one before it.
     pub fn from_toml(text: &str) -> Result<Workload, Error> {
-        parse::toml(text)
+        Workload::from_phases(parse::toml(text)?)
     }
 
     /// The requests for a host that sees `span_sectors` sectors. Merged parts are told apart by `Request::source`.

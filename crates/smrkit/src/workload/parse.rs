@@ -2,16 +2,15 @@
 
 use toml::{Table, Value as Toml};
 
-use super::Workload;
 use super::part::WorkloadPart;
 use crate::error::Error;
 use crate::schema::{Switch, TextPiece, ValueKind, toml_text};
 
 /// Reads `name:key=value,…`, joined by `+` (together) and `;` (one after another).
-pub(super) fn text(text: &str) -> Result<Workload, Error> {
+pub(super) fn text(text: &str) -> Result<Vec<Vec<WorkloadPart>>, Error> {
     let phases = TextPiece::whole("workload", text).split(';');
     let phases = phases.map(|phase| phase.split('+').map(|piece| part(piece).map_err(|e| *e)).collect());
-    Workload::from_phases(phases.collect::<Result<_, _>>()?)
+    phases.collect()
 }
 
 fn part(piece: TextPiece<'_>) -> Result<WorkloadPart, Box<Error>> {
@@ -29,7 +28,7 @@ fn part(piece: TextPiece<'_>) -> Result<WorkloadPart, Box<Error>> {
 
 /// Reads a TOML file: `[[part]]` tables with `workload`, its keys, and `together = true` for a part that is merged with
 /// the one before it.
-pub(super) fn toml(text: &str) -> Result<Workload, Error> {
+pub(super) fn toml(text: &str) -> Result<Vec<Vec<WorkloadPart>>, Error> {
     let table: Table = text.parse().map_err(|e| Error::Usage(format!("workload file: {e}")))?;
     let unknown = table.keys().find(|key| *key != "part");
     if let Some(key) = unknown {
@@ -50,7 +49,7 @@ pub(super) fn toml(text: &str) -> Result<Workload, Error> {
             _ => phases.push(vec![part]),
         }
     }
-    Workload::from_phases(phases)
+    Ok(phases)
 }
 
 fn toml_part(value: &Toml) -> Result<(WorkloadPart, bool), Error> {

@@ -7,9 +7,36 @@ use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::Nanos;
 
-use super::{BlockDevice, Ended, UnderWay, Unserved};
+use super::BlockDevice;
 use crate::block::log::LogEvent;
 use crate::block::simulated::{Simulated, is_power_cut};
+
+/// The end of a request that was not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unserved {
+    /// The request never completes.
+    Silence,
+    /// The request fails.
+    Failed,
+}
+
+/// A request that an array has under way.
+pub(in crate::block) struct UnderWay {
+    pub request: Request,
+    pub arrival: Nanos,
+    /// True if it never completes.
+    pub is_silent: bool,
+}
+
+/// The end of a request that was sent to an array.
+pub struct Ended {
+    /// Its tag.
+    pub tag: u64,
+    /// When it was served; or why it was not.
+    pub served: Result<Served, Unserved>,
+    /// Bytes that were read.
+    pub bytes: Vec<u8>,
+}
 
 impl BlockDevice {
     /// The order in which the drives of an array serve commands that wait.

@@ -2,9 +2,9 @@
 
 use super::rows::Rebuilds;
 use super::setup::{
-    BY_COMMAND, BY_RUN, CONVENTIONAL, CONVENTIONAL_CACHED, NewMember, Order, VGUARD, VGUARD_CACHED, Way,
+    BY_COMMAND, BY_RUN, CONVENTIONAL, CONVENTIONAL_CACHED, MANY, NewMember, Order, VGUARD, VGUARD_CACHED, WINDOWS, Way,
+    ways,
 };
-use super::{MANY, WINDOWS, ways};
 use smrkit_report::figure::{Axis, Colour, Figure, Numbers, Panel, Series, Style};
 
 const NOTE: &str = "Broken lines: write cache off. Where lines coincide, the last of the legend is seen.";

@@ -8,7 +8,8 @@ pub mod setup;
 
 use self::rows::Rebuilds;
 use self::setup::{
-    BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED_CACHED, NewMember, Order, RebuildPlan, VGUARD_CACHED, Way,
+    BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED_CACHED, MANY, NewMember, Order, RebuildPlan, VGUARD_CACHED, Way,
+    ways,
 };
 use super::super::{Item, Scale, Shown};
 
@@ -18,22 +19,6 @@ fn part(order: Order, scale: &Scale) -> u64 {
         Order::Ascending | Order::Singly => scale.pick(40, 800),
         Order::Runs => scale.pick(60, 800),
     }
-}
-
-/// Windows whose longest commands are compared.
-pub const WINDOWS: [u32; 3] = [1, 10, 32];
-/// The window at which sizes are compared.
-pub const MANY: u32 = 32;
-
-/// All ways: every window with the main sizes; the other sizes with many pieces under way.
-pub fn ways() -> Vec<Way> {
-    let windows = |order: Order, kib| WINDOWS.map(|window| Way::new(order, kib, window));
-    let sizes = |order, kib: &'static [u64]| kib.iter().map(move |&kib| Way::new(order, kib, MANY));
-    let main = Order::ALL.into_iter().flat_map(|order| windows(order, order.main_kib()));
-    main.chain(sizes(Order::Ascending, &[32, 128]))
-        .chain(sizes(Order::Singly, &[512]))
-        .chain(sizes(Order::Runs, &[128, 512]))
-        .collect()
 }
 
 const HEADING: &str = "Rebuilding a member of 5 TB: hours";

@@ -6,10 +6,9 @@ use smrkit::stats::rebuild::BusyTimes;
 
 use super::super::super::row::Row;
 use super::setup::{
-    BY_COMMAND, BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED, MANAGED_CACHED, NewMember, Order, RebuildPlan, Way,
-    hours,
+    BY_COMMAND, BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED, MANAGED_CACHED, MANY, NewMember, Order, RebuildPlan,
+    Way, hours, ways,
 };
-use super::{MANY, ways};
 use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, short};
 

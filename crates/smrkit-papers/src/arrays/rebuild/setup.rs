@@ -156,6 +156,22 @@ impl Way {
     }
 }
 
+/// Windows whose longest commands are compared.
+pub const WINDOWS: [u32; 3] = [1, 10, 32];
+/// The window at which sizes are compared.
+pub const MANY: u32 = 32;
+
+/// All ways: every window with the main sizes; the other sizes with many pieces under way.
+pub fn ways() -> Vec<Way> {
+    let windows = |order: Order, kib| WINDOWS.map(|window| Way::new(order, kib, window));
+    let sizes = |order, kib: &'static [u64]| kib.iter().map(move |&kib| Way::new(order, kib, MANY));
+    let main = Order::ALL.into_iter().flat_map(|order| windows(order, order.main_kib()));
+    main.chain(sizes(Order::Ascending, &[32, 128]))
+        .chain(sizes(Order::Singly, &[512]))
+        .chain(sizes(Order::Runs, &[128, 512]))
+        .collect()
+}
+
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {} KiB, window {}", self.order.name(), self.piece_kib, self.window)

@@ -24,25 +24,11 @@ use crate::error::DiskResult;
 use crate::layer::Gauges;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
-
-/// A part of an array's own work that is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DonePart {
-    /// The member's first sector.
-    pub at: Lba,
-    /// Number of sectors.
-    pub sectors: u64,
-    /// When it was begun.
-    pub begin: Nanos,
-    /// When it was done.
-    pub end: Nanos,
-}
+pub use work_steps::DonePart;
+use work_steps::PASSED;
 
 /// Sectors of a part that is compared at once.
 const PART_SECTORS: u64 = 1024;
-
-/// In the tag of a command that goes to one member as it came, and its completion straight back.
-const PASSED: u64 = 1 << 63;
 
 /// An array.
 pub struct Array {
