@@ -2,7 +2,7 @@
 
 mod under_way;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,8 @@ pub use under_way::{Ended, Unserved};
 
 /// Sectors of which it is told at a time where they lie: each is looked up (assumption).
 const LOCATED_SECTORS: u64 = 1 << 16;
+/// The least of a drive's time for which it works for itself at once (assumption).
+const STEP: Nanos = Nanos(1_000_000);
 /// The track of sectors that hold nothing of the host's.
 const NO_TRACK: u32 = u32::MAX;
 
@@ -59,10 +61,10 @@ pub struct BlockDevice {
     power_cuts: u64,
     /// Fault that ended its service, and the remedy; none as long as it serves.
     pub(super) failure: Option<String>,
-    /// Requests of the host's that an array has under way, by tag.
-    pub(super) under_way: BTreeMap<u64, UnderWay>,
+    /// Requests of the host's that are under way.
+    pub(super) under_way: Vec<UnderWay>,
     /// Requests that came to their end, until they are asked for.
-    pub(super) ended: Vec<Ended>,
+    pub(super) ended: VecDeque<Ended>,
 }
 
 impl BlockDevice {
@@ -77,11 +79,9 @@ impl BlockDevice {
         let build = |run: &DriveRun| {
             let DrivePlaces { written, platters } = next.next().expect("a place for each drive");
             let medium = Medium::Bytes(Box::new(ImageBacking::new(image.store().clone(), *platters)));
-            let contents = match is_array {
-                true => DriveContents::Bytes(Box::new(bits(*written))),
-                false => DriveContents::None,
-            };
-            Ok((run.device(medium)?, contents))
+            // Of a drive alone `BlockDevice` knows it.
+            let host = is_array.then(|| Box::new(bits(*written)) as Box<dyn HostSectors>);
+            Ok((run.device(medium)?, DriveContents::Bytes(host)))
         };
         let device = Simulated::new(image.system(), Contents::Bytes, build, is_array.then(|| bits(places.unsettled)));
         let mut device = device.map_err(|error| wrong(error.to_string()))?;
@@ -101,8 +101,8 @@ impl BlockDevice {
             has_lost: false,
             power_cuts: 0,
             failure: None,
-            under_way: BTreeMap::new(),
-            ended: Vec::new(),
+            under_way: Vec::new(),
+            ended: VecDeque::new(),
         };
         device.notes.add(LogEvent::Open(found, device.now()));
         device.image.begin()?;
@@ -120,14 +120,6 @@ impl BlockDevice {
         &self.image
     }
 
-    /// The disk and its layer, for a queue that orders commands by position; none of an array, whose drives have queues of their own.
-    pub fn drive(&self) -> Option<&LayeredDisk> {
-        match &self.device {
-            Simulated::Drive(drive) => Some(drive),
-            Simulated::Array(_) => None,
-        }
-    }
-
     /// The disks and the layers of all drives, in order.
     pub fn drives(&self) -> Vec<&LayeredDisk> {
         self.device.drives()
@@ -143,23 +135,23 @@ impl BlockDevice {
         self.device.now()
     }
 
-    /// Does one step of what is due or helps while nothing waits, if any begins before `time`; tells whether one did.
+    /// Does a little of what is due or helps while nothing waits, if any begins before `time`; tells whether that did. A command may
+    /// come then.
     pub fn step_before(&mut self, time: Nanos) -> bool {
-        let drive = match &mut self.device {
-            Simulated::Drive(drive) => drive,
-            // Its log tells: what its drives have done for themselves decides which command is next.
-            Simulated::Array(_) => return self.idle_until(time, false),
-        };
-        match drive.step_before(time) {
-            Err(fault) if is_power_cut(&fault) => {
-                self.lose_power(Some(LogEvent::Interrupted(time)));
-                true
+        let (from, mut span) = (self.device.free_from(), STEP);
+        while from < time && self.failure.is_none() {
+            if self.idle_until(time.min(from + span), false) {
+                return true;
             }
-            stepped => self.checked(stepped).unwrap_or(false),
+            if from + span >= time {
+                break;
+            }
+            span = span + span;
         }
+        false
     }
 
-    /// Serves a request that came at `arrival`: reads into the bytes of `buf`, or writes from them.
+    /// Serves a request that came at `arrival`: reads into the bytes of `buf`, or writes from them; those may be gone then.
     pub fn serve(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> Result<Served, Unserved> {
         if self.cache.room == 0 {
             return self.serve_below(request, arrival, buf);
@@ -210,14 +202,18 @@ impl BlockDevice {
             self.forget(request)?;
         }
         let slow = std::mem::take(&mut self.is_slow);
-        let served = match self.device.serve_at(request, (arrival, slow), buf) {
+        let data = std::mem::replace(buf, Buf::NoData);
+        let (served, data) = match self.device.serve_at(request, (arrival, slow), data) {
             Err(fault) if is_power_cut(&fault) => {
                 self.lose_power(Some(LogEvent::Failed { request: *request, arrival }));
                 return Err(Unserved::Failed);
             }
             served => self.checked(served).ok_or(Unserved::Failed)?,
         };
+        *buf = if let Buf::Bytes(_) = data { data } else { Buf::Bytes(Vec::new()) };
         self.notes.add(LogEvent::Served { request: *request, arrival, served });
+        // A replay tells by the time that the next one came later.
+        self.device.wait_until(arrival + Nanos(1));
         if request.op != Op::Discard {
             let kept = self.written.note(request, buf);
             self.checked(kept).ok_or(Unserved::Failed)?;
@@ -231,21 +227,15 @@ impl BlockDevice {
         self.checked(forgotten).ok_or(Unserved::Failed)
     }
 
-    /// Arrival of a request that came at `arrival`: at an array not before what has happened there.
+    /// Arrival of a request that came at `arrival`: not before what has happened.
     pub(super) fn arrival_from(&self, arrival: Nanos) -> Nanos {
-        match &self.device {
-            Simulated::Drive(_) => arrival,
-            Simulated::Array(array) => array.now().max(arrival),
-        }
+        self.now().max(arrival)
     }
 
     /// Checks the layers' maps, and of an array that copies and parity agree wherever the host has anything. Nothing is under way.
     pub fn check(&mut self) -> DiskResult {
         self.drives().into_iter().try_for_each(LayeredDisk::check)?;
-        match &mut self.device {
-            Simulated::Drive(_) => Ok(()),
-            Simulated::Array(array) => array.compare(&mut self.written),
-        }
+        self.device.compare(&mut self.written)
     }
 
     /// Effects of injected faults on a request that was served.
@@ -325,13 +315,7 @@ impl BlockDevice {
         let geometries: Vec<_> = runs.iter().map(|run| &run.drive.geometry).collect();
         let before = geometries.iter().scan(0, |sum, geometry| Some(std::mem::replace(sum, *sum + geometry.tracks())));
         let first: Vec<u64> = before.collect();
-        let places = |lba: Lba| match &self.device {
-            Simulated::Drive(_) => (0, lba),
-            Simulated::Array(array) => {
-                let (disk, own) = array.array().layout().place(lba);
-                (disk as usize, own)
-            }
-        };
+        let place = |lba: Lba| self.device.array().map_or((0, lba), |array| array.layout().place(lba));
         for (sectors, is_hole) in parted(holes.into_iter(), range) {
             if is_hole {
                 parts.push((sectors, NO_TRACK));
@@ -342,7 +326,8 @@ impl BlockDevice {
                 if looked_up == LOCATED_SECTORS {
                     return Ok(parts);
                 }
-                let (disk, own) = places(Lba(at));
+                let (disk, own) = place(Lba(at));
+                let disk = disk as usize;
                 let track = (first[disk] + geometries[disk].track_of(drives[disk].layer.locate(own)).0) as u32;
                 match parts.last_mut() {
                     Some((count, last)) if *last == track => *count += 1,
@@ -372,8 +357,8 @@ impl BlockDevice {
         parts
     }
 
-    /// Lets the drive do for itself all that begins before `time`; tells whether an array's drives did anything. The log is told of
-    /// that, or with `tells` in any case.
+    /// Lets drives do for themselves all that begins before `time`; tells whether any did something. The log is told of that, since it
+    /// decides which command is next; with `tells` in any case.
     fn idle_until(&mut self, time: Nanos, tells: bool) -> bool {
         match self.device.idle_until(time) {
             Err(fault) if is_power_cut(&fault) => {
@@ -393,6 +378,12 @@ impl BlockDevice {
         match fault {
             Fault::PowerCut(seed) => {
                 let at = self.arrival_from(at);
+                if self.cache.room > 0 {
+                    // Reads see the cache as it was.
+                    while !self.is_idle() {
+                        self.go_on(None);
+                    }
+                }
                 // Of the write cache anything may have been written back by then.
                 let _ = self.write_back(at, |lba| checksum(&(seed ^ lba.rotate_left(32)).to_le_bytes()) >> 7 & 1 == 1);
                 // The cut is to meet what comes after `at`, in a replay too.

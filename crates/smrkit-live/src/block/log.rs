@@ -1,5 +1,5 @@
-//! The log of a served drive: every request in the order in which it was served, with its times. It can be replayed. Requests to
-//! an array are in the order in which they came to it.
+//! The log of a served drive: every request in the order in which it came to the drive, with its times. It can be replayed. Where no
+//! order of waiting commands is told, each request was served before the next.
 //!
 //! The first line says in JSON which drive it was. Then one line an event, numbers in decimal, times in nanoseconds of the drive:
 //!
@@ -67,7 +67,7 @@ impl FoundState {
 pub enum LogEvent {
     /// The drive begins to serve.
     Open(FoundState, Nanos),
-    /// The order in which the drives of an array serve commands that wait.
+    /// Requests may be under way together; the order in which drives serve commands that wait.
     Queue(Queue),
     /// A request was served.
     Served {

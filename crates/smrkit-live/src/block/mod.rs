@@ -4,7 +4,6 @@
 //! on nothing else, so that the log of a run can be replayed in the simulator.
 
 pub mod attached;
-mod array;
 mod backing;
 pub mod control;
 pub mod device;
@@ -17,7 +16,6 @@ pub mod log;
 mod nbd;
 mod notes;
 pub mod pace;
-mod queue;
 pub mod replay;
 mod report;
 pub mod server;

@@ -9,7 +9,7 @@ use std::path::Path;
 use smrkit::device::{Completion, Contents, DriveContents, Served};
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::error::{DiskResult, Error};
-use smrkit::medium::{Buf, Medium, Stamp, Stamps};
+use smrkit::medium::{Buf, Medium, Stamps};
 use smrkit::request::{Op, Request};
 use smrkit::units::Nanos;
 
@@ -59,9 +59,8 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
         system,
         replayed: Replayed::default(),
         slow: Nanos::ZERO,
-        writes: 0,
         is_on: false,
-        recovers,
+        is_queued: false,
         met_power_cut: false,
         under_way: BTreeMap::new(),
     };
@@ -111,43 +110,38 @@ struct Replay {
     system: MemberRun,
     replayed: Replayed,
     slow: Nanos,
-    writes: u64,
     /// True if the drive is switched on.
     is_on: bool,
-    /// True if layers may have to rebuild their maps.
-    recovers: bool,
-    /// True if the power was cut while requests came to an array.
+    /// True if requests were under way together; else each was served before the next.
+    is_queued: bool,
+    /// True if the power was cut while requests came.
     met_power_cut: bool,
-    /// Requests that an array has under way, by their lines.
+    /// Requests that are under way, by their lines.
     under_way: BTreeMap<u64, LogEvent>,
 }
 
 impl Replay {
     /// The drive is a new one.
     fn begin(&mut self, device: Simulated) {
-        (self.device, self.slow, self.writes) = (device, Nanos::ZERO, 0);
+        (self.device, self.slow) = (device, Nanos::ZERO);
     }
 
     fn follow(&mut self, event: LogEvent, line: u64) -> Result<(), Error> {
         match event {
             LogEvent::Open(found, now) => {
-                self.is_on = true;
+                (self.is_on, self.is_queued) = (true, false);
                 if found == FoundState::Recovered {
                     self.device.recover()?;
                 }
                 self.compare(line, event, self.device.now() == now, LogEvent::Open(found, self.device.now()));
             }
             LogEvent::Queue(queue) => {
-                if let Simulated::Array(array) = &mut self.device {
-                    array.order_commands(queue, &self.system.drives());
-                }
+                self.is_queued = true;
+                self.device.order_commands(queue, &self.system);
             }
             LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } => {
                 self.replayed.requests += 1;
-                match self.device {
-                    Simulated::Drive(_) => self.serve(event, (&request, arrival), line)?,
-                    Simulated::Array(_) => self.send(event, (&request, arrival), line)?,
-                }
+                self.send(event, (&request, arrival), line)?;
             }
             LogEvent::Fault(Fault::PowerCut(seed)) => self.device.cut_power(seed),
             LogEvent::Fault(Fault::Slow(span)) => self.slow = span,
@@ -162,7 +156,7 @@ impl Replay {
                 self.recover(line, event)?;
             }
             LogEvent::Recovered(now) => {
-                if self.will_lose_power() {
+                if self.device.will_lose_power() {
                     self.recover(line, event)?;
                 }
                 self.compare(line, event, self.device.now() == now, LogEvent::Recovered(self.device.now()));
@@ -172,62 +166,31 @@ impl Replay {
         Ok(())
     }
 
-    /// Serves a request on a drive.
-    fn serve(&mut self, event: LogEvent, (request, arrival): (&Request, Nanos), line: u64) -> Result<(), Error> {
-        let mut buf = self.buf(request);
-        let slow = std::mem::take(&mut self.slow);
-        let served = self.device.serve_at(request, (arrival, slow), &mut buf);
-        if matches!(event, LogEvent::Failed { .. }) {
-            self.meet_cut(served.map(drop))?;
-            return self.recover(line, event);
-        }
-        self.compare_served(line, event, served?);
-        Ok(())
-    }
-
-    fn buf(&mut self, request: &Request) -> Buf {
-        let n = u64::from(request.sectors);
-        match (self.recovers, request.op) {
-            (false, _) => Buf::NoData,
-            (true, Op::Read) => Buf::Stamps(vec![0; n as usize]),
-            (true, Op::Write) => {
-                self.writes += 1;
-                Buf::Stamps((0..n).map(|i| Stamp::new(request.lba + i, self.writes).0).collect())
-            }
-            (true, Op::Flush | Op::Discard) => Buf::Stamps(Vec::new()),
-        }
-    }
-
-    /// Sends a request to an array; when it completes is compared then. A flush is served alone.
+    /// Sends a request; when it completes is compared then. A flush is served alone.
     fn send(&mut self, event: LogEvent, (request, arrival): (&Request, Nanos), line: u64) -> Result<(), Error> {
-        let Simulated::Array(array) = &mut self.device else { return Ok(()) };
         let sent = (arrival, std::mem::take(&mut self.slow));
         self.under_way.insert(line, event);
-        let went_on = array.go_on_until(arrival);
-        let done = array.take_done();
-        let served = went_on.and_then(|()| match request.op {
-            Op::Flush => array.serve_at(request, sent, Vec::new()).map(|(served, _)| Some(served)),
-            _ => array.send(line, request, sent, Vec::new()).map(|()| None),
-        });
-        self.compare_done(done);
-        match served {
-            Ok(Some(served)) => self.complete(line, served),
-            Ok(None) => {}
+        let went_on = self.device.go_on_until(arrival);
+        self.meet_cut(went_on)?;
+        if self.met_power_cut {
+            return Ok(());
+        }
+        if self.is_queued && request.op != Op::Flush {
+            let sent = self.device.send(line, request, sent, Buf::NoData);
+            return self.meet_cut(sent);
+        }
+        match self.device.serve_at(request, sent, Buf::NoData) {
+            Ok((served, _)) => self.complete(line, served),
             Err(fault) => self.meet_cut(Err(fault))?,
         }
         Ok(())
     }
 
-    /// Compares what an array has completed.
+    /// Compares what has been completed.
     fn compare_completions(&mut self) {
-        if let Simulated::Array(array) = &mut self.device {
-            let done = array.take_done();
-            self.compare_done(done);
+        while let Some(Completion { tag, start, end, .. }) = self.device.take_done() {
+            self.complete(tag, Served { start, end });
         }
-    }
-
-    fn compare_done(&mut self, done: Vec<Completion>) {
-        done.into_iter().for_each(|Completion { tag, start, end, .. }| self.complete(tag, Served { start, end }));
     }
 
     fn complete(&mut self, line: u64, served: Served) {
@@ -253,13 +216,10 @@ impl Replay {
         self.end()
     }
 
-    /// Lets what an array has under way come to its end.
+    /// Lets what is under way come to its end.
     fn end(&mut self) -> Result<(), Error> {
-        while let Simulated::Array(array) = &mut self.device
-            && !self.met_power_cut
-            && !self.under_way.is_empty()
-        {
-            let stepped = array.step(Nanos::MAX);
+        while !self.met_power_cut && !self.under_way.is_empty() {
+            let stepped = self.device.step(Nanos::MAX);
             let went_on = *stepped.as_ref().unwrap_or(&false);
             self.meet_cut(stepped.map(drop))?;
             self.compare_completions();
@@ -268,10 +228,6 @@ impl Replay {
             }
         }
         Ok(())
-    }
-
-    fn will_lose_power(&self) -> bool {
-        matches!(&self.device, Simulated::Array(array) if array.will_lose_power())
     }
 
     /// Takes note of a power cut, if that ended what was done.
@@ -284,7 +240,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Recovers from a power cut, which an array may still have to meet; that there was none is a difference. Of what was under way
+    /// Recovers from a power cut, which may still have to be met; that there was none is a difference. Of what was under way
     /// nothing was served.
     fn recover(&mut self, line: u64, logged: LogEvent) -> Result<(), Error> {
         self.end()?;

@@ -2,17 +2,15 @@
 //!
 //! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
 
-mod together;
+mod work;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
-use smrkit::device::{Command as Queued, NCQ_COMMANDS, Queueing, SectorWords};
-use smrkit::engine::system::MemberRun;
-use smrkit::medium::Buf;
+use smrkit::device::NCQ_COMMANDS;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
@@ -22,7 +20,6 @@ pub use super::nbd::Listener;
 use super::nbd::wire::HOLE_AND_ZEROS;
 use super::nbd::{Connection, Context, Export, Extent, NbdCommand, NbdError, NbdKind};
 use super::pace::{Pace, PacedClock};
-use super::queue::{CommandQueue, queueing};
 pub use super::report::ServeReport;
 use super::watchdog::{self, Watchdog};
 use super::wish::{Wish, Wishes};
@@ -34,8 +31,6 @@ use crate::mount::control::{EndClient, joined};
 const LONGEST_BYTES: u32 = 32 << 20;
 /// Size that hosts had better read and write.
 const PREFERRED_BYTES: u32 = 4096;
-/// Zeros are written in pieces of this many bytes (assumption).
-const ZEROS_BYTES: u64 = 8 << 20;
 /// Clients at a time (assumption).
 const CLIENTS_MAX: usize = 64;
 /// Extents that a reply tells at most (assumption).
@@ -44,7 +39,7 @@ const EXTENTS_MAX: usize = 1 << 16;
 const COMMANDS_MAX: usize = 1024;
 const BYTES_MAX: usize = 128 << 20;
 /// Buffers that are kept for later use, and how long they may be.
-const POOL_BUFFERS: usize = 16;
+const POOL_BUFFERS: usize = NCQ_COMMANDS as usize;
 const POOLED_BYTES: usize = 1 << 20;
 
 /// Pace and order of a served drive.
@@ -69,6 +64,23 @@ struct Job {
     data: Vec<u8>,
 }
 
+impl Job {
+    fn request(&self) -> Request {
+        let op = match self.kind {
+            NbdKind::Read => Op::Read,
+            NbdKind::Write | NbdKind::WriteZeroes => Op::Write,
+            NbdKind::Trim => Op::Discard,
+            NbdKind::Flush | NbdKind::BlockStatus => Op::Flush,
+        };
+        Request::new(op, Lba(self.offset / SECTOR_BYTES), (self.bytes / SECTOR_BYTES) as u32)
+    }
+
+    /// Bytes that it holds until it completes.
+    fn queued_bytes(&self) -> usize {
+        if self.kind == NbdKind::Write { self.bytes as usize } else { 0 }
+    }
+}
+
 /// A reply that is due.
 struct DueReply {
     job: Job,
@@ -83,9 +95,10 @@ pub struct DriveServer {
     export: Export,
     clients: BTreeMap<u64, Connection>,
     next_client: u64,
-    queue: CommandQueue,
-    /// Commands in the queue and replies that are not due yet, by tag.
-    jobs: BTreeMap<u64, Job>,
+    /// Commands that have come and not been begun, in order.
+    queue: VecDeque<Job>,
+    /// Commands that are under way together, each with its tag.
+    jobs: Vec<(u64, Job)>,
     next_tag: u64,
     queued_bytes: usize,
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
@@ -115,11 +128,6 @@ impl DriveServer {
             preferred_bytes: PREFERRED_BYTES,
             longest_bytes: LONGEST_BYTES,
         };
-        let queueing = match device.image().system() {
-            MemberRun::Drive(run) => queueing(options.queue, &run.drive),
-            // Its drives have queues of their own.
-            MemberRun::Array(_) => Queueing::new(Queue::Fcfs, NCQ_COMMANDS, None),
-        };
         let image = device.image().path().display().to_string();
         let watchdog = Watchdog::start(watchdog::LONG, move |line| log(&format!("{image}: {line}")));
         let is_real_time = clock.as_ref().is_some_and(PacedClock::is_real_time);
@@ -130,8 +138,8 @@ impl DriveServer {
             export,
             clients: BTreeMap::new(),
             next_client: 0,
-            queue: CommandQueue::new(queueing),
-            jobs: BTreeMap::new(),
+            queue: VecDeque::new(),
+            jobs: Vec::new(),
             next_tag: 0,
             queued_bytes: 0,
             due: BinaryHeap::new(),
@@ -149,7 +157,7 @@ impl DriveServer {
 
     /// Serves until it is asked to stop; closes the image in good order.
     pub fn run(mut self, wishes: &Wishes) -> (ServeReport, Result<(), LiveError>) {
-        while !self.is_stopping || !self.jobs.is_empty() || !self.replies.is_empty() {
+        while !self.is_stopping || self.waiting() > 0 || !self.replies.is_empty() {
             if self.wait(wishes) {
                 self.hear(wishes);
             }
@@ -170,7 +178,7 @@ impl DriveServer {
     /// Waits until a client, a wish or the clock has something to do, and reads what clients have sent. True if there may be a
     /// wish.
     fn wait(&mut self, wishes: &Wishes) -> bool {
-        let is_busy = self.jobs.len() >= COMMANDS_MAX || self.queued_bytes >= BYTES_MAX;
+        let is_busy = self.waiting() >= COMMANDS_MAX || self.queued_bytes >= BYTES_MAX;
         let until = self.clock.as_ref().and_then(|_| self.next_moment());
         let mut files = Vec::with_capacity(self.clients.len() + 2);
         files.push(PollFd::new(wishes, PollFlags::IN));
@@ -183,10 +191,7 @@ impl DriveServer {
         }
         let waited = match &self.clock {
             Some(clock) => clock.wait(&mut files, until),
-            None => {
-                let goes_on = self.has_more() || !self.device.is_idle() || !self.queue.is_empty();
-                rustix::event::poll(&mut files, goes_on.then(Timespec::default).as_ref())
-            }
+            None => rustix::event::poll(&mut files, self.has_more().then(Timespec::default).as_ref()),
         };
         if waited.is_err() {
             return true;
@@ -210,16 +215,9 @@ impl DriveServer {
         self.clients.values().any(Connection::has_more)
     }
 
-    /// When the clock has something to do: a reply is due, or the drive is free while there is work for it.
-    fn next_moment(&self) -> Option<Nanos> {
-        let due = self.due.peek().map(|Reverse((due, _))| *due);
-        let Some(drive) = self.device.drive() else { return self.next_together(due) };
-        let (now, free_at) = (drive.now(), drive.disk.free_at());
-        let free = match self.has_idle_work || !self.queue.is_empty() {
-            true => Some(now),
-            false => Some(free_at).filter(|&at| at > now),
-        };
-        due.into_iter().chain(free).chain(self.has_more().then_some(now)).min()
+    /// Commands that have not been completed.
+    fn waiting(&self) -> usize {
+        self.queue.len() + self.jobs.len()
     }
 
     fn accept(&mut self) {
@@ -259,7 +257,7 @@ impl DriveServer {
             "version": env!("CARGO_PKG_VERSION"),
             "clients": self.clients.len(),
             "completed": self.report.completed,
-            "waiting": self.jobs.len(),
+            "waiting": self.waiting(),
             "drive_time_ns": self.device.now().0,
             "cache_fill": self.device.gauges().cache_fill,
             "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
@@ -292,20 +290,9 @@ impl DriveServer {
         if kind == NbdKind::BlockStatus {
             return self.tell_status(client, cookie, offset, bytes, one_extent);
         }
-        let op = match kind {
-            NbdKind::Read => Op::Read,
-            NbdKind::Write | NbdKind::WriteZeroes => Op::Write,
-            NbdKind::Trim => Op::Discard,
-            NbdKind::Flush | NbdKind::BlockStatus => Op::Flush,
-        };
-        let sectors = (bytes / SECTOR_BYTES) as u32;
-        let request = Request::new(op, Lba(offset / SECTOR_BYTES), sectors);
-        let tag = self.next_tag;
-        self.next_tag += 1;
-        self.queued_bytes += data.len();
-        self.jobs.insert(tag, Job { client, cookie, kind, offset, bytes, fua, arrival, data });
-        let queued = Queued { tag, request, arrival, host: true, stamps: SectorWords::new() };
-        self.queue.push(queued, fua || op == Op::Flush);
+        let job = Job { client, cookie, kind, offset, bytes, fua, arrival, data };
+        self.queued_bytes += job.queued_bytes();
+        self.queue.push_back(job);
     }
 
     fn tell_status(&mut self, client: u64, cookie: u64, offset: u64, bytes: u64, one_extent: bool) {
@@ -332,152 +319,6 @@ impl DriveServer {
             Ok(told) => connection.status(cookie, &told),
             Err(_) => connection.failed(cookie, NbdError::Io),
         }
-    }
-
-    /// The drive's time: the clock's, where it keeps pace.
-    fn now(&self) -> Nanos {
-        self.clock.as_ref().map_or(self.device.now(), PacedClock::now)
-    }
-
-    /// Serves what can be served now, and completes what is due.
-    fn work(&mut self) {
-        if self.device.is_array() {
-            return self.work_together();
-        }
-        let Some(clock) = &self.clock else {
-            while let Some(command) = self.next_command() {
-                if let Some(reply) = self.serve(&command) {
-                    self.complete(reply);
-                }
-            }
-            return;
-        };
-        let now = clock.now();
-        self.complete_due(now);
-        while self.device.now() <= now
-            && let Some(command) = self.next_command()
-        {
-            self.serve_for_later(&command);
-        }
-        if self.queue.is_empty() && self.device.now() < now {
-            self.has_idle_work = self.device.step_before(now);
-            self.note_loss();
-        }
-    }
-
-    fn next_command(&mut self) -> Option<Queued> {
-        self.queue.next(self.device.drive()?)
-    }
-
-    /// Completes what is due.
-    fn complete_due(&mut self, now: Nanos) {
-        while let Some(Reverse((due, _))) = self.due.peek()
-            && *due <= now
-        {
-            self.complete_next();
-        }
-    }
-
-    /// Serves a command; the reply waits until it is due.
-    fn serve_for_later(&mut self, command: &Queued) {
-        if let Some(reply) = self.serve(command) {
-            // What the write cache takes in completes as it comes.
-            let due = self.device.now().max(command.arrival);
-            self.latencies += due.since(command.arrival);
-            self.due.push(Reverse((due, command.tag)));
-            self.replies.insert(command.tag, reply);
-        }
-        self.has_idle_work = true;
-    }
-
-    /// Serves a command; none where it never completes.
-    fn serve(&mut self, command: &Queued) -> Option<DueReply> {
-        let mut job = self.jobs.remove(&command.tag)?;
-        self.queued_bytes -= job.data.len();
-        self.watchdog.begin(&command.request);
-        let served = match job.kind {
-            NbdKind::Read => {
-                job.data = self.pool.pop().unwrap_or_default();
-                if (job.data.len() as u64) < job.bytes {
-                    job.data.resize(job.bytes as usize, 0);
-                }
-                self.serve_with(command, &mut job.data)
-            }
-            NbdKind::WriteZeroes => self.serve_zeros(command),
-            _ => self.serve_with(command, &mut job.data),
-        };
-        let mut served = match (served, job.fua) {
-            (Ok(()), true) => {
-                let flush = Queued { request: Request::new(Op::Flush, Lba(0), 0), ..command.clone() };
-                self.serve_with(&flush, &mut Vec::new())
-            }
-            (served, _) => served,
-        };
-        self.note_loss();
-        if (job.fua || job.kind == NbdKind::Flush) && self.owed_errors.remove(&job.client) {
-            served = served.and(Err(Unserved::Failed));
-        }
-        self.watchdog.end();
-        (served != Err(Unserved::Silence)).then_some(DueReply { job, is_served: served.is_ok() })
-    }
-
-    /// After a loss every client that is there is owed an error.
-    fn note_loss(&mut self) {
-        if self.device.take_loss() {
-            self.owed_errors.extend(self.clients.keys());
-        }
-    }
-
-    fn serve_with(&mut self, command: &Queued, data: &mut Vec<u8>) -> Result<(), Unserved> {
-        let mut buf = Buf::Bytes(std::mem::take(data));
-        let served = self.device.serve(&command.request, command.arrival, &mut buf);
-        if let Buf::Bytes(bytes) = buf {
-            *data = bytes;
-        }
-        served.map(drop)
-    }
-
-    /// Writes zeros, in pieces.
-    fn serve_zeros(&mut self, command: &Queued) -> Result<(), Unserved> {
-        let Request { lba, sectors, .. } = command.request;
-        let most = (ZEROS_BYTES / SECTOR_BYTES) as u32;
-        let mut zeros = vec![0; (u64::from(sectors.min(most)) * SECTOR_BYTES) as usize];
-        for first in (0..sectors).step_by(most as usize) {
-            let request = Request::new(Op::Write, lba + u64::from(first), most.min(sectors - first));
-            self.serve_with(&Queued { request, ..command.clone() }, &mut zeros)?;
-        }
-        Ok(())
-    }
-
-    fn complete_next(&mut self) {
-        let Some(Reverse((due, tag))) = self.due.pop() else { return };
-        let Some(reply) = self.replies.remove(&tag) else { return };
-        self.complete_at(due, reply);
-    }
-
-    /// Completes a command that was due at `due`.
-    fn complete_at(&mut self, due: Nanos, reply: DueReply) {
-        if let Some(clock) = &self.clock {
-            let op = if reply.job.kind == NbdKind::Read { Op::Read } else { Op::Write };
-            self.report.lateness.record(op, clock.late(due).as_nanos() as u64);
-        }
-        self.complete(reply);
-    }
-
-    /// Completes a command, and replies if its client is still there.
-    fn complete(&mut self, reply: DueReply) {
-        let DueReply { job: Job { client, cookie, kind, offset, bytes, data, .. }, is_served } = reply;
-        self.report.completed += 1;
-        let Some(connection) = self.clients.get_mut(&client) else { return };
-        if kind == NbdKind::Read {
-            connection.reading_bytes -= bytes as usize;
-        }
-        match kind {
-            _ if !is_served => connection.failed(cookie, NbdError::Io),
-            NbdKind::Read => return connection.data(cookie, offset, data, bytes as usize, &mut self.pool),
-            _ => connection.done(cookie),
-        }
-        self.pool.push(data);
     }
 
     fn send(&mut self) {

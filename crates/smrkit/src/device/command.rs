@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::layer::{Gauge, GaugeUnit, Gauges};
+use crate::medium::Buf;
 use crate::request::Request;
 use crate::units::{Lba, Nanos};
 
@@ -11,15 +12,6 @@ pub type SectorWords = Vec<u64>;
 
 /// Stamps of the sectors of a member that began full, one each.
 pub type FirstStamps = Arc<dyn Fn(Lba) -> u64 + Send + Sync>;
-
-/// Contents of a request; both are empty where nothing is held.
-#[derive(Debug, Default)]
-pub struct Stamped {
-    /// Contents that a write writes, or that a read must find.
-    pub expected: SectorWords,
-    /// Contents that a read has found.
-    pub found: SectorWords,
-}
 
 /// A command on its way to a member.
 #[derive(Clone, Debug)]
@@ -32,8 +24,8 @@ pub struct Command {
     pub arrival: Nanos,
     /// True if a request of the host waits for it.
     pub host: bool,
-    /// Contents that are written.
-    pub stamps: SectorWords,
+    /// Contents that are written, or room for what is read; nothing where none are held.
+    pub data: Buf,
 }
 
 /// When a request that was served at once was begun and completed.
@@ -54,8 +46,8 @@ pub struct Completion {
     pub start: Nanos,
     /// Moment of completion.
     pub end: Nanos,
-    /// Contents that were read.
-    pub stamps: SectorWords,
+    /// Contents that were read; or what is left of those of the command.
+    pub data: Buf,
 }
 
 /// Gauges of several together: the mean of the caches and of gauges that are shares (a sum of those says nothing), and sums of

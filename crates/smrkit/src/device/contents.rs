@@ -7,6 +7,7 @@ use super::command::SectorWords;
 use super::parity;
 use super::plan::Sub;
 use crate::error::{DiskResult, Fault};
+use crate::medium::Buf;
 use crate::units::{Lba, SECTOR_BYTES};
 
 /// Contents of sectors that an array's commands carry.
@@ -28,6 +29,35 @@ impl Contents {
             Contents::Stamps => 1,
             Contents::Bytes => SECTOR_BYTES as usize / size_of::<u64>(),
         }
+    }
+
+    /// The contents of a command with these words.
+    pub(super) fn buf(self, words: SectorWords) -> Buf {
+        match self {
+            Contents::None => Buf::NoData,
+            Contents::Stamps => Buf::Stamps(words),
+            Contents::Bytes => Buf::Bytes(words.iter().flat_map(|word| word.to_le_bytes()).collect()),
+        }
+    }
+}
+
+/// The words of what a command writes, `most` at most; they take the place of its bytes.
+pub(super) fn own_words(data: &mut Buf, most: usize) -> &[u64] {
+    if matches!(data, Buf::Bytes(_)) {
+        *data = Buf::Stamps(into_words(std::mem::replace(data, Buf::NoData), most));
+    }
+    if let Buf::Stamps(words) = data { words } else { &[] }
+}
+
+/// The words of a command, `most` at most of its bytes.
+pub(super) fn into_words(data: Buf, most: usize) -> SectorWords {
+    match data {
+        Buf::Bytes(bytes) => {
+            let words = bytes.chunks_exact(size_of::<u64>()).take(most);
+            words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect()
+        }
+        Buf::Stamps(stamps) => stamps,
+        _ => SectorWords::new(),
     }
 }
 

@@ -4,14 +4,14 @@ use std::io;
 use std::ops::Range;
 
 use super::LayeredDisk;
-use super::command::{Command, SectorWords, Stamped};
+use super::command::Command;
 use super::shadow::Shadow;
 use crate::error::{DiskResult, Fault};
 use crate::medium::{Buf, Stamp};
 use crate::pages::Pages;
 use crate::request::{Op, Request};
 use crate::stats::outcome::PowerCut;
-use crate::units::{Nanos, SECTOR_BYTES};
+use crate::units::Nanos;
 
 /// Contents of a drive's commands.
 pub enum DriveContents {
@@ -19,8 +19,8 @@ pub enum DriveContents {
     None,
     /// In check mode: stamps that are verified, on platters that hold them.
     Checked(Box<DriveCheck>),
-    /// Bytes of the host, on platters that hold them.
-    Bytes(Box<dyn HostSectors>),
+    /// Bytes of the host, on platters that hold them; and who knows of which sectors, unless whoever sends the commands does.
+    Bytes(Option<Box<dyn HostSectors>>),
     /// Stamps of the drive's own, this many writes so far: its layer may have to find its maps on platters that hold them.
     Stamps(u64),
 }
@@ -77,69 +77,59 @@ impl DriveContents {
         matches!(self, DriveContents::Bytes(_) | DriveContents::Stamps(_))
     }
 
-    /// Serves a request that carries `stamps`; what it reads goes there.
+    /// Serves a request that carries `data`; what it reads goes there.
     #[inline(always)]
-    pub(super) fn serve(&mut self, device: &mut LayeredDisk, request: &Request, stamps: &mut Stamped) -> DiskResult {
+    pub(super) fn serve(&mut self, device: &mut LayeredDisk, request: &Request, data: &mut Buf) -> DiskResult {
         match self {
             DriveContents::None => device.serve(request, &mut Buf::NoData),
-            DriveContents::Checked(check) => check.serve(device, request, stamps),
-            DriveContents::Bytes(_) | DriveContents::Stamps(_) => self.serve_carried(device, request, stamps),
+            DriveContents::Checked(check) => check.serve(device, request, data),
+            DriveContents::Bytes(_) | DriveContents::Stamps(_) => self.serve_carried(device, request, data),
         }
     }
 
-    fn serve_carried(&mut self, device: &mut LayeredDisk, request: &Request, stamps: &mut Stamped) -> DiskResult {
-        let mut buf = self.buf(device, request, &stamps.expected);
-        device.serve(request, &mut buf)?;
-        self.carried(request, &mut buf)?;
-        if let (Op::Read, Buf::Bytes(bytes)) = (request.op, &buf) {
-            stamps.found = words_of(bytes);
-        }
-        Ok(())
+    fn serve_carried(&mut self, device: &mut LayeredDisk, request: &Request, data: &mut Buf) -> DiskResult {
+        self.prepare(device, request, data);
+        device.serve(request, data)?;
+        self.note(request, data)
     }
 
     /// Serves writes together.
-    pub(super) fn serve_together(&mut self, device: &mut LayeredDisk, commands: &[(Command, Nanos)]) -> DiskResult {
+    pub(super) fn serve_together(&mut self, device: &mut LayeredDisk, commands: &mut [(Command, Nanos)]) -> DiskResult {
         if let DriveContents::Checked(check) = self {
             return check.serve_together(device, commands);
         }
-        let mut bufs: Vec<Buf> =
-            commands.iter().map(|(command, _)| self.buf(device, &command.request, &command.stamps)).collect();
-        let requests: Vec<_> = commands.iter().map(|(command, _)| &command.request).zip(&bufs).collect();
+        commands.iter_mut().for_each(|(command, _)| self.prepare(device, &command.request, &mut command.data));
+        let requests: Vec<_> = commands.iter().map(|(command, _)| (&command.request, &command.data)).collect();
         device.serve_together(&requests)?;
-        commands.iter().zip(&mut bufs).try_for_each(|((command, _), buf)| self.carried(&command.request, buf))
+        commands.iter_mut().try_for_each(|(command, _)| self.note(&command.request, &mut command.data))
     }
 
-    /// The buffer of a request that carries `words`.
-    fn buf(&mut self, device: &LayeredDisk, request: &Request, words: &[u64]) -> Buf {
+    /// Makes room for what a request reads, if it has none, and stamps for what it writes.
+    fn prepare(&mut self, device: &LayeredDisk, request: &Request, data: &mut Buf) {
         let sectors = u64::from(request.sectors);
         match (self, request.op) {
             (DriveContents::Stamps(writes), Op::Write) => {
                 *writes += 1;
-                Buf::Stamps((0..sectors).map(|i| Stamp::new(request.lba + i, *writes).0).collect())
+                *data = Buf::Stamps((0..sectors).map(|i| Stamp::new(request.lba + i, *writes).0).collect());
             }
-            (DriveContents::Bytes(_), Op::Write) => Buf::Bytes(bytes_of(words)),
-            (DriveContents::Bytes(_), Op::Read) => Buf::Bytes(vec![0; (sectors * SECTOR_BYTES) as usize]),
-            _ => device.disk.buf(sectors),
+            (DriveContents::Stamps(_), Op::Read) => *data = device.disk.buf(sectors),
+            (DriveContents::Bytes(_), Op::Read) => {
+                if matches!(data, Buf::NoData) {
+                    *data = Buf::Bytes(Vec::new());
+                }
+                data.room(sectors);
+            }
+            _ => {}
         }
     }
 
-    /// A request was served with `buf`.
-    fn carried(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
+    /// Takes note of a request that was served with `data`.
+    fn note(&mut self, request: &Request, data: &mut Buf) -> DiskResult {
         match self {
-            DriveContents::Bytes(sectors) => sectors.note(request, buf),
+            DriveContents::Bytes(Some(sectors)) => sectors.note(request, data),
             _ => Ok(()),
         }
     }
-}
-
-/// Words of sectors' bytes.
-pub fn words_of(bytes: &[u8]) -> SectorWords {
-    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect()
-}
-
-/// Bytes of sectors' words.
-pub fn bytes_of(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 impl DriveCheck {
@@ -148,23 +138,27 @@ impl DriveCheck {
         let requests: Vec<&Request> = commands.iter().map(|(command, _)| &command.request).collect();
         self.shadow.serve_together(&requests, |writes| device.serve_together(writes))?;
         self.shadow.after(device)?;
-        for (command, _) in commands {
-            self.contents.put(command.request.lba.0, &command.stamps);
-        }
+        commands.iter().for_each(|(command, _)| self.put(&command.request, &command.data));
         Ok(())
     }
 
     /// Serves a request, and looks after it.
-    fn serve(&mut self, device: &mut LayeredDisk, request: &Request, stamps: &mut Stamped) -> DiskResult {
+    fn serve(&mut self, device: &mut LayeredDisk, request: &Request, data: &mut Buf) -> DiskResult {
         self.shadow.serve(request, |buf| device.serve(request, buf))?;
         self.shadow.after(device)?;
         let sectors = u64::from(request.sectors);
         match request.op {
-            Op::Read => stamps.found = self.contents.words(request.lba.0, sectors),
-            Op::Write => self.contents.put(request.lba.0, &stamps.expected),
+            Op::Read => *data = Buf::Stamps(self.contents.words(request.lba.0, sectors)),
+            Op::Write => self.put(request, data),
             Op::Discard => self.contents.clear(request.lba.0..request.lba.0 + sectors),
             Op::Flush => {}
         }
         Ok(())
+    }
+
+    fn put(&mut self, request: &Request, data: &Buf) {
+        if let Buf::Stamps(stamps) = data {
+            self.contents.put(request.lba.0, stamps);
+        }
     }
 }

@@ -3,12 +3,14 @@
 
 pub(super) mod array;
 
-use super::command::{Command, Completion, FirstStamps, Served, Stamped};
+use super::command::{Command, Completion, FirstStamps, Served};
 use super::event_queue::EventQueue;
 use super::layered::LayeredDisk;
 use super::member_drive::MemberDrive;
+use super::queue::Queueing;
 use crate::error::DiskResult;
 use crate::layer::Gauges;
+use crate::medium::Buf;
 use crate::request::Request;
 use crate::units::{Lba, Nanos};
 use array::Array;
@@ -74,10 +76,26 @@ impl Member {
     }
 
     /// The array, if it is one.
+    pub fn array(&self) -> Option<&Array> {
+        match self {
+            Member::Drive(_) => None,
+            Member::Array(array) => Some(array),
+        }
+    }
+
+    /// The array, if it is one, to be changed.
     pub fn array_mut(&mut self) -> Option<&mut Array> {
         match self {
             Member::Drive(_) => None,
             Member::Array(array) => Some(&mut **array),
+        }
+    }
+
+    /// The order in which each drive, by its number, serves commands that wait, from now on. Nothing is under way.
+    pub fn order_commands(&mut self, queueing: impl Fn(usize) -> Queueing) {
+        match self {
+            Member::Drive(drive) => drive.order_commands(queueing(0)),
+            Member::Array(array) => array.order_commands(queueing),
         }
     }
 
@@ -135,6 +153,23 @@ impl Member {
         either!(self, member => member.resume())
     }
 
+    /// Lets one thing happen, as the engine's loop does, if there is anything not after `limit`: what comes next, or the beginning
+    /// of what waits once all that comes at its moment is there. `now`, when something last happened or came, goes on; `done` gets
+    /// what is completed.
+    pub fn step(&mut self, now: &mut Nanos, limit: Nanos, done: &mut Vec<Completion>) -> DiskResult<bool> {
+        let next = self.next();
+        if self.has_pending() && *now < next.min(limit) {
+            return self.resume().map(|()| true);
+        }
+        if next == Nanos::MAX || next > limit {
+            return Ok(false);
+        }
+        *now = next;
+        let first = self.advance(done)?;
+        done.extend(first);
+        Ok(true)
+    }
+
     /// Serves a request where nothing is under way and one drive has to serve it alone, and tells the completion before its
     /// moment; `None` where that can't be. The caller lets nothing else happen until then.
     #[inline(always)]
@@ -143,17 +178,17 @@ impl Member {
         request: &Request,
         arrival: Nanos,
         host: bool,
-        stamps: &mut Stamped,
+        data: &mut Buf,
     ) -> DiskResult<Option<Served>> {
         match self {
-            Member::Drive(drive) => drive.serve(request, arrival, host, stamps).map(Some),
-            Member::Array(array) => array.serve_at_once(request, arrival, host, stamps),
+            Member::Drive(drive) => drive.serve(request, arrival, host, data).map(Some),
+            Member::Array(array) => array.serve_at_once(request, arrival, host, data),
         }
     }
 
     /// The power comes back after a cut of all drives: commands under way are gone, and every layer rebuilds its maps. Copies and
     /// parity may differ where a write was under way.
-    pub(super) fn recover(&mut self) -> DiskResult {
+    pub fn recover(&mut self) -> DiskResult {
         either!(self, member => member.recover())
     }
 
@@ -273,10 +308,10 @@ impl Members {
         request: &Request,
         arrival: Nanos,
         host: bool,
-        stamps: &mut Stamped,
+        data: &mut Buf,
     ) -> DiskResult<Option<Served>> {
         let member = &mut self.all[disk as usize];
-        let served = member.serve_at_once(request, arrival, host, stamps);
+        let served = member.serve_at_once(request, arrival, host, data);
         self.first_wait = self.first_wait.min(member.first_wait());
         served
     }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::LayeredDisk;
-use super::command::{Command, Completion, FirstStamps, SectorWords, Served, Stamped};
+use super::command::{Command, Completion, FirstStamps, Served};
 use super::dispatch::Dispatch;
 use super::drive_contents::DriveContents;
 use super::outage::outage;
@@ -17,6 +17,7 @@ use crate::disk::Recorder;
 use crate::drive::Drive;
 use crate::error::DiskResult;
 use crate::layer::{Gauges, Need};
+use crate::medium::Buf;
 use crate::pages::Pages;
 use crate::request::{Op, Request};
 use crate::stats::command_times::CommandTimes;
@@ -157,12 +158,12 @@ impl MemberDrive {
         Ok(self.device.now())
     }
 
-    /// Serves a request while nothing else waits; its completion is told before its moment. In check mode `stamps` are those of
+    /// Serves a request while nothing else waits; its completion is told before its moment. In check mode `data` are stamps of
     /// the array that the drive belongs to.
     #[inline(always)]
-    pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, stamps: &mut Stamped) -> DiskResult<Served> {
+    pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Served> {
         let sent = self.dispatch.send(arrival);
-        self.serve_sent(request, arrival, sent, host, stamps)
+        self.serve_sent(request, arrival, sent, host, data)
     }
 
     /// Serves a request that was dispatched at `sent`.
@@ -173,11 +174,11 @@ impl MemberDrive {
         arrival: Nanos,
         sent: Nanos,
         host: bool,
-        stamps: &mut Stamped,
+        data: &mut Buf,
     ) -> DiskResult<Served> {
         let turn = self.turn(arrival)?;
         let start = loop {
-            match self.serve_now(request, arrival, stamps) {
+            match self.serve_now(request, arrival, data) {
                 Ok(start) => break start,
                 Err(fault) => outage(&mut self.device, &mut self.contents, fault)?,
             }
@@ -225,9 +226,9 @@ impl MemberDrive {
 
     /// Does what is due, then serves a request that was sent at `arrival`; when its service began.
     #[inline(always)]
-    fn serve_now(&mut self, request: &Request, arrival: Nanos, stamps: &mut Stamped) -> DiskResult<Nanos> {
+    fn serve_now(&mut self, request: &Request, arrival: Nanos, data: &mut Buf) -> DiskResult<Nanos> {
         let start = self.device.begin_service(arrival)?;
-        self.contents.serve(&mut self.device, request, stamps)?;
+        self.contents.serve(&mut self.device, request, data)?;
         Ok(start)
     }
 
@@ -283,23 +284,23 @@ impl MemberDrive {
         let (first, last) = (more[0].0.arrival, more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default());
         self.turn(first)?;
         let start = loop {
-            match self.serve_together_now(&more, last) {
+            match self.serve_together_now(&mut more, last) {
                 Ok(start) => break start,
                 Err(fault) => outage(&mut self.device, &mut self.contents, fault)?,
             }
         };
         let served = Served { start, end: self.device.now() };
-        for (Command { tag, request, arrival, host, .. }, sent) in more.into_iter().rev() {
+        for (Command { tag, request, arrival, host, data }, sent) in more.into_iter().rev() {
             let turn = arrival.max(first);
             self.note_served(&request, Moments { arrival, sent, turn }, host, &served);
-            self.together.push(Completion { tag, start, end: served.end, stamps: SectorWords::new() });
+            self.together.push(Completion { tag, start, end: served.end, data });
         }
         self.current = self.together.pop();
         Ok(())
     }
 
     /// Does what is due, then serves writes the last of which was sent at `last`; when their service began.
-    fn serve_together_now(&mut self, commands: &[(Command, Nanos)], last: Nanos) -> DiskResult<Nanos> {
+    fn serve_together_now(&mut self, commands: &mut [(Command, Nanos)], last: Nanos) -> DiskResult<Nanos> {
         let start = self.device.begin_service(last)?;
         self.contents.serve_together(&mut self.device, commands)?;
         Ok(start)
@@ -315,10 +316,9 @@ impl MemberDrive {
     /// Serves a command that was dispatched at `sent`; its completion waits for its moment.
     #[inline]
     fn begin(&mut self, command: Command, sent: Nanos) -> DiskResult {
-        let Command { tag, request, arrival, host, stamps } = command;
-        let mut stamps = Stamped { expected: stamps, found: SectorWords::new() };
-        let Served { start, end } = self.serve_sent(&request, arrival, sent, host, &mut stamps)?;
-        self.current = Some(Completion { tag, start, end, stamps: stamps.found });
+        let Command { tag, request, arrival, host, mut data } = command;
+        let Served { start, end } = self.serve_sent(&request, arrival, sent, host, &mut data)?;
+        self.current = Some(Completion { tag, start, end, data });
         Ok(())
     }
 

@@ -21,13 +21,13 @@ pub mod spec;
 mod watch;
 mod work;
 
-pub use command::{Command, Completion, FirstStamps, SectorWords, Served, Stamped};
+pub use command::{Command, Completion, FirstStamps, SectorWords, Served};
 pub use contents::Contents;
 pub use dispatch::NCQ_COMMANDS;
-pub use drive_contents::{DriveContents, HostSectors, bytes_of, words_of};
+pub use drive_contents::{DriveContents, HostSectors};
 pub use layered::{LayerBuilder, LayeredDisk};
 pub use member::Member;
 pub use member::array::{Array, DonePart};
 pub use member_drive::MemberDrive;
-pub use queue::{Queueing, Waiting};
+pub use queue::Queueing;
 pub use shadow::Shadow;

@@ -6,7 +6,7 @@
 use super::LayeredDisk;
 use super::command::Command;
 use crate::drive::{CommandOrder, Position};
-use crate::request::{Op, Request};
+use crate::request::Op;
 use crate::settings::Queue;
 use crate::units::{Nanos, Pba};
 
@@ -43,14 +43,19 @@ impl Queueing {
         Queueing { order, depth: depth.min(most) }
     }
 
-    /// The queue of a drive that orders its commands; `None` of one that serves them as they come.
-    pub fn waiting(self) -> Option<Waiting> {
-        (self.order != QueueOrder::Arrival).then(|| Waiting::new(self))
+    /// True if a drive orders its commands; otherwise it serves them as they come.
+    pub fn orders(self) -> bool {
+        self.order != QueueOrder::Arrival
+    }
+
+    /// The queue of a drive that orders its commands.
+    pub(super) fn waiting(self) -> Option<Waiting> {
+        self.orders().then(|| Waiting::new(self))
     }
 
     /// The number of commands dispatched to a drive that orders them.
     pub(super) fn dispatched(self) -> Option<u32> {
-        (self.order != QueueOrder::Arrival).then_some(self.depth)
+        self.orders().then_some(self.depth)
     }
 }
 
@@ -63,7 +68,7 @@ struct QueueEntry {
 }
 
 /// The waiting commands.
-pub struct Waiting {
+pub(super) struct Waiting {
     order: QueueOrder,
     depth: usize,
     commands: Vec<QueueEntry>,
@@ -85,19 +90,6 @@ impl Waiting {
     /// Number of commands that wait.
     pub fn len(&self) -> usize {
         self.commands.len()
-    }
-
-    /// True if none waits.
-    pub fn is_empty(&self) -> bool {
-        self.commands.is_empty()
-    }
-
-    /// True if a command that waits concerns any of the sectors of `request`.
-    pub fn overlaps(&self, request: &Request) -> bool {
-        self.commands
-            .iter()
-            .map(|entry| entry.command.request)
-            .any(|other| other.lba < request.end() && request.lba < other.end())
     }
 
     /// Takes out all of them.

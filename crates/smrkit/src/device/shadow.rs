@@ -64,10 +64,11 @@ impl Shadow {
     }
 
     /// Compares what a request sent among others has found with what it must find.
-    pub fn verify_sent(request: &Request, expected: &[u64], found: &[u64]) -> DiskResult {
+    pub fn verify_sent(request: &Request, expected: &[u64], found: &Buf) -> DiskResult {
         if request.op != Op::Read {
             return Ok(());
         }
+        let found = if let Buf::Stamps(found) = found { &found[..] } else { &[] };
         if found.len() != expected.len() {
             let message = format!("a read of {} sectors from {} found {}", expected.len(), request.lba, found.len());
             return Err(Box::new(Fault::Inconsistent(message)));

@@ -1,9 +1,10 @@
 //! Work that an array has under way: commands of the host, and its own.
 
-use super::command::{Command, Completion, SectorWords};
+use super::command::{Command, Completion};
 use super::contents::KnownSectors;
 use super::locks::RangeLock;
 use super::plan::{MemberPlan, Sub};
+use crate::medium::Buf;
 use crate::units::{Lba, Nanos};
 
 /// Owner of the work.
@@ -105,7 +106,7 @@ impl Slab {
     pub fn remove(&mut self, id: u32) {
         let work = &mut self.works[id as usize];
         work.known.clear();
-        work.command.stamps = SectorWords::new();
+        work.command.data = Buf::NoData;
         self.free.push(id);
     }
 

@@ -21,6 +21,7 @@ mod verify;
 
 use crate::device::{Command, Completion, Member, MemberDrive, Served};
 use crate::error::{DiskResult, Error};
+use crate::medium::Buf;
 use crate::power::Power;
 use crate::request::{Request, Source};
 use crate::settings::Settings;
@@ -174,10 +175,11 @@ impl<'a> Engine<'a> {
     /// Serves a request by the short way, where there is one. In check mode it is verified.
     #[inline(always)]
     fn serve_at_once(&mut self, request: &Request, arrival: Nanos) -> DiskResult<Option<Served>> {
-        let served = self.member.serve_at_once(request, arrival, true, self.check.stamps())?;
+        let mut data = self.check.data(request);
+        let served = self.member.serve_at_once(request, arrival, true, &mut data)?;
         if let Some(served) = &served {
             self.now = served.end;
-            self.check.verify_served(request)?;
+            self.check.verify_served(request, &data)?;
         }
         Ok(served)
     }
@@ -251,9 +253,10 @@ impl<'a> Engine<'a> {
     /// Sends a request whose stamps have been noted; its completion is an event to come.
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
-        let stamps = std::mem::take(&mut self.check.stamps().expected);
-        let tag = self.sent.add(Sent { request, row: self.intake.row(), arrival, expected: stamps.clone() });
-        self.member.submit(Command { tag, request, arrival, host: true, stamps })?;
+        let data = self.check.data(&request);
+        let tag =
+            self.sent.add(Sent { request, row: self.intake.row(), arrival, expected: self.check.take_expected() });
+        self.member.submit(Command { tag, request, arrival, host: true, data })?;
         self.note_waiting();
         Ok(())
     }
@@ -301,7 +304,7 @@ impl<'a> Engine<'a> {
     /// The request that is completed, its row and its arrival; in check mode it is verified.
     fn take_sent(&mut self, completion: &Completion) -> DiskResult<(Request, u64, Nanos)> {
         let Sent { request, row, arrival, expected } = self.sent.take(completion.tag);
-        self.check.verify(request, expected, &completion.stamps)?;
+        self.check.verify(request, expected, &completion.data)?;
         Ok((*request, *row, *arrival))
     }
 

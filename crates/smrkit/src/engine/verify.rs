@@ -1,20 +1,21 @@
 //! Check mode: what an array's requests must find, and at the end of a run everything once more.
 
 use super::Engine;
-use crate::device::{Array, SectorWords, Shadow, Stamped};
+use crate::device::{Array, SectorWords, Shadow};
 use crate::error::{DiskResult, Error};
-use crate::request::Request;
+use crate::medium::Buf;
+use crate::request::{Op, Request};
 
 /// Contents that the host expects of an array, in check mode. A drive has a shadow of its own.
 pub(super) struct ArrayCheck {
     shadow: Option<Shadow>,
-    /// Stamps of the next request.
-    stamps: Stamped,
+    /// Stamps that the next request writes or must find.
+    expected: SectorWords,
 }
 
 impl ArrayCheck {
     pub fn new(is_on: bool) -> ArrayCheck {
-        ArrayCheck { shadow: is_on.then(Shadow::default), stamps: Stamped::default() }
+        ArrayCheck { shadow: is_on.then(Shadow::default), expected: SectorWords::new() }
     }
 
     /// Expects that every LBA was written once before all else.
@@ -26,26 +27,35 @@ impl ArrayCheck {
     #[inline]
     pub fn note(&mut self, request: &Request) {
         if let Some(shadow) = &mut self.shadow {
-            self.stamps.expected = shadow.send(request);
+            self.expected = shadow.send(request);
+        }
+    }
+
+    /// The contents that the request carries that was noted last.
+    #[inline(always)]
+    pub fn data(&self, request: &Request) -> Buf {
+        match self.shadow.is_some() && request.op == Op::Write {
+            true => Buf::Stamps(self.expected.clone()),
+            false => Buf::NoData,
         }
     }
 
     /// Stamps of the request that was noted last.
     #[inline]
-    pub fn stamps(&mut self) -> &mut Stamped {
-        &mut self.stamps
+    pub fn take_expected(&mut self) -> SectorWords {
+        std::mem::take(&mut self.expected)
     }
 
     /// Verifies the request that was noted last, and has been served.
     #[inline]
-    pub fn verify_served(&self, request: &Request) -> DiskResult {
-        self.verify(request, &self.stamps.expected, &self.stamps.found)
+    pub fn verify_served(&self, request: &Request, data: &Buf) -> DiskResult {
+        self.verify(request, &self.expected, data)
     }
 
     /// Compares what a request has found with what it must find.
     #[inline]
-    pub fn verify(&self, request: &Request, expected: &SectorWords, found: &SectorWords) -> DiskResult {
-        if self.shadow.is_some() { Shadow::verify_sent(request, expected, found) } else { Ok(()) }
+    pub fn verify(&self, request: &Request, expected: &[u64], data: &Buf) -> DiskResult {
+        if self.shadow.is_some() { Shadow::verify_sent(request, expected, data) } else { Ok(()) }
     }
 
     /// Reads of all that the host owns.

@@ -3,11 +3,12 @@
 use crate::common::Witness;
 use crate::common::planned::{plan, serve, workload};
 use smrkit::device::level::Level;
-use smrkit::device::{Array, Command, Stamped};
+use smrkit::device::{Array, Command};
 use smrkit::drive::Drive;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
 use smrkit::layer;
+use smrkit::medium::Buf;
 use smrkit::request::{Op, Request};
 use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::stats::outcome::Outcome;
@@ -121,8 +122,8 @@ fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
 /// Commands that arrive at once, at the beginning, and complete.
 fn complete(array: &mut Array, op: Op, extents: &[(Lba, u32)]) {
     for &(lba, sectors) in extents {
-        let (request, stamps) = (Request::new(op, lba, sectors), vec![1; sectors as usize]);
-        array.submit(Command { tag: 0, request, arrival: Nanos::ZERO, host: true, stamps }).unwrap();
+        let (request, data) = (Request::new(op, lba, sectors), Buf::Stamps(vec![1; sectors as usize]));
+        array.submit(Command { tag: 0, request, arrival: Nanos::ZERO, host: true, data }).unwrap();
     }
     let (mut more, mut completed) = (Vec::new(), 0);
     while completed < extents.len() {
@@ -143,9 +144,8 @@ fn an_array_is_idle_after_commands_that_its_member_did_together() {
     let striped = of(Level::Raid0, vec![MemberRun::Array(Box::new(parity)), drive()]);
     let mut built = striped.build(&Settings::default()).unwrap();
     let request = Request::new(Op::Read, Lba(64), 8);
-    let at_once = |array: &mut Array| {
-        array.serve_at_once(&request, Nanos::ZERO, true, &mut Stamped::default()).unwrap().is_some()
-    };
+    let at_once =
+        |array: &mut Array| array.serve_at_once(&request, Nanos::ZERO, true, &mut Buf::NoData).unwrap().is_some();
     complete(&mut built, Op::Discard, &[(Lba(0), 8), (Lba(8), 8)]);
     assert!(at_once(&mut built));
 }

@@ -8,6 +8,7 @@ use smrkit::device::level::Level;
 use smrkit::engine::system::ArrayRun;
 use smrkit::engine::task::Idle;
 use smrkit::engine::{Engine, NoObserver};
+use smrkit::medium::Buf;
 use smrkit::request::{InMemory, Op, Request};
 use smrkit::settings::{Prefill, Settings};
 use smrkit::stats::counts::HostCounts;
@@ -71,8 +72,8 @@ fn a_write_under_way_leaves_out_what_failed() {
     for failed in 0..2 {
         let array = array(Level::Raid4, (0..3).map(|_| small("in-place")).collect());
         let mut array = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
-        let (request, stamps) = (Request::new(Op::Write, Lba(0), 8), vec![7; 8]);
-        let command = Command { tag: 3, request, arrival: Nanos::ZERO, host: true, stamps };
+        let (request, data) = (Request::new(Op::Write, Lba(0), 8), Buf::Stamps(vec![7; 8]));
+        let command = Command { tag: 3, request, arrival: Nanos::ZERO, host: true, data };
         array.submit(command).unwrap();
         // Of the first unit and the parity, which the second unit is read for.
         let failed = [0, 2][failed];
@@ -94,7 +95,7 @@ fn a_request_that_one_member_serves_alone_keeps_its_tag() {
     let mut array =
         array(Level::Raid1, vec![small("in-place"), small("in-place")]).build(&Settings::default()).unwrap();
     let request = Request::new(Op::Read, Lba(0), 8);
-    array.submit(Command { tag: 3, request, arrival: Nanos::ZERO, host: true, stamps: Vec::new() }).unwrap();
+    array.submit(Command { tag: 3, request, arrival: Nanos::ZERO, host: true, data: Buf::NoData }).unwrap();
     let completion = (0..10).find_map(|_| {
         array.resume().unwrap();
         array.advance(&mut Vec::new()).unwrap()

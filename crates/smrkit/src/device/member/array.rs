@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::{Member, Members};
 use crate::device::address::ArrayLayout;
-use crate::device::command::{Command, Completion, FirstStamps, Served, Stamped, joined};
+use crate::device::command::{Command, Completion, FirstStamps, Served, joined};
 use crate::device::contents::{self, Contents};
 use crate::device::health::Health;
 use crate::device::level::WritePolicy;
@@ -22,6 +22,7 @@ use crate::device::queue::Queueing;
 use crate::device::work::{Owner, Slab};
 use crate::error::DiskResult;
 use crate::layer::Gauges;
+use crate::medium::Buf;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
 pub use work_steps::DonePart;
@@ -84,8 +85,8 @@ impl Array {
         }
     }
 
-    /// The order in which each drive, by its number, serves commands that wait, from now on. Nothing is under way.
-    pub fn order_commands(&mut self, queueing: impl Fn(usize) -> Queueing) {
+    /// See [`Member::order_commands`].
+    pub(super) fn order_commands(&mut self, queueing: impl Fn(usize) -> Queueing) {
         self.drives().into_iter().enumerate().for_each(|(number, drive)| drive.order_commands(queueing(number)));
         self.orderly = is_orderly(&self.layout, self.members());
     }
@@ -162,11 +163,11 @@ impl Array {
         request: &Request,
         arrival: Nanos,
         host: bool,
-        stamps: &mut Stamped,
+        data: &mut Buf,
     ) -> DiskResult<Option<Served>> {
         match self.only_member(request) {
             Some((disk, at)) if !self.locks_ranges() && self.outstanding() == 0 => {
-                self.members.serve_at_once(disk, &Request { lba: at, ..*request }, arrival, host, stamps)
+                self.members.serve_at_once(disk, &Request { lba: at, ..*request }, arrival, host, data)
             }
             _ => Ok(None),
         }
@@ -256,22 +257,6 @@ impl Array {
         Ok(first)
     }
 
-    /// Lets one thing happen, as the engine's loop does, if there is anything not after `limit`: what comes next, or the beginning of what waits once all
-    /// that comes at its moment is there. `now`, when something last happened or came, goes on; `done` gets what is completed.
-    pub fn step(&mut self, now: &mut Nanos, limit: Nanos, done: &mut Vec<Completion>) -> DiskResult<bool> {
-        let next = self.next();
-        if self.has_pending() && *now < next.min(limit) {
-            return self.resume().map(|()| true);
-        }
-        if next == Nanos::MAX || next > limit {
-            return Ok(false);
-        }
-        *now = next;
-        let first = self.advance(done)?;
-        done.extend(first);
-        Ok(true)
-    }
-
     #[inline]
     pub(super) fn first_wait(&self) -> Nanos {
         self.members.first_wait()
@@ -311,9 +296,8 @@ impl Array {
         self.members.reset_counts(now)
     }
 
-    /// The power comes back after a cut of all drives: commands under way are gone, and every layer rebuilds its maps. Copies and
-    /// parity may differ where a write was under way.
-    pub fn recover(&mut self) -> DiskResult {
+    /// See [`Member::recover`].
+    pub(super) fn recover(&mut self) -> DiskResult {
         self.works = Slab::default();
         self.locks = Locks::default();
         self.passed = 0;

@@ -2,13 +2,14 @@
 //! commands.
 
 use super::Array;
-use crate::device::command::{Command, SectorWords};
+use crate::device::command::Command;
 use crate::device::health::{Health, RebuiltUnits};
 use crate::device::level::Spread;
 use crate::device::locks::RangeLock;
 use crate::device::member::Member;
 use crate::device::work::Owner;
 use crate::error::DiskResult;
+use crate::medium::Buf;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
 
@@ -57,8 +58,8 @@ impl Array {
         let (Owner::Rebuild { at, .. } | Owner::Scrub { at, .. } | Owner::Resync { first: at, .. }) = owner else {
             return Ok(());
         };
-        let (request, stamps) = (Request::new(Op::Write, at, 0), SectorWords::new());
-        let command = Command { tag: 0, request, arrival: now, host: false, stamps };
+        let request = Request::new(Op::Write, at, 0);
+        let command = Command { tag: 0, request, arrival: now, host: false, data: Buf::NoData };
         let id = self.works.add(owner, command);
         self.start(id, Some(lock), now)
     }

@@ -10,6 +10,7 @@ use crate::device::member::Member;
 use crate::device::plan::Planner;
 use crate::device::work::Owner;
 use crate::error::DiskResult;
+use crate::medium::Buf;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
 
@@ -76,19 +77,21 @@ impl Array {
             let work = self.works.get(id);
             let (sub, source, host) = (work.subs()[number], work.command.request.source, work.command.host);
             let width = self.contents.words();
-            let stamps = match width > 0 && sub.op == Op::Write {
+            let data = match width > 0 && sub.op == Op::Write {
                 true => {
-                    let own = WrittenSectors { lba: work.command.request.lba, words: &work.command.stamps, width };
-                    contents::written(&self.layout, &work.known, &own, &sub)
+                    let Request { lba, sectors, .. } = work.command.request;
+                    let words = contents::own_words(&mut work.command.data, sectors as usize * width);
+                    let own = WrittenSectors { lba, words, width };
+                    self.contents.buf(contents::written(&self.layout, &work.known, &own, &sub))
                 }
-                false => Vec::new(),
+                false => Buf::NoData,
             };
             if self.contents == Contents::Stamps && sub.op == Op::Write {
                 self.note_written(sub.at, sub.sectors);
             }
             let tag = u64::from(id) << 32 | number as u64;
             let request = Request { source, ..Request::new(sub.op, sub.at, sub.sectors as u32) };
-            let command = Command { tag, request, arrival: now, host, stamps };
+            let command = Command { tag, request, arrival: now, host, data };
             self.members.submit(sub.disk, command)?;
         }
         Ok(())
@@ -105,9 +108,11 @@ impl Array {
         let id = (completion.tag >> 32) as u32;
         let work = self.works.get(id);
         work.completed(&completion);
-        if !completion.stamps.is_empty() {
+        if !matches!(completion.data, Buf::NoData) {
             let sub = work.subs()[completion.tag as u32 as usize];
-            work.known.note(&sub, completion.stamps);
+            if sub.op == Op::Read {
+                work.known.note(&sub, contents::into_words(completion.data, usize::MAX));
+            }
         }
         if work.left > 0 {
             return Ok(());
@@ -131,13 +136,16 @@ impl Array {
         match owner {
             Owner::Host => {
                 let (tag, request) = (work.command.tag, work.command.request);
-                let stamps = match self.contents.words() > 0 && request.op == Op::Read {
-                    true => contents::assemble(&self.layout, &work.known, request.lba, u64::from(request.sectors)),
-                    false => Vec::new(),
+                let data = match self.contents.words() > 0 && request.op == Op::Read {
+                    true => {
+                        let sectors = u64::from(request.sectors);
+                        self.contents.buf(contents::assemble(&self.layout, &work.known, request.lba, sectors))
+                    }
+                    false => Buf::NoData,
                 };
                 // What no member was asked for took no time.
                 let start = work.start.min(now);
-                self.ready.push_back(Completion { tag, start, end: now, stamps });
+                self.ready.push_back(Completion { tag, start, end: now, data });
             }
             Owner::Rebuild { disk, at, sectors } => {
                 let begin = work.command.arrival;
