@@ -3,12 +3,7 @@
 mod whole;
 
 use serde_json::Value;
-use smrkit::engine::NoObserver;
-use smrkit::experiment::demand::GeneratedDemand;
-use smrkit::experiment::system::System;
-use smrkit::settings::Settings;
 use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
-use smrkit::workload::Workload;
 
 use crate::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, Theme};
@@ -188,27 +183,6 @@ fn shares_of_members_are_of_all_the_time_until_the_array_was_whole() {
     assert_eq!(totals, &["10 %", "50 %"]);
     begins(&table(&[40, 500])[0], "8 %, 4 %, ");
     begins(&table(&[40, 500])[1], "100 %, 50 %, ");
-}
-
-#[test]
-fn tables_of_a_summary_are_those_of_its_run() {
-    let run = |array: &str| {
-        let system = System { array: Some(array.parse().unwrap()), ..System::drive("tiny") };
-        let run = system.run(Settings { depth: 4, ..Settings::default() }).unwrap();
-        let demand = GeneratedDemand::from(Workload::parse("mix:count=400").unwrap());
-        run.execute(&demand, &run.opening().unwrap(), &mut NoObserver).unwrap()
-    };
-    let mixed =
-        "raid0:member=(layer=in-place),member=(layer=log),member=(layer=log,set=(spare_percent=9)),member=(layer=log)";
-    for array in ["raid5:disks=3,layer=log", "raid1:disks=20,layer=log", mixed] {
-        let run = run(array);
-        let text = serde_json::to_string(&run.summary()).unwrap();
-        let read: Outcome = serde_json::from_str(&text).unwrap();
-        assert_eq!(serde_json::to_string(&read).unwrap(), text);
-        let shown = |run: &Outcome| (table::text(std::slice::from_ref(run)), label::names(std::slice::from_ref(run)));
-        assert_eq!(shown(&read), shown(&run), "{array}");
-        assert!(Outcome::merge(&[read]).unwrap_err().to_string().contains("latency_buckets"), "{array}");
-    }
 }
 
 #[test]

@@ -11,9 +11,8 @@ use std::os::fd::AsFd;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
 use smrkit::device::NCQ_COMMANDS;
-use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
-use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
+use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::device::{BlockDevice, Unserved};
 pub use super::nbd::Listener;
@@ -26,6 +25,7 @@ use super::wish::{Wish, Wishes};
 use crate::error::LiveError;
 use crate::log::log;
 use crate::mount::control::{EndClient, joined};
+use work::{DueReply, Job};
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
@@ -50,41 +50,6 @@ pub struct ServeOptions {
     /// The order of a drive's commands; [`Queue::Drive`] is its own where its file has one, else shortest positioning time first where
     /// it has mechanics.
     pub queue: Queue,
-}
-
-/// A command on its way.
-struct Job {
-    client: u64,
-    cookie: u64,
-    kind: NbdKind,
-    offset: u64,
-    bytes: u64,
-    fua: bool,
-    arrival: Nanos,
-    data: Vec<u8>,
-}
-
-impl Job {
-    fn request(&self) -> Request {
-        let op = match self.kind {
-            NbdKind::Read => Op::Read,
-            NbdKind::Write | NbdKind::WriteZeroes => Op::Write,
-            NbdKind::Trim => Op::Discard,
-            NbdKind::Flush | NbdKind::BlockStatus => Op::Flush,
-        };
-        Request::new(op, Lba(self.offset / SECTOR_BYTES), (self.bytes / SECTOR_BYTES) as u32)
-    }
-
-    /// Bytes that it holds until it completes.
-    fn queued_bytes(&self) -> usize {
-        if self.kind == NbdKind::Write { self.bytes as usize } else { 0 }
-    }
-}
-
-/// A reply that is due.
-struct DueReply {
-    job: Job,
-    is_served: bool,
 }
 
 /// The server.

@@ -21,7 +21,6 @@ mod verify;
 
 use crate::device::{Command, Completion, Member, MemberDrive, Served};
 use crate::error::{DiskResult, Error};
-use crate::medium::Buf;
 use crate::power::Power;
 use crate::request::{Request, Source};
 use crate::settings::Settings;

@@ -7,11 +7,48 @@ use smrkit::request::{Op, Request};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::super::device::Ended;
+use super::super::device::Unserved;
+use super::super::nbd::{NbdError, NbdKind};
 use super::super::pace::PacedClock;
-use super::{DriveServer, DueReply, Job, NbdError, NbdKind, Unserved};
+use super::DriveServer;
 
 /// Zeros are written in pieces of this many bytes (assumption).
 const ZEROS_BYTES: u64 = 8 << 20;
+
+/// A command on its way.
+pub struct Job {
+    pub client: u64,
+    pub cookie: u64,
+    pub kind: NbdKind,
+    pub offset: u64,
+    pub bytes: u64,
+    pub fua: bool,
+    pub arrival: Nanos,
+    pub data: Vec<u8>,
+}
+
+impl Job {
+    pub fn request(&self) -> Request {
+        let op = match self.kind {
+            NbdKind::Read => Op::Read,
+            NbdKind::Write | NbdKind::WriteZeroes => Op::Write,
+            NbdKind::Trim => Op::Discard,
+            NbdKind::Flush | NbdKind::BlockStatus => Op::Flush,
+        };
+        Request::new(op, Lba(self.offset / SECTOR_BYTES), (self.bytes / SECTOR_BYTES) as u32)
+    }
+
+    /// Bytes that it holds until it completes.
+    pub fn queued_bytes(&self) -> usize {
+        if self.kind == NbdKind::Write { self.bytes as usize } else { 0 }
+    }
+}
+
+/// A reply that is due.
+pub struct DueReply {
+    pub job: Job,
+    pub is_served: bool,
+}
 
 impl DriveServer {
     /// Moment at which the clock has something to do.

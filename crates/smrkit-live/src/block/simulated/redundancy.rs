@@ -9,7 +9,7 @@ use smrkit::medium::Buf;
 use smrkit::request::{Op, Request};
 use smrkit::units::{Lba, Nanos};
 
-use super::{ALONE, Simulated};
+use super::Simulated;
 use crate::block::unsettled::{Begun, Unsettled};
 use crate::block::written::Written;
 
@@ -30,7 +30,7 @@ impl Simulated {
         if begun == Begun::Discard {
             let request = Request::new(Op::Discard, Lba(start), (end - start) as u32);
             let (arrival, data) = (self.now, Buf::NoData);
-            self.member.submit(Command { tag: ALONE, request, arrival, host: false, data })?;
+            self.member.submit(Command { tag: 0, request, arrival, host: false, data })?;
             return self.end_own_work();
         }
         let Some(layout) = self.array().map(Array::layout) else { return Ok(()) };
