@@ -174,11 +174,10 @@ impl<'a> Engine<'a> {
     /// Serves a request by the short way, where there is one. In check mode it is verified.
     #[inline(always)]
     fn serve_at_once(&mut self, request: &Request, arrival: Nanos) -> DiskResult<Option<Served>> {
-        let mut data = self.check.data(request);
-        let served = self.member.serve_at_once(request, arrival, true, &mut data)?;
+        let served = self.member.serve_at_once(request, arrival, true, self.check.data())?;
         if let Some(served) = &served {
             self.now = served.end;
-            self.check.verify_served(request, &data)?;
+            self.check.verify_served(request)?;
         }
         Ok(served)
     }
@@ -252,9 +251,8 @@ impl<'a> Engine<'a> {
     /// Sends a request whose stamps have been noted; its completion is an event to come.
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
-        let data = self.check.data(&request);
-        let tag =
-            self.sent.add(Sent { request, row: self.intake.row(), arrival, expected: self.check.take_expected() });
+        let (expected, data) = self.check.take();
+        let tag = self.sent.add(Sent { request, row: self.intake.row(), arrival, expected });
         self.member.submit(Command { tag, request, arrival, host: true, data })?;
         self.note_waiting();
         Ok(())

@@ -11,11 +11,13 @@ pub(super) struct ArrayCheck {
     shadow: Option<Shadow>,
     /// Stamps that the next request writes or must find.
     expected: SectorWords,
+    /// Contents that it carries.
+    data: Buf,
 }
 
 impl ArrayCheck {
     pub fn new(is_on: bool) -> ArrayCheck {
-        ArrayCheck { shadow: is_on.then(Shadow::default), expected: SectorWords::new() }
+        ArrayCheck { shadow: is_on.then(Shadow::default), expected: SectorWords::new(), data: Buf::NoData }
     }
 
     /// Expects that every LBA was written once before all else.
@@ -24,32 +26,35 @@ impl ArrayCheck {
     }
 
     /// Takes note of what the next request is to write, or must find.
-    #[inline]
+    #[inline(always)]
     pub fn note(&mut self, request: &Request) {
         if let Some(shadow) = &mut self.shadow {
             self.expected = shadow.send(request);
+            self.data = if request.op == Op::Write { Buf::Stamps(self.expected.clone()) } else { Buf::NoData };
         }
     }
 
-    /// The contents that the request carries that was noted last.
+    /// The contents of the request that was noted last.
     #[inline(always)]
-    pub fn data(&self, request: &Request) -> Buf {
-        match self.shadow.is_some() && request.op == Op::Write {
-            true => Buf::Stamps(self.expected.clone()),
-            false => Buf::NoData,
-        }
+    pub fn data(&mut self) -> &mut Buf {
+        &mut self.data
     }
 
-    /// Stamps of the request that was noted last.
+    /// The stamps of the request that was noted last, and its contents.
     #[inline]
-    pub fn take_expected(&mut self) -> SectorWords {
-        std::mem::take(&mut self.expected)
+    pub fn take(&mut self) -> (SectorWords, Buf) {
+        (std::mem::take(&mut self.expected), std::mem::replace(&mut self.data, Buf::NoData))
     }
 
     /// Verifies the request that was noted last, and has been served.
-    #[inline]
-    pub fn verify_served(&self, request: &Request, data: &Buf) -> DiskResult {
-        self.verify(request, &self.expected, data)
+    #[inline(always)]
+    pub fn verify_served(&mut self, request: &Request) -> DiskResult {
+        self.verify(request, &self.expected, &self.data)?;
+        // A drive that checks itself has told what it read, too.
+        if !matches!(self.data, Buf::NoData) {
+            self.data = Buf::NoData;
+        }
+        Ok(())
     }
 
     /// Compares what a request has found with what it must find.
