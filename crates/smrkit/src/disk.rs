@@ -232,9 +232,10 @@ impl Disk {
         self.watched = true;
     }
 
-    /// Cuts the power as `power` says; its writes are counted from now on.
+    /// Cuts the power as `power` says; its writes are counted from now on. One that never cuts is no power supply to watch, so that
+    /// writes go their short way.
     pub fn cut_power(&mut self, power: Power) {
-        self.power = Some(Box::new(power));
+        self.power = power.will_cut().then(|| Box::new(power));
     }
 
     /// The power comes back.

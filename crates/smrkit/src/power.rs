@@ -24,6 +24,11 @@ impl Power {
         Power { cuts, seed, writes: 0, off: false }
     }
 
+    /// True while it has a cut to come.
+    pub(crate) fn will_cut(&self) -> bool {
+        !self.cuts.is_empty()
+    }
+
     /// A write of `n` sectors begins: whether it is wholly carried out, and how many of its sectors are.
     pub(crate) fn sectors_written(&mut self, n: u64) -> DiskResult<(bool, u64)> {
         if self.off {
