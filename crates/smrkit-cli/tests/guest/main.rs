@@ -51,7 +51,8 @@ impl Guest {
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "640", "-nodefaults", "-display", "none"]);
         qemu.args(["-kernel", kernel, "-initrd", INITRAMFS, "-serial", "stdio"]);
-        qemu.args(["-append", &format!("console=ttyS0 quiet panic=0 {words}")]);
+        // At random addresses QEMU would translate every program anew with each start.
+        qemu.args(["-append", &format!("console=ttyS0 quiet panic=0 norandmaps {words}")]);
         qemu.args(["-monitor", &format!("unix:{},server,nowait", at("monitor"))]);
         for disk in ["meta", "notes"].map(at).iter().chain(drives) {
             qemu.args(["-drive", &format!("file={disk},if=virtio,format=raw")]);
