@@ -2,22 +2,19 @@
 //!
 //! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
 
+mod clients;
+mod commands;
 mod work;
-
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
-use smrkit::device::NCQ_COMMANDS;
 use smrkit::settings::Queue;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::device::{BlockDevice, Unserved};
 pub use super::nbd::Listener;
 use super::nbd::wire::HOLE_AND_ZEROS;
-use super::nbd::{Connection, Context, Export, Extent, NbdCommand, NbdError, NbdKind};
+use super::nbd::{Context, Export, Extent, NbdCommand, NbdError, NbdKind};
 use super::pace::{Pace, PacedClock};
 pub use super::report::ServeReport;
 use super::watchdog::{self, Watchdog};
@@ -25,22 +22,15 @@ use super::wish::{Wish, Wishes};
 use crate::error::LiveError;
 use crate::log::log;
 use crate::mount::control::{EndClient, joined};
-use work::{DueReply, Job};
+use clients::NbdClients;
+use commands::{HostCommands, Job};
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
 /// Size that hosts had better read and write.
 const PREFERRED_BYTES: u32 = 4096;
-/// Clients at a time (assumption).
-const CLIENTS_MAX: usize = 64;
 /// Extents that a reply tells at most (assumption).
 const EXTENTS_MAX: usize = 1 << 16;
-/// Commands, and bytes to be written, that wait at most before clients are kept waiting (assumption).
-const COMMANDS_MAX: usize = 1024;
-const BYTES_MAX: usize = 128 << 20;
-/// Buffers that are kept for later use, and how long they may be.
-const POOL_BUFFERS: usize = NCQ_COMMANDS as usize;
-const POOLED_BYTES: usize = 1 << 20;
 
 /// Pace and order of a served drive.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,22 +45,11 @@ pub struct ServeOptions {
 /// The server.
 pub struct DriveServer {
     device: BlockDevice,
-    listener: Listener,
     clock: Option<PacedClock>,
-    export: Export,
-    clients: BTreeMap<u64, Connection>,
-    next_client: u64,
-    /// Commands that have come and not been begun, in order.
-    queue: VecDeque<Job>,
-    /// Commands that are under way together, each with its tag.
-    jobs: Vec<(u64, Job)>,
-    next_tag: u64,
-    queued_bytes: usize,
-    due: BinaryHeap<Reverse<(Nanos, u64)>>,
-    replies: BTreeMap<u64, DueReply>,
+    clients: NbdClients,
+    commands: HostCommands,
     /// Sum of the latencies of replies, in the drive's time.
     latencies: Nanos,
-    pool: Vec<Vec<u8>>,
     /// True if the drive may have work of its own.
     has_idle_work: bool,
     watchdog: Watchdog,
@@ -78,8 +57,6 @@ pub struct DriveServer {
     is_stopping: bool,
     /// Clients that wait for its end.
     ending: Vec<EndClient>,
-    /// Clients that were there when a power cut lost what was not flushed, and have had no error of a flush since.
-    owed_errors: BTreeSet<u64>,
 }
 
 impl DriveServer {
@@ -98,37 +75,27 @@ impl DriveServer {
         let is_real_time = clock.as_ref().is_some_and(PacedClock::is_real_time);
         DriveServer {
             device,
-            listener,
             clock,
-            export,
-            clients: BTreeMap::new(),
-            next_client: 0,
-            queue: VecDeque::new(),
-            jobs: Vec::new(),
-            next_tag: 0,
-            queued_bytes: 0,
-            due: BinaryHeap::new(),
-            replies: BTreeMap::new(),
+            clients: NbdClients::new(listener, export),
+            commands: HostCommands::default(),
             latencies: Nanos::ZERO,
-            pool: Vec::new(),
             has_idle_work: true,
             watchdog,
             report: ServeReport { is_real_time, ..ServeReport::default() },
             is_stopping: false,
             ending: Vec::new(),
-            owed_errors: BTreeSet::new(),
         }
     }
 
     /// Serves until it is asked to stop; closes the image in good order.
     pub fn run(mut self, wishes: &Wishes) -> (ServeReport, Result<(), LiveError>) {
-        while !self.is_stopping || self.waiting() > 0 || !self.replies.is_empty() {
+        while !(self.is_stopping && self.commands.is_empty()) {
             if self.wait(wishes) {
                 self.hear(wishes);
             }
             self.read_commands();
             self.work();
-            self.send();
+            self.clients.send();
         }
         self.report.has_failed = self.device.failure().is_some();
         if let Some(clock) = &self.clock {
@@ -143,56 +110,21 @@ impl DriveServer {
     /// Waits until a client, a wish or the clock has something to do, and reads what clients have sent. True if there may be a
     /// wish.
     fn wait(&mut self, wishes: &Wishes) -> bool {
-        let is_busy = self.waiting() >= COMMANDS_MAX || self.queued_bytes >= BYTES_MAX;
         let until = self.clock.as_ref().and_then(|_| self.next_moment());
-        let mut files = Vec::with_capacity(self.clients.len() + 2);
+        let mut files = Vec::with_capacity(self.clients.count() + 2);
         files.push(PollFd::new(wishes, PollFlags::IN));
-        files.push(PollFd::new(&self.listener, PollFlags::IN));
-        for client in self.clients.values() {
-            let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, !is_busy && client.is_open() && !client.is_full());
-            flags.set(PollFlags::OUT, client.wants_to_send());
-            files.push(PollFd::from_borrowed_fd(client.stream().as_fd(), flags));
-        }
+        self.clients.wait_for(&mut files, self.commands.is_full());
         let waited = match &self.clock {
             Some(clock) => clock.wait(&mut files, until),
-            None => rustix::event::poll(&mut files, self.has_more().then(Timespec::default).as_ref()),
+            None => rustix::event::poll(&mut files, self.clients.has_more().then(Timespec::default).as_ref()),
         };
         if waited.is_err() {
             return true;
         }
-        let [has_wish, accepts] = [0, 1].map(|at: usize| !files[at].revents().is_empty());
-        let ready: Vec<PollFlags> = files[2..].iter().map(|file| file.revents()).collect();
+        let ready: Vec<PollFlags> = files.iter().map(|file| file.revents()).collect();
         drop(files);
-        for (client, flags) in self.clients.values_mut().zip(ready) {
-            if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                client.receive();
-            }
-        }
-        if accepts {
-            self.accept();
-        }
-        has_wish
-    }
-
-    /// True if a client has taken what kept it from being heard.
-    fn has_more(&self) -> bool {
-        self.clients.values().any(Connection::has_more)
-    }
-
-    /// Commands that have not been completed.
-    fn waiting(&self) -> usize {
-        self.queue.len() + self.jobs.len()
-    }
-
-    fn accept(&mut self) {
-        while let Ok(Some(stream)) = self.listener.accept() {
-            // One too many finds its connection closed.
-            if self.clients.len() < CLIENTS_MAX {
-                self.clients.insert(self.next_client, Connection::new(stream));
-                self.next_client += 1;
-            }
-        }
+        self.clients.receive(&ready[1..]);
+        !ready[0].is_empty()
     }
 
     fn hear(&mut self, wishes: &Wishes) {
@@ -220,9 +152,9 @@ impl DriveServer {
             "kind": "drive",
             "process": std::process::id(),
             "version": env!("CARGO_PKG_VERSION"),
-            "clients": self.clients.len(),
+            "clients": self.clients.count(),
             "completed": self.report.completed,
-            "waiting": self.waiting(),
+            "waiting": self.commands.count(),
             "drive_time_ns": self.device.now().0,
             "cache_fill": self.device.gauges().cache_fill,
             "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
@@ -237,13 +169,7 @@ impl DriveServer {
     }
 
     fn read_commands(&mut self) {
-        let mut came = Vec::new();
-        for (&client, connection) in &mut self.clients {
-            while let Some(command) = connection.next(&self.export, &mut self.pool) {
-                came.push((client, command));
-            }
-        }
-        let arrival = self.now();
+        let (came, arrival) = (self.clients.commands(), self.now());
         for (client, command) in came {
             self.take(client, command, arrival);
         }
@@ -255,14 +181,12 @@ impl DriveServer {
         if kind == NbdKind::BlockStatus {
             return self.tell_status(client, cookie, offset, bytes, one_extent);
         }
-        let job = Job { client, cookie, kind, offset, bytes, fua, arrival, data };
-        self.queued_bytes += job.queued_bytes();
-        self.queue.push_back(job);
+        self.commands.push(Job { client, cookie, kind, offset, bytes, fua, arrival, data });
     }
 
     fn tell_status(&mut self, client: u64, cookie: u64, offset: u64, bytes: u64, one_extent: bool) {
         let range = offset / SECTOR_BYTES..(offset + bytes) / SECTOR_BYTES;
-        let Some(connection) = self.clients.get_mut(&client) else { return };
+        let Some(connection) = self.clients.get(client) else { return };
         let most = if one_extent { 1 } else { EXTENTS_MAX };
         let told: Result<Vec<_>, Unserved> = connection
             .contexts()
@@ -284,16 +208,6 @@ impl DriveServer {
             Ok(told) => connection.status(cookie, &told),
             Err(_) => connection.failed(cookie, NbdError::Io),
         }
-    }
-
-    fn send(&mut self) {
-        for client in self.clients.values_mut().filter(|client| client.wants_to_send()) {
-            client.send(&mut self.pool);
-        }
-        self.clients.retain(|_, client| !client.is_over());
-        self.owed_errors.retain(|client| self.clients.contains_key(client));
-        self.pool.retain(|buffer| (1..=POOLED_BYTES).contains(&buffer.capacity()));
-        self.pool.truncate(POOL_BUFFERS);
     }
 }
 

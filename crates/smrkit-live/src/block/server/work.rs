@@ -1,67 +1,30 @@
 //! The server's work on commands: each is begun when it need not wait for others, and completed when its drives are done.
 
-use std::cmp::Reverse;
-
 use smrkit::medium::Buf;
 use smrkit::request::{Op, Request};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::super::device::Ended;
 use super::super::device::Unserved;
-use super::super::nbd::{NbdError, NbdKind};
+use super::super::nbd::NbdKind;
 use super::super::pace::PacedClock;
 use super::DriveServer;
+use super::commands::{DueReply, Job};
 
 /// Zeros are written in pieces of this many bytes (assumption).
 const ZEROS_BYTES: u64 = 8 << 20;
-
-/// A command on its way.
-pub struct Job {
-    pub client: u64,
-    pub cookie: u64,
-    pub kind: NbdKind,
-    pub offset: u64,
-    pub bytes: u64,
-    pub fua: bool,
-    pub arrival: Nanos,
-    pub data: Vec<u8>,
-}
-
-impl Job {
-    pub fn request(&self) -> Request {
-        let op = match self.kind {
-            NbdKind::Read => Op::Read,
-            NbdKind::Write | NbdKind::WriteZeroes => Op::Write,
-            NbdKind::Trim => Op::Discard,
-            NbdKind::Flush | NbdKind::BlockStatus => Op::Flush,
-        };
-        Request::new(op, Lba(self.offset / SECTOR_BYTES), (self.bytes / SECTOR_BYTES) as u32)
-    }
-
-    /// Bytes that it holds until it completes.
-    pub fn queued_bytes(&self) -> usize {
-        if self.kind == NbdKind::Write { self.bytes as usize } else { 0 }
-    }
-}
-
-/// A reply that is due.
-pub struct DueReply {
-    pub job: Job,
-    pub is_served: bool,
-}
 
 impl DriveServer {
     /// Moment at which the clock has something to do.
     pub(super) fn next_moment(&self) -> Option<Nanos> {
         let now = self.now();
-        let due = self.due.peek().map(|Reverse((due, _))| *due);
         // When a drive is free that is at work for itself.
         let free = self.device.drives().into_iter().flat_map(|drive| [drive.now(), drive.disk.free_at()]);
         let free = free.filter(|&free| free > now).min();
         let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.device.is_idle());
-        let begin = Some(self.device.now()).filter(|&begin| begin > now && !self.queue.is_empty());
-        let more = self.has_more().then_some(now);
-        [due, self.device.next(), idle, begin, more].into_iter().flatten().min()
+        let begin = Some(self.device.now()).filter(|&begin| begin > now && !self.commands.is_begun());
+        let more = self.clients.has_more().then_some(now);
+        [self.commands.next_due(), self.device.next(), idle, begin, more].into_iter().flatten().min()
     }
 
     /// The drive's time: the clock's, where it keeps pace.
@@ -79,7 +42,7 @@ impl DriveServer {
             self.work_off();
         }
         self.watchdog.end();
-        if self.clock.is_some() && self.queue.is_empty() && self.device.is_idle() && self.device.now() <= now {
+        if self.clock.is_some() && self.commands.is_begun() && self.device.is_idle() && self.device.now() <= now {
             self.has_idle_work = self.device.step_before(now);
             self.note_loss();
         }
@@ -87,7 +50,7 @@ impl DriveServer {
 
     /// Serves all commands, since nobody waits for the wall clock: on to the next completion, and to all that comes of it at its moment.
     fn work_off(&mut self) {
-        while !(self.queue.is_empty() && self.device.is_idle()) {
+        while !(self.commands.is_begun() && self.device.is_idle()) {
             self.go_on(None);
             while self.begin_next(self.device.now()) {}
         }
@@ -95,8 +58,8 @@ impl DriveServer {
 
     /// Watches how long one of the commands takes that are under way.
     fn watch(&self) {
-        match self.jobs.first() {
-            Some((_, job)) => self.watchdog.begin(&job.request()),
+        match self.commands.under_way() {
+            Some(job) => self.watchdog.begin(&job.request()),
             None => self.watchdog.end(),
         }
     }
@@ -123,28 +86,26 @@ impl DriveServer {
 
     /// Begins the command that came first, if it need not wait.
     fn begin_next(&mut self, now: Nanos) -> bool {
-        let Some(job) = self.queue.front() else { return false };
+        let Some(job) = self.commands.next() else { return false };
         let request = job.request();
         // With nobody to wait for, it need not be under way.
-        let is_only = self.clock.is_none() && self.queue.len() == 1 && self.device.is_idle();
+        let is_only = self.clock.is_none() && self.commands.is_last() && self.device.is_idle();
         let is_alone = is_only || job.kind == NbdKind::WriteZeroes || self.device.goes_alone(request.op, job.fua);
         let must_wait = if is_alone { !self.device.is_idle() } else { self.device.must_wait(&request) };
         if must_wait || self.device.now() > now {
             return false;
         }
-        let Some(mut job) = self.queue.pop_front() else { return false };
-        let tag = self.next_tag;
-        self.next_tag += 1;
+        let Some((tag, mut job)) = self.commands.begin() else { return false };
         self.has_idle_work = true;
         self.watchdog.begin(&request);
         if job.kind == NbdKind::Read {
-            job.data = self.pool.pop().unwrap_or_default();
+            job.data = self.clients.buffer();
         }
         if is_alone {
             self.serve_alone(tag, job, &request);
         } else {
             let data = std::mem::take(&mut job.data);
-            self.jobs.push((tag, job));
+            self.commands.go_on(tag, job);
             self.device.send(tag, &request, now, data);
         }
         true
@@ -161,10 +122,10 @@ impl DriveServer {
             served = self.serve_with(&flush, job.arrival, &mut Vec::new());
         }
         self.note_loss();
-        if (job.fua || job.kind == NbdKind::Flush) && self.owed_errors.remove(&job.client) {
+        if (job.fua || job.kind == NbdKind::Flush) && self.clients.take_owed_error(job.client) {
             served = served.and(Err(Unserved::Failed));
         }
-        self.queued_bytes -= job.queued_bytes();
+        self.commands.completed(&job);
         if served == Err(Unserved::Silence) {
             return;
         }
@@ -175,8 +136,7 @@ impl DriveServer {
         // What the write cache takes in completes as it comes.
         let due = self.device.now().max(reply.job.arrival);
         self.latencies += due.since(reply.job.arrival);
-        self.due.push(Reverse((due, tag)));
-        self.replies.insert(tag, reply);
+        self.commands.wait(due, tag, reply);
     }
 
     fn serve_with(&mut self, request: &Request, arrival: Nanos, data: &mut Vec<u8>) -> Result<(), Unserved> {
@@ -201,10 +161,8 @@ impl DriveServer {
 
     /// A command that was sent came to its end.
     fn finish(&mut self, Ended { tag, served, bytes }: Ended) {
-        let Some(at) = self.jobs.iter().position(|(other, _)| *other == tag) else { return };
-        let (_, mut job) = self.jobs.swap_remove(at);
+        let Some(mut job) = self.commands.end(tag) else { return };
         self.watch();
-        self.queued_bytes -= job.queued_bytes();
         job.data = bytes;
         match served {
             // It never completes.
@@ -220,19 +178,14 @@ impl DriveServer {
     /// After a loss every client that is there is owed an error.
     fn note_loss(&mut self) {
         if self.device.take_loss() {
-            self.owed_errors.extend(self.clients.keys());
+            self.clients.owe_error();
         }
     }
 
     /// Completes what is due.
     fn complete_due(&mut self, now: Nanos) {
-        while let Some(&Reverse((due, tag))) = self.due.peek()
-            && due <= now
-        {
-            self.due.pop();
-            if let Some(reply) = self.replies.remove(&tag) {
-                self.complete_at(due, reply);
-            }
+        while let Some((due, reply)) = self.commands.take_due(now) {
+            self.complete_at(due, reply);
         }
     }
 
@@ -247,17 +200,7 @@ impl DriveServer {
 
     /// Completes a command, and replies if its client is still there.
     fn complete(&mut self, reply: DueReply) {
-        let DueReply { job: Job { client, cookie, kind, offset, bytes, data, .. }, is_served } = reply;
         self.report.completed += 1;
-        let Some(connection) = self.clients.get_mut(&client) else { return };
-        if kind == NbdKind::Read {
-            connection.reading_bytes -= bytes as usize;
-        }
-        match kind {
-            _ if !is_served => connection.failed(cookie, NbdError::Io),
-            NbdKind::Read => return connection.data(cookie, offset, data, bytes as usize, &mut self.pool),
-            _ => connection.done(cookie),
-        }
-        self.pool.push(data);
+        self.clients.reply(reply);
     }
 }
