@@ -281,7 +281,7 @@ impl Layer for SBlock {
     }
 
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
-        recover::recover(self, disk)
+        self.restore(disk)
     }
 
     fn locate(&self, lba: Lba) -> Pba {
@@ -289,7 +289,7 @@ impl Layer for SBlock {
     }
 
     fn check(&self, _disk: &Disk) -> DiskResult {
-        check::check(self)
+        self.check_books()
     }
 
     fn map_bytes(&self) -> u64 {

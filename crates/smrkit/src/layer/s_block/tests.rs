@@ -36,12 +36,12 @@ fn busy() -> (SBlock, Disk) {
     for lba in [400, 440, 460] {
         layer.write(&mut disk, Lba(lba), 20, &Buf::NoData).unwrap();
     }
-    check::check(&layer).unwrap();
+    layer.check_books().unwrap();
     (layer, disk)
 }
 
 fn assert_found(number: usize, problem: &str, layer: &SBlock) {
-    let error = check::check(layer).unwrap_err().to_string();
+    let error = layer.check_books().unwrap_err().to_string();
     assert!(error.contains(problem), "{number}, {problem}: {error}");
 }
 
@@ -80,7 +80,7 @@ fn a_cache_buffers_head_keeps_its_guard_from_the_tail() {
             let length = cache.room() + more;
             cache.entries.push_back(HeaderEntry::void(length));
             cache.head += length;
-            let near = check::check(&layer).err().map(|fault| fault.to_string().contains("has come too near"));
+            let near = layer.check_books().err().map(|fault| fault.to_string().contains("has come too near"));
             assert_eq!(near, (more > 0).then_some(true));
         }
     }
@@ -134,7 +134,7 @@ fn a_check_finds_slots_that_can_not_be() {
     let slots = &mut layer.slots[0];
     slots.head = slots.tail + slots.slots() - layer.layout.guard_slots;
     slots.find_invalid();
-    check::check(&layer).unwrap();
+    layer.check_books().unwrap();
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_second_sections_s_blocks_are_checked_by_their_own_numbers() {
     let (mut layer, mut disk) = busy();
     let first = layer.layout.natives * 20;
     layer.write(&mut disk, Lba(first + 24), 3, &Buf::NoData).unwrap();
-    check::check(&layer).unwrap();
+    layer.check_books().unwrap();
     layer.cached[layer.layout.natives as usize + 1] += 1;
     assert_found(0, "S-block buffer 1: S-block 1 has 3 sectors cached", &layer);
 }
@@ -152,7 +152,7 @@ fn recovered(write: impl Fn(&SBlock, &mut Disk)) -> (Vec<Pba>, u64) {
     let (mut layer, drive) = layer();
     let mut disk = Disk::new(&drive, Medium::Stamps(crate::medium::Stamps::new()));
     write(&layer, &mut disk);
-    recover::recover(&mut layer, &mut disk).unwrap();
+    layer.restore(&mut disk).unwrap();
     let places = (0..40).map(|sblock| layer.native(Lba(20 * sblock))).collect();
     (places, layer.map.sectors())
 }
