@@ -1,19 +1,26 @@
 //! The members of an array: drives and arrays, which of them something happens at next, and those that were replaced and
 //! still have commands to complete.
 
-pub(super) mod array;
+mod array;
 
+use std::collections::{BTreeSet, VecDeque};
+
+use super::address::ArrayLayout;
 use super::command::{Command, Completion, FirstStamps, Served};
+use super::contents::Contents;
 use super::event_queue::EventQueue;
+use super::health::Health;
 use super::layered::LayeredDisk;
+use super::level::WritePolicy;
+use super::locks::Locks;
 use super::member_drive::MemberDrive;
 use super::queue::Queueing;
+use super::work::{DonePart, Slab};
 use crate::error::DiskResult;
 use crate::layer::Gauges;
 use crate::medium::Buf;
 use crate::request::Request;
 use crate::units::{Lba, Nanos};
-use array::Array;
 
 /// A drive with its queue, or an array: what the engine sends requests to, and what arrays are made of. The caller keeps
 /// the time, and processes events in order.
@@ -22,6 +29,37 @@ pub enum Member {
     Drive(Box<MemberDrive>),
     /// An array.
     Array(Box<Array>),
+}
+
+/// An array.
+pub struct Array {
+    layout: ArrayLayout,
+    members: Members,
+    health: Vec<Health>,
+    /// Number of times that each member was replaced.
+    replaced: Vec<u32>,
+    write: WritePolicy,
+    /// Contents that commands carry.
+    contents: Contents,
+    /// In check mode: parts of the members that anything was written to.
+    written: BTreeSet<u64>,
+    /// True if commands for the same sectors keep their order without locks: each is one command of a member, or the same
+    /// of several, and members keep their order.
+    orderly: bool,
+    /// True if members read zeros where something was discarded: only then do copies and parity stay true.
+    zeros: bool,
+    works: Slab,
+    locks: Locks,
+    /// Commands that were passed on and not completed.
+    passed: usize,
+    /// Completed, until the caller takes note.
+    ready: VecDeque<Completion>,
+    /// Own work that is done, until somebody takes note.
+    done: VecDeque<DonePart>,
+    /// Room for the completions of members.
+    completions: Vec<Completion>,
+    /// Work that may begin.
+    free: VecDeque<u32>,
 }
 
 /// Calls a method that drives and arrays have under one name.
@@ -239,7 +277,7 @@ impl Member {
 }
 
 /// The members, and what happens next at them.
-pub(super) struct Members {
+struct Members {
     /// Members in order, then those that were replaced.
     all: Vec<Member>,
     count: usize,

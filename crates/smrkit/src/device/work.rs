@@ -20,6 +20,19 @@ pub(super) enum Owner {
     Resync { first: Lba, sectors: u64 },
 }
 
+/// A part of an array's own work that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DonePart {
+    /// The member's first sector.
+    pub at: Lba,
+    /// Number of sectors.
+    pub sectors: u64,
+    /// When it was begun.
+    pub begin: Nanos,
+    /// When it was done.
+    pub end: Nanos,
+}
+
 /// A command under way.
 pub(super) struct ArrayCommand {
     pub owner: Owner,

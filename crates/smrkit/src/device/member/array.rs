@@ -10,7 +10,7 @@ mod work_steps;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Member, Members};
+use super::{Array, Member, Members};
 use crate::device::address::ArrayLayout;
 use crate::device::command::{Command, Completion, FirstStamps, Served, joined};
 use crate::device::contents::{self, Contents};
@@ -19,48 +19,16 @@ use crate::device::level::WritePolicy;
 use crate::device::locks::{Locks, RangeLock};
 use crate::device::member_drive::MemberDrive;
 use crate::device::queue::Queueing;
-use crate::device::work::{Owner, Slab};
+use crate::device::work::{DonePart, Owner, Slab};
 use crate::error::DiskResult;
 use crate::layer::Gauges;
 use crate::medium::Buf;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
-pub use work_steps::DonePart;
 use work_steps::PASSED;
 
 /// Sectors of a part that is compared at once.
 const PART_SECTORS: u64 = 1024;
-
-/// An array.
-pub struct Array {
-    layout: ArrayLayout,
-    members: Members,
-    health: Vec<Health>,
-    /// Number of times that each member was replaced.
-    replaced: Vec<u32>,
-    write: WritePolicy,
-    /// Contents that commands carry.
-    contents: Contents,
-    /// In check mode: parts of the members that anything was written to.
-    written: BTreeSet<u64>,
-    /// True if commands for the same sectors keep their order without locks: each is one command of a member, or the same
-    /// of several, and members keep their order.
-    orderly: bool,
-    /// True if members read zeros where something was discarded: only then do copies and parity stay true.
-    zeros: bool,
-    works: Slab,
-    locks: Locks,
-    /// Commands that were passed on and not completed.
-    passed: usize,
-    /// Completed, until the caller takes note.
-    ready: VecDeque<Completion>,
-    /// Own work that is done, until somebody takes note.
-    done: VecDeque<DonePart>,
-    /// Room for the completions of members.
-    completions: Vec<Completion>,
-    /// Work that may begin.
-    free: VecDeque<u32>,
-}
 
 impl Array {
     /// An array of members, as `layout` has them, whose commands carry `contents`.

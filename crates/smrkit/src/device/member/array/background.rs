@@ -1,12 +1,11 @@
 //! Work of an array's own: members fail and are replaced, and parts are rebuilt or scrubbed alongside the host's
 //! commands.
 
-use super::Array;
 use crate::device::command::Command;
 use crate::device::health::{Health, RebuiltUnits};
 use crate::device::level::Spread;
 use crate::device::locks::RangeLock;
-use crate::device::member::Member;
+use crate::device::member::{Array, Member};
 use crate::device::work::Owner;
 use crate::error::DiskResult;
 use crate::medium::Buf;

@@ -2,30 +2,16 @@
 //!
 //! A command that goes to one member as it came takes no such steps: the array passes it on.
 
-use super::Array;
 use crate::device::command::{Command, Completion};
 use crate::device::contents::{self, Contents, WrittenSectors};
 use crate::device::locks::RangeLock;
-use crate::device::member::Member;
+use crate::device::member::{Array, Member};
 use crate::device::plan::Planner;
-use crate::device::work::Owner;
+use crate::device::work::{DonePart, Owner};
 use crate::error::DiskResult;
 use crate::medium::Buf;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
-
-/// A part of an array's own work that is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DonePart {
-    /// The member's first sector.
-    pub at: Lba,
-    /// Number of sectors.
-    pub sectors: u64,
-    /// When it was begun.
-    pub begin: Nanos,
-    /// When it was done.
-    pub end: Nanos,
-}
 
 /// In the tag of a command that goes to one member as it came, and its completion straight back.
 pub(super) const PASSED: u64 = 1 << 63;
