@@ -25,11 +25,6 @@ struct Cli {
     style: style::Style,
 }
 
-/// The command line, for what is made of it.
-fn command_line() -> clap::Command {
-    Cli::command()
-}
-
 /// Commands that end with what they have; a mount has a handler of its own.
 const INTERRUPTIBLE: [&str; 5] = ["run", "sweep", "advise", "reproduce", "trace"];
 
@@ -56,5 +51,5 @@ fn main() -> ExitCode {
     }
     let cli = Cli::try_parse_from(arguments()).unwrap_or_else(|told| usage::exit(&told));
     style::choose(cli.style);
-    exit::code(cli.command.execute())
+    exit::code(cli.command.execute(Cli::command))
 }

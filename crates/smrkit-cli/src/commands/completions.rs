@@ -1,6 +1,6 @@
 //! `smrkit completions`: what a shell needs to complete commands and options.
 
-use clap::Args;
+use clap::{Args, Command};
 use clap_complete::Shell;
 
 use crate::exit::Done;
@@ -20,9 +20,9 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(self, mut whole: Command) -> anyhow::Result<Done> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::command_line(), "smrkit", &mut script);
+        clap_complete::generate(self.shell, &mut whole, "smrkit", &mut script);
         print(String::from_utf8_lossy(&script))?;
         Ok(Done::All)
     }

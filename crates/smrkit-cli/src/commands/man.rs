@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Command};
 use clap_mangen::Man as Page;
 
 use crate::exit::Done;
@@ -19,8 +19,7 @@ pub struct Man {
 }
 
 impl Man {
-    pub fn execute(self) -> anyhow::Result<Done> {
-        let whole = crate::command_line();
+    pub fn execute(self, whole: Command) -> anyhow::Result<Done> {
         let Some(folder) = self.folder else {
             let mut page = Vec::new();
             Page::new(whole).render(&mut page)?;

@@ -106,7 +106,8 @@ pub enum Command {
 }
 
 impl Command {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    /// Executes it; `whole` is the command line, for what is made of it.
+    pub fn execute(self, whole: fn() -> clap::Command) -> anyhow::Result<Done> {
         match self {
             Command::Run(command) => command.execute(),
             Command::Sweep(command) => command.execute(),
@@ -137,8 +138,8 @@ impl Command {
             Command::Top(command) => command.execute(),
             Command::Scrub(command) => command.execute(),
             Command::Defragment(command) => command.execute(),
-            Command::Completions(command) => command.execute(),
-            Command::Man(command) => command.execute(),
+            Command::Completions(command) => command.execute(whole()),
+            Command::Man(command) => command.execute(whole()),
         }
     }
 }

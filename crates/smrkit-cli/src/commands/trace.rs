@@ -1,7 +1,5 @@
 //! `smrkit trace`: what a trace holds, its first rows, conversion to the compact columnar format, and its volumes apart.
 
-mod split;
-
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -11,6 +9,8 @@ use smrkit::request::{Progress, Request, Source};
 use smrkit::schema::Size;
 use smrkit_trace::convert::{self, Converter};
 use smrkit_trace::info::{InfoSettings, TraceInfo};
+use smrkit_trace::partial::temporary_folder_of;
+use smrkit_trace::split::{BUCKETS_MAX, Splitter};
 use smrkit_trace::target::TargetFolder;
 use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
@@ -41,6 +41,14 @@ Examples:
   smrkit trace convert trace.csv.zst trace.parquet
   smrkit trace convert unordered.csv ordered.parquet --sort";
 
+const SPLIT_EXAMPLES: &str = "\
+The folder gets a Parquet trace for each bucket of volumes, and volumes.json, which lists the volumes. Memory does not grow with \
+the trace. In a sweep, volumes = \"DIR\" runs each volume on a disk of its own.
+
+Examples:
+  smrkit trace split cloud.csv.zst cloud.volumes
+  zcat part-*.csv.gz | smrkit trace split - cloud.volumes --buckets 256";
+
 const HEAD_EXAMPLES: &str = "\
 Examples:
   smrkit trace head trace.csv
@@ -60,7 +68,7 @@ enum TraceCommand {
     /// Write a trace in the compact columnar format (Parquet).
     Convert(Convert),
     /// Sort a trace into buckets of volumes, for sweeps over them.
-    Split(split::Split),
+    Split(Split),
     /// The first requests, as they are understood.
     Head(Head),
 }
@@ -110,6 +118,18 @@ struct Convert {
 }
 
 #[derive(Args)]
+#[command(after_help = SPLIT_EXAMPLES)]
+struct Split {
+    #[command(flatten)]
+    input: Input,
+    /// The folder to make; it must be missing or empty.
+    folder: PathBuf,
+    /// Number of buckets, 256 at most. More for a trace of many billions of requests.
+    #[arg(long, value_parser = buckets, default_value = "64", value_name = "N")]
+    buckets: usize,
+}
+
+#[derive(Args)]
 #[command(after_help = HEAD_EXAMPLES)]
 struct Head {
     #[command(flatten)]
@@ -120,6 +140,14 @@ struct Head {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+fn buckets(text: &str) -> Result<usize, Error> {
+    let buckets = count::<usize>(text)?;
+    match (1..=BUCKETS_MAX).contains(&buckets) {
+        true => Ok(buckets),
+        false => Err(Error::Usage(format!("{buckets} buckets: give 1 to {BUCKETS_MAX}"))),
+    }
 }
 
 impl Trace {
@@ -213,6 +241,37 @@ impl Convert {
             bytes as f64 / rows.max(1) as f64
         );
         Ok(done)
+    }
+}
+
+impl Split {
+    fn execute(self) -> anyhow::Result<Done> {
+        let options = self.input.options();
+        let interrupt = Interrupt::watch();
+        let mut reader = self.input.open()?;
+        interrupt.opening().push(temporary_folder_of(&self.folder));
+        let mut splitter = Splitter::create(&self.folder, self.buckets)?;
+        let stage = interrupt.begin(1, "splitting");
+        let is_whole = splitter.split(&mut reader, |progress| {
+            stage.show(0, RunStage::Serving { progress, rate: None });
+            !interrupt.is_set()
+        })?;
+        drop(stage);
+        if !is_whole {
+            return Ok(Done::Interrupted);
+        }
+        interrupt.writing();
+        let split = splitter.finish(&self.input.trace, &options, &reader)?;
+        warn(split.trace_notes);
+        let files = split.buckets.iter().map(|bucket| bucket.files.len()).sum::<usize>();
+        eprintln!(
+            "{} requests ({}) of {} volumes into {}: {files} files",
+            split.requests,
+            split.trace_format,
+            split.volumes.len(),
+            self.folder.display()
+        );
+        Ok(Done::All)
     }
 }
 
