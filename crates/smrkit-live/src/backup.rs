@@ -5,41 +5,24 @@
 //! the metadata; elsewhere the image's data is copied as well, and on zoned devices (`disk`) always.
 
 mod disk;
+mod paths;
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use smrfs::device::HostManaged;
-use smrfs::fs::{FileSystem, FsOptions};
-use smrfs::meta::MetadataStore;
 use smrfs::superblock::area::Area;
 
 use crate::contents;
 pub use crate::contents::GoesOn;
-use crate::directory::{self, DirectoryStore};
+use crate::directory;
 use crate::error::LiveError;
 use crate::mount::control::{ControlClient, ControlCommand};
 use crate::mount::{self, MountError};
-use crate::volume::{Open, Volume, of_area, space};
+use crate::volume::{Open, Volume, of_area};
 use crate::zoned;
-
-/// Paths of a volume that is there or is to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paths {
-    /// The image.
-    pub image: PathBuf,
-    /// The metadata directory.
-    pub meta: PathBuf,
-}
-
-impl Paths {
-    /// The places in the folder of a backup.
-    pub fn in_backup(folder: &Path) -> Paths {
-        Paths { image: folder.join("disk.img"), meta: folder.join("disk.meta") }
-    }
-}
+pub use paths::Paths;
+use paths::{leave_in_order, refuse_taken, remove, taken};
 
 /// Copies the volume that is mounted at `point` into `folder`, which is made.
 pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Paths, MountError> {
@@ -138,31 +121,6 @@ impl Drop for Folder {
     }
 }
 
-fn taken(path: &Path, error: std::io::Error) -> LiveError {
-    match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            LiveError::impossible(format!("{} exists: name one that does not, or remove it", path.display()))
-        }
-        _ => LiveError::io(path, error),
-    }
-}
-
-/// Removes files that were made. Errors are ignored: the one that led here counts. Devices stay.
-fn remove(paths: &Paths) {
-    if fs::symlink_metadata(&paths.image).is_ok_and(|metadata| metadata.is_file()) {
-        let _ = fs::remove_file(&paths.image);
-    }
-    let _ = fs::remove_dir_all(&paths.meta);
-}
-
-/// An error if something is at `path`.
-fn refuse_taken(path: &Path) -> Result<(), LiveError> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Err(taken(path, std::io::ErrorKind::AlreadyExists.into())),
-        Err(_) => Ok(()),
-    }
-}
-
 /// Copies an image file and a directory, neither of which anybody changes meanwhile. Nothing is left of a copy that fails.
 fn copy(from: &Paths, to: &Paths, goes_on: &GoesOn) -> Result<(), LiveError> {
     refuse_taken(&to.meta)?;
@@ -180,12 +138,4 @@ fn settle(at: &Paths) -> Result<(), LiveError> {
     let mut volume = Volume::open(&at.image, &Open { meta: Some(at.meta.clone()), ..Open::default() })?;
     leave_in_order(volume.device(), volume.store(), &at.meta)?;
     volume.close()
-}
-
-/// Makes a copied directory durable, and saves what an unmount saves: all maps have been read.
-fn leave_in_order(device: Arc<dyn HostManaged>, store: Arc<DirectoryStore>, meta: &Path) -> Result<(), LiveError> {
-    let failed = |error| LiveError::file_system(meta, error);
-    store.sync_all().map_err(failed)?;
-    let space = space(device.shape())?;
-    FileSystem::mount(device, store, space, FsOptions::default()).and_then(|core| core.unmount()).map_err(failed)
 }

@@ -22,7 +22,7 @@ use smrfs::units::{Granule, NodeId, Span};
 use smrkit::quantity::Bytes;
 use smrkit::tally::Cause;
 
-use super::{Paths, leave_in_order, refuse_taken, remove};
+use super::paths::{Paths, leave_in_order, refuse_taken, remove};
 use crate::contents::{self, GoesOn};
 use crate::directory::{self, DirectoryStore, Home};
 use crate::error::LiveError;

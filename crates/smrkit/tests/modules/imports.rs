@@ -169,8 +169,7 @@ fn imports(src: &Path) -> BTreeMap<Module, Imports> {
     all
 }
 
-/// Modules whose file and one below it use each other's items, and what the lower one uses; types that it has methods of are left
-/// out.
+/// Modules whose file and one below it use each other's items, and those that the lower one uses.
 fn tangles(src: &Path) -> BTreeMap<(Module, String), BTreeSet<String>> {
     let (mut up, mut down): (BTreeMap<_, BTreeSet<String>>, BTreeSet<_>) = Default::default();
     for Use { own, file, of, name } in uses(src) {
@@ -311,16 +310,12 @@ fn the_reader_of_methods_sees_calls_of_another_file() {
     assert_eq!(calls(body).collect::<Vec<_>>(), ["other", "third"]);
 }
 
-/// Modules whose file and one below it do use each other's items: a list that may only become shorter.
-const TANGLED: [&str; 1] = ["smrkit-live backup disk"];
-
 #[test]
 fn a_file_and_a_module_below_it_do_not_use_each_other() {
-    let mut found = BTreeMap::new();
+    let mut found = Vec::new();
     for (name, folder) in each_crate() {
         let tangles = tangles(&folder.join("src")).into_iter();
         found.extend(tangles.map(|((file, below), names)| (format!("{name} {} {below}", file.join("::")), names)));
     }
-    let names: Vec<&str> = found.keys().map(String::as_str).collect();
-    assert_eq!(names, TANGLED, "{found:#?}: move what both sides use into a file below them");
+    assert!(found.is_empty(), "{found:#?}: move what both sides use into a file below them");
 }
