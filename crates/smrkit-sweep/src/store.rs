@@ -18,7 +18,6 @@ use smrkit::stats::outcome::Outcome;
 use smrkit_options::COMMIT;
 use smrkit_options::pairs::Pair;
 use smrkit_trace::parquet::table::read_words;
-use smrkit_trace::partial::Partial;
 use smrkit_trace::split::{SplitTrace, SplitVolume};
 
 use crate::cells::{self, Cells};
@@ -55,6 +54,8 @@ const NUMBERS: [(&str, Number); 9] = [
 const RECORD: &str = "outcome";
 /// Separator of key and process in the names of files under construction.
 const OWN: &str = ".of-";
+/// Ending of the file that names a sweep's comparisons.
+const NOTE: &str = ".sweep.json";
 
 /// The columns of a volume's run, from both and that of the conventional disk.
 const VOLUME_TEXTS: [(&str, VolumeText); 6] = [
@@ -140,13 +141,20 @@ impl Store {
         if self.has(key) { Ok(()) } else { written }
     }
 
-    /// Removes what killed processes left of results that are there.
+    /// Removes what killed processes left of results that are there, and of notes that a later one has replaced.
     pub fn tidy(&self) -> Result<(), Error> {
+        let time = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
         for folder in [self.0.clone(), self.0.join("groups"), self.0.join("volumes")] {
             let Ok(entries) = fs::read_dir(&folder) else { continue };
             for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                if name.split_once(OWN).is_some_and(|(key, _)| folder.join(format!("{key}.parquet")).is_file()) {
+                let is_of_no_use = |(key, own): (&str, &str)| {
+                    // Names of sweeps are free, and may look like those of files under construction.
+                    let is_own = own.trim_end_matches(".partial").bytes().all(|b| b.is_ascii_digit() || b == b'-');
+                    let noted = time(&folder.join(format!("{key}{NOTE}")));
+                    is_own && (folder.join(format!("{key}.parquet")).is_file() || noted > time(&path))
+                };
+                if name.rsplit_once(OWN).is_some_and(is_of_no_use) {
                     match fs::remove_file(&path) {
                         Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::writing(&path, error)),
                         _ => {}
@@ -202,14 +210,18 @@ impl Store {
     pub fn note(&self, sweep: &Sweep, keys: &[String]) -> Result<(), Error> {
         let (own, path) = (self.own(&sweep.name), self.sweep(&sweep.name));
         let text = json!({"sweep": sweep.name, "comparisons": keys}).to_string() + "\n";
-        let (partial, mut file) = Partial::create(&own)?;
-        file.write_all(text.as_bytes()).map_err(|error| Error::writing(&path, error))?;
-        partial.commit(&file)?;
-        rename(&own, &path)
+        let written =
+            File::create(&own).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+        let noted = written.and_then(|()| fs::rename(&own, &path)).inspect_err(|_| drop(fs::remove_file(&own)));
+        match noted {
+            // A process that noted it later has taken ours for what a killed one left.
+            Err(error) if error.kind() == ErrorKind::NotFound && path.is_file() => Ok(()),
+            _ => noted.map_err(|error| Error::writing(&path, error)),
+        }
     }
 
     fn sweep(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}.sweep.json"))
+        self.0.join(format!("{name}{NOTE}"))
     }
 
     /// Names of the sweeps that wrote into it, sorted.
@@ -217,7 +229,7 @@ impl Store {
         let failed = |error| Error::reading(&self.0, error);
         let names = fs::read_dir(&self.0).map_err(failed)?.filter_map(|entry| {
             let name = entry.ok()?.file_name().into_string().ok()?;
-            name.strip_suffix(".sweep.json").map(str::to_string)
+            name.strip_suffix(NOTE).map(str::to_string)
         });
         let mut names: Vec<String> = names.collect();
         names.sort();

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 
 fn pairs(options: &[(&str, &str)]) -> Vec<Pair> {
@@ -90,19 +92,43 @@ fn what_a_killed_process_left_goes_once_its_result_is_there() {
     assert_ne!(own[0], own[1], "two tries have two files");
 }
 
+#[test]
+fn a_note_that_a_killed_process_left_goes_once_a_later_one_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    // The second is called like something left of the first.
+    for name in ["a.of-1", "a"] {
+        store.note(&Sweep { name: name.into(), comparisons: Vec::new() }, &[]).unwrap();
+    }
+    let noted = store.sweep("a").metadata().unwrap().modified().unwrap();
+    let left = |name: &str, time: SystemTime| {
+        let path = store.own(name);
+        File::create(&path).unwrap().set_modified(time).unwrap();
+        path
+    };
+    let second = Duration::from_secs(1);
+    let (before, after) = (noted - second, noted + second);
+    File::open(store.sweep("a.of-1")).unwrap().set_modified(before).unwrap();
+    let paths =
+        [left("a", before), left("a.of-1", before - second), left("a", noted), left("a", after), left("b", before)];
+    store.tidy().unwrap();
+    assert_eq!(paths.map(|path| path.exists()), [false, false, true, true, true]);
+    assert_eq!(store.sweeps().unwrap(), ["a", "a.of-1"]);
+}
+
 /// Does two things at once, again and again.
 fn at_once(one: impl Fn() + Sync, other: impl Fn() + Sync) {
-    let both = std::sync::Barrier::new(2);
-    let often = |each: &dyn Fn()| {
-        for _ in 0..200 {
+    for _ in 0..200 {
+        let both = std::sync::Barrier::new(2);
+        let begin = |each: &dyn Fn()| {
             both.wait();
             each();
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| often(&one));
-        often(&other);
-    });
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| begin(&one));
+            begin(&other);
+        });
+    }
 }
 
 #[test]
@@ -114,7 +140,11 @@ fn two_processes_may_note_one_sweep_at_once() {
         store.note(&Sweep { name: "test".into(), comparisons: Vec::new() }, &keys).unwrap();
         assert_eq!(store.keys_of("test").unwrap(), keys);
     };
-    at_once(note, note);
+    let note_and_tidy = || {
+        note();
+        Store::open(folder.path()).unwrap().tidy().unwrap();
+    };
+    at_once(note_and_tidy, note_and_tidy);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing under construction is left");
 }
 
