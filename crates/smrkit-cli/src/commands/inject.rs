@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use smrkit::error::Error;
-use smrkit_live::block::fault::Fault;
+use smrkit_live::block::fault::InjectedFault;
 use smrkit_live::block::image;
 use smrkit_live::mount::MountError;
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
@@ -34,7 +34,7 @@ pub struct Inject {
 impl Inject {
     pub fn execute(self) -> anyhow::Result<Done> {
         let fault = self.fault.join(" ");
-        fault.parse::<Fault>()?;
+        fault.parse::<InjectedFault>()?;
         let mut client = ControlClient::connect(&image::canonical(&self.image)?).map_err(|error| match error {
             MountError::NotMounted(path) => Error::input(path, "not being served: start smrkit serve first").into(),
             error => anyhow::Error::from(error),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::fault::Fault;
+use super::fault::InjectedFault;
 use super::wish::{Caller, Wish};
 use crate::mount::MountError;
 use crate::mount::control::{ControlCommand, ControlReply, ControlServer, done, ending, failure};
@@ -40,7 +40,7 @@ impl Drop for Control {
 fn answer(caller: &Caller, let_go: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {
     match command {
         ControlCommand::Report => asked(caller, PATIENCE, Wish::Report, |report| report),
-        ControlCommand::Inject { fault } => match fault.parse::<Fault>() {
+        ControlCommand::Inject { fault } => match fault.parse::<InjectedFault>() {
             Ok(fault) => asked(
                 caller,
                 PATIENCE,

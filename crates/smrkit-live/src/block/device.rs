@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use smrfs::map::checksum;
 use smrkit::device::{Contents, DriveContents, HostSectors, LayeredDisk, Served};
 use smrkit::engine::system::DriveRun;
-use smrkit::error::{DiskResult, Fault as DiskFault};
+use smrkit::error::{DiskResult, Fault};
 use smrkit::layer::Gauges;
 use smrkit::medium::{Buf, Medium};
 use smrkit::request::{Op, Request};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::backing::ImageBacking;
-use super::fault::Fault;
+use super::fault::InjectedFault;
 use super::image::{DriveImage, DrivePlaces};
 use super::log::{FoundState, LogEvent, LogWriter};
 use super::notes::Notes;
@@ -275,7 +275,7 @@ impl BlockDevice {
     pub(super) fn checked<T>(&mut self, result: DiskResult<T>) -> Option<T> {
         result
             .inspect_err(|fault| {
-                let is_full = matches!(&**fault, DiskFault::Io(error) if error.is_full());
+                let is_full = matches!(&**fault, Fault::Io(error) if error.is_full());
                 let remedy = if is_full { "free some room there, and serve it anew" } else { "serve it anew" };
                 let failure = format!("{fault}; the drive fails every command from now on: {remedy}");
                 log(&format!("{}: {failure}", self.image.path().display()));
@@ -341,7 +341,7 @@ impl BlockDevice {
 
     /// Sectors that the layer was never given.
     fn layered_holes(&mut self, range: &Range<u64>) -> Result<Vec<Range<u64>>, Unserved> {
-        let holes = self.written.holes(range.clone()).map_err(|error| Box::new(DiskFault::Io(error)));
+        let holes = self.written.holes(range.clone()).map_err(|error| Box::new(Fault::Io(error)));
         self.checked(holes).ok_or(Unserved::Failed)
     }
 
@@ -374,9 +374,9 @@ impl BlockDevice {
     }
 
     /// Injects a fault at the drive's time `at`.
-    pub fn inject(&mut self, fault: Fault, at: Nanos) -> Result<(), String> {
+    pub fn inject(&mut self, fault: InjectedFault, at: Nanos) -> Result<(), String> {
         match fault {
-            Fault::PowerCut(seed) => {
+            InjectedFault::PowerCut(seed) => {
                 let at = self.arrival_from(at);
                 if self.cache.room > 0 {
                     // Reads see the cache as it was.
@@ -390,13 +390,13 @@ impl BlockDevice {
                 self.idle_until(at, true);
                 self.device.cut_power(seed);
             }
-            Fault::BadSector(lba) if lba >= self.image.export_sectors() => {
+            InjectedFault::BadSector(lba) if lba >= self.image.export_sectors() => {
                 let sectors = self.image.export_sectors();
                 return Err(format!("sector {lba} is past the drive's end: it has {sectors}"));
             }
-            Fault::BadSector(lba) => drop(self.bad.insert(lba)),
-            Fault::Slow(span) => self.is_slow = span,
-            Fault::Timeout => self.is_silent = true,
+            InjectedFault::BadSector(lba) => drop(self.bad.insert(lba)),
+            InjectedFault::Slow(span) => self.is_slow = span,
+            InjectedFault::Timeout => self.is_silent = true,
         }
         self.notes.add(LogEvent::Fault(fault));
         Ok(())
@@ -440,7 +440,7 @@ fn parted(holes: impl Iterator<Item = Range<u64>>, range: Range<u64>) -> Vec<(u6
 
 /// Gives a layer its maps: they are in its books, or on the platters.
 fn find(image: &DriveImage, device: &mut Simulated, host: &mut Written, is_empty: bool) -> DiskResult<FoundState> {
-    match image.books().map_err(DiskFault::Io)? {
+    match image.books().map_err(Fault::Io)? {
         Some(books) => device.take_books(&books).map(|()| FoundState::Clean),
         None if is_empty => Ok(FoundState::New),
         None => device.recover_found(host).map(|()| FoundState::Recovered),

@@ -20,7 +20,7 @@ use smrkit::units::{Lba, Nanos};
 use tempfile::TempDir;
 
 use super::device::{BlockDevice, Unserved};
-use super::fault::Fault;
+use super::fault::InjectedFault;
 use super::image::{DriveImage, complete_record, create, journal_path};
 use super::log::{FoundState, LogWriter};
 use super::storage::Storage;
@@ -168,10 +168,10 @@ fn bad_sectors_fail_reads_until_they_are_written() {
     let (_folder, mut device) = new("tiny", "log");
     let (end, now) = (device.image().export_sectors(), device.now());
     write(&mut device, 0..16, 7).unwrap();
-    let refused = device.inject(Fault::BadSector(end), now).unwrap_err();
+    let refused = device.inject(InjectedFault::BadSector(end), now).unwrap_err();
     assert_eq!(refused, format!("sector {end} is past the drive's end: it has {end}"));
     for lba in [5, 9, end - 1] {
-        device.inject(Fault::BadSector(lba), now).unwrap();
+        device.inject(InjectedFault::BadSector(lba), now).unwrap();
     }
     let fails = |device: &mut BlockDevice, range: Range<u64>| read(device, range).is_err();
     let failing = |device: &mut BlockDevice| (0..16).filter(|&lba| fails(device, lba..lba + 1)).collect::<Vec<u64>>();
@@ -189,7 +189,7 @@ fn bad_sectors_fail_reads_until_they_are_written() {
 
 #[test]
 fn one_request_is_slow_or_never_completes_and_the_next_does() {
-    let times = |fault: Option<Fault>| {
+    let times = |fault: Option<InjectedFault>| {
         let (_folder, mut device) = new("tiny-constant", "log");
         let now = device.now();
         if let Some(fault) = fault {
@@ -199,12 +199,12 @@ fn one_request_is_slow_or_never_completes_and_the_next_does() {
     };
     let span = |served: Result<u64, Unserved>| served.unwrap();
     let [first, second] = times(None).map(span);
-    let slow = times(Some(Fault::Slow(Nanos(30_000_000))));
+    let slow = times(Some(InjectedFault::Slow(Nanos(30_000_000))));
     assert_eq!(slow, [Ok(first), Ok(second)], "its service begins later");
-    assert_eq!(times(Some(Fault::Timeout)), [Err(Unserved::Silence), Ok(second)]);
+    assert_eq!(times(Some(InjectedFault::Timeout)), [Err(Unserved::Silence), Ok(second)]);
     let begins = |slow: u64| {
         let (_folder, mut device) = new("tiny-constant", "log");
-        device.inject(Fault::Slow(Nanos(slow)), Nanos::ZERO).unwrap();
+        device.inject(InjectedFault::Slow(Nanos(slow)), Nanos::ZERO).unwrap();
         [0..8, 8..16].map(|range| write(&mut device, range, 7).unwrap().start.0)
     };
     assert_eq!(begins(30_000_000).map(|start| start - 30_000_000), begins(0));
@@ -228,7 +228,7 @@ fn a_power_cut_fails_one_request_and_loses_what_was_not_kept() {
         let mut device = device.with_write_cache(cache_sectors);
         write(&mut device, 0..8, 7).unwrap();
         let now = device.now();
-        device.inject(Fault::PowerCut(3), now).unwrap();
+        device.inject(InjectedFault::PowerCut(3), now).unwrap();
         let cut = write(&mut device, 8..16, 8).and_then(|_| serve(&mut device, Op::Flush, 0..0, Vec::new()));
         assert_eq!((cut.err(), device.power_cuts()), (Some(Unserved::Failed), 1), "{layer}");
         assert_eq!([device.take_loss(), device.take_loss()], [loses, false], "{layer}, {cache_sectors}");

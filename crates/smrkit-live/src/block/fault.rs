@@ -10,7 +10,7 @@ use smrkit::units::Nanos;
 
 /// A fault that is injected into a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The power is cut at the next physical write; how much of that is written, the seed decides.
     PowerCut(u64),
     /// Reads of a sector fail until it is written.
@@ -21,20 +21,20 @@ pub enum Fault {
     Timeout,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for InjectedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::PowerCut(seed) => write!(f, "power-cut {seed}"),
-            Fault::BadSector(lba) => write!(f, "bad-sector {lba}"),
-            Fault::Slow(span) => write!(f, "slow {}", exact_duration(*span)),
-            Fault::Timeout => f.write_str("timeout"),
+            InjectedFault::PowerCut(seed) => write!(f, "power-cut {seed}"),
+            InjectedFault::BadSector(lba) => write!(f, "bad-sector {lba}"),
+            InjectedFault::Slow(span) => write!(f, "slow {}", exact_duration(*span)),
+            InjectedFault::Timeout => f.write_str("timeout"),
         }
     }
 }
 
-impl FromStr for Fault {
+impl FromStr for InjectedFault {
     type Err = Error;
-    fn from_str(text: &str) -> Result<Fault, Error> {
+    fn from_str(text: &str) -> Result<InjectedFault, Error> {
         let (name, value) = text.split_once(' ').unwrap_or((text, ""));
         let number = |default: Option<u64>| match (value, default) {
             ("", Some(default)) => Ok(default),
@@ -43,10 +43,10 @@ impl FromStr for Fault {
             }
         };
         match name {
-            "power-cut" => Ok(Fault::PowerCut(number(Some(1))?)),
-            "bad-sector" => Ok(Fault::BadSector(number(None)?)),
-            "slow" => Ok(Fault::Slow(parse_duration(value)?)),
-            "timeout" if value.is_empty() => Ok(Fault::Timeout),
+            "power-cut" => Ok(InjectedFault::PowerCut(number(Some(1))?)),
+            "bad-sector" => Ok(InjectedFault::BadSector(number(None)?)),
+            "slow" => Ok(InjectedFault::Slow(parse_duration(value)?)),
+            "timeout" if value.is_empty() => Ok(InjectedFault::Timeout),
             "timeout" => Err(Error::Usage(format!("'{text}': timeout takes nothing more"))),
             _ => {
                 let names = ["power-cut", "bad-sector", "slow", "timeout"];
@@ -63,16 +63,16 @@ mod tests {
     #[test]
     fn faults_are_named_as_they_are_asked_for() {
         let table = [
-            ("power-cut 7", Fault::PowerCut(7)),
-            ("bad-sector 90", Fault::BadSector(90)),
-            ("slow 30ms", Fault::Slow(Nanos(30_000_000))),
-            ("timeout", Fault::Timeout),
+            ("power-cut 7", InjectedFault::PowerCut(7)),
+            ("bad-sector 90", InjectedFault::BadSector(90)),
+            ("slow 30ms", InjectedFault::Slow(Nanos(30_000_000))),
+            ("timeout", InjectedFault::Timeout),
         ];
         for (name, fault) in table {
-            assert_eq!((fault.to_string().as_str(), name.parse::<Fault>().unwrap()), (name, fault));
+            assert_eq!((fault.to_string().as_str(), name.parse::<InjectedFault>().unwrap()), (name, fault));
         }
-        let read = ["power-cut", "power-cut 1k", "bad-sector 1_000"].map(|text| text.parse::<Fault>().unwrap());
-        assert_eq!(read, [Fault::PowerCut(1), Fault::PowerCut(1000), Fault::BadSector(1000)]);
+        let read = ["power-cut", "power-cut 1k", "bad-sector 1_000"].map(|text| text.parse::<InjectedFault>().unwrap());
+        assert_eq!(read, [InjectedFault::PowerCut(1), InjectedFault::PowerCut(1000), InjectedFault::BadSector(1000)]);
         for (wrong, remedy) in [
             ("power-cut soon", "expected a whole number after power-cut"),
             ("bad-sector", "expected a whole number after bad-sector"),
@@ -81,9 +81,9 @@ mod tests {
             ("powr-cut", "did you mean `power-cut`?"),
             ("fire", "known: power-cut, bad-sector, slow, timeout"),
         ] {
-            let said = wrong.parse::<Fault>().unwrap_err().to_string();
+            let said = wrong.parse::<InjectedFault>().unwrap_err().to_string();
             assert!(said.contains(wrong) && said.contains(remedy), "{said}");
         }
-        assert!("slow".parse::<Fault>().is_err());
+        assert!("slow".parse::<InjectedFault>().is_err());
     }
 }

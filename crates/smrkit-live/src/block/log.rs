@@ -29,7 +29,7 @@ use smrkit::settings::Queue;
 use smrkit::stats::outcome::RunRecord;
 use smrkit::units::{Lba, Nanos};
 
-use super::fault::Fault;
+use super::fault::InjectedFault;
 
 /// The first line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub enum LogEvent {
         served: Served,
     },
     /// A fault was injected; it takes effect with the next request, a power cut with the next physical write.
-    Fault(Fault),
+    Fault(InjectedFault),
     /// A request met a cut of the power.
     Failed {
         /// The request.
@@ -264,7 +264,7 @@ mod tests {
             ("write 11 4294967295 3 4 5", served(Op::Write, 11, u32::MAX)),
             ("discard 1 2 3 4 5", served(Op::Discard, 1, 2)),
             ("flush 0 0 3 4 5", served(Op::Flush, 0, 0)),
-            ("fault power-cut 8", LogEvent::Fault(Fault::PowerCut(8))),
+            ("fault power-cut 8", LogEvent::Fault(InjectedFault::PowerCut(8))),
             ("failed write 1 2 6", LogEvent::Failed { request: request(Op::Write, 1, 2), arrival: Nanos(6) }),
             ("idle 9", LogEvent::Idle(Nanos(9))),
             ("interrupted 10", LogEvent::Interrupted(Nanos(10))),

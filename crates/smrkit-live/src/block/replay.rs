@@ -13,7 +13,7 @@ use smrkit::medium::{Buf, Medium, Stamps};
 use smrkit::request::{Op, Request};
 use smrkit::units::Nanos;
 
-use super::fault::Fault;
+use super::fault::InjectedFault;
 use super::image::system_of;
 use super::log::{FoundState, LogEvent, LogReader};
 use super::simulated::{Simulated, is_power_cut};
@@ -143,9 +143,9 @@ impl Replay {
                 self.replayed.requests += 1;
                 self.send(event, (&request, arrival), line)?;
             }
-            LogEvent::Fault(Fault::PowerCut(seed)) => self.device.cut_power(seed),
-            LogEvent::Fault(Fault::Slow(span)) => self.slow = span,
-            LogEvent::Fault(Fault::BadSector(_) | Fault::Timeout) => {}
+            LogEvent::Fault(InjectedFault::PowerCut(seed)) => self.device.cut_power(seed),
+            LogEvent::Fault(InjectedFault::Slow(span)) => self.slow = span,
+            LogEvent::Fault(InjectedFault::BadSector(_) | InjectedFault::Timeout) => {}
             LogEvent::Idle(time) => {
                 let idled = self.device.idle_until(time);
                 self.meet_cut(idled.map(drop))?;

@@ -11,7 +11,7 @@ use smrkit::device::{
 };
 use smrkit::drive::Drive;
 use smrkit::engine::system::{DriveRun, MemberRun};
-use smrkit::error::{DiskResult, Error, Fault as DiskFault};
+use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::layer::Gauges;
 use smrkit::medium::Buf;
 use smrkit::power::Power;
@@ -142,7 +142,7 @@ impl Simulated {
             && matches!(request.op, Op::Write | Op::Discard)
         {
             let begun = if request.op == Op::Write { Begun::Writes } else { Begun::Discard };
-            unsettled.note(request.lba.0..request.end().0, begun).map_err(DiskFault::Io)?;
+            unsettled.note(request.lba.0..request.end().0, begun).map_err(Fault::Io)?;
         }
         if slow > Nanos::ZERO {
             self.keep_busy(request.lba, slow)?;
@@ -181,12 +181,12 @@ impl Simulated {
                 break own;
             }
             if !self.step(Nanos::MAX)? {
-                return Err(Box::new(DiskFault::Inconsistent(format!("the drive has not completed {request:?}"))));
+                return Err(Box::new(Fault::Inconsistent(format!("the drive has not completed {request:?}"))));
             }
         };
         let Completion { start, end, data, .. } = self.done.remove(own);
         if let Some(unsettled) = self.unsettled.as_mut().filter(|_| request.op == Op::Flush) {
-            unsettled.settle().map_err(DiskFault::Io)?;
+            unsettled.settle().map_err(Fault::Io)?;
         }
         self.wait_until(end);
         Ok((Served { start, end }, data))
@@ -247,7 +247,7 @@ impl Simulated {
 
     /// The image was used before, and not closed in good order; `host` knows what it holds.
     pub(super) fn recover_found(&mut self, host: &mut Written) -> DiskResult {
-        self.unsettled.as_mut().map_or(Ok(()), |unsettled| unsettled.find(host)).map_err(DiskFault::Io)?;
+        self.unsettled.as_mut().map_or(Ok(()), |unsettled| unsettled.find(host)).map_err(Fault::Io)?;
         self.recover()
     }
 
@@ -273,7 +273,7 @@ impl Simulated {
 
     /// Gives the layers what they had in their books.
     pub(super) fn take_books(&mut self, mut all: &[u64]) -> DiskResult {
-        let cut_short = || Box::new(DiskFault::Inconsistent("the books of an array's layers are cut short".into()));
+        let cut_short = || Box::new(Fault::Inconsistent("the books of an array's layers are cut short".into()));
         let is_array = self.array().is_some();
         for drive in self.drives_mut() {
             let words = match is_array {
@@ -289,8 +289,8 @@ impl Simulated {
 }
 
 /// True if a planned cut of the power ended what was done.
-pub(super) fn is_power_cut(fault: &DiskFault) -> bool {
-    matches!(fault, DiskFault::PowerCut { .. })
+pub(super) fn is_power_cut(fault: &Fault) -> bool {
+    matches!(fault, Fault::PowerCut { .. })
 }
 
 #[cfg(test)]

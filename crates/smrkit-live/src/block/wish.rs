@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use serde_json::Value;
 
-use super::fault::Fault;
+use super::fault::InjectedFault;
 use crate::mount::control::EndClient;
 
 /// A request of another thread to the server.
@@ -19,7 +19,7 @@ pub enum Wish {
     /// To end as well, and to tell how the image was closed.
     End(EndClient),
     /// To inject a fault; the reply follows.
-    Inject(Fault, Sender<Result<(), String>>),
+    Inject(InjectedFault, Sender<Result<(), String>>),
     /// To tell what the drive is doing.
     Report(Sender<Value>),
 }

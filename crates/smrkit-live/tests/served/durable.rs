@@ -8,7 +8,7 @@ use smrkit::medium::Buf;
 use smrkit::request::{Op, Request};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 use smrkit_live::block::device::{BlockDevice, Unserved};
-use smrkit_live::block::fault::Fault;
+use smrkit_live::block::fault::InjectedFault;
 use smrkit_live::block::image::{DriveImage, journal_path};
 use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
@@ -121,7 +121,7 @@ fn flushed_data_survive_power_cuts_of_the_drive() {
         let mut known = vec![Known::default(); PIECES as usize];
         for round in 0..12u64 {
             write_some(&mut client, &mut known, &mut random, 30);
-            served.inject(Fault::PowerCut(round));
+            served.inject(InjectedFault::PowerCut(round));
             let (mut failed, mut tries) = (false, 0);
             while !failed && tries < 200 {
                 let at = random.random_range(0..PIECES) as usize;
@@ -149,7 +149,7 @@ fn every_client_hears_once_of_what_a_power_cut_lost() {
     let flush = |client: &mut Client| client.ask(0, FLUSH, 0, 0, &[]);
     for (round, seed) in [1, 2].into_iter().enumerate() {
         (0..PIECES / 4).for_each(|at| writer.write(place(at), &[7 + round as u8; PIECE]));
-        served.inject(Fault::PowerCut(seed));
+        served.inject(InjectedFault::PowerCut(seed));
         assert_ne!(flush(&mut other), 0, "the request that is cut fails");
         assert_eq!(flush(&mut other), 0, "and that is the one error");
         let mut late = Client::new(&served.socket);
@@ -175,7 +175,7 @@ fn a_volatile_write_cache_loses_what_was_not_flushed() {
     client.flush();
     (0..PIECES / 4).for_each(|at| client.write(place(at), &[2; PIECE]));
     assert_eq!(client.read(place(0), PIECE), [2; PIECE]);
-    served.inject(Fault::PowerCut(1));
+    served.inject(InjectedFault::PowerCut(1));
     client.ask(0, FLUSH, 0, 0, &[]);
     let found: Vec<Vec<u8>> = (0..PIECES / 4).map(|at| client.read(place(at), PIECE)).collect();
     assert!(found[0].iter().all(|byte| [1, 2].contains(byte)));
@@ -199,7 +199,7 @@ fn an_injected_timeout_takes_nothing_out_of_the_write_cache() {
     for lba in [0, 100, 200] {
         ask(&mut device, Op::Write, lba, 7).unwrap();
     }
-    device.inject(Fault::Timeout, Nanos::ZERO).unwrap();
+    device.inject(InjectedFault::Timeout, Nanos::ZERO).unwrap();
     assert_eq!(ask(&mut device, Op::Flush, 0, 0), Err(Unserved::Silence));
     ask(&mut device, Op::Flush, 0, 0).unwrap();
     drop(device);

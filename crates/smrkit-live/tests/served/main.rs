@@ -19,7 +19,7 @@ use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::settings::{Queue, Settings};
 use smrkit_live::block::device::BlockDevice;
-use smrkit_live::block::fault::Fault;
+use smrkit_live::block::fault::InjectedFault;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
@@ -113,7 +113,7 @@ impl Served {
         Served { socket, uri, caller, serving: Some(serving), folder: None }
     }
 
-    fn inject(&self, fault: Fault) {
+    fn inject(&self, fault: InjectedFault) {
         self.ask(|sender| Wish::Inject(fault, sender)).unwrap();
     }
 

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use rand::{RngExt, SeedableRng};
-use smrkit_live::block::fault::Fault;
+use smrkit_live::block::fault::InjectedFault;
 
 use super::Served;
 use super::client::{self, Client, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};
@@ -127,7 +127,7 @@ fn a_client_that_takes_nothing_is_not_heard_until_it_does() {
 #[test]
 fn a_command_behind_reads_that_fail_is_heard_at_once() {
     let served = Served::new("in-place");
-    served.inject(Fault::BadSector(0));
+    served.inject(InjectedFault::BadSector(0));
     let mut client = Client::new(&served.socket);
     // They come together, so that no further byte wakes the server once it may hear the last one.
     let reads = (0..4).flat_map(|_| client.command(0, READ, 0, 32 << 20, &[])).collect::<Vec<u8>>();

@@ -10,7 +10,7 @@ use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::{Lba, Nanos};
 use smrkit_live::block::device::BlockDevice;
-use smrkit_live::block::fault::Fault;
+use smrkit_live::block::fault::InjectedFault;
 use smrkit_live::block::image::DriveImage;
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
@@ -86,7 +86,7 @@ fn idle_work(layer: &str, queue: Queue) {
         // Two seconds of the drive: it begins to clean after 1.1 s, and has more to clean than it can.
         std::thread::sleep(Duration::from_millis(5));
         if round == 10 {
-            served.inject(Fault::Slow(Nanos(100_000_000)));
+            served.inject(InjectedFault::Slow(Nanos(100_000_000)));
         }
         load(&mut client, &mut random, 1);
     }
@@ -108,7 +108,7 @@ fn cut_while_idle(layer: &str, cache_sectors: usize) -> Option<String> {
     client.flush();
     // Two seconds of the drive: it begins after 1.1 s.
     std::thread::sleep(Duration::from_millis(50));
-    served.inject(Fault::PowerCut(1));
+    served.inject(InjectedFault::PowerCut(1));
     let has_met = (0..500).any(|_| {
         std::thread::sleep(Duration::from_millis(2));
         let report = served.report();
@@ -157,7 +157,9 @@ fn faults_and_recoveries_are_replayed_too() {
             let served = Served::open(&path, ServeOptions::default(), Some(&log));
             let mut client = Client::new(&served.socket);
             let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(first_seed + session);
-            for fault in [Fault::PowerCut(4), Fault::Slow(Nanos(8_000_000_000)), Fault::BadSector(3)] {
+            for fault in
+                [InjectedFault::PowerCut(4), InjectedFault::Slow(Nanos(8_000_000_000)), InjectedFault::BadSector(3)]
+            {
                 load(&mut client, &mut random, 3);
                 served.inject(fault);
             }

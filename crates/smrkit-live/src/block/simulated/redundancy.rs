@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use smrkit::device::{Array, Command};
-use smrkit::error::{DiskResult, Fault as DiskFault};
+use smrkit::error::{DiskResult, Fault};
 use smrkit::medium::Buf;
 use smrkit::request::{Op, Request};
 use smrkit::units::{Lba, Nanos};
@@ -68,7 +68,7 @@ impl Simulated {
         let layout = array.layout();
         // By the places on the members.
         let mut parts = BTreeSet::new();
-        for run in host.runs(0..layout.host_sectors()).map_err(DiskFault::Io)? {
+        for run in host.runs(0..layout.host_sectors()).map_err(Fault::Io)? {
             for piece in layout.pieces(Lba(run.start), run.end - run.start) {
                 for (_, at) in (0..layout.copies()).map(|copy| layout.copy(piece.lba, copy)) {
                     parts.extend(at.0 / OWN_WORK_SECTORS..(at.0 + piece.sectors).div_ceil(OWN_WORK_SECTORS));
