@@ -16,7 +16,7 @@ use smrfs::device::Model;
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::{Kind, NewNode};
 use smrfs::units::GRANULE_BYTES;
-use smrkit_live::volume::{Layout, Mkfs, Open, Volume, mkfs};
+use smrkit_live::volume::{Layout, MkfsOptions, Open, Volume, mkfs};
 
 /// Counts the bytes in use.
 #[global_allocator]
@@ -52,7 +52,7 @@ fn run(count: u64) {
     let image = folder.path().join("image");
     let size_bytes = (count * 3 * GRANULE_BYTES).max(64 << 20).next_power_of_two();
     let layout = Layout { model: Model::Caveat, size_bytes, did_bytes: None, dpid_bytes: None, band_bytes: None };
-    mkfs(&Mkfs { image: image.clone(), meta: folder.path().join("meta"), layout, force: false }).expect("made");
+    mkfs(&MkfsOptions { image: image.clone(), meta: folder.path().join("meta"), layout, force: false }).expect("made");
     let (volume, fs) = open(&image);
     let owner = |kind, mode| NewNode {
         kind,

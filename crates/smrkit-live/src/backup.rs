@@ -21,11 +21,11 @@ use crate::mount::control::{ControlClient, ControlCommand};
 use crate::mount::{self, MountError};
 use crate::volume::{Open, Volume, of_area};
 use crate::zoned;
-pub use paths::Paths;
+pub use paths::VolumePaths;
 use paths::{leave_in_order, refuse_taken, remove, taken};
 
 /// Copies the volume that is mounted at `point` into `folder`, which is made.
-pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Paths, MountError> {
+pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<VolumePaths, MountError> {
     let point = mount::canonical(point)?;
     // What programs have changed in mapped pages; and little is left to write while they wait.
     mount::sync(&point)?;
@@ -39,8 +39,8 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Paths, 
     }
     let held = client.ask(ControlCommand::Hold)?;
     let place = |key: &str| held[key].as_str().map(PathBuf::from).unwrap_or_default();
-    let from = Paths { image: place("image"), meta: place("meta") };
-    let to = Paths::in_backup(&made.path);
+    let from = VolumePaths { image: place("image"), meta: place("meta") };
+    let to = VolumePaths::in_backup(&made.path);
     if zoned::is_zoned(&from.image)? {
         let area = Area::load(zoned::look(&from.image)?).map_err(|error| of_area(&from.image, error))?;
         let copied = disk::copy(&area, &from, &to, false, goes_on)?;
@@ -56,11 +56,11 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Paths, 
 }
 
 /// Copies a volume that is not mounted into `folder`, which is made.
-pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> Result<Paths, MountError> {
+pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> Result<VolumePaths, MountError> {
     let volume = Volume::open(image, &Open { read_only: true, ..how.clone() })?;
-    let from = Paths { image: image.into(), meta: volume.meta().into() };
+    let from = VolumePaths { image: image.into(), meta: volume.meta().into() };
     let made = Folder::make(folder)?;
-    let to = Paths::in_backup(&made.path);
+    let to = VolumePaths::in_backup(&made.path);
     duplicate(&volume, &from, &to, false, goes_on)?;
     made.keep();
     Ok(to)
@@ -68,9 +68,9 @@ pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> R
 
 /// Options of making a volume of a backup.
 #[derive(Clone, Debug)]
-pub struct Restore {
+pub struct RestoreOptions {
     /// Places where nothing is, or for the image a zoned device.
-    pub to: Paths,
+    pub to: VolumePaths,
     /// True if what is on a zoned device is overwritten.
     pub force: bool,
     /// True if a backup that other users get at will do.
@@ -78,8 +78,8 @@ pub struct Restore {
 }
 
 /// Makes a volume of the backup in `folder`.
-pub fn restore(folder: &Path, wanted: &Restore, goes_on: &GoesOn) -> Result<(), MountError> {
-    let from = Paths::in_backup(folder);
+pub fn restore(folder: &Path, wanted: &RestoreOptions, goes_on: &GoesOn) -> Result<(), MountError> {
+    let from = VolumePaths::in_backup(folder);
     let (meta, trust_open_metadata) = (Some(from.meta.clone()), wanted.trust_open_metadata);
     let how = Open { meta, read_only: true, trust_open_metadata, ..Open::default() };
     let volume = Volume::open(&from.image, &how)?;
@@ -87,7 +87,13 @@ pub fn restore(folder: &Path, wanted: &Restore, goes_on: &GoesOn) -> Result<(), 
 }
 
 /// Copies a volume that is open, and so locked. Nothing is left of a copy that fails.
-fn duplicate(volume: &Volume, from: &Paths, to: &Paths, force: bool, goes_on: &GoesOn) -> Result<(), LiveError> {
+fn duplicate(
+    volume: &Volume,
+    from: &VolumePaths,
+    to: &VolumePaths,
+    force: bool,
+    goes_on: &GoesOn,
+) -> Result<(), LiveError> {
     if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
         return disk::copy(volume.area(), from, to, force, goes_on)?.settle();
     }
@@ -115,14 +121,14 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.is_done {
-            remove(&Paths::in_backup(&self.path));
+            remove(&VolumePaths::in_backup(&self.path));
             let _ = fs::remove_dir(&self.path);
         }
     }
 }
 
 /// Copies an image file and a directory, neither of which anybody changes meanwhile. Nothing is left of a copy that fails.
-fn copy(from: &Paths, to: &Paths, goes_on: &GoesOn) -> Result<(), LiveError> {
+fn copy(from: &VolumePaths, to: &VolumePaths, goes_on: &GoesOn) -> Result<(), LiveError> {
     refuse_taken(&to.meta)?;
     let mut options = File::options();
     let made = options.read(true).write(true).create_new(true).mode(0o600).open(&to.image);
@@ -134,7 +140,7 @@ fn copy(from: &Paths, to: &Paths, goes_on: &GoesOn) -> Result<(), LiveError> {
 }
 
 /// Makes a copy durable, and a volume of its own that was left in good order: it knows its own directory.
-fn settle(at: &Paths) -> Result<(), LiveError> {
+fn settle(at: &VolumePaths) -> Result<(), LiveError> {
     let mut volume = Volume::open(&at.image, &Open { meta: Some(at.meta.clone()), ..Open::default() })?;
     leave_in_order(volume.device(), volume.store(), &at.meta)?;
     volume.close()

@@ -28,7 +28,7 @@ use smrfs::superblock::area::{Area, AreaError, data_part};
 
 pub use layout::Layout;
 pub(crate) use make::blank_zones;
-pub use make::{CreatedVolume, Mkfs, mkfs};
+pub use make::{CreatedVolume, MkfsOptions, mkfs};
 pub use resize::{Resized, resize};
 
 use crate::directory::{DirectoryStore, Home};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use smrkit_live::backup::{self, Paths};
+use smrkit_live::backup::{self, VolumePaths};
 
 use super::volume::VolumeOptions;
 use crate::exit::Done;
@@ -78,8 +78,8 @@ pub struct Restore {
 
 impl Restore {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let to = Paths { image: self.image, meta: self.meta };
-        let wanted = backup::Restore { to, force: self.force, trust_open_metadata: self.trust_open_metadata };
+        let to = VolumePaths { image: self.image, meta: self.meta };
+        let wanted = backup::RestoreOptions { to, force: self.force, trust_open_metadata: self.trust_open_metadata };
         backup::restore(&self.folder, &wanted, &until_interrupted())?;
         tell(&wanted.to, self.json)
     }
@@ -92,8 +92,8 @@ fn until_interrupted() -> impl Fn() -> bool + Sync {
     move || !interrupt.is_set()
 }
 
-fn tell(made: &Paths, as_json: bool) -> anyhow::Result<Done> {
-    let Paths { image, meta } = made;
+fn tell(made: &VolumePaths, as_json: bool) -> anyhow::Result<Done> {
+    let VolumePaths { image, meta } = made;
     match as_json {
         true => print_json(&json!({"image": image, "meta": meta}))?,
         false => print(format!("{} and {} are a volume that is whole\n", image.display(), meta.display()))?,

@@ -9,7 +9,7 @@ use smrfs::device::Model;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 use smrkit_live::image::ImageTarget;
-use smrkit_live::volume::{CreatedVolume, Layout, Mkfs as Wanted, mkfs};
+use smrkit_live::volume::{CreatedVolume, Layout, MkfsOptions, mkfs};
 
 use crate::exit::Done;
 use crate::output::{print, print_json};
@@ -83,7 +83,7 @@ impl Mkfs {
             dpid_bytes: bytes(self.dpid),
             band_bytes: bytes(self.band),
         };
-        let made = mkfs(&Wanted { image: self.image.clone(), meta: self.meta()?, layout, force: self.force })?;
+        let made = mkfs(&MkfsOptions { image: self.image.clone(), meta: self.meta()?, layout, force: self.force })?;
         if let Some(free) = made.host_free_bytes {
             eprintln!("smrkit: {}", self.warning(&made, Bytes(free)));
         }

@@ -22,7 +22,7 @@ use smrfs::units::{Granule, NodeId, Span};
 use smrkit::quantity::Bytes;
 use smrkit::tally::Cause;
 
-use super::paths::{Paths, leave_in_order, refuse_taken, remove};
+use super::paths::{VolumePaths, leave_in_order, refuse_taken, remove};
 use crate::contents::{self, GoesOn};
 use crate::directory::{self, DirectoryStore, Home};
 use crate::error::LiveError;
@@ -34,7 +34,7 @@ use crate::zoned;
 pub(super) struct Copied {
     disk: Arc<dyn HostManaged>,
     store: Arc<DirectoryStore>,
-    to: Paths,
+    to: VolumePaths,
     superblock: Superblock,
 }
 
@@ -42,8 +42,8 @@ pub(super) struct Copied {
 /// `force`. Nothing is left of a copy that fails.
 pub(super) fn copy(
     source: &Area,
-    from: &Paths,
-    to: &Paths,
+    from: &VolumePaths,
+    to: &VolumePaths,
     force: bool,
     goes_on: &GoesOn,
 ) -> Result<Copied, LiveError> {
@@ -64,15 +64,15 @@ pub(super) fn copy(
 fn onto(
     disk: Arc<dyn HostManaged>,
     source: &Area,
-    from: &Paths,
-    to: &Paths,
+    from: &VolumePaths,
+    to: &VolumePaths,
     goes_on: &GoesOn,
 ) -> Result<Copied, LiveError> {
     let copied = fill(&disk, source, from, to, goes_on).inspect_err(|_| undo(&*disk, to));
     copied.map(|(store, superblock)| Copied { disk, store, to: to.clone(), superblock })
 }
 
-fn undo(disk: &dyn HostManaged, to: &Paths) {
+fn undo(disk: &dyn HostManaged, to: &VolumePaths) {
     let _ = Area::empty(disk);
     remove(to);
 }
@@ -91,7 +91,7 @@ impl Copied {
 }
 
 /// Refuses a zoned device at `path` on which the data of `from` would lie elsewhere.
-fn check(from: &Paths, shape: &Shape, path: &Path, zones: &Shape) -> Result<(), LiveError> {
+fn check(from: &VolumePaths, shape: &Shape, path: &Path, zones: &Shape) -> Result<(), LiveError> {
     if fits(shape, zones) {
         return Ok(());
     }
@@ -114,8 +114,8 @@ fn check(from: &Paths, shape: &Shape, path: &Path, zones: &Shape) -> Result<(), 
 fn fill(
     disk: &Arc<dyn HostManaged>,
     source: &Area,
-    from: &Paths,
-    to: &Paths,
+    from: &VolumePaths,
+    to: &VolumePaths,
     goes_on: &GoesOn,
 ) -> Result<(Arc<DirectoryStore>, Superblock), LiveError> {
     let failed = |error| LiveError::file_system(&to.meta, error);

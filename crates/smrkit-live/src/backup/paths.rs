@@ -14,17 +14,17 @@ use crate::volume::space;
 
 /// Paths of a volume that is there or is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paths {
+pub struct VolumePaths {
     /// The image.
     pub image: PathBuf,
     /// The metadata directory.
     pub meta: PathBuf,
 }
 
-impl Paths {
+impl VolumePaths {
     /// The places in the folder of a backup.
-    pub fn in_backup(folder: &Path) -> Paths {
-        Paths { image: folder.join("disk.img"), meta: folder.join("disk.meta") }
+    pub fn in_backup(folder: &Path) -> VolumePaths {
+        VolumePaths { image: folder.join("disk.img"), meta: folder.join("disk.meta") }
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn taken(path: &Path, error: std::io::Error) -> LiveError {
 }
 
 /// Removes files that were made. Errors are ignored: the one that led here counts. Devices stay.
-pub(super) fn remove(paths: &Paths) {
+pub(super) fn remove(paths: &VolumePaths) {
     if fs::symlink_metadata(&paths.image).is_ok_and(|metadata| metadata.is_file()) {
         let _ = fs::remove_file(&paths.image);
     }

@@ -9,7 +9,7 @@ use smrfs::fs::FileSystem;
 use smrfs::space::Space;
 
 use super::{Handle, MountError, MountOptions, Session};
-use crate::volume::{Layout, Mkfs, Open, Volume, mkfs};
+use crate::volume::{Layout, MkfsOptions, Open, Volume, mkfs};
 
 /// As often as file systems in simulation commit, which these are compared with.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ impl Hosted {
         fs::create_dir(&point).map_err(|error| MountError::Point { path: point.clone(), error })?;
         let point = super::canonical(&point)?;
         super::check(&point)?;
-        mkfs(&Mkfs { image: image.clone(), meta: meta.clone(), layout, force: false })?;
+        mkfs(&MkfsOptions { image: image.clone(), meta: meta.clone(), layout, force: false })?;
         let mut volume = Volume::open(&image, &Open::default())?;
         let core = FileSystem::mount(volume.device(), volume.store(), space, options)?;
         let options = MountOptions {

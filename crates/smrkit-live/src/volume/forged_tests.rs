@@ -16,7 +16,7 @@ use smrfs::meta::{Kind, MetadataStore, NewNode, SetAttr};
 use smrfs::superblock::VolumeKey;
 use tempfile::TempDir;
 
-use super::{Layout, Mkfs, Open, Volume, mkfs};
+use super::{Layout, MkfsOptions, Open, Volume, mkfs};
 use crate::directory::seal::{Owners, Sealer};
 
 const MAP: &str = "user.smrfs.map";
@@ -61,7 +61,7 @@ fn made(model: Model) -> Option<TempDir> {
     let folder = TempDir::new().unwrap();
     let layout = Layout { model, size_bytes: 64 << 20, did_bytes: None, dpid_bytes: None, band_bytes: None };
     let (image, meta) = (folder.path().join("image"), folder.path().join("meta"));
-    mkfs(&Mkfs { image, meta, layout, force: false }).unwrap();
+    mkfs(&MkfsOptions { image, meta, layout, force: false }).unwrap();
     let mounted = open(folder.path());
     for (name, uid) in [("secret", 0), ("evil", NOBODY), ("other", NOBODY), ("twin", 0)] {
         write(&mounted.1, name, uid, &name.repeat(5000).into_bytes());

@@ -21,7 +21,7 @@ use crate::zoned::{self, BlankZones};
 
 /// Options of making a volume.
 #[derive(Clone, Debug)]
-pub struct Mkfs {
+pub struct MkfsOptions {
     /// The image file, or the block device.
     pub image: PathBuf,
     /// The metadata directory: new, empty, or with `force` an old one.
@@ -52,7 +52,7 @@ pub struct CreatedVolume {
 }
 
 /// Makes a file system.
-pub fn mkfs(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
+pub fn mkfs(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     if zoned::is_zoned(&wanted.image)? {
         return on_zones(wanted);
     }
@@ -72,7 +72,7 @@ pub fn mkfs(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
 }
 
 /// Makes a file system on a zoned device, whose zones are the bands.
-fn on_zones(wanted: &Mkfs) -> Result<CreatedVolume, LiveError> {
+fn on_zones(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     let (path, layout) = (wanted.image.display(), &wanted.layout);
     if layout.model == Model::Caveat {
         let problem = Message::from(format!("{path} takes no writes just anywhere, as caveat does: leave "));
@@ -109,7 +109,7 @@ pub(crate) fn blank_zones(path: &Path, force: bool) -> Result<BlankZones, LiveEr
 
 /// Makes the disk by `fill`, and the metadata directory.
 fn furnish(
-    wanted: &Mkfs,
+    wanted: &MkfsOptions,
     shape: Shape,
     mut new: New,
     fill: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,

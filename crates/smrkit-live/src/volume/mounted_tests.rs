@@ -15,7 +15,7 @@ use smrfs::meta::{Kind, MetadataStore, NewNode};
 use smrfs::units::{HostJournal, NodeId};
 use tempfile::TempDir;
 
-use super::{Layout, Mkfs, Open, Volume, mkfs};
+use super::{Layout, MkfsOptions, Open, Volume, mkfs};
 use crate::survey::survey;
 
 #[path = "../../../smrfs/tests/model/crowd.rs"]
@@ -32,7 +32,7 @@ fn open(folder: &Path) -> (Volume, FileSystem) {
 fn made(folder: &Path, model: Model) {
     let layout = Layout { model, size_bytes: 64 << 20, did_bytes: None, dpid_bytes: None, band_bytes: None };
     let (image, meta) = (folder.join("image"), folder.join("meta"));
-    mkfs(&Mkfs { image, meta, layout, force: false }).expect("a new volume");
+    mkfs(&MkfsOptions { image, meta, layout, force: false }).expect("a new volume");
 }
 
 fn owner() -> (u32, u32) {

@@ -11,7 +11,7 @@ use smrfs::units::Granule;
 use smrkit::tally::Cause;
 use tempfile::TempDir;
 
-use super::{Layout, Mkfs, Open, Volume, mkfs};
+use super::{Layout, MkfsOptions, Open, Volume, mkfs};
 use crate::error::LiveError;
 
 struct Place {
@@ -34,10 +34,10 @@ impl Place {
         place
     }
 
-    fn wanted(&self) -> Mkfs {
+    fn wanted(&self) -> MkfsOptions {
         let layout =
             Layout { model: self.model, size_bytes: 16 << 20, did_bytes: None, dpid_bytes: None, band_bytes: None };
-        Mkfs { image: self.path("image"), meta: self.path("meta"), layout, force: false }
+        MkfsOptions { image: self.path("image"), meta: self.path("meta"), layout, force: false }
     }
 
     fn open(&self) -> Result<Volume, LiveError> {
@@ -107,8 +107,8 @@ fn a_volume_in_use_is_refused_to_all_others() {
         assert!(matches!(place.open(), Err(LiveError::InUse(_))));
         let look = Open { read_only: true, ..Open::default() };
         assert!(matches!(Volume::open(&place.path("image"), &look), Err(LiveError::InUse(_))));
-        assert!(matches!(mkfs(&Mkfs { force: true, ..place.wanted() }), Err(LiveError::InUse(_))));
-        let other = Mkfs { image: place.path("other"), force: true, ..place.wanted() };
+        assert!(matches!(mkfs(&MkfsOptions { force: true, ..place.wanted() }), Err(LiveError::InUse(_))));
+        let other = MkfsOptions { image: place.path("other"), force: true, ..place.wanted() };
         assert!(matches!(mkfs(&other), Err(LiveError::InUse(_))));
         assert!(!place.path("other").exists());
         drop(volume);
@@ -179,7 +179,7 @@ fn a_mkfs_that_was_interrupted_can_be_repeated() {
     }
     assert!(matches!(place.open(), Err(LiveError::BadImage { .. })));
     fs::create_dir(place.path("meta").join("tree")).unwrap();
-    mkfs(&Mkfs { force: true, ..place.wanted() }).unwrap();
+    mkfs(&MkfsOptions { force: true, ..place.wanted() }).unwrap();
     assert!(place.open().unwrap().was_clean());
 }
 
@@ -241,7 +241,8 @@ fn an_image_that_is_new_or_empty_needs_a_size() {
     let place = Place::new(Model::Caveat);
     let mut wanted = place.wanted();
     wanted.layout.size_bytes = 0;
-    let asks_for_a_size = |wanted: &Mkfs| mkfs(wanted).is_err_and(|error| error.to_string().contains("give size"));
+    let asks_for_a_size =
+        |wanted: &MkfsOptions| mkfs(wanted).is_err_and(|error| error.to_string().contains("give size"));
     assert!(asks_for_a_size(&wanted));
     fs::write(place.path("image"), b"").unwrap();
     assert!(asks_for_a_size(&wanted));

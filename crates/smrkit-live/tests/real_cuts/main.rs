@@ -25,7 +25,7 @@ use smrfs::device::Model;
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::{Kind, MetadataStore, NewNode, RenameMode, SetAttr};
 use smrfs::units::NodeId;
-use smrkit_live::volume::{Layout, Mkfs, Open, Volume, mkfs};
+use smrkit_live::volume::{Layout, MkfsOptions, Open, Volume, mkfs};
 
 use count::count_from;
 use history::{Content, History};
@@ -134,7 +134,7 @@ fn record(host: &Host, model: Model, place: &Place, seed: u64) -> Recorded {
     let image = image_of(host, &at, &meta);
     let made = Mounted::new(host, &at.join("disk"), &meta, true).unwrap();
     let layout = Layout { model, size_bytes: IMAGE_BYTES, did_bytes: None, dpid_bytes: None, band_bytes: None };
-    mkfs(&Mkfs { image: image.clone(), meta: meta.join("smrfs"), layout, force: true }).unwrap();
+    mkfs(&MkfsOptions { image: image.clone(), meta: meta.join("smrfs"), layout, force: true }).unwrap();
     drop(made);
     place.copy("store", "base");
 

@@ -17,10 +17,10 @@ use smrfs::power::Power;
 use smrfs::units::GRANULE_BYTES;
 use tempfile::TempDir;
 
-use super::super::{Restore, of_volume, restore};
+use super::super::{RestoreOptions, of_volume, restore};
 use super::*;
 use crate::mount::MountError;
-use crate::volume::{Layout, Mkfs, Open, Volume, mkfs, space};
+use crate::volume::{Layout, MkfsOptions, Open, Volume, mkfs, space};
 
 const PITCH: u64 = 20;
 const LENGTH: u64 = 16;
@@ -39,19 +39,19 @@ fn zoned_disk(device: &Arc<Emulated>, is_new: bool) -> Arc<dyn HostManaged> {
     Arc::new(disk.unwrap())
 }
 
-fn paths(folder: &Path, name: &str) -> Paths {
-    Paths { image: folder.join(name).with_extension("img"), meta: folder.join(name).with_extension("meta") }
+fn paths(folder: &Path, name: &str) -> VolumePaths {
+    VolumePaths { image: folder.join(name).with_extension("img"), meta: folder.join(name).with_extension("meta") }
 }
 
 type Files = BTreeMap<String, Vec<u8>>;
 
 /// A volume with zones like those of the device, and files on it of which some have been written over.
-fn made(folder: &Path) -> (Paths, Files) {
+fn made(folder: &Path) -> (VolumePaths, Files) {
     let at = paths(folder, "old");
     let (gap, band) = (Some((PITCH - LENGTH) * GRANULE_BYTES), Some(LENGTH * GRANULE_BYTES));
     let size_bytes = 65536 + (COUNT * PITCH - (PITCH - LENGTH)) * GRANULE_BYTES;
     let layout = Layout { model: Model::StrictAppend, size_bytes, did_bytes: gap, dpid_bytes: gap, band_bytes: band };
-    mkfs(&Mkfs { image: at.image.clone(), meta: at.meta.clone(), layout, force: false }).unwrap();
+    mkfs(&MkfsOptions { image: at.image.clone(), meta: at.meta.clone(), layout, force: false }).unwrap();
     let mut volume = Volume::open(&at.image, &Open::default()).unwrap();
     let core = FileSystem::mount(volume.device(), volume.store(), volume.space().unwrap(), FsOptions::default());
     let core = core.unwrap();
@@ -74,7 +74,7 @@ fn made(folder: &Path) -> (Paths, Files) {
 }
 
 /// The source of a copy, locked.
-fn open(at: &Paths) -> Volume {
+fn open(at: &VolumePaths) -> Volume {
     let how = Open { meta: Some(at.meta.clone()), read_only: true, ..Open::default() };
     Volume::open(&at.image, &how).unwrap()
 }
@@ -83,8 +83,8 @@ fn open(at: &Paths) -> Volume {
 fn put(
     disk: &Arc<dyn HostManaged>,
     source: &Area,
-    from: &Paths,
-    to: &Paths,
+    from: &VolumePaths,
+    to: &VolumePaths,
     goes_on: &GoesOn,
 ) -> Result<(), LiveError> {
     onto(Arc::clone(disk), source, from, to, goes_on)?.settle()
@@ -243,7 +243,7 @@ fn an_offline_zone_is_empty_in_a_copy_unless_it_has_data_of_files() {
     let (with, without): (Vec<u64>, Vec<u64>) = (0..COUNT - 2).partition(|&band| has_data(band));
     // Behind the zone of the table and those of superblocks.
     let lose = |band: u64| device.lose(band + 3, BandState::Offline);
-    let copied = |to: &Paths| {
+    let copied = |to: &VolumePaths| {
         let area = Area::load(zoned_disk(&device, false)).unwrap();
         put(&zoned_disk(&Arc::new(Emulated::new(zones(0), Arc::new(Power::new()))), true), &area, &first, to, &|| true)
     };
@@ -265,7 +265,7 @@ fn an_interrupted_backup_or_restore_of_an_image_leaves_nothing() {
     let (old, _) = made(folder.path());
     let (saved, new) = (folder.path().join("saved"), paths(folder.path(), "new"));
     let how = Open { meta: Some(old.meta.clone()), ..Open::default() };
-    let wanted = Restore { to: new.clone(), force: false, trust_open_metadata: false };
+    let wanted = RestoreOptions { to: new.clone(), force: false, trust_open_metadata: false };
     type Step<'a> = &'a dyn Fn(&GoesOn) -> Result<(), MountError>;
     let backup: Step = &|goes_on| of_volume(&old.image, &how, &saved, goes_on).map(drop);
     let back: Step = &|goes_on| restore(&saved, &wanted, goes_on);
