@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::stats::outcome;
-use smrkit_sweep::execute::{Done, begin, end, execute, missing};
+use smrkit_sweep::execute::{SweepAccount, begin, end, execute, missing};
 use smrkit_sweep::plan::Sweep;
 use smrkit_sweep::store::Store;
 use smrkit_sweep::task::{Comparison, Task};
@@ -32,7 +32,7 @@ pub fn sweep(
     store: PathBuf,
     progress: Option<Bound<PyAny>>,
 ) -> PyResult<(usize, usize)> {
-    let work = move |watcher: &Watcher| -> Result<Done, Error> {
+    let work = move |watcher: &Watcher| -> Result<SweepAccount, Error> {
         execute(&read(&name, json.as_deref(), file)?, &Store::create(&store)?, watcher)
     };
     let done = watched(py, progress.as_ref(), work)?.raised(py)?;

@@ -6,12 +6,12 @@ use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor};
 
 use crate::plan::Sweep;
-use crate::store::{Contents, Store};
+use crate::store::{FileHashes, Store};
 use crate::task::{Comparison, Task};
 
 /// Account of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct SweepAccount {
     /// Runs that were computed.
     pub computed: usize,
     /// Runs that were in the store.
@@ -22,7 +22,7 @@ pub struct Done {
 
 /// Plans the comparisons of a sweep, and notes them in the store.
 pub fn begin(sweep: &Sweep, store: &Store) -> Result<Vec<Comparison>, Error> {
-    let mut contents = Contents::default();
+    let mut contents = FileHashes::default();
     let plan = |options: &Vec<_>| Comparison::plan(options, &mut contents);
     let comparisons = sweep.comparisons.iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
     let keys: Vec<String> = comparisons.iter().map(|one| one.key.clone()).collect();
@@ -38,11 +38,12 @@ pub fn missing<'a>(comparisons: &'a [Comparison], store: &Store) -> Vec<&'a Task
 }
 
 /// Computes what is missing, and keeps each task's results as soon as they are whole. An interrupt loses those in flight.
-pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<Done, Error> {
+pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<SweepAccount, Error> {
     let comparisons = begin(sweep, store)?;
     let tasks = missing(&comparisons, store);
     let all: usize = comparisons.iter().map(Comparison::runs).sum();
-    let mut done = Done { found: all - tasks.iter().map(|task| task.runs).sum::<usize>(), ..Done::default() };
+    let mut done =
+        SweepAccount { found: all - tasks.iter().map(|task| task.runs).sum::<usize>(), ..SweepAccount::default() };
     // Many tasks keep all cores busy by themselves; few need their runs next to each other.
     let threads = if tasks.len() >= monitor.threads() { 0 } else { monitor.threads() };
     let made = match threads {
@@ -82,10 +83,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(folder.path()).unwrap();
         let sweep = |text: &str| execute(&Sweep::parse("test", text).unwrap(), &store, &Unwatched).unwrap();
-        assert_eq!(sweep(TEXT), Done { computed: 6, found: 0, complete: true });
-        assert_eq!(sweep(TEXT), Done { computed: 0, found: 6, complete: true });
+        assert_eq!(sweep(TEXT), SweepAccount { computed: 6, found: 0, complete: true });
+        assert_eq!(sweep(TEXT), SweepAccount { computed: 0, found: 6, complete: true });
         let more = TEXT.replace("[1, 2, 3]", "[1, 2, 3, 4]");
-        assert_eq!(sweep(&more), Done { computed: 2, found: 6, complete: true });
+        assert_eq!(sweep(&more), SweepAccount { computed: 2, found: 6, complete: true });
         let outcomes = store.of_sweep("test").unwrap();
         let seeds: Vec<_> = outcomes.iter().map(|one| (one.layer.as_str(), one.seed)).collect();
         assert_eq!(seeds[..3], [("drive-managed", 1), ("vguard", 1), ("drive-managed", 2)]);
@@ -104,7 +105,7 @@ mod tests {
         let asked = options.ask().unwrap();
         let demand = asked.demand().unwrap();
         let alone = asked.on(demand).0.compare().unwrap();
-        let kept = store.outcomes(&key(&sweep.comparisons[1], &mut Contents::default()).unwrap()).unwrap();
+        let kept = store.outcomes(&key(&sweep.comparisons[1], &mut FileHashes::default()).unwrap()).unwrap();
         assert_eq!(serde_json::json!(kept).to_string(), serde_json::json!(alone).to_string());
     }
 
@@ -145,6 +146,6 @@ mod tests {
         let sweep = Sweep::parse("test", &TEXT.replace("seed", "queue = 'sptf'\ndepth = [2, 1]\nseed")).unwrap();
         let error = execute(&sweep, &store, &Unwatched).unwrap_err().to_string();
         assert!(error.contains("depth 1") && error.contains("add depth 32"), "{error}");
-        assert!(sweep.comparisons.iter().all(|options| !store.has(&key(options, &mut Contents::default()).unwrap())));
+        assert!(sweep.comparisons.iter().all(|options| !store.has(&key(options, &mut FileHashes::default()).unwrap())));
     }
 }

@@ -12,7 +12,7 @@ use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel,
 use smrkit_report::format::{NONE, capital, count, counted, short};
 use smrkit_report::{Section, facts, page as of_sections};
 
-use crate::select::{Row, VALUES, cell, grouped, is_system, raw_unit, rows, spread, table, varying};
+use crate::select::{FlatRun, VALUES, cell, grouped, is_system, raw_unit, rows, spread, table, varying};
 use crate::sheet::{Sheet, Spread};
 use crate::words::{self, with_unit};
 
@@ -42,12 +42,12 @@ pub fn figures(outcomes: &[Outcome]) -> Result<Vec<Figure>, Error> {
 
 /// Runs by what varied.
 struct Runs {
-    rows: Vec<Row>,
+    rows: Vec<FlatRun>,
     varying: Vec<String>,
 }
 
 impl Runs {
-    fn new(rows: Vec<Row>) -> Runs {
+    fn new(rows: Vec<FlatRun>) -> Runs {
         let varying = varying(&rows);
         Runs { rows, varying }
     }
@@ -63,7 +63,7 @@ impl Runs {
 
     /// The value that runs are judged by: of requests at their own times the mean latency, else the time for all.
     fn measure(&self) -> &'static str {
-        let at_own_times = |row: &Row| cell(row, "engine.arrival") == "trace";
+        let at_own_times = |row: &FlatRun| cell(row, "engine.arrival") == "trace";
         if self.rows.iter().any(at_own_times) { "latency_ns.all.mean" } else { "slowdown" }
     }
 
@@ -75,11 +75,12 @@ impl Runs {
     /// The systems of shingled disks in each case, from the best on.
     fn ranked(&self) -> Vec<(String, Vec<(String, Spread)>)> {
         let (system, case) = (self.keys(is_system), self.keys(|key| !is_system(key)));
-        let shingled: Vec<Row> = self.rows.iter().filter(|row| cell(row, "layer") != BASELINE).cloned().collect();
+        let shingled: Vec<FlatRun> = self.rows.iter().filter(|row| cell(row, "layer") != BASELINE).cloned().collect();
         let cases = grouped(&shingled, &case).into_iter().map(|(own, there)| {
-            let there: Vec<Row> = there.into_iter().cloned().collect();
-            let of =
-                |(own, rows): (Vec<String>, Vec<&Row>)| Some((named(&system, &own), spread(&rows, self.measure())?));
+            let there: Vec<FlatRun> = there.into_iter().cloned().collect();
+            let of = |(own, rows): (Vec<String>, Vec<&FlatRun>)| {
+                Some((named(&system, &own), spread(&rows, self.measure())?))
+            };
             let mut all: Vec<(String, Spread)> = grouped(&there, &system).into_iter().filter_map(of).collect();
             all.sort_by(|one, other| one.1.mean.total_cmp(&other.1.mean));
             (named(&case, &own), all)
@@ -162,13 +163,13 @@ impl Runs {
     fn over(&self, axis: &str, value: &str) -> Figure {
         let case = self.keys(|key| !is_system(key) && key != axis);
         let system = self.keys(|key| is_system(key) && key != axis);
-        let there: Vec<Row> = self.rows.iter().filter(|row| number(row, axis).is_some()).cloned().collect();
+        let there: Vec<FlatRun> = self.rows.iter().filter(|row| number(row, axis).is_some()).cloned().collect();
         let systems: Vec<String> = grouped(&there, &system).into_iter().map(|(own, _)| named(&system, &own)).collect();
         let (y_numbers, factor) = words::numbers(value);
         let spans: Vec<f64> = there.iter().filter_map(|row| number(row, axis)).collect();
         let y_values: Vec<f64> = self.rows.iter().filter_map(|row| number(row, value)).collect();
-        let panel = |(own, rows): (Vec<String>, Vec<&Row>)| {
-            let rows: Vec<Row> = rows.into_iter().cloned().collect();
+        let panel = |(own, rows): (Vec<String>, Vec<&FlatRun>)| {
+            let rows: Vec<FlatRun> = rows.into_iter().cloned().collect();
             let mut series = Vec::new();
             for (own, runs) in grouped(&rows, &system) {
                 let name = named(&system, &own);
@@ -216,9 +217,10 @@ impl Runs {
         (case, own): (&[String], &[String]),
         factor: f64,
     ) -> Vec<(f64, String)> {
-        let is_there =
-            |row: &&Row| number(row, axis).is_none() && case.iter().zip(own).all(|(key, one)| cell(row, key) == *one);
-        let others: Vec<Row> = self.rows.iter().filter(is_there).cloned().collect();
+        let is_there = |row: &&FlatRun| {
+            number(row, axis).is_none() && case.iter().zip(own).all(|(key, one)| cell(row, key) == *one)
+        };
+        let others: Vec<FlatRun> = self.rows.iter().filter(is_there).cloned().collect();
         let mut guides = Vec::new();
         for (own, rows) in grouped(&others, system) {
             guides.extend(spread(&rows, value).map(|spread| (spread.mean * factor, named(system, &own))));
@@ -231,8 +233,8 @@ impl Runs {
         let (case, system) = (self.keys(|key| !is_system(key)), self.keys(is_system));
         let largest = self.rows.iter().filter_map(|row| number(row, value)).fold(0.0, f64::max);
         let (unit, factor) = words::unit(value, largest);
-        let panel = |(own, rows): (Vec<String>, Vec<&Row>)| {
-            let there: Vec<Row> = rows.into_iter().cloned().collect();
+        let panel = |(own, rows): (Vec<String>, Vec<&FlatRun>)| {
+            let there: Vec<FlatRun> = rows.into_iter().cloned().collect();
             let known = grouped(&there, &system)
                 .into_iter()
                 .filter_map(|(own, rows)| Some((named(&system, &own), spread(&rows, value)?)));
@@ -264,8 +266,13 @@ impl Runs {
 }
 
 /// The line through the means and, where there are several runs, a dot for each.
-fn line(runs: &[&Row], axis: &str, value: &str, factor: f64) -> impl Iterator<Item = (Style, Vec<(f64, f64)>)> + use<> {
-    let point = |row: &&Row| Some((number(row, axis)?, number(row, value)? * factor));
+fn line(
+    runs: &[&FlatRun],
+    axis: &str,
+    value: &str,
+    factor: f64,
+) -> impl Iterator<Item = (Style, Vec<(f64, f64)>)> + use<> {
+    let point = |row: &&FlatRun| Some((number(row, axis)?, number(row, value)? * factor));
     let mut dots: Vec<(f64, f64)> = runs.iter().filter_map(point).collect();
     dots.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut means: Vec<(f64, f64)> = Vec::new();
@@ -280,7 +287,7 @@ fn line(runs: &[&Row], axis: &str, value: &str, factor: f64) -> impl Iterator<It
         .filter(|(_, points)| !points.is_empty())
 }
 
-fn number(row: &Row, key: &str) -> Option<f64> {
+fn number(row: &FlatRun, key: &str) -> Option<f64> {
     row.get(key)?.as_f64()
 }
 

@@ -34,14 +34,14 @@ pub const VALUES: [&str; 5] =
     ["slowdown", "write_amplification", "latency_ns.all.mean", "latency_ns.all.p99", "latency_ns.all.max"];
 
 /// A run as flat keys, dotted, and their values.
-pub type Row = BTreeMap<String, Value>;
+pub type FlatRun = BTreeMap<String, Value>;
 
 /// The runs, one row each; lists and distributions are left out.
-pub fn rows(outcomes: &[Outcome]) -> Result<Vec<Row>, Error> {
+pub fn rows(outcomes: &[Outcome]) -> Result<Vec<FlatRun>, Error> {
     outcomes
         .iter()
         .map(|outcome| {
-            let mut row = Row::new();
+            let mut row = FlatRun::new();
             let record = serde_json::to_value(outcome).map_err(|error| Error::Usage(error.to_string()))?;
             flatten(String::new(), record, &mut row);
             Ok(row)
@@ -49,7 +49,7 @@ pub fn rows(outcomes: &[Outcome]) -> Result<Vec<Row>, Error> {
         .collect()
 }
 
-fn flatten(key: String, value: Value, row: &mut Row) {
+fn flatten(key: String, value: Value, row: &mut FlatRun) {
     match value {
         Value::Object(fields) => {
             let before = if key.is_empty() { key } else { key + "." };
@@ -64,7 +64,7 @@ fn flatten(key: String, value: Value, row: &mut Row) {
 const LISTED: usize = 20;
 
 /// Keeps the rows where each key has this value. Errors: a key or a value that no row has.
-pub fn filter(rows: Vec<Row>, wanted: &[(String, String)]) -> Result<Vec<Row>, Error> {
+pub fn filter(rows: Vec<FlatRun>, wanted: &[(String, String)]) -> Result<Vec<FlatRun>, Error> {
     let mut left = rows;
     for (number, (key, value)) in wanted.iter().enumerate() {
         known(&left, key)?;
@@ -81,13 +81,13 @@ pub fn filter(rows: Vec<Row>, wanted: &[(String, String)]) -> Result<Vec<Row>, E
 }
 
 /// True if the row has this value, as it is shown or as options take it.
-fn has(row: &Row, key: &str, value: &str) -> bool {
+fn has(row: &FlatRun, key: &str, value: &str) -> bool {
     let shown = cell(row, key);
     shown == value || recorded(row, key, value).is_some_and(|read| read == shown)
 }
 
 /// The value that outcomes record where options are given `text`: by the layer's own key, else by the unit of the name.
-fn recorded(row: &Row, key: &str, text: &str) -> Option<String> {
+fn recorded(row: &FlatRun, key: &str, text: &str) -> Option<String> {
     if let Some(name) = key.strip_prefix("parameters.") {
         let keys = (layer::find(row.get("layer")?.as_str()?).ok()?.keys)();
         let scalar = keys.iter().find(|key| key.name == name)?.canonical(text).ok()?.scalar;
@@ -104,13 +104,13 @@ fn recorded(row: &Row, key: &str, text: &str) -> Option<String> {
     read.or_else(|_| parse_count(text).map(|count| count.to_string())).ok()
 }
 
-fn known(rows: &[Row], key: &str) -> Result<(), Error> {
+fn known(rows: &[FlatRun], key: &str) -> Result<(), Error> {
     if rows.is_empty() || rows.iter().any(|row| row.contains_key(key)) {
         return Ok(());
     }
     // Tables head columns by the last word alone.
     let is_meant = |known: &&String| known.rsplit('.').next() == Some(key);
-    let keys = || rows.iter().flat_map(Row::keys);
+    let keys = || rows.iter().flat_map(FlatRun::keys);
     let nearest = || names::nearest(key, keys().map(String::as_str));
     let remedy = match keys().find(is_meant).map(String::as_str).or_else(nearest) {
         Some(meant) => format!("did you mean {meant}?"),
@@ -120,7 +120,7 @@ fn known(rows: &[Row], key: &str) -> Result<(), Error> {
 }
 
 /// A value as text; one that does not exist is a dash.
-pub fn cell(row: &Row, key: &str) -> String {
+pub fn cell(row: &FlatRun, key: &str) -> String {
     row.get(key).map_or_else(|| "-".into(), shown)
 }
 
@@ -140,7 +140,7 @@ pub fn is_system(key: &str) -> bool {
 }
 
 /// Keys that tell these rows apart, seeds left out.
-pub fn varying(rows: &[Row]) -> Vec<String> {
+pub fn varying(rows: &[FlatRun]) -> Vec<String> {
     let tells = |key: &&String| IDENTITY.contains(&key.as_str()) || SETTINGS.iter().any(|start| key.starts_with(start));
     let mut keys: Vec<String> = rows.iter().flat_map(|row| row.keys().filter(tells).cloned()).collect();
     keys.sort_by_key(|key| (IDENTITY.iter().position(|known| known == key).unwrap_or(IDENTITY.len()), key.clone()));
@@ -150,14 +150,14 @@ pub fn varying(rows: &[Row]) -> Vec<String> {
 }
 
 /// True if runs differ in `key`; parameters are compared within a layer, as asked for, files and sizes within a drive.
-fn varies(rows: &[Row], key: &str) -> bool {
+fn varies(rows: &[FlatRun], key: &str) -> bool {
     let asked = key.strip_prefix("parameters.").map(|parameter| format!("asked.{parameter}"));
     let within: &[&str] = match key {
         "drive_file" | RAW_SECTORS => &["drive", "array"],
         _ if asked.is_some() => &["layer"],
         _ => &[],
     };
-    let chosen = |row: &Row| cell(row, asked.as_deref().filter(|asked| row.contains_key(*asked)).unwrap_or(key));
+    let chosen = |row: &FlatRun| cell(row, asked.as_deref().filter(|asked| row.contains_key(*asked)).unwrap_or(key));
     let mut first: BTreeMap<Vec<String>, String> = BTreeMap::new();
     rows.iter().any(|row| {
         let group = within.iter().map(|key| cell(row, key)).collect();
@@ -166,13 +166,13 @@ fn varies(rows: &[Row], key: &str) -> bool {
 }
 
 /// The spread of a value over rows.
-pub fn spread(rows: &[&Row], key: &str) -> Option<Spread> {
+pub fn spread(rows: &[&FlatRun], key: &str) -> Option<Spread> {
     Spread::new(rows.iter().filter_map(|row| row.get(key)?.as_f64()))
 }
 
 /// Rows by their values of `keys`, in order of first sight.
-pub fn grouped<'a>(rows: &'a [Row], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a Row>)> {
-    let mut groups: Vec<(Vec<String>, Vec<&Row>)> = Vec::new();
+pub fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a FlatRun>)> {
+    let mut groups: Vec<(Vec<String>, Vec<&FlatRun>)> = Vec::new();
     for row in rows {
         let own: Vec<String> = keys.iter().map(|key| cell(row, key)).collect();
         match groups.iter_mut().find(|(known, _)| *known == own) {
@@ -207,10 +207,10 @@ fn numbers(name: String, key: &str, values: Vec<Option<Spread>>) -> Column {
 
 /// The choices that varied, besides the values of `keys`; runs that differ in their seed alone share a line. The least of the
 /// first value is marked among the lines of each demand.
-pub fn table(rows: &[Row], keys: &[String]) -> Result<Sheet, Error> {
+pub fn table(rows: &[FlatRun], keys: &[String]) -> Result<Sheet, Error> {
     keys.iter().try_for_each(|key| known(rows, key))?;
     let names = varying(rows);
-    let (own, groups): (Vec<Vec<String>>, Vec<Vec<&Row>>) = grouped(rows, &names).into_iter().unzip();
+    let (own, groups): (Vec<Vec<String>>, Vec<Vec<&FlatRun>>) = grouped(rows, &names).into_iter().unzip();
     let column = |(nth, key): (usize, &String)| {
         let head = words::name(key);
         let values: Vec<Option<Spread>> = groups.iter().map(|rows| spread(rows, key)).collect();
@@ -225,7 +225,7 @@ pub fn table(rows: &[Row], keys: &[String]) -> Result<Sheet, Error> {
 }
 
 /// Lines with the least value among those of shingled disks under the same demand, where there are several.
-fn least(groups: &[Vec<&Row>], names: &[String], values: &[Option<Spread>]) -> Vec<usize> {
+fn least(groups: &[Vec<&FlatRun>], names: &[String], values: &[Option<Spread>]) -> Vec<usize> {
     let demand: Vec<&String> = names.iter().filter(|name| !is_system(name)).collect();
     let mut cases: BTreeMap<Vec<String>, Vec<(f64, usize)>> = BTreeMap::new();
     for (at, rows) in groups.iter().enumerate().filter(|(_, rows)| cell(rows[0], "layer") != BASELINE) {
@@ -237,13 +237,13 @@ fn least(groups: &[Vec<&Row>], names: &[String], values: &[Option<Spread>]) -> V
 }
 
 /// A table with a line for each value of `across` and a column for each of `down`; the least value of each line is marked.
-pub fn pivot(rows: &[Row], across: &str, down: &str, value: &str) -> Result<Sheet, Error> {
+pub fn pivot(rows: &[FlatRun], across: &str, down: &str, value: &str) -> Result<Sheet, Error> {
     [across, down, value].iter().try_for_each(|key| known(rows, key))?;
-    let (lines, groups): (Vec<Vec<String>>, Vec<Vec<&Row>>) = grouped(rows, &[across.into()]).into_iter().unzip();
-    let column = |(own, _): (Vec<String>, Vec<&Row>)| {
+    let (lines, groups): (Vec<Vec<String>>, Vec<Vec<&FlatRun>>) = grouped(rows, &[across.into()]).into_iter().unzip();
+    let column = |(own, _): (Vec<String>, Vec<&FlatRun>)| {
         let own = own.concat();
-        let of = |rows: &Vec<&Row>| {
-            let there: Vec<&Row> = rows.iter().copied().filter(|row| cell(row, down) == own).collect();
+        let of = |rows: &Vec<&FlatRun>| {
+            let there: Vec<&FlatRun> = rows.iter().copied().filter(|row| cell(row, down) == own).collect();
             spread(&there, value)
         };
         (own.clone(), groups.iter().map(of).collect::<Vec<Option<Spread>>>())
@@ -268,12 +268,12 @@ pub fn pivot(rows: &[Row], across: &str, down: &str, value: &str) -> Result<Shee
 }
 
 /// One value of the runs of two sweeps, and their ratio; what one of them lacks is a dash.
-pub fn against(rows: &[Row], others: &[Row], value: &str, sweeps: [&str; 2]) -> Result<Sheet, Error> {
+pub fn against(rows: &[FlatRun], others: &[FlatRun], value: &str, sweeps: [&str; 2]) -> Result<Sheet, Error> {
     known(rows, value)?;
-    let all: Vec<Row> = rows.iter().chain(others).cloned().collect();
+    let all: Vec<FlatRun> = rows.iter().chain(others).cloned().collect();
     let names = varying(&all);
-    let of = |rows: &[Row], own: &Vec<String>| {
-        let own: Vec<&Row> =
+    let of = |rows: &[FlatRun], own: &Vec<String>| {
+        let own: Vec<&FlatRun> =
             rows.iter().filter(|row| names.iter().zip(own).all(|(key, one)| cell(row, key) == *one)).collect();
         spread(&own, value)
     };

@@ -288,7 +288,7 @@ fn rename(own: &Path, path: &Path) -> Result<(), Error> {
 }
 
 /// The hash of all that decides the numbers of a comparison: this program, the options, and what the files in them hold.
-pub fn key(options: &[Pair], contents: &mut Contents) -> Result<String, Error> {
+pub fn key(options: &[Pair], contents: &mut FileHashes) -> Result<String, Error> {
     let mut parts: Vec<Vec<u8>> = [VERSION, COMMIT.unwrap_or_default()].map(Vec::from).into();
     let mut sorted: Vec<&Pair> = options.iter().collect();
     // Merged sources keep their order.
@@ -316,9 +316,9 @@ pub fn hash_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
 
 /// Hashes of what files hold, each read once.
 #[derive(Default)]
-pub struct Contents(HashMap<PathBuf, Vec<u8>>);
+pub struct FileHashes(HashMap<PathBuf, Vec<u8>>);
 
-impl Contents {
+impl FileHashes {
     /// The SHA-256 of a file.
     fn of_file(&mut self, path: &Path) -> Result<Vec<u8>, Error> {
         if let Some(known) = self.0.get(path) {

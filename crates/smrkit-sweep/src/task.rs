@@ -20,7 +20,7 @@ use smrkit_options::run::RunOptions;
 use smrkit_trace::split::SplitTrace;
 
 use crate::plan::VOLUMES;
-use crate::store::{Contents, Store, VolumeRow, hash_of, key};
+use crate::store::{FileHashes, Store, VolumeRow, hash_of, key};
 
 /// The most volumes of a group.
 const VOLUMES_MAX: usize = 256;
@@ -87,8 +87,8 @@ fn words(options: &[Pair]) -> String {
 
 impl Comparison {
     /// Plans a comparison. Errors: options that make no sense, alone or together.
-    pub fn plan(options: &[Pair], contents: &mut Contents) -> Result<Comparison, Error> {
-        let plan = |contents: &mut Contents| {
+    pub fn plan(options: &[Pair], contents: &mut FileHashes) -> Result<Comparison, Error> {
+        let plan = |contents: &mut FileHashes| {
             let asked = AskedTask::read(options)?;
             let runs = asked.options.ask()?.systems.count();
             let task = |key: String, volumes: Option<Vec<usize>>| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
-use smrkit_sweep::select::{self, Row};
+use smrkit_sweep::select::{self, FlatRun};
 use smrkit_sweep::sheet::Sheet;
 use smrkit_sweep::store::Store;
 
@@ -88,7 +88,7 @@ impl Results {
         Ok(Done::All)
     }
 
-    fn rows(&self, outcomes: &[Outcome]) -> Result<Vec<Row>, Error> {
+    fn rows(&self, outcomes: &[Outcome]) -> Result<Vec<FlatRun>, Error> {
         select::filter(select::rows(outcomes)?, &self.wanted)
     }
 

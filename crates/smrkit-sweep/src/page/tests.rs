@@ -3,7 +3,7 @@ use serde_json::json;
 
 fn runs(all: &[(&str, u64, u64, f64)]) -> Runs {
     let row = |&(layer, depth, seed, slowdown): &(&str, u64, u64, f64)| {
-        Row::from([
+        FlatRun::from([
             ("layer".into(), json!(layer)),
             ("engine.depth".into(), json!(depth)),
             ("seed".into(), json!(seed)),
@@ -65,7 +65,7 @@ fn systems_without_the_axis_are_marked_beside_the_lines() {
 #[test]
 fn an_axis_has_the_unit_of_what_was_asked_for() {
     let rows = [(1000, 2.0), (5000, 3.0)].map(|(think_ns, slowdown)| {
-        Row::from([
+        FlatRun::from([
             ("layer".into(), json!("rmw")),
             ("engine.think_ns".into(), json!(think_ns)),
             ("slowdown".into(), json!(slowdown)),
@@ -79,7 +79,7 @@ fn an_axis_has_the_unit_of_what_was_asked_for() {
 #[test]
 fn runs_at_their_own_times_are_marked_by_what_the_answer_goes_by() {
     let rows = [("rmw", 1.0, 9), ("log", 1.1, 5)].map(|(layer, slowdown, mean)| {
-        let mut row = Row::from(VALUES.map(|value| (value.to_string(), json!(slowdown))));
+        let mut row = FlatRun::from(VALUES.map(|value| (value.to_string(), json!(slowdown))));
         row.extend([
             ("layer".into(), json!(layer)),
             ("engine.arrival".into(), json!("trace")),
@@ -142,7 +142,7 @@ fn a_runner_up_is_close_from_where_the_seeds_meet_on() {
 #[test]
 fn mean_latencies_are_told_in_the_unit_of_the_greatest() {
     let rows = [("rmw", 2_500_000), ("log", 400_000)].map(|(layer, mean)| {
-        Row::from([
+        FlatRun::from([
             ("layer".into(), json!(layer)),
             ("engine.arrival".into(), json!("trace")),
             ("latency_ns.all.mean".into(), json!(mean)),
@@ -278,14 +278,14 @@ fn bars_of_all_cases_have_the_range_of_the_largest() {
 #[test]
 fn dots_are_drawn_where_a_value_was_run_more_than_once() {
     let all = runs(&[("rmw", 8, 1, 3.0), ("rmw", 1, 1, 4.0), ("rmw", 1, 2, 7.0)]).rows;
-    let drawn = |rows: &[Row]| {
-        let rows: Vec<&Row> = rows.iter().collect();
+    let drawn = |rows: &[FlatRun]| {
+        let rows: Vec<&FlatRun> = rows.iter().collect();
         line(&rows, "engine.depth", "slowdown", 2.0).collect::<Vec<_>>()
     };
     let dots = vec![(1.0, 8.0), (1.0, 14.0), (8.0, 6.0)];
     assert_eq!(drawn(&all), [(Style::Line, vec![(1.0, 11.0), (8.0, 6.0)]), (Style::Points, dots)]);
     assert_eq!(drawn(&all[..2]), [(Style::Marked, vec![(1.0, 8.0), (8.0, 6.0)])]);
-    assert_eq!(drawn(&[Row::new()]), []);
+    assert_eq!(drawn(&[FlatRun::new()]), []);
 }
 
 #[test]

@@ -1,20 +1,20 @@
 use super::*;
 use serde_json::json;
 
-fn row(layer: &str, percent: u64, seed: u64, slowdown: f64) -> Row {
-    let mut row = Row::new();
+fn row(layer: &str, percent: u64, seed: u64, slowdown: f64) -> FlatRun {
+    let mut row = FlatRun::new();
     let record = json!({"layer": layer, "parameters": {"cache_percent": percent}, "seed": seed, "slowdown": slowdown});
     flatten(String::new(), record, &mut row);
     row
 }
 
-fn example() -> Vec<Row> {
+fn example() -> Vec<FlatRun> {
     vec![row("rmw", 1, 1, 4.0), row("rmw", 1, 2, 6.0), row("log", 1, 1, 2.5), row("log", 2, 1, 2.0)]
 }
 
 #[test]
 fn whole_numbers_are_shown_whole_and_without_a_point() {
-    let mut row = Row::new();
+    let mut row = FlatRun::new();
     flatten(String::new(), json!({"a": u64::MAX, "b": 2.0, "c": 2.5, "d": true, "e": null}), &mut row);
     let shown = ["a", "b", "c", "d", "e", "f"].map(|key| cell(&row, key));
     assert_eq!(shown, ["18446744073709551615", "2", "2.5", "true", "-", "-"]);
@@ -33,7 +33,7 @@ fn seeds_share_a_line_that_shows_their_spread() {
 #[test]
 fn sizes_and_files_tell_the_runs_of_a_drive_apart() {
     let of = |drive: &str, file: &str, sectors: u64, seed: u64| {
-        Row::from([
+        FlatRun::from([
             ("layer".into(), json!("rmw")),
             ("drive".into(), json!(drive)),
             ("drive_file".into(), json!(file)),
@@ -41,7 +41,7 @@ fn sizes_and_files_tell_the_runs_of_a_drive_apart() {
             ("seed".into(), json!(seed)),
         ])
     };
-    let keys = |rows: &[Row]| varying(rows).join(" ");
+    let keys = |rows: &[FlatRun]| varying(rows).join(" ");
     assert_eq!(keys(&[of("a", "1", 10, 1), of("b", "2", 20, 1)]), "layer drive", "two drives have two sizes");
     assert_eq!(keys(&[of("a", "1", 10, 1), of("a", "1", 20, 2)]), "layer capacity.raw_sectors");
     assert_eq!(keys(&[of("a", "1", 10, 1), of("a", "2", 10, 2)]), "layer drive_file");
@@ -66,7 +66,7 @@ fn the_best_is_that_of_its_demand_and_never_the_baseline() {
     for (nth, row) in rows.iter_mut().enumerate() {
         row.insert("workload".into(), json!(["mix", "mix", "mix", "zipf"][nth]));
     }
-    rows.push(Row::from([
+    rows.push(FlatRun::from([
         ("layer".into(), json!(BASELINE)),
         ("workload".into(), json!("mix")),
         ("slowdown".into(), json!(1)),
@@ -122,7 +122,7 @@ fn values_are_sought_as_options_take_them() {
         "engine": {"depth": 10, "think_ns": 1_000_000, "time_scale": 2.5},
         "capacity": {"raw_sectors": 2048, "host_bytes": 4096},
     });
-    let mut row = Row::new();
+    let mut row = FlatRun::new();
     flatten(String::new(), record, &mut row);
     for (key, texts) in [
         ("parameters.cache_percent", ["2", "2%", "2.0"]),
@@ -159,7 +159,7 @@ fn choices_are_shown_in_the_unit_that_they_were_made_in() {
 #[test]
 fn what_varied_comes_in_the_order_of_disks_demands_and_settings() {
     let of = |pairs: &[(&str, u64)]| {
-        let mut row = Row::from([("layer".into(), json!("rmw"))]);
+        let mut row = FlatRun::from([("layer".into(), json!("rmw"))]);
         row.extend(pairs.iter().map(|(key, value)| (key.to_string(), json!(value))));
         row
     };
@@ -168,17 +168,17 @@ fn what_varied_comes_in_the_order_of_disks_demands_and_settings() {
     let known = ["layer", "drive", "array", "workload", "interleave", "run.rebuild", "engine.depth", "parameters.a"];
     assert_eq!(varying(&rows), known);
     assert_eq!(varying(&[of(&[("drive", 1)]), of(&[("drive", 1)])]), ["layer"], "a layer is named in any case");
-    assert!(varying(&[Row::from([("seed".into(), json!(1))])]).is_empty());
+    assert!(varying(&[FlatRun::from([("seed".into(), json!(1))])]).is_empty());
 }
 
 #[test]
 fn parameters_vary_within_a_layer_by_what_was_asked_for() {
     let of = |layer: &str, became: u64, asked: Option<&str>| {
-        let mut row = Row::from([("layer".into(), json!(layer)), ("parameters.tracks".into(), json!(became))]);
+        let mut row = FlatRun::from([("layer".into(), json!(layer)), ("parameters.tracks".into(), json!(became))]);
         row.extend(asked.map(|text| ("asked.tracks".to_string(), json!(text))));
         row
     };
-    let keys = |rows: &[Row]| varying(rows).join(" ");
+    let keys = |rows: &[FlatRun]| varying(rows).join(" ");
     assert_eq!(keys(&[of("a", 1, None), of("b", 2, None)]), "layer", "two layers have two defaults");
     assert_eq!(keys(&[of("a", 1, None), of("a", 2, None)]), "layer parameters.tracks");
     assert_eq!(keys(&[of("a", 1, Some("auto")), of("a", 2, Some("auto"))]), "layer");
@@ -187,9 +187,9 @@ fn parameters_vary_within_a_layer_by_what_was_asked_for() {
 
 #[test]
 fn lists_have_no_columns_and_records_have_dotted_ones() {
-    let mut row = Row::new();
+    let mut row = FlatRun::new();
     flatten(String::new(), json!({"a": {"b": {"c": 1}, "d": [1, 2]}, "e": "x"}), &mut row);
-    assert_eq!(row, Row::from([("a.b.c".into(), json!(1)), ("e".into(), json!("x"))]));
+    assert_eq!(row, FlatRun::from([("a.b.c".into(), json!(1)), ("e".into(), json!("x"))]));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_filter_wants_all_of_its_values() {
     };
     assert_eq!(kept(&[]), ["4", "6", "2.5", "2"]);
     assert_eq!(kept(&[("layer", "rmw"), ("seed", "2")]), ["6"]);
-    assert_eq!(filter(Vec::new(), &[("colour".into(), "red".into())]).unwrap(), Vec::<Row>::new());
+    assert_eq!(filter(Vec::new(), &[("colour".into(), "red".into())]).unwrap(), Vec::<FlatRun>::new());
     let unknown = filter(example(), &[("colour".into(), "red".into())]).unwrap_err().to_string();
     assert!(unknown.contains("keys are those of outcome.json"), "{unknown}");
 }

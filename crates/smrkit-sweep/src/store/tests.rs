@@ -12,7 +12,7 @@ fn a_key_follows_the_options_and_what_their_files_hold() {
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
     fs::write(&one, "content").unwrap();
     fs::write(&two, "content").unwrap();
-    let of = |options: &[(&str, &str)]| key(&pairs(options), &mut Contents::default()).unwrap();
+    let of = |options: &[(&str, &str)]| key(&pairs(options), &mut FileHashes::default()).unwrap();
     let traced = |path: &Path| of(&[("trace", path.to_str().unwrap()), ("depth", "1")]);
     let before = traced(&one);
     assert_eq!(before, traced(&two), "the name does not count");
@@ -194,7 +194,7 @@ fn only_options_that_take_files_follow_what_files_hold() {
     let of = |name: &str| {
         let of = |content: &str| {
             fs::write(&path, content).unwrap();
-            key(&pairs(&[(name, text)]), &mut Contents::default()).unwrap()
+            key(&pairs(&[(name, text)]), &mut FileHashes::default()).unwrap()
         };
         (of("one"), of("two"))
     };
@@ -204,11 +204,11 @@ fn only_options_that_take_files_follow_what_files_hold() {
     }
     let (one, two) = of("layer");
     assert_eq!(one, two);
-    let mut contents = Contents::default();
+    let mut contents = FileHashes::default();
     let one = key(&pairs(&[("trace", text)]), &mut contents).unwrap();
     fs::write(&path, "three").unwrap();
     assert_eq!(key(&pairs(&[("trace", text)]), &mut contents).unwrap(), one, "a file is read once");
-    let folder_key = key(&pairs(&[("trace", folder.path().to_str().unwrap())]), &mut Contents::default());
+    let folder_key = key(&pairs(&[("trace", folder.path().to_str().unwrap())]), &mut FileHashes::default());
     assert!(folder_key.is_ok(), "a folder is not read");
 }
 

@@ -104,7 +104,7 @@ fn groups_of_volumes_are_computed_once_and_resumed() {
     let options = format!("drive = 'tiny'\nlayer = ['rmw', 'in-place']\nvolumes = '{}'\n", folder.display());
     let sweep = Sweep::parse("test", &(options + "set = {'rmw.region_sectors' = 300}")).unwrap();
     let store = Store::create(&scratch.path().join("store")).unwrap();
-    let comparison = Comparison::plan(&sweep.comparisons[0], &mut Contents::default()).unwrap();
+    let comparison = Comparison::plan(&sweep.comparisons[0], &mut FileHashes::default()).unwrap();
     let tasks = &comparison.tasks;
     assert_eq!(tasks.len(), 3, "600 volumes in groups of 256");
     let sent: Task = serde_json::from_str(&serde_json::to_string(&tasks[0]).unwrap()).unwrap();
@@ -150,7 +150,7 @@ fn a_folder_split_anew_has_the_key_of_its_trace() {
         fs::write(&path, text(rows)).unwrap();
         split(&path, &folder);
         let sweep = Sweep::parse("test", &format!("drive = 'tiny'\nvolumes = '{}'", folder.display())).unwrap();
-        let comparison = Comparison::plan(&sweep.comparisons[0], &mut Contents::default()).unwrap();
+        let comparison = Comparison::plan(&sweep.comparisons[0], &mut FileHashes::default()).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         comparison.key
     };
@@ -167,7 +167,7 @@ fn volumes_and_traces_exclude_each_other() {
     split(&path, &folder);
     let error = |text: String| {
         let sweep = Sweep::parse("test", &text).unwrap();
-        Comparison::plan(&sweep.comparisons[0], &mut Contents::default()).err().unwrap().to_string()
+        Comparison::plan(&sweep.comparisons[0], &mut FileHashes::default()).err().unwrap().to_string()
     };
     let volumes = format!("volumes = '{}'\n", folder.display());
     assert!(error(volumes.clone() + "workload = 'mix'").contains("leave out workload"));
@@ -239,7 +239,7 @@ fn an_interrupt_before_a_task_computes_nothing() {
     let store = Store::create(scratch.path()).unwrap();
     let text = "drive = 'tiny'\nlayer = 'rmw'\nset = {'rmw.region_sectors' = 300}\nworkload = 'random-write:count=9'";
     let sweep = Sweep::parse("test", text).unwrap();
-    let comparison = Comparison::plan(&sweep.comparisons[0], &mut Contents::default()).unwrap();
+    let comparison = Comparison::plan(&sweep.comparisons[0], &mut FileHashes::default()).unwrap();
     let task = &comparison.tasks[0];
     assert_eq!((comparison.tasks.len(), comparison.runs(), &task.key), (1, 1, &comparison.key));
     assert_eq!(task.compute(&store, &Ended, 0).unwrap(), None);
@@ -254,7 +254,7 @@ fn an_interrupt_before_a_task_computes_nothing() {
 fn an_error_names_the_options_that_it_is_about() {
     let options = [("drive", "tiny"), ("layer", "none")].map(|(name, value)| (name.to_string(), value.to_string()));
     assert_eq!(words(&options), "drive tiny, layer none");
-    let error = Comparison::plan(&options, &mut Contents::default()).err().unwrap().to_string();
+    let error = Comparison::plan(&options, &mut FileHashes::default()).err().unwrap().to_string();
     assert!(error.contains("drive tiny, layer none"), "{error}");
     let folders = [("volumes", "a"), ("volumes", "b")].map(|(name, value)| (name.to_string(), value.to_string()));
     let error = AskedTask::read(&folders).err().unwrap().to_string();
