@@ -1,7 +1,7 @@
 //! Results of `smrkit age`: for people, for scripts, as a page, as figures.
 
 use serde_json::{Value, json};
-use smrfs::age::course::{AgeingResult, CourseOptions, Measured, Sample};
+use smrfs::age::course::{AgeingResult, BenchmarkResult, CourseOptions, Sample};
 use smrfs::age::world::World;
 use smrfs::device::{Model, Shape};
 use smrfs::workload::EventKind;
@@ -210,7 +210,7 @@ impl Aged {
     }
 }
 
-fn benchmark_record(measured: &Measured) -> Value {
+fn benchmark_record(measured: &BenchmarkResult) -> Value {
     let record = &measured.record;
     let mut latency_ns = json!({"all": record.latencies.all()});
     for kind in EventKind::ALL {
@@ -226,7 +226,7 @@ fn benchmark_record(measured: &Measured) -> Value {
     })
 }
 
-fn benchmark_row(measured: &Measured) -> Vec<String> {
+fn benchmark_row(measured: &BenchmarkResult) -> Vec<String> {
     let all = measured.record.latencies.all();
     let (read, written) = measured.bytes_per_s();
     let worst = EventKind::ALL.into_iter().max_by_key(|&kind| measured.record.latencies.for_kind(kind).max_ns);

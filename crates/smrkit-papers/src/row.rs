@@ -16,7 +16,7 @@ pub struct Row {
     /// The unit of both.
     pub unit: &'static str,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: Agreement,
     /// By which measure, and why.
     pub reason: String,
     /// The origin of the number next to ours.
@@ -52,7 +52,7 @@ pub enum Value {
 /// Verdict on two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Agreement {
     /// Within the stated measure.
     Agree,
     /// Not within it.
@@ -61,18 +61,18 @@ pub enum Verdict {
     NotComparable,
 }
 
-impl Verdict {
+impl Agreement {
     /// As it is written in results.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Agree => "agree",
-            Verdict::Differs => "differs",
-            Verdict::NotComparable => "not-comparable",
+            Agreement::Agree => "agree",
+            Agreement::Differs => "differs",
+            Agreement::NotComparable => "not-comparable",
         }
     }
 
-    fn from_agreement(agrees: bool) -> Verdict {
-        if agrees { Verdict::Agree } else { Verdict::Differs }
+    fn from_agreement(agrees: bool) -> Agreement {
+        if agrees { Agreement::Agree } else { Agreement::Differs }
     }
 }
 
@@ -140,7 +140,7 @@ impl Row {
             paper: paper.into(),
             ours: ours.into(),
             unit,
-            verdict: Verdict::from_agreement(holds),
+            verdict: Agreement::from_agreement(holds),
             reason: reason.into(),
             basis: Basis::Paper,
         }
@@ -159,7 +159,7 @@ impl Row {
         unit: &'static str,
         reason: impl Into<String>,
     ) -> Row {
-        Row { verdict: Verdict::NotComparable, ..Row::holds(item, paper, ours, unit, false, reason) }
+        Row { verdict: Agreement::NotComparable, ..Row::holds(item, paper, ours, unit, false, reason) }
     }
 
     /// Marks an agreement that is built in; the reason says so.
@@ -254,10 +254,10 @@ mod tests {
     fn verdicts_follow_their_measure() {
         let verdict = |ours| Row::near("", Value::Number(100.0), ours, "", 5.0, "").verdict;
         assert_eq!([95.1, 104.9, 94.9, f64::NAN].map(verdict), {
-            use Verdict::{Agree, Differs};
+            use Agreement::{Agree, Differs};
             [Agree, Agree, Differs, Differs]
         });
-        let printed = |ours| Row::printed("", 3.48, 2, ours, "", "").verdict == Verdict::Agree;
+        let printed = |ours| Row::printed("", 3.48, 2, ours, "", "").verdict == Agreement::Agree;
         assert_eq!([3.486, 3.478, 3.474, 3.491].map(printed), [true, true, false, false]);
     }
 
@@ -268,7 +268,7 @@ mod tests {
             (row.verdict, row.reason)
         };
         let said = |verdict, reason: &str| (verdict, reason.to_string());
-        use Verdict::{Agree, Differs};
+        use Agreement::{Agree, Differs};
         assert_eq!(near(100.0.into(), 100.0, 5.0), said(Agree, "equal; why"));
         assert_eq!(near(64_u64.into(), 80.0, 25.0), said(Agree, "+25.0 %, within 25 %; why"));
         assert_eq!(near(200.0.into(), 180.0, 5.0), said(Differs, "-10.0 %, more than 5 %; why"));
@@ -290,10 +290,10 @@ mod tests {
         let derived = row.clone().derived();
         assert_eq!((derived.basis, derived.reason.as_str()), (Basis::Derived, "why; derived here, not in the paper"));
         let none = Row::not_comparable("item", f64::NAN, "s", "why");
-        assert_eq!((none.verdict, &none.paper, none.has_number()), (Verdict::NotComparable, &Value::None, false));
+        assert_eq!((none.verdict, &none.paper, none.has_number()), (Agreement::NotComparable, &Value::None, false));
         assert!(row.has_number() && Row { ours: "no".into(), ..none }.has_number());
         assert_eq!(
-            [Verdict::Agree, Verdict::Differs, Verdict::NotComparable].map(Verdict::name),
+            [Agreement::Agree, Agreement::Differs, Agreement::NotComparable].map(Agreement::name),
             ["agree", "differs", "not-comparable"]
         );
     }

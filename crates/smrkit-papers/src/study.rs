@@ -6,7 +6,7 @@ use smrkit::error::Error;
 use smrkit::experiment::pool::Monitor;
 
 use super::lab::{self, Work};
-use super::row::{Basis, Row, Verdict};
+use super::row::{Agreement, Basis, Row};
 use super::{Item, Reproduction, Scale, Shown};
 use smrkit_report::Grid;
 use smrkit_report::figure::Figure;
@@ -145,16 +145,16 @@ impl Study {
 
     fn summary(&self) -> Vec<String> {
         let count = |verdict| self.rows().filter(|row| row.verdict == verdict).count();
-        let agree_on = |basis| self.rows().filter(|row| row.basis == basis && row.verdict == Verdict::Agree).count();
+        let agree_on = |basis| self.rows().filter(|row| row.basis == basis && row.verdict == Agreement::Agree).count();
         let (built_in, derived) = (agree_on(Basis::Fitted), agree_on(Basis::Derived));
         let mut lines = Vec::new();
         if self.rows().next().is_some() {
             lines.push(format!(
                 "{} comparisons: {} agree ({built_in} of them by construction), {} differ, {} are not comparable.",
                 self.rows().count(),
-                count(Verdict::Agree),
-                count(Verdict::Differs),
-                count(Verdict::NotComparable)
+                count(Agreement::Agree),
+                count(Agreement::Differs),
+                count(Agreement::NotComparable)
             ));
         }
         if built_in > 0 {

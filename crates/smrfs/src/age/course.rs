@@ -157,7 +157,7 @@ impl Sample {
 
 /// Result of a benchmark.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct BenchmarkResult {
     /// The benchmark.
     pub benchmark: Benchmark,
     /// Its events and bytes.
@@ -168,7 +168,7 @@ pub struct Measured {
     pub kept_bytes: u64,
 }
 
-impl Measured {
+impl BenchmarkResult {
     /// Bytes read and written a second.
     pub fn bytes_per_s(&self) -> (f64, f64) {
         let seconds = self.record.span.1.since(self.record.span.0).as_secs().max(1e-9);
@@ -176,7 +176,7 @@ impl Measured {
     }
 
     /// Bytes read a second of the time spent in events that read, and bytes written a second of the time spent in events that
-    /// write: unlike [`Measured::bytes_per_s`], which divides both by the time of the whole benchmark.
+    /// write: unlike [`BenchmarkResult::bytes_per_s`], which divides both by the time of the whole benchmark.
     pub fn event_bytes_per_s(&self) -> (f64, f64) {
         let rate = |bytes: u64, time: Nanos| bytes as f64 / time.as_secs().max(1e-9);
         let Record { read_bytes, reading, written_bytes, writing, .. } = self.record;
@@ -198,7 +198,7 @@ pub struct AgeingResult {
     /// The ager's events while it was alone.
     pub alone: Record,
     /// The benchmarks that were run.
-    pub benchmarks: Vec<Measured>,
+    pub benchmarks: Vec<BenchmarkResult>,
     /// The course's end: full is C.
     pub end: End,
     /// The last moment.
@@ -241,7 +241,7 @@ struct Stages {
     a: Option<Sample>,
     b: Option<Sample>,
     alone: Record,
-    benchmarks: Vec<Measured>,
+    benchmarks: Vec<BenchmarkResult>,
 }
 
 impl Stages {
@@ -285,7 +285,7 @@ impl Stages {
         let (record, end) = driver.beside(&mut script, ager, AGER_SHARE)?;
         let kept_bytes = script.events().kept_bytes();
         let moved_bytes = driver.target().cleaned().moved_bytes - before;
-        self.benchmarks.push(Measured { benchmark, record, moved_bytes, kept_bytes });
+        self.benchmarks.push(BenchmarkResult { benchmark, record, moved_bytes, kept_bytes });
         Ok(end)
     }
 }
@@ -392,7 +392,7 @@ mod tests {
         (record.span, record.reading, record.writing) = (span, reading, writing);
         (record.read_bytes, record.written_bytes) = (80, 20);
         let benchmark = Benchmark::Postmark(PostmarkOptions::new(1));
-        let measured = Measured { benchmark, record, moved_bytes: 0, kept_bytes: 0 };
+        let measured = BenchmarkResult { benchmark, record, moved_bytes: 0, kept_bytes: 0 };
         assert_eq!((measured.bytes_per_s(), measured.event_bytes_per_s()), ((20.0, 5.0), (40.0, 40.0)));
     }
 

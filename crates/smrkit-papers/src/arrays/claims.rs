@@ -1,6 +1,6 @@
 //! The paper's claims about movement, each by one measure and under one scheme.
 
-use super::super::row::{Row, Verdict};
+use super::super::row::{Agreement, Row};
 use super::measured::{Measure, MeasuredSet};
 use super::setup::{Configuration, UpdateScheme};
 use smrkit_report::Grid;
@@ -113,7 +113,7 @@ impl Claim {
         let item = format!("{}: {}", measure.name(), self.configuration());
         let row = Row::holds(item, self.paper(), ours, UNIT, holds == Some(true), why);
         let row = if let Claim::DedicatedBelow = self { Row { paper: DEDICATED.0.into(), ..row } } else { row };
-        if holds.is_none() { Row { verdict: Verdict::NotComparable, ..row } } else { row }
+        if holds.is_none() { Row { verdict: Agreement::NotComparable, ..row } } else { row }
     }
 
     /// The measures by which it holds under a scheme.
@@ -228,7 +228,7 @@ pub fn dedicated(measured: &MeasuredSet, scheme: UpdateScheme) -> Row {
 pub fn in_strokes(measured: &MeasuredSet, rows: &mut Vec<Row>) {
     let crossed = format!("{}: {}", Measure::Distance.name(), Configuration::Dedicated);
     for row in rows.iter_mut().filter(|row| row.item == crossed) {
-        row.verdict = Verdict::NotComparable;
+        row.verdict = Agreement::NotComparable;
         row.reason =
             "dedicated disks have the size of their own source, so that tracks crossed tell sizes: see strokes".into();
     }

@@ -1,6 +1,6 @@
 //! Figure 5: Filebench's longest event and Postmark's throughput, for each of the two runs and both models.
 
-use smrfs::age::course::{AgeingResult, Measured};
+use smrfs::age::course::{AgeingResult, BenchmarkResult};
 use smrfs::workload::EventKind;
 
 use super::super::Shown;
@@ -27,19 +27,19 @@ pub fn shown(pairs: &[SeedPair]) -> Shown {
 }
 
 /// The runs of a benchmark, on both models.
-fn runs<'a>(pair: &SeedPair<'a>, name: &str) -> Vec<[&'a Measured; 2]> {
+fn runs<'a>(pair: &SeedPair<'a>, name: &str) -> Vec<[&'a BenchmarkResult; 2]> {
     let of = |course: &'a AgeingResult| {
         course.benchmarks.iter().filter(|run| run.benchmark.name() == name).collect::<Vec<_>>()
     };
     of(pair.strict).into_iter().zip(of(pair.caveat)).map(|(strict, caveat)| [strict, caveat]).collect()
 }
 
-fn longest_s(run: &Measured) -> f64 {
+fn longest_s(run: &BenchmarkResult) -> f64 {
     run.record.latencies.all().max_ns as f64 / 1e9
 }
 
 fn latency_rows(pair: &SeedPair) -> Vec<Row> {
-    let of_run = |(i, [strict, caveat]): (usize, [&Measured; 2])| {
+    let of_run = |(i, [strict, caveat]): (usize, [&BenchmarkResult; 2])| {
         let [before, after] = [strict, caveat].map(longest_s);
         let ratio = after / before;
         let reason = format!(
@@ -57,8 +57,8 @@ fn latency_rows(pair: &SeedPair) -> Vec<Row> {
 }
 
 fn throughput_rows(pair: &SeedPair) -> Vec<Row> {
-    let of_run = |(i, both): (usize, [&Measured; 2])| {
-        let [strict, caveat] = both.map(Measured::event_bytes_per_s);
+    let of_run = |(i, both): (usize, [&BenchmarkResult; 2])| {
+        let [strict, caveat] = both.map(BenchmarkResult::event_bytes_per_s);
         let kinds = [("read", strict.0, caveat.0), ("write", strict.1, caveat.1)];
         kinds.map(|(kind, before, after)| {
             let item = format!("seed {}: Postmark run {}: {kind}, Caveat-Scriptor to strict-append", pair.seed, i + 1);
@@ -74,15 +74,15 @@ fn figure(pair: &SeedPair) -> Figure {
     let postmark = runs(pair, "postmark");
     let mb = |bytes: f64| bytes / 1e6;
     let of_kinds = |kind: EventKind| {
-        let longest = |run: &Measured| run.record.latencies.for_kind(kind).max_ns as f64 / 1e9;
+        let longest = |run: &BenchmarkResult| run.record.latencies.for_kind(kind).max_ns as f64 / 1e9;
         let longest_of_both = |model: usize| filebench.iter().map(|run| longest(run[model])).fold(0.0, f64::max);
         (format!("{}, either run", kind.name()), [0, 1].map(longest_of_both))
     };
     let latency =
         filebench.iter().enumerate().map(|(i, run)| (format!("any event, run {}", i + 1), run.map(longest_s)));
     let latency = latency.chain(EventKind::ALL.map(of_kinds));
-    let rate = |(i, run): (usize, &[&Measured; 2])| {
-        let rates = run.map(Measured::event_bytes_per_s);
+    let rate = |(i, run): (usize, &[&BenchmarkResult; 2])| {
+        let rates = run.map(BenchmarkResult::event_bytes_per_s);
         [
             (format!("read, run {}", i + 1), rates.map(|rate| mb(rate.0))),
             (format!("write, run {}", i + 1), rates.map(|rate| mb(rate.1))),

@@ -8,7 +8,7 @@ use smrfs::space::caveat::{CaveatOptions, Placement};
 use smrfs::workload::driver::{End, Interleave};
 use smrkit::drive::Drive;
 
-use super::super::row::{Row, Value, Verdict};
+use super::super::row::{Agreement, Row, Value};
 use super::super::{Item, Scale, Shown};
 use super::common::{GB, world};
 use super::figure4::ran_out;
@@ -84,7 +84,7 @@ impl Case {
             .b
             .map_or("B was not reached".into(), |b| format!("NW {:.1} GB at B", b.not_writable_bytes as f64 / GB));
         let row = Row::holds(self.name(), Value::None, out, "", false, format!("{reason}; {nw}"));
-        Row { verdict: Verdict::NotComparable, ..row }
+        Row { verdict: Agreement::NotComparable, ..row }
     }
 }
 

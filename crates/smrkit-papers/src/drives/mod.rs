@@ -149,7 +149,7 @@ fn open() -> Result<Vec<String>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::{Value, Verdict};
+    use crate::row::{Agreement, Value};
 
     fn validation(drive: &str, rms_ms: f64, mean_ours_ms: f64, close: u64) -> Validation {
         Validation {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     /// Its rows: item, ours, verdict.
-    fn rows(of: &Validation) -> Vec<(String, f64, Verdict)> {
+    fn rows(of: &Validation) -> Vec<(String, f64, Agreement)> {
         let ours = |value: &Value| if let Value::Number(ours) = value { *ours } else { f64::NAN };
         shown(of).rows.iter().map(|row| (row.item.clone(), ours(&row.ours), row.verdict)).collect()
     }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_drive_agrees_that_is_hardly_farther_off_than_disksim() {
         let verdicts = |of: Validation| rows(&of).iter().map(|row| row.2).collect::<Vec<_>>();
-        use Verdict::{Agree, Differs, NotComparable};
+        use Agreement::{Agree, Differs, NotComparable};
         // DiskSim's own rms is 0.318 ms, and 0.254 ms with 83.5 % of the slow reads close.
         assert_eq!(verdicts(validation("cheetah4LP", 0.368, 10.49, 8)), [Agree, Agree, NotComparable]);
         assert_eq!(verdicts(validation("cheetah4LP", 0.369, 9.51, 8)), [Differs, Agree, NotComparable]);
@@ -186,8 +186,11 @@ mod tests {
     fn rows_name_what_they_are_of_and_why_there_is_no_verdict() {
         let shown_rows = rows(&validation("atlas_III", 0.25, 10.25, 2));
         let single = "reads over 3 ms within 0.5 ms";
-        let expected =
-            [("rms", 0.25, Verdict::Agree), ("mean", 10.25, Verdict::Agree), (single, 25.0, Verdict::NotComparable)];
+        let expected = [
+            ("rms", 0.25, Agreement::Agree),
+            ("mean", 10.25, Agreement::Agree),
+            (single, 25.0, Agreement::NotComparable),
+        ];
         assert_eq!(shown_rows, expected.map(|(item, ours, verdict)| (item.to_string(), ours, verdict)));
         let why = |drive: &str| shown(&validation(drive, 0.25, 10.0, 2)).rows.pop().unwrap().reason;
         assert_eq!(why("atlas_III"), "DiskSim itself is near chance on this drive");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::{Number, Value, json};
-use smrfs::age::course::{AgeingResult, CourseOptions, Measured, PAPER_DISK_BYTES, Sample};
+use smrfs::age::course::{AgeingResult, BenchmarkResult, CourseOptions, PAPER_DISK_BYTES, Sample};
 use smrfs::workload::EventKind;
 use smrfs::workload::driver::{End, Record};
 use smrfs::workload::target::Cleaned;
@@ -204,7 +204,7 @@ pub fn course(dice: &mut Dice, end: End) -> AgeingResult {
     let benchmarks: Vec<_> = benchmarks.collect();
     let benchmarks = benchmarks
         .into_iter()
-        .map(|(benchmark, record)| Measured {
+        .map(|(benchmark, record)| BenchmarkResult {
             benchmark,
             record,
             moved_bytes: of(2_000_000_000),

@@ -178,7 +178,7 @@ fn filled(outcomes: &[Outcome]) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::Verdict;
+    use crate::row::Agreement;
 
     #[test]
     fn equation_1_gives_41_kb_or_28_kb_by_its_logarithm() {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn the_drive_is_as_long_as_the_paper_prints() {
         for row in of_drive(&Drive::load(super::super::DRIVE).unwrap()) {
-            assert_eq!(row.verdict, Verdict::Agree, "{row:?}");
+            assert_eq!(row.verdict, Agreement::Agree, "{row:?}");
         }
     }
 }

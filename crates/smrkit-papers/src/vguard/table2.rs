@@ -4,7 +4,7 @@ use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::bars::{self, Bar};
-use super::super::row::{Row, Value, Verdict};
+use super::super::row::{Agreement, Row, Value};
 use super::super::{Item, Scale, Shown, counter};
 use super::common::{TracePair, listed, never_cleans, percentiles, within};
 use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
@@ -80,7 +80,7 @@ fn not_at_hand(paper: &Latencies) -> Row {
 
 fn rows(paper: &Latencies, pair: &TracePair) -> Vec<Row> {
     let tuned = paper.trace == TUNED_ON;
-    let fitted = |row: Row| if row.verdict == Verdict::Agree { row.by_construction() } else { row };
+    let fitted = |row: Row| if row.verdict == Agreement::Agree { row.by_construction() } else { row };
     let item = |what: &str| format!("{}: {what}", paper.trace);
     let (vguard, managed) = (percentiles(pair.vguard), percentiles(pair.managed));
     let mut rows = Vec::new();

@@ -94,12 +94,12 @@ fn figure(found: &[(String, u64, TraceKind)]) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::Verdict;
+    use crate::row::Agreement;
 
     #[test]
     fn a_trace_of_as_many_tracks_as_begin_cleaning_is_not_under_them() {
         let verdict = |tracks, kind| row(&("trace".into(), tracks, kind)).verdict;
-        assert_eq!(verdict(VGUARD_THRESHOLD - 1, TraceKind::CloudPhysics), Verdict::Agree);
-        assert_eq!(verdict(VGUARD_THRESHOLD, TraceKind::CloudPhysics), Verdict::Differs);
+        assert_eq!(verdict(VGUARD_THRESHOLD - 1, TraceKind::CloudPhysics), Agreement::Agree);
+        assert_eq!(verdict(VGUARD_THRESHOLD, TraceKind::CloudPhysics), Agreement::Differs);
     }
 }
