@@ -33,9 +33,9 @@ pub struct Advice {
     /// True if all of it was run.
     pub complete: bool,
     /// The disks that serve.
-    pub system: System,
+    pub system: AdvisedSystem,
     /// The demand.
-    pub demand: Demand,
+    pub demand: AdvisedDemand,
     /// The rebuild, as it was asked for; null without one.
     pub rebuild: Option<RebuildSpec>,
     /// Bytes of a whole disk, where a rebuild was run on a part of one; null where it was not.
@@ -131,7 +131,7 @@ pub struct Action {
 
 /// Disks that serve.
 #[derive(Serialize)]
-pub struct System {
+pub struct AdvisedSystem {
     /// The drive's name; `mixed` where members differ.
     pub drive: String,
     /// The drive file's path, where the drive does not come with smrkit.
@@ -153,7 +153,7 @@ pub struct System {
 
 /// Demand on them.
 #[derive(Serialize)]
-pub struct Demand {
+pub struct AdvisedDemand {
     /// Account of the replay.
     #[serde(flatten)]
     pub replayed: Replayed,
@@ -187,14 +187,14 @@ impl Advice {
             present,
             remedies,
             complete,
-            demand: Demand {
+            demand: AdvisedDemand {
                 replayed: outcome.replayed.clone(),
                 requests: outcome.requests,
                 read_bytes: outcome.host_read_sectors * SECTOR_BYTES,
                 written_bytes,
                 mean_write_bytes: (writes > 0).then(|| written_bytes as f64 / writes as f64),
             },
-            system: System {
+            system: AdvisedSystem {
                 drive: outcome.drive.clone(),
                 drive_file: outcome.drive_file.clone(),
                 layer: outcome.layer.clone(),

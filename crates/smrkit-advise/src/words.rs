@@ -200,7 +200,7 @@ mod tests {
     use smrkit::stats::comparison::{Comparison, Problems};
     use smrkit::stats::outcome::{Replayed, State};
 
-    use super::super::advice::{Demand, System};
+    use super::super::advice::{AdvisedDemand, AdvisedSystem};
     use super::*;
 
     /// Demand of this many bytes read and written on a disk with a persistent cache, or without, that waits from a moment on.
@@ -222,7 +222,7 @@ mod tests {
             present: vec![Present { depth: 1, conventional: own.clone(), own, against }],
             remedies: Vec::new(),
             complete: true,
-            system: System {
+            system: AdvisedSystem {
                 drive: "tiny".into(),
                 drive_file: None,
                 layer: "any".into(),
@@ -232,7 +232,7 @@ mod tests {
                 cache_sectors,
                 cleans,
             },
-            demand: Demand {
+            demand: AdvisedDemand {
                 replayed: Replayed::default(),
                 requests: 1,
                 read_bytes: demand.0,

@@ -36,10 +36,10 @@ struct BatchPart {
 
 /// Requests in columns, whose memory belongs to the caller.
 #[pyclass(frozen)]
-pub struct Requests(Arc<Table>);
+pub struct Requests(Arc<RequestBatches>);
 
-/// The columns, a part after the other.
-pub struct Table {
+/// The columns, a batch after the other.
+pub struct RequestBatches {
     parts: Vec<BatchPart>,
     tick_ns: u64,
     requests: u64,
@@ -60,7 +60,7 @@ impl Requests {
             }
             Err(_) => of_stream(table)?,
         };
-        let table = Table::new(&batches, &schema).raised(py)?;
+        let table = RequestBatches::new(&batches, &schema).raised(py)?;
         Ok(Requests(Arc::new(table)))
     }
 
@@ -158,8 +158,8 @@ fn wrong(py: Python, message: &str) -> PyErr {
     crate::error::exception(py, &Error::input(NAME, message.to_string()))
 }
 
-impl Table {
-    fn new(batches: &[RecordBatch], schema: &Schema) -> Result<Table, Error> {
+impl RequestBatches {
+    fn new(batches: &[RecordBatch], schema: &Schema) -> Result<RequestBatches, Error> {
         let times: Vec<_> = TIMES.iter().filter(|(name, _)| schema.column_with_name(name).is_some()).collect();
         if times.len() > 1 {
             let message = format!("two columns of times, {} and {}: drop one", times[0].0, times[1].0);
@@ -168,7 +168,7 @@ impl Table {
         let time = times.first().map(|(name, tick)| (*name, *tick));
         let parts = batches.iter().map(|batch| BatchPart::new(batch, time.map(|(name, _)| name)));
         let parts = parts.collect::<Result<Vec<_>, Error>>()?;
-        let mut table = Table { parts, tick_ns: time.map_or(1, |(_, tick)| tick), requests: 0, end: 0 };
+        let mut table = RequestBatches { parts, tick_ns: time.map_or(1, |(_, tick)| tick), requests: 0, end: 0 };
         table.check()?;
         Ok(table)
     }
@@ -246,7 +246,7 @@ impl BatchPart {
 }
 
 /// The demand of a table.
-struct Columns(Arc<Table>);
+struct Columns(Arc<RequestBatches>);
 
 impl Demand for Columns {
     fn least_sectors(&self) -> Result<Option<u64>, Error> {
@@ -265,7 +265,7 @@ impl Demand for Columns {
 
 /// Reads a table once.
 struct Reader {
-    table: Arc<Table>,
+    table: Arc<RequestBatches>,
     part: usize,
     at: usize,
     done: u64,

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{code, crates, each_crate, files, is_test, module, word};
 
 /// Words that many modules would give to a type: at most one in all crates has each.
-const ONCE: [&str; 16] = [
+const ONCE: [&str; 19] = [
     "Part", "Piece", "Run", "Kind", "Entry", "Counts", "Place", "Plan", "Work", "Layout", "Target", "Room", "Rooms",
-    "Asked", "Watched", "FileKey",
+    "Asked", "Watched", "FileKey", "Table", "Fault", "Paths",
 ];
 
 /// The longest name of a function without visibility, which tests are.
