@@ -24,6 +24,7 @@ const FEWEST_SAMPLES: u32 = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     span: (u64, u64),
+    /// Granules to be moved out of it.
     moved: u64,
     won: u64,
 }
@@ -37,18 +38,69 @@ impl Window {
     }
 }
 
+/// The window that is being emptied, and what has been moved since hosts wrote, or since the last settling.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CleaningProgress {
+    window: Option<Window>,
+    /// Granules that may still be moved on account of what hosts have written.
+    budget: u64,
+    moved_while_stuck: u64,
+    /// Granules moved since the last settling: their old places are about to be free.
+    moved_out: u64,
+    settled: bool,
+    idle_is_useless: bool,
+}
+
+impl CleaningProgress {
+    /// The window, if it has something in common with `at..end`.
+    pub fn window_in(&self, at: u64, end: u64) -> Option<(u64, u64)> {
+        self.window.map(|window| window.span).filter(|span| at < span.1 && span.0 < end)
+    }
+
+    /// Leaves a window as it is in which something of `at..end` lies.
+    pub fn give_up_in(&mut self, at: u64, end: u64) {
+        self.window = self.window.filter(|_| self.window_in(at, end).is_none());
+    }
+
+    /// Room that the window still needs next to data in `at..end`; none if these are in it, since it is given up then.
+    pub fn needed_beside(&self, at: u64, end: u64) -> u64 {
+        self.window.filter(|_| self.window_in(at, end).is_none()).map_or(0, |window| window.moved)
+    }
+
+    /// So much is moved out of the window.
+    pub fn moved(&mut self, count: u64) {
+        self.budget = self.budget.saturating_sub(count);
+        self.moved_while_stuck += count;
+        self.moved_out += count;
+        if let Some(window) = &mut self.window {
+            window.moved = window.moved.saturating_sub(count);
+        }
+    }
+
+    /// No more than this is retired: what else was moved is free, or was not moved after all.
+    pub fn released(&mut self, retired: u64) {
+        self.moved_out = self.moved_out.min(retired);
+    }
+
+    /// A host has written: so much more may be moved, and at most `kept` of what might have been before.
+    fn pay(&mut self, kept: u64, more: u64) {
+        self.budget = self.budget.min(kept) + more;
+        (self.moved_while_stuck, self.settled, self.idle_is_useless) = (0, false, false);
+    }
+}
+
 impl Caveat {
     /// True if cleaning is due.
     pub(super) fn due(&self, idle: bool) -> Option<Trigger> {
         if !self.options.defragment {
             return None;
         }
-        if self.budget > 0 && self.shortage() > 0 {
+        if self.progress.budget > 0 && self.shortage() > 0 {
             return Some(Trigger::Low);
         }
         let dead = self.ledger.granules - self.ledger.readable.granules();
         let fragmented = self.ledger.runs.roomy_granules() < dead / 2;
-        (idle && fragmented && !self.idle_is_useless).then_some(Trigger::Idle)
+        (idle && fragmented && !self.progress.idle_is_useless).then_some(Trigger::Idle)
     }
 
     /// The next step.
@@ -57,62 +109,58 @@ impl Caveat {
             return (why == Trigger::Stuck).then(|| self.settle()).flatten();
         }
         match why {
-            Trigger::Low if self.budget == 0 || self.shortage() == 0 => None,
+            Trigger::Low if self.progress.budget == 0 || self.shortage() == 0 => None,
             Trigger::Low if self.retired.granules() >= self.slack() => self.settle(),
-            Trigger::Stuck if !self.settled => self.settle().or_else(|| self.move_on(why)),
-            Trigger::Stuck if self.moved_while_stuck > MOST_ROUNDS * self.ledger.granules => None,
+            Trigger::Stuck if !self.progress.settled => self.settle().or_else(|| self.move_on(why)),
+            Trigger::Stuck if self.progress.moved_while_stuck > MOST_ROUNDS * self.ledger.granules => None,
             _ => self.move_on(why),
         }
     }
 
     /// A host has written: it pays for some cleaning.
     pub(super) fn pay(&mut self, count: u64) {
-        self.moved_while_stuck = 0;
-        self.settled = false;
-        self.idle_is_useless = false;
         let (short, slack) = (self.shortage().min(self.slack()), self.slack().max(1));
         // Little where little is missing: so hosts wait rarely, and pay evenly.
-        let moved = self.options.moved_per_block * count * short / slack * short / slack;
-        self.budget = if short == 0 { 0 } else { self.budget.min(self.options.block_granules) + moved };
+        let more = self.options.moved_per_block * count * short / slack * short / slack;
+        self.progress.pay(if short == 0 { 0 } else { self.options.block_granules }, more);
     }
 
     /// Room that is missing until hosts can write without cleaning.
     fn shortage(&self) -> u64 {
-        (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules() + self.moved_out)
+        (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules() + self.progress.moved_out)
     }
 
     /// The reserve next to what is readable now.
     fn needed(&self) -> u64 {
-        self.reserve.beside(self.live.granules().min(self.usable)).unwrap_or(self.ledger.granules)
+        self.reserve.beside(self.live.granules()).unwrap_or(self.ledger.granules)
     }
 
     fn slack(&self) -> u64 {
-        self.options.slack_blocks * self.unit
+        self.options.slack_blocks * self.ledger.runs.unit()
     }
 
     fn settle(&mut self) -> Option<CleaningStep> {
-        self.settled = true;
-        self.moved_out = 0;
+        (self.progress.settled, self.progress.moved_out) = (true, 0);
         (self.retired.granules() > 0).then_some(CleaningStep::Settle)
     }
 
     /// Goes on emptying a window; where one is empty, has its granules released and looks for the next.
     fn move_on(&mut self, why: Trigger) -> Option<CleaningStep> {
         for _ in 0..2 {
-            let Some(window) = self.window.or_else(|| self.begin(why)) else { break };
-            if let Some(step) = self.move_out_of(window) {
+            let Some(window) = self.progress.window.or_else(|| self.find_window(why)) else { break };
+            self.progress.window = Some(window);
+            if let Some(step) = self.move_out_of(window.span) {
                 return Some(step);
             }
-            self.give_up();
+            self.progress.window = None;
             if let Some(step) = self.settle() {
                 return Some(step);
             }
         }
         match why {
-            Trigger::Low => self.budget = 0,
-            Trigger::Idle => self.idle_is_useless = true,
-            Trigger::Stuck if !self.failed.is_empty() => self.failed.clear(),
-            Trigger::Stuck => {}
+            Trigger::Low => self.progress.budget = 0,
+            Trigger::Idle => self.progress.idle_is_useless = true,
+            Trigger::Stuck => self.failed.clear(),
         }
         self.settle()
     }
@@ -125,17 +173,8 @@ impl Caveat {
         let owner = owner.further(piece.at - span.at);
         let want = AllocationRequest { owner, after: None, count: piece.count, more: 0, moving: true };
         let room = self.place_moved(&want)?;
-        self.budget = self.budget.saturating_sub(room.count);
-        self.moved_while_stuck += room.count;
-        self.moved_out += room.count;
-        self.to_move = self.to_move.saturating_sub(room.count);
+        self.progress.moved(room.count);
         Some(CleaningStep::Move(Span { at: piece.at, count: room.count }, owner))
-    }
-
-    /// The window is empty, or is left as it is.
-    pub(super) fn give_up(&mut self) {
-        self.window = None;
-        self.to_move = 0;
     }
 
     /// Leaves the live data of `span` where they are: no window with them can be emptied.
@@ -145,21 +184,12 @@ impl Caveat {
                 self.unmovable.insert(live.at.0..live.end().0);
             }
         }
-        if self.window.is_some_and(|(from, to)| span.at.0 < to && from < span.end().0) {
-            self.give_up();
-        }
-        self.moved_out = self.moved_out.min(self.retired.granules());
+        self.progress.give_up_in(span.at.0, span.end().0);
+        self.progress.released(self.retired.granules());
     }
 
     fn can_be_moved(&self, span: Span) -> bool {
         self.unmovable.is_empty() || self.unmovable.count_within(span.at.0..span.end().0) == 0
-    }
-
-    fn begin(&mut self, why: Trigger) -> Option<(u64, u64)> {
-        let window = self.find_window(why)?;
-        self.window = Some(window.span);
-        self.to_move = window.moved;
-        self.window
     }
 
     fn find_window(&mut self, why: Trigger) -> Option<Window> {

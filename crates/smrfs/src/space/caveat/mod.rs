@@ -23,6 +23,7 @@ use super::{AllocationRequest, CleaningStep, Counts, Space, Trigger, whole};
 use crate::device::{BandReport, Shape};
 use crate::map::Ranges;
 use crate::units::{Granule, NodeId, Owner, Span};
+use clean::CleaningProgress;
 use ledger::CaveatLedger;
 pub use options::{CaveatError, CaveatOptions, Placement, Rule};
 use ordered::Ordered;
@@ -43,9 +44,6 @@ pub struct Caveat {
     retired: Ordered,
     reservations: Reservations,
     reserve: Reserve,
-    /// Runs of this many granules are room.
-    unit: u64,
-    usable: u64,
     /// End of a host's last block.
     cursor: u64,
     /// Places where writes failed.
@@ -54,18 +52,7 @@ pub struct Caveat {
     unmovable: Ranges,
     /// True if what was placed last is being moved.
     moving: bool,
-    /// The window that is being emptied.
-    window: Option<(u64, u64)>,
-    /// Granules still to be moved out of it.
-    to_move: u64,
-    /// Granules that may still be moved on account of what hosts have written.
-    budget: u64,
-    moved_while_stuck: u64,
-    /// Granules moved since the last settling: their old places are about to be free.
-    moved_out: u64,
-    /// True if what was retired has been settled since a host wrote last.
-    settled: bool,
-    idle_is_useless: bool,
+    progress: CleaningProgress,
     random: Pcg64Mcg,
 }
 
@@ -76,38 +63,24 @@ impl Caveat {
         if block == 0 {
             return Err(CaveatError::NoBlock);
         }
-        let too_small = CaveatError::TooSmall { granules: shape.granules, did: shape.did, dpid: shape.dpid, block };
         let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
-        let reserve = Reserve::new(shape.granules, shape.did, shape.dpid, unit);
-        if reserve.loss > shape.granules {
-            return Err(too_small);
-        }
-        let usable = if options.defragment { reserve.usable() } else { shape.granules };
-        if usable < unit {
-            return Err(too_small);
-        }
-        Ok(Caveat {
+        let caveat = Caveat {
             ledger: CaveatLedger::new(shape, options.rule, unit),
             live: Live::new(),
             retired: Ordered::default(),
             reservations: Reservations::default(),
-            reserve,
-            unit,
-            usable,
+            reserve: Reserve::new(shape.granules, shape.did, shape.dpid, unit),
             cursor: 0,
             failed: Vec::new(),
             unmovable: Ranges::default(),
             moving: false,
-            window: None,
-            to_move: 0,
-            budget: 0,
-            moved_while_stuck: 0,
-            moved_out: 0,
-            settled: false,
-            idle_is_useless: false,
+            progress: CleaningProgress::default(),
             random: Pcg64Mcg::seed_from_u64(options.seed),
             options,
-        })
+        };
+        let has_room = caveat.reserve.loss <= shape.granules && caveat.usable() >= unit;
+        let Shape { granules, did, dpid, .. } = *shape;
+        if has_room { Ok(caveat) } else { Err(CaveatError::TooSmall { granules, did, dpid, block }) }
     }
 
     /// The options it was made with.
@@ -146,9 +119,7 @@ impl Space for Caveat {
         }
         self.ledger.write(span);
         if !self.moving {
-            if self.window.is_some_and(|(from, to)| span.at.0 < to && from < span.end().0) {
-                self.give_up();
-            }
+            self.progress.give_up_in(span.at.0, span.end().0);
             self.pay(span.count);
         }
     }
@@ -179,7 +150,7 @@ impl Space for Caveat {
         let retired: u64 = self.retired.cut(span.at.0, span.end().0).iter().map(|(from, to, _)| to - from).sum();
         assert!(retired == span.count, "{span} is released, of which {retired} granules are retired");
         self.ledger.release(span);
-        self.moved_out = self.moved_out.min(self.retired.granules());
+        self.progress.released(self.retired.granules());
     }
 
     fn closed(&mut self, file: NodeId) {
@@ -203,7 +174,7 @@ impl Space for Caveat {
     }
 
     fn usable(&self) -> u64 {
-        self.usable
+        if self.options.defragment { self.reserve.usable } else { self.ledger.granules }
     }
 
     fn counts(&self) -> Counts {

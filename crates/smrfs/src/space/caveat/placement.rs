@@ -32,7 +32,7 @@ impl Caveat {
         let count = want.count.min(self.options.block_granules);
         let placed = self.search(want, count).or_else(|| {
             // Cleaning promises runs of a unit only; on small disks that is less than a block.
-            (self.options.split && count > self.unit).then(|| self.search_longest(want, count)).flatten()
+            (self.options.split && count > self.ledger.runs.unit()).then(|| self.search_longest(want, count)).flatten()
         })?;
         if placed.1 < placed.0 + count {
             return Some(Span::new(placed.0, placed.1 - placed.0));
@@ -56,21 +56,19 @@ impl Caveat {
     }
 
     fn search(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
+        let affordable = |part: &(u64, u64)| self.affordable(part.0, count);
         CARE.iter().find_map(|&care| {
-            let fits = |run| self.part(run, count, want, care).filter(|part| self.affordable(part.0, count));
+            let fits = |run| self.part(run, count, want, care).filter(affordable);
+            let beside = |at: Option<u64>| self.beside(at?, count, want, care).filter(affordable);
             match self.options.placement {
-                Placement::Adjacent => want
-                    .after
-                    .and_then(|after| self.beside(after.0, count, want, care))
-                    .filter(|part| self.affordable(part.0, count))
-                    .or_else(|| self.smallest(want, count, care)),
+                Placement::Adjacent => {
+                    beside(want.after.map(|after| after.0)).or_else(|| self.smallest(want, count, care))
+                }
                 Placement::NextFit => self.next_fit(count).find_map(fits),
                 Placement::FirstFit => self.ledger.runs.following(0, count).find_map(fits),
                 Placement::BestFit => self.ledger.runs.at_least(count).find_map(fits),
                 Placement::Reservation => {
-                    let own = self.reservations.start_for(want.owner.file);
-                    let own = own.and_then(|from| self.beside(from, count, want, care));
-                    own.filter(|part| self.affordable(part.0, count)).or_else(|| self.next_fit(count).find_map(fits))
+                    beside(self.reservations.start_for(want.owner.file)).or_else(|| self.next_fit(count).find_map(fits))
                 }
             }
         })
@@ -79,10 +77,10 @@ impl Caveat {
     /// The longest run, for a block that can't stay in one piece.
     fn search_longest(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
         let care = CARE[2];
-        let long = self.ledger.runs.longest().take_while(|(from, to)| to - from >= self.unit);
+        let long = self.ledger.runs.longest().take_while(|(from, to)| to - from >= self.ledger.runs.unit());
         long.into_iter().find_map(|run| {
-            let (from, to) = self.part(run, self.unit, want, care)?;
-            let least = (from, from + self.unit);
+            let (from, to) = self.part(run, self.ledger.runs.unit(), want, care)?;
+            let least = (from, from + self.ledger.runs.unit());
             let most = (from, to.min(from + count));
             [most, least].into_iter().find(|part| self.affordable(part.0, part.1 - part.0))
         })
@@ -96,20 +94,14 @@ impl Caveat {
 
     /// The shortest run that holds all that is to come; if none does, the longest.
     fn smallest(&self, want: &AllocationRequest, count: u64, care: Care) -> Option<(u64, u64)> {
-        let rest = count + self.to_come(want);
-        let runs = &self.ledger.runs;
-        let holding = runs.at_least(rest).find_map(|run| self.part(run, rest, want, care));
-        let longest = || {
-            runs.longest().take_while(|(from, to)| to - from >= count).find_map(|run| self.part(run, count, want, care))
-        };
-        let found = holding.or_else(longest).filter(|part| self.affordable(part.0, count));
+        let (runs, rest) = (&self.ledger.runs, count + self.to_come(want));
+        let part = |run, least| self.part(run, least, want, care);
+        let affordable = |part: &(u64, u64)| self.affordable(part.0, count);
+        let longest = || runs.longest().take_while(|run| run.1 - run.0 >= count).find_map(|run| part(run, count));
+        let found = runs.at_least(rest).find_map(|run| part(run, rest)).or_else(longest).filter(affordable);
         // What room there is next to the reserve may be too little; runs too short to be room cost none.
-        found.or_else(|| {
-            let short = runs.at_least(count).take_while(|(from, to)| to - from < self.unit);
-            short
-                .into_iter()
-                .find_map(|run| self.part(run, count, want, care).filter(|part| self.affordable(part.0, count)))
-        })
+        let mut short = runs.at_least(count).take_while(|run| run.1 - run.0 < runs.unit());
+        found.or_else(|| short.find_map(|run| part(run, count).filter(affordable)))
     }
 
     /// The runs from the cursor on, then those from the begin of the disk.
@@ -135,7 +127,7 @@ impl Caveat {
 
     /// The first stretch that begins in `at..end`, or lies over `at`, and must be left alone.
     fn obstacle(&self, at: u64, end: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
-        let window = self.window.filter(|_| care.window).filter(|window| window.0 < end && at < window.1);
+        let window = self.progress.window_in(at, end).filter(|_| care.window);
         let others = if care.reserved { self.reservations.others(want.owner.file, at, end) } else { None };
         // A block right behind what is reserved would make the end of it not writable.
         let others = others.map(|(from, to)| (from, to + self.ledger.did));
@@ -155,9 +147,8 @@ impl Caveat {
             + runs.worth(to.saturating_sub(at + count + self.ledger.dpid));
         let lost = runs.worth(to - solid).saturating_sub(left) + self.lost_beside((from, to), at, at + count);
         // What is retired is free at the next settling. An overwritten block is live twice for a moment.
-        let live = (self.live.granules() + count).min(self.usable);
-        let in_window = self.window.is_some_and(|window| at < window.1 && window.0 < at + count);
-        let to_move = if in_window { 0 } else { self.to_move };
+        let live = self.live.granules() + count;
+        let to_move = self.progress.needed_beside(at, at + count);
         self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
     }
 

@@ -26,6 +26,11 @@ impl WritableRuns {
         WritableRuns { unit, ..WritableRuns::default() }
     }
 
+    /// Runs of this many solid granules are room.
+    pub fn unit(&self) -> u64 {
+        self.unit
+    }
+
     /// The worth of a run with this many solid granules: all of them or, if too few to count on, nothing.
     pub fn worth(&self, solid: u64) -> u64 {
         if solid >= self.unit { solid } else { 0 }

@@ -249,9 +249,9 @@ fn cleaning_for_one_write_ends_after_the_disk_was_moved_a_few_times() {
     }
     space.start(&[]);
     assert!(matches!(space.clean(Trigger::Stuck), Some(CleaningStep::Move(..))));
-    space.moved_while_stuck = 4 * 1000;
+    space.progress.moved(4 * 1000 - 3);
     assert!(space.clean(Trigger::Stuck).is_some());
-    space.moved_while_stuck = 4 * 1000 + 1;
+    space.progress.moved(4 * 1000);
     assert_eq!(space.clean(Trigger::Stuck), None);
     space.pay(1);
     assert!(space.clean(Trigger::Stuck).is_some(), "for the next one");
@@ -262,7 +262,7 @@ fn a_small_disk_takes_a_block_in_pieces_of_a_unit_and_no_less() {
     let options = CaveatOptions { block_granules: 8, ..CaveatOptions::default() };
     let fragmented = |run: u64| {
         let mut space = Caveat::new(&shape(256, 0, 0), options.clone()).expect("possible");
-        assert_eq!(space.unit, 4, "a 64th of the disk");
+        assert_eq!(space.ledger.runs.unit(), 4, "a 64th of the disk");
         for at in (0..256).step_by(run as usize + 1) {
             assert!(space.adopt(Span::new(at, 1), owner(at, 0)));
         }
