@@ -6,13 +6,15 @@
 
 mod order;
 mod pace;
+mod schedule;
 #[cfg(test)]
 mod tests;
 
 pub use crate::settings::rebuild::{Begin, RebuildOrder, RebuildSpec, Task};
 
 use self::order::{RebuildPieces, RecordRuns};
-use self::pace::RateLimiter;
+use self::pace::Pace;
+use self::schedule::Schedule;
 use super::system::{ArrayRun, MemberRun};
 use super::task::BackgroundTask;
 use crate::device::level::Level;
@@ -34,22 +36,10 @@ pub struct Rebuilding {
     /// Its drives, by their number among all of the array's.
     new_drives: std::ops::Range<usize>,
     pieces: RebuildPieces,
-    total_sectors: u64,
     /// The next piece.
     piece: Option<(Lba, u64)>,
-    pace: RateLimiter,
-    outstanding: u32,
-    requests: u64,
-    /// When it is to fail and when the work is to begin, as far as that is known.
-    fails: Nanos,
-    begins: Nanos,
-    /// When counting began, the member failed (or the scrub began), the work began, and all was done.
-    counting: Option<Nanos>,
-    failed: Option<Nanos>,
-    begun: Option<Nanos>,
-    ended: Option<Nanos>,
-    /// The last that happened.
-    now: Nanos,
+    pace: Pace,
+    schedule: Schedule,
     sectors: u64,
     series: Series,
     count: u64,
@@ -82,14 +72,28 @@ impl RebuildSpec {
                 (Some(new), first..array.drives_before(disk + 1), layout.member_sectors(disk as u32))
             }
         };
-        let pieces = match self.order {
+        let mut pieces = match self.order {
             RebuildOrder::Ascending { sectors: piece } => RebuildPieces::ascending(sectors, piece),
             RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } => {
                 let mean = run_sectors as f64 / record_sectors as f64;
                 RebuildPieces::scattered(sectors, record_sectors, RecordRuns { mean, live, sorted }, settings.seed)
             }
         };
-        Ok(Rebuilding::new(*self, new, new_drives, pieces))
+        Ok(Rebuilding {
+            spec: *self,
+            new,
+            new_drives,
+            piece: pieces.next(),
+            pieces,
+            pace: Pace::new(self.window, self.rate),
+            schedule: Schedule::new(self.begin),
+            sectors: 0,
+            series: Series::default(),
+            count: 0,
+            longest_piece: Nanos::ZERO,
+            foreground: LatencyCounts::default(),
+            members: Vec::new(),
+        })
     }
 
     fn check(&self, settings: &Settings) -> Result<(), Error> {
@@ -123,50 +127,8 @@ fn no_redundancy(array: &ArrayRun) -> Error {
 }
 
 impl Rebuilding {
-    fn new(
-        spec: RebuildSpec,
-        new: Option<Member>,
-        new_drives: std::ops::Range<usize>,
-        mut pieces: RebuildPieces,
-    ) -> Rebuilding {
-        let total_sectors = pieces.total();
-        let piece = pieces.next();
-        Rebuilding {
-            spec,
-            new,
-            new_drives,
-            pieces,
-            total_sectors,
-            piece,
-            pace: RateLimiter::new(spec.rate),
-            outstanding: 0,
-            requests: 0,
-            fails: Nanos::MAX,
-            begins: Nanos::MAX,
-            counting: None,
-            failed: None,
-            begun: None,
-            ended: None,
-            now: Nanos::ZERO,
-            sectors: 0,
-            series: Series::default(),
-            count: 0,
-            longest_piece: Nanos::ZERO,
-            foreground: LatencyCounts::default(),
-            members: Vec::new(),
-        }
-    }
-
-    /// The time to act has come for all that waits for the host's requests.
-    fn begin_at(&mut self, now: Nanos) {
-        self.now = now;
-        self.begins = now;
-        self.fails = self.fails.min(now);
-    }
-
     /// The member fails, or the scrub begins.
-    fn fail(&mut self, array: &mut Array, now: Nanos) {
-        self.failed = Some(now);
+    fn fail(&mut self, array: &mut Array) {
         for drive in array.drives() {
             drive.watch();
         }
@@ -175,32 +137,19 @@ impl Rebuilding {
         }
     }
 
-    /// The work begins: the new member takes the place of the failed one.
-    fn begin_work(&mut self, array: &mut Array, now: Nanos) -> DiskResult {
-        self.begun = Some(now);
+    /// The work begins: the new member takes the place of the failed one. Requests are counted since `counting`.
+    fn begin(&mut self, array: &mut Array, now: Nanos, counting: Nanos) -> DiskResult {
         if let (Task::Rebuild { disk, .. }, Some(mut new)) = (self.spec.task, self.new.take()) {
             new.reset_counts(now)?;
-            let counting = self.counting.unwrap_or(now);
             new.drives().into_iter().for_each(|drive| drive.device_mut().disk.record_since(counting));
             array.replace(disk, new, self.spec.piece_sectors());
         }
         Ok(())
     }
 
-    #[inline]
-    fn begin_piece(&mut self, array: &mut Array, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
-        self.piece = self.pieces.next();
-        self.outstanding += 1;
-        self.pace.begin(now, sectors * SECTOR_BYTES);
-        match self.spec.task {
-            Task::Rebuild { disk, .. } => array.rebuild(disk, at, sectors, now),
-            Task::Scrub => array.scrub(at, sectors, now),
-        }
-    }
-
     /// Nothing is left to do.
     fn end(&mut self, array: &mut Array, now: Nanos) {
-        self.ended = Some(now);
+        self.schedule.end(now);
         if let Task::Rebuild { disk, .. } = self.spec.task {
             array.make_whole(disk);
         }
@@ -217,90 +166,70 @@ impl BackgroundTask for Rebuilding {
     }
 
     fn counting(&mut self, now: Nanos) {
-        self.counting = Some(now);
-        self.now = now;
-        if matches!(self.spec.task, Task::Rebuild { before: true, .. }) {
-            self.fails = now;
-        }
-        match self.spec.begin {
-            Begin::After(0) => self.begin_at(now),
-            Begin::After(_) => {}
-            Begin::At(time) => self.begins = Nanos(now.0.saturating_add(time.0)),
-        }
+        self.schedule.count(now, matches!(self.spec.task, Task::Rebuild { before: true, .. }));
     }
 
     fn host_done(&mut self, now: Nanos) {
-        if self.begun.is_none() && self.begins > now {
-            self.begin_at(now);
-        }
+        self.schedule.host_done(now);
     }
 
     #[inline]
     fn next(&self) -> Nanos {
-        match (self.failed, self.begun, &self.piece) {
-            (None, _, _) => self.fails.min(self.begins),
-            (_, None, _) => self.begins,
-            (_, _, Some(_)) if self.outstanding < self.spec.window => self.now.max(self.pace.due()),
-            _ => Nanos::MAX,
-        }
+        let next_piece = || if self.piece.is_some() { self.pace.next() } else { Nanos::MAX };
+        self.schedule.next().unwrap_or_else(next_piece)
     }
 
     fn act(&mut self, array: &mut Array, now: Nanos) -> DiskResult {
-        self.now = now;
-        if self.failed.is_none() {
-            self.fail(array, now);
+        if self.schedule.fail(now) {
+            self.fail(array);
         }
-        if self.begun.is_none() && now >= self.begins {
-            self.begin_work(array, now)?;
+        if let Some(counting) = self.schedule.begin(now) {
+            self.begin(array, now, counting)?;
         }
-        match (self.begun, self.piece) {
-            (None, _) => Ok(()),
-            (Some(_), Some((at, sectors))) => self.begin_piece(array, at, sectors, now),
+        if self.schedule.next().is_some() {
+            return Ok(());
+        }
+        let Some((at, sectors)) = self.piece else {
             // Nothing of the disk is in use.
-            (Some(_), None) => {
-                self.end(array, now);
-                Ok(())
-            }
+            self.end(array, now);
+            return Ok(());
+        };
+        self.piece = self.pieces.next();
+        self.pace.begin(now, sectors * SECTOR_BYTES);
+        match self.spec.task {
+            Task::Rebuild { disk, .. } => array.rebuild(disk, at, sectors, now),
+            Task::Scrub => array.scrub(at, sectors, now),
         }
     }
 
     fn done(&mut self, done: &DonePart, array: &mut Array) -> DiskResult {
-        self.now = done.end;
-        self.outstanding -= 1;
         self.sectors += done.sectors;
-        self.series.add(done.end - self.failed.unwrap_or(done.end), done.sectors * SECTOR_BYTES);
+        self.series.add(self.schedule.since_failure(done.end), done.sectors * SECTOR_BYTES);
         self.count += 1;
         self.longest_piece = self.longest_piece.max(done.end - done.begin);
-        if self.piece.is_none() && self.outstanding == 0 {
+        if self.pace.end(done.end) && self.piece.is_none() {
             self.end(array, done.end);
         }
         Ok(())
     }
 
     fn completed(&mut self, request: &Request, times: &Times) {
-        self.requests += 1;
-        if self.failed.is_some() && self.ended.is_none() {
+        if self.schedule.is_degraded() {
             self.foreground.record(request.op, (times.end - times.arrival).0);
         }
-        if self.begins == Nanos::MAX && self.spec.begin == Begin::After(self.requests) {
-            self.begin_at(times.end);
-        }
+        self.schedule.completed(times.end);
     }
 
     fn is_over(&self) -> bool {
-        self.ended.is_some()
+        self.schedule.is_over()
     }
 
     fn progress(&self) -> Progress {
-        Progress { done: self.sectors, total: Some(self.total_sectors.max(self.sectors)) }
+        Progress { done: self.sectors, total: Some(self.pieces.total().max(self.sectors)) }
     }
 
     fn report(&mut self, array: &mut Array) -> DiskResult<Option<Rebuild>> {
-        let (Some(counting), Some(failed), Some(begun), Some(ended)) =
-            (self.counting, self.failed, self.begun, self.ended)
-        else {
-            return Ok(None);
-        };
+        let Some([counting, failed, begun, ended]) = self.schedule.moments() else { return Ok(None) };
         let (work, bytes) = (ended - begun, self.sectors * SECTOR_BYTES);
         let new = &self.members[self.new_drives.clone()];
         let timed = if new.is_empty() { &self.members[..] } else { new };
