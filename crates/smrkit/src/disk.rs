@@ -26,6 +26,8 @@ pub struct Disk {
     medium: Medium,
     clock: DriveClock,
     tally: Tally,
+    /// Requests of the host completed since counting began.
+    requests: u64,
     recorder: Option<Box<dyn Recorder>>,
     /// True if accesses are recorded or movement is counted: one question where the answer is mostly no.
     watched: bool,
@@ -49,6 +51,7 @@ impl Disk {
             medium,
             clock: drive.clock.clone(),
             tally: Tally::new(drive.geometry.sectors()),
+            requests: 0,
             recorder: None,
             watched: false,
             power: None,
@@ -346,6 +349,7 @@ impl Disk {
     /// Counting begins anew (after prefill and warm-up), and with it the time that a recorder sees.
     pub(crate) fn reset_tally(&mut self) {
         self.tally.reset();
+        self.requests = 0;
         self.clock.reset_unwaited();
         self.counting_since = self.now;
     }
@@ -355,9 +359,16 @@ impl Disk {
         self.counting_since = time;
     }
 
-    /// A request has completed: what is cleaned after it is another stretch.
+    /// Requests of the host completed since counting began: the number, from 0, of the one under way.
     #[inline]
-    pub(crate) fn end_stretch(&mut self) {
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Requests have completed: what is cleaned after them is another stretch.
+    #[inline]
+    pub(crate) fn end_requests(&mut self, count: u64) {
+        self.requests += count;
         self.tally.end_stretch();
     }
 

@@ -122,7 +122,7 @@ impl LayeredDisk {
             Op::Flush => self.layer.flush(&mut self.disk),
             Op::Discard => self.layer.discard(&mut self.disk, lba, n),
         };
-        self.end_command();
+        self.end_requests(1);
         result
     }
 
@@ -141,13 +141,13 @@ impl LayeredDisk {
             all.push(QueuedWrite { lba: request.lba, sectors: u64::from(request.sectors), data });
         }
         let result = self.layer.write_together(&mut self.disk, &all);
-        self.end_command();
+        self.end_requests(writes.len() as u64);
         result
     }
 
     #[inline]
-    fn end_command(&mut self) {
-        self.disk.end_stretch();
+    fn end_requests(&mut self, count: u64) {
+        self.disk.end_requests(count);
         self.idle_since = self.disk.now();
     }
 
@@ -235,5 +235,29 @@ impl LayeredDisk {
         let tally = self.disk.tally();
         let sum = |of: &dyn Fn(Cause) -> u64| Cause::ALL.into_iter().map(of).sum();
         (sum(&|cause| tally.reads(cause).sectors), sum(&|cause| tally.writes(cause).sectors))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::{BASELINE, find};
+    use crate::medium::Medium;
+
+    #[test]
+    fn requests_of_every_kind_are_counted_until_counting_begins_anew() {
+        let drive = Drive::load("tiny").unwrap();
+        let disk = Disk::new(&drive, Medium::NoData);
+        let build = move || find(BASELINE).and_then(|spec| (spec.build)(&drive, &spec.resolve(&[])?));
+        let mut device = LayeredDisk::new(disk, Box::new(build)).unwrap();
+        for op in [Op::Read, Op::Write, Op::Discard, Op::Flush] {
+            device.serve(&Request::new(op, Lba(0), 8), &mut Buf::NoData).unwrap();
+        }
+        assert_eq!(device.disk.requests(), 4);
+        let write = Request::new(Op::Write, Lba(8), 8);
+        device.serve_together(&[(&write, &Buf::NoData), (&write, &Buf::NoData)]).unwrap();
+        assert_eq!(device.disk.requests(), 6);
+        device.reset_counts();
+        assert_eq!(device.disk.requests(), 0);
     }
 }

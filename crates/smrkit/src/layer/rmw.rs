@@ -82,7 +82,6 @@ struct Rmw {
     hold: usize,
     /// Regions open in memory, the least recently used first.
     held: Vec<OpenRegion>,
-    requests: u64,
     rewrites: u64,
     rewritten_sectors: u64,
     first_rewrite: Option<u64>,
@@ -121,7 +120,6 @@ impl Rmw {
             written: LbaSet::default(),
             hold: keys.hold as usize,
             held: Vec::new(),
-            requests: 0,
             rewrites: 0,
             rewritten_sectors: 0,
             first_rewrite: None,
@@ -219,7 +217,7 @@ impl Rmw {
             disk.write(pba + from, to - from, Cause::Clean, &buf, 0)?;
             self.rewrites += 1;
             self.rewritten_sectors += to - from;
-            self.first_rewrite.get_or_insert(self.requests - 1);
+            self.first_rewrite.get_or_insert(disk.requests());
         }
         self.written.insert(base + from, to - from);
         for &(a, b) in dirty {
@@ -280,7 +278,6 @@ impl Layer for Rmw {
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        self.requests += 1;
         for (region, first, count, at) in self.by_region(lba, n) {
             let pba = self.regions.start(region);
             let Some(held) = self.held.iter().find(|held| held.region == region) else {
@@ -298,7 +295,6 @@ impl Layer for Rmw {
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        self.requests += 1;
         for (region, first, count, at) in self.by_region(lba, n) {
             if self.hold > 0 {
                 let held = self.open(disk, region)?;
@@ -312,7 +308,6 @@ impl Layer for Rmw {
     }
 
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        self.requests += 1;
         self.valid.remove(lba, n);
         for (region, first, count, at) in self.by_region(lba, n) {
             disk.discard(self.place(lba + at), count)?;
@@ -324,7 +319,6 @@ impl Layer for Rmw {
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        self.requests += 1;
         while !self.held.is_empty() {
             self.close_oldest(disk)?;
         }
@@ -390,6 +384,6 @@ impl Layer for Rmw {
     }
 
     fn reset_stats(&mut self) {
-        (self.requests, self.rewrites, self.rewritten_sectors, self.first_rewrite) = (0, 0, 0, None);
+        (self.rewrites, self.rewritten_sectors, self.first_rewrite) = (0, 0, None);
     }
 }

@@ -71,7 +71,6 @@ struct SetAssoc {
 
 #[derive(Default)]
 struct SetAssocCounts {
-    requests: u64,
     collections: u64,
     bands_cleaned: u64,
     first_cleaning_request: Option<u64>,
@@ -148,7 +147,7 @@ impl SetAssoc {
     /// Algorithm IV.2: read-modify-write of every native region that has sectors in the cache region.
     fn collect(&mut self, disk: &mut Disk, cache: usize) -> DiskResult {
         self.counts.collections += 1;
-        self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+        self.counts.first_cleaning_request.get_or_insert(disk.requests());
         let start = self.regions.start(cache as u64);
         let used = self.fill[cache];
         let mut cached = disk.buf(used);
@@ -244,7 +243,6 @@ impl Layer for SetAssoc {
 
     /// Algorithm IV.3, for runs of sectors.
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        self.counts.requests += 1;
         joined(self.map.pieces(lba, n), |mut piece| {
             if let Some(pba) = piece.pba {
                 return disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba);
@@ -264,13 +262,11 @@ impl Layer for SetAssoc {
         while done < n {
             done += self.append(disk, lba + done, n - done, data, done)?;
         }
-        self.counts.requests += 1;
         Ok(())
     }
 
     /// The cached copy is dropped; its room comes back with the next collection.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        self.counts.requests += 1;
         self.map.remove(lba, n);
         let mut done = 0;
         while done < n {
@@ -279,11 +275,6 @@ impl Layer for SetAssoc {
             done += count;
         }
         Ok(())
-    }
-
-    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        self.counts.requests += 1;
-        disk.flush()
     }
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {

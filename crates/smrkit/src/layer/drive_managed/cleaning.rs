@@ -64,7 +64,7 @@ impl DriveManaged {
             if self.cache.excess() == 0 {
                 return Ok(false);
             }
-            self.begin_episode();
+            self.begin_episode(disk);
         }
         while self.clean_phase(disk)? && self.cleaning.episode.falls_short_of(self.cache.excess()) {}
         Ok(true)
@@ -86,7 +86,7 @@ impl DriveManaged {
     /// A whole episode, or what is left of one, while the host waits.
     pub(super) fn clean_episode(&mut self, disk: &mut Disk) -> DiskResult {
         if !self.cleaning.is_running() {
-            self.begin_episode();
+            self.begin_episode(disk);
         }
         while self.clean_phase(disk)? {}
         Ok(())
@@ -100,8 +100,8 @@ impl DriveManaged {
         if self.cache.is_nearly_full() { self.clean_episode(disk) } else { Ok(()) }
     }
 
-    fn begin_episode(&mut self) {
-        self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+    fn begin_episode(&mut self, disk: &Disk) {
+        self.counts.first_cleaning_request.get_or_insert(disk.requests());
         self.cleaning.begin_episode(&self.bands.home, &self.cache, Episode::begin);
     }
 

@@ -49,7 +49,7 @@ impl Log {
 
     /// Does a stage of cleaning, of a new victim if none is under way; returns whether there was one.
     pub(super) fn clean_stage(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
-        let Some(mut job) = self.job.take().or_else(|| self.choose(need)) else { return Ok(false) };
+        let Some(mut job) = self.job.take().or_else(|| self.choose(disk, need)) else { return Ok(false) };
         let done = self.find_runs(&mut job);
         if !self.runs.is_empty() {
             self.counts.segments_moved += u64::from(!job.moved);
@@ -70,12 +70,12 @@ impl Log {
         Ok(true)
     }
 
-    pub(super) fn choose(&mut self, need: Need) -> Option<Job> {
+    pub(super) fn choose(&mut self, disk: &Disk, need: Need) -> Option<Job> {
         let victim = self.segments.take_victim(self.age)?;
         self.counts.collections += 1;
         let idle = need == Need::Spare;
         if !idle {
-            self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+            self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }
         Some(Job { victim, entry: 0, entry_at: 0, at: 0, moved: false, idle })
     }

@@ -164,7 +164,6 @@ pub(super) struct Log {
 
 #[derive(Default)]
 struct LogCounts {
-    requests: u64,
     collections: u64,
     bands_cleaned: u64,
     /// Segments free again without anything moved.
@@ -331,7 +330,6 @@ impl Layer for Log {
 
     #[inline]
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        self.counts.requests += 1;
         joined(self.map.pieces(lba, n), |piece| match piece.pba {
             Some(pba) => disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba),
             None => read_unwritten(disk, piece.lba, piece.sectors, out, piece.lba - lba),
@@ -346,12 +344,10 @@ impl Layer for Log {
             self.write_whole(disk, lba + done, count, data, done)?;
             done += count;
         }
-        self.counts.requests += 1;
         Ok(())
     }
 
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        self.counts.requests += 1;
         for (_, sectors, pba) in self.map.mapped(lba, n) {
             disk.discard(pba, sectors)?;
         }
@@ -360,11 +356,6 @@ impl Layer for Log {
         // Labels go with the next write: until the host is told, older versions must not be the newest that are left.
         self.reset_emptied();
         Ok(())
-    }
-
-    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        self.counts.requests += 1;
-        disk.flush()
     }
 
     /// Cleaning ahead of need finds more live data to move: where idle time is used at all, only segments less than half live

@@ -92,7 +92,6 @@ struct TrackMap {
     pieces: Vec<TrackPiece>,
     counts: TrackCounts,
     space_gain: f64,
-    requests: u64,
     first_rewrite: Option<u64>,
 }
 
@@ -164,7 +163,6 @@ impl TrackMap {
             capacity,
             rewrite: Rewrite::default(),
             pieces: Vec::new(),
-            requests: 0,
             first_rewrite: None,
         })
     }
@@ -200,7 +198,7 @@ impl TrackMap {
         self.count(band.base, pieces, taken);
         self.counts.refreshed += refreshed;
         if self.rewrite.is_more() {
-            self.first_rewrite.get_or_insert(self.requests - 1);
+            self.first_rewrite.get_or_insert(disk.requests());
             self.counts.bands_rewritten += 1;
             write_run(disk, run.end(), data)?;
             self.rewrite.make(disk, band, data)?;
@@ -282,7 +280,6 @@ impl Layer for TrackMap {
     }
 
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        self.requests += 1;
         let piece = self.layout.piece(lba, n);
         if piece.sectors == n {
             return disk.read(self.layout.pba(&piece), n, Cause::Host, out, 0);
@@ -300,7 +297,6 @@ impl Layer for TrackMap {
     }
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
-        self.requests += 1;
         let piece = self.layout.piece(lba, n);
         if piece.sectors < n {
             return self.write_pieces(disk, lba, n, data);
@@ -319,18 +315,12 @@ impl Layer for TrackMap {
 
     /// A track is in use up to its highest sector in use: what is dropped below that counts as in use.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        self.requests += 1;
         for piece in self.layout.pieces(lba, n) {
             disk.discard(self.layout.pba(&piece), piece.sectors)?;
             let track = self.layout.band(&piece).base + piece.track;
             self.books.discard(track, piece.first, piece.first + piece.sectors);
         }
         Ok(())
-    }
-
-    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        self.requests += 1;
-        disk.flush()
     }
 
     fn fill(&mut self) -> Arc<dyn Placement> {
@@ -399,6 +389,6 @@ impl Layer for TrackMap {
     }
 
     fn reset_stats(&mut self) {
-        (self.requests, self.first_rewrite, self.counts) = (0, None, TrackCounts::new(self.tracks));
+        (self.first_rewrite, self.counts) = (None, TrackCounts::new(self.tracks));
     }
 }

@@ -84,7 +84,7 @@ impl Vguard {
 
     fn begin_episode_if_none(&mut self, disk: &Disk) {
         if !self.is_cleaning() {
-            self.counts.first_cleaning_request.get_or_insert(self.requests);
+            self.counts.first_cleaning_request.get_or_insert(disk.requests());
             self.begin_episode(disk, Episode::begin);
         }
     }

@@ -123,7 +123,6 @@ struct Vguard {
     sequence: u64,
     /// Writes in place to each home track since it was moved; empty without a limit.
     overwrites: Vec<u32>,
-    requests: u64,
     counts: VguardCounts,
 }
 
@@ -212,7 +211,6 @@ impl Vguard {
             saved: Saved::default(),
             sequence: 0,
             overwrites,
-            requests: 0,
             counts: VguardCounts::default(),
         })
     }
@@ -313,7 +311,6 @@ impl Layer for Vguard {
 
     #[inline]
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        self.requests += 1;
         let spot = self.home.spot(lba);
         if n <= spot.left {
             return disk.read(self.place(&spot), n, Cause::Host, out, 0);
@@ -330,13 +327,11 @@ impl Layer for Vguard {
             self.write_piece(disk, &spot, sectors, data, done)?;
             done += sectors;
         }
-        self.requests += 1;
         Ok(())
     }
 
     /// Tracks are copied whole: what the host no longer needs saves no work, and room only where it lies at home.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        self.requests += 1;
         let mut done = 0;
         while done < n && !self.cleaner.is_working() {
             let spot = self.home.spot(lba + done);
@@ -347,11 +342,6 @@ impl Layer for Vguard {
             done += sectors;
         }
         Ok(())
-    }
-
-    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        self.requests += 1;
-        disk.flush()
     }
 
     #[inline]
@@ -429,7 +419,6 @@ impl Layer for Vguard {
     }
 
     fn reset_stats(&mut self) {
-        self.requests = 0;
         self.counts = VguardCounts::default();
         self.note_fill();
     }

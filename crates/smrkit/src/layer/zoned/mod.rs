@@ -103,7 +103,6 @@ struct Zoned {
 
 #[derive(Default)]
 struct ZonedCounts {
-    requests: u64,
     resets: u64,
     closed: u64,
 }
@@ -158,8 +157,8 @@ impl Zoned {
 
     /// Counts a broken rule, or refuses the request.
     #[cold]
-    fn violated(&mut self, op: Op, lba: Lba, n: u64, broken: BrokenRule) -> DiskResult {
-        let request = self.counts.requests + 1;
+    fn violated(&mut self, disk: &Disk, op: Op, lba: Lba, n: u64, broken: BrokenRule) -> DiskResult {
+        let request = disk.requests() + 1;
         match self.refuses {
             true => Err(broken.fault(request, op, lba, n)),
             false => {
@@ -229,9 +228,8 @@ impl Layer for Zoned {
         let past = |&(zone, at, n): &(u64, u64, u64)| at + n > self.pointers[zone as usize];
         if let Some((zone, ..)) = self.layout.pieces(lba, n).find(past) {
             let limit = zone * self.layout.size() + self.pointers[zone as usize];
-            self.violated(Op::Read, lba, n, BrokenRule { rule: Rule::ReadPast, zone, limit })?;
+            self.violated(disk, Op::Read, lba, n, BrokenRule { rule: Rule::ReadPast, zone, limit })?;
         }
-        self.counts.requests += 1;
         let mut done = 0;
         for (zone, at, n) in self.layout.pieces(lba, n) {
             disk.read(self.layout.start(zone) + at, n, Cause::Host, out, done)?;
@@ -247,31 +245,24 @@ impl Layer for Zoned {
     #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         if let Some(broken) = self.broken_by_write(lba, n) {
-            self.violated(Op::Write, lba, n, broken)?;
+            self.violated(disk, Op::Write, lba, n, broken)?;
         }
         let mut done = 0;
         for piece in self.layout.pieces(lba, n) {
             self.write_piece(disk, piece, data, done)?;
             done += piece.2;
         }
-        self.counts.requests += 1;
         Ok(())
     }
 
     /// A sequential zone that it covers is reset; of any other it means nothing.
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        self.counts.requests += 1;
         for (zone, _, n) in self.layout.pieces(lba, n) {
             if n == self.layout.size() && self.is_sequential(zone) {
                 self.reset(zone);
             }
         }
         Ok(())
-    }
-
-    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        self.counts.requests += 1;
-        disk.flush()
     }
 
     /// Every zone is full.
