@@ -78,13 +78,8 @@ impl Run {
         asked.state.steady = engine.steady();
         let host = engine.counts.finish(&gauges);
         let interrupted = !finished;
-        Ok(OutcomeBuilder {
-            interrupted,
-            power_cut,
-            members,
-            rebuild,
-            ..OutcomeBuilder::new(names, physical, host, asked)
-        })
+        let all = OutcomeBuilder { names, physical, host, asked, ..OutcomeBuilder::default() };
+        Ok(OutcomeBuilder { interrupted, power_cut, members, rebuild, ..all })
     }
 
     fn asked(&self, physical: &Physical, commit: Option<String>) -> RunRequest {
@@ -193,7 +188,7 @@ impl DriveRun {
         let host = drive.take_counts().finish(&drive.device().layer.gauges());
         let physical = physical(drive);
         let asked = Run::new(self.clone(), *settings).asked(&physical, commit.clone());
-        Ok(OutcomeBuilder::new(self.names()?, physical, host, asked))
+        Ok(OutcomeBuilder { names: self.names()?, physical, host, asked, ..OutcomeBuilder::default() })
     }
 }
 

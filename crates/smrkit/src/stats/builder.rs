@@ -18,7 +18,8 @@ use crate::settings::Settings;
 /// Name where drives have none in common.
 const MIXED: &str = "mixed";
 
-/// Everything that an outcome is made of.
+/// Everything that an outcome is made of; the default is a run that asked for nothing on nothing.
+#[derive(Default)]
 pub(crate) struct OutcomeBuilder {
     /// Names of the system.
     pub names: RunNames,
@@ -64,6 +65,7 @@ pub(crate) struct RunNames {
 }
 
 /// Settings, and what else was asked for.
+#[derive(Default)]
 pub(crate) struct RunRequest {
     /// Arrivals, queue, seed.
     pub engine: Settings,
@@ -111,25 +113,6 @@ pub(crate) struct Physical {
 }
 
 impl OutcomeBuilder {
-    /// A run to its end, on requests from memory.
-    pub fn new(names: RunNames, physical: Physical, host: HostSide, asked: RunRequest) -> OutcomeBuilder {
-        OutcomeBuilder {
-            names,
-            physical,
-            host,
-            asked,
-            array: None,
-            scaled: None,
-            replayed: Replayed::default(),
-            merged_runs: None,
-            merged_verdicts: None,
-            interrupted: false,
-            power_cut: None,
-            members: Vec::new(),
-            rebuild: None,
-        }
-    }
-
     /// The outcome, which says what can be said without a comparison.
     pub fn finish(self) -> Outcome {
         let is_rebuild = self.rebuild.is_some();
@@ -287,8 +270,6 @@ impl Physical {
 impl Outcome {
     /// The outcome of a run that asked for nothing on nothing.
     pub(crate) fn blank() -> Outcome {
-        let (engine, state, run) = Default::default();
-        let asked = RunRequest { engine, state, run, version: String::new(), commit: None };
-        OutcomeBuilder::new(RunNames::default(), Physical::default(), HostSide::default(), asked).finish()
+        OutcomeBuilder::default().finish()
     }
 }

@@ -58,7 +58,11 @@ fn merge(outcomes: &[&Outcome]) -> Result<OutcomeBuilder, Error> {
         merged_verdicts: Some(outcomes.iter().map(|one| verdicts(one)).fold(VerdictCounts::default(), Add::add)),
         interrupted: outcomes.iter().any(|one| one.interrupted),
         members: members(outcomes)?,
-        ..OutcomeBuilder::new(names, physical(outcomes), host(outcomes)?, asked)
+        names,
+        physical: physical(outcomes),
+        host: host(outcomes)?,
+        asked,
+        ..OutcomeBuilder::default()
     })
 }
 
