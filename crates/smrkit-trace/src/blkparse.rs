@@ -64,10 +64,6 @@ const KNOWN_ACTIONS: &[&[u8]] = &[
 ];
 
 impl TextFormat for Blkparse {
-    fn tick_ns(&self) -> u64 {
-        1
-    }
-
     /// Chooses the kind of event: Q if the beginning has any, else D, else the first that comes.
     fn prepare(&mut self, head: &[u8]) {
         if self.chosen {

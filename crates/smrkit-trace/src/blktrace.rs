@@ -48,10 +48,6 @@ fn op(action: u32, bytes: u64) -> Option<Op> {
 }
 
 impl RecordFormat for Blktrace {
-    fn tick_ns(&self) -> u64 {
-        1
-    }
-
     fn plausible(head: &[u8]) -> bool {
         record_bytes(head).is_some()
     }

@@ -13,10 +13,6 @@ use smrkit::request::Op;
 pub(crate) struct Disksim;
 
 impl TextFormat for Disksim {
-    fn tick_ns(&self) -> u64 {
-        1
-    }
-
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
         let mut columns = LineColumns::spaces(line);
         let ticks = columns.next("column 1 (time in ms)")?.decimal(1_000_000)?;

@@ -15,10 +15,6 @@ const COLUMNS: usize = 24;
 pub(crate) struct Fiu;
 
 impl TextFormat for Fiu {
-    fn tick_ns(&self) -> u64 {
-        1
-    }
-
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
         let mut columns = LineColumns::spaces(line);
         let ticks = columns.next("column 1 (time)")?.integer()?;

@@ -43,89 +43,62 @@ enum FormatKind {
     Parquet,
 }
 
-const fn text<F: TextFormat + Default + 'static>() -> FormatKind {
+/// A text format, with a row of it.
+const fn text<F>(name: &'static str, about: &'static str, sample: &'static str) -> Format
+where
+    F: TextFormat + Default + 'static,
+{
     let open = |stream, skip| -> Box<dyn Reader> { Box::new(Text::new(stream, F::default(), skip)) };
-    FormatKind::Content { agrees: text::agrees::<F>, open }
+    Format { name, about, sample, kind: FormatKind::Content { agrees: text::agrees::<F>, open } }
 }
 
-const fn binary<F: RecordFormat + Default + 'static>() -> FormatKind {
+const fn binary<F: RecordFormat + Default + 'static>(name: &'static str, about: &'static str) -> Format {
     let open = |stream, skip| -> Box<dyn Reader> { Box::new(Records::new(stream, F::default(), skip)) };
-    FormatKind::Content { agrees: record::agrees::<F>, open }
+    Format { name, about, sample: "", kind: FormatKind::Content { agrees: record::agrees::<F>, open } }
 }
 
 /// All formats, the more specific first.
 pub const FORMATS: &[Format] = &[
-    Format {
-        name: "msr",
-        about: "MSR Cambridge CSV",
-        sample: "128166372003061629,hm,1,Read,383496192,32768,58000",
-        kind: text::<Msr>(),
-    },
-    Format { name: "spc", about: "SPC / UMass CSV", sample: "0,20941264,8192,W,0.551706", kind: text::<Spc>() },
-    Format {
-        name: "blkparse",
-        about: "blkparse text, default format",
-        sample: "  8,16   1       12     0.000123456  4162  Q  WS 1052688 + 8 [postgres]",
-        kind: text::<Blkparse>(),
-    },
-    Format {
-        name: "blktrace",
-        about: "blktrace, binary, of one CPU or of all",
-        sample: "",
-        kind: binary::<Blktrace>(),
-    },
-    Format {
-        name: "fio-v2",
-        about: "fio iolog, version 2",
-        sample: "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb write 8192 4096",
-        kind: text::<Fio<2>>(),
-    },
-    Format {
-        name: "fio-v3",
-        about: "fio iolog, version 3",
-        sample: "fio version 3 iolog\n0 /dev/sdb add\n0 /dev/sdb open\n1250 /dev/sdb write 8192 4096",
-        kind: text::<Fio<3>>(),
-    },
-    Format { name: "vscsi1", about: "CloudPhysics vscsi, version 1, binary", sample: "", kind: binary::<Vscsi<1>>() },
-    Format { name: "vscsi2", about: "CloudPhysics vscsi, version 2, binary", sample: "", kind: binary::<Vscsi<2>>() },
-    Format { name: "disksim", about: "DiskSim ascii", sample: "12.403000 0 264480 16 1", kind: text::<Disksim>() },
-    Format {
-        name: "disksim-measured",
-        about: "DiskSim validation trace, with think times",
-        sample: "R Hit 1390458 14 12434.375000 27307.318970",
-        kind: text::<Measured>(),
-    },
-    Format { name: "srt", about: "HP Labs SRT, binary", sample: "", kind: binary::<Srt>() },
-    Format {
-        name: "fiu",
-        about: "FIU (SNIA IOTTA 390)",
-        sample: "41268007346 2914 nfsd 508661760 8 W 6 0 0123456789abcdef0123456789abcdef",
-        kind: text::<Fiu>(),
-    },
-    Format {
-        name: "systor17",
-        about: "Systor '17 VDI CSV",
-        sample: "1456095145.133076000,0.000806,R,0,899056122368,131072",
-        kind: text::<Systor17>(),
-    },
-    Format {
-        name: "tencent",
-        about: "Tencent cloud block storage CSV",
-        sample: "1538323200,4247200,128,1,1058",
-        kind: text::<Tencent>(),
-    },
-    Format {
-        name: "alibaba",
-        about: "Alibaba cloud block CSV",
-        sample: "64,W,1703755776,4096,1577808000000573",
-        kind: text::<Alibaba>(),
-    },
-    Format {
-        name: "clf",
-        about: "web-server log, Common Log Format or combined",
-        sample: "host7 - - [01/Jul/1995:00:00:01 -0400] \"GET /a/index.html HTTP/1.0\" 200 6245",
-        kind: text::<Clf>(),
-    },
+    text::<Msr>("msr", "MSR Cambridge CSV", "128166372003061629,hm,1,Read,383496192,32768,58000"),
+    text::<Spc>("spc", "SPC / UMass CSV", "0,20941264,8192,W,0.551706"),
+    text::<Blkparse>(
+        "blkparse",
+        "blkparse text, default format",
+        "  8,16   1       12     0.000123456  4162  Q  WS 1052688 + 8 [postgres]",
+    ),
+    binary::<Blktrace>("blktrace", "blktrace, binary, of one CPU or of all"),
+    text::<Fio<2>>(
+        "fio-v2",
+        "fio iolog, version 2",
+        "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb write 8192 4096",
+    ),
+    text::<Fio<3>>(
+        "fio-v3",
+        "fio iolog, version 3",
+        "fio version 3 iolog\n0 /dev/sdb add\n0 /dev/sdb open\n1250 /dev/sdb write 8192 4096",
+    ),
+    binary::<Vscsi<1>>("vscsi1", "CloudPhysics vscsi, version 1, binary"),
+    binary::<Vscsi<2>>("vscsi2", "CloudPhysics vscsi, version 2, binary"),
+    text::<Disksim>("disksim", "DiskSim ascii", "12.403000 0 264480 16 1"),
+    text::<Measured>(
+        "disksim-measured",
+        "DiskSim validation trace, with think times",
+        "R Hit 1390458 14 12434.375000 27307.318970",
+    ),
+    binary::<Srt>("srt", "HP Labs SRT, binary"),
+    text::<Fiu>(
+        "fiu",
+        "FIU (SNIA IOTTA 390)",
+        "41268007346 2914 nfsd 508661760 8 W 6 0 0123456789abcdef0123456789abcdef",
+    ),
+    text::<Systor17>("systor17", "Systor '17 VDI CSV", "1456095145.133076000,0.000806,R,0,899056122368,131072"),
+    text::<Tencent>("tencent", "Tencent cloud block storage CSV", "1538323200,4247200,128,1,1058"),
+    text::<Alibaba>("alibaba", "Alibaba cloud block CSV", "64,W,1703755776,4096,1577808000000573"),
+    text::<Clf>(
+        "clf",
+        "web-server log, Common Log Format or combined",
+        "host7 - - [01/Jul/1995:00:00:01 -0400] \"GET /a/index.html HTTP/1.0\" 200 6245",
+    ),
     Format {
         name: "csv",
         about: "any table, by its columns' names or a map of them",

@@ -16,10 +16,6 @@ pub(crate) struct Measured {
 }
 
 impl TextFormat for Measured {
-    fn tick_ns(&self) -> u64 {
-        1
-    }
-
     fn choose_times(&mut self, times: RowTimes) -> bool {
         self.times = times;
         true

@@ -29,7 +29,9 @@ pub(crate) enum Step {
 /// A format of binary records.
 pub(crate) trait RecordFormat: Send {
     /// Nanoseconds of one tick of `TraceRow::ticks`.
-    fn tick_ns(&self) -> u64;
+    fn tick_ns(&self) -> u64 {
+        1
+    }
 
     /// Understands the record at the front of `bytes`. The error carries the bytes to skip, 0 where that is unknown.
     fn next(&mut self, bytes: &[u8], volumes: &mut Volumes) -> Result<Step, (Bad, usize)>;

@@ -12,10 +12,6 @@ use crate::volumes::Volumes;
 pub(crate) struct Spc;
 
 impl TextFormat for Spc {
-    fn tick_ns(&self) -> u64 {
-        1
-    }
-
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
         let mut columns = LineColumns::commas(line);
         let asu = columns.next("column 1 (ASU)")?;

@@ -11,10 +11,6 @@ use crate::volumes::Volumes;
 pub(crate) struct Systor17;
 
 impl TextFormat for Systor17 {
-    fn tick_ns(&self) -> u64 {
-        1
-    }
-
     fn heading(&self, number: u64, line: &[u8]) -> Heading {
         first_line_is(number, line, "Timestamp,")
     }

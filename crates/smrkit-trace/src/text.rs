@@ -18,7 +18,9 @@ const SAMPLE_LINES: usize = 64;
 /// A format of one row a line.
 pub(crate) trait TextFormat: Send {
     /// Nanoseconds of one tick of `TraceRow::ticks`.
-    fn tick_ns(&self) -> u64;
+    fn tick_ns(&self) -> u64 {
+        1
+    }
 
     /// Understands one line, without its newline. `None`: the line is well-formed, but no request.
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad>;
