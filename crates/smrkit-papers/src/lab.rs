@@ -124,7 +124,7 @@ pub struct Maker<F>(pub F);
 impl<F: Fn(u64, u64) -> Result<Box<dyn Source>, Error> + Send + Sync> Demand for Maker<F> {
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let source = (self.0)(opening.host_sectors, opening.seed)?;
-        Ok(Box::new(Described { source, replayed: Replayed::default() }))
+        Ok(Box::new(Described::new(source, Replayed::default())))
     }
 }
 

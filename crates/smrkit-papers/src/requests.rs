@@ -1,20 +1,7 @@
-//! Requests in memory: taken from a source, and folded into a span.
+//! Requests in memory, folded into a span.
 
-use smrkit::error::Error;
-use smrkit::request::{Request, Source};
+use smrkit::request::Request;
 use smrkit::units::Lba;
-
-/// All that a source gives.
-pub fn taken(source: &mut dyn Source) -> Result<Vec<Request>, Error> {
-    let (mut requests, mut batch) = (Vec::new(), Vec::new());
-    loop {
-        source.fill(&mut batch)?;
-        if batch.is_empty() {
-            return Ok(requests);
-        }
-        requests.extend_from_slice(&batch);
-    }
-}
 
 /// The request with its address modulo `span` sectors, cut to them where it is longer.
 pub fn folded(request: &Request, span: u64) -> Request {

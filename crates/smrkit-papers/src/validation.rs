@@ -11,13 +11,11 @@ use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Described, Opened, Opening};
 use smrkit::experiment::system::System;
 use smrkit::layer::BASELINE;
-use smrkit::request::Op;
+use smrkit::request::{Op, Source};
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Replayed;
 use smrkit::stats::rows::RequestRow;
 use smrkit_trace::{OpenOptions, RowTimes, Trace};
-
-use super::requests::taken;
 
 /// A read that took longer was not served from the buffer.
 const SLOW_MS: f64 = 3.0;
@@ -124,7 +122,7 @@ impl Subject {
 impl Demand for Subject {
     fn open(&self, _opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let source = Box::new(open(&self.trace, RowTimes::Think)?);
-        Ok(Box::new(Described { source, replayed: Replayed::default() }))
+        Ok(Box::new(Described::new(source, Replayed::default())))
     }
 
     fn has_trace(&self) -> bool {
@@ -152,7 +150,7 @@ fn open(path: &Path, times: RowTimes) -> Result<Trace, Error> {
 
 /// The response times of a measured trace, in ms.
 fn response_times(path: &Path) -> Result<Vec<f64>, Error> {
-    let requests = taken(&mut open(path, RowTimes::Response)?)?;
+    let requests = open(path, RowTimes::Response)?.rest()?;
     let times = requests.iter().map(|request| request.time.0);
     let before = [0].into_iter().chain(times.clone());
     Ok(before.zip(times).map(|(before, time)| (time - before) as f64 / 1e6).collect())

@@ -81,13 +81,10 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
         trace.look_for_volumes()?;
         let mut source = WatchedSource { source: trace.open(&Opening::new(0, 1))?, watcher };
         let (mut rows, mut batch) = (Parts::<Traced>::default(), Vec::new());
-        loop {
-            source.fill(&mut batch)?;
-            if batch.is_empty() {
-                return Ok(rows.table());
-            }
+        while source.fill_next(&mut batch)? {
             batch.iter().for_each(|request| rows.open().append(&[Request { volume: 0, ..*request }]));
         }
+        Ok(rows.table())
     };
     watched(py, progress.as_ref(), read)?.raised(py)
 }

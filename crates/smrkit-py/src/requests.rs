@@ -259,7 +259,7 @@ impl Demand for Columns {
 
     fn open(&self, _opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let source = Reader { table: Arc::clone(&self.0), part: 0, at: 0, done: 0, columns: Default::default() };
-        Ok(Box::new(Described { source: Box::new(source), replayed: Replayed::default() }))
+        Ok(Box::new(Described::new(Box::new(source), Replayed::default())))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use smrkit::error::Error;
-use smrkit::request::{InMemory, Request, Source};
+use smrkit::request::{InMemory, Source};
 use smrkit::units::Nanos;
 
 use crate::open::Trace;
@@ -41,26 +41,16 @@ impl Converter {
     /// Writes all requests as they come; returns how many.
     pub fn copy(&mut self, source: &mut dyn Source) -> Result<u64, Error> {
         let (mut batch, mut rows) = (Vec::new(), 0);
-        loop {
-            source.fill(&mut batch)?;
-            if batch.is_empty() {
-                return Ok(rows);
-            }
+        while source.fill_next(&mut batch)? {
             rows += batch.len() as u64;
             self.writer.write(&batch)?;
         }
+        Ok(rows)
     }
 
     /// Writes all requests in the order of their times, from zero on; returns how many.
     pub fn sort(&mut self, source: &mut dyn Source) -> Result<u64, Error> {
-        let (mut batch, mut all) = (Vec::new(), Vec::<Request>::new());
-        loop {
-            source.fill(&mut batch)?;
-            if batch.is_empty() {
-                break;
-            }
-            all.append(&mut batch);
-        }
+        let mut all = source.rest()?;
         all.sort_by_key(|request| request.time);
         let first = all.first().map_or(Nanos::ZERO, |request| request.time);
         all.iter_mut().for_each(|request| request.time -= first);

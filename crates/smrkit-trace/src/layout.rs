@@ -82,11 +82,7 @@ pub fn scan(path: &Path, options: &OpenOptions) -> Result<VolumeTable, Error> {
 pub fn scan_trace(mut trace: Trace) -> Result<VolumeTable, Error> {
     let mut used: Vec<(u64, u64)> = Vec::new();
     let (mut requests, mut span, mut batch) = (0, Nanos::ZERO, Vec::new());
-    loop {
-        trace.fill(&mut batch)?;
-        if batch.is_empty() {
-            break;
-        }
+    while trace.fill_next(&mut batch)? {
         requests += batch.len() as u64;
         used.resize(used.len().max(trace.volumes().len()), (0, 0));
         for request in &batch {

@@ -72,6 +72,21 @@ pub trait Source: Send {
     /// Replaces `batch` by the next requests, a few thousand at a time; an empty batch is the end.
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error>;
 
+    /// As [`Source::fill`]; false at the end.
+    fn fill_next(&mut self, batch: &mut Vec<Request>) -> Result<bool, Error> {
+        self.fill(batch)?;
+        Ok(!batch.is_empty())
+    }
+
+    /// All requests from here on, in memory.
+    fn rest(&mut self) -> Result<Vec<Request>, Error> {
+        let (mut rest, mut batch) = (Vec::new(), Vec::new());
+        while self.fill_next(&mut batch)? {
+            rest.append(&mut batch);
+        }
+        Ok(rest)
+    }
+
     /// Name in messages: a file's path, or a word.
     fn name(&self) -> PathBuf {
         self.inner().map_or_else(|| "workload".into(), Source::name)

@@ -279,11 +279,7 @@ impl Head {
     fn execute(self) -> anyhow::Result<Done> {
         let mut reader = self.input.open()?;
         let (mut batch, mut rows) = (Vec::new(), Vec::new());
-        while rows.len() < self.count {
-            reader.fill(&mut batch)?;
-            if batch.is_empty() {
-                break;
-            }
+        while rows.len() < self.count && reader.fill_next(&mut batch)? {
             rows.extend(batch.iter().take(self.count - rows.len()).copied());
         }
         let volume = |request: &Request| reader.volumes().get(usize::from(request.volume)).map_or(0, |v| v.number);

@@ -8,8 +8,7 @@ use smrkit::units::Lba;
 use smrkit::workload::Workload;
 use smrkit_trace::TraceDemand;
 
-use super::super::Scale;
-use super::super::requests::taken;
+use crate::Scale;
 
 /// One block of 4 KiB: the chunk of a striped array, and what sizes are rounded to.
 pub const BLOCK_SECTORS: u64 = 8;
@@ -37,7 +36,7 @@ pub struct Squeezed {
 
 impl Squeezed {
     fn new(trace: &TraceDemand) -> Result<Squeezed, Error> {
-        Ok(Squeezed::from_requests(taken(&mut trace.with_volumes()?)?))
+        Ok(Squeezed::from_requests(trace.with_volumes()?.rest()?))
     }
 
     fn from_requests(mut requests: Vec<Request>) -> Squeezed {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Opening};
-use smrkit::request::{Op, Request};
+use smrkit::request::{Op, Request, Source};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 
-use super::super::Scale;
-use super::super::requests::{folded, taken};
+use super::super::requests::folded;
+use crate::Scale;
 
 /// A demand: what it is called, and where its requests come from.
 enum From {
@@ -81,9 +81,9 @@ pub fn missing(scale: &Scale) -> Result<Vec<&'static str>, Error> {
 /// The requests of a demand, once; none where its trace is not at hand.
 fn once(scale: &Scale, from: &From, span: u64) -> Result<Option<Vec<Request>>, Error> {
     let requests = match from {
-        From::Workload(text) => taken(Workload::parse(text)?.source(span, scale.seed)?.as_mut())?,
+        From::Workload(text) => Workload::parse(text)?.source(span, scale.seed)?.rest()?,
         From::Trace(file) => match scale.traces.get(file)? {
-            Some(trace) => taken(trace.open(&Opening::new(span, scale.seed))?.as_mut())?,
+            Some(trace) => trace.open(&Opening::new(span, scale.seed))?.rest()?,
             None => return Ok(None),
         },
     };

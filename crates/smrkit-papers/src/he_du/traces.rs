@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use smrkit::error::Error;
-use smrkit::request::Request;
+use smrkit::request::{Request, Source};
 use smrkit::workload::Workload;
 
-use super::super::Scale;
-use super::super::requests::{folded, taken};
+use super::super::requests::folded;
 use super::common::{N, TRACK_SECTORS};
+use crate::Scale;
 
 /// Substitute for a trace of the paper.
 pub struct Substitute {
@@ -92,8 +92,8 @@ pub fn all(scale: &Scale) -> Result<Vec<Replayed>, Error> {
 fn replayed(of: &'static Substitute, scale: &Scale) -> Result<Replayed, Error> {
     let trace = scale.traces.get(of.file)?;
     let mut requests = match &trace {
-        Some(trace) => taken(&mut trace.with_volumes()?)?,
-        None => taken(Workload::parse(of.workload)?.source(FAR, scale.seed)?.as_mut())?,
+        Some(trace) => trace.with_volumes()?.rest()?,
+        None => Workload::parse(of.workload)?.source(FAR, scale.seed)?.rest()?,
     };
     requests.sort_by_key(|request| request.time);
     if scale.quick {

@@ -49,13 +49,10 @@ impl TraceInfo {
         }
         let mut gathered = Gathered::new();
         let mut batch = Vec::new();
-        loop {
-            source.fill(&mut batch)?;
-            if batch.is_empty() {
-                return Ok(gathered.finish(track_sectors));
-            }
+        while source.fill_next(&mut batch)? {
             batch.iter().for_each(|request| gathered.count(request));
         }
+        Ok(gathered.finish(track_sectors))
     }
 
     /// Gives the volumes the numbers and names of the trace's table.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrkit::error::Error;
-use smrkit::experiment::demand::{Demand, Opened, Opening};
+use smrkit::experiment::demand::{Demand, Described, Opened, Opening};
 use smrkit::message::Message;
 use smrkit::request::{InMemory, Progress, Request, Source};
 use smrkit::stats::outcome::{Replayed, TraceReading};
@@ -68,11 +68,7 @@ impl SplitTrace {
         for bucket in buckets {
             for file in self.files(folder, bucket) {
                 let (mut reader, mut batch) = (ParquetReader::open(&file)?, Vec::new());
-                loop {
-                    reader.fill(&mut batch)?;
-                    if batch.is_empty() {
-                        break;
-                    }
+                while reader.fill_next(&mut batch)? {
                     for request in &batch {
                         let at = by_place.get(&(bucket, request.volume));
                         if let Some((at, requests)) = at.and_then(|at| Some((at, held.get_mut(at)?))) {
@@ -112,8 +108,13 @@ impl Demand for VolumeDemand {
                 done: 0,
             }),
         };
-        let is_out_of_order = self.volume.is_out_of_order;
-        Ok(Box::new(OpenVolume { source, is_out_of_order, replayed: self.replayed.clone() }))
+        let problem = format!(
+            "a row of volume {} has a time before its first one, so the trace can't be replayed by its times: before it is \
+             split, ",
+            self.volume.number
+        );
+        let disorder = self.volume.is_out_of_order.then(|| Message::from(problem) + Message::put_in_order());
+        Ok(Box::new(Described { disorder, ..Described::new(source, self.replayed.clone()) }))
     }
 }
 
@@ -149,41 +150,5 @@ impl Source for VolumeRows {
 
     fn progress(&self) -> Progress {
         Progress { done: self.done, total: Some(self.volume.requests) }
-    }
-}
-
-/// A volume opened for one run.
-struct OpenVolume {
-    source: Box<dyn Source>,
-    is_out_of_order: bool,
-    replayed: Replayed,
-}
-
-impl Source for OpenVolume {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        self.source.fill(batch)
-    }
-
-    fn inner(&self) -> Option<&dyn Source> {
-        Some(&self.source)
-    }
-}
-
-impl Opened for OpenVolume {
-    fn describe(&self) -> Replayed {
-        self.replayed.clone()
-    }
-
-    fn refuse_disorder(&self) -> Result<(), Error> {
-        if !self.is_out_of_order {
-            return Ok(());
-        }
-        let number = self.replayed.trace_reading.as_ref().map_or("", |reading| &reading.volume);
-        let problem = format!(
-            "a row of volume {number} has a time before its first one, so the trace can't be replayed by its times: before it is \
-             split, "
-        );
-        let folder = self.replayed.trace.as_deref().unwrap_or_default();
-        Err(Error::input(folder, Message::from(problem) + Message::put_in_order()))
     }
 }

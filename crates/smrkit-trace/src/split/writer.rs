@@ -65,8 +65,7 @@ impl Splitter {
     pub fn split(&mut self, trace: &mut Trace, mut go_on: impl FnMut(Progress) -> bool) -> Result<bool, Error> {
         let mut batch = Vec::new();
         while go_on(trace.progress()) {
-            trace.fill(&mut batch)?;
-            if batch.is_empty() {
+            if !trace.fill_next(&mut batch)? {
                 return Ok(true);
             }
             self.write(&batch, trace)?;

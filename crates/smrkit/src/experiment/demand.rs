@@ -58,13 +58,10 @@ pub trait Demand: Send + Sync {
     /// Number of its requests.
     fn count(&self, opening: &Opening) -> Result<u64, Error> {
         let (mut opened, mut count, mut batch) = (self.open(opening)?, 0, Vec::new());
-        loop {
-            opened.fill(&mut batch)?;
-            if batch.is_empty() {
-                return Ok(count);
-            }
+        while opened.fill_next(&mut batch)? {
             count += batch.len() as u64;
         }
+        Ok(count)
     }
 
     /// Opens it for one run.
@@ -127,7 +124,7 @@ impl Demand for GeneratedDemand {
         let sectors = self.span.unwrap_or(opening.host_sectors);
         let source = self.workload.nth_source(sectors, opening.seed, opening.nth)?;
         let (workload, workload_sectors) = (Some(self.workload.to_string()), Some(sectors));
-        Ok(Box::new(Described { source, replayed: Replayed { workload, workload_sectors, ..Replayed::default() } }))
+        Ok(Box::new(Described::new(source, Replayed { workload, workload_sectors, ..Replayed::default() })))
     }
 
     fn named(&self, error: Error) -> Error {
@@ -143,7 +140,7 @@ impl Demand for Table {
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let source = Box::new(InMemory::new(Arc::clone(&self.0)));
         let requests_sha256 = opening.hash.then(|| requests_hash(&self.0));
-        Ok(Box::new(Described { source, replayed: Replayed { requests_sha256, ..Replayed::default() } }))
+        Ok(Box::new(Described::new(source, Replayed { requests_sha256, ..Replayed::default() })))
     }
 }
 
@@ -163,6 +160,15 @@ pub struct Described {
     pub source: Box<dyn Source>,
     /// Description for results.
     pub replayed: Replayed,
+    /// The complaint about the order of its trace's rows, where they can't be replayed by their times.
+    pub disorder: Option<Message>,
+}
+
+impl Described {
+    /// Requests in order.
+    pub fn new(source: Box<dyn Source>, replayed: Replayed) -> Described {
+        Described { source, replayed, disorder: None }
+    }
 }
 
 impl Source for Described {
@@ -178,6 +184,11 @@ impl Source for Described {
 impl Opened for Described {
     fn describe(&self) -> Replayed {
         self.replayed.clone()
+    }
+
+    fn refuse_disorder(&self) -> Result<(), Error> {
+        let refuse = |why: &Message| Error::input(self.replayed.trace.as_deref().unwrap_or_default(), why.clone());
+        self.disorder.as_ref().map_or(Ok(()), |why| Err(refuse(why)))
     }
 }
 

@@ -351,7 +351,7 @@ fn disorder_is_refused_where_the_traces_times_count() {
     let requests = vec![Request::new(Op::Read, Lba(0), 8)];
     let open = || {
         let source = Box::new(InMemory::new(requests.clone()));
-        Ok::<Box<dyn Opened>, Error>(Box::new(Disorderly(Described { source, replayed: Replayed::default() })))
+        Ok::<Box<dyn Opened>, Error>(Box::new(Disorderly(Described::new(source, Replayed::default()))))
     };
     let served = |arrival| {
         let run = planned(&experiment()).with(Settings { arrival, ..Settings::default() });
