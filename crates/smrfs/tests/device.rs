@@ -159,7 +159,7 @@ fn a_write_destroys_did_granules_below_and_a_second_one_dpid_above() {
 fn bytes_on_the_model_are_destroyed_as_in_memory() {
     let shape = caveat(40, 2, 2);
     let platters = modelled(Contents::Bytes(Box::new(MemoryBacking::default())), &shape);
-    let disk = CaveatScriptor::new(platters, shape, WriteHistory::Blank).unwrap();
+    let disk = CaveatScriptor::new(Arc::new(platters), shape, WriteHistory::Blank).unwrap();
     write(&disk, 10, 5, 1).unwrap();
     let before = disk.now();
     write(&disk, 8, 1, 2).unwrap();
@@ -181,7 +181,7 @@ proptest! {
     ) {
         let shape = Shape { granule_bytes: 512 * granule_sectors, ..caveat(60, did, dpid) };
         let ours = CaveatScriptor::new(memory(&shape), shape, WriteHistory::Blank).unwrap();
-        let theirs = CaveatScriptor::new(modelled(Contents::Stamps, &shape), shape, WriteHistory::Untracked).unwrap();
+        let theirs = CaveatScriptor::new(Arc::new(modelled(Contents::Stamps, &shape)), shape, WriteHistory::Untracked).unwrap();
         for (at, count) in writes {
             let count = count.min(60 - at);
             for disk in [&ours as &dyn HostManaged, &theirs] {
@@ -267,7 +267,7 @@ proptest! {
         }
         let loss = WriteLoss::ALL[loss];
         let survivor = recorded.survivor(cut, loss, seed, Arc::new(Power::new()), false);
-        let after = CaveatScriptor::new(survivor, shape, WriteHistory::Unknown).unwrap();
+        let after = CaveatScriptor::new(Arc::new(survivor), shape, WriteHistory::Unknown).unwrap();
         for (at, possible) in (0..).zip(&possible) {
             let is = read(&after, at).unwrap();
             prop_assert!(possible.contains(&is), "{}: {} of {:?}", at, is, possible);
@@ -306,7 +306,7 @@ fn when_the_power_fails_the_run_stops_and_the_survivor_goes_on() {
     }
     let values = |loss, seed| {
         let survivor = memory.survivor(4, loss, seed, Arc::new(Power::new()), false);
-        let after = CaveatScriptor::new(survivor, shape, WriteHistory::Unknown).unwrap();
+        let after = CaveatScriptor::new(Arc::new(survivor), shape, WriteHistory::Unknown).unwrap();
         (0..20).map(|at| read(&after, at).unwrap()).collect::<Vec<u8>>()
     };
     assert_eq!(values(WriteLoss::All, 1)[..2], [1, 0]);
@@ -330,7 +330,7 @@ fn a_cut_tail_ends_with_one_torn_write() {
     }
     let kept = |seed| -> Vec<usize> {
         let survivor = memory.survivor(9, WriteLoss::Tail, seed, Arc::new(Power::new()), false);
-        let after = CaveatScriptor::new(survivor, shape, WriteHistory::Unknown).unwrap();
+        let after = CaveatScriptor::new(Arc::new(survivor), shape, WriteHistory::Unknown).unwrap();
         (0..8)
             .map(|at| {
                 (8 * at..8 * at + 8).filter(|&granule| read(&after, granule).is_ok_and(|value| value == 7)).count()

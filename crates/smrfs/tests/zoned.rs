@@ -32,7 +32,7 @@ const ZONES: EmulatedZones = EmulatedZones {
     capacity_blocks: CAPACITY * GRANULE / BLOCK,
 };
 
-type Disk = StrictAppend<Zones<Arc<Emulated>>>;
+type Disk = StrictAppend<Zones<Emulated>>;
 
 fn new() -> (Arc<Emulated>, Disk) {
     let device = Arc::new(Emulated::new(ZONES, Arc::new(Power::new())));

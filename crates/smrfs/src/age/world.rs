@@ -119,7 +119,7 @@ impl World {
 
     /// The disk, with the checker before it: it watches every write.
     fn device(&self, shape: &Shape) -> Result<Arc<dyn HostManaged>, Error> {
-        let platters = Modelled::new(self.drive.clone(), Contents::Nothing, shape)?;
+        let platters = Arc::new(Modelled::new(self.drive.clone(), Contents::Nothing, shape)?);
         // What is written holds nothing, so that nothing can be destroyed in it: the checker finds what would be.
         Ok(match self.model {
             Model::Caveat => Arc::new(Watched::new(CaveatScriptor::new(platters, *shape, WriteHistory::Untracked)?)),

@@ -3,6 +3,8 @@
 //! Kadekodi et al. 2015, section 3.2: DID granules downstream always; DPID granules upstream by the second write of a granule
 //! since they were written themselves. The worst case of both is taken to happen every time.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use smrkit::error::Error;
 use smrkit::tally::Cause;
@@ -27,15 +29,15 @@ pub enum WriteHistory {
 }
 
 /// A Caveat-Scriptor disk over `platters`.
-pub struct CaveatScriptor<P> {
-    platters: P,
+pub struct CaveatScriptor<P: ?Sized> {
+    platters: Arc<P>,
     shape: Shape,
     history: Option<Mutex<History>>,
 }
 
-impl<P: Platters> CaveatScriptor<P> {
+impl<P: Platters + ?Sized> CaveatScriptor<P> {
     /// A disk with that past. Errors: a shape that no such disk has.
-    pub fn new(platters: P, shape: Shape, past: WriteHistory) -> Result<CaveatScriptor<P>, Error> {
+    pub fn new(platters: Arc<P>, shape: Shape, past: WriteHistory) -> Result<CaveatScriptor<P>, Error> {
         shape.check()?;
         if shape.model != Model::Caveat {
             return Err(Error::Impossible("a strict-append shape for a Caveat-Scriptor disk: choose one model".into()));
@@ -51,12 +53,12 @@ impl<P: Platters> CaveatScriptor<P> {
     }
 
     /// The platters beneath.
-    pub fn platters(&self) -> &P {
+    pub fn platters(&self) -> &Arc<P> {
         &self.platters
     }
 }
 
-impl<P: Platters> HostManaged for CaveatScriptor<P> {
+impl<P: Platters + ?Sized> HostManaged for CaveatScriptor<P> {
     fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -70,14 +72,6 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
             return Err(DeviceError::Damaged { at, by });
         }
         self.platters.read(at, room, cause)
-    }
-
-    fn expect(&self, span: Span) {
-        self.platters.expect(span);
-    }
-
-    fn start_flush(&self) {
-        self.platters.start_flush();
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
@@ -102,27 +96,14 @@ impl<P: Platters> HostManaged for CaveatScriptor<P> {
         Ok(Vec::new())
     }
 
-    fn discard(&self, span: Span) {
-        self.platters.discard(span);
-    }
-
-    fn reserve(&self, bytes: u64) -> DeviceResult {
-        self.platters.reserve(bytes)
-    }
-
-    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
-        self.platters.room_bytes()
-    }
-
-    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
-        self.platters.flush_with(journal)
-    }
-
-    fn now(&self) -> Nanos {
-        self.platters.now()
-    }
-
-    fn wait_until(&self, time: Nanos) {
-        self.platters.wait_until(time);
+    pass_on! { self => self.platters;
+        fn expect(&self, span: Span);
+        fn start_flush(&self);
+        fn discard(&self, span: Span);
+        fn reserve(&self, bytes: u64) -> DeviceResult;
+        fn room_bytes(&self) -> DeviceResult<Option<u64>>;
+        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
+        fn now(&self) -> Nanos;
+        fn wait_until(&self, time: Nanos);
     }
 }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn disk(shape: Shape) -> StrictAppend<Memory> {
-        StrictAppend::new(Memory::new(&shape, Arc::new(Power::new())), shape, &[]).unwrap()
+        StrictAppend::new(Arc::new(Memory::new(&shape, Arc::new(Power::new()))), shape, &[]).unwrap()
     }
 
     /// A granule that differs from all others.

@@ -2,8 +2,6 @@
 //!
 //! Platters take reads and writes anywhere and know no rule; the model above them does.
 
-use std::sync::Arc;
-
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
@@ -64,58 +62,4 @@ pub trait Platters: Send + Sync {
 
     /// Lets a model's clock run on to `time`; nothing happens on platters that have none.
     fn wait_until(&self, _time: Nanos) {}
-}
-
-impl<P: Platters + ?Sized> Platters for Arc<P> {
-    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
-        (**self).read(at, room, cause)
-    }
-
-    fn expect(&self, span: Span) {
-        (**self).expect(span);
-    }
-
-    fn start_flush(&self) {
-        (**self).start_flush();
-    }
-
-    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        (**self).write(at, data, cause)
-    }
-
-    fn destroy(&self, span: Span, by: Granule) -> DeviceResult {
-        (**self).destroy(span, by)
-    }
-
-    fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
-        (**self).keep_cursor(band, cursor)
-    }
-
-    fn band(&self, band: u64) -> DeviceResult<Option<BandReport>> {
-        (**self).band(band)
-    }
-
-    fn discard(&self, span: Span) {
-        (**self).discard(span);
-    }
-
-    fn reserve(&self, bytes: u64) -> DeviceResult {
-        (**self).reserve(bytes)
-    }
-
-    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
-        (**self).room_bytes()
-    }
-
-    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
-        (**self).flush_with(journal)
-    }
-
-    fn now(&self) -> Nanos {
-        (**self).now()
-    }
-
-    fn wait_until(&self, time: Nanos) {
-        (**self).wait_until(time);
-    }
 }

@@ -21,69 +21,33 @@ pub trait Stacked: Send + Sync {
     /// The disk below.
     fn below(&self) -> &Self::Below;
 
-    /// As [`HostManaged::shape`].
-    fn shape(&self) -> &Shape {
-        self.below().shape()
-    }
-
-    /// As [`HostManaged::read`].
-    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
-        self.below().read(at, room, cause)
-    }
-
-    /// As [`HostManaged::expect`].
-    fn expect(&self, span: Span) {
-        self.below().expect(span);
-    }
-
-    /// As [`HostManaged::start_flush`].
-    fn start_flush(&self) {
-        self.below().start_flush();
-    }
-
-    /// As [`HostManaged::write`].
-    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        self.below().write(at, data, cause)
-    }
-
-    /// As [`HostManaged::reset`].
-    fn reset(&self, band: u64) -> DeviceResult {
-        self.below().reset(band)
-    }
-
-    /// As [`HostManaged::report`].
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        self.below().report(first, count)
-    }
-
-    /// As [`HostManaged::discard`].
-    fn discard(&self, span: Span) {
-        self.below().discard(span);
-    }
-
-    /// As [`HostManaged::reserve`].
-    fn reserve(&self, bytes: u64) -> DeviceResult {
-        self.below().reserve(bytes)
-    }
-
-    /// As [`HostManaged::room_bytes`].
-    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
-        self.below().room_bytes()
-    }
-
-    /// As [`HostManaged::flush_with`].
-    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
-        self.below().flush_with(journal)
-    }
-
-    /// As [`HostManaged::now`].
-    fn now(&self) -> Nanos {
-        self.below().now()
-    }
-
-    /// As [`HostManaged::wait_until`].
-    fn wait_until(&self, time: Nanos) {
-        self.below().wait_until(time);
+    pass_on! { self => self.below();
+        /// As [`HostManaged::shape`].
+        fn shape(&self) -> &Shape;
+        /// As [`HostManaged::read`].
+        fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
+        /// As [`HostManaged::expect`].
+        fn expect(&self, span: Span);
+        /// As [`HostManaged::start_flush`].
+        fn start_flush(&self);
+        /// As [`HostManaged::write`].
+        fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
+        /// As [`HostManaged::reset`].
+        fn reset(&self, band: u64) -> DeviceResult;
+        /// As [`HostManaged::report`].
+        fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>>;
+        /// As [`HostManaged::discard`].
+        fn discard(&self, span: Span);
+        /// As [`HostManaged::reserve`].
+        fn reserve(&self, bytes: u64) -> DeviceResult;
+        /// As [`HostManaged::room_bytes`].
+        fn room_bytes(&self) -> DeviceResult<Option<u64>>;
+        /// As [`HostManaged::flush_with`].
+        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
+        /// As [`HostManaged::now`].
+        fn now(&self) -> Nanos;
+        /// As [`HostManaged::wait_until`].
+        fn wait_until(&self, time: Nanos);
     }
 }
 
@@ -96,56 +60,20 @@ impl<D: HostManaged + ?Sized> Stacked for Arc<D> {
 }
 
 impl<S: Stacked> HostManaged for S {
-    fn shape(&self) -> &Shape {
-        Stacked::shape(self)
-    }
-
-    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
-        Stacked::read(self, at, room, cause)
-    }
-
-    fn expect(&self, span: Span) {
-        Stacked::expect(self, span);
-    }
-
-    fn start_flush(&self) {
-        Stacked::start_flush(self);
-    }
-
-    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        Stacked::write(self, at, data, cause)
-    }
-
-    fn reset(&self, band: u64) -> DeviceResult {
-        Stacked::reset(self, band)
-    }
-
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>> {
-        Stacked::report(self, first, count)
-    }
-
-    fn discard(&self, span: Span) {
-        Stacked::discard(self, span);
-    }
-
-    fn reserve(&self, bytes: u64) -> DeviceResult {
-        Stacked::reserve(self, bytes)
-    }
-
-    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
-        Stacked::room_bytes(self)
-    }
-
-    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
-        Stacked::flush_with(self, journal)
-    }
-
-    fn now(&self) -> Nanos {
-        Stacked::now(self)
-    }
-
-    fn wait_until(&self, time: Nanos) {
-        Stacked::wait_until(self, time);
+    pass_on! { self => Stacked::;
+        fn shape(&self) -> &Shape;
+        fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
+        fn expect(&self, span: Span);
+        fn start_flush(&self);
+        fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
+        fn reset(&self, band: u64) -> DeviceResult;
+        fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>>;
+        fn discard(&self, span: Span);
+        fn reserve(&self, bytes: u64) -> DeviceResult;
+        fn room_bytes(&self) -> DeviceResult<Option<u64>>;
+        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
+        fn now(&self) -> Nanos;
+        fn wait_until(&self, time: Nanos);
     }
 }
 
@@ -154,7 +82,6 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::device::platters::Platters;
     use crate::device::{BandState, Bands, Model};
     use crate::error::{DeviceError, Violation};
 
@@ -162,7 +89,7 @@ mod tests {
     const DISK: Shape =
         Shape { model: Model::StrictAppend, granule_bytes: 512, granules: 30, did: 0, dpid: 0, bands: BANDS };
 
-    /// A disk, and platters, that tell what they are asked.
+    /// A disk that tells what it is asked.
     #[derive(Default)]
     struct Telling(Mutex<Vec<String>>);
 
@@ -232,60 +159,6 @@ mod tests {
         }
     }
 
-    impl Platters for Telling {
-        fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
-            HostManaged::read(self, at, room, cause)
-        }
-
-        fn expect(&self, span: Span) {
-            HostManaged::expect(self, span);
-        }
-
-        fn start_flush(&self) {
-            HostManaged::start_flush(self);
-        }
-
-        fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-            HostManaged::write(self, at, data, cause)
-        }
-
-        fn destroy(&self, span: Span, by: Granule) -> DeviceResult {
-            self.tell(format_args!("destroy {span} {by}"))
-        }
-
-        fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
-            self.tell(format_args!("cursor {band} {cursor}"))
-        }
-
-        fn band(&self, band: u64) -> DeviceResult<Option<BandReport>> {
-            Ok(Some(BandReport::new(BANDS.span(band), 2, None)))
-        }
-
-        fn discard(&self, span: Span) {
-            HostManaged::discard(self, span);
-        }
-
-        fn reserve(&self, bytes: u64) -> DeviceResult {
-            HostManaged::reserve(self, bytes)
-        }
-
-        fn room_bytes(&self) -> DeviceResult<Option<u64>> {
-            Ok(Some(78))
-        }
-
-        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
-            HostManaged::flush_with(self, journal)
-        }
-
-        fn now(&self) -> Nanos {
-            Nanos(98)
-        }
-
-        fn wait_until(&self, time: Nanos) {
-            HostManaged::wait_until(self, time);
-        }
-    }
-
     struct Plain(Arc<Telling>);
 
     impl Stacked for Plain {
@@ -327,27 +200,5 @@ mod tests {
             assert_eq!((*disk.shape(), disk.room_bytes().unwrap(), disk.now()), (DISK, Some(77), Nanos(99)));
             assert_eq!(below.told(), ASKED);
         }
-    }
-
-    #[test]
-    fn platters_that_are_shared_are_the_same() {
-        let below = Arc::new(Telling::default());
-        let shared: &dyn Platters = &below.clone();
-        assert!(shared.read(Granule(5), ReadBuffer::Blank(1024), Cause::Host).is_err());
-        shared.expect(Span::new(6, 3));
-        assert!(shared.write(Granule(7), Data::Blank(512), Cause::Map).is_err());
-        assert!(shared.destroy(Span::new(1, 2), Granule(9)).is_err() && shared.keep_cursor(1, Granule(12)).is_err());
-        shared.discard(Span::new(8, 1));
-        shared.start_flush();
-        assert!(shared.reserve(4096).is_err() && shared.flush_with(None).is_err());
-        assert!(shared.flush_with(Some(HostJournal(5))).is_err());
-        shared.wait_until(Nanos(1234));
-        let band = BandReport::new(BANDS.span(2), 2, None);
-        assert_eq!(
-            (shared.band(2).unwrap(), shared.room_bytes().unwrap(), shared.now()),
-            (Some(band), Some(78), Nanos(98))
-        );
-        let own = [&ASKED[..3], &["destroy 1..3 9", "cursor 1 12"], &ASKED[5..]].concat();
-        assert_eq!(below.told(), own);
     }
 }

@@ -4,6 +4,7 @@
 //! one fits beneath ([`zoned`](super::zoned)): it tells where a failed write has left the cursor, and which bands are lost.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use smrkit::error::Error;
@@ -17,8 +18,8 @@ use crate::error::{DeviceResult, Violation};
 use crate::units::{Granule, HostJournal, Span};
 
 /// A strict-append disk over `platters`.
-pub struct StrictAppend<P> {
-    platters: P,
+pub struct StrictAppend<P: ?Sized> {
+    platters: Arc<P>,
     shape: Shape,
     cursors: Mutex<Cursors>,
     /// Held while a band is written or reset.
@@ -35,10 +36,10 @@ struct Cursors {
     lost: BTreeMap<u64, BandState>,
 }
 
-impl<P: Platters> StrictAppend<P> {
+impl<P: Platters + ?Sized> StrictAppend<P> {
     /// A disk whose cursors are at `cursors`; empty where there are none (a new disk). Errors: a shape that no such disk has,
     /// or cursors that do not belong to it.
-    pub fn new(platters: P, shape: Shape, cursors: &[Granule]) -> Result<StrictAppend<P>, Error> {
+    pub fn new(platters: Arc<P>, shape: Shape, cursors: &[Granule]) -> Result<StrictAppend<P>, Error> {
         shape.check()?;
         if shape.model != Model::StrictAppend {
             return Err(Error::Impossible("a Caveat-Scriptor shape for a strict-append disk: give it bands".into()));
@@ -50,7 +51,7 @@ impl<P: Platters> StrictAppend<P> {
     }
 
     /// A disk whose platters have reported all of their bands, in order. Errors: as for [`StrictAppend::new`].
-    pub fn reported(platters: P, shape: Shape, reports: &[BandReport]) -> Result<StrictAppend<P>, Error> {
+    pub fn reported(platters: Arc<P>, shape: Shape, reports: &[BandReport]) -> Result<StrictAppend<P>, Error> {
         let cursors: Vec<Granule> = reports.iter().map(|report| report.cursor).collect();
         let disk = StrictAppend::new(platters, shape, &cursors)?;
         (0..).zip(reports).for_each(|(band, report)| disk.believe(band, report));
@@ -64,7 +65,7 @@ impl<P: Platters> StrictAppend<P> {
     }
 
     /// The platters beneath.
-    pub fn platters(&self) -> &P {
+    pub fn platters(&self) -> &Arc<P> {
         &self.platters
     }
 
@@ -131,7 +132,7 @@ fn filled(shape: &Shape, cursors: &[Granule]) -> Result<Vec<u64>, Error> {
     (0..).zip(cursors).map(within).collect()
 }
 
-impl<P: Platters> HostManaged for StrictAppend<P> {
+impl<P: Platters + ?Sized> HostManaged for StrictAppend<P> {
     fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -152,14 +153,6 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
             self.platters.read(part.at, room.part((part.at - at) * granule, part.count * granule), cause)?;
         }
         Ok(())
-    }
-
-    fn expect(&self, span: Span) {
-        self.platters.expect(span);
-    }
-
-    fn start_flush(&self) {
-        self.platters.start_flush();
     }
 
     /// As the trait says. A write that fails takes up its room all the same, unless the platters know better.
@@ -202,27 +195,14 @@ impl<P: Platters> HostManaged for StrictAppend<P> {
         Ok((first.min(end)..end).map(report).collect())
     }
 
-    fn discard(&self, span: Span) {
-        self.platters.discard(span);
-    }
-
-    fn reserve(&self, bytes: u64) -> DeviceResult {
-        self.platters.reserve(bytes)
-    }
-
-    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
-        self.platters.room_bytes()
-    }
-
-    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult {
-        self.platters.flush_with(journal)
-    }
-
-    fn now(&self) -> Nanos {
-        self.platters.now()
-    }
-
-    fn wait_until(&self, time: Nanos) {
-        self.platters.wait_until(time);
+    pass_on! { self => self.platters;
+        fn expect(&self, span: Span);
+        fn start_flush(&self);
+        fn discard(&self, span: Span);
+        fn reserve(&self, bytes: u64) -> DeviceResult;
+        fn room_bytes(&self) -> DeviceResult<Option<u64>>;
+        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
+        fn now(&self) -> Nanos;
+        fn wait_until(&self, time: Nanos);
     }
 }

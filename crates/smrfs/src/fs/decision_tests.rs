@@ -137,7 +137,7 @@ fn space(shape: &Shape) -> Box<dyn Space> {
 
 impl Program {
     fn new(shape: Shape) -> Program {
-        let memory = Memory::new(&shape, Arc::new(Power::new()));
+        let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let below: Box<dyn HostManaged> = match shape.model {
             Model::StrictAppend => Box::new(StrictAppend::new(memory, shape, &[]).unwrap()),
             Model::Caveat => Box::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap()),

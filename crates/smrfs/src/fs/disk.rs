@@ -47,8 +47,19 @@ impl Disk {
         }
     }
 
-    pub(super) fn shape(&self) -> &Shape {
-        self.device.shape()
+    pass_on! { self => self.device;
+        pub(super) fn shape(&self) -> &Shape;
+        pub(super) fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
+        /// Says what will be read soon.
+        pub(super) fn expect(&self, span: Span);
+        /// Says that nobody will read it again.
+        pub(super) fn discard(&self, span: Span);
+        pub(super) fn reset(&self, band: u64) -> DeviceResult;
+        pub(super) fn now(&self) -> Nanos;
+        /// Keeps room on its host for this many bytes.
+        pub(super) fn reserve(&self, bytes: u64) -> DeviceResult;
+        /// The room that its host has left; none if that is no question.
+        pub(super) fn room_bytes(&self) -> DeviceResult<Option<u64>>;
     }
 
     /// Bytes that were read, for whatever reason.
@@ -90,43 +101,11 @@ impl Disk {
         self.blank.load(Relaxed)
     }
 
-    pub(super) fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        self.device.write(at, data, cause)
-    }
-
-    /// Says what will be read soon.
-    pub(super) fn expect(&self, span: Span) {
-        self.device.expect(span);
-    }
-
     /// Says that a flush will follow soon.
     pub(super) fn start_flush(&self) {
         if !self.flush_failed() {
             self.device.start_flush();
         }
-    }
-
-    /// Says that nobody will read it again.
-    pub(super) fn discard(&self, span: Span) {
-        self.device.discard(span);
-    }
-
-    pub(super) fn reset(&self, band: u64) -> DeviceResult {
-        self.device.reset(band)
-    }
-
-    pub(super) fn now(&self) -> Nanos {
-        self.device.now()
-    }
-
-    /// Keeps room on its host for this many bytes.
-    pub(super) fn reserve(&self, bytes: u64) -> DeviceResult {
-        self.device.reserve(bytes)
-    }
-
-    /// The room that its host has left; none if that is no question.
-    pub(super) fn room_bytes(&self) -> DeviceResult<Option<u64>> {
-        self.device.room_bytes()
     }
 
     /// Reads for a host from `skip` bytes behind `at` on, whatever the granules: what is not whole goes through memory.

@@ -48,7 +48,12 @@ impl<S: MetadataStore> ModelStore<S> {
     }
 
     /// A change waits in the journal for the next sync.
-    fn changed<T>(&self, bytes: usize, result: FsResult<T>) -> FsResult<T> {
+    fn changed<T>(&self, result: FsResult<T>) -> FsResult<T> {
+        self.wrote(0, result)
+    }
+
+    /// As [`Self::changed`], with so many bytes of content.
+    fn wrote<T>(&self, bytes: usize, result: FsResult<T>) -> FsResult<T> {
         self.changed_blocks.fetch_add(1 + bytes as u64 / 4096, Relaxed);
         result
     }
@@ -66,107 +71,62 @@ impl<S: MetadataStore> ModelStore<S> {
 }
 
 impl<S: MetadataStore> MetadataStore for ModelStore<S> {
-    fn root(&self) -> NodeId {
-        self.store.root()
+    pass_on! { self => self.store;
+        fn root(&self) -> NodeId;
+        fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
+        fn forget(&self, id: NodeId, count: u64);
+        fn attributes(&self, id: NodeId) -> FsResult<Attr>;
+        fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>>;
+        fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>>;
+        fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>>;
+        fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>>;
+        fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
+        fn map_bytes_max(&self) -> usize;
+        fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
+        fn spills(&self) -> FsResult<Vec<u64>>;
+        fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>>;
+        fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult;
+        fn room(&self) -> FsResult<StoreRoom>;
+        fn now(&self) -> Time;
     }
-    fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        self.store.lookup(parent, name)
+
+    pass_on! { self => changed of self.store;
+        fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr>;
+        fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr>;
+        fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr>;
+        fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
+        fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult;
+        fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult;
+        fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult;
+        fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
+        fn remove_spill(&self, number: u64) -> FsResult;
     }
-    fn forget(&self, id: NodeId, count: u64) {
-        self.store.forget(id, count);
+
+    pass_on! { self => committed of self.store;
+        fn sync_spill(&self, number: u64) -> FsResult;
+        fn sync(&self, id: NodeId) -> FsResult;
+        fn sync_dir(&self, id: NodeId) -> FsResult;
+        fn sync_all(&self) -> FsResult;
     }
-    fn attributes(&self, id: NodeId) -> FsResult<Attr> {
-        self.store.attributes(id)
-    }
-    fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr> {
-        self.changed(0, self.store.set_attributes(id, set))
-    }
-    fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
-        self.changed(0, self.store.make(parent, name, new))
-    }
-    fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
-        self.changed(0, self.store.make_link(parent, name, target, uid, gid))
-    }
-    fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>> {
-        self.store.read_link(id)
-    }
-    fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        self.changed(0, self.store.link(id, parent, name))
-    }
-    fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
-        self.changed(0, self.store.unlink(parent, name))
-    }
-    fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult {
-        self.changed(0, self.store.remove_dir(parent, name))
-    }
-    fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
-        self.changed(0, self.store.rename(from, to, mode))
-    }
-    fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {
-        self.store.list(id, from)
-    }
-    fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
-        self.store.attribute(id, name)
-    }
-    fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>> {
-        self.store.attribute_names(id)
-    }
+
     fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
-        self.changed(value.len(), self.store.set_attribute(id, name, value, create, replace))
+        self.wrote(value.len(), self.store.set_attribute(id, name, value, create, replace))
     }
-    fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult {
-        self.changed(0, self.store.remove_attribute(id, name))
-    }
-    fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>> {
-        self.store.load_map(id)
-    }
+
     fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult {
-        self.changed(map.len(), self.store.store_map(id, map))
+        self.wrote(map.len(), self.store.store_map(id, map))
     }
-    fn map_bytes_max(&self) -> usize {
-        self.store.map_bytes_max()
-    }
+
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
-        self.changed(part.len(), self.store.store_spill(number, part))
+        self.wrote(part.len(), self.store.store_spill(number, part))
     }
-    fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
-        self.store.load_spill(number)
-    }
-    fn sync_spill(&self, number: u64) -> FsResult {
-        self.committed(self.store.sync_spill(number))
-    }
-    fn remove_spill(&self, number: u64) -> FsResult {
-        self.changed(0, self.store.remove_spill(number))
-    }
-    fn spills(&self) -> FsResult<Vec<u64>> {
-        self.store.spills()
-    }
-    fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
-        self.store.load_state(name)
-    }
+
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        self.committed(self.changed(bytes.len(), self.store.store_state(name, bytes)))
+        self.committed(self.wrote(bytes.len(), self.store.store_state(name, bytes)))
     }
+
     fn remove_state(&self, name: &str) -> FsResult {
-        self.committed(self.changed(0, self.store.remove_state(name)))
-    }
-    fn sync(&self, id: NodeId) -> FsResult {
-        self.committed(self.store.sync(id))
-    }
-    fn sync_dir(&self, id: NodeId) -> FsResult {
-        self.committed(self.store.sync_dir(id))
-    }
-    fn sync_all(&self) -> FsResult {
-        self.committed(self.store.sync_all())
-    }
-    fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
-        self.store.scan(visit)
-    }
-    fn room(&self) -> FsResult<StoreRoom> {
-        self.store.room()
-    }
-    fn now(&self) -> Time {
-        self.store.now()
+        self.committed(self.changed(self.store.remove_state(name)))
     }
 }
 
@@ -183,7 +143,7 @@ mod tests {
     fn disk() -> Arc<CaveatScriptor<Memory>> {
         let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
         let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 64, did: 1, dpid: 1, bands };
-        let memory = Memory::new(&shape, Arc::new(Power::new()));
+        let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap())
     }
 

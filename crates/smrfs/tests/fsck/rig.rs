@@ -196,7 +196,7 @@ pub struct Bad {
 
 impl Bad {
     pub fn new(shape: Shape) -> Bad {
-        let memory = Memory::new(&shape, Arc::new(Power::new()));
+        let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let disk: Arc<dyn HostManaged> = match shape.model {
             Model::StrictAppend => Arc::new(StrictAppend::new(memory, shape, &[]).unwrap()),
             Model::Caveat => Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).unwrap()),

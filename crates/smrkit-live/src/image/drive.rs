@@ -161,6 +161,7 @@ fn disk(
     past: WriteHistory,
 ) -> Result<Arc<dyn HostManaged>, LiveError> {
     let shape = image.shape;
+    let image = Arc::new(image);
     let impossible = |error: smrkit::error::Error| LiveError::impossible(error.message());
     Ok(match shape.model {
         Model::StrictAppend => Arc::new(StrictAppend::new(image, shape, cursors).map_err(impossible)?),

@@ -53,7 +53,7 @@ fn device(path: &Path, writable: bool) -> Result<KernelZones, LiveError> {
 }
 
 fn disk(path: &Path, device: KernelZones, writable: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
-    Ok(Arc::new(Zones::open(device, GRANULE_BYTES, writable).map_err(|error| failed(path, error))?))
+    Ok(Arc::new(Zones::open(Arc::new(device), GRANULE_BYTES, writable).map_err(|error| failed(path, error))?))
 }
 
 /// Opens the disk on a zoned device; `writable` or only to be looked at.
@@ -102,7 +102,7 @@ impl BlankZones {
 
     /// Makes it the blank disk. The zones are reset as the superblock is written.
     pub fn fill(self) -> Result<Arc<dyn HostManaged>, LiveError> {
-        let disk = Zones::format(self.device, GRANULE_BYTES).map_err(|error| failed(&self.path, error))?;
+        let disk = Zones::format(Arc::new(self.device), GRANULE_BYTES).map_err(|error| failed(&self.path, error))?;
         Ok(Arc::new(disk))
     }
 }

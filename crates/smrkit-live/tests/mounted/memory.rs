@@ -25,7 +25,7 @@ const DISTANCE: u64 = 16;
 /// A fresh file system, and the disk that it is on.
 pub fn file_system(model: Model) -> (FileSystem, Arc<dyn HostManaged>) {
     let shape = shape(model);
-    let memory = Memory::new(&shape, Arc::new(Power::new()));
+    let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
     let (device, space): (Arc<dyn HostManaged>, Box<dyn Space>) = match model {
         Model::StrictAppend => (
             Arc::new(StrictAppend::new(memory, shape, &[]).expect("a disk")),

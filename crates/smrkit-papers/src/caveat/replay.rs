@@ -1,5 +1,7 @@
 //! Figures 2 and 3, row by row: writes and deletes on a small Caveat-Scriptor disk, counted by the checker.
 
+use std::sync::Arc;
+
 use smrfs::data::Data;
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::modelled::{Contents, Modelled};
@@ -32,7 +34,7 @@ type Disk = Watched<CaveatScriptor<Modelled>>;
 fn disk((did, dpid): (u64, u64)) -> Result<Disk, Error> {
     let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
     let shape = Shape { model: Model::Caveat, granule_bytes: 512, granules: DISK, did, dpid, bands };
-    let platters = Modelled::new(Drive::load(DRIVE)?, Contents::Nothing, &shape)?;
+    let platters = Arc::new(Modelled::new(Drive::load(DRIVE)?, Contents::Nothing, &shape)?);
     Ok(Watched::new(CaveatScriptor::new(platters, shape, WriteHistory::Untracked)?))
 }
 

@@ -89,37 +89,3 @@ pub trait ZonedDevice: Send + Sync {
     /// The time since the device was opened.
     fn now(&self) -> Nanos;
 }
-
-impl<D: ZonedDevice + ?Sized> ZonedDevice for std::sync::Arc<D> {
-    fn geometry(&self) -> ZonedGeometry {
-        (**self).geometry()
-    }
-
-    fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<Zone>> {
-        (**self).report(first, count)
-    }
-
-    fn read(&self, at: u64, bytes: &mut [u8]) -> DeviceResult {
-        (**self).read(at, bytes)
-    }
-
-    fn expect(&self, at: u64, bytes: u64) {
-        (**self).expect(at, bytes);
-    }
-
-    fn write(&self, at: u64, bytes: &[u8]) -> DeviceResult {
-        (**self).write(at, bytes)
-    }
-
-    fn reset(&self, zone: u64) -> DeviceResult {
-        (**self).reset(zone)
-    }
-
-    fn flush(&self) -> DeviceResult {
-        (**self).flush()
-    }
-
-    fn now(&self) -> Nanos {
-        (**self).now()
-    }
-}

@@ -1,5 +1,7 @@
 //! Zones as platters: addresses, cursors as the device reports them, and resets.
 
+use std::sync::Arc;
+
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
@@ -17,7 +19,7 @@ const ZEROS: u64 = 1 << 20;
 
 /// The zones of a device, beneath [`StrictAppend`].
 pub struct Zones<D> {
-    device: D,
+    device: Arc<D>,
     layout: ZonedLayout,
     table: Option<CursorTable>,
     /// False if nothing may be changed.
@@ -26,21 +28,21 @@ pub struct Zones<D> {
 
 impl<D: ZonedDevice> Zones<D> {
     /// A blank disk on that device, or an error of its zones. What lies in them is still there: it is to be reset.
-    pub fn format(device: D, granule_bytes: u64) -> Result<StrictAppend<Zones<D>>, ZonedError> {
-        let layout = layout(&device, granule_bytes)?;
-        let table = (layout.first_zone > 0).then(|| CursorTable::format(&device, &layout)).transpose()?;
+    pub fn format(device: Arc<D>, granule_bytes: u64) -> Result<StrictAppend<Zones<D>>, ZonedError> {
+        let layout = layout(&*device, granule_bytes)?;
+        let table = (layout.first_zone > 0).then(|| CursorTable::format(&*device, &layout)).transpose()?;
         Zones { device, layout, table, writable: true }.disk()
     }
 
     /// The disk that is on the device. The write pointers are believed.
-    pub fn open(device: D, granule_bytes: u64, writable: bool) -> Result<StrictAppend<Zones<D>>, ZonedError> {
-        let layout = layout(&device, granule_bytes)?;
-        let table = (layout.first_zone > 0).then(|| CursorTable::load(&device, &layout)).transpose()?;
+    pub fn open(device: Arc<D>, granule_bytes: u64, writable: bool) -> Result<StrictAppend<Zones<D>>, ZonedError> {
+        let layout = layout(&*device, granule_bytes)?;
+        let table = (layout.first_zone > 0).then(|| CursorTable::load(&*device, &layout)).transpose()?;
         Zones { device, layout, table, writable }.disk()
     }
 
     /// The device beneath.
-    pub fn device(&self) -> &D {
+    pub fn device(&self) -> &Arc<D> {
         &self.device
     }
 
@@ -53,7 +55,7 @@ impl<D: ZonedDevice> Zones<D> {
         let zones = self.device.report(self.layout.first_zone, self.layout.shape.bands.count)?;
         let reports: Vec<BandReport> = (0..).zip(&zones).map(|(band, zone)| self.judged(band, zone)).collect();
         let shape = self.layout.shape;
-        Ok(StrictAppend::reported(self, shape, &reports)?)
+        Ok(StrictAppend::reported(Arc::new(self), shape, &reports)?)
     }
 
     /// A zone as a band. A pointer amid a granule is one that a power cut has torn: the granule is filled up with zeros.
@@ -141,7 +143,7 @@ impl<D: ZonedDevice> Platters for Zones<D> {
 
     fn flush_with(&self, _journal: Option<HostJournal>) -> DeviceResult {
         if let Some(table) = &self.table {
-            table.write(&self.device)?;
+            table.write(&*self.device)?;
         }
         self.device.flush()
     }
