@@ -4,8 +4,7 @@
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::SECTOR_BYTES;
 
-use super::Scale;
-use super::row::Row;
+use crate::{Row, Scale};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Sectors of a sequential read or write: 512 KiB (assumption: the paper gives none).
@@ -73,7 +72,7 @@ impl FilledReads {
     pub fn falls(&self, words: &str, also: bool) -> Row {
         let falls = self.at_random.windows(2).all(|pair| pair[1] < pair[0]);
         let reason = format!("every step must fall; the plain drive reads {:.1}", self.plain);
-        Row::holds(self.item("at random"), words, listed(&self.at_random), "MB/s", falls && also, reason)
+        Row::holds(self.item("at random"), words, listed(&self.at_random), "MB/s", falls && also).because(reason)
     }
 
     /// The claim that reads stay as fast as the plain drive's after writes in order.
@@ -85,10 +84,10 @@ impl FilledReads {
             listed(&self.in_order),
             "MB/s",
             worst <= AS_PLAIN_PERCENT,
-            format!(
-                "within {AS_PLAIN_PERCENT} % (assumption) of the plain drive at every fill; at worst {worst:.2} % below"
-            ),
         )
+        .because(format!(
+            "within {AS_PLAIN_PERCENT} % (assumption) of the plain drive at every fill; at worst {worst:.2} % below"
+        ))
     }
 
     /// Both curves; `cache` is what is filled.

@@ -2,9 +2,9 @@
 
 use smrfs::age::course::AgeingResult;
 use smrkit::error::Error;
-use smrkit::stats::outcome::{Outcome, Scalar};
+use smrkit::stats::outcome::Outcome;
 
-use crate::lab::{JobResult, Plan, Planned, Work};
+use crate::lab::{JobResult, Planned, Work};
 use crate::row::Row;
 use crate::traces::Traces;
 use smrkit_report::Grid;
@@ -66,8 +66,17 @@ pub struct Item {
 }
 
 impl Item {
-    /// An item of these runs on layers.
-    pub fn new(heading: &'static str, plans: Vec<Plan>, show: impl FnOnce(&[Outcome]) -> Shown + 'static) -> Item {
+    /// An item for which nothing is run.
+    pub fn told(heading: &'static str, shown: Shown) -> Item {
+        Item::of_jobs(heading, Vec::new(), move |_| vec![(heading, shown)])
+    }
+
+    /// An item of these runs.
+    pub fn new<P: Planned + 'static>(
+        heading: &'static str,
+        plans: Vec<P>,
+        show: impl FnOnce(&[Outcome]) -> Shown + 'static,
+    ) -> Item {
         Item::of_runs(heading, plans, move |outcomes| vec![(heading, show(outcomes))])
     }
 
@@ -141,10 +150,7 @@ pub struct Shown {
     pub figure: Option<Figure>,
 }
 
-/// A counter of the layer's own; a layer may leave out what did not happen.
-pub(crate) fn counter(outcome: &Outcome, key: &str) -> Option<u64> {
-    match outcome.layer_stats.get(key) {
-        Some(Scalar::Int(value)) => Some(*value),
-        _ => None,
-    }
+/// A count; not a number where there is none.
+pub(crate) fn number(count: Option<u64>) -> f64 {
+    count.map_or(f64::NAN, |count| count as f64)
 }

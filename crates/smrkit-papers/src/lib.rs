@@ -11,14 +11,14 @@ macro_rules! texts {
 
 pub mod ageing;
 mod requests;
-pub mod row;
+mod row;
 mod bars;
 mod small_drive;
 #[cfg(test)]
 mod tests;
 pub mod traces;
 pub mod validation;
-pub mod lab;
+mod lab;
 mod item;
 mod filled_reads;
 mod cassuto_cache;
@@ -34,8 +34,10 @@ mod vguard;
 use smrkit::error::Error;
 use smrkit::names::nearest;
 
-use item::counter;
-pub use item::{Item, Reproduction, Scale, Show, Shown};
+use item::{Item, Shown, number};
+pub use item::{Reproduction, Scale};
+use lab::{JobResult, Maker, Plan, Planned, Requests, Work};
+use row::{Agreement, Basis, Row, Spread, Value};
 
 /// Every reproduction.
 pub const REPRODUCTIONS: &[Reproduction] = &[

@@ -126,14 +126,13 @@ impl From<String> for Value {
 }
 
 impl Row {
-    /// Agrees if `holds`; `reason` says by which measure.
+    /// Agrees if `holds`; its reason says by which measure.
     pub fn holds(
         item: impl Into<String>,
         paper: impl Into<Value>,
         ours: impl Into<Value>,
         unit: &'static str,
         holds: bool,
-        reason: impl Into<String>,
     ) -> Row {
         Row {
             item: item.into(),
@@ -141,35 +140,37 @@ impl Row {
             ours: ours.into(),
             unit,
             verdict: Agreement::from_agreement(holds),
-            reason: reason.into(),
+            reason: String::new(),
             basis: Basis::Paper,
         }
     }
 
-    /// A value with no number of the paper to compare it with; `reason` says why.
-    pub fn not_comparable(item: &str, ours: impl Into<Value>, unit: &'static str, reason: &str) -> Row {
-        Row::beside(item, Value::None, ours, unit, reason)
+    /// A value with no number of the paper to compare it with; its reason says why.
+    pub fn not_comparable(item: impl Into<String>, ours: impl Into<Value>, unit: &'static str) -> Row {
+        Row::beside(item, Value::None, ours, unit)
     }
 
     /// Two values that no measure is fair to.
-    pub fn beside(
-        item: impl Into<String>,
-        paper: impl Into<Value>,
-        ours: impl Into<Value>,
-        unit: &'static str,
-        reason: impl Into<String>,
-    ) -> Row {
-        Row { verdict: Agreement::NotComparable, ..Row::holds(item, paper, ours, unit, false, reason) }
+    pub fn beside(item: impl Into<String>, paper: impl Into<Value>, ours: impl Into<Value>, unit: &'static str) -> Row {
+        Row { verdict: Agreement::NotComparable, ..Row::holds(item, paper, ours, unit, false) }
+    }
+
+    /// Adds to the reason.
+    pub fn because(mut self, reason: impl AsRef<str>) -> Row {
+        let reason = reason.as_ref();
+        let between = if self.reason.is_empty() || reason.is_empty() { "" } else { "; " };
+        self.reason = [&self.reason, between, reason].concat();
+        self
     }
 
     /// Marks an agreement that is built in; the reason says so.
     pub fn by_construction(self) -> Row {
-        Row { reason: format!("{}; by construction", self.reason), basis: Basis::Fitted, ..self }
+        Row { basis: Basis::Fitted, ..self.because("by construction") }
     }
 
     /// Marks that the number next to ours is none of the paper's, which the reason then says.
     pub fn derived(self) -> Row {
-        Row { reason: format!("{}; derived here, not in the paper", self.reason), basis: Basis::Derived, ..self }
+        Row { basis: Basis::Derived, ..self.because("derived here, not in the paper") }
     }
 
     /// True unless ours is a number that there is none of: of runs that were not made, or nothing by nothing.
@@ -178,20 +179,21 @@ impl Row {
     }
 
     /// Agrees if both are the same number.
-    pub fn exact(item: &str, paper: u64, ours: u64, unit: &'static str, reason: &str) -> Row {
-        Row::holds(item, paper, ours, unit, paper == ours, reason)
+    pub fn exact(item: impl Into<String>, paper: u64, ours: u64, unit: &'static str) -> Row {
+        Row::holds(item, paper, ours, unit, paper == ours)
     }
 
     /// Agrees if `ours`, cut or rounded to the digits that the paper prints, is the paper's number.
-    pub fn printed(item: &str, paper: f64, decimals: i32, ours: f64, unit: &'static str, reason: &str) -> Row {
+    pub fn printed(item: impl Into<String>, paper: f64, decimals: i32, ours: f64, unit: &'static str) -> Row {
         let scale = 10f64.powi(decimals);
         let same = |digits: f64| (digits - paper * scale).abs() < 1e-6;
         let agrees = same((ours * scale).round()) || same((ours * scale).trunc());
-        Row::holds(item, paper, ours, unit, agrees, reason)
+        Row::holds(item, paper, ours, unit, agrees)
     }
 
     /// Agrees within `percent` of the paper's number.
-    pub fn near(item: &str, paper: Value, ours: f64, unit: &'static str, percent: f64, reason: &str) -> Row {
+    pub fn near(item: impl Into<String>, paper: impl Into<Value>, ours: f64, unit: &'static str, percent: f64) -> Row {
+        let paper = paper.into();
         let expected = match paper {
             Value::Count(value) => value as f64,
             Value::Number(value) => value,
@@ -201,16 +203,12 @@ impl Row {
         let agrees = off.abs() <= percent;
         let decimals = if percent < 0.1 { 3 } else { 1 };
         let measure = match (ours == expected, agrees) {
-            (true, _) => "equal".into(),
+            (true, _) => "equal".to_string(),
             (_, true) => format!("{off:+.decimals$} %, within {percent} %"),
             (_, false) => format!("{off:+.decimals$} %, more than {percent} %"),
         };
-        Row::holds(item, paper, ours, unit, agrees, join(&measure, reason))
+        Row::holds(item, paper, ours, unit, agrees).because(measure)
     }
-}
-
-fn join(measure: &str, reason: &str) -> String {
-    if reason.is_empty() { measure.into() } else { format!("{measure}; {reason}") }
 }
 
 /// The mean of some numbers, and their range in words.
@@ -252,19 +250,19 @@ mod tests {
 
     #[test]
     fn verdicts_follow_their_measure() {
-        let verdict = |ours| Row::near("", Value::Number(100.0), ours, "", 5.0, "").verdict;
+        let verdict = |ours| Row::near("", Value::Number(100.0), ours, "", 5.0).verdict;
         assert_eq!([95.1, 104.9, 94.9, f64::NAN].map(verdict), {
             use Agreement::{Agree, Differs};
             [Agree, Agree, Differs, Differs]
         });
-        let printed = |ours| Row::printed("", 3.48, 2, ours, "", "").verdict == Agreement::Agree;
+        let printed = |ours| Row::printed("", 3.48, 2, ours, "").verdict == Agreement::Agree;
         assert_eq!([3.486, 3.478, 3.474, 3.491].map(printed), [true, true, false, false]);
     }
 
     #[test]
     fn a_measure_says_how_far_off_a_number_is() {
         let near = |paper: Value, ours, percent| {
-            let row = Row::near("item", paper, ours, "s", percent, "why");
+            let row = Row::near("item", paper, ours, "s", percent).because("why");
             (row.verdict, row.reason)
         };
         let said = |verdict, reason: &str| (verdict, reason.to_string());
@@ -276,20 +274,20 @@ mod tests {
         assert_eq!(near(1000.0.into(), 1000.5, 0.06), said(Agree, "+0.050 %, within 0.06 %; why"));
         assert_eq!(near("words".into(), 1.0, 5.0), said(Differs, "NaN %, more than 5 %; why"));
         assert_eq!(near(Value::None, 1.0, 5.0).0, Differs);
-        assert_eq!(Row::near("", 1.0.into(), 1.0, "", 5.0, "").reason, "equal");
-        let exact = |ours| Row::exact("item", 7, ours, "s", "why").verdict;
+        assert_eq!(Row::near("", 1.0, 1.0, "", 5.0).reason, "equal");
+        let exact = |ours| Row::exact("item", 7, ours, "s").because("why").verdict;
         assert_eq!([6, 7, 8].map(exact), [Differs, Agree, Differs]);
     }
 
     #[test]
     fn rows_carry_the_origin_of_the_number_beside_them() {
-        let row = Row::holds("item", 1.0, 2.0, "s", true, "why");
+        let row = Row::holds("item", 1.0, 2.0, "s", true).because("why");
         assert_eq!((row.basis, &row.paper, &row.ours, row.unit), (Basis::Paper, &1.0.into(), &2.0.into(), "s"));
         let fitted = row.clone().by_construction();
         assert_eq!((fitted.basis, fitted.reason.as_str()), (Basis::Fitted, "why; by construction"));
         let derived = row.clone().derived();
         assert_eq!((derived.basis, derived.reason.as_str()), (Basis::Derived, "why; derived here, not in the paper"));
-        let none = Row::not_comparable("item", f64::NAN, "s", "why");
+        let none = Row::not_comparable("item", f64::NAN, "s").because("why");
         assert_eq!((none.verdict, &none.paper, none.has_number()), (Agreement::NotComparable, &Value::None, false));
         assert!(row.has_number() && Row { ours: "no".into(), ..none }.has_number());
         assert_eq!(

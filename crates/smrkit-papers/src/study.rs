@@ -5,9 +5,7 @@ use smrkit::VERSION;
 use smrkit::error::Error;
 use smrkit::experiment::pool::Monitor;
 
-use super::lab::{self, Work};
-use super::row::{Agreement, Basis, Row};
-use super::{Item, Reproduction, Scale, Shown};
+use crate::{Agreement, Basis, Item, Reproduction, Row, Scale, Shown, Work, lab};
 use smrkit_report::Grid;
 use smrkit_report::figure::Figure;
 use smrkit_report::format::{WIDTH, wrapped};
@@ -184,7 +182,7 @@ impl Study {
 
 /// Presentation of a paper that an interrupt left out.
 fn unplanned() -> Item {
-    Item::new("Interrupted", Vec::new(), |_| Shown { text: vec!["Nothing was run.".into()], ..Shown::default() })
+    Item::told("Interrupted", Shown { text: vec!["Nothing was run.".into()], ..Shown::default() })
 }
 
 impl Shown {
@@ -231,7 +229,7 @@ mod tests {
     #[test]
     fn the_first_table_stands_with_the_text_and_the_others_below() {
         let table = Grid::new(["drive"]);
-        let rows = vec![Row::holds("speed", 1.0, 1.0, "x", true, "measured")];
+        let rows = vec![Row::holds("speed", 1.0, 1.0, "x", true).because("measured")];
         let shown = Shown { text: vec!["Found.".into()], table: Some(table.clone()), rows, ..Shown::default() };
         let sections = shown.sections("Table 1");
         assert_eq!((sections.len(), sections[0].heading.as_str()), (2, "Table 1"));

@@ -1,8 +1,8 @@
 //! The paper's claims about movement, each by one measure and under one scheme.
 
-use super::super::row::{Agreement, Row};
 use super::measured::{Measure, MeasuredSet};
 use super::setup::{Configuration, UpdateScheme};
+use crate::{Agreement, Row};
 use smrkit_report::Grid;
 use smrkit_report::format::{NONE, short};
 
@@ -111,7 +111,7 @@ impl Claim {
     fn row(self, measured: &MeasuredSet, scheme: UpdateScheme, measure: Measure) -> Row {
         let Judged { ours, holds, why } = self.judge(measured, scheme, measure);
         let item = format!("{}: {}", measure.name(), self.configuration());
-        let row = Row::holds(item, self.paper(), ours, UNIT, holds == Some(true), why);
+        let row = Row::holds(item, self.paper(), ours, UNIT, holds == Some(true)).because(why);
         let row = if let Claim::DedicatedBelow = self { Row { paper: DEDICATED.0.into(), ..row } } else { row };
         if holds.is_none() { Row { verdict: Agreement::NotComparable, ..row } } else { row }
     }
@@ -189,32 +189,20 @@ pub fn more_rows(measured: &MeasuredSet) -> Vec<Row> {
     let (log, first) = (UpdateScheme::Log, Configuration::Striped(1));
     let time = measured.times_pure(log, Measure::Time, first);
     let distance = measured.times_pure(log, Measure::Distance, first).mean;
+    let host_percent = 100.0 * measured.host_share(log, first);
     let separated = measured.against_scheme(UpdateScheme::Separated, Measure::Distance, first, log);
+    let to_one_log = format!("track distance, {} to one log: {first}", UpdateScheme::Separated.name());
     let rows = [
-        Row::not_comparable(
-            &format!("host's share of the distance added: {first}"),
-            100.0 * measured.host_share(log, first),
-            "%",
+        Row::not_comparable(format!("host's share of the distance added: {first}"), host_percent, "%").because(
             "the rest is relocating; the text speaks of \"movement caused by relocating disk bands\" alone",
         ),
-        Row::not_comparable(
-            &format!("time: {first}"),
-            time.mean,
-            UNIT,
-            &format!(
+        Row::not_comparable(format!("time: {first}"), time.mean, UNIT).because(format!(
                 "{}; {distance:.1} × the distance: one request at a time, an access waits for a rotation whatever its seek; \
                  the paper counts movements alone",
                 time.range
-            ),
-        ),
-        Row::holds(
-            format!("track distance, {} to one log: {first}", UpdateScheme::Separated.name()),
-            "below 1",
-            separated.mean,
-            "",
-            separated.mean < 1.0,
-            format!("{}; \"dedicating disks and bands\" is to reduce movement", separated.range),
-        ),
+            )),
+        Row::holds(to_one_log, "below 1", separated.mean, "", separated.mean < 1.0)
+            .because(format!("{}; \"dedicating disks and bands\" is to reduce movement", separated.range)),
     ];
     rows.into_iter().filter(Row::has_number).collect()
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use smrkit::interleave::SourcePlacement;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::{Item, Scale, Shown};
 use super::claims;
 use super::measured::{self, MeasuredSet};
 use super::sets::Set;
 use super::setup::{ArrayPlan, Configuration, UpdateScheme};
+use crate::{Item, Scale, Shown};
 use smrkit_report::Grid;
 
 /// Operations of each source: whatever their number, nothing can differ.
@@ -41,7 +41,7 @@ pub fn disks(scale: &Scale) -> Item {
         plans.extend(SAME.map(plan));
     }
     let keys = measured::keys(&plans);
-    Item::of_runs(EXACT, plans, move |outcomes| {
+    Item::new(EXACT, plans, move |outcomes| {
         let by_scheme: Vec<&[Outcome]> = outcomes.chunks_exact(SAME.len() + 1).collect();
         let mut table = Grid::new(["scheme"]);
         table.header.extend(SAME.iter().map(Configuration::to_string));
@@ -54,7 +54,7 @@ pub fn disks(scale: &Scale) -> Item {
         ];
         let measured = MeasuredSet::new(&keys, &outcomes.iter().cloned().map(Some).collect::<Vec<_>>());
         let rows = vec![claims::dedicated(&measured, UpdateScheme::Log)];
-        vec![(EXACT, Shown { text, table: Some(table), rows, ..Shown::default() })]
+        Shown { text, table: Some(table), rows, ..Shown::default() }
     })
 }
 
@@ -90,7 +90,7 @@ pub fn random_writes(scale: &Scale) -> Item {
         seed: scale.seed,
     };
     let plans = configurations.iter().map(plan).collect();
-    Item::of_runs(RANDOM, plans, move |outcomes| {
+    Item::new(RANDOM, plans, move |outcomes| {
         let amplification =
             |run: &Outcome| run.physical_written_sectors.total as f64 / run.host_written_sectors.max(1) as f64;
         let mut table = Grid::new(["configuration", "write amplification"]);
@@ -105,7 +105,7 @@ pub fn random_writes(scale: &Scale) -> Item {
             set.text(),
             100.0 * off
         )];
-        vec![(RANDOM, Shown { text, table: Some(table), ..Shown::default() })]
+        Shown { text, table: Some(table), ..Shown::default() }
     })
 }
 

@@ -2,11 +2,11 @@
 
 use smrkit::interleave::SourcePlacement;
 
-use super::super::{Item, Scale, Shown};
 use super::figures;
 use super::measured::{Key, Measure, MeasuredSet, keys};
 use super::sets::Set;
 use super::setup::{ArrayPlan, Configuration, UpdateScheme};
+use crate::{Item, Scale, Shown};
 use smrkit_report::Grid;
 use smrkit_report::format::short;
 

@@ -2,8 +2,8 @@
 
 use smrkit::stats::outcome::{Movement, Outcome};
 
-use super::super::row::Spread;
 use super::setup::{ArrayPlan, Configuration, UpdateScheme};
+use crate::Spread;
 
 /// Quantity that is counted. No two of them stand in one claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

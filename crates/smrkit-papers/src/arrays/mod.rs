@@ -13,7 +13,7 @@ mod sets;
 
 use smrkit::error::Error;
 
-use super::{Item, Reproduction, Scale};
+use crate::{Item, Reproduction, Scale};
 
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "arrays",

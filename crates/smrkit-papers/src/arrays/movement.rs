@@ -5,12 +5,11 @@ use std::sync::Arc;
 use smrkit::error::Error;
 use smrkit::interleave::SourcePlacement;
 
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::measured::{Measure, MeasuredSet, keys};
 use super::sets::{BLOCK_SECTORS, BLOCKS, Set, TRACES};
 use super::setup::{ArrayPlan, Configuration, FILL, UpdateScheme};
 use super::{claims, figures};
+use crate::{Item, Row, Scale, Shown, Value};
 
 /// Operations of each generated source, and for `--quick`.
 const COUNT: (u64, u64) = (400_000, 40_000);
@@ -168,8 +167,8 @@ impl Experiment {
 /// The real set is missed, by name.
 fn absent(missing: &[&str]) -> Item {
     let reason = format!("{} not at hand: the set takes all four", missing.join(", "));
-    let row = Row::not_comparable("movement of the real set", super::super::row::Value::None, "× pure", &reason);
-    Item::new(REAL.log, Vec::new(), move |_| Shown { rows: vec![row], ..Shown::default() })
+    let row = Row::not_comparable("movement of the real set", Value::None, "× pure").because(reason);
+    Item::told(REAL.log, Shown { rows: vec![row], ..Shown::default() })
 }
 
 fn about_scheme(scheme: UpdateScheme) -> String {

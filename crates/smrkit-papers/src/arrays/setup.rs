@@ -14,9 +14,9 @@ use smrkit::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
 use smrkit::request::Source;
 use smrkit::settings::{Prefill, Settings};
 
-use super::super::lab::{Maker, Planned};
 use super::super::small_drive::{LIKE, SmallDrive};
 use super::sets::{BLOCK_SECTORS, Set};
+use crate::{Maker, Planned};
 
 /// Disks of the array (the paper's four).
 pub const DISKS: u64 = 4;

@@ -10,8 +10,7 @@ use smrkit::medium::{Buf, Medium};
 use smrkit::tally::{Cause, adjusted};
 use smrkit::units::Pba;
 
-use super::super::row::Row;
-use super::super::{Item, Shown};
+use crate::{Item, Row, Shown};
 
 /// A column of Table I: commands, sectors and adjusted commands of reads and of writes, and the total time.
 pub struct Column {
@@ -43,15 +42,18 @@ const WHOLE_PERCENT: f64 = 0.01;
 
 pub fn item(drive: &Drive) -> Result<Item, Error> {
     let (plain, cached) = (replay(drive, &PLAIN)?, replay(drive, &CACHED)?);
-    Ok(Item::new("Table I: its own accounting", Vec::new(), move |_| Shown {
-        text: texts![
-            "The table's counts, put through definition 4, through the constant clock of cassuto-table1, and taken apart.",
-            "2,058 rewrites, 40 and 1,394 splits and 21 collections were solved from the four rows of extra commands, which \
+    Ok(Item::told(
+        "Table I: its own accounting",
+        Shown {
+            text: texts![
+                "The table's counts, put through definition 4, through the constant clock of cassuto-table1, and taken apart.",
+                "2,058 rewrites, 40 and 1,394 splits and 21 collections were solved from the four rows of extra commands, which \
              therefore agree: that whole numbers fit shows that the table decodes, nothing more.",
-        ],
-        rows: rows(plain, cached),
-        ..Shown::default()
-    }))
+            ],
+            rows: rows(plain, cached),
+            ..Shown::default()
+        },
+    ))
 }
 
 fn rows(plain_s: f64, cached_s: f64) -> Vec<Row> {
@@ -63,81 +65,32 @@ fn rows(plain_s: f64, cached_s: f64) -> Vec<Row> {
     let writes = |cell: usize| CACHED.writes[cell] - PLAIN.writes[cell];
     let clock = "the table's commands and sectors on cassuto-table1, which was derived from these two times";
     vec![
-        Row::exact(
-            "adjusted commands of a region",
-            51,
-            region,
-            "commands",
-            "floor(50,000 / 1000) + 1; the table decodes only so",
-        ),
-        Row::printed(
-            "write overloading",
-            3.8,
-            1,
-            excess as f64 / PLAIN.writes[2] as f64,
-            "",
-            "definition 4 on the table's adjusted counts alone",
-        )
-        .by_construction(),
-        Row::printed(
-            "slowdown",
-            3.48,
-            2,
-            cached_s / plain_s,
-            "",
-            "the quotient of the times below; the paper cuts the last digit",
-        )
-        .by_construction(),
-        Row::printed("total time, non-shingled", PLAIN.seconds, 2, plain_s, "s", clock).by_construction(),
-        Row::printed("total time, set-associative", CACHED.seconds, 2, cached_s, "s", clock).by_construction(),
-        Row::exact(
-            "extra adjusted writes",
-            writes(2),
-            rewrites + WRITE_SPLITS,
-            "commands",
-            "2,058 region rewrites × 51 + 40 split writes, solved from these rows",
-        )
-        .by_construction(),
-        Row::exact(
-            "extra write commands",
-            writes(0),
-            REWRITES + WRITE_SPLITS,
-            "commands",
-            "2,058 rewrites + 40 splits, solved from these rows",
-        )
-        .by_construction(),
-        Row::exact(
-            "extra adjusted reads",
-            reads(2),
-            rewrites + read_backs + READ_SPLITS,
-            "commands",
-            "2,058 × 51 + 21 cache read-backs (20 × 50 + 51) + 1,394 split reads, solved from these rows",
-        )
-        .by_construction(),
-        Row::exact(
-            "extra read commands",
-            reads(0),
-            REWRITES + COLLECTIONS + READ_SPLITS,
-            "commands",
-            "2,058 + 21 + 1,394, solved from these rows",
-        )
-        .by_construction(),
-        Row::near(
-            "extra block reads",
-            reads(1).into(),
-            ((REWRITES + COLLECTIONS) * REGION) as f64,
-            "sectors",
-            WHOLE_PERCENT,
-            "2,079 whole regions; 20 read-backs fall a little short of one",
-        ),
-        Row::near(
-            "extra block writes",
-            writes(1).into(),
-            (REWRITES * REGION) as f64,
-            "sectors",
-            WHOLE_PERCENT,
-            "2,058 whole regions; the table has 2,169 sectors fewer and gives no reason",
-        ),
+        Row::exact("adjusted commands of a region", 51, region, "commands")
+            .because("floor(50,000 / 1000) + 1; the table decodes only so"),
+        Row::printed("write overloading", 3.8, 1, excess as f64 / PLAIN.writes[2] as f64, "")
+            .because("definition 4 on the table's adjusted counts alone")
+            .by_construction(),
+        Row::printed("slowdown", 3.48, 2, cached_s / plain_s, "")
+            .because("the quotient of the times below; the paper cuts the last digit")
+            .by_construction(),
+        Row::printed("total time, non-shingled", PLAIN.seconds, 2, plain_s, "s").because(clock).by_construction(),
+        Row::printed("total time, set-associative", CACHED.seconds, 2, cached_s, "s").because(clock).by_construction(),
+        Row::exact("extra adjusted writes", writes(2), rewrites + WRITE_SPLITS, "commands")
+            .because("2,058 region rewrites × 51 + 40 split writes, solved from these rows")
+            .by_construction(),
+        Row::exact("extra write commands", writes(0), REWRITES + WRITE_SPLITS, "commands")
+            .because("2,058 rewrites + 40 splits, solved from these rows")
+            .by_construction(),
+        Row::exact("extra adjusted reads", reads(2), rewrites + read_backs + READ_SPLITS, "commands")
+            .because("2,058 × 51 + 21 cache read-backs (20 × 50 + 51) + 1,394 split reads, solved from these rows")
+            .by_construction(),
+        Row::exact("extra read commands", reads(0), REWRITES + COLLECTIONS + READ_SPLITS, "commands")
+            .because("2,058 + 21 + 1,394, solved from these rows")
+            .by_construction(),
+        Row::near("extra block reads", reads(1), ((REWRITES + COLLECTIONS) * REGION) as f64, "sectors", WHOLE_PERCENT)
+            .because("2,079 whole regions; 20 read-backs fall a little short of one"),
+        Row::near("extra block writes", writes(1), (REWRITES * REGION) as f64, "sectors", WHOLE_PERCENT)
+            .because("2,058 whole regions; the table has 2,169 sectors fewer and gives no reason"),
     ]
 }
 

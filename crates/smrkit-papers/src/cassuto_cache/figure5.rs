@@ -3,10 +3,8 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::lab::Plan;
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::common::seconds;
+use crate::{Item, Plan, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Half of the requests write (assumption: "more write intensive"); 89 periods of the stand-in's places, which fit
@@ -70,14 +68,16 @@ fn rows(curves: &Curves) -> Vec<Row> {
         let listed: Vec<String> = values.iter().map(|value| format!("{value:.2}")).collect();
         let falls = values.windows(2).all(|pair| pair[1] <= pair[0]);
         let reason = "no step may rise";
-        rows.push(Row::holds(format!("{name} as the cache grows"), "falls", listed.join(" "), "", falls, reason));
+        rows.push(
+            Row::holds(format!("{name} as the cache grows"), "falls", listed.join(" "), "", falls).because(reason),
+        );
         let lowest = least_second_difference(values);
         let reason = format!(
             "the least second difference, of the curve's range, must be at least -{} % (assumption)",
             100.0 * CONVEX
         );
         let ours = format!("{:+.1} %", 100.0 * lowest);
-        rows.push(Row::holds(format!("{name}: convex"), "convex", ours, "", lowest >= -CONVEX, reason));
+        rows.push(Row::holds(format!("{name}: convex"), "convex", ours, "", lowest >= -CONVEX).because(reason));
     }
     let below = curves.overloading.iter().zip(&curves.slowdown).all(|(overloading, slowdown)| overloading < slowdown);
     rows.push(
@@ -87,8 +87,8 @@ fn rows(curves: &Curves) -> Vec<Row> {
             if below { "write overloading" } else { "not one throughout" },
             "",
             below,
-            "the paper says that a threshold under 1000, which raises overloading, would bring the curves closer",
         )
+        .because("the paper says that a threshold under 1000, which raises overloading, would bring the curves closer")
         .derived(),
     );
     let (overloading, slowdown) = (curves.overloading[0], curves.slowdown[0]);
@@ -96,7 +96,7 @@ fn rows(curves: &Curves) -> Vec<Row> {
     for (item, value) in
         [("write overloading at the least cache", overloading), ("slowdown at the least cache", slowdown)]
     {
-        rows.push(Row::not_comparable(item, value, "", reason));
+        rows.push(Row::not_comparable(item, value, "").because(reason));
     }
     rows
 }

@@ -10,11 +10,8 @@ use smrkit::request::{Request, Source};
 use smrkit::workload::Workload;
 
 use super::super::filled_reads::{FilledReads, LONG_SECTORS, percents, reads, span_bytes};
-use super::super::lab::{Maker, Plan, Requests};
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::accounting::REGION;
-use super::common::stat;
+use crate::{Item, Maker, Plan, Requests, Row, Scale, Shown, number};
 
 /// Cache regions of 1 % of this drive.
 const CACHES: u64 = 120;
@@ -32,7 +29,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
     }
     Item::new("Figure 9: sequential reads", plans, move |outcomes| {
         let curves = FilledReads::from_outcomes(&percents, outcomes);
-        let collections: f64 = outcomes[1..].iter().map(|run| stat(run, "collections")).sum();
+        let collections: f64 = outcomes[1..].iter().map(|run| number(run.layer_stats.collections())).sum();
         Shown {
             text: vec![format!(
                 "Reads of 512 KiB in order over the first {} GB of cassuto-table1, set-assoc with 1 % cache and regions of \
@@ -114,12 +111,9 @@ fn rows(curves: &FilledReads, collections: f64) -> Vec<Row> {
             low,
             "%",
             low > LOW_FILL_PERCENT,
-            format!("over {LOW_FILL_PERCENT} % (assumption: the paper names no value)"),
-        ),
-        Row::not_comparable(
-            "loss with a full cache, at random",
-            full,
-            "%",
+        )
+        .because(format!("over {LOW_FILL_PERCENT} % (assumption: the paper names no value)")),
+        Row::not_comparable("loss with a full cache, at random", full, "%").because(
             "two more commands for each cached 4 KB; how much that is depends on the request size, which is not given",
         ),
         curves.stays(),

@@ -5,11 +5,9 @@ use smrkit::error::Error;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Nanos;
 
-use super::super::lab::Plan;
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::common::constant;
 use super::first_collection::{DERIVED, PAPER_IOPS, PAPER_S};
+use crate::{Item, Plan, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 use smrkit_report::format::count;
 
@@ -142,55 +140,27 @@ fn rows(name: &str, large: &Windows, small: &Windows) -> Vec<Row> {
     let item = |what: &str| format!("{name}: {what}");
     let dropped = large.share(|iops| iops < DROPPED_IOPS);
     let better = 100.0 * (small.mean() / large.mean() - 1.0);
+    let alike = (-WORSE_PERCENT..=BETTER_PERCENT).contains(&better);
+    let [large_silent, small_silent] =
+        ["50,000", "10,000"].map(|region| item(&format!("windows of 0 IOPS, regions of {region}")));
+    let under_50 = item("windows under 50 IOPS, regions of 50,000");
+    let fastest = item("fastest window after the drop");
     let means = format!("{:.0} against {:.0}", small.mean(), large.mean());
     vec![
-        Row::holds(
-            item("windows of 0 IOPS, regions of 50,000"),
-            "many",
-            silent(large),
-            "%",
-            silent(large) > MANY_PERCENT,
-            why_large(silent(large), large.longest_s),
-        ),
-        Row::holds(
-            item("windows under 50 IOPS, regions of 50,000"),
-            "the performance drops to them",
-            dropped,
-            "%",
-            dropped > DROPPED_PERCENT,
-            format!("over {DROPPED_PERCENT} % (assumption) of those after the first collection"),
-        ),
-        Row::holds(
-            item("fastest window after the drop"),
-            "as before it",
-            peak,
-            "IOPS",
-            peak > REGAINED * large.iops[0],
-            format!(
+        Row::holds(large_silent, "many", silent(large), "%", silent(large) > MANY_PERCENT)
+            .because(why_large(silent(large), large.longest_s)),
+        Row::holds(under_50, "the performance drops to them", dropped, "%", dropped > DROPPED_PERCENT)
+            .because(format!("over {DROPPED_PERCENT} % (assumption) of those after the first collection")),
+        Row::holds(fastest, "as before it", peak, "IOPS", peak > REGAINED * large.iops[0]).because(format!(
                 "over {} % (assumption) of the first window's {:.0}, regions of 50,000",
                 100.0 * REGAINED,
                 large.iops[0]
-            ),
-        ),
-        Row::holds(
-            item("windows of 0 IOPS, regions of 10,000"),
-            "none",
-            silent(small),
-            "%",
-            silent(small) == 0.0,
-            why_small(small.longest_s),
-        ),
-        Row::holds(
-            item("mean IOPS, 10,000 against 50,000"),
-            "no better",
-            means,
-            "IOPS",
-            (-WORSE_PERCENT..=BETTER_PERCENT).contains(&better),
-            format!(
+            )),
+        Row::holds(small_silent, "none", silent(small), "%", silent(small) == 0.0).because(why_small(small.longest_s)),
+        Row::holds(item("mean IOPS, 10,000 against 50,000"), "no better", means, "IOPS", alike).because(format!(
                 "{better:+.1} %, must lie between -{WORSE_PERCENT} and +{BETTER_PERCENT} % (assumptions); over the whole run, \
                  whose end cuts a fill of the cache"
-            ),
-        ),
+            )),
     ]
 }
 

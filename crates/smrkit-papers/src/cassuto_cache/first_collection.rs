@@ -3,10 +3,7 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::lab::Plan;
-use super::super::row::{Row, Spread};
-use super::super::{Item, Scale, Shown};
-use super::common::stat;
+use crate::{Item, Plan, Row, Scale, Shown, Spread, number};
 use smrkit_report::format::count;
 
 /// The cache: 1 % of 6·10⁸ sectors (the paper's section IV.C).
@@ -50,7 +47,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
 fn rows(outcomes: &[Outcome]) -> Vec<Row> {
     let mut rows = Vec::new();
     for ((region, caches, most, least), runs) in CASES.iter().zip(outcomes.chunks_exact(outcomes.len() / CASES.len())) {
-        let writes = Spread::from_values(runs.iter().map(|run| stat(run, "first_cleaning_request")));
+        let writes = Spread::from_values(runs.iter().map(|run| number(run.layer_stats.first_cleaning())));
         let off = 100.0 * (writes.mean / WRITES - 1.0);
         let measure = match *least {
             0.0 => format!("{off:+.1} %, at most {most} % earlier"),
@@ -62,17 +59,17 @@ fn rows(outcomes: &[Outcome]) -> Vec<Row> {
         );
         let holds = (-most..=-least).contains(&off);
         let item = format!("writes before it, regions of {}", count(*region));
-        rows.push(Row::holds(item, WRITES as u64, writes.mean, "writes", holds, reason).derived());
+        rows.push(Row::holds(item, WRITES as u64, writes.mean, "writes", holds).because(reason).derived());
         let full = |run: &Outcome| run.verdict.cache_full_at_s.unwrap_or(f64::NAN);
         let moment = Spread::from_values(runs.iter().map(full));
         if *region == 50_000 {
             let why = format!("{FROM_IT}; the fullest is full before the average cache region ({})", moment.range);
             rows.push(
-                Row::near("moment of it", PAPER_S.into(), moment.mean, "s", MOMENT_PERCENT, &why).by_construction(),
+                Row::near("moment of it", PAPER_S, moment.mean, "s", MOMENT_PERCENT).because(why).by_construction(),
             );
             let rate = writes.mean / moment.mean;
             let why = format!("the paper's is {DERIVED}; {FROM_IT}");
-            let iops = Row::near("IOPS until then", PAPER_IOPS.into(), rate, "IOPS", RATE_PERCENT, &why);
+            let iops = Row::near("IOPS until then", PAPER_IOPS, rate, "IOPS", RATE_PERCENT).because(why);
             rows.push(iops.by_construction());
         }
     }

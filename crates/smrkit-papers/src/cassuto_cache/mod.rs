@@ -14,7 +14,7 @@ use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::geometry::Regions;
 
-use super::{Item, Reproduction, Scale};
+use crate::{Item, Reproduction, Scale};
 use accounting::{CACHED, PLAIN, REGION, REWRITES};
 use common::constant;
 use smrkit_report::format::count;

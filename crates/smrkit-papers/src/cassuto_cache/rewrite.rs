@@ -5,11 +5,9 @@ use smrkit::error::Error;
 use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::lab::Plan;
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::accounting::{PLAIN, REGION};
 use super::common::{constant, seconds};
+use crate::{Item, Plan, Row, Scale, Shown};
 
 const PAPER: &str = "3 to 4 orders";
 /// Multiple that the slowdown with the cache must be of the one without it (assumption: an order of magnitude).
@@ -72,10 +70,10 @@ fn rows(outcomes: &[Outcome], closed_form: f64) -> Vec<Row> {
             pc_in_time / cached,
             "×",
             pc_in_time > FAR * cached,
-            format!(
-                "a factor over {FAR} (assumption): {pc_in_time:.1} × by rmw, {cached:.2} × by set-assoc, both simulated"
-            ),
-        ),
+        )
+        .because(format!(
+            "a factor over {FAR} (assumption): {pc_in_time:.1} × by rmw, {cached:.2} × by set-assoc, both simulated"
+        )),
     ]
 }
 
@@ -84,5 +82,5 @@ fn orders(item: &str, factor: f64, why: &str) -> Row {
     let orders = factor.log10();
     let measure = if orders < 3.0 { ", under 3" } else { "" };
     let reason = format!("{orders:.1} orders{measure}; {why}");
-    Row::holds(item, PAPER, factor, "×", (3.0..4.5).contains(&orders), reason)
+    Row::holds(item, PAPER, factor, "×", (3.0..4.5).contains(&orders)).because(reason)
 }

@@ -3,11 +3,9 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::lab::Plan;
-use super::super::row::{Row, Spread, Value};
-use super::super::{Item, Scale, Shown};
 use super::accounting::{CACHED, COLLECTIONS, Column, PLAIN, REWRITES};
-use super::common::{seconds, stat};
+use super::common::seconds;
+use crate::{Item, Plan, Row, Scale, Shown, Spread, Value, number};
 
 /// Distance from the mean of the seeds that still agrees, in percent (assumption: a collection more or less is 5 % of the
 /// rewrites).
@@ -40,9 +38,9 @@ fn rows(outcomes: &[Outcome]) -> Vec<Row> {
     let derived = "decoded from the table";
     rows.push(mean("write overloading", 3.8.into(), overloading, "", NEAR_PERCENT, "definition 4"));
     rows.push(mean("slowdown", 3.48.into(), slowdowns, "", NEAR_PERCENT, "quotient of the times"));
-    let rewrites = cached.iter().map(|outcome| stat(outcome, "bands_cleaned"));
+    let rewrites = cached.iter().map(|outcome| number(outcome.layer_stats.bands_cleaned()));
     rows.push(mean("regions rewritten", REWRITES.into(), rewrites, "regions", NEAR_PERCENT, derived));
-    let collections = cached.iter().map(|outcome| stat(outcome, "collections"));
+    let collections = cached.iter().map(|outcome| number(outcome.layer_stats.collections()));
     rows.push(mean("collections", COLLECTIONS.into(), collections, "", NEAR_PERCENT, derived));
     rows.into_iter().map(Row::by_construction).collect()
 }
@@ -64,5 +62,5 @@ fn column(name: &str, paper: &Column, outcomes: &[&Outcome], percent: f64, why: 
 
 fn mean(item: &str, paper: Value, ours: impl Iterator<Item = f64>, unit: &'static str, percent: f64, why: &str) -> Row {
     let spread = Spread::from_values(ours);
-    Row::near(item, paper, spread.mean, unit, percent, &format!("{why} ({})", spread.range))
+    Row::near(item, paper, spread.mean, unit, percent).because(format!("{why} ({})", spread.range))
 }

@@ -2,9 +2,8 @@
 
 use smrkit::drive::Drive;
 
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::course::{RunSeries, listed, random_writes, seconds};
+use crate::{Item, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 const AT_ONCE: [u64; 4] = [1, 2, 4, 8];
@@ -45,16 +44,16 @@ fn rows(courses: &[RunSeries]) -> Vec<Row> {
             listed(&rises),
             "s",
             falling(&rises),
-            reason(&format!("means of {STRETCH_S} s (assumption)")),
-        ),
+        )
+        .because(reason(&format!("means of {STRETCH_S} s (assumption)"))),
         Row::holds(
             format!("lowest {STRETCH_S} s"),
             "a deeper temporary drop",
             listed(&depths),
             "IOPS",
             falling(&depths),
-            reason("the least mean"),
-        ),
+        )
+        .because(reason("the least mean")),
     ]
 }
 

@@ -4,7 +4,7 @@ use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Nanos;
 
-use super::super::lab::Plan;
+use crate::Plan;
 use smrkit_report::format::count;
 
 /// Random 4 KB writes on the layer.

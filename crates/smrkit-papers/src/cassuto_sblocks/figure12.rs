@@ -3,9 +3,8 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::course::{RunSeries, listed, longest_ms, mean, random_writes, seconds};
+use crate::{Item, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// A cost of a sector at which figure 13's 50 ms come nearer (derived: they need about 2.5 to 5 µs).
@@ -56,62 +55,25 @@ fn rows(course: &RunSeries, faster: &RunSeries, outcomes: &[Outcome]) -> Vec<Row
     let off = before.iter().map(|iops| 100.0 * (iops / level - 1.0).abs()).fold(0.0, f64::max);
     let rank = course.rank_correlation();
     vec![
-        Row::holds(
-            "IOPS before the drop",
-            "high and flat",
-            level,
-            "IOPS",
-            off <= FLAT_PERCENT,
-            format!("windows within {FLAT_PERCENT} % (assumption) of their mean: {off:.2} %"),
-        ),
-        Row::not_comparable(
-            "moment of the drop",
-            course.drop as u64,
-            "s",
-            "not given; 780 s in section IV, whose cache is as large",
-        ),
-        Row::near(
-            "IOPS after the drop, first 40 s",
-            50.0.into(),
-            first,
-            "IOPS",
-            AROUND_PERCENT,
-            "\"around 50\"; the measure is an assumption",
-        ),
-        Row::holds(
-            "IOPS from the drop on: rank correlation with time",
-            "slowly improves",
-            rank,
-            "",
-            rank >= SLOWLY,
-            format!(
+        Row::holds("IOPS before the drop", "high and flat", level, "IOPS", off <= FLAT_PERCENT)
+            .because(format!("windows within {FLAT_PERCENT} % (assumption) of their mean: {off:.2} %")),
+        Row::not_comparable("moment of the drop", course.drop as u64, "s")
+            .because("not given; 780 s in section IV, whose cache is as large"),
+        Row::near("IOPS after the drop, first 40 s", 50.0, first, "IOPS", AROUND_PERCENT)
+            .because("\"around 50\"; the measure is an assumption"),
+        Row::holds("IOPS from the drop on: rank correlation with time", "slowly improves", rank, "", rank >= SLOWLY)
+            .because(format!(
                 "windows of 1 s, at least {SLOWLY} (assumption): a single step has 0.87 at most; means of 40 s: {}",
                 listed(&means)
-            ),
-        ),
-        Row::exact("windows of 0 IOPS after the drop", 0, course.silent(), "windows", "windows of 1 s"),
-        Row::near(
-            "plateau, the last 40 s",
-            80.0.into(),
-            course.last(STRETCH_S),
-            "IOPS",
-            AROUND_PERCENT,
-            "\"around 80\"; the measure is an assumption",
-        ),
-        Row::near(
-            &format!("plateau at {FASTER_US} µs a sector"),
-            80.0.into(),
-            faster.last(STRETCH_S),
-            "IOPS",
-            AROUND_PERCENT,
-            "a prototype without headers gave 94",
-        ),
+            )),
+        Row::exact("windows of 0 IOPS after the drop", 0, course.silent(), "windows").because("windows of 1 s"),
+        Row::near("plateau, the last 40 s", 80.0, course.last(STRETCH_S), "IOPS", AROUND_PERCENT)
+            .because("\"around 80\"; the measure is an assumption"),
+        Row::near(format!("plateau at {FASTER_US} µs a sector"), 80.0, faster.last(STRETCH_S), "IOPS", AROUND_PERCENT)
+            .because("a prototype without headers gave 94"),
         longest("figure 13: longest write", &outcomes[0]),
         longest(&format!("figure 13: longest write at {FASTER_US} µs a sector"), &outcomes[1]),
-        Row::not_comparable(
-            "memory of the maps",
-            outcomes[0].map_bytes,
-            "bytes",
+        Row::not_comparable("memory of the maps", outcomes[0].map_bytes, "bytes").because(
             "no figure is given; entries of the cache buffer, their map, and 12 bytes and a little for each S-block",
         ),
     ]
@@ -121,7 +83,7 @@ fn longest(item: &str, outcome: &Outcome) -> Row {
     let ours = longest_ms(outcome);
     let reason = "a write waits for one destage and a run of an S-block's length; the spare S-blocks spread the moves of S-blocks \
                   at the tail over other writes (assumption)";
-    Row::holds(item, "under 50", ours, "ms", ours < 50.0, reason)
+    Row::holds(item, "under 50", ours, "ms", ours < 50.0).because(reason)
 }
 
 fn figure(course: &RunSeries, end_s: u64) -> Figure {

@@ -3,9 +3,7 @@
 use smrkit::drive::Drive;
 
 use super::super::filled_reads::{AS_PLAIN_PERCENT, FilledReads, LONG_SECTORS, percents, reads, span_bytes};
-use super::super::lab::Plan;
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
+use crate::{Item, Plan, Row, Scale, Shown};
 
 /// Random 4 KB writes that fill the cache buffer: 6,000,000 sectors.
 const WRITES: u64 = 750_000;
@@ -44,12 +42,7 @@ fn rows(curves: &FilledReads) -> Vec<Row> {
     vec![
         curves.falls("some degradation, as in figure 9", true),
         curves.stays(),
-        Row::holds(
-            "loss with an empty cache buffer",
-            "none named",
-            empty,
-            "%",
-            empty <= AS_PLAIN_PERCENT,
+        Row::holds("loss with an empty cache buffer", "none named", empty, "%", empty <= AS_PLAIN_PERCENT).because(
             format!("within {AS_PLAIN_PERCENT} % (assumption): S-blocks in order are read through their headers"),
         ),
     ]

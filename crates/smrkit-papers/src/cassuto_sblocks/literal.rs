@@ -3,9 +3,8 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::course::{RunSeries, longest_ms, mean, random_writes, seconds};
+use crate::{Item, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 use smrkit_report::format::count;
 
@@ -53,12 +52,14 @@ fn rows(sections: &[u64], outcomes: &[Outcome], end_s: u64) -> Vec<Row> {
         );
         let item = format!("literal rule, {named}: plateau of about 80 without windows of 0");
         let holds = silent == 0 && means.first().is_some_and(|&first| last >= first) && last > 0.75 * PLATEAU;
-        rows.push(Row::holds(item, PLATEAU, last, "IOPS", holds, reason));
+        rows.push(Row::holds(item, PLATEAU, last, "IOPS", holds).because(reason));
     }
     if let Some(singly) = outcomes.last() {
         let after = mean(RunSeries::from_outcome(singly, end_s).after());
         let reason = "a command for each read and each write: runs must be copied at once for figure 12";
-        rows.push(Row::holds("entries copied one by one", PLATEAU, after, "IOPS", after > 0.75 * PLATEAU, reason));
+        rows.push(
+            Row::holds("entries copied one by one", PLATEAU, after, "IOPS", after > 0.75 * PLATEAU).because(reason),
+        );
     }
     rows
 }

@@ -14,7 +14,7 @@ mod skewed;
 use smrkit::drive::{Constant, Drive, DriveClock};
 use smrkit::error::Error;
 
-use super::{Item, Reproduction, Scale};
+use crate::{Item, Reproduction, Scale};
 use figure12::FASTER_US;
 
 pub const REPRODUCTION: Reproduction = Reproduction {

@@ -3,9 +3,8 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown, counter};
 use super::course::{RunSeries, longest_ms, random_writes, seconds};
+use crate::{Item, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 use smrkit_report::format::count;
 use smrkit_report::slower_than;
@@ -37,44 +36,36 @@ fn rows(shown: &[&str], outcomes: &[Outcome], end_s: u64) -> Vec<Row> {
     let [closest, largest] = [0, 1].map(|i| longest_ms(&outcomes[i]));
     let moved = |outcome: &Outcome| {
         let [moved, destages] =
-            ["sblocks_moved", "destages"].map(|key| counter(outcome, key).map_or("no".into(), count));
+            ["sblocks_moved", "destages"].map(|key| outcome.layer_stats.count(key).map_or("no".into(), count));
         format!("{moved} S-blocks moved for {destages} destages")
     };
     let mut rows = vec![
-        Row::holds(
-            "largest: longest write",
-            "over 7",
-            largest / 1e3,
-            "s",
-            largest > 7000.0,
-            format!("{}; the paper does not say how long it ran", moved(&outcomes[1])),
-        ),
+        Row::holds("largest: longest write", "over 7", largest / 1e3, "s", largest > 7000.0)
+            .because(format!("{}; the paper does not say how long it ran", moved(&outcomes[1]))),
         Row::holds(
             "longest write, largest to closest-to-tail",
             "over 140",
             largest / closest,
             "times",
             largest / closest > 140.0,
-            "over 7 s to under 50 ms",
-        ),
+        )
+        .because("over 7 s to under 50 ms"),
         Row::holds(
             "which policy has the shorter longest write",
             "closest-to-tail, by far",
             if closest * TIMES <= largest { "closest-to-tail, by far" } else { "not by far" },
             "",
             closest * TIMES <= largest,
-            format!("at least {TIMES} times shorter (assumption); {}", moved(&outcomes[0])),
-        ),
+        )
+        .because(format!("at least {TIMES} times shorter (assumption); {}", moved(&outcomes[0]))),
     ];
     for (policy, outcome) in shown.iter().zip(outcomes) {
         let course = RunSeries::from_outcome(outcome, end_s);
         let reason = format!("not given; the longest write takes {:.0} ms; {}", longest_ms(outcome), moved(outcome));
-        rows.push(Row::not_comparable(
-            &format!("{policy}: IOPS in the last {LAST_S} s"),
-            course.last(LAST_S),
-            "IOPS",
-            &reason,
-        ));
+        rows.push(
+            Row::not_comparable(format!("{policy}: IOPS in the last {LAST_S} s"), course.last(LAST_S), "IOPS")
+                .because(reason),
+        );
     }
     rows
 }

@@ -4,9 +4,7 @@ use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::SECTOR_BYTES;
 
-use super::super::lab::Plan;
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
+use crate::{Item, Plan, Row, Scale, Shown};
 
 /// Writes inside the first of 100 sections; 7,500 fill its cache buffer.
 const INSIDE: &str = "random-write:span=2900M,count=12k";
@@ -52,32 +50,16 @@ fn rows(outcomes: &[Outcome]) -> Vec<Row> {
     let [plain, bypass, cached] = [3, 4, 5].map(|i| rate(&outcomes[i]));
     let off = 100.0 * (others / fresh - 1.0);
     let below = 100.0 * (1.0 - bypass / plain);
+    let elsewhere = "other sections while one is full";
     vec![
-        Row::holds(
-            "other sections while one is full",
-            "the drop is bounded to the section",
-            others,
-            "IOPS",
-            off.abs() <= FULL_PERCENT,
-            format!("{off:+.2} % of {fresh:.0} on an empty drive, within {FULL_PERCENT} % (assumption)"),
-        ),
-        Row::holds(
-            "the full section itself",
-            "slow",
-            inside,
-            "IOPS",
-            inside < 0.5 * fresh,
-            "under half of the full rate (assumption)",
-        ),
-        Row::holds(
-            "whole S-blocks in order",
-            "bypass the cache buffer",
-            bypass,
-            "MB/s",
-            below <= BYPASS_PERCENT,
-            format!(
-                "{below:.2} % below the plain drive's {plain:.1}, at most {BYPASS_PERCENT} % (assumption); into an empty cache buffer {cached:.1}"
-            ),
-        ),
+        Row::holds(elsewhere, "the drop is bounded to the section", others, "IOPS", off.abs() <= FULL_PERCENT)
+            .because(format!("{off:+.2} % of {fresh:.0} on an empty drive, within {FULL_PERCENT} % (assumption)")),
+        Row::holds("the full section itself", "slow", inside, "IOPS", inside < 0.5 * fresh)
+            .because("under half of the full rate (assumption)"),
+        Row::holds("whole S-blocks in order", "bypass the cache buffer", bypass, "MB/s", below <= BYPASS_PERCENT)
+            .because(format!(
+                "{below:.2} % below the plain drive's {plain:.1}, at most {BYPASS_PERCENT} % (assumption); into an \
+                 empty cache buffer {cached:.1}"
+            )),
     ]
 }

@@ -3,9 +3,8 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::course::{RunSeries, listed, longest_ms, random_writes, seconds};
+use crate::{Item, Row, Scale, Shown};
 
 /// Sectors of an S-block, about the paper's "order of 1000".
 const SECTORS: [u64; 4] = [500, 1000, 2000, 4000];
@@ -31,23 +30,13 @@ fn rows(outcomes: &[Outcome]) -> Vec<Row> {
     let memory: Vec<f64> = outcomes.iter().map(|run| run.map_bytes as f64 / 1e6).collect();
     let longest: Vec<f64> = outcomes.iter().map(longest_ms).collect();
     let falling = |values: &[f64]| values.windows(2).all(|pair| pair[1] < pair[0]);
+    let rate = format!("IOPS in the last {LAST_S} s");
     vec![
-        Row::holds(
-            format!("IOPS in the last {LAST_S} s"),
-            "potentially better with small ones",
-            listed(&last),
-            "IOPS",
-            falling(&last),
+        Row::holds(rate, "potentially better with small ones", listed(&last), "IOPS", falling(&last)).because(
             "each larger size must be slower; a larger S-block takes more cached sectors home with one read and one write",
         ),
-        Row::holds(
-            "memory of the maps",
-            "more with small ones",
-            listed(&memory),
-            "MB",
-            falling(&memory),
-            "each larger size must take less",
-        ),
-        Row::not_comparable("longest write", listed(&longest), "ms", "not given"),
+        Row::holds("memory of the maps", "more with small ones", listed(&memory), "MB", falling(&memory))
+            .because("each larger size must take less"),
+        Row::not_comparable("longest write", listed(&longest), "ms").because("not given"),
     ]
 }

@@ -3,10 +3,8 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::lab::Plan;
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::course::{RunSeries, listed, longest_ms, random_writes, seconds};
+use crate::{Item, Plan, Row, Scale, Shown};
 
 /// Of ten writes nine fall into a tenth of the disk, or into a fiftieth.
 const HOT_PERCENT: [u64; 2] = [10, 2];
@@ -45,11 +43,11 @@ fn rows(outcomes: &[Outcome]) -> Vec<Row> {
                 last(&uniform[0])
             );
             Row::not_comparable(
-                &format!("{hot} % hot, {}: IOPS in the last {LAST_S} s", POLICIES.join(", ")),
+                format!("{hot} % hot, {}: IOPS in the last {LAST_S} s", POLICIES.join(", ")),
                 rates,
                 "IOPS",
-                &reason,
             )
+            .because(reason)
         })
         .collect()
 }

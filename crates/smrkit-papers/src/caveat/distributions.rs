@@ -5,8 +5,7 @@ use smrfs::age::course::PAPER_DISK_BYTES;
 use smrfs::age::distribution::Distribution;
 use smrfs::workload::{EventKind, Events};
 
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
+use crate::{Item, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 
 /// Files that are drawn.
@@ -18,23 +17,18 @@ pub fn item(scale: &Scale) -> Item {
     let options = AgerOptions::new(PAPER_DISK_BYTES / 10 * 7, scale.seed);
     let sizes = drawn_mb(options.clone());
     let AgerOptions { sizes_mb, ages_days, size_max_bytes, .. } = options;
-    Item::of_jobs("Figures 4 (b) and (c): sizes and ages", Vec::new(), move |_| {
-        let text = texts![
-            "Published as curves only: these are reconstructions, with logarithms of values uniform between two points. \
-             `smrkit age` takes other curves.",
-            format!("{FILES} sizes drawn by the ager, none above {} MB.", size_max_bytes as f64 / 1e6),
-        ];
-        let rows = vec![
-            worst(&sizes_mb, &sizes, size_max_bytes as f64 / 1e6),
-            Row::near("mean size", 167.0.into(), sizes_mb.mean(), "MB", 2.0, "of the reconstruction").by_construction(),
-            Row::near("mean age", 229.0.into(), ages_days.mean(), "days", 2.0, "of the reconstruction")
-                .by_construction(),
-        ];
-        vec![(
-            "Figures 4 (b) and (c): sizes and ages",
-            Shown { text, rows, figure: Some(figure(&sizes_mb, &ages_days, &sizes)), ..Shown::default() },
-        )]
-    })
+    let text = texts![
+        "Published as curves only: these are reconstructions, with logarithms of values uniform between two points. \
+         `smrkit age` takes other curves.",
+        format!("{FILES} sizes drawn by the ager, none above {} MB.", size_max_bytes as f64 / 1e6),
+    ];
+    let rows = vec![
+        worst(&sizes_mb, &sizes, size_max_bytes as f64 / 1e6),
+        Row::near("mean size", 167.0, sizes_mb.mean(), "MB", 2.0).because("of the reconstruction").by_construction(),
+        Row::near("mean age", 229.0, ages_days.mean(), "days", 2.0).because("of the reconstruction").by_construction(),
+    ];
+    let figure = Some(figure(&sizes_mb, &ages_days, &sizes));
+    Item::told("Figures 4 (b) and (c): sizes and ages", Shown { text, rows, figure, ..Shown::default() })
 }
 
 /// Sizes of the files that an ager makes, ascending.
@@ -53,7 +47,8 @@ fn worst(curve: &Distribution, drawn: &[f64], cap_mb: f64) -> Row {
     let points = curve.points().iter().filter(|point| point.0 <= cap_mb);
     let worst = points.map(|&(value, expected)| (share(value) - expected).abs() * 100.0).fold(0.0, f64::max);
     let reason = format!("at the curve's points, at most {POINTS}");
-    Row::holds("drawn sizes: farthest from the curve", 0.0, worst, "points of percent", worst <= POINTS, reason)
+    Row::holds("drawn sizes: farthest from the curve", 0.0, worst, "points of percent", worst <= POINTS)
+        .because(reason)
         .by_construction()
 }
 

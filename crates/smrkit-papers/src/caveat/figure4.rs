@@ -3,9 +3,8 @@
 use smrfs::age::course::{AgeingResult, PAPER_DISK_BYTES, Sample};
 use smrfs::workload::driver::End;
 
-use super::super::Shown;
-use super::super::row::Row;
 use super::common::{GB, SeedPair, hours};
+use crate::{Row, Shown};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// When the paper's Caveat-Scriptor ran out of room ("beyond 5.5 hours in this test"), in hours.
@@ -35,28 +34,34 @@ fn rows_of_seed(pair: &SeedPair) -> Vec<Row> {
     let mut rows = Vec::new();
     let Some(a) = &strict.a else { return rows };
     let first = strict.first_cleaning.as_ref();
-    rows.push(Row::holds(
-        format!("seed {seed}: strict-append's first cleaning"),
-        "before A",
-        moment(first),
-        "",
-        first.is_some_and(|first| first.written_bytes < a.written_bytes),
-        format!("before A, at {}", moment(Some(a))),
-    ));
+    rows.push(
+        Row::holds(
+            format!("seed {seed}: strict-append's first cleaning"),
+            "before A",
+            moment(first),
+            "",
+            first.is_some_and(|first| first.written_bytes < a.written_bytes),
+        )
+        .because(format!("before A, at {}", moment(Some(a)))),
+    );
     rows.extend(strict.b.as_ref().map(|b| foreground_row(*seed, [a, b, &strict.last])));
     let (_, reason) = ran_out(caveat);
-    rows.push(Row::holds(
-        format!("seed {seed}: Caveat-Scriptor needs cleaning up to B"),
-        "no",
-        if caveat.b.is_some() { "no" } else { "yes" },
-        "",
-        caveat.b.is_some(),
-        format!("must reach B with room for every block; {reason}"),
-    ));
+    rows.push(
+        Row::holds(
+            format!("seed {seed}: Caveat-Scriptor needs cleaning up to B"),
+            "no",
+            if caveat.b.is_some() { "no" } else { "yes" },
+            "",
+            caveat.b.is_some(),
+        )
+        .because(format!("must reach B with room for every block; {reason}")),
+    );
     if let (Some(a), Some(b)) = (&caveat.a, &caveat.b) {
         let [at_a, at_b] = [a, b].map(|sample| sample.not_writable_bytes as f64 / GB);
         let reason = format!("{at_a:.2} GB at A: more at B");
-        rows.push(Row::holds(format!("seed {seed}: NW at B"), "more than at A", at_b, "GB", at_b > at_a, reason));
+        rows.push(
+            Row::holds(format!("seed {seed}: NW at B"), "more than at A", at_b, "GB", at_b > at_a).because(reason),
+        );
     }
     rows
 }
@@ -67,35 +72,35 @@ fn rows_of_first(pair: &SeedPair) -> Vec<Row> {
     let (strict, caveat) = (pair.strict, pair.caveat);
     if let (Some(a), Some(b)) = (&caveat.a, &caveat.b) {
         let filled = 100.0 * a.live_bytes as f64 / PAPER_DISK_BYTES as f64;
-        let target = Row::near("user data at A", 70.0.into(), filled, "%", 6.0, "the target, its swing and a file");
+        let target = Row::near("user data at A", 70.0, filled, "%", 6.0).because("the target, its swing and a file");
         rows.push(target.by_construction());
         let more = kept_by_benchmarks(caveat) / GB;
-        let row = Row::near("user data that the benchmarks leave at B", 4.5.into(), more, "GB", 10.0, "2 × 250 files");
+        let row = Row::near("user data that the benchmarks leave at B", 4.5, more, "GB", 10.0).because("2 × 250 files");
         rows.push(row.by_construction());
         let gained = (b.live_bytes as f64 - a.live_bytes as f64) / GB;
-        rows.push(Row::not_comparable("user data at B less that at A", gained, "GB", "the ager's swing is in it"));
+        rows.push(
+            Row::not_comparable("user data at B less that at A", gained, "GB").because("the ager's swing is in it"),
+        );
     }
     let fullest = strict.samples.iter().map(|sample| sample.writable_bytes).min().unwrap_or(0);
     let least = 100.0 * fullest as f64 / PAPER_DISK_BYTES as f64;
-    rows.push(Row::holds(
-        "strict-append: least writable space",
-        "about 5",
-        least,
-        "%",
-        (2.0..=7.0).contains(&least),
-        "cleaning begins below 5 % of the bands; between 2 and 7 %",
-    ));
+    rows.push(
+        Row::holds("strict-append: least writable space", "about 5", least, "%", (2.0..=7.0).contains(&least))
+            .because("cleaning begins below 5 % of the bands; between 2 and 7 %"),
+    );
     rows.push(row_of_c(caveat));
     let strict_end = up_to(strict, caveat.last.written_bytes).last().map_or(f64::NAN, hours);
     let reason = format!("Caveat-Scriptor took {:.2} h for the same user data", hours(&caveat.last));
-    rows.push(Row::holds(
-        "strict-append: time for the same user data",
-        "longer",
-        strict_end,
-        "h",
-        strict_end > hours(&caveat.last),
-        reason,
-    ));
+    rows.push(
+        Row::holds(
+            "strict-append: time for the same user data",
+            "longer",
+            strict_end,
+            "h",
+            strict_end > hours(&caveat.last),
+        )
+        .because(reason),
+    );
     rows
 }
 
@@ -103,12 +108,10 @@ fn rows_of_first(pair: &SeedPair) -> Vec<Row> {
 fn foreground_row(seed: u64, moments: [&Sample; 3]) -> Row {
     let [to_a, to_b, to_end] = moments.map(|sample| sample.cleaned.stalls);
     let parts = [to_a, to_b - to_a, to_end - to_b];
-    Row::holds(
-        format!("seed {seed}: strict-append's writes that wait for cleaning, up to A, to B, after B"),
-        "only in the benchmark runs",
-        parts.map(|stalls| stalls.to_string()).join(" "),
-        "writes",
-        parts[1] > 0 && parts[0] == 0 && parts[2] == 0,
+    let item = format!("seed {seed}: strict-append's writes that wait for cleaning, up to A, to B, after B");
+    let ours = parts.map(|stalls| stalls.to_string()).join(" ");
+    let holds = parts[1] > 0 && parts[0] == 0 && parts[2] == 0;
+    Row::holds(item, "only in the benchmark runs", ours, "writes", holds).because(
         "some between A and B, and none else; here cleaning below 5 % keeps ahead, in addition to the acts that it delays",
     )
 }
@@ -117,7 +120,7 @@ fn foreground_row(seed: u64, moments: [&Sample; 3]) -> Row {
 fn row_of_c(caveat: &AgeingResult) -> Row {
     let (out, reason) = ran_out(caveat);
     if caveat.end == End::Done && caveat.b == Some(caveat.last) {
-        return Row::beside("C", "5.5 h", out, "", "the run ends at B, before which C may not be");
+        return Row::beside("C", "5.5 h", out, "").because("the run ends at B, before which C may not be");
     }
     let off = 100.0 * (hours(&caveat.last) / C_HOURS - 1.0);
     let holds = caveat.end == End::Full && caveat.b.is_some() && off.abs() <= C_PERCENT;
@@ -125,7 +128,8 @@ fn row_of_c(caveat: &AgeingResult) -> Row {
         End::Full => format!("{off:+.0} %"),
         _ => "it does not run out".into(),
     };
-    Row::holds("C", "5.5 h", out, "", holds, format!("{measure}; within {C_PERCENT} % (assumption), after B; {reason}"))
+    Row::holds("C", "5.5 h", out, "", holds)
+        .because(format!("{measure}; within {C_PERCENT} % (assumption), after B; {reason}"))
 }
 
 /// Bytes that the benchmarks' files keep.

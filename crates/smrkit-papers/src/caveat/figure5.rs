@@ -3,10 +3,9 @@
 use smrfs::age::course::{AgeingResult, BenchmarkResult};
 use smrfs::workload::EventKind;
 
-use super::super::Shown;
 use super::super::bars::{self, Bar};
-use super::super::row::Row;
 use super::common::SeedPair;
+use crate::{Row, Shown};
 use smrkit_report::figure::{Colour, Figure, Panel};
 use smrkit_report::format;
 
@@ -51,7 +50,7 @@ fn latency_rows(pair: &SeedPair) -> Vec<Row> {
         );
         let item =
             format!("seed {}: Filebench run {}: longest event, Caveat-Scriptor to strict-append", pair.seed, i + 1);
-        Row::holds(item, "far below 1", ratio, "", ratio <= AT_MOST, reason)
+        Row::holds(item, "far below 1", ratio, "", ratio <= AT_MOST).because(reason)
     };
     runs(pair, "filebench").into_iter().enumerate().map(of_run).collect()
 }
@@ -63,7 +62,7 @@ fn throughput_rows(pair: &SeedPair) -> Vec<Row> {
         kinds.map(|(kind, before, after)| {
             let item = format!("seed {}: Postmark run {}: {kind}, Caveat-Scriptor to strict-append", pair.seed, i + 1);
             let reason = format!("{}/s against {}/s", format::bytes(after), format::bytes(before));
-            Row::holds(item, "a small advantage", after / before, "", after > before, reason)
+            Row::holds(item, "a small advantage", after / before, "", after > before).because(reason)
         })
     };
     runs(pair, "postmark").into_iter().enumerate().flat_map(of_run).collect()

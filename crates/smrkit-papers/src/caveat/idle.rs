@@ -8,10 +8,9 @@ use smrfs::space::caveat::CaveatOptions;
 use smrfs::workload::driver::End;
 use smrkit::drive::Drive;
 
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::common::{GB, MODELS, world};
 use super::plan::CoursePlan;
+use crate::{Item, Row, Scale, Shown};
 use smrkit_report::Grid;
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 use smrkit_report::format::{NONE, seconds, short};
@@ -134,23 +133,23 @@ fn rows(pairs: &[IdlePair]) -> Vec<Row> {
             shown(caveat_all),
             "",
             caveat_all.is_some_and(|share| share <= first_idle),
-            format!(
-                "at most {HIDDEN_PERCENT} % of the programs' time (assumption), from {first_idle} % on; {}",
-                costs(caveat)
-            ),
-        ),
+        )
+        .because(format!(
+            "at most {HIDDEN_PERCENT} % of the programs' time (assumption), from {first_idle} % on; {}",
+            costs(caveat)
+        )),
         Row::holds(
             "strict-append hides much cleaning",
             "needs a very small duty cycle",
             shown(much),
             "",
             much.is_none_or(|share| share >= 100 - SMALL_DUTY_PERCENT),
-            format!(
-                "at most {MUCH} of what it costs without idle time, at duty cycles of {SMALL_DUTY_PERCENT} % or less \
+        )
+        .because(format!(
+            "at most {MUCH} of what it costs without idle time, at duty cycles of {SMALL_DUTY_PERCENT} % or less \
                  (assumptions); {}",
-                costs(strict)
-            ),
-        ),
+            costs(strict)
+        )),
         Row::holds(
             "which model hides all cleaning with less idle time",
             NAMES[1],
@@ -162,8 +161,8 @@ fn rows(pairs: &[IdlePair]) -> Vec<Row> {
             },
             "",
             caveat_all.unwrap_or(100) < strict_all.unwrap_or(100),
-            format!("strict-append {}", shown(strict_all)),
-        ),
+        )
+        .because(format!("strict-append {}", shown(strict_all))),
     ]
 }
 

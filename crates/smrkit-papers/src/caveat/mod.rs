@@ -15,7 +15,7 @@ use smrfs::age::course::{CourseOptions, PAPER_DISK_BYTES};
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 
-use super::{Item, Reproduction, Scale};
+use crate::{Item, Reproduction, Scale};
 use common::{MODELS, SeedPair, world};
 use plan::CoursePlan;
 

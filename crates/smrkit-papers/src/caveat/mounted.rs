@@ -8,11 +8,9 @@ use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit_live::volume::Layout;
 
-use super::super::lab::{JobResult, Work};
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::common::{GB, MODELS};
 use super::plan::{CoursePlan, MountPlan};
+use crate::{Item, JobResult, Row, Scale, Shown, Work};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 const HEADING: &str = "A small real mount next to the simulation";
@@ -94,7 +92,7 @@ fn shown(pairs: &[Both]) -> Shown {
         pairs.iter().zip(MODELS.into_iter().zip(NAMES)).flat_map(
             |((mounted, simulated), (model, name))| match mounted {
                 Ok(mounted) => rows((model, name), mounted, simulated),
-                Err(reason) => vec![Row::not_comparable(&format!("{name}: mounted"), "not run", "", reason)],
+                Err(reason) => vec![Row::not_comparable(format!("{name}: mounted"), "not run", "").because(reason)],
             },
         );
     Shown { text, rows: rows.collect(), figure: figure(pairs), ..Shown::default() }
@@ -115,7 +113,7 @@ fn rows((model, name): (Model, &str), mounted: &AgeingResult, simulated: &Ageing
         let data = near(format!("{name}: user data at {at}"), simulated.live_bytes, mounted.live_bytes);
         rows.push(data.by_construction());
         let reason = "what was deleted and waits for a commit is in it: on a mount for other events than in simulation";
-        rows.push(Row::not_comparable(&format!("{name}: R at {at}"), gb(mounted.readable_bytes), "GB", reason));
+        rows.push(Row::not_comparable(format!("{name}: R at {at}"), gb(mounted.readable_bytes), "GB").because(reason));
         // A commit makes NW of R where no write is allowed in between.
         let (what, of): (_, fn(&Sample) -> u64) = match model {
             Model::StrictAppend => ("R + NW", |sample| sample.readable_bytes + sample.not_writable_bytes),
@@ -126,7 +124,7 @@ fn rows((model, name): (Model, &str), mounted: &AgeingResult, simulated: &Ageing
     if let (Model::Caveat, Some(a), Some(b)) = (model, &mounted.a, &mounted.b) {
         let [at_a, at_b] = [a, b].map(|sample| gb(sample.not_writable_bytes));
         let item = format!("{name}: NW at B, mounted");
-        rows.push(Row::holds(item, "more than at A", at_b, "GB", at_b > at_a, format!("{at_a:.3} GB at A")));
+        rows.push(Row::holds(item, "more than at A", at_b, "GB", at_b > at_a).because(format!("{at_a:.3} GB at A")));
     }
     rows
 }
@@ -134,7 +132,7 @@ fn rows((model, name): (Model, &str), mounted: &AgeingResult, simulated: &Ageing
 fn near(item: String, simulated: u64, mounted: u64) -> Row {
     let off = 100.0 * (mounted as f64 - simulated as f64) / IMAGE_BYTES as f64;
     let reason = format!("{off:+.1} % of the image, within {WITHIN_PERCENT}");
-    Row::holds(item, gb(simulated), gb(mounted), "GB", off.abs() <= WITHIN_PERCENT, reason).derived()
+    Row::holds(item, gb(simulated), gb(mounted), "GB", off.abs() <= WITHIN_PERCENT).because(reason).derived()
 }
 
 /// When cleaning began, by bytes written.
@@ -145,7 +143,7 @@ fn cleaning(name: &str, mounted: &AgeingResult, simulated: &AgeingResult) -> Row
     let near = |before: u64, now: u64| before.abs_diff(now) as f64 <= WITHIN_PERCENT / 100.0 * IMAGE_BYTES as f64;
     let holds = before.zip(now).is_some_and(|(before, now)| near(before, now));
     let reason = format!("within {WITHIN_PERCENT} % of the image");
-    Row::holds(format!("{name}: first cleaning"), text(before), text(now), "", holds, reason).derived()
+    Row::holds(format!("{name}: first cleaning"), text(before), text(now), "", holds).because(reason).derived()
 }
 
 fn figure(pairs: &[Both]) -> Option<Figure> {

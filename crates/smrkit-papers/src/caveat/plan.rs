@@ -10,7 +10,7 @@ use smrkit_live::mount::{Hosted, check_system};
 use smrkit_live::volume::Layout;
 use smrkit_live::workplace::Workplace;
 
-use crate::lab::{JobResult, Work};
+use crate::{JobResult, Work};
 
 /// A course to be run.
 #[derive(Clone, Debug)]

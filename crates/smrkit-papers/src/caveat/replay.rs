@@ -13,8 +13,7 @@ use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::tally::Cause;
 
-use super::super::row::Row;
-use super::super::{Item, Shown};
+use crate::{Item, Row, Shown};
 
 const HEADING: &str = "Figures 2 and 3: row by row";
 const DRIVE: &str = "tiny-constant";
@@ -58,19 +57,17 @@ fn row(name: &str, [readable, not_writable, write_once]: [u64; 3], ours: [u64; 4
     let sum: u64 = ours.iter().sum();
     let holds = ours == expected && sum == DISK;
     let reason = format!("equal, and all add up to the disk; {why}");
-    Row::holds(name, words(expected), words(ours), "LBA", holds, reason).derived()
+    Row::holds(name, words(expected), words(ours), "LBA", holds).because(reason).derived()
 }
 
 pub fn item() -> Result<Item, Error> {
     let rows: Vec<Row> = figure_2()?.into_iter().chain(figure_3()?).collect();
-    Ok(Item::of_jobs(HEADING, Vec::new(), move |_| {
-        let text = format!(
-            "Extents of {EXTENT} LBAs on a disk of {DISK}; figure 2 with DID {} and DPID {}, figure 3 with DID and DPID {}. \
-             The figures have no numbers: those next to ours follow from the rule's text.",
-            FIGURE_2.0, FIGURE_2.1, FIGURE_3.0
-        );
-        vec![(HEADING, Shown { text: vec![text], rows, ..Shown::default() })]
-    }))
+    let text = format!(
+        "Extents of {EXTENT} LBAs on a disk of {DISK}; figure 2 with DID {} and DPID {}, figure 3 with DID and DPID {}. \
+         The figures have no numbers: those next to ours follow from the rule's text.",
+        FIGURE_2.0, FIGURE_2.1, FIGURE_3.0
+    );
+    Ok(Item::told(HEADING, Shown { text: vec![text], rows, ..Shown::default() }))
 }
 
 fn figure_2() -> Result<Vec<Row>, Error> {
@@ -89,7 +86,9 @@ fn figure_2() -> Result<Vec<Row>, Error> {
     let nearest = nearest_write(&disk, AT + EXTENT)?;
     let free = nearest - (AT + EXTENT);
     let why = "the checker refuses nearer ones";
-    rows.push(Row::exact("figure 2, row 5: LBAs left free by the nearest write", dpid, free, "LBA", why).derived());
+    rows.push(
+        Row::exact("figure 2, row 5: LBAs left free by the nearest write", dpid, free, "LBA").because(why).derived(),
+    );
     let why = "the gap between is NW";
     let name = "figure 2, row 5: an extent as close as possible";
     rows.push(row(name, [2 * EXTENT, did + dpid, dpid], counts(&disk), why));
@@ -124,7 +123,9 @@ fn figure_3() -> Result<Vec<Row>, Error> {
     rows.push(row("figure 3, rows 12 and 13: the middle one deleted", [2 * EXTENT, 2 * did, 2 * dpid], after, why));
     let gained = after[3] - before[3];
     rows.push(
-        Row::exact("figure 3: LBAs gained", pitch, gained, "LBA", "the run, DID and DPID, in one piece").derived(),
+        Row::exact("figure 3: LBAs gained", pitch, gained, "LBA")
+            .because("the run, DID and DPID, in one piece")
+            .derived(),
     );
     Ok(rows)
 }

@@ -8,11 +8,10 @@ use smrfs::space::caveat::{CaveatOptions, Placement};
 use smrfs::workload::driver::{End, Interleave};
 use smrkit::drive::Drive;
 
-use super::super::row::{Agreement, Row, Value};
-use super::super::{Item, Scale, Shown};
 use super::common::{GB, world};
 use super::figure4::ran_out;
 use super::plan::CoursePlan;
+use crate::{Agreement, Item, Row, Scale, Shown, Value};
 
 const HEADING: &str = "When Caveat-Scriptor runs out of space";
 const MIB: u64 = 1 << 20;
@@ -83,7 +82,7 @@ impl Case {
         let nw = course
             .b
             .map_or("B was not reached".into(), |b| format!("NW {:.1} GB at B", b.not_writable_bytes as f64 / GB));
-        let row = Row::holds(self.name(), Value::None, out, "", false, format!("{reason}; {nw}"));
+        let row = Row::holds(self.name(), Value::None, out, "", false).because(format!("{reason}; {nw}"));
         Row { verdict: Agreement::NotComparable, ..row }
     }
 }
@@ -122,14 +121,16 @@ fn orders(cases: &[Case], courses: &[AgeingResult]) -> Vec<Row> {
     let whole = find(&|case| case.placement == Placement::NextFit && case.interleave == Interleave::WholeFile);
     let single = find(&|case| case.placement == Placement::NextFit && case.interleave == Interleave::Blocks(1));
     if let (Some(whole), Some(single)) = (whole, single) {
-        rows.push(Row::holds(
-            "whole files last at least as long as single blocks interleaved",
-            "large files are freed whole",
-            tb(whole),
-            "TB",
-            whole >= single,
-            format!("the worst case of each; {} TB with single blocks", tb(single).text()),
-        ));
+        rows.push(
+            Row::holds(
+                "whole files last at least as long as single blocks interleaved",
+                "large files are freed whole",
+                tb(whole),
+                "TB",
+                whole >= single,
+            )
+            .because(format!("the worst case of each; {} TB with single blocks", tb(single).text())),
+        );
     }
     rows.extend(SIZES_PLACED.map(|sizes| lasting(sizes, cases, courses)));
     rows
@@ -149,7 +150,7 @@ fn lasting(sizes: f64, cases: &[Case], courses: &[AgeingResult]) -> Row {
     let names = if last.is_empty() { "none".to_string() } else { last.join(", ") };
     let ((did, dpid), turn) = (PLACED_DISTANCES, PLACED_INTERLEAVE.name());
     let item = format!("placements that last, {did}/{dpid} MiB, sizes × {sizes}, {turn}");
-    Row::not_comparable(&item, names, "", &out.join(", "))
+    Row::not_comparable(&item, names, "").because(out.join(", "))
 }
 
 fn tb(bytes: u64) -> Value {

@@ -12,8 +12,7 @@ use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit::settings::Prefill;
 
-use super::lab::Plan;
-use super::{Item, Reproduction, Scale, Shown};
+use crate::{Item, Plan, Reproduction, Scale, Shown};
 use demands::AskedDemand;
 use results::Results;
 use schemes::Fitted;

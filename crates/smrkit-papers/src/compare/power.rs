@@ -6,9 +6,8 @@ use smrkit::medium::interference::Interference;
 use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::Scale;
-use super::super::lab::Plan;
 use super::schemes;
+use crate::{Plan, Scale};
 
 /// Tracks of the small disk: every LBA is looked at after a cut.
 const TRACKS: u64 = 512;

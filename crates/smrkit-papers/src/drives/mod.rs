@@ -11,10 +11,8 @@ use smrkit_report::figure::{Axis, Figure, Series, Style};
 
 mod public;
 
-use super::lab::{JobResult, Work};
-use super::row::Row;
 use super::validation::{Subject, Validation, subjects};
-use super::{Item, Reproduction, Scale, Shown};
+use crate::{Item, JobResult, Reproduction, Row, Scale, Shown, Work};
 
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "drives",
@@ -66,10 +64,7 @@ fn items(scale: &Scale) -> Result<Vec<Item>, Error> {
 fn described() -> Result<Vec<Item>, Error> {
     let Some(folder) = folder() else {
         let text = "Descriptions and traces are missed: give the folder that holds disksim/ in SMRKIT_MEASURED.";
-        let show = move |_: Vec<Option<JobResult>>| {
-            vec![("Response times", Shown { text: vec![text.into()], ..Shown::default() })]
-        };
-        return Ok(vec![Item::of_jobs("Response times", Vec::new(), show)]);
+        return Ok(vec![Item::told("Response times", Shown { text: vec![text.into()], ..Shown::default() })]);
     };
     let of_drive = |subject: Subject| {
         let heading =
@@ -99,25 +94,25 @@ fn shown(of: &Validation) -> Shown {
     let mut rows = Vec::new();
     if let Some((_, theirs)) = PUBLISHED.iter().find(|(name, _)| *name == of.drive) {
         let reason = format!("rms of both distributions, compared with DiskSim's: at most {MARGIN_MS} ms more");
-        rows.push(Row::holds("rms", *theirs, of.rms_ms, "ms", of.rms_ms <= theirs + MARGIN_MS, reason));
+        rows.push(Row::holds("rms", *theirs, of.rms_ms, "ms", of.rms_ms <= theirs + MARGIN_MS).because(reason));
     }
     let error = (of.mean_ours_ms / of.mean_measured_ms - 1.0).abs();
     let reason = "compared with the measured mean: within 5 %";
-    rows.push(Row::holds("mean", of.mean_measured_ms, of.mean_ours_ms, "ms", error <= 0.05, reason));
+    rows.push(Row::holds("mean", of.mean_measured_ms, of.mean_ours_ms, "ms", error <= 0.05).because(reason));
     let share = 100.0 * of.slow_reads_within_half_ms as f64 / of.slow_reads.max(1) as f64;
     let single = "reads over 3 ms within 0.5 ms";
     match of.drive == CLOSE_READS.0 {
         true => {
             let reason =
                 "compared with DiskSim's share, at least 75 %: this drive's times are exact enough for single requests";
-            rows.push(Row::holds(single, CLOSE_READS.1, share, "%", share >= 75.0, reason));
+            rows.push(Row::holds(single, CLOSE_READS.1, share, "%", share >= 75.0).because(reason));
         }
         false => {
             let reason = match NEAR_CHANCE.contains(&of.drive.as_str()) {
                 true => "DiskSim itself is near chance on this drive",
                 false => "no share of DiskSim's is at hand for this drive",
             };
-            rows.push(Row::not_comparable(single, share, "%", reason));
+            rows.push(Row::not_comparable(single, share, "%").because(reason));
         }
     }
     Shown { rows, figure: Some(figure(of)), ..Shown::default() }

@@ -19,9 +19,7 @@ use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::SECTOR_BYTES;
 
-use crate::lab::{Plan, Planned};
-use crate::row::{Row, Value};
-use crate::{Item, Scale, Shown, counter};
+use crate::{Item, Plan, Planned, Row, Scale, Shown, Value, number};
 
 /// Tolerance for rates of the host-managed disk, in percent (assumption).
 const RATES: f64 = 15.0;
@@ -51,7 +49,7 @@ fn mib_per_s(outcome: &Outcome) -> f64 {
 
 /// A figure that could not be verified, next to ours.
 fn context(item: &str, theirs: f64, ours: f64, unit: &'static str, reason: &str) -> Row {
-    Row { paper: theirs.into(), ..Row::not_comparable(item, ours, unit, reason) }
+    Row { paper: theirs.into(), ..Row::not_comparable(item, ours, unit).because(reason) }
 }
 
 fn host_managed(scale: &Scale) -> Result<Item, Error> {
@@ -69,7 +67,7 @@ fn host_managed(scale: &Scale) -> Result<Item, Error> {
     Ok(Item::new(heading, plans.into_iter().collect::<Result<_, _>>()?, move |outcomes| {
         let [random, read, write] = outcomes else { return Shown::default() };
         let all = random.latency_ns.all;
-        let near = |item, theirs: f64, ours, unit, percent| Row::near(item, theirs.into(), ours, unit, percent, "");
+        let near = |item, theirs: f64, ours, unit, percent| Row::near(item, theirs, ours, unit, percent);
         let rows = vec![
             near("random read, 16 outstanding", 118.0, iops(random), "a second", RATES).by_construction(),
             near("random read, 50 %", 96.0, all.p50 as f64 / 1e6, "ms", LATENCIES),
@@ -91,12 +89,12 @@ fn burst(scale: &Scale) -> Result<Item, Error> {
     Ok(Item::new("The queued burst", plans, move |outcomes| {
         let [one, many] = outcomes else { return Shown::default() };
         // Without any cleaning there is no number, and no row agrees.
-        let first = |run| counter(run, "first_cleaning_request").map_or(f64::NAN, |count| count as f64);
-        let (one, many) = (first(one), first(many));
+        let [one, many] = [one, many].map(|run| number(run.layer_stats.first_cleaning()));
         let ratio = many / one;
         let reason = "at least five times as many: assumption, for eight writes that share an entry";
         let rows = vec![
-            Row::holds("31 outstanding, compared with one", "5 or more", ratio, "times", ratio >= 5.0, reason)
+            Row::holds("31 outstanding, compared with one", "5 or more", ratio, "times", ratio >= 5.0)
+                .because(reason)
                 .derived(),
             context("writes, one outstanding", 22_800.0, one, "writes", "not verified; α was derived from such counts"),
             context("writes, 31 outstanding", 182_000.0, many, "writes", "not verified"),
@@ -117,16 +115,11 @@ fn backups(scale: &Scale) -> Result<Item, Error> {
         let before = borg.verdict.rate_before_bytes_per_s / 1e6;
         let after = borg.verdict.rate_after_bytes_per_s.unwrap_or(f64::NAN) / 1e6;
         let until = borg.verdict.cache_full_at_s.unwrap_or(f64::NAN) * before / 1e3;
-        rows.push(Row::near(
-            "Borg, at first",
-            40.0.into(),
-            before,
-            "MB/s",
-            REPORTS,
-            "a host's file system is left out",
-        ));
-        rows.push(Row::near("Borg, until it slows down", 14.0.into(), until, "GB", REPORTS, ""));
-        rows.push(Row::holds("Borg, then", "under 10", after, "MB/s", after < 10.0, "as reported"));
+        rows.push(
+            Row::near("Borg, at first", 40.0, before, "MB/s", REPORTS).because("a host's file system is left out"),
+        );
+        rows.push(Row::near("Borg, until it slows down", 14.0, until, "GB", REPORTS));
+        rows.push(Row::holds("Borg, then", "under 10", after, "MB/s", after < 10.0).because("as reported"));
         Shown { text: vec![text.into()], rows, ..Shown::default() }
     }))
 }
@@ -137,7 +130,7 @@ fn rates(what: &str, outcome: &Outcome, theirs: [f64; 2]) -> Vec<Row> {
     let after = outcome.verdict.rate_after_bytes_per_s;
     let reason = if after.is_some() { "" } else { "it never slows down: streams bypass the cache (assumption)" };
     let row = |when, theirs: f64, ours: f64, reason| {
-        Row::near(&format!("{what}, {when}"), Value::from(theirs), ours / 1e6, "MB/s", REPORTS, reason)
+        Row::near(format!("{what}, {when}"), Value::from(theirs), ours / 1e6, "MB/s", REPORTS).because(reason)
     };
     vec![row("at first", theirs[0], before, ""), row("then", theirs[1], after.unwrap_or(before), reason)]
 }
@@ -150,7 +143,7 @@ fn random_writes(scale: &Scale) -> Result<Item, Error> {
     Ok(Item::new("Random writes once cleaning", vec![plan], move |outcomes| {
         let after = outcomes.first().and_then(|outcome| outcome.verdict.rate_after_bytes_per_s);
         let ours = after.unwrap_or(f64::NAN) / 4096.0;
-        let rows = vec![Row::near("writes", 3.0.into(), ours, "a second", REPORTS, "3 a second were reported")];
+        let rows = vec![Row::near("writes", 3.0, ours, "a second", REPORTS).because("3 a second were reported")];
         Shown { text: vec![text.into()], rows, ..Shown::default() }
     }))
 }
@@ -193,8 +186,7 @@ fn rebuilds(scale: &Scale) -> Result<Item, Error> {
     let text = "RAID 1, 8 TB in order (StorageReview), and a resilver of a WD40EFAX in RAID-Z (ServeTheHome), whose records are \
                 taken to lie in runs of 3 MB; next to each the same drive without shingling. Parts are rebuilt, and hours \
                 scaled. The figures could not be verified.";
-    let heading = "Rebuilds";
-    Ok(Item::of_runs(heading, plans, move |outcomes| {
+    Ok(Item::new("Rebuilds", plans, move |outcomes| {
         let theirs = [
             ("RAID 1, 8 TB, drive-managed", 57.2, 8e12),
             ("RAID 1, 8 TB, conventional", 19.8, 8e12),
@@ -207,6 +199,6 @@ fn rebuilds(scale: &Scale) -> Result<Item, Error> {
             Some(context(item, hours, (ours * 10.0).round() / 10.0, "h", "not verified"))
         };
         let rows = theirs.into_iter().zip(outcomes).filter_map(row).collect();
-        vec![(heading, Shown { text: vec![text.into()], rows, ..Shown::default() })]
+        Shown { text: vec![text.into()], rows, ..Shown::default() }
     }))
 }

@@ -43,12 +43,9 @@ pub(super) fn paper_dots(points: Vec<(f64, f64)>) -> Series {
     Series { name: "paper's text".into(), colour: Colour::GREY, style: Style::Points, points }
 }
 
-/// A counter of the layer's own.
-pub(super) fn stat(outcome: &Outcome, key: &str) -> f64 {
-    match outcome.layer_stats.get(key) {
-        Some(Scalar::Float(value)) => *value,
-        _ => f64::NAN,
-    }
+/// The mean WAR of a run.
+pub(super) fn war_mean(outcome: &Outcome) -> f64 {
+    if let Some(&Scalar::Float(war)) = outcome.layer_stats.get("war_mean") { war } else { f64::NAN }
 }
 
 /// Numbers with two decimals, next to each other.

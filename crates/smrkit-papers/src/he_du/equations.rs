@@ -9,9 +9,8 @@ use smrkit::layer::{self, Layer};
 use smrkit::medium::interference::Interference;
 use smrkit::units::Lba;
 
-use super::super::row::Row;
-use super::super::{Item, Shown};
 use super::common::{N, W, paper_dots};
+use crate::{Item, Row, Shown};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Bands up to this many tracks are drawn.
@@ -26,15 +25,18 @@ const SECTORS: u64 = 100;
 pub fn item() -> Result<Item, Error> {
     let rows = [equations()?, example()?].concat();
     let figure = figure()?;
-    Ok(Item::new("Equations 1 and 2, figure 1: space gain and WAR", Vec::new(), move |_| Shown {
-        text: texts![
-            "Space gain W N / (N + W - 1), and the mean WAR of updates in full bands of N tracks, counted by following what \
+    Ok(Item::told(
+        "Equations 1 and 2, figure 1: space gain and WAR",
+        Shown {
+            text: texts![
+                "Space gain W N / (N + W - 1), and the mean WAR of updates in full bands of N tracks, counted by following what \
              each write takes along; figure 1's disk as the layer lays it out.",
-        ],
-        rows,
-        figure: Some(figure),
-        ..Shown::default()
-    }))
+            ],
+            rows,
+            figure: Some(figure),
+            ..Shown::default()
+        },
+    ))
 }
 
 /// Tracks in order: in full bands any order costs the same.
@@ -51,16 +53,16 @@ fn equations() -> Result<Vec<Row>, Error> {
         }
     }
     Ok(vec![
-        Row::near("space gain, N = 4, W = 2", 1.6.into(), space_gain(N, W), "", 0.001, ""),
-        Row::near("space gain, N = 5, W = 3", (15.0 / 7.0).into(), space_gain(5, 3), "", 0.001, "equation (1)"),
+        Row::near("space gain, N = 4, W = 2", 1.6, space_gain(N, W), "", 0.001),
+        Row::near("space gain, N = 5, W = 3", 15.0 / 7.0, space_gain(5, 3), "", 0.001).because("equation (1)"),
         Row::holds(
             format!("WAR of full bands, N to {TRACKS}, W 2 to 5"),
             "N",
             if all_n { "N" } else { "not always N" },
             "",
             all_n,
-            "equation (2), at every N and W: followed track by track",
-        ),
+        )
+        .because("equation (2), at every N and W: followed track by track"),
     ])
 }
 
@@ -78,13 +80,14 @@ fn example() -> Result<Vec<Row>, Error> {
     let track = |lba: u64| layer.locate(Lba(lba - 1)).0 / SECTORS - RANDOM_TRACKS + 1;
     let shingled = capacity.raw_sectors - RANDOM_TRACKS * SECTORS;
     let efficiency = capacity.host_sectors as f64 / shingled as f64;
-    let exact = |item: &str, paper: u64, ours: u64, unit| Row::exact(item, paper, ours, unit, "figure 1 and its text");
+    let exact =
+        |item: &str, paper: u64, ours: u64, unit| Row::exact(item, paper, ours, unit).because("figure 1 and its text");
     Ok(vec![
         exact("bands", BANDS, capacity.host_sectors / (N * SECTORS), ""),
         exact("tracks of the random access zone in use", RANDOM_TRACKS / 2, capacity.spare_sectors / SECTORS, ""),
         exact("physical track of LBA 401, by 1234", 6, track(401), ""),
         exact("physical track of LBA 500, by 1234", 6, track(500), ""),
-        Row::near("space efficiency", 0.8.into(), efficiency, "", 0.001, "of the shingled zone"),
+        Row::near("space efficiency", 0.8, efficiency, "", 0.001).because("of the shingled zone"),
     ])
 }
 

@@ -9,10 +9,8 @@ use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Lba;
 
-use super::super::lab::Plan;
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
-use super::common::{FILLS, N, SCHEMES, TRACK_SECTORS, W, drive, listed, paper_dots, scheme, stat};
+use super::common::{FILLS, N, SCHEMES, TRACK_SECTORS, W, drive, listed, paper_dots, scheme, war_mean};
+use crate::{Item, Plan, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Figure, Panel, Series, Style};
 
 /// Bands of the drive: each fill ends a band of each group, so that no band is half used.
@@ -72,18 +70,18 @@ fn rows(outcomes: &[Outcome], closed: &[f64], cold: &[Vec<f64>]) -> Vec<Row> {
     for (i, (scheme, paper)) in PAPER.iter().enumerate() {
         for (j, &paper) in paper.iter().enumerate() {
             let at = i * FILLS.len() + j;
-            let (ours, closed) = (stat(&outcomes[at], "war_mean"), closed[at]);
+            let (ours, closed) = (war_mean(&outcomes[at]), closed[at]);
             let agrees = (ours - paper).abs() < EXACT && (closed - paper).abs() < EXACT;
             let item = format!("WAR of {scheme}, {} % full", FILLS[j]);
             let reason = format!("equal; the closed form gives {closed:.3}");
-            rows.push(Row::holds(item, paper, ours, "", agrees, reason));
+            rows.push(Row::holds(item, paper, ours, "", agrees).because(reason));
         }
     }
     for (scheme, costs) in SCHEMES.iter().zip(cold) {
         let none = costs[..3].iter().all(|&cost| cost == 1.0);
         let item = format!("requests for first writes by {scheme}, by quarters");
         let reason = "none is amplified before 75 % (5.)";
-        rows.push(Row::holds(item, "1 1 1 …", listed(costs), "", none, reason));
+        rows.push(Row::holds(item, "1 1 1 …", listed(costs), "", none).because(reason));
     }
     rows
 }

@@ -9,11 +9,9 @@ use smrkit::request::Request;
 use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::lab::Plan;
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
-use super::common::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, paper_dots, stat};
+use super::common::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, paper_dots, war_mean};
 use super::traces::Replayed;
+use crate::{Item, Plan, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Colour, Figure, Numbers, Panel, Series, Style};
 
 /// Bands of SYN's disk (assumption: the paper gives no size), and for `--quick`.
@@ -120,7 +118,7 @@ impl MeasuredLoad {
                 fills: load.fills,
                 plain_ms: of(&ms, 0),
                 response_ms: std::array::from_fn(|scheme| of(&ms, scheme + 1)),
-                war: std::array::from_fn(|scheme| of(&|run| stat(run, "war_mean"), scheme + 1)),
+                war: std::array::from_fn(|scheme| of(&war_mean, scheme + 1)),
                 service_ms: std::array::from_fn(|run| of(&service, run)),
                 shares: std::array::from_fn(|scheme| shares(&by_fill[by_fill.len() - 1][scheme + 1])),
             }
@@ -165,54 +163,55 @@ fn trace_rows(of: &MeasuredLoad) -> Vec<Row> {
     for (i, scheme) in SCHEMES.iter().enumerate() {
         let off = of.war[i].iter().zip(WARS[i]).map(|(ours, paper)| 100.0 * (ours / paper - 1.0).abs());
         let worst = off.fold(0.0, f64::max);
-        rows.push(Row::holds(
-            format!("{}: WAR of {scheme}", of.name),
-            listed(&WARS[i]),
-            listed(&of.war[i]),
-            "",
-            worst <= WAR_PERCENT,
-            format!(
+        let (item, paper) = (format!("{}: WAR of {scheme}", of.name), listed(&WARS[i]));
+        let row = Row::holds(item, paper, listed(&of.war[i]), "", worst <= WAR_PERCENT);
+        rows.push(row.because(format!(
                 "within {WAR_PERCENT} % (assumption) at each fill; at worst {worst:.0} % off. Of this trace's updates {} % fall \
                  on tracks 1 to 4 of a full disk; of the paper's it is not known",
                 of.shares[i]
-            ),
-        ));
+            )));
     }
     let new = 1..SCHEMES.len();
     for i in new {
         let faster = (0..3).all(|j| of.response_ms[i][j] < of.response_ms[0][j]);
-        rows.push(Row::holds(
-            format!("{}: response of {} at 25, 50, 75 % full", of.name, SCHEMES[i]),
-            "outperforms 1234",
-            listed(&of.response_ms[i][..3]),
-            "ms",
-            faster,
-            format!("under 1234's {} at each", listed(&of.response_ms[0][..3])),
-        ));
+        rows.push(
+            Row::holds(
+                format!("{}: response of {} at 25, 50, 75 % full", of.name, SCHEMES[i]),
+                "outperforms 1234",
+                listed(&of.response_ms[i][..3]),
+                "ms",
+                faster,
+            )
+            .because(format!("under 1234's {} at each", listed(&of.response_ms[0][..3]))),
+        );
         let slower = of.slower_percent(&of.response_ms[i], &of.plain_ms);
         let worst = slower.iter().copied().fold(f64::MIN, f64::max);
-        rows.push(Row::holds(
-            format!("{}: {} against the plain disk at 25, 50, 75 % full", of.name, SCHEMES[i]),
-            "similar",
-            listed(&slower),
-            "% slower",
-            worst <= COMPARABLE_PERCENT,
-            format!(
+        rows.push(
+            Row::holds(
+                format!("{}: {} against the plain disk at 25, 50, 75 % full", of.name, SCHEMES[i]),
+                "similar",
+                listed(&slower),
+                "% slower",
+                worst <= COMPARABLE_PERCENT,
+            )
+            .because(format!(
                 "at most {COMPARABLE_PERCENT} % (assumption); the plain disk takes {} ms. Without waiting: {} % slower",
                 listed(&of.plain_ms[..3]),
                 listed(&of.slower_percent(&of.service_ms[i + 1], &of.service_ms[0]))
-            ),
-        ));
+            )),
+        );
     }
     let ahead = [1, 3].iter().all(|&i| (0..2).all(|j| of.response_ms[i][j] < of.response_ms[2][j]));
-    rows.push(Row::holds(
-        format!("{}: R(4123) and 14R(23) at 25, 50 % full", of.name),
-        "outperform 124R(3)",
-        format!("{} and {}", listed(&of.response_ms[1][..2]), listed(&of.response_ms[3][..2])),
-        "ms",
-        ahead,
-        format!("under its {} at each", listed(&of.response_ms[2][..2])),
-    ));
+    rows.push(
+        Row::holds(
+            format!("{}: R(4123) and 14R(23) at 25, 50 % full", of.name),
+            "outperform 124R(3)",
+            format!("{} and {}", listed(&of.response_ms[1][..2]), listed(&of.response_ms[3][..2])),
+            "ms",
+            ahead,
+        )
+        .because(format!("under its {} at each", listed(&of.response_ms[2][..2]))),
+    );
     rows.push(full_row(of));
     rows
 }
@@ -222,12 +221,8 @@ fn full_row(of: &MeasuredLoad) -> Row {
     let full: Vec<f64> = of.response_ms.iter().map(|by_fill| by_fill[3]).collect();
     let lowest = full.iter().copied().fold(f64::MAX, f64::min);
     let best = full.iter().position(|&ms| ms == lowest).map_or("", |i| SCHEMES[i]);
-    Row::not_comparable(
-        &format!("{}: best scheme, 100 % full", of.name),
-        best,
-        "",
-        &format!("depends on the trace (5.); {} ms in the paper's order of schemes", listed(&full)),
-    )
+    Row::not_comparable(format!("{}: best scheme, 100 % full", of.name), best, "")
+        .because(format!("depends on the trace (5.); {} ms in the paper's order of schemes", listed(&full)))
 }
 
 /// The cold sequential write: its WARs follow from the schemes alone.
@@ -237,53 +232,55 @@ fn syn_rows(of: &MeasuredLoad) -> Vec<Row> {
     let (early, full) = (war(0), war(1));
     let last: Vec<f64> = early.iter().zip(&full).map(|(early, full)| (full - 0.75 * early) / 0.25).collect();
     let equal = |ours: &[f64], expected: [f64; 4]| ours.iter().zip(expected).all(|(a, b)| (a - b).abs() < EXACT);
-    rows.push(Row::holds(
-        "SYN: WAR by scheme, 75 % full",
-        "1 1 1 1",
-        listed(&early),
-        "",
-        equal(&early, [1.0; 4]),
-        "no amplification before 75 % (5.)",
-    ));
-    rows.push(Row::holds(
-        "SYN: WAR by scheme, 100 % full",
-        "4, whatever the scheme",
-        listed(&full),
-        "",
-        equal(&full, [4.0; 4]),
-        "the text's sentence on all traces can't hold here, for nothing is overwritten",
-    ));
+    rows.push(
+        Row::holds("SYN: WAR by scheme, 75 % full", "1 1 1 1", listed(&early), "", equal(&early, [1.0; 4]))
+            .because("no amplification before 75 % (5.)"),
+    );
+    rows.push(
+        Row::holds(
+            "SYN: WAR by scheme, 100 % full",
+            "4, whatever the scheme",
+            listed(&full),
+            "",
+            equal(&full, [4.0; 4]),
+        )
+        .because("the text's sentence on all traces can't hold here, for nothing is overwritten"),
+    );
     for (item, ours, expected) in
         [("whole run", &full, [1.0, 1.5, 1.5, 1.5]), ("last quarter", &last, [1.0, 3.0, 3.0, 3.0])]
     {
         let holds = equal(ours, expected);
         let reason = "each third track takes the fourth with it, and no other track does";
         let item = format!("SYN: WAR by scheme, {item}");
-        rows.push(Row::holds(item, listed(&expected), listed(ours), "", holds, reason).derived());
+        rows.push(Row::holds(item, listed(&expected), listed(ours), "", holds).because(reason).derived());
     }
     let against = |i: usize, j: usize| 100.0 * (of.response_ms[i][j] / of.response_ms[0][j] - 1.0);
     let by_fill = |j: usize| (1..SCHEMES.len()).map(|i| against(i, j)).collect::<Vec<_>>();
     let (same, slower) = (by_fill(0), by_fill(1));
-    rows.push(Row::holds(
-        "SYN: R(4123), 124R(3), 14R(23) against 1234, 75 % full",
-        "nearly the same",
-        listed(&same),
-        "% slower",
-        same.iter().all(|percent| percent.abs() <= SAME_PERCENT),
-        format!("within {SAME_PERCENT} % (assumption); 1234 takes {} ms", listed(&of.response_ms[0][..1])),
-    ));
-    rows.push(Row::holds(
-        "SYN: R(4123), 124R(3), 14R(23) against 1234, 100 % full",
-        "1234 outperforms them",
-        listed(&slower),
-        "% slower",
-        slower.iter().all(|&percent| percent > 0.0),
-        format!(
+    rows.push(
+        Row::holds(
+            "SYN: R(4123), 124R(3), 14R(23) against 1234, 75 % full",
+            "nearly the same",
+            listed(&same),
+            "% slower",
+            same.iter().all(|percent| percent.abs() <= SAME_PERCENT),
+        )
+        .because(format!("within {SAME_PERCENT} % (assumption); 1234 takes {} ms", listed(&of.response_ms[0][..1]))),
+    );
+    rows.push(
+        Row::holds(
+            "SYN: R(4123), 124R(3), 14R(23) against 1234, 100 % full",
+            "1234 outperforms them",
+            listed(&slower),
+            "% slower",
+            slower.iter().all(|&percent| percent > 0.0),
+        )
+        .because(format!(
             "over 0 each; 1234 takes {} ms, the plain disk {}",
             listed(&of.response_ms[0][1..]),
             listed(&of.plain_ms[1..])
-        ),
-    ));
+        )),
+    );
     rows
 }
 

@@ -10,7 +10,7 @@ mod traces;
 
 use smrkit::error::Error;
 
-use super::{Item, Reproduction, Scale};
+use crate::{Item, Reproduction, Scale};
 
 pub const REPRODUCTION: Reproduction = Reproduction {
     name: "he-du",

@@ -3,9 +3,8 @@
 use smrkit::request::Op;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
-use super::super::row::Row;
-use super::super::{Item, Shown};
 use super::traces::Replayed;
+use crate::{Item, Row, Shown};
 use smrkit_report::format;
 
 pub fn item(traces: &[Replayed]) -> Item {
@@ -15,14 +14,17 @@ pub fn item(traces: &[Replayed]) -> Item {
         false => format!("{} (not at hand): {}", trace.of.paper, trace.name),
     };
     let named: Vec<String> = traces.iter().map(stands).collect();
-    Item::new("Table 1: traces", Vec::new(), move |_| Shown {
-        text: vec![
-            format!("{}. Substitutes come from the folder of real traces, if it has them.", named.join("; ")),
-            "Inter-arrival times are stretched by the paper's own factors.".into(),
-        ],
-        rows,
-        ..Shown::default()
-    })
+    Item::told(
+        "Table 1: traces",
+        Shown {
+            text: vec![
+                format!("{}. Substitutes come from the folder of real traces, if it has them.", named.join("; ")),
+                "Inter-arrival times are stretched by the paper's own factors.".into(),
+            ],
+            rows,
+            ..Shown::default()
+        },
+    )
 }
 
 fn row(trace: &Replayed) -> Row {
@@ -32,7 +34,7 @@ fn row(trace: &Replayed) -> Row {
     let span_ns = requests.last().map_or(0, |last| last.time.0) as f64;
     let gap = Nanos((span_ns / requests.len().saturating_sub(1).max(1) as f64) as u64);
     Row::not_comparable(
-        &format!("{} for {}", trace.name, trace.of.paper),
+        format!("{} for {}", trace.name, trace.of.paper),
         format!(
             "{} requests {} apart, × {}; {:.1} % writes of {:.1} kB",
             format::count(requests.len() as u64),
@@ -42,6 +44,6 @@ fn row(trace: &Replayed) -> Row {
             (sectors * SECTOR_BYTES) as f64 / 1e3 / written.max(1) as f64
         ),
         "",
-        &format!("another trace ({} in the paper), and the paper's values are not in its text", trace.of.role),
     )
+    .because(format!("another trace ({} in the paper), and the paper's values are not in its text", trace.of.role))
 }

@@ -107,14 +107,14 @@ fn described(made: &[Option<JobResult>]) -> Shown {
 }
 
 fn some_items(_: &Scale) -> Result<Vec<Item>, Error> {
-    let compared = Item::new("Compared", Vec::new(), |_| {
-        let row = |item: &str, holds| Row::holds(item, 1.0, 2.0, "s", holds, "measured");
+    let compared = Item::told("Compared", {
+        let row = |item: &str, holds| Row::holds(item, 1.0, 2.0, "s", holds).because("measured");
         let rows = vec![
             row("a", true),
             row("b", true).by_construction(),
             row("c", true).derived(),
             row("d", false),
-            Row::not_comparable("e", 3.0, "s", "not told"),
+            Row::not_comparable("e", 3.0, "s").because("not told"),
         ];
         let mut table = Grid::new(["drive", "rate"]);
         table.rows.push(vec!["tiny".into(), "7".into()]);

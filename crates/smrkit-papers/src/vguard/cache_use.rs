@@ -4,12 +4,10 @@ use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::bars::{self, Bar};
-use super::super::lab::Plan;
-use super::super::row::{Row, Value};
-use super::super::{Item, Scale, Shown, counter};
 use super::common::{LAYERS, never_cleans};
 use super::paper::{ACTIVE_PERCENT, CACHE_TRACKS, LOG_PERCENT, VGUARD_THRESHOLD};
 use super::traces::AtHand;
+use crate::{Item, Plan, Row, Scale, Shown, Value};
 use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
@@ -26,7 +24,7 @@ struct Use {
 
 impl Use {
     fn from_outcome(name: &str, of_a_set: bool, outcome: &Outcome) -> Use {
-        let stat = |key: &str| counter(outcome, key).unwrap_or(0);
+        let stat = |key: &str| outcome.layer_stats.count(key).unwrap_or(0);
         Use {
             name: name.into(),
             of_a_set,
@@ -75,11 +73,13 @@ fn rows(taken: &Use) -> Vec<Row> {
     if !taken.of_a_set {
         let ours = format!("{active:.2} %, {log:.2} %, {}", taken.cleans.ours.text());
         let reason = format!("none of the paper's sets; {} guards copied", count(taken.copies));
-        return vec![Row::beside(item("tracks in use, log against β, bands cleaned"), Value::None, ours, "", reason)];
+        return vec![
+            Row::beside(item("tracks in use, log against β, bands cleaned"), Value::None, ours, "").because(reason),
+        ];
     }
     let at_most = |what: &str, most: f64, ours: f64, tracks: u64| {
         let reason = format!("{} tracks, {} guards copied", count(tracks), count(taken.copies));
-        Row::holds(item(what), format!("at most {most}"), ours, "%", ours <= most, reason)
+        Row::holds(item(what), format!("at most {most}"), ours, "%", ours <= most).because(reason)
     };
     vec![
         at_most("tracks of the cache in use", ACTIVE_PERCENT, active, taken.active),
@@ -118,14 +118,8 @@ mod tests {
     #[test]
     fn uses_are_shares_of_the_cache_and_of_the_logs_bound() {
         let (active, log) = (CACHE_TRACKS / 4, VGUARD_THRESHOLD / 2);
-        let used = Use {
-            name: "a".into(),
-            of_a_set: false,
-            active,
-            log,
-            cleans: Row::near("", 0.0.into(), 0.0, "", 0.0, ""),
-            copies: 0,
-        };
+        let used =
+            Use { name: "a".into(), of_a_set: false, active, log, cleans: Row::near("", 0.0, 0.0, "", 0.0), copies: 0 };
         assert!((used.active_percent() - 25.0).abs() < 0.1, "{}", used.active_percent());
         assert!((used.log_percent() - 50.0).abs() < 0.1, "{}", used.log_percent());
     }

@@ -3,10 +3,9 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Histograms;
 
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown};
 use super::common::{LAYERS, TracePair, ms, never_cleans, write_percent};
 use super::traces::{AtHand, TraceKind};
+use crate::{Item, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Figure, Numbers, Panel, Series, Style};
 
 /// "Roughly a single rotation": at most this many of them (assumption: Table 2 has up to 1.04).
@@ -101,18 +100,13 @@ fn msr_rows(pairs: &[(&str, TracePair)], kinds: &[TraceKind], rotation_ms: f64) 
         let item = format!("{name}: vguard, 95 %");
         let paper = "roughly a single rotation";
         if *kind == TraceKind::MsrPart {
-            return Row::beside(
-                item,
-                paper,
-                ours,
-                "ms",
-                "a part of a trace: first writes to tracks, which copy, weigh more",
-            );
+            return Row::beside(item, paper, ours, "ms")
+                .because("a part of a trace: first writes to tracks, which copy, weigh more");
         }
         let reads = 100.0 - write_percent(pair.vguard);
         let reason =
             format!("{turns:.3} rotations, at most {ABOUT_ONE} (assumption); {reads:.0} % of the requests read");
-        Row::holds(item, paper, ours, "ms", turns <= ABOUT_ONE, reason)
+        Row::holds(item, paper, ours, "ms", turns <= ABOUT_ONE).because(reason)
     };
     let below = |pair: &TracePair| ms(pair.vguard.latency_ns.all.p99) < 1e3 * tenth(&pair.managed.latency_histogram);
     let cases: Vec<&str> = pairs.iter().filter(|(_, pair)| below(pair)).map(|(name, _)| *name).collect();
@@ -124,8 +118,8 @@ fn msr_rows(pairs: &[(&str, TracePair)], kinds: &[TraceKind], rotation_ms: f64) 
         ours,
         "",
         !cases.is_empty(),
-        reason,
-    );
+    )
+    .because(reason);
     let rows = pairs.iter().zip(kinds).map(p95);
     if pairs.is_empty() { Vec::new() } else { rows.chain([some]).collect() }
 }

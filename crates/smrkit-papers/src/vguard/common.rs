@@ -5,10 +5,8 @@ use smrkit::error::Error;
 use smrkit::layer::{self, LayerSpec, Parameters};
 use smrkit::stats::outcome::Outcome;
 
-use super::super::counter;
-use super::super::lab::Plan;
-use super::super::row::Row;
 use super::paper;
+use crate::{Plan, Row};
 
 /// The paper's drive.
 pub(super) const DRIVE: &str = "st5000as0011";
@@ -77,13 +75,13 @@ pub(super) fn highest(outcome: &Outcome, gauge: &str) -> f64 {
 
 /// The claim that `vguard` cleans no band. A trace of fewer writes than its thresholds can't make it, which is no evidence.
 pub(super) fn never_cleans(item: &str, vguard: &Outcome, why: &str) -> Row {
-    let cleaned = counter(vguard, "bands_cleaned").unwrap_or(0);
+    let cleaned = vguard.layer_stats.bands_cleaned().unwrap_or(0);
     let writes = vguard.commands.host_write;
     match writes < paper::VGUARD_THRESHOLD {
-        true => {
-            Row::exact(item, 0, cleaned, "bands", &format!("{why}; {writes} writes are fewer than α")).by_construction()
-        }
-        false => Row::exact(item, 0, cleaned, "bands", why),
+        true => Row::exact(item, 0, cleaned, "bands")
+            .because(format!("{why}; {writes} writes are fewer than α"))
+            .by_construction(),
+        false => Row::exact(item, 0, cleaned, "bands").because(why),
     }
 }
 
@@ -98,5 +96,5 @@ pub(super) fn within(item: String, paper: f64, ours: f64, unit: &'static str, to
     let agrees = off.abs() <= tolerance;
     let measure = if agrees { "within" } else { "more than" };
     let rest = if why.is_empty() { String::new() } else { format!("; {why}") };
-    Row::holds(item, paper, ours, unit, agrees, format!("{off:+.3} {unit}, {measure} {tolerance} {unit}{rest}"))
+    Row::holds(item, paper, ours, unit, agrees).because(format!("{off:+.3} {unit}, {measure} {tolerance} {unit}{rest}"))
 }

@@ -15,7 +15,7 @@ mod traces;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
 
-use super::{Item, Reproduction, Scale};
+use crate::{Item, Reproduction, Scale};
 use common::DRIVE;
 
 pub const REPRODUCTION: Reproduction = Reproduction {

@@ -4,10 +4,9 @@ use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::bars::{self, Bar};
-use super::super::row::{Row, Value};
-use super::super::{Item, Scale, Shown};
 use super::common::{TracePair, listed, percentiles, write_percent};
 use super::traces::{AtHand, TraceKind};
+use crate::{Item, Row, Scale, Shown, Value};
 use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
@@ -42,18 +41,14 @@ pub fn item(scale: &Scale, drive: &Drive, traces: &[AtHand]) -> Item {
 }
 
 fn refused(trace: &AtHand, why: &str) -> Row {
-    Row::beside(format!("{}: latency", trace.name), Value::None, Value::None, "ms", format!("does not fit: {why}"))
+    Row::beside(format!("{}: latency", trace.name), Value::None, Value::None, "ms")
+        .because(format!("does not fit: {why}"))
 }
 
 fn rows(name: &str, pair: &TracePair) -> Vec<Row> {
     let layer = |layer: &str, outcome: &Outcome| {
-        Row::beside(
-            format!("{name}: {layer}"),
-            Value::None,
-            listed(&percentiles(outcome)),
-            "ms",
-            format!("95, 99, 99.5, 99.9 %, maximum of {} requests", count(outcome.requests)),
-        )
+        Row::beside(format!("{name}: {layer}"), Value::None, listed(&percentiles(outcome)), "ms")
+            .because(format!("95, 99, 99.5, 99.9 %, maximum of {} requests", count(outcome.requests)))
     };
     vec![layer("vguard", pair.vguard), layer("drive-managed", pair.managed), ratio(name, pair)]
 }
@@ -64,9 +59,9 @@ fn ratio(name: &str, pair: &TracePair) -> Row {
     let reason = format!("{writes:.1} % of the requests write");
     if writes > WRITE_PERCENT {
         let reason = format!("{reason}{}", why_not(pair, ratio));
-        return Row::holds(item, "above 1", ratio, "×", ratio > 1.0, reason).derived();
+        return Row::holds(item, "above 1", ratio, "×", ratio > 1.0).because(reason).derived();
     }
-    Row::beside(item, Value::None, ratio, "×", format!("{reason}: no claim for {WRITE_PERCENT} % or less"))
+    Row::beside(item, Value::None, ratio, "×").because(format!("{reason}: no claim for {WRITE_PERCENT} % or less"))
 }
 
 /// Why a trace is an exception.

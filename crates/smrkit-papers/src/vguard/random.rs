@@ -3,12 +3,10 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use super::super::lab::Plan;
-use super::super::row::{Row, Spread, Value};
-use super::super::{Item, Scale, Shown, counter};
 use super::cdf;
 use super::common::{LAYERS, TracePair, both_of, ms, parameter};
 use super::paper::{MANAGED_THRESHOLD, VGUARD_THRESHOLD};
+use crate::{Item, Plan, Row, Scale, Shown, Spread, Value, number};
 use smrkit_report::figure::Figure;
 
 /// The paper's address spaces.
@@ -103,13 +101,12 @@ fn mean(runs: &[Seed], of: impl Fn(&Seed) -> f64) -> Spread {
 }
 
 fn first_cleaning(outcome: &Outcome) -> f64 {
-    counter(outcome, "first_cleaning_request").map_or(f64::NAN, |request| request as f64)
+    number(outcome.layer_stats.first_cleaning())
 }
 
 /// Bands cleaned a write, from the first cleaning on.
 fn bands_per_write(outcome: &Outcome) -> f64 {
-    let bands = counter(outcome, "bands_cleaned").map_or(f64::NAN, |bands| bands as f64);
-    bands / (outcome.requests as f64 - first_cleaning(outcome))
+    number(outcome.layer_stats.bands_cleaned()) / (outcome.requests as f64 - first_cleaning(outcome))
 }
 
 fn rows(span: &str, i: usize, runs: &[Seed]) -> Vec<Row> {
@@ -130,37 +127,43 @@ fn rows(span: &str, i: usize, runs: &[Seed]) -> Vec<Row> {
     {
         let lower = 100.0 * (1.0 - vguard / managed);
         let both = format!("{vguard:.0} against {managed:.0} ms");
-        rows.push(Row::holds(
-            item(&format!("{what}, vguard below drive-managed")),
-            "below",
-            both.clone(),
-            "",
-            vguard < managed,
-            "must be below",
-        ));
+        rows.push(
+            Row::holds(
+                item(&format!("{what}, vguard below drive-managed")),
+                "below",
+                both.clone(),
+                "",
+                vguard < managed,
+            )
+            .because("must be below"),
+        );
         let (least, most) = ABOUT_30;
-        rows.push(Row::holds(
-            item(&format!("{what}, how far below")),
-            "about 30",
-            lower,
-            "%",
-            (least..=most).contains(&lower),
-            format!("{both}; {least} to {most} % (assumption)"),
-        ));
+        rows.push(
+            Row::holds(
+                item(&format!("{what}, how far below")),
+                "about 30",
+                lower,
+                "%",
+                (least..=most).contains(&lower),
+            )
+            .because(format!("{both}; {least} to {most} % (assumption)")),
+        );
     }
     if i > STEADY {
         let [vguard, managed] = [
             mean(runs, |run| bands_per_write(run.spans[i].vguard)),
             mean(runs, |run| bands_per_write(run.spans[i].managed)),
         ];
-        rows.push(Row::holds(
-            item("bands cleaned per write after the first cleaning, vguard and drive-managed"),
-            "each write forces one",
-            format!("{:.2} and {:.2}", vguard.mean, managed.mean),
-            "",
-            vguard.mean >= ONE_BAND && managed.mean >= ONE_BAND,
-            format!("at least {ONE_BAND} (assumption)"),
-        ));
+        rows.push(
+            Row::holds(
+                item("bands cleaned per write after the first cleaning, vguard and drive-managed"),
+                "each write forces one",
+                format!("{:.2} and {:.2}", vguard.mean, managed.mean),
+                "",
+                vguard.mean >= ONE_BAND && managed.mean >= ONE_BAND,
+            )
+            .because(format!("at least {ONE_BAND} (assumption)")),
+        );
     }
     rows
 }
@@ -170,24 +173,12 @@ fn firsts(item: &dyn Fn(&str) -> String, i: usize, runs: &[Seed]) -> Vec<Row> {
     let managed = mean(runs, |run| first_cleaning(run.spans[i].managed));
     let copies = (VGUARD_THRESHOLD as f64 / COPIED).round();
     vec![
-        Row::near(
-            &item("first cleaning, vguard"),
-            Value::Number(copies),
-            vguard.mean,
-            "writes",
-            FIRST_PERCENT,
-            &format!("9,194 copies, for 19 of 20 writes; writes to one track need one copy ({})", vguard.range),
-        )
-        .derived(),
-        Row::near(
-            &item("first cleaning, drive-managed"),
-            MANAGED_THRESHOLD.into(),
-            managed.mean,
-            "writes",
-            FIRST_PERCENT,
-            &format!("an entry a write, more than 22,986 ({})", managed.range),
-        )
-        .derived(),
+        Row::near(item("first cleaning, vguard"), Value::Number(copies), vguard.mean, "writes", FIRST_PERCENT)
+            .because(format!("9,194 copies, for 19 of 20 writes; writes to one track need one copy ({})", vguard.range))
+            .derived(),
+        Row::near(item("first cleaning, drive-managed"), MANAGED_THRESHOLD, managed.mean, "writes", FIRST_PERCENT)
+            .because(format!("an entry a write, more than 22,986 ({})", managed.range))
+            .derived(),
     ]
 }
 
@@ -197,16 +188,11 @@ fn typical(item: &dyn Fn(&str) -> String, i: usize, (what, vguard, managed): &(S
     let off = 100.0 * (vguard / managed - 1.0);
     let name = item(&format!("{what}, vguard against drive-managed"));
     if i < STEADY {
-        return Row::beside(
-            name,
-            Value::None,
-            both,
-            "ms",
-            format!("{off:+.0} %; the text names its larger address spaces only"),
-        );
+        return Row::beside(name, Value::None, both, "ms")
+            .because(format!("{off:+.0} %; the text names its larger address spaces only"));
     }
     let reason = format!("{off:+.0} %, must be within {SIMILAR_PERCENT} % (assumption)");
-    Row::holds(name, "similar", both, "ms", off.abs() <= SIMILAR_PERCENT, reason)
+    Row::holds(name, "similar", both, "ms", off.abs() <= SIMILAR_PERCENT).because(reason)
 }
 
 fn ninetieth(item: &dyn Fn(&str) -> String, i: usize, (what, vguard, managed): &(String, f64, f64)) -> Row {
@@ -215,36 +201,34 @@ fn ninetieth(item: &dyn Fn(&str) -> String, i: usize, (what, vguard, managed): &
     let name = item(&format!("{what}, vguard against drive-managed"));
     if i == 0 {
         let reason = format!("{off:+.0} %, must be at most {:.0} % of it (assumption)", 100.0 * DRASTICALLY);
-        return Row::holds(name, "drastically better", both, "ms", *vguard <= DRASTICALLY * managed, reason);
+        return Row::holds(name, "drastically better", both, "ms", *vguard <= DRASTICALLY * managed).because(reason);
     }
     let slightly = off > 0.0 && off <= SLIGHTLY_PERCENT;
     let reason = format!("{off:+.1} %, must be up to +{SLIGHTLY_PERCENT} % (assumption)");
-    Row::holds(name, "slightly worse", both, "ms", slightly, reason)
+    Row::holds(name, "slightly worse", both, "ms", slightly).because(reason)
 }
 
 fn steady_rows(runs: &[Seed]) -> Vec<Row> {
-    let per_write = |outcome: &Outcome| {
-        counter(outcome, "bands_cleaned").map_or(f64::NAN, |bands| bands as f64) / outcome.requests as f64
-    };
+    let per_write = |outcome: &Outcome| number(outcome.layer_stats.bands_cleaned()) / outcome.requests as f64;
     let [whole, partial] = [mean(runs, |run| per_write(run.whole)), mean(runs, |run| per_write(run.partial))];
     vec![
         Row::near(
             "1 TB: bands cleaned per write, second half, partial=off",
-            WHOLE_BANDS.into(),
+            WHOLE_BANDS,
             whole.mean,
             "bands",
             BANDS_PERCENT,
-            &format!("0.95 / (1 + 9,194 / bands) ({})", whole.range),
         )
+        .because(format!("0.95 / (1 + 9,194 / bands) ({})", whole.range))
         .derived(),
         Row::near(
             "1 TB: bands cleaned per write, second half, partial=on",
-            PARTIAL_BANDS.into(),
+            PARTIAL_BANDS,
             partial.mean,
             "bands",
             BANDS_PERCENT,
-            &format!("by a small model ({})", partial.range),
         )
+        .because(format!("by a small model ({})", partial.range))
         .derived(),
     ]
 }
@@ -268,10 +252,10 @@ fn spread_rows(first: &Seed, spreads: &[Outcome]) -> Vec<Row> {
                 Value::None,
                 ours.join(", "),
                 "ms",
-                format!(
-                    "drive-managed {managed:.0}, to which {nearest} comes nearest; the paper leaves the spread open"
-                ),
             )
+            .because(format!(
+                "drive-managed {managed:.0}, to which {nearest} comes nearest; the paper leaves the spread open"
+            ))
         })
         .into()
 }

@@ -6,11 +6,9 @@ use smrkit::layer::{Capacity, Parameters, Scalar};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
-use super::super::lab::Plan;
-use super::super::row::Row;
-use super::super::{Item, Scale, Shown, counter};
 use super::common::{LAYERS, VARIANT, as_published, highest};
 use super::paper;
+use crate::{Item, Plan, Row, Scale, Shown};
 
 /// Distance within which a value that the paper rounds agrees, in percent (assumption).
 const ROUNDED_PERCENT: f64 = 1.0;
@@ -80,18 +78,12 @@ fn of_drive(drive: &Drive) -> Vec<Row> {
     let outermost =
         "to the digits printed; the cache lies there, and a track of it holds a track of the host and a map";
     vec![
-        Row::near("rotation", 5980.0.into(), MINUTE_NS / rotation.0 as f64, "rpm", 0.001, file).by_construction(),
-        Row::printed("longest track", 1.8, 1, longest, "MB", outermost).by_construction(),
-        Row::near("shortest track", 0.9.into(), shortest, "MB", ROUNDED_PERCENT, file).by_construction(),
-        Row::near(
-            "tracks",
-            4_000_000.0.into(),
-            drive.geometry.tracks() as f64,
-            "tracks",
-            3.0,
-            "about 4·10⁶ (section 2.2); fewer are enough for 5 TB",
-        )
-        .by_construction(),
+        Row::near("rotation", 5980.0, MINUTE_NS / rotation.0 as f64, "rpm", 0.001).because(file).by_construction(),
+        Row::printed("longest track", 1.8, 1, longest, "MB").because(outermost).by_construction(),
+        Row::near("shortest track", 0.9, shortest, "MB", ROUNDED_PERCENT).because(file).by_construction(),
+        Row::near("tracks", 4_000_000.0, drive.geometry.tracks() as f64, "tracks", 3.0)
+            .because("about 4·10⁶ (section 2.2); fewer are enough for 5 TB")
+            .by_construction(),
     ]
 }
 
@@ -102,41 +94,30 @@ fn of_layer(drive: &Drive, layer: &Built) -> Vec<Row> {
     let offered = (capacity.host_sectors * SECTOR_BYTES) as f64 / 1e12;
     let cache_sectors = capacity.cache_sectors;
     let outer = drive.geometry.zones().first().map_or(1, |zone| zone.track_sectors);
-    let exact =
-        |what: &str, paper, ours| Row::exact(&item(what), paper, ours, "tracks", "the default").by_construction();
+    let exact = |what: &str, paper, ours| {
+        Row::exact(item(what), paper, ours, "tracks").because("the default").by_construction()
+    };
     vec![
-        Row::near(&item("size"), 5.0.into(), offered, "TB", ROUNDED_PERCENT, "what the host gets").by_construction(),
+        Row::near(item("size"), 5.0, offered, "TB", ROUNDED_PERCENT).because("what the host gets").by_construction(),
         exact("band", 20, band_tracks),
         exact("cache", paper::CACHE_TRACKS, cache_sectors / outer),
-        Row::beside(
-            item("cache, in bytes"),
-            24.0,
-            (cache_sectors * SECTOR_BYTES) as f64 / 1e9,
-            "GB",
-            format!(
-                "the paper's own 13,791 tracks of 1.8 MB are 24.8 GB, ours have {:.2} MB: compare the tracks",
-                (outer * SECTOR_BYTES) as f64 / 1e6
-            ),
-        ),
+        Row::beside(item("cache, in bytes"), 24.0, (cache_sectors * SECTOR_BYTES) as f64 / 1e9, "GB").because(format!(
+            "the paper's own 13,791 tracks of 1.8 MB are 24.8 GB, ours have {:.2} MB: compare the tracks",
+            (outer * SECTOR_BYTES) as f64 / 1e6
+        )),
     ]
 }
 
 fn formula() -> Row {
     let (base_2, base_e) = (map_bytes(2.0) / 1e3, map_bytes(std::f64::consts::E) / 1e3);
-    Row::near(
-        "vguard: map by equation (1), natural logarithm",
-        30.0.into(),
-        base_e,
-        "KB",
-        ABOUT_PERCENT,
-        &format!("9,194 entries; with base 2 {base_2:.1} KB: the base is not given"),
-    )
+    Row::near("vguard: map by equation (1), natural logarithm", 30.0, base_e, "KB", ABOUT_PERCENT)
+        .because(format!("9,194 entries; with base 2 {base_2:.1} KB: the base is not given"))
 }
 
 fn filled(outcomes: &[Outcome]) -> Vec<Row> {
     let [vguard, told, managed] = outcomes else { return Vec::new() };
     let most = |outcome: &Outcome| highest(outcome, "map_bytes") / 1e3;
-    let before = counter(managed, "first_cleaning_request").map_or(0, |request| request - 1);
+    let before = managed.layer_stats.first_cleaning().map_or(0, |request| request - 1);
     let alike = vguard.elapsed_ns == told.elapsed_ns && vguard.layer_stats == told.layer_stats;
     vec![
         Row::holds(
@@ -145,33 +126,17 @@ fn filled(outcomes: &[Outcome]) -> Vec<Row> {
             if alike { "the same" } else { "others" },
             "tracks",
             alike,
-            "the default, 2/3 of the cache, cleans as often and as long as alpha=9194, beta=9194",
         )
+        .because("the default, 2/3 of the cache, cleans as often and as long as alpha=9194, beta=9194")
         .by_construction(),
-        Row::exact(
-            "drive-managed: α and β",
-            paper::MANAGED_THRESHOLD,
-            before,
-            "entries",
-            "seen as the entries before the first cleaning; 5/3 of the cache's tracks",
-        )
-        .by_construction(),
-        Row::beside(
-            "vguard: memory of its map",
-            30.0,
-            most(vguard),
-            "KB",
-            "what this implementation holds, not what equation (1) counts",
-        ),
-        Row::near(
-            "drive-managed: memory of its map",
-            1300.0.into(),
-            most(managed),
-            "KB",
-            ABOUT_PERCENT,
-            "no formula is given; the layer's sizes of entries were chosen to give it",
-        )
-        .by_construction(),
+        Row::exact("drive-managed: α and β", paper::MANAGED_THRESHOLD, before, "entries")
+            .because("seen as the entries before the first cleaning; 5/3 of the cache's tracks")
+            .by_construction(),
+        Row::beside("vguard: memory of its map", 30.0, most(vguard), "KB")
+            .because("what this implementation holds, not what equation (1) counts"),
+        Row::near("drive-managed: memory of its map", 1300.0, most(managed), "KB", ABOUT_PERCENT)
+            .because("no formula is given; the layer's sizes of entries were chosen to give it")
+            .by_construction(),
     ]
 }
 

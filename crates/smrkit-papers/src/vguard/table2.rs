@@ -4,11 +4,10 @@ use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
 use super::super::bars::{self, Bar};
-use super::super::row::{Agreement, Row, Value};
-use super::super::{Item, Scale, Shown, counter};
 use super::common::{TracePair, listed, never_cleans, percentiles, within};
 use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
 use super::traces::{AtHand, TraceKind};
+use crate::{Agreement, Item, Row, Scale, Shown, Value};
 use smrkit_report::figure::{Colour, Figure};
 
 /// Distance within which Vguard's percentiles agree on the trace that it was tuned on: ms up to 99.5 %, percent above.
@@ -69,13 +68,8 @@ fn by_row<'a>(kinds: &[TraceKind], outcomes: &'a [Outcome]) -> Vec<Option<TraceP
 
 fn not_at_hand(paper: &Latencies) -> Row {
     let item = format!("{}: drive-managed / vguard, 99.9 %", paper.trace);
-    Row::beside(
-        item,
-        paper.ratio(P99_9),
-        Value::None,
-        "×",
-        "the trace is not at hand; the figure has all its percentiles",
-    )
+    Row::beside(item, paper.ratio(P99_9), Value::None, "×")
+        .because("the trace is not at hand; the figure has all its percentiles")
 }
 
 fn rows(paper: &Latencies, pair: &TracePair) -> Vec<Row> {
@@ -88,24 +82,19 @@ fn rows(paper: &Latencies, pair: &TracePair) -> Vec<Row> {
         let item = format!("{}: vguard, {column}", paper.trace);
         rows.push(match tuned {
             true => fitted(tuned_row(i, item, paper.vguard[i], vguard[i], copies(pair))),
-            false => Row::near(&item, paper.vguard[i].into(), vguard[i], "ms", OTHER_PERCENT, "(assumption)"),
+            false => Row::near(&item, paper.vguard[i], vguard[i], "ms", OTHER_PERCENT).because("(assumption)"),
         });
     }
     for (i, column) in COLUMNS.iter().enumerate() {
         let item = format!("{}: drive-managed, {column}", paper.trace);
         rows.push(match tuned {
             true => fitted(within(item, paper.managed[i], managed[i], "ms", MANAGED_MS, "")),
-            false => Row::near(&item, paper.managed[i].into(), managed[i], "ms", OTHER_PERCENT, "(assumption)"),
+            false => Row::near(&item, paper.managed[i], managed[i], "ms", OTHER_PERCENT).because("(assumption)"),
         });
     }
-    let quotient = Row::near(
-        &item("drive-managed / vguard, 99.9 %"),
-        paper.ratio(P99_9).into(),
-        pair.ratio_at_99_9(),
-        "×",
-        RATIO_PERCENT,
-        "quotient of the rows above",
-    );
+    let quotient =
+        Row::near(item("drive-managed / vguard, 99.9 %"), paper.ratio(P99_9), pair.ratio_at_99_9(), "×", RATIO_PERCENT)
+            .because("quotient of the rows above");
     rows.push(if tuned { fitted(quotient) } else { quotient });
     if tuned {
         rows.push(copies_row(&item("requests that copy a guard"), copies(pair)));
@@ -115,21 +104,21 @@ fn rows(paper: &Latencies, pair: &TracePair) -> Vec<Row> {
 }
 
 fn copies(pair: &TracePair) -> u64 {
-    counter(pair.vguard, "guard_copies").unwrap_or(0)
+    pair.vguard.layer_stats.count("guard_copies").unwrap_or(0)
 }
 
 fn tuned_row(column: usize, item: String, paper: f64, ours: f64, copies: u64) -> Row {
     const P99_5: usize = 2;
     if column >= P99_9 {
         let why = "a guard copy: seek, read a track, seek to the cache, write it, seek back";
-        return Row::near(&item, paper.into(), ours, "ms", TAIL_PERCENT, why);
+        return Row::near(&item, paper, ours, "ms", TAIL_PERCENT).because(why);
     }
     if column == P99_5 && copies > COPIES_BELOW_99_5 {
         let why = format!(
             "hangs on one request: 99.5 % is the 6th largest of 1,055, and {copies} requests copy a guard on this drive's \
              zoned tracks; tracks of one length give 5"
         );
-        return Row::beside(item, paper, ours, "ms", why);
+        return Row::beside(item, paper, ours, "ms").because(why);
     }
     within(item, paper, ours, "ms", TUNED_MS[column], "turns of the disk and the transfer")
 }
@@ -137,7 +126,9 @@ fn tuned_row(column: usize, item: String, paper: f64, ours: f64, copies: u64) ->
 fn copies_row(item: &str, copies: u64) -> Row {
     let (least, most) = COPIES;
     let reason = "the tail of Table 2, and models with tracks of one length and of several";
-    Row::holds(item, format!("{least} to {most}"), copies, "", (least..=most).contains(&copies), reason).derived()
+    Row::holds(item, format!("{least} to {most}"), copies, "", (least..=most).contains(&copies))
+        .because(reason)
+        .derived()
 }
 
 /// Bars of one trace: its name, whether it is ours, and a value and text for each of its panels.

@@ -6,10 +6,9 @@ use smrkit::drive::Drive;
 use smrkit::error::Error;
 use smrkit_trace::TraceDemand;
 
-use super::super::Scale;
-use super::super::lab::Plan;
 use super::common::{LAYERS, VARIANT, as_published};
 use super::paper;
+use crate::{Plan, Scale};
 
 /// Role of a trace in the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

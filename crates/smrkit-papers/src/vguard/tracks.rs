@@ -5,10 +5,9 @@ use smrkit::units::SECTOR_BYTES;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 
 use super::super::bars::{self, Bar};
-use super::super::row::{Row, Value};
-use super::super::{Item, Shown};
 use super::paper::{TABLE3, VGUARD_THRESHOLD};
 use super::traces::{AtHand, TraceKind};
+use crate::{Item, Row, Shown, Value};
 use smrkit_report::figure::{Colour, Figure};
 use smrkit_report::format::count;
 
@@ -22,26 +21,27 @@ pub fn table3(traces: &[AtHand]) -> Result<Item, Error> {
                 format!("{} writes, {terabytes} TB", count(*writes)),
                 Value::None,
                 "",
-                "not at hand, and its name is not in the text",
             )
+            .because("not at hand, and its name is not in the text")
         })
         .collect();
     for trace in traces.iter().filter(|trace| trace.kind == TraceKind::CloudPhysics) {
         let info = info(trace)?;
         let reached = (info.highest_end_sectors * SECTOR_BYTES) as f64 / 1e9;
-        rows.push(Row::beside(
-            format!("{}: writes, reach", trace.name),
-            Value::None,
-            format!("{} writes, {reached:.1} GB", count(info.writes)),
-            "",
-            "a sample of two hours; the drive's size is not told",
-        ));
+        rows.push(
+            Row::beside(
+                format!("{}: writes, reach", trace.name),
+                Value::None,
+                format!("{} writes, {reached:.1} GB", count(info.writes)),
+                "",
+            )
+            .because("a sample of two hours; the drive's size is not told"),
+        );
     }
-    Ok(Item::new("Table 3: the CloudPhysics traces", Vec::new(), |_| Shown {
-        text: vec!["The four traces of figure 4 are not public.".into()],
-        rows,
-        ..Shown::default()
-    }))
+    Ok(Item::told(
+        "Table 3: the CloudPhysics traces",
+        Shown { text: vec!["The four traces of figure 4 are not public.".into()], rows, ..Shown::default() },
+    ))
 }
 
 fn info(trace: &AtHand) -> Result<TraceInfo, Error> {
@@ -53,27 +53,32 @@ pub fn figure5(traces: &[AtHand]) -> Result<Item, Error> {
     for trace in traces {
         bars.push((trace.name.clone(), info(trace)?.written_tracks, trace.kind));
     }
-    Ok(Item::new("Figure 5: tracks that traces write", Vec::new(), move |_| Shown {
-        text: vec![match bars.is_empty() {
-            true => "No trace is at hand: name a folder of traces.".into(),
-            false => format!(
-                "Distinct tracks of 1 MiB that the traces at hand write, against the {} that begin cleaning. The paper has \
+    Ok(Item::told(
+        "Figure 5: tracks that traces write",
+        Shown {
+            text: vec![match bars.is_empty() {
+                true => "No trace is at hand: name a folder of traces.".into(),
+                false => format!(
+                    "Distinct tracks of 1 MiB that the traces at hand write, against the {} that begin cleaning. The paper has \
                  over a hundred CloudPhysics traces.",
-                count(VGUARD_THRESHOLD)
-            ),
-        }],
-        rows: bars.iter().map(row).collect(),
-        figure: (!bars.is_empty()).then(|| figure(&bars)),
-        ..Shown::default()
-    }))
+                    count(VGUARD_THRESHOLD)
+                ),
+            }],
+            rows: bars.iter().map(row).collect(),
+            figure: (!bars.is_empty()).then(|| figure(&bars)),
+            ..Shown::default()
+        },
+    ))
 }
 
 fn row((name, tracks, kind): &(String, u64, TraceKind)) -> Row {
     let item = format!("{name}: distinct tracks written");
     let paper = format!("under {}", count(VGUARD_THRESHOLD));
     match kind {
-        TraceKind::CloudPhysics => Row::holds(item, paper, *tracks, "tracks", *tracks < VGUARD_THRESHOLD, "α = β"),
-        _ => Row::beside(item, Value::None, *tracks, "tracks", "not of CloudPhysics"),
+        TraceKind::CloudPhysics => {
+            Row::holds(item, paper, *tracks, "tracks", *tracks < VGUARD_THRESHOLD).because("α = β")
+        }
+        _ => Row::beside(item, Value::None, *tracks, "tracks").because("not of CloudPhysics"),
     }
 }
 

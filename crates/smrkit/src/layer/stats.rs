@@ -14,6 +14,7 @@ const ZONES_RECLAIMED: &str = "zones_reclaimed";
 const VIOLATIONS: &str = "violations";
 const WRITES_TO_FULL_ZONES: &str = "writes_to_full_zones";
 const FIRST_VIOLATIONS: &str = "first_violations";
+const FIRST_CLEANING: &str = "first_cleaning_request";
 
 /// A layer's own counters, by the names on its page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,7 +35,7 @@ pub struct ZoneViolations {
 impl LayerStats {
     /// Counts by name, and the first request that waited for cleaning, where one did.
     pub fn new<const N: usize>(counts: [(&str, u64); N], first_cleaning: Option<u64>) -> LayerStats {
-        let first = first_cleaning.map(|request| ("first_cleaning_request", request));
+        let first = first_cleaning.map(|request| (FIRST_CLEANING, request));
         let all = counts.into_iter().chain(first);
         LayerStats(all.map(|(name, count)| (name.into(), Scalar::Int(count))).collect())
     }
@@ -65,6 +66,26 @@ impl LayerStats {
         }
     }
 
+    /// A count by its name; a layer may leave out what did not happen.
+    pub fn count(&self, name: &str) -> Option<u64> {
+        if let Some(&Scalar::Int(count)) = self.get(name) { Some(count) } else { None }
+    }
+
+    /// The first request that waited for cleaning.
+    pub fn first_cleaning(&self) -> Option<u64> {
+        self.count(FIRST_CLEANING)
+    }
+
+    /// Bands that were cleaned.
+    pub fn bands_cleaned(&self) -> Option<u64> {
+        self.count("bands_cleaned")
+    }
+
+    /// Collections of what is live.
+    pub fn collections(&self) -> Option<u64> {
+        self.count(COLLECTIONS)
+    }
+
     /// True if the layer puts rewriting off to a time of its own.
     pub fn puts_rewriting_off(&self) -> bool {
         [COLLECTIONS, ZONES_RECLAIMED].iter().any(|name| self.contains_key(*name))
@@ -72,7 +93,7 @@ impl LayerStats {
 
     /// Requests that broke a rule of zones.
     pub fn violations(&self) -> ZoneViolations {
-        let count = |name: &str| if let Some(&Scalar::Int(count)) = self.get(name) { count } else { 0 };
+        let count = |name: &str| self.count(name).unwrap_or(0);
         let first = match self.get(FIRST_VIOLATIONS) {
             Some(Scalar::Text(text)) => text.split("; ").map(String::from).collect(),
             _ => Vec::new(),

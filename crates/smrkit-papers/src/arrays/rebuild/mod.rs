@@ -11,7 +11,7 @@ use self::setup::{
     BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED_CACHED, MANY, NewMember, Order, RebuildPlan, VGUARD_CACHED, Way,
     ways,
 };
-use super::super::{Item, Scale, Shown};
+use crate::{Item, Scale, Shown};
 
 /// Part of 5 TB that is run, and for `--quick`.
 fn part(order: Order, scale: &Scale) -> u64 {

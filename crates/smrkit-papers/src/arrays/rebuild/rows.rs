@@ -1,14 +1,13 @@
 //! Tables of the rebuilds' results, and rows next to public figures.
 
-use smrkit::layer::Scalar;
 use smrkit::stats::outcome::{Outcome, Rebuild};
 use smrkit::stats::rebuild::BusyTimes;
 
-use super::super::super::row::Row;
 use super::setup::{
     BY_COMMAND, BY_RUN, CONVENTIONAL_CACHED, IDLE_CLEAN, MANAGED, MANAGED_CACHED, MANY, NewMember, Order, RebuildPlan,
     Way, hours, ways,
 };
+use crate::Row;
 use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, short};
 
@@ -28,8 +27,7 @@ impl Rebuilds {
     pub fn new(plans: &[RebuildPlan], outcomes: &[Option<Outcome>]) -> Rebuilds {
         let done = |(plan, outcome): (&RebuildPlan, &Option<Outcome>)| {
             let outcome = outcome.as_ref()?;
-            let bands = outcome.members.last().and_then(|new| new.layer_stats.get("bands_cleaned"));
-            let bands_cleaned = if let Some(Scalar::Int(bands)) = bands { *bands } else { 0 };
+            let bands_cleaned = outcome.members.last().and_then(|new| new.layer_stats.bands_cleaned()).unwrap_or(0);
             Some(Done { plan: *plan, rebuild: outcome.rebuild.clone()?, bands_cleaned })
         };
         Rebuilds(plans.iter().zip(outcomes).filter_map(done).collect())
@@ -204,7 +202,7 @@ impl Done {
 }
 
 fn beside(item: &str, public: &str, ours: f64, unit: &'static str, why: &str) -> Row {
-    Row::beside(item, public, rounded(ours), unit, why)
+    Row::beside(item, public, rounded(ours), unit).because(why)
 }
 
 /// Four digits are more than the model knows.

@@ -19,7 +19,7 @@ use smrkit::stats::outcome::Rebuild;
 use smrkit::workload::Workload;
 
 use super::super::super::small_drive::LIKE;
-use crate::lab::Planned;
+use crate::Planned;
 
 /// Bytes that the survivor reads ahead, so that its rotations don't decide (assumption).
 const READ_AHEAD_BYTES: u64 = 32 << 20;
