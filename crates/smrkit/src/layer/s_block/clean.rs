@@ -37,7 +37,7 @@ impl SBlock {
     /// cached sectors are in the way.
     #[cold]
     fn defrag_cache(&mut self, disk: &mut Disk, section: usize, length: u64) -> DiskResult {
-        self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+        self.counts.first_cleaning_request.get_or_insert(disk.requests());
         let before = self.counts.destages;
         if self.rules.literal {
             self.destage_due(disk, section)?;

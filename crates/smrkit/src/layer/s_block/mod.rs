@@ -90,7 +90,6 @@ struct SBlock {
 
 #[derive(Default)]
 struct SBlockCounts {
-    requests: u64,
     destages: u64,
     /// S-blocks that stood at the tail and were copied to the head.
     sblocks_moved: u64,
@@ -212,7 +211,6 @@ impl Layer for SBlock {
 
     /// Algorithm V.6, for runs of sectors.
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        self.counts.requests += 1;
         let mut gather = Gather::new(Cause::Host);
         for piece in self.map.pieces(lba, n) {
             let at = piece.lba - lba;
@@ -232,17 +230,14 @@ impl Layer for SBlock {
 
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         if self.is_one_entry(lba, n) {
-            self.write_entry(disk, lba, n, data)?;
+            self.write_entry(disk, lba, n, data)
         } else {
-            self.write_parts(disk, lba, n, data)?;
+            self.write_parts(disk, lba, n, data)
         }
-        self.counts.requests += 1;
-        Ok(())
     }
 
     /// Drops what is cached; its room comes back when the tail gets there.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        self.counts.requests += 1;
         self.forget(lba, n);
         let mut at = lba;
         for (_, _, count) in pieces_by_divisor(lba.0, n, self.size) {
@@ -250,11 +245,6 @@ impl Layer for SBlock {
             at += count;
         }
         Ok(())
-    }
-
-    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        self.counts.requests += 1;
-        disk.flush()
     }
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {

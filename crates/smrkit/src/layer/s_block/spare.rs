@@ -40,7 +40,7 @@ impl SBlock {
     /// not before, so that a copy at the tail which that one replaces need not move.
     pub(super) fn defrag_slots(&mut self, disk: &mut Disk, section: usize, more: u64) -> DiskResult {
         if self.slots[section].used() + more > self.slots[section].limit {
-            self.counts.first_cleaning_request.get_or_insert(self.counts.requests);
+            self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }
         while self.slots[section].used() + more > self.slots[section].limit {
             self.advance_slots_tail(disk, section)?;
