@@ -122,7 +122,7 @@ impl LayeredDisk {
             Op::Flush => self.layer.flush(&mut self.disk),
             Op::Discard => self.layer.discard(&mut self.disk, lba, n),
         };
-        self.end_requests(1);
+        self.end_requests(u64::from(result.is_ok()));
         result
     }
 
@@ -141,7 +141,7 @@ impl LayeredDisk {
             all.push(QueuedWrite { lba: request.lba, sectors: u64::from(request.sectors), data });
         }
         let result = self.layer.write_together(&mut self.disk, &all);
-        self.end_requests(writes.len() as u64);
+        self.end_requests(if result.is_ok() { writes.len() as u64 } else { 0 });
         result
     }
 
@@ -243,6 +243,7 @@ mod tests {
     use super::*;
     use crate::layer::{BASELINE, find};
     use crate::medium::Medium;
+    use crate::power::Power;
 
     #[test]
     fn requests_of_every_kind_are_counted_until_counting_begins_anew() {
@@ -256,6 +257,9 @@ mod tests {
         assert_eq!(device.disk.requests(), 4);
         let write = Request::new(Op::Write, Lba(8), 8);
         device.serve_together(&[(&write, &Buf::NoData), (&write, &Buf::NoData)]).unwrap();
+        assert_eq!(device.disk.requests(), 6);
+        device.disk.cut_power(Power::new(vec![1], 1));
+        device.serve(&write, &mut Buf::NoData).unwrap_err();
         assert_eq!(device.disk.requests(), 6);
         device.reset_counts();
         assert_eq!(device.disk.requests(), 0);
