@@ -25,7 +25,7 @@ fn shape(count: u64, band: u64, max_open: u64) -> Shape {
 
 /// Number of disks, each of a random kind.
 fn disks() -> u64 {
-    count_from("SMRFS_DISKS", 15)
+    count_from("SMRFS_DISKS", 10)
 }
 
 /// Lets `work` go on for this many seeds.

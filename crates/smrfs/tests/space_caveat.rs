@@ -307,7 +307,7 @@ fn raw_fills_of_the_table() {
 
 #[test]
 fn random_disks_never_lack_room_that_cleaning_could_make() {
-    for seed in 0..count_from("SMRFS_DISKS", 15) {
+    for seed in 0..count_from("SMRFS_DISKS", 10) {
         random_disk(seed);
     }
 }

@@ -45,7 +45,7 @@ fn bytes_of(words: &[u64]) -> Vec<u8> {
 
 /// Drives of each kind whose platters are forged.
 fn seeds() -> u64 {
-    count_from("SMRKIT_SEEDS", 4)
+    count_from("SMRKIT_SEEDS", 3)
 }
 
 /// As smrkit makes it of records and labels.

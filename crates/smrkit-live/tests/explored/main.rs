@@ -21,7 +21,7 @@ use tempfile::TempDir;
 const JOURNAL_BYTES: u64 = 100 << 10;
 
 fn cuts() -> u64 {
-    count_from("SMRKIT_LIVE_CUTS", 150)
+    count_from("SMRKIT_LIVE_CUTS", 100)
 }
 
 /// Time that this thread has worked.

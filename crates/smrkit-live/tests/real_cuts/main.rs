@@ -65,7 +65,7 @@ fn on_host(host: &Host) {
     }
     // One after another: a loop device given back by one test is not at once as new for the next.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let cuts = count_from("SMRKIT_REAL_CUTS", 60);
+    let cuts = count_from("SMRKIT_REAL_CUTS", 40);
     for (seed, model) in [Model::Caveat, Model::StrictAppend].into_iter().enumerate() {
         let place = Place::new();
         let recorded = record(host, model, &place, seed as u64);

@@ -343,7 +343,7 @@ fn a_flush_waits_for_the_write_cache() {
 }
 
 proptest::proptest! {
-    #![proptest_config(ProptestConfig::with_cases(count::count_from("SMRKIT_DRIVE_FILES", 400)))]
+    #![proptest_config(ProptestConfig::with_cases(count::count_from("SMRKIT_DRIVE_FILES", 200)))]
 
     /// No number in any place of a drive file makes anything panic; what loads can be used.
     #[test]

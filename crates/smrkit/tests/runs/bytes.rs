@@ -121,7 +121,7 @@ fn trial(spec: &'static LayerSpec, form: Form, seed: u64, cuts: bool) {
 
 /// Trials of a layer on each law.
 fn seeds() -> u64 {
-    count_from("SMRKIT_SEEDS", 5)
+    count_from("SMRKIT_SEEDS", 3)
 }
 
 #[test]
