@@ -30,7 +30,7 @@ use smrkit::units::{Lba, Nanos};
 const REQUESTS_PER_RUN: u64 = 150;
 
 fn cuts_wanted() -> u64 {
-    count_from("SMRKIT_POWER_CUTS", 1000)
+    count_from("SMRKIT_POWER_CUTS", 2000)
 }
 
 /// The loop itself with the power cut at `cuts`, its end checked like any run's.
