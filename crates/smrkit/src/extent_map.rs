@@ -10,6 +10,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::units::{Lba, Pba};
@@ -72,6 +74,9 @@ pub struct MappedPiece {
 struct Chunk(SmallVec<[PackedExtent; INLINE]>);
 
 const INLINE: usize = 7;
+/// Entries of a cache line, and the most among which one is found by counting.
+const LINE: usize = 8;
+const COUNTED: usize = 128;
 
 type Leaf = Box<[Chunk; LEAF]>;
 
@@ -209,28 +214,29 @@ impl ExtentMap {
     #[inline]
     fn chunk_mut(&mut self, index: u64) -> &mut Chunk {
         let at = (index >> LEAF_BITS) as usize;
-        if at >= self.leaves.len() {
-            self.leaves.resize_with(at + 1, || None);
-        }
-        if self.leaves[at].is_none() {
-            self.leaf_count += 1;
-            self.leaves[at] = Some(Box::new([const { Chunk(SmallVec::new_const()) }; LEAF]));
-            self.take_over(at as u64);
+        if self.leaves.get(at).is_none_or(Option::is_none) {
+            self.make_leaf(at);
         }
         let Some(leaf) = &mut self.leaves[at] else { unreachable!("just made") };
         &mut leaf[index as usize & (LEAF - 1)]
     }
 
     /// A new leaf takes over its part of the runs that the map began with.
-    fn take_over(&mut self, leaf: u64) {
-        let (mut at, end) = (leaf << (LEAF_BITS + CHUNK_BITS), (leaf + 1) << (LEAF_BITS + CHUNK_BITS));
-        let end = end.min(self.base.end);
+    #[cold]
+    fn make_leaf(&mut self, number: usize) {
+        if number >= self.leaves.len() {
+            self.leaves.resize_with(number + 1, || None);
+        }
+        let leaf = self.leaves[number].insert(Box::new([const { Chunk(SmallVec::new_const()) }; LEAF]));
+        self.leaf_count += 1;
+        let sectors = CHUNK << LEAF_BITS;
+        let mut at = number as u64 * sectors;
+        let end = (at + sectors).min(self.base.end);
         while at < end {
             let start = at & (CHUNK - 1);
             let (stop, pba) = self.base.piece(at, end.min(at - start + CHUNK));
             let Some(pba) = pba else { break };
-            let Some(chunks) = &mut self.leaves[leaf as usize] else { break };
-            let chunk = &mut chunks[(at >> CHUNK_BITS) as usize & (LEAF - 1)].0;
+            let chunk = &mut leaf[(at >> CHUNK_BITS) as usize & (LEAF - 1)].0;
             let room = heap_room(chunk);
             chunk.push(PackedExtent::new(start, start + (stop - at), pba.0));
             self.heap_entries = self.heap_entries + heap_room(chunk) - room;
@@ -266,11 +272,29 @@ fn heap_room(chunk: &SmallVec<[PackedExtent; INLINE]>) -> usize {
     if chunk.spilled() { chunk.capacity() } else { 0 }
 }
 
+/// The number of the first entry that ends behind `start`; that of all where none does.
+#[inline]
+fn first_behind(entries: &[PackedExtent], start: u64) -> usize {
+    let key = ((start + 1) << (CHUNK_BITS + PBA_BITS)).wrapping_sub(1);
+    let begun = |entry: &PackedExtent| entry.0 <= key;
+    let count = match entries.len() {
+        // Counting looks at several at once, where halving waits for one after another.
+        0..=COUNTED => {
+            let last_of_lines = entries.iter().skip(LINE - 1).step_by(LINE);
+            let lines = LINE * last_of_lines.map(|last| usize::from(begun(last))).sum::<usize>();
+            let rest = &entries[lines..entries.len().min(lines + LINE)];
+            lines + rest.iter().map(|entry| usize::from(begun(entry))).sum::<usize>()
+        }
+        _ => entries.partition_point(begun),
+    };
+    count - usize::from(count > 0 && entries[count - 1].end() > start)
+}
+
 /// Puts `new` where `start..end` was, cutting what overlaps and joining what touches. Returns how many sectors of it were
 /// mapped.
 #[inline]
 fn overwrite(chunk: &mut SmallVec<[PackedExtent; INLINE]>, start: u64, end: u64, new: Option<PackedExtent>) -> u64 {
-    let first = chunk.partition_point(|entry| entry.end() <= start);
+    let first = first_behind(chunk, start);
     let (mut last, mut displaced) = (first, 0);
     while last < chunk.len() && chunk[last].start() < end {
         displaced += chunk[last].end().min(end) - chunk[last].start().max(start);
@@ -303,15 +327,21 @@ fn overwrite(chunk: &mut SmallVec<[PackedExtent; INLINE]>, start: u64, end: u64,
         to = last + 1;
         push(&mut fresh, &mut count, next);
     }
-    if to - from == count {
-        chunk[from..to].copy_from_slice(&fresh[..count]);
-    } else if to == from && count == 1 {
-        chunk.insert(from, fresh[0]);
-    } else {
-        chunk.drain(from..to);
-        chunk.insert_many(from, fresh[..count].iter().copied());
-    }
+    splice(chunk, from..to, &fresh[..count]);
     displaced
+}
+
+/// Puts `fresh` where `old` was.
+#[inline]
+fn splice(chunk: &mut SmallVec<[PackedExtent; INLINE]>, old: Range<usize>, fresh: &[PackedExtent]) {
+    let end = old.start + fresh.len();
+    if end < old.end {
+        chunk.drain(end..old.end);
+    }
+    (old.end..end).for_each(|at| chunk.insert(at, PackedExtent(0)));
+    for (entry, &new) in chunk[old.start..end].iter_mut().zip(fresh) {
+        *entry = new;
+    }
 }
 
 /// Appends `entry` to `fresh`, joined to the one before where they touch.
