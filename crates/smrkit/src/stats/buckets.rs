@@ -25,22 +25,48 @@ pub(super) fn largest(index: u64) -> u64 {
 }
 
 /// Counters of latencies. An array has a pair for each drive, which its processor's caches hold better at 32 bits.
-#[derive(Default)]
 pub(super) struct Buckets {
     counts: Vec<u32>,
+    /// Latencies that are in no counter yet: a counter is seldom in the processor's caches, and those of a batch are fetched
+    /// at once.
+    waiting: [u64; BATCH],
+    waiting_count: usize,
     /// Of a bucket, what its counter lost by overflow.
     overflown: BTreeMap<u64, u64>,
+}
+
+/// Latencies that are counted at a time.
+const BATCH: usize = 32;
+
+impl Default for Buckets {
+    fn default() -> Buckets {
+        Buckets { counts: Vec::new(), waiting: [0; BATCH], waiting_count: 0, overflown: BTreeMap::new() }
+    }
 }
 
 impl Buckets {
     /// Counts a latency.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        let at = index(ns);
-        let Some(count) = self.counts.get_mut(at as usize) else { return self.record_n(ns, 1) };
-        *count = count.wrapping_add(1);
-        if *count == 0 {
-            self.overflow(at, 1 << 32);
+        self.waiting[self.waiting_count % BATCH] = ns;
+        self.waiting_count += 1;
+        if self.waiting_count == BATCH {
+            self.count_waiting();
+        }
+    }
+
+    #[inline(never)]
+    fn count_waiting(&mut self) {
+        self.waiting_count = 0;
+        for ns in self.waiting {
+            let at = index(ns);
+            match self.counts.get_mut(at as usize) {
+                Some(count) => *count = count.wrapping_add(1),
+                None => self.record_n(ns, 1),
+            }
+            if self.counts[at as usize] == 0 {
+                self.overflow(at, 1 << 32);
+            }
         }
     }
 
@@ -67,7 +93,7 @@ impl Buckets {
 
     /// The largest latency of each bucket that holds any, ascending, and the number in it.
     pub fn values(&self) -> Vec<(u64, u64)> {
-        let mut values = Vec::new();
+        let mut values = values_of(&self.waiting[..self.waiting_count]);
         for (at, &count) in (0..).zip(&self.counts) {
             let more = if self.overflown.is_empty() { 0 } else { self.overflown.get(&at).copied().unwrap_or(0) };
             let count = more.saturating_add(count.into());
@@ -75,6 +101,13 @@ impl Buckets {
                 values.push((largest(at), count));
             }
         }
+        // Two ascending runs, which are merged.
+        values.sort();
+        values.dedup_by(|next, last| {
+            let is_same = next.0 == last.0;
+            last.1 = if is_same { last.1.saturating_add(next.1) } else { last.1 };
+            is_same
+        });
         values
     }
 }
@@ -111,9 +144,10 @@ mod tests {
         }
         assert_eq!(buckets.values(), [(7, full + 5 + (3 << 32))]);
         buckets.record_n(9, full);
-        buckets.record(9);
         buckets.record(8);
-        assert_eq!(buckets.values(), [(7, full + 5 + (3 << 32)), (8, 1), (9, full + 1)]);
+        // One of them waits.
+        (0..BATCH).for_each(|_| buckets.record(9));
+        assert_eq!(buckets.values(), [(7, full + 5 + (3 << 32)), (8, 1), (9, full + BATCH as u64)]);
     }
 
     proptest! {
