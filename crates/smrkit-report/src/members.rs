@@ -1,6 +1,6 @@
 //! The members of arrays: a line each, or a summary of each array where there are many.
 
-use smrkit::stats::members::LISTED_MAX;
+use smrkit::stats::outcome::LISTED_MAX;
 use smrkit::stats::outcome::Outcome;
 
 use crate::format;

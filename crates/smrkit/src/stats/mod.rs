@@ -3,7 +3,6 @@
 mod buckets;
 mod latency;
 mod wide;
-mod short;
 mod latency_buckets;
 mod physical;
 mod replayed;
@@ -12,7 +11,6 @@ pub mod command_times;
 pub mod rebuild;
 pub mod verdict_counts;
 pub mod outcome;
-pub mod members;
 pub mod histogram;
 pub mod counts;
 mod sums;

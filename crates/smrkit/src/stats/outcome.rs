@@ -2,6 +2,8 @@
 //!
 //! Keys carry their unit. A ratio without a denominator is null. `docs/reference/outcome.md` explains every key.
 
+mod members;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,8 @@ pub use crate::layer::{Capacity, LayerStats, Scalar};
 use crate::settings::rebuild::RebuildSpec;
 use crate::settings::{Prefill, Settings};
 use crate::units::SECTOR_BYTES;
+pub use members::LISTED_MAX;
+pub(super) use members::shortened;
 
 /// The file: one record a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -137,7 +141,7 @@ pub struct Outcome {
     /// The plain verdict.
     pub verdict: Verdict,
     /// Of an array: the same of each drive, as its array saw it; in a summary a row of it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::short")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "members")]
     pub members: Vec<Outcome>,
     /// The rebuild, resilver or scrub of an array; absent without, or where the run ended before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,8 +3,7 @@
 use super::latency_buckets::LatencyBuckets;
 use std::ops::Add;
 
-use super::members::shortened;
-use super::outcome::{Histograms, Outcome, Outcomes, SourceCounts, Surface, Timeline};
+use super::outcome::{Histograms, Outcome, Outcomes, SourceCounts, Surface, Timeline, shortened};
 use super::rebuild::{MemberRebuild, Rebuild, Series};
 
 impl Outcomes {

@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::outcome::{Outcome, Scalar};
-use super::short::Shortened;
+use super::{Outcome, Scalar};
 
 /// Members that tables list one by one; more are summed up, and their rows leave out what only a list shows.
 pub const LISTED_MAX: usize = 16;
@@ -19,7 +18,7 @@ type Numbers = BTreeMap<String, u64>;
 /// Row of a member.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct MemberRow {
+struct MemberRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     layer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +42,7 @@ pub struct MemberRow {
 }
 
 /// The members of an array with nothing but what their rows hold, and no parameters where they are the array's.
-pub(super) fn shortened(array: &Outcome) -> Vec<Outcome> {
+pub(in crate::stats) fn shortened(array: &Outcome) -> Vec<Outcome> {
     let short = |member: &Outcome| {
         let mut short = MemberRow::new(member, &nothing(), array.members.len()).member(&nothing());
         if short.parameters == array.parameters {
@@ -61,17 +60,46 @@ fn nothing() -> Outcome {
     nothing
 }
 
-impl Shortened for Outcome {
-    type Row = MemberRow;
+/// A member as it is written.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WrittenMember<'a> {
+    Whole(&'a Outcome),
+    Row(Box<MemberRow>),
+}
 
-    /// Whole records tell their system.
-    fn row(&self, before: Option<&Outcome>, count: usize) -> Option<MemberRow> {
-        self.run.system.is_empty().then(|| MemberRow::new(self, before.unwrap_or(&nothing()), count))
-    }
+/// A member as it is read.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ReadMember {
+    Whole(Box<Outcome>),
+    Row(Box<MemberRow>),
+}
 
-    fn from_row(row: MemberRow, before: Option<&Outcome>) -> Outcome {
-        row.member(before.unwrap_or(&nothing()))
+/// Writes members, those that don't tell their system as rows; for `#[serde(with = …)]`.
+pub(super) fn serialize<S: Serializer>(members: &[Outcome], to: S) -> Result<S::Ok, S::Error> {
+    let nothing = nothing();
+    to.collect_seq(members.iter().enumerate().map(|(at, member)| {
+        let before = at.checked_sub(1).map_or(&nothing, |before| &members[before]);
+        match member.run.system.is_empty() {
+            true => WrittenMember::Row(Box::new(MemberRow::new(member, before, members.len()))),
+            false => WrittenMember::Whole(member),
+        }
+    }))
+}
+
+/// Reads members; for `#[serde(with = …)]`.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Outcome>, D::Error> {
+    let nothing = nothing();
+    let mut members: Vec<Outcome> = Vec::new();
+    for read in Vec::<ReadMember>::deserialize(from)? {
+        let member = match read {
+            ReadMember::Whole(member) => *member,
+            ReadMember::Row(row) => row.member(members.last().unwrap_or(&nothing)),
+        };
+        members.push(member);
     }
+    Ok(members)
 }
 
 fn numbers(all: &[(&str, u64)]) -> Numbers {
