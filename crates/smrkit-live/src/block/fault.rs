@@ -45,6 +45,9 @@ impl FromStr for InjectedFault {
         match name {
             "power-cut" => Ok(InjectedFault::PowerCut(number(Some(1))?)),
             "bad-sector" => Ok(InjectedFault::BadSector(number(None)?)),
+            "slow" if value.is_empty() => {
+                Err(Error::Usage(format!("'{text}': the duration is missing: slow TIME, as in slow 8s")))
+            }
             "slow" => Ok(InjectedFault::Slow(parse_duration(value)?)),
             "timeout" if value.is_empty() => Ok(InjectedFault::Timeout),
             "timeout" => Err(Error::Usage(format!("'{text}': timeout takes nothing more"))),
@@ -77,6 +80,7 @@ mod tests {
             ("power-cut soon", "expected a whole number after power-cut"),
             ("bad-sector", "expected a whole number after bad-sector"),
             ("bad-sector -1", "expected a whole number after bad-sector"),
+            ("slow", "the duration is missing: slow TIME, as in slow 8s"),
             ("timeout 5", "timeout takes nothing more"),
             ("powr-cut", "did you mean `power-cut`?"),
             ("fire", "known: power-cut, bad-sector, slow, timeout"),
@@ -84,6 +88,6 @@ mod tests {
             let said = wrong.parse::<InjectedFault>().unwrap_err().to_string();
             assert!(said.contains(wrong) && said.contains(remedy), "{said}");
         }
-        assert!("slow".parse::<InjectedFault>().is_err());
+        assert!("slow soon".parse::<InjectedFault>().is_err());
     }
 }
