@@ -5,9 +5,7 @@
 
 mod bands;
 pub mod checker;
-pub mod law;
 mod ledger;
-pub mod region;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,24 +24,4 @@ pub struct Counts {
     pub retired: u64,
     /// Of `not_writable`: dead data that cleaning would win back.
     pub garbage: u64,
-}
-
-/// Label of a granule: free to write, or not, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum GranuleLabel {
-    /// R: it may be read, so it must not be written.
-    Readable,
-    /// NW: a write would damage what may be read.
-    NotWritable,
-    /// WO: it may be written once.
-    WriteOnce,
-    /// W: it may be written.
-    Writable,
-}
-
-impl GranuleLabel {
-    /// True if it may be written now.
-    pub fn allows_write(self) -> bool {
-        matches!(self, GranuleLabel::WriteOnce | GranuleLabel::Writable)
-    }
 }

@@ -10,11 +10,13 @@ use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult, Violation};
 use smrfs::power::Power;
+use smrfs::safety::Counts;
 use smrfs::safety::checker::{Order, Watched};
-use smrfs::safety::law::{self, Law};
-use smrfs::safety::{Counts, region};
 use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
+
+use super::law::{self, Law};
+use super::region;
 
 fn caveat(granules: u64, did: u64, dpid: u64) -> Shape {
     let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };

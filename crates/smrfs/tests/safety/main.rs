@@ -7,6 +7,8 @@ mod checker;
 #[path = "../../../smrkit/tests/common/count.rs"]
 mod count;
 mod host;
+mod law;
+mod region;
 
 use std::sync::Arc;
 

@@ -4,9 +4,29 @@
 //! find no live x within DID below k, and for each live x within DPID above k no earlier write of k since x was written.
 //! (Kadekodi et al. 2015, section 4.2, made exact.)
 
-use super::{Counts, GranuleLabel};
-use crate::error::Violation;
-use crate::units::{Granule, Span};
+use smrfs::error::Violation;
+use smrfs::safety::Counts;
+use smrfs::units::{Granule, Span};
+
+/// Label of a granule: free to write, or not, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GranuleLabel {
+    /// R: it may be read, so it must not be written.
+    Readable,
+    /// NW: a write would damage what may be read.
+    NotWritable,
+    /// WO: it may be written once.
+    WriteOnce,
+    /// W: it may be written.
+    Writable,
+}
+
+impl GranuleLabel {
+    /// True if it may be written now.
+    pub fn allows_write(self) -> bool {
+        matches!(self, GranuleLabel::WriteOnce | GranuleLabel::Writable)
+    }
+}
 
 /// A disk with its history.
 #[derive(Clone, Debug)]
@@ -146,7 +166,6 @@ pub fn count(labels: &[GranuleLabel]) -> Counts {
     }
 }
 
-#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -5,9 +5,9 @@
 //! every run that ends within DPID upstream; NW from any of them wins. Coarser than the rule granule by granule, and never
 //! allows what that forbids. (Kadekodi et al. 2015, section 4.2.)
 
-use super::GranuleLabel;
-use super::law::Law;
-use crate::units::Span;
+use smrfs::units::Span;
+
+use super::law::{GranuleLabel, Law};
 
 /// Label of each granule of the disk.
 pub fn labels(disk: &Law) -> Vec<GranuleLabel> {
@@ -46,7 +46,6 @@ fn runs(disk: &Law) -> Vec<Span> {
     runs
 }
 
-#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
