@@ -3,6 +3,9 @@
 //! The device is emulated in memory, with blocks of a quarter of a granule; whole lives of a file system on it, cut at every
 //! write, are in `crash.rs`.
 
+#[path = "common/zones.rs"]
+mod zones;
+
 use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
@@ -10,7 +13,6 @@ use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::memory::WriteLoss;
 use smrfs::device::strict::StrictAppend;
-use smrfs::device::zoned::emulated::{Emulated, EmulatedZones};
 use smrfs::device::zoned::{Zone, ZoneKind, ZonedDevice, ZonedError, ZonedGeometry, ZonedLayout, Zones};
 use smrfs::device::{BandState, HostManaged};
 use smrfs::error::{DeviceError, Violation};
@@ -19,6 +21,7 @@ use smrfs::superblock::area::Area;
 use smrfs::superblock::{Superblock, Uuid, VolumeKey};
 use smrfs::units::Granule;
 use smrkit::tally::Cause;
+use zones::{Emulated, EmulatedZones};
 
 const GRANULE: u64 = 512;
 const BLOCK: u64 = GRANULE / 4;

@@ -11,6 +11,8 @@ mod run;
 mod stories;
 #[path = "../common/watch.rs"]
 mod watch;
+#[path = "../common/zones.rs"]
+mod zones;
 
 use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::meta::MetadataStore;

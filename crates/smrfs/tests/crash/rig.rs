@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::device::strict::StrictAppend;
-use smrfs::device::zoned::emulated::{Emulated, EmulatedZones};
 use smrfs::device::zoned::{ZonedError, ZonedGeometry, Zones};
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, FsError, FsResult};
@@ -24,6 +23,7 @@ use smrfs::space::caveat::options::CaveatOptions;
 use smrfs::units::Span;
 
 use crate::watch::{Watch, watched};
+use crate::zones::{Emulated, EmulatedZones};
 
 /// Bytes of a granule in these tests.
 pub const GRANULE: u64 = 512;

@@ -5,7 +5,6 @@
 //! of the other ones among them, which are bands as well.
 
 mod cursors;
-pub mod emulated;
 mod error;
 mod layout;
 mod platters;

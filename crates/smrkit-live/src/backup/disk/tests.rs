@@ -1,5 +1,8 @@
 //! Copies to and from an emulated zoned device: failures, interrupts (of images, too), power cuts, and granules that can't be read.
 
+#[path = "../../../../smrfs/tests/common/zones.rs"]
+mod zones;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -8,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use smrfs::data::Data;
 use smrfs::device::memory::WriteLoss;
-use smrfs::device::zoned::emulated::{Emulated, EmulatedZones};
 use smrfs::device::zoned::{ZonedGeometry, Zones};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::fsck::{FsckOptions, check as fsck};
@@ -16,6 +18,7 @@ use smrfs::meta::{Kind, NewNode};
 use smrfs::power::Power;
 use smrfs::units::GRANULE_BYTES;
 use tempfile::TempDir;
+use zones::{Emulated, EmulatedZones};
 
 use super::super::{RestoreOptions, of_volume, restore};
 use super::*;

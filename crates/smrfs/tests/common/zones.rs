@@ -3,22 +3,23 @@
 //! Its blocks lie in [`Memory`] behind a volatile write cache. A power cut leaves a first part of what was appended to each
 //! zone, cut at any block, and in conventional zones any of the blocks.
 
+#![allow(dead_code)]
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use smrfs::data::{Data, ReadBuffer};
+use smrfs::device::memory::{Memory, WriteLoss};
+use smrfs::device::platters::Platters;
+use smrfs::device::zoned::{Zone, ZoneKind, ZonedDevice, ZonedGeometry};
+use smrfs::device::{BandState, Bands, Model, Shape};
+use smrfs::error::{DeviceError, DeviceResult};
+use smrfs::power::Power;
+use smrfs::units::Granule;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
-
-use super::{Zone, ZoneKind, ZonedDevice, ZonedGeometry};
-use crate::data::{Data, ReadBuffer};
-use crate::device::memory::{Memory, WriteLoss};
-use crate::device::platters::Platters;
-use crate::device::{BandState, Bands, Model, Shape};
-use crate::error::{DeviceError, DeviceResult};
-use crate::power::Power;
-use crate::units::Granule;
 
 /// Properties of an emulated device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
