@@ -34,16 +34,11 @@ impl Cells {
 
 /// Writes columns of one length, each under its name, as a table of a format.
 pub fn write(path: &Path, format: &str, columns: &[(impl AsRef<str>, Cells)]) -> Result<(), Error> {
-    let texts = columns.iter().map(|(_, cells)| match cells {
-        Cells::Texts(texts) => words(texts.iter().cloned()),
-        _ => Vec::new(),
-    });
-    let texts: Vec<_> = texts.collect();
-    let packed = columns.iter().zip(&texts).map(|((name, cells), texts)| {
+    let packed = columns.iter().map(|(name, cells)| {
         let (packing, values) = match cells {
-            Cells::Texts(_) => (Packing::Words, Values::Words(texts)),
-            Cells::Counts(counts) => (Packing::Delta, Values::Long(counts)),
-            Cells::Reals(reals) => (Packing::Real, Values::Real(reals)),
+            Cells::Texts(texts) => (Packing::Words, Values::Words(words(texts.iter().cloned()).into())),
+            Cells::Counts(counts) => (Packing::Delta, Values::Long(counts.into())),
+            Cells::Reals(reals) => (Packing::Real, Values::Real(reals.into())),
         };
         (Column { name: name.as_ref(), bits: 64, packing }, values)
     });

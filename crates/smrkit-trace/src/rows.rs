@@ -14,9 +14,6 @@ use smrkit::request::Op;
 use smrkit::stats::rows::RequestRow;
 use smrkit::tally::Access;
 
-/// Writes one row a request.
-pub type RequestRows = Rows<RequestRow>;
-
 /// A physical access of one drive of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberAccess {
@@ -25,9 +22,6 @@ pub struct MemberAccess {
     /// The access.
     pub access: Access,
 }
-
-/// Writes one row a physical access.
-pub type AccessRows = Rows<Access>;
 
 /// A table being written, a row group at a time.
 pub struct Rows<R: Row> {
@@ -64,8 +58,7 @@ impl<R: Row> Rows<R> {
 
     fn flush(&mut self) -> Result<(), Error> {
         if !self.rows.is_empty() {
-            let gathered: Vec<RowValues> = R::COLUMNS.iter().map(|(_, of)| of(&self.rows)).collect();
-            self.table.write_group(&gathered.iter().map(RowValues::values).collect::<Vec<_>>())?;
+            self.table.write_group(&R::COLUMNS.iter().map(|(_, of)| of(&self.rows)).collect::<Vec<Values>>())?;
             self.written += self.rows.len() as u64;
             self.rows.clear();
         }
@@ -73,45 +66,18 @@ impl<R: Row> Rows<R> {
     }
 }
 
-/// A row of one of the tables; sealed.
-pub trait Row: sealed::TableRow {}
-
-impl Row for RequestRow {}
-impl Row for Access {}
-impl Row for MemberAccess {}
-
-mod sealed {
-    use super::*;
-
-    /// Columns of a table, each with how it is taken from rows.
-    pub trait TableRow: Copy + 'static {
-        #[allow(private_interfaces)]
-        const COLUMNS: &'static [Taken<Self>];
-        const KIND: &'static str;
-    }
+/// A row of one of the tables.
+pub trait Row: Copy + 'static {
+    /// The columns of its table.
+    const COLUMNS: &'static [Taken<Self>];
+    /// The table's kind, as its file tells it.
+    const KIND: &'static str;
 }
 
-type Taken<R> = (Column<'static>, fn(&[R]) -> RowValues);
+/// A column, and how its values are taken from rows.
+type Taken<R> = (Column<'static>, fn(&[R]) -> Values<'static>);
 
-/// Values of a column, as they are written.
-enum RowValues {
-    Long(Vec<i64>),
-    Int(Vec<i32>),
-    Words(Vec<ByteArray>),
-}
-
-impl RowValues {
-    fn values(&self) -> Values<'_> {
-        match self {
-            RowValues::Long(values) => Values::Long(values),
-            RowValues::Int(values) => Values::Int(values),
-            RowValues::Words(values) => Values::Words(values),
-        }
-    }
-}
-
-impl sealed::TableRow for RequestRow {
-    #[allow(private_interfaces)]
+impl Row for RequestRow {
     const COLUMNS: &'static [Taken<RequestRow>] = &[
         (column("index", 64), |rows| long(rows, |row| row.index)),
         (column("source", 8), |rows| int(rows, |row| row.source.into())),
@@ -128,14 +94,12 @@ impl sealed::TableRow for RequestRow {
     const KIND: &'static str = "requests";
 }
 
-impl sealed::TableRow for Access {
-    #[allow(private_interfaces)]
+impl Row for Access {
     const COLUMNS: &'static [Taken<Access>] = &of_access();
     const KIND: &'static str = "accesses";
 }
 
-impl sealed::TableRow for MemberAccess {
-    #[allow(private_interfaces)]
+impl Row for MemberAccess {
     const COLUMNS: &'static [Taken<MemberAccess>] = &{
         let [time, cause, op, pba, sectors, duration] = of_access();
         [(column("member", 32), |rows| int(rows, |row| row.member)), time, cause, op, pba, sectors, duration]
@@ -176,20 +140,20 @@ const fn word(name: &'static str) -> Column<'static> {
     Column { name, bits: 0, packing: Packing::Words }
 }
 
-fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> RowValues {
-    RowValues::Words(rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect())
+fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> Values<'static> {
+    Values::Words(rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect())
 }
 
 const fn column(name: &'static str, bits: i8) -> Column<'static> {
     Column { name, bits, packing: Packing::Delta }
 }
 
-fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> RowValues {
-    RowValues::Long(rows.iter().map(|row| of(row) as i64).collect())
+fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> Values<'static> {
+    Values::Long(rows.iter().map(|row| of(row) as i64).collect())
 }
 
-fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> RowValues {
-    RowValues::Int(rows.iter().map(|row| of(row) as i32).collect())
+fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> Values<'static> {
+    Values::Int(rows.iter().map(|row| of(row) as i32).collect())
 }
 
 #[cfg(test)]
@@ -224,7 +188,7 @@ mod tests {
     fn request_rows_are_read_by_any_parquet_reader() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("requests.parquet");
-        let mut rows = RequestRows::create(&path).unwrap();
+        let mut rows = Rows::<RequestRow>::create(&path).unwrap();
         let count = GROUP_ROWS as u64 + 3;
         let row = |index: u64| RequestRow {
             index,
@@ -269,7 +233,7 @@ mod tests {
     fn access_rows_are_read_by_any_parquet_reader() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("accesses.parquet");
-        let mut rows = AccessRows::create(&path).unwrap();
+        let mut rows = Rows::<Access>::create(&path).unwrap();
         for cause in Cause::ALL {
             let pba = Pba(cause as u64 * 1000);
             let (start, duration) = (Nanos(5), Nanos(10_033_444));
@@ -300,7 +264,7 @@ mod tests {
     fn an_empty_table_is_a_table() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none.parquet");
-        AccessRows::create(&path).unwrap().finish().unwrap();
+        Rows::<Access>::create(&path).unwrap().finish().unwrap();
         assert_eq!(table(&path).1.len(), 0);
     }
 }

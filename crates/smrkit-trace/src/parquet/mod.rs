@@ -47,6 +47,16 @@ const TICKS: [Tick; 5] = [
     Tick { ns: 1, column: "time_ns" },
 ];
 
+/// The values of some requests, by column.
+#[derive(Default)]
+struct RequestColumns {
+    time: Vec<i64>,
+    op: Vec<i32>,
+    lba: Vec<i64>,
+    sectors: Vec<i32>,
+    volume: Vec<i32>,
+}
+
 /// The columns after the time: name, width in bits, layout.
 const COLUMNS: [Column; 4] = [
     Column { name: "op", bits: 8, packing: Packing::Dictionary },

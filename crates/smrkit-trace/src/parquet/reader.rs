@@ -11,8 +11,8 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 
-use super::Meta;
 use super::footer::{Footer, guarded};
+use super::{Meta, RequestColumns};
 use crate::volume::Volume;
 use smrkit::error::{BadInput, Error};
 use smrkit::request::{Op, Progress, Request, Source};
@@ -31,7 +31,8 @@ pub struct ParquetReader {
     next_group: usize,
     group: Option<GroupDecoders>,
     rows_done: u64,
-    columns: BatchColumns,
+    /// The decoded columns of one batch.
+    columns: RequestColumns,
 }
 
 /// The decoders of the current row group.
@@ -44,16 +45,6 @@ struct GroupDecoders {
     volume: ColumnReaderImpl<Int32Type>,
 }
 
-/// The decoded columns of one batch.
-#[derive(Default)]
-struct BatchColumns {
-    time: Vec<i64>,
-    op: Vec<i32>,
-    lba: Vec<i64>,
-    sectors: Vec<i32>,
-    volume: Vec<i32>,
-}
-
 impl ParquetReader {
     /// Opens a trace and checks its footer.
     pub fn open(path: &Path) -> Result<ParquetReader, Error> {
@@ -64,7 +55,7 @@ impl ParquetReader {
     /// Reads a file that is open; `path` is its name in errors.
     pub(super) fn from_file(path: &Path, file: File) -> Result<ParquetReader, Error> {
         let (file, footer) = Footer::read(path, file)?;
-        let (path, columns) = (path.to_path_buf(), BatchColumns::default());
+        let (path, columns) = (path.to_path_buf(), RequestColumns::default());
         Ok(ParquetReader { path, file, footer, next_group: 0, group: None, rows_done: 0, columns })
     }
 
@@ -115,7 +106,7 @@ impl ParquetReader {
 
     /// The first decoded row that no request can be, and why.
     fn implausible(&self) -> Option<(usize, &'static str)> {
-        let BatchColumns { time, op, lba, sectors, volume } = &self.columns;
+        let RequestColumns { time, op, lba, sectors, volume } = &self.columns;
         let (tick, volumes) = (self.footer.tick_ns, self.footer.meta.volumes.len().max(1));
         // A pass over each column that the compiler can vectorise; the row is only looked for when something is wrong.
         let latest = time.iter().fold(0, |most, &time| most.max(time as u64));
@@ -153,7 +144,7 @@ impl Source for ParquetReader {
         if let Some((row, why)) = self.implausible() {
             return Err(damaged(&self.path, self.rows_done + row as u64, &why));
         }
-        let BatchColumns { time, op, lba, sectors, volume } = &self.columns;
+        let RequestColumns { time, op, lba, sectors, volume } = &self.columns;
         let tick = self.footer.tick_ns;
         let rows = time.iter().zip(op).zip(lba).zip(sectors).zip(volume);
         batch.extend(rows.map(|((((&time, &op), &lba), &sectors), &volume)| Request {

@@ -2,6 +2,7 @@
 //!
 //! The trace format, the tables of requests and accesses, and results share it. Nulls are left out.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,16 +57,15 @@ pub struct Column<'a> {
 }
 
 /// The values of a column in one row group, as bits.
-#[derive(Clone, Copy)]
 pub enum Values<'a> {
     /// A column of 64 bits.
-    Long(&'a [i64]),
+    Long(Cow<'a, [i64]>),
     /// A column of 32 bits or fewer.
-    Int(&'a [i32]),
+    Int(Cow<'a, [i32]>),
     /// A column of words.
-    Words(&'a [ByteArray]),
+    Words(Cow<'a, [ByteArray]>),
     /// A column of real numbers.
-    Real(&'a [f64]),
+    Real(Cow<'a, [f64]>),
 }
 
 /// A table being written.

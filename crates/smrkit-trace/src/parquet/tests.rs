@@ -274,8 +274,8 @@ fn a_time_too_large_to_be_held_is_refused() {
     let latest = (u64::MAX / 1_000_000_000) as i64;
     let read = |time_s: i64| {
         let mut writer = table::TableWriter::create(&path, &columns).unwrap();
-        let (times, lbas) = (table::Values::Long(&[0, time_s]), table::Values::Long(&[0, 8]));
-        let [op, sectors, volume] = [&[1, 1], &[8, 8], &[0, 0]].map(|values| table::Values::Int(values));
+        let [times, lbas] = [[0, time_s], [0, 8]].map(|values| table::Values::Long(values.to_vec().into()));
+        let [op, sectors, volume] = [[1, 1], [8, 8], [0, 0]].map(|values| table::Values::Int(values.to_vec().into()));
         writer.write_group(&[times, op, lbas, sectors, volume]).unwrap();
         writer.finish(vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), "1".into())]).unwrap();
         read(&path)
@@ -301,8 +301,8 @@ fn said_of(op: i32, lba: i64, sectors: i32, volume: i32) -> Result<Request, (Opt
     let columns: Vec<Column> = [time].into_iter().chain(COLUMNS).collect();
     let mut writer = table::TableWriter::create(&path, &columns).unwrap();
     let (long, int) = ([[0, 5], [8, lba]], [[0, op], [8, sectors], [0, volume]]);
-    let [times, lbas] = long.each_ref().map(|values| table::Values::Long(values));
-    let [op, sectors, volume] = int.each_ref().map(|values| table::Values::Int(values));
+    let [times, lbas] = long.each_ref().map(|values| table::Values::Long(values.into()));
+    let [op, sectors, volume] = int.each_ref().map(|values| table::Values::Int(values.into()));
     writer.write_group(&[times, op, lbas, sectors, volume]).unwrap();
     writer.finish(vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), "1".into())]).unwrap();
     match read(&path) {

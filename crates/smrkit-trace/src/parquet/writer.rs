@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::table::{Column, GROUP_ROWS, Packing, TableWriter, Values};
 use super::{COLUMNS, FORMAT, KEY_FORMAT, KEY_ROWS, KEY_SOURCE_FORMAT, KEY_SOURCE_SHA256, KEY_TICK, KEY_VERSION};
-use super::{KEY_VOLUME, Meta, ParquetReader, TICKS, Tick, VERSION};
+use super::{KEY_VOLUME, Meta, ParquetReader, RequestColumns, TICKS, Tick, VERSION};
 use crate::volume::Volume;
 use smrkit::error::Error;
 use smrkit::request::{Op, Request, Source};
@@ -17,21 +17,12 @@ pub struct ParquetWriter {
     path: PathBuf,
     meta: Meta,
     table: Option<(TableWriter, Tick)>,
-    group: GroupColumns,
+    /// The columns of the row group being gathered.
+    group: RequestColumns,
     /// Rows of a whole row group.
     group_rows: usize,
     rows: u64,
     volumes_used: usize,
-}
-
-/// The columns of the row group being gathered.
-#[derive(Default)]
-struct GroupColumns {
-    time: Vec<i64>,
-    op: Vec<i32>,
-    lba: Vec<i64>,
-    sectors: Vec<i32>,
-    volume: Vec<i32>,
 }
 
 impl ParquetWriter {
@@ -43,7 +34,7 @@ impl ParquetWriter {
             path: path.to_path_buf(),
             meta: meta.clone(),
             table: Some((table, TICKS[0])),
-            group: GroupColumns::default(),
+            group: RequestColumns::default(),
             group_rows: GROUP_ROWS,
             rows: 0,
             volumes_used: 0,
@@ -94,12 +85,8 @@ impl ParquetWriter {
         self.group.check().map_err(|why| Error::input(&self.path, format!("can't be written: {why}")))?;
         self.fit_tick()?;
         let Some((table, tick)) = &mut self.table else { return Ok(()) };
-        to_ticks(&mut self.group.time, *tick);
-        let GroupColumns { time, op, lba, sectors, volume } = &self.group;
-        let (time, lba) = (Values::Long(time), Values::Long(lba));
-        table.write_group(&[time, Values::Int(op), lba, Values::Int(sectors), Values::Int(volume)])?;
+        self.group.write(table, *tick)?;
         self.rows += rows as u64;
-        self.group.clear();
         Ok(())
     }
 
@@ -120,7 +107,7 @@ impl ParquetWriter {
             return Ok(new);
         }
         let mut reader = ParquetReader::from_file(&self.path, file)?;
-        let (mut batch, mut group) = (Vec::new(), GroupColumns::default());
+        let (mut batch, mut group) = (Vec::new(), RequestColumns::default());
         loop {
             reader.fill(&mut batch)?;
             group.extend(&batch);
@@ -128,11 +115,7 @@ impl ParquetWriter {
                 if group.time.is_empty() {
                     return Ok(new);
                 }
-                to_ticks(&mut group.time, tick);
-                let (time, lba) = (Values::Long(&group.time), Values::Long(&group.lba));
-                let (op, sectors, volume) = (&group.op, &group.sectors, &group.volume);
-                new.write_group(&[time, Values::Int(op), lba, Values::Int(sectors), Values::Int(volume)])?;
-                group.clear();
+                group.write(&mut new, tick)?;
             }
         }
     }
@@ -159,7 +142,7 @@ impl ParquetWriter {
     }
 }
 
-impl GroupColumns {
+impl RequestColumns {
     fn extend(&mut self, requests: &[Request]) {
         self.time.extend(requests.iter().map(|request| request.time.0 as i64));
         self.op.extend(requests.iter().map(|request| request.op as i32));
@@ -180,12 +163,17 @@ impl GroupColumns {
         Ok(())
     }
 
-    fn clear(&mut self) {
-        self.time.clear();
-        self.op.clear();
-        self.lba.clear();
-        self.sectors.clear();
-        self.volume.clear();
+    /// Writes them as a row group, and forgets them.
+    fn write(&mut self, table: &mut TableWriter, tick: Tick) -> Result<(), Error> {
+        let RequestColumns { time, op, lba, sectors, volume } = self;
+        to_ticks(time, tick);
+        let [time_values, lba_values] = [&*time, &*lba].map(|values| Values::Long(values.into()));
+        let [op_values, sector_values, volume_values] =
+            [&*op, &*sectors, &*volume].map(|values| Values::Int(values.into()));
+        table.write_group(&[time_values, op_values, lba_values, sector_values, volume_values])?;
+        [time, lba].into_iter().for_each(Vec::clear);
+        [op, sectors, volume].into_iter().for_each(Vec::clear);
+        Ok(())
     }
 }
 
