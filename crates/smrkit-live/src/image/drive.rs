@@ -14,7 +14,7 @@ use smrfs::superblock::{Superblock, SuperblockError};
 use smrfs::units::GRANULE_BYTES;
 use smrkit::message::{Field, Message};
 
-use super::head::{self, DiskHead, NoHead};
+use super::head::{self, NoHead};
 use super::{Image, ImageTarget, bytes_for, head_bytes, open_alone, parent};
 use crate::contents::is_zero;
 use crate::error::LiveError;
@@ -30,7 +30,7 @@ const COPY: &str =
 pub struct Blank {
     path: PathBuf,
     file: File,
-    head: DiskHead,
+    shape: Shape,
     bytes: u64,
     /// True if the file was made for this, and is to go if nothing comes of it.
     is_new: bool,
@@ -65,7 +65,7 @@ impl Blank {
         if !force && !is_blank(&file).map_err(|error| LiveError::io(path, error))? {
             return Err(LiveError::Exists(path.into()));
         }
-        Ok(Blank { path: path.into(), file, head: DiskHead { shape: *shape }, bytes, is_new })
+        Ok(Blank { path: path.into(), file, shape: *shape, bytes, is_new })
     }
 
     /// Makes it the blank disk.
@@ -77,7 +77,7 @@ impl Blank {
             }
             _ => LiveError::io(&self.path, error),
         })?;
-        disk(Image::new(&self.path, self.file, &self.head), &[], WriteHistory::Untracked)
+        disk(Image::new(&self.path, self.file, &self.shape), &[], WriteHistory::Untracked)
     }
 
     fn write(&self) -> io::Result<()> {
@@ -89,8 +89,8 @@ impl Blank {
             self.file.set_len(0)?;
             self.file.set_len(self.bytes)?;
         }
-        let mut first = self.head.encode();
-        first.resize(head_bytes(&self.head.shape) as usize, 0);
+        let mut first = head::encode(&self.shape);
+        first.resize(head_bytes(&self.shape) as usize, 0);
         self.file.write_all_at(&first, 0)?;
         self.file.sync_all()?;
         if is_file { sync_parent(&self.path) } else { Ok(()) }
@@ -131,7 +131,7 @@ fn sync_parent(path: &Path) -> io::Result<()> {
 pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostManaged>, LiveError> {
     let file = open_alone(path, writable)?;
     let failed = |error| LiveError::io(path, error);
-    let head = head::read(&file).map_err(failed)?.map_err(|no| {
+    let shape = head::read(&file).map_err(failed)?.map_err(|no| {
         LiveError::image(
             path,
             match no {
@@ -145,14 +145,14 @@ pub fn open(path: &Path, writable: bool, destroys: bool) -> Result<Arc<dyn HostM
     let (ImageTarget::File(bytes) | ImageTarget::Device(bytes)) = ImageTarget::for_path(path)? else {
         return Err(LiveError::image(path, "the image has just been removed: make it again"));
     };
-    let expected = bytes_for(&head.shape).unwrap_or(u64::MAX);
+    let expected = bytes_for(&shape).unwrap_or(u64::MAX);
     if bytes < expected {
         let what = format!("the image is cut short ({bytes} bytes of {expected}): restore it from a copy");
         return Err(LiveError::image(path, what));
     }
-    let cursors = head::read_cursors(&file, &head.shape).map_err(failed)?;
+    let cursors = head::read_cursors(&file, &shape).map_err(failed)?;
     let past = if destroys { WriteHistory::Unknown } else { WriteHistory::Untracked };
-    disk(Image::new(path, file, &head), &cursors, past)
+    disk(Image::new(path, file, &shape), &cursors, past)
 }
 
 fn disk(

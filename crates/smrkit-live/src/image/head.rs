@@ -15,13 +15,6 @@ const FIXED_BYTES: usize = 4096;
 /// Heads are whole multiples of this, so that granules keep the alignment of the device below.
 const ALIGN_BYTES: u64 = 1 << 16;
 
-/// Properties that an emulated disk remembers of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiskHead {
-    /// The disk's shape.
-    pub shape: Shape,
-}
-
 /// Bytes of an image before the disk's first granule.
 pub fn head_bytes(shape: &Shape) -> u64 {
     (FIXED_BYTES as u64 + 8 * shape.bands.count).next_multiple_of(ALIGN_BYTES)
@@ -43,56 +36,53 @@ pub enum NoHead {
     Damaged,
 }
 
-impl DiskHead {
-    /// The fixed part.
-    pub fn encode(&self) -> Vec<u8> {
-        let shape = &self.shape;
-        let mut out = Vec::with_capacity(FIXED_BYTES);
-        out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&u32::from(shape.model == Model::Caveat).to_le_bytes());
-        shape.words().iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
-        out.resize(FIXED_BYTES - 4, 0);
-        sealed(out)
-    }
+/// The fixed part of the head of a disk of that shape.
+pub fn encode(shape: &Shape) -> Vec<u8> {
+    let mut out = Vec::with_capacity(FIXED_BYTES);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&u32::from(shape.model == Model::Caveat).to_le_bytes());
+    shape.words().iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    out.resize(FIXED_BYTES - 4, 0);
+    sealed(out)
+}
 
-    /// The head in these bytes.
-    pub fn decode(bytes: &[u8]) -> Result<DiskHead, NoHead> {
-        if !bytes.starts_with(MAGIC) {
-            return Err(NoHead::Foreign);
-        }
-        let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
-        let version = word(8).ok_or(NoHead::Damaged)?;
-        if version != VERSION {
-            return Err(NoHead::Version(version));
-        }
-        let fixed = bytes.get(..FIXED_BYTES).ok_or(NoHead::Damaged)?;
-        if word(FIXED_BYTES - 4) != Some(checksum(&fixed[..FIXED_BYTES - 4])) {
-            return Err(NoHead::Damaged);
-        }
-        let model = match word(12) {
-            Some(0) => Model::StrictAppend,
-            Some(1) => Model::Caveat,
-            _ => return Err(NoHead::Damaged),
-        };
-        let mut words = [0; 8];
-        for (word, bytes) in words.iter_mut().zip(fixed[16..].chunks_exact(8)) {
-            *word = bytes.try_into().map_or(0, u64::from_le_bytes);
-        }
-        let shape = Shape::from_words(model, words);
-        if shape.check().is_err() || bytes_for(&shape).is_none() {
-            return Err(NoHead::Damaged);
-        }
-        Ok(DiskHead { shape })
+/// The shape of the disk whose head these bytes begin with.
+pub fn decode(bytes: &[u8]) -> Result<Shape, NoHead> {
+    if !bytes.starts_with(MAGIC) {
+        return Err(NoHead::Foreign);
     }
+    let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
+    let version = word(8).ok_or(NoHead::Damaged)?;
+    if version != VERSION {
+        return Err(NoHead::Version(version));
+    }
+    let fixed = bytes.get(..FIXED_BYTES).ok_or(NoHead::Damaged)?;
+    if word(FIXED_BYTES - 4) != Some(checksum(&fixed[..FIXED_BYTES - 4])) {
+        return Err(NoHead::Damaged);
+    }
+    let model = match word(12) {
+        Some(0) => Model::StrictAppend,
+        Some(1) => Model::Caveat,
+        _ => return Err(NoHead::Damaged),
+    };
+    let mut words = [0; 8];
+    for (word, bytes) in words.iter_mut().zip(fixed[16..].chunks_exact(8)) {
+        *word = bytes.try_into().map_or(0, u64::from_le_bytes);
+    }
+    let shape = Shape::from_words(model, words);
+    if shape.check().is_err() || bytes_for(&shape).is_none() {
+        return Err(NoHead::Damaged);
+    }
+    Ok(shape)
 }
 
 /// Reads the head of an image.
-pub fn read(file: &File) -> io::Result<Result<DiskHead, NoHead>> {
+pub fn read(file: &File) -> io::Result<Result<Shape, NoHead>> {
     let mut bytes = vec![0; FIXED_BYTES];
     match file.read_exact_at(&mut bytes, 0) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Err(NoHead::Foreign)),
-        done => done.map(|()| DiskHead::decode(&bytes)),
+        done => done.map(|()| decode(&bytes)),
     }
 }
 
@@ -124,9 +114,8 @@ mod tests {
     fn a_head_comes_back_and_no_byte_of_it_can_be_changed() {
         let none = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
         for shape in [shape(20), Shape { model: Model::Caveat, bands: none, ..shape(20) }] {
-            let head = DiskHead { shape };
-            let bytes = head.encode();
-            assert_eq!((bytes.len(), DiskHead::decode(&bytes)), (FIXED_BYTES, Ok(head.clone())));
+            let bytes = encode(&shape);
+            assert_eq!((bytes.len(), decode(&bytes)), (FIXED_BYTES, Ok(shape)));
             for at in (0..80).chain([200, FIXED_BYTES - 5, FIXED_BYTES - 1]) {
                 let mut changed = bytes.clone();
                 changed[at] ^= 1;
@@ -135,15 +124,15 @@ mod tests {
                     8..12 => NoHead::Version(VERSION ^ (1 << (8 * (at - 8)))),
                     _ => NoHead::Damaged,
                 };
-                assert_eq!(DiskHead::decode(&changed), Err(expected), "byte {at}");
+                assert_eq!(decode(&changed), Err(expected), "byte {at}");
             }
             for cut in [0, 7, 8, 11, 12, FIXED_BYTES - 1] {
                 let expected = if cut < 8 { NoHead::Foreign } else { NoHead::Damaged };
-                assert_eq!(DiskHead::decode(&bytes[..cut]), Err(expected), "cut to {cut}");
+                assert_eq!(decode(&bytes[..cut]), Err(expected), "cut to {cut}");
             }
         }
-        let impossible = DiskHead { shape: Shape { granules: 1, ..shape(20) } };
-        assert_eq!(DiskHead::decode(&impossible.encode()), Err(NoHead::Damaged));
+        let impossible = Shape { granules: 1, ..shape(20) };
+        assert_eq!(decode(&encode(&impossible)), Err(NoHead::Damaged));
     }
 
     #[test]
@@ -160,13 +149,13 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let shape = shape(5);
         file.set_len(head_bytes(&shape)).unwrap();
-        file.write_all_at(&DiskHead { shape }.encode(), 0).unwrap();
+        file.write_all_at(&encode(&shape), 0).unwrap();
         for (band, filled) in [(0, 3), (2, 10), (4, 11), (3, u64::MAX)] {
             write_cursor(&file, band, filled).unwrap();
         }
         let cursors: Vec<u64> = read_cursors(&file, &shape).unwrap().into_iter().map(|cursor| cursor.0).collect();
         assert_eq!(cursors, [3, 13, 36, 49, 62]);
-        assert_eq!(read(&file).unwrap(), Ok(DiskHead { shape }));
+        assert_eq!(read(&file).unwrap(), Ok(shape));
         file.set_len(FIXED_BYTES as u64 - 1).unwrap();
         assert_eq!(read(&file).unwrap(), Err(NoHead::Foreign));
     }

@@ -31,7 +31,6 @@ use smrkit::units::Nanos;
 
 use ahead::Ahead;
 pub use drive::{Blank, open};
-use head::DiskHead;
 pub use head::{bytes_for, head_bytes};
 pub use resize::resize;
 
@@ -59,9 +58,9 @@ pub struct Image {
     opened: Instant,
     /// Cursors that have moved since the last flush, or since one started, in granules of their band.
     moved: Mutex<std::collections::BTreeMap<u64, u64>>,
-    /// Granules that are to become holes. Held while they are made, so that nothing is written there meanwhile.
-    /// Granules that nobody will read again and that are no holes yet. A hole takes the host a moment, so they are made of a
-    /// block or more, and of less only where the host is short of room.
+    /// Granules that nobody will read again and that are no holes yet; held while they are made, so that nothing is written there
+    /// meanwhile. A hole takes the host a moment, so they are made of a block or more, and of less only where the host is short
+    /// of room.
     dead: Mutex<Ranges>,
     /// The small writes of late.
     ahead: Mutex<Ahead>,
@@ -145,7 +144,7 @@ pub(crate) fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError>
 }
 
 impl Image {
-    fn new(path: &Path, file: File, head: &DiskHead) -> Image {
+    fn new(path: &Path, file: File, shape: &Shape) -> Image {
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         Image {
             dead: Mutex::default(),
@@ -156,8 +155,8 @@ impl Image {
             path: path.into(),
             file,
             is_file,
-            shape: head.shape,
-            first_byte: head_bytes(&head.shape),
+            shape: *shape,
+            first_byte: head_bytes(shape),
             opened: Instant::now(),
             moved: Mutex::default(),
             failed_start: Mutex::default(),
@@ -369,7 +368,7 @@ mod tests {
         let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 10, did: 1, dpid: 1, bands };
         // Pipes can't be written back (ESPIPE), nor synced (EINVAL).
         let (pipe, _other) = io::pipe().unwrap();
-        let image = Image::new(Path::new("pipe"), File::from(OwnedFd::from(pipe)), &DiskHead { shape });
+        let image = Image::new(Path::new("pipe"), File::from(OwnedFd::from(pipe)), &shape);
         image.start_flush();
         let failures = [(); 2].map(|()| match image.flush_with(None) {
             Err(DeviceError::Io(error)) => error.raw_os_error(),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use smrfs::device::Shape;
 
-use super::head::{self, DiskHead};
+use super::head;
 use super::{ImageTarget, bytes_for};
 use crate::error::LiveError;
 
@@ -32,7 +32,7 @@ fn write(file: &File, bytes: u64, before: &Shape, after: &Shape) -> io::Result<(
     // What an earlier size left there: new bands are empty.
     (before.bands.count..after.bands.count).try_for_each(|band| head::write_cursor(file, band, 0))?;
     file.sync_all()?;
-    file.write_all_at(&DiskHead { shape: *after }.encode(), 0)?;
+    file.write_all_at(&head::encode(after), 0)?;
     file.sync_all()?;
     if is_file {
         file.set_len(bytes)?;
