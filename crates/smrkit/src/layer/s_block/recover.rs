@@ -32,29 +32,22 @@ impl SBlock {
         let done = walks().map(|walk| walk.done).max().unwrap_or(0);
         let newest = items(walks()).map(|item| item.header).max_by_key(|header| header.number);
         self.number = newest.map_or(done, |header| header.number.max(done)) + 1;
-        let void = newest.and_then(|header| incomplete(&header, done, items(walks())));
-        let is_void = |header: &CacheHeader| void.is_some_and(|(from, to)| (from..=to).contains(&header.number));
+        let void = VoidRequest(newest.and_then(|header| incomplete(&header, done, items(walks()))));
         for (section, walk) in slots.iter().enumerate() {
-            self.restore_slots(disk, section, walk, is_void)?;
+            self.restore_slots(disk, section, walk, void)?;
         }
         for (section, walk) in caches.iter().enumerate() {
-            self.restore_cache(disk, section, walk, is_void)?;
+            self.restore_cache(disk, section, walk, void)?;
         }
         self.done = self.number - 1;
         for (section, (cached, native)) in caches.iter().zip(&slots).enumerate() {
-            self.restore_map(section, &cached.items, &native.items, is_void);
+            self.restore_map(section, &cached.items, &native.items, void);
         }
         self.check_books()
     }
 
     /// Head and tail of an S-block buffer, and where its S-blocks lie.
-    fn restore_slots(
-        &mut self,
-        disk: &mut Disk,
-        section: usize,
-        walk: &Walk,
-        is_void: impl Fn(&CacheHeader) -> bool,
-    ) -> DiskResult {
+    fn restore_slots(&mut self, disk: &mut Disk, section: usize, walk: &Walk, void: VoidRequest) -> DiskResult {
         let (epoch, done) = (self.epoch, walk.done);
         let slots = &mut self.slots[section];
         (slots.head, slots.tail) = (walk.head, walk.tail);
@@ -62,7 +55,7 @@ impl SBlock {
         let last = walk.items.last().map(|item| item.header);
         let again = disk.interference().upstream() == 0;
         let torn = walk.items.last().filter(found).filter(|item| !item.whole).map(|item| item.header.position);
-        let dropped = walk.items.iter().filter(found).find(|item| item.whole && is_void(&item.header));
+        let dropped = walk.items.iter().filter(found).find(|item| item.whole && void.has(&item.header));
         let dropped = dropped.map(|item| item.header.position);
         // Where sectors may be written twice, what is of no use is overwritten; else the next header tells of it.
         let bad =
@@ -78,7 +71,7 @@ impl SBlock {
             slots.void_from = None;
         }
         let mut newest = vec![None; slots.slot_of.len()];
-        for item in walk.items.iter().filter(|item| found(item) && item.whole && !is_void(&item.header)) {
+        for item in walk.items.iter().filter(|item| void.spares(item, HeaderKind::Slot)) {
             let (header, best) = (item.header, &mut newest[item.header.what as usize]);
             if best.is_none_or(|best: (u64, u64)| best < (header.number, header.position)) {
                 *best = Some((header.number, header.position));
@@ -100,19 +93,13 @@ impl SBlock {
     }
 
     /// Head, tail and entries of a cache buffer.
-    fn restore_cache(
-        &mut self,
-        disk: &mut Disk,
-        section: usize,
-        walk: &Walk,
-        is_void: impl Fn(&CacheHeader) -> bool,
-    ) -> DiskResult {
+    fn restore_cache(&mut self, disk: &mut Disk, section: usize, walk: &Walk, void: VoidRequest) -> DiskResult {
         let again = disk.interference().upstream() == 0;
-        let good = |item: &Item| item.header.kind == HeaderKind::Entry && item.whole && !is_void(&item.header);
+        let good = |item: &Item| void.spares(item, HeaderKind::Entry);
         let mut items = walk.items.as_slice();
         let mut head = walk.head;
         // Where sectors may be written again, what is torn or void at the end makes room.
-        let dropped = items.iter().find(|item| item.whole && is_void(&item.header)).map(|item| item.header.position);
+        let dropped = items.iter().find(|item| item.whole && void.has(&item.header)).map(|item| item.header.position);
         while let (true, [rest @ .., last]) = (again, items)
             && !good(last)
             && last.header.kind == HeaderKind::Entry
@@ -152,15 +139,15 @@ impl SBlock {
     }
 
     /// Maps what is cached and newer than its S-block.
-    fn restore_map(&mut self, section: usize, cached: &[Item], slots: &[Item], is_void: impl Fn(&CacheHeader) -> bool) {
+    fn restore_map(&mut self, section: usize, cached: &[Item], slots: &[Item], void: VoidRequest) {
         let natives = self.layout.natives;
         let mut written = vec![0; natives as usize];
-        for item in slots.iter().filter(|i| i.header.kind == HeaderKind::Slot && i.whole && !is_void(&i.header)) {
+        for item in slots.iter().filter(|item| void.spares(item, HeaderKind::Slot)) {
             let newest = &mut written[item.header.what as usize];
             *newest = item.header.number.max(*newest);
         }
-        let good = |item: &&Item| item.header.kind == HeaderKind::Entry && item.whole && !is_void(&item.header);
-        let mut entries: Vec<CacheHeader> = cached.iter().filter(good).map(|item| item.header).collect();
+        let good = cached.iter().filter(|item| void.spares(item, HeaderKind::Entry));
+        let mut entries: Vec<CacheHeader> = good.map(|item| item.header).collect();
         entries.sort_unstable_by_key(|header| (header.number, header.position));
         let first = section as u64 * natives;
         for header in entries {
@@ -182,6 +169,22 @@ impl SBlock {
                 self.count_cached(section, sblock, cached as i64);
             }
         }
+    }
+}
+
+/// The numbers of the request that was written in part, if one was.
+#[derive(Clone, Copy)]
+struct VoidRequest(Option<(u64, u64)>);
+
+impl VoidRequest {
+    /// True if a header is the request's.
+    fn has(self, header: &CacheHeader) -> bool {
+        self.0.is_some_and(|(from, to)| (from..=to).contains(&header.number))
+    }
+
+    /// True if an item is of that kind, whole, and not the request's.
+    fn spares(self, item: &Item, kind: HeaderKind) -> bool {
+        item.header.kind == kind && item.whole && !self.has(&item.header)
     }
 }
 
