@@ -130,9 +130,7 @@ impl NoRoom {
     pub fn is_too_large(&self) -> bool {
         self.sectors > self.capacity
     }
-}
 
-impl NoRoom {
     fn message(&self) -> Message {
         let NoRoom { path, number, sectors, end, capacity, remedy } = self;
         let problem = match self.is_too_large() {
