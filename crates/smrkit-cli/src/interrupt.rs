@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use smrkit::experiment::pool::{Monitor, Stage};
 use smrkit_options::COMMIT;
 use smrkit_options::paths::Paths;
-use smrkit_report::progress::Bar;
+use smrkit_report::progress::ProgressBar;
 
 use crate::signals;
 use crate::style;
@@ -108,7 +108,7 @@ impl Monitor for Interrupt {
 
     fn begin(&self, runs: usize, what: &str) -> Box<dyn Stage> {
         let is_seen = !style::is_quiet() && std::io::stderr().is_terminal();
-        Box::new(Bar::new(runs, what, is_seen.then_some(columns)))
+        Box::new(ProgressBar::new(runs, what, is_seen.then_some(columns)))
     }
 }
 

@@ -37,7 +37,7 @@ use smrkit::names::nearest;
 use item::{Item, Shown, number};
 pub use item::{Reproduction, Scale};
 use lab::{JobResult, Maker, Plan, Planned, Requests, Work};
-use row::{Agreement, Basis, Row, Spread, Value};
+use row::{Agreement, Basis, Row, SeedSpread, Value};
 
 /// Every reproduction.
 pub const REPRODUCTIONS: &[Reproduction] = &[

@@ -212,16 +212,16 @@ impl Row {
 }
 
 /// The mean of some numbers, and their range in words.
-pub struct Spread {
+pub struct SeedSpread {
     /// The mean; not a number where there is none.
     pub mean: f64,
     /// Number of values, with the first and the last.
     pub range: String,
 }
 
-impl Spread {
+impl SeedSpread {
     /// Of one number a seed.
-    pub fn from_values(values: impl Iterator<Item = f64>) -> Spread {
+    pub fn from_values(values: impl Iterator<Item = f64>) -> SeedSpread {
         let values: Vec<f64> = values.collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -233,7 +233,7 @@ impl Spread {
             n if from == to => format!("{n} seeds alike"),
             n => format!("{n} seeds: {from} to {to}"),
         };
-        Spread { mean, range }
+        SeedSpread { mean, range }
     }
 }
 
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_spread_of_seeds_is_told_by_its_ends() {
         let of = |values: &[f64]| {
-            let spread = Spread::from_values(values.iter().copied());
+            let spread = SeedSpread::from_values(values.iter().copied());
             (spread.mean, spread.range)
         };
         assert_eq!(of(&[3.0]), (3.0, "one seed".into()));

@@ -115,7 +115,7 @@ impl<T: Filled> Shared<T> {
     }
 }
 
-impl Shared<Latencies> {
+impl Shared<RequestColumns> {
     /// Fills it with the requests of a run, the last of them when the sink is dropped.
     pub fn sink(&self) -> RequestSink {
         let mut batch = Batch { rows: Vec::with_capacity(BATCH_ROWS), table: self.clone() };
@@ -129,7 +129,7 @@ const BATCH_ROWS: usize = 256;
 /// Rows on their way into their table.
 struct Batch {
     rows: Vec<RequestRow>,
-    table: Shared<Latencies>,
+    table: Shared<RequestColumns>,
 }
 
 impl Batch {
@@ -152,7 +152,7 @@ impl Drop for Batch {
     }
 }
 
-impl Shared<Accesses> {
+impl Shared<AccessColumns> {
     /// Fills it with the physical accesses of a run.
     pub fn recorders(&self) -> RecorderOf {
         let own = self.clone();
@@ -162,7 +162,7 @@ impl Shared<Accesses> {
 
 struct OfMember {
     member: u32,
-    accesses: Shared<Accesses>,
+    accesses: Shared<AccessColumns>,
 }
 
 impl Recorder for OfMember {
@@ -223,7 +223,7 @@ macro_rules! filled {
 
 filled! {
     /// The table of `--requests`.
-    Latencies: RequestRow, row => {
+    RequestColumns: RequestRow, row => {
         index: u64 = row.index => numbers::<UInt64Type>,
         source: u8 = row.source => numbers::<UInt8Type>,
         row: u64 = row.row => numbers::<UInt64Type>,
@@ -240,7 +240,7 @@ filled! {
 
 filled! {
     /// The table of `--accesses`, with the member.
-    Accesses: (u32, Access), row => {
+    AccessColumns: (u32, Access), row => {
         member: u32 = row.0 => numbers::<UInt32Type>,
         time_ns: u64 = row.1.start.0 => numbers::<UInt64Type>,
         cause: i8 = row.1.cause as i8 => causes,

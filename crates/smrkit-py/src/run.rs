@@ -13,7 +13,7 @@ use crate::error::Raised;
 use crate::layer;
 use crate::outcomes::Outcomes;
 use crate::requests::Requests;
-use crate::rows::{Accesses, Latencies, Rows, Shared};
+use crate::rows::{AccessColumns, RequestColumns, Rows, Shared};
 use crate::watch::watched;
 
 /// Result of one call: outcomes, latencies, accesses.
@@ -35,11 +35,11 @@ pub fn compare(
     let in_python = is_in_python(&options, names_none);
     let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
     let demand = requests.map(|requests| requests.get().demand());
-    let latencies = latencies.then(Shared::<Latencies>::default);
-    let accesses = accesses.then(Shared::<Accesses>::default);
+    let latencies = latencies.then(Shared::<RequestColumns>::default);
+    let accesses = accesses.then(Shared::<AccessColumns>::default);
     let records = RunRecorders {
-        requests: latencies.as_ref().map(Shared::<Latencies>::sink),
-        accesses: accesses.as_ref().map(Shared::<Accesses>::recorders),
+        requests: latencies.as_ref().map(Shared::<RequestColumns>::sink),
+        accesses: accesses.as_ref().map(Shared::<AccessColumns>::recorders),
     };
     let run = move |watcher: &dyn Monitor| -> Result<_, Error> {
         let asked = options.ask()?;

@@ -18,7 +18,7 @@ const REDRAW_EVERY: Duration = Duration::from_millis(200);
 const CLEAR: &str = "\r\x1b[2K";
 
 /// A bar over several runs, on standard error.
-pub struct Bar {
+pub struct ProgressBar {
     state: Arc<Mutex<RunsProgress>>,
     /// The thread that draws, and what ends it.
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
@@ -34,9 +34,9 @@ struct RunsProgress {
     begin: Instant,
 }
 
-impl Bar {
+impl ProgressBar {
     /// A bar over `runs` runs, `what` for short, as wide as `columns` tells; it shows nothing without that.
-    pub fn new(runs: usize, what: &str, columns: Option<fn() -> usize>) -> Bar {
+    pub fn new(runs: usize, what: &str, columns: Option<fn() -> usize>) -> ProgressBar {
         let state =
             RunsProgress { what: what.into(), runs: vec![0.0; runs], note: String::new(), begin: Instant::now() };
         let state = Arc::new(Mutex::new(state));
@@ -51,7 +51,7 @@ impl Bar {
             };
             (end, std::thread::spawn(draw))
         });
-        Bar { state, drawing }
+        ProgressBar { state, drawing }
     }
 }
 
@@ -91,7 +91,7 @@ fn whole_seconds(seconds: f64) -> String {
     format::seconds(if seconds < 600.0 { seconds.round() } else { seconds })
 }
 
-impl Stage for Bar {
+impl Stage for ProgressBar {
     fn show(&self, run: usize, step: RunStage) {
         let mut state = lock(&self.state);
         match step {
@@ -121,7 +121,7 @@ impl Stage for Bar {
     }
 }
 
-impl Drop for Bar {
+impl Drop for ProgressBar {
     fn drop(&mut self) {
         if let Some((end, drawn)) = self.drawing.take() {
             drop(end);

@@ -63,7 +63,7 @@ impl AgerOptions {
 
 /// Account of the ageing so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Aged {
+pub struct AgeingAccount {
     /// Files made.
     pub created: u64,
     /// Files removed.
@@ -83,7 +83,7 @@ pub struct Ager {
     folder: u32,
     dice: Dice,
     files: BinaryHeap<Due>,
-    done: Aged,
+    done: AgeingAccount,
     filled: bool,
     creating: bool,
 }
@@ -92,11 +92,19 @@ impl Ager {
     /// An ager whose files lie in that folder.
     pub fn new(options: AgerOptions, folder: u32) -> Ager {
         let dice = Dice::new(options.seed, u64::from(folder));
-        Ager { options, folder, dice, files: BinaryHeap::new(), done: Aged::default(), filled: false, creating: true }
+        Ager {
+            options,
+            folder,
+            dice,
+            files: BinaryHeap::new(),
+            done: AgeingAccount::default(),
+            filled: false,
+            creating: true,
+        }
     }
 
     /// The account so far; the event that is under way counts as done.
-    pub fn done(&self) -> Aged {
+    pub fn done(&self) -> AgeingAccount {
         self.done
     }
 
@@ -231,7 +239,7 @@ mod tests {
                 sum = (sum ^ number).wrapping_mul(0x0100_0000_01b3);
             }
         }
-        let Aged { created, deleted, written_bytes, kept_bytes } = ager.done();
+        let AgeingAccount { created, deleted, written_bytes, kept_bytes } = ager.done();
         assert_eq!(
             (created, deleted, written_bytes, kept_bytes, sum),
             (1606, 1394, 519_870_779_945, 68_784_537_196, 13_432_262_634_171_580_659)

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use smrkit::units::Nanos;
 
-use super::ager::{Aged, Ager, AgerOptions};
+use super::ager::{AgeingAccount, Ager, AgerOptions};
 use crate::bench::fileserver::{Fileserver, FileserverOptions};
 use crate::bench::postmark::{Postmark, PostmarkOptions};
 use crate::error::FsResult;
@@ -204,7 +204,7 @@ pub struct AgeingResult {
     /// The last moment.
     pub last: Sample,
     /// The ager's account.
-    pub aged: Aged,
+    pub aged: AgeingAccount,
 }
 
 impl AgeingResult {

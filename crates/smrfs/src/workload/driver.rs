@@ -5,7 +5,7 @@
 use serde::Serialize;
 use smrkit::units::Nanos;
 
-use super::latency::Latencies;
+use super::latency::EventLatencies;
 use super::{EventKind, Events, Script, Target, WorkloadEvent, WorkloadStep};
 use crate::error::{Errno, FsResult};
 
@@ -90,7 +90,7 @@ pub struct Driver<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The counted events.
-    pub latencies: Latencies,
+    pub latencies: EventLatencies,
     /// Bytes written.
     pub written_bytes: u64,
     /// Bytes read.

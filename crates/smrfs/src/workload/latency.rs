@@ -22,11 +22,11 @@ pub struct LatencySummary {
 
 /// Every event's latency, by kind.
 #[derive(Clone, Debug, Default)]
-pub struct Latencies {
+pub struct EventLatencies {
     by_kind: [Vec<u64>; EventKind::ALL.len()],
 }
 
-impl Latencies {
+impl EventLatencies {
     /// One event took so long.
     pub fn record(&mut self, kind: EventKind, latency: Nanos) {
         self.by_kind[kind as usize].push(latency.0);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn ranks_are_the_nearest() {
-        let mut latencies = Latencies::default();
+        let mut latencies = EventLatencies::default();
         (1..=200).rev().for_each(|n| latencies.record(EventKind::Read, Nanos(n)));
         let all = LatencySummary { count: 200, mean_ns: 100, p50_ns: 100, p99_ns: 198, max_ns: 200 };
         assert_eq!((latencies.for_kind(EventKind::Read), latencies.all()), (all, all));

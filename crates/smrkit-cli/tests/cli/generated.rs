@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use serde_json::Value;
-use smrkit::device::level::{Copies, LEVELS, LevelSpec, Spread};
+use smrkit::device::level::{Copies, LEVELS, LevelSpec, SectorSpread};
 use smrkit::device::spec::ArraySpec;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::request::Op;
@@ -147,11 +147,11 @@ fn disks(level: &LevelSpec) -> String {
 fn room(level: &LevelSpec) -> String {
     let each = if level.is_per_source { "; each source has a member of its own" } else { "" };
     match (level.spread, level.copies) {
-        (Spread::EndToEnd, _) => format!("all sectors, one member after another{each}"),
-        (Spread::Whole, _) => "all sectors of the smallest member".into(),
-        (Spread::Chunks, Copies::Chosen) => "⌊*n* · *c* / `copies`⌋ chunks".into(),
-        (Spread::Chunks, _) => "*n* · *c* chunks".into(),
-        (Spread::Stripes, _) => format!("(*n* − {}) · *c* chunks", level.parities),
+        (SectorSpread::EndToEnd, _) => format!("all sectors, one member after another{each}"),
+        (SectorSpread::Whole, _) => "all sectors of the smallest member".into(),
+        (SectorSpread::Chunks, Copies::Chosen) => "⌊*n* · *c* / `copies`⌋ chunks".into(),
+        (SectorSpread::Chunks, _) => "*n* · *c* chunks".into(),
+        (SectorSpread::Stripes, _) => format!("(*n* − {}) · *c* chunks", level.parities),
     }
 }
 

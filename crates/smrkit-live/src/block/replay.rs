@@ -20,7 +20,7 @@ use super::simulated::{Simulated, is_power_cut};
 
 /// The findings of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplayFindings {
     /// Requests in the log.
     pub requests: u64,
     /// Requests, recoveries and beginnings whose times differ.
@@ -43,7 +43,7 @@ pub struct Difference {
 }
 
 /// Replays the log at `path`.
-pub fn replay(path: &Path) -> Result<Replayed, Error> {
+pub fn replay(path: &Path) -> Result<ReplayFindings, Error> {
     let mut recovers = false;
     for event in LogReader::open(path)? {
         recovers |= matches!(
@@ -57,7 +57,7 @@ pub fn replay(path: &Path) -> Result<Replayed, Error> {
     let mut replay = Replay {
         device: simulated(&system, recovers)?,
         system,
-        replayed: Replayed::default(),
+        replayed: ReplayFindings::default(),
         slow: Nanos::ZERO,
         is_on: false,
         is_queued: false,
@@ -108,7 +108,7 @@ fn simulated(system: &MemberRun, recovers: bool) -> Result<Simulated, Error> {
 struct Replay {
     device: Simulated,
     system: MemberRun,
-    replayed: Replayed,
+    replayed: ReplayFindings,
     slow: Nanos,
     /// True if the drive is switched on.
     is_on: bool,

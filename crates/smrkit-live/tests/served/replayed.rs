@@ -14,7 +14,7 @@ use smrkit_live::block::fault::InjectedFault;
 use smrkit_live::block::image::DriveImage;
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::replay::{Replayed, replay};
+use smrkit_live::block::replay::{ReplayFindings, replay};
 use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
 
@@ -59,7 +59,7 @@ fn every_layer_takes_the_simulators_time_at_any_order_and_pace() {
             let served = Served::open(&path, ServeOptions { pace, queue }, Some(&log));
             load(&mut Client::new(&served.socket), &mut rand_pcg::Pcg64Mcg::seed_from_u64(9), rounds());
             served.stop();
-            let Replayed { requests, differences, first, killed_before } = replay(&log).unwrap();
+            let ReplayFindings { requests, differences, first, killed_before } = replay(&log).unwrap();
             println!("{layer}, {queue:?}, {pace:?}: {requests} requests replayed, {differences} differ");
             assert!(requests >= 16 * rounds() as u64, "{layer}: {requests}");
             assert_eq!((differences, first, killed_before), (0, None, None), "{layer}, {queue:?}");
@@ -194,7 +194,7 @@ fn what_happened_outside_of_the_log_is_not_replayed() {
         killed.flush_log();
     }
     open(&log).close(Nanos::ZERO).unwrap();
-    let Replayed { requests, differences, first, killed_before } = replay(&log).unwrap();
+    let ReplayFindings { requests, differences, first, killed_before } = replay(&log).unwrap();
     assert_eq!((requests, differences, first, killed_before), (4, 0, None, Some(8)));
     let later = folder.path().join("later");
     open(&later).close(Nanos::ZERO).unwrap();

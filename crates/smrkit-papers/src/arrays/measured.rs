@@ -3,7 +3,7 @@
 use smrkit::stats::outcome::{Movement, Outcome};
 
 use super::setup::{ArrayPlan, Configuration, UpdateScheme};
-use crate::Spread;
+use crate::SeedSpread;
 
 /// Quantity that is counted. No two of them stand in one claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,12 +93,17 @@ impl MeasuredSet {
     }
 
     /// Ratio of two measured values over the seeds that both have: a mean and its spread.
-    fn ratio(&self, measure: Measure, of: (UpdateScheme, Configuration), to: (UpdateScheme, Configuration)) -> Spread {
+    fn ratio(
+        &self,
+        measure: Measure,
+        of: (UpdateScheme, Configuration),
+        to: (UpdateScheme, Configuration),
+    ) -> SeedSpread {
         let ratios = self.all(of.0, of.1).filter_map(|run| {
             let base = self.all(to.0, to.1).find(|base| base.seed == run.seed)?;
             Some(measure.value_in(run) / measure.value_in(base))
         });
-        Spread::from_values(ratios)
+        SeedSpread::from_values(ratios)
     }
 
     /// Multiple of that of another configuration. Nothing against nothing is not a number.
@@ -108,7 +113,7 @@ impl MeasuredSet {
         measure: Measure,
         configuration: Configuration,
         to: Configuration,
-    ) -> Spread {
+    ) -> SeedSpread {
         self.ratio(measure, (scheme, configuration), (scheme, to))
     }
 
@@ -119,12 +124,12 @@ impl MeasuredSet {
         measure: Measure,
         configuration: Configuration,
         to: UpdateScheme,
-    ) -> Spread {
+    ) -> SeedSpread {
         self.ratio(measure, (scheme, configuration), (to, configuration))
     }
 
     /// Multiple of *pure*.
-    pub fn times_pure(&self, scheme: UpdateScheme, measure: Measure, configuration: Configuration) -> Spread {
+    pub fn times_pure(&self, scheme: UpdateScheme, measure: Measure, configuration: Configuration) -> SeedSpread {
         self.against(scheme, measure, configuration, Configuration::Pure)
     }
 
@@ -135,7 +140,7 @@ impl MeasuredSet {
             let added = |of: fn(&Movement) -> u64| of(&run.movement) as f64 - of(&base.movement) as f64;
             Some(added(|m| m.track_distance.host) / added(|m| m.track_distance.total))
         });
-        Spread::from_values(shares).mean
+        SeedSpread::from_values(shares).mean
     }
 
     /// True if anything of the kind was counted at all.

@@ -3,7 +3,7 @@
 use smrkit::drive::Drive;
 use smrkit::stats::outcome::Outcome;
 
-use crate::{Item, Plan, Row, Scale, Shown, Spread, number};
+use crate::{Item, Plan, Row, Scale, SeedSpread, Shown, number};
 use smrkit_report::format::count;
 
 /// The cache: 1 % of 6·10⁸ sectors (the paper's section IV.C).
@@ -47,7 +47,7 @@ pub fn item(scale: &Scale, drive: &Drive) -> Item {
 fn rows(outcomes: &[Outcome]) -> Vec<Row> {
     let mut rows = Vec::new();
     for ((region, caches, most, least), runs) in CASES.iter().zip(outcomes.chunks_exact(outcomes.len() / CASES.len())) {
-        let writes = Spread::from_values(runs.iter().map(|run| number(run.layer_stats.first_cleaning())));
+        let writes = SeedSpread::from_values(runs.iter().map(|run| number(run.layer_stats.first_cleaning())));
         let off = 100.0 * (writes.mean / WRITES - 1.0);
         let measure = match *least {
             0.0 => format!("{off:+.1} %, at most {most} % earlier"),
@@ -61,7 +61,7 @@ fn rows(outcomes: &[Outcome]) -> Vec<Row> {
         let item = format!("writes before it, regions of {}", count(*region));
         rows.push(Row::holds(item, WRITES as u64, writes.mean, "writes", holds).because(reason).derived());
         let full = |run: &Outcome| run.verdict.cache_full_at_s.unwrap_or(f64::NAN);
-        let moment = Spread::from_values(runs.iter().map(full));
+        let moment = SeedSpread::from_values(runs.iter().map(full));
         if *region == 50_000 {
             let why = format!("{FROM_IT}; the fullest is full before the average cache region ({})", moment.range);
             rows.push(

@@ -5,7 +5,7 @@ use smrkit::stats::outcome::Outcome;
 
 use super::accounting::{CACHED, COLLECTIONS, Column, PLAIN, REWRITES};
 use super::common::seconds;
-use crate::{Item, Plan, Row, Scale, Shown, Spread, Value, number};
+use crate::{Item, Plan, Row, Scale, SeedSpread, Shown, Value, number};
 
 /// Distance from the mean of the seeds that still agrees, in percent (assumption: a collection more or less is 5 % of the
 /// rewrites).
@@ -61,6 +61,6 @@ fn column(name: &str, paper: &Column, outcomes: &[&Outcome], percent: f64, why: 
 }
 
 fn mean(item: &str, paper: Value, ours: impl Iterator<Item = f64>, unit: &'static str, percent: f64, why: &str) -> Row {
-    let spread = Spread::from_values(ours);
+    let spread = SeedSpread::from_values(ours);
     Row::near(item, paper, spread.mean, unit, percent).because(format!("{why} ({})", spread.range))
 }

@@ -10,7 +10,7 @@ use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 
 use super::common::{FILLS, N, SCHEMES, TRACK_SECTORS, drive, listed, paper_dots, war_mean};
-use super::traces::Replayed;
+use super::traces::ReplayedTrace;
 use crate::{Item, Plan, Row, Scale, Shown};
 use smrkit_report::figure::{Axis, Colour, Figure, Numbers, Panel, Series, Style};
 
@@ -26,7 +26,7 @@ const COMPARABLE_PERCENT: f64 = 25.0;
 /// Slowdown of SYN on a disk of 75 % that is still "nearly the same" (assumption), in percent.
 const SAME_PERCENT: f64 = 10.0;
 
-pub fn item(scale: &Scale, traces: &[Replayed]) -> Result<Item, Error> {
+pub fn item(scale: &Scale, traces: &[ReplayedTrace]) -> Result<Item, Error> {
     let mut plans = Vec::new();
     let mut loads: Vec<ReplaySet> = Vec::new();
     for trace in traces {

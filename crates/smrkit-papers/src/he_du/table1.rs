@@ -3,13 +3,13 @@
 use smrkit::request::Op;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
-use super::traces::Replayed;
+use super::traces::ReplayedTrace;
 use crate::{Item, Row, Shown};
 use smrkit_report::format;
 
-pub fn item(traces: &[Replayed]) -> Item {
+pub fn item(traces: &[ReplayedTrace]) -> Item {
     let rows = traces.iter().map(row).collect();
-    let stands = |trace: &Replayed| match trace.generated {
+    let stands = |trace: &ReplayedTrace| match trace.generated {
         true => format!("{} (not at hand): generated, for its substitute is not at hand either", trace.of.paper),
         false => format!("{} (not at hand): {}", trace.of.paper, trace.name),
     };
@@ -27,7 +27,7 @@ pub fn item(traces: &[Replayed]) -> Item {
     )
 }
 
-fn row(trace: &Replayed) -> Row {
+fn row(trace: &ReplayedTrace) -> Row {
     let requests = &trace.requests;
     let writes = requests.iter().filter(|request| request.op == Op::Write);
     let (written, sectors) = writes.fold((0u64, 0), |(n, sum), request| (n + 1, sum + u64::from(request.sectors)));

@@ -63,7 +63,7 @@ const QUICK_REQUESTS: usize = 4000;
 const FAR: u64 = 1 << 40;
 
 /// A trace as it is replayed.
-pub struct Replayed {
+pub struct ReplayedTrace {
     /// Trace that it stands for.
     pub of: &'static Substitute,
     /// Its file's name, or that it is a stand-in.
@@ -76,7 +76,7 @@ pub struct Replayed {
     pub bands: u64,
 }
 
-impl Replayed {
+impl ReplayedTrace {
     /// Its requests, addresses taken modulo the share of the space in use.
     pub fn folded(&self, fill: u64) -> Arc<[Request]> {
         let span = self.bands * N * TRACK_SECTORS * fill / 100;
@@ -85,11 +85,11 @@ impl Replayed {
 }
 
 /// All of them, read or generated.
-pub fn all(scale: &Scale) -> Result<Vec<Replayed>, Error> {
+pub fn all(scale: &Scale) -> Result<Vec<ReplayedTrace>, Error> {
     SUBSTITUTES.iter().map(|of| replayed(of, scale)).collect()
 }
 
-fn replayed(of: &'static Substitute, scale: &Scale) -> Result<Replayed, Error> {
+fn replayed(of: &'static Substitute, scale: &Scale) -> Result<ReplayedTrace, Error> {
     let trace = scale.traces.get(of.file)?;
     let mut requests = match &trace {
         Some(trace) => trace.with_volumes()?.rest()?,
@@ -102,7 +102,7 @@ fn replayed(of: &'static Substitute, scale: &Scale) -> Result<Replayed, Error> {
     let end = requests.iter().map(|request| request.end().0).max().unwrap_or(1);
     // A quarter of the space ends with a band of each scheme's groups.
     let bands = end.div_ceil(N * TRACK_SECTORS).next_multiple_of(12);
-    Ok(Replayed {
+    Ok(ReplayedTrace {
         of,
         name: if trace.is_some() { of.file.into() } else { "a stand-in".into() },
         generated: trace.is_none(),

@@ -6,25 +6,25 @@ pub const COLUMNS: [&str; 5] = ["95 %", "99 %", "99.5 %", "99.9 %", "maximum"];
 pub const P99_9: usize = 3;
 
 /// A row of Table 2, in milliseconds.
-pub struct Latencies {
+pub struct Table2Row {
     pub trace: &'static str,
     pub vguard: [f64; 5],
     pub managed: [f64; 5],
 }
 
-impl Latencies {
+impl Table2Row {
     /// The drive-managed disk's latency as a multiple of Vguard's.
     pub fn ratio(&self, column: usize) -> f64 {
         self.managed[column] / self.vguard[column]
     }
 }
 
-const fn row(trace: &'static str, vguard: [f64; 5], managed: [f64; 5]) -> Latencies {
-    Latencies { trace, vguard, managed }
+const fn row(trace: &'static str, vguard: [f64; 5], managed: [f64; 5]) -> Table2Row {
+    Table2Row { trace, vguard, managed }
 }
 
 /// Table 2.
-pub const TABLE2: [Latencies; 16] = [
+pub const TABLE2: [Table2Row; 16] = [
     row("hm_0", [10.08, 10.4, 10.97, 21.57, 53.03], [24.78, 95.01, 97.58, 324.78, 7234.81]),
     row("hm_1", [10.1, 10.4, 10.4, 20.13, 50.60], [24.78, 56.55, 64.06, 74.62, 592.04]),
     row("mds_0", [10.08, 10.4, 10.4, 30.12, 50.52], [24.78, 95.01, 95.81, 324.78, 1789.66]),

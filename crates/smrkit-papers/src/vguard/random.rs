@@ -6,7 +6,7 @@ use smrkit::stats::outcome::Outcome;
 use super::cdf;
 use super::common::{LAYERS, TracePair, both_of, ms, parameter};
 use super::paper::{MANAGED_THRESHOLD, VGUARD_THRESHOLD};
-use crate::{Item, Plan, Row, Scale, Shown, Spread, Value, number};
+use crate::{Item, Plan, Row, Scale, SeedSpread, Shown, Value, number};
 use smrkit_report::figure::Figure;
 
 /// The paper's address spaces.
@@ -96,8 +96,8 @@ impl<'a> Seed<'a> {
     }
 }
 
-fn mean(runs: &[Seed], of: impl Fn(&Seed) -> f64) -> Spread {
-    Spread::from_values(runs.iter().map(of))
+fn mean(runs: &[Seed], of: impl Fn(&Seed) -> f64) -> SeedSpread {
+    SeedSpread::from_values(runs.iter().map(of))
 }
 
 fn first_cleaning(outcome: &Outcome) -> f64 {

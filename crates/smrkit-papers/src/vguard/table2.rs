@@ -5,7 +5,7 @@ use smrkit::stats::outcome::Outcome;
 
 use super::super::bars::{self, Bar};
 use super::common::{TracePair, listed, never_cleans, percentiles, within};
-use super::paper::{COLUMNS, Latencies, P99_9, TABLE2, TUNED_ON};
+use super::paper::{COLUMNS, P99_9, TABLE2, TUNED_ON, Table2Row};
 use super::traces::{AtHand, TraceKind};
 use crate::{Agreement, Item, Row, Scale, Shown, Value};
 use smrkit_report::figure::{Colour, Figure};
@@ -66,13 +66,13 @@ fn by_row<'a>(kinds: &[TraceKind], outcomes: &'a [Outcome]) -> Vec<Option<TraceP
     runs
 }
 
-fn not_at_hand(paper: &Latencies) -> Row {
+fn not_at_hand(paper: &Table2Row) -> Row {
     let item = format!("{}: drive-managed / vguard, 99.9 %", paper.trace);
     Row::beside(item, paper.ratio(P99_9), Value::None, "×")
         .because("the trace is not at hand; the figure has all its percentiles")
 }
 
-fn rows(paper: &Latencies, pair: &TracePair) -> Vec<Row> {
+fn rows(paper: &Table2Row, pair: &TracePair) -> Vec<Row> {
     let tuned = paper.trace == TUNED_ON;
     let fitted = |row: Row| if row.verdict == Agreement::Agree { row.by_construction() } else { row };
     let item = |what: &str| format!("{}: {what}", paper.trace);

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::level::{Level, LevelSpec, Spread};
+use super::level::{Level, LevelSpec, SectorSpread};
 use crate::error::Error;
 use crate::geometry::Divisor;
 use crate::units::Lba;
@@ -93,10 +93,10 @@ impl ArrayLayout {
             ));
         };
         let host_sectors = match level.spec().spread {
-            Spread::EndToEnd => sum,
-            Spread::Whole => used[0],
-            Spread::Chunks => sum / chunk_sectors / copies * chunk_sectors,
-            Spread::Stripes => used[0] * data,
+            SectorSpread::EndToEnd => sum,
+            SectorSpread::Whole => used[0],
+            SectorSpread::Chunks => sum / chunk_sectors / copies * chunk_sectors,
+            SectorSpread::Stripes => used[0] * data,
         };
         let smallest = used.iter().copied().min().unwrap_or(1);
         let mut starts = vec![0];
@@ -125,7 +125,7 @@ impl ArrayLayout {
 
     /// Way in which sectors are spread over the members.
     #[inline]
-    pub fn spread(&self) -> Spread {
+    pub fn spread(&self) -> SectorSpread {
         self.spec.spread
     }
 
@@ -204,13 +204,13 @@ impl ArrayLayout {
     #[inline]
     pub fn copy(&self, lba: Lba, copy: u32) -> (u32, Lba) {
         match self.spread() {
-            Spread::Whole => (copy, lba),
-            Spread::Chunks => {
+            SectorSpread::Whole => (copy, lba),
+            SectorSpread::Chunks => {
                 let (chunk, offset) = self.chunk.divide(lba.0);
                 let (row, disk) = self.disks.divide(chunk * self.copies.value() + u64::from(copy));
                 (disk as u32, self.at(row, offset))
             }
-            Spread::EndToEnd | Spread::Stripes => self.place(lba),
+            SectorSpread::EndToEnd | SectorSpread::Stripes => self.place(lba),
         }
     }
 
@@ -233,8 +233,8 @@ impl ArrayLayout {
     /// The first piece of an extent inside the array.
     #[inline]
     fn piece(&self, lba: Lba, left: u64) -> MemberPiece {
-        let is_parted = self.spread() == Spread::Stripes;
-        if !is_parted && self.spread() != Spread::Chunks {
+        let is_parted = self.spread() == SectorSpread::Stripes;
+        if !is_parted && self.spread() != SectorSpread::Chunks {
             return self.plain_piece(lba, left);
         }
         let (chunk, offset) = self.chunk.divide(lba.0);
@@ -251,7 +251,7 @@ impl ArrayLayout {
 
     /// A piece where no chunks are.
     fn plain_piece(&self, lba: Lba, left: u64) -> MemberPiece {
-        if self.spread() == Spread::Whole {
+        if self.spread() == SectorSpread::Whole {
             return MemberPiece { lba, sectors: left, disk: 0, at: lba };
         }
         let disk = self.starts.partition_point(|&start| start <= lba.0).clamp(1, self.used.len()) - 1;
@@ -306,14 +306,14 @@ impl ArrayLayout {
         let (row, offset) = self.chunk.divide(at.0);
         let position = row * self.disks.value() + u64::from(disk);
         match self.spread() {
-            Spread::EndToEnd => Role::Data(at + self.starts[disk as usize]),
-            Spread::Whole => copy(at, u64::from(disk)),
-            Spread::Chunks => {
+            SectorSpread::EndToEnd => Role::Data(at + self.starts[disk as usize]),
+            SectorSpread::Whole => copy(at, u64::from(disk)),
+            SectorSpread::Chunks => {
                 let (chunk, number) = self.copies.divide(position);
                 let lba = self.at(chunk, offset);
                 if lba.0 < self.host_sectors { copy(lba, number) } else { Role::Unused }
             }
-            Spread::Stripes => self.role(row, u64::from(disk), offset),
+            SectorSpread::Stripes => self.role(row, u64::from(disk), offset),
         }
     }
 
@@ -346,7 +346,7 @@ fn used_sectors(level: Level, chunk_sectors: u64, member_sectors: &[u64]) -> Res
         )));
     }
     match level.spec().spread {
-        Spread::EndToEnd => Ok(member_sectors.to_vec()),
+        SectorSpread::EndToEnd => Ok(member_sectors.to_vec()),
         _ => Ok(vec![common; member_sectors.len()]),
     }
 }

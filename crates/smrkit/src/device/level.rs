@@ -15,7 +15,7 @@ const DATA_DISKS_MAX: usize = 255;
 
 /// The way in which the sectors of an array are spread over its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spread {
+pub enum SectorSpread {
     /// One member after another.
     EndToEnd,
     /// Every member holds all of them.
@@ -45,7 +45,7 @@ pub struct LevelSpec {
     /// Its name in options and results.
     pub name: &'static str,
     /// Way in which sectors are spread.
-    pub spread: Spread,
+    pub spread: SectorSpread,
     /// Copies, parity not counted.
     pub copies: Copies,
     /// Parity units of a stripe.
@@ -66,7 +66,7 @@ pub struct LevelSpec {
 const PLAIN: LevelSpec = LevelSpec {
     level: Level::Span,
     name: "span",
-    spread: Spread::EndToEnd,
+    spread: SectorSpread::EndToEnd,
     copies: Copies::One,
     parities: 0,
     rotates: false,
@@ -78,16 +78,16 @@ const PLAIN: LevelSpec = LevelSpec {
 
 /// A level with one parity.
 const PARITY: LevelSpec =
-    LevelSpec { spread: Spread::Stripes, parities: 1, disks_min: 3, instead: Some("raid1"), ..PLAIN };
+    LevelSpec { spread: SectorSpread::Stripes, parities: 1, disks_min: 3, instead: Some("raid1"), ..PLAIN };
 
 /// Every level.
 pub const LEVELS: [LevelSpec; 9] = [
     PLAIN,
-    LevelSpec { level: Level::Raid0, name: "raid0", spread: Spread::Chunks, ..PLAIN },
+    LevelSpec { level: Level::Raid0, name: "raid0", spread: SectorSpread::Chunks, ..PLAIN },
     LevelSpec {
         level: Level::Raid1,
         name: "raid1",
-        spread: Spread::Whole,
+        spread: SectorSpread::Whole,
         copies: Copies::Every,
         disks_min: 2,
         ..PLAIN
@@ -95,7 +95,7 @@ pub const LEVELS: [LevelSpec; 9] = [
     LevelSpec {
         level: Level::Raid10 { copies: 2 },
         name: "raid10",
-        spread: Spread::Chunks,
+        spread: SectorSpread::Chunks,
         copies: Copies::Chosen,
         disks_min: 2,
         ..PLAIN
@@ -230,7 +230,7 @@ impl Level {
 
     /// True if addresses are dealt out in chunks.
     pub fn is_striped(&self) -> bool {
-        matches!(self.spec().spread, Spread::Chunks | Spread::Stripes)
+        matches!(self.spec().spread, SectorSpread::Chunks | SectorSpread::Stripes)
     }
 
     /// The fewest disks.

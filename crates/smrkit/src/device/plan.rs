@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::address::{ArrayLayout, Role};
 use super::health::Health;
-use super::level::{Spread, WritePolicy};
+use super::level::{SectorSpread, WritePolicy};
 use crate::error::{DiskResult, Fault};
 use crate::request::Op;
 use crate::units::Lba;
@@ -352,7 +352,7 @@ impl Planner<'_> {
                 continue;
             }
             plan.second.push(Sub { disk, op: Op::Read, at, sectors });
-            if self.layout.spread() == Spread::Chunks && self.layout.copies() > 1 {
+            if self.layout.spread() == SectorSpread::Chunks && self.layout.copies() > 1 {
                 self.first_copies(disk, at, sectors, plan);
             }
         }

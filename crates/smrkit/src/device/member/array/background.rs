@@ -3,7 +3,7 @@
 
 use crate::device::command::Command;
 use crate::device::health::{Health, RebuiltUnits};
-use crate::device::level::Spread;
+use crate::device::level::SectorSpread;
 use crate::device::locks::RangeLock;
 use crate::device::member::{Array, Member};
 use crate::device::work::Owner;
@@ -67,17 +67,17 @@ impl Array {
     fn lock_on(&self, disk: u32, at: Lba, sectors: u64, exclusive: bool) -> RangeLock {
         let (chunk, last) = (self.layout.chunk_sectors(), at.0 + sectors - 1);
         let (first, last) = match (self.layout.spread(), self.layout.copies()) {
-            (Spread::EndToEnd, _) | (Spread::Chunks, 1) => {
+            (SectorSpread::EndToEnd, _) | (SectorSpread::Chunks, 1) => {
                 let start = self.layout.member_start(disk).0;
                 (start + at.0, start + last)
             }
             // Rows of chunks: the array's sectors from the first of the first to the last of the last.
-            (Spread::Chunks, copies) => {
+            (SectorSpread::Chunks, copies) => {
                 let (row, copies) = (self.layout.disks() as u64, u64::from(copies));
                 let (first, end) = (at.0 / chunk * row / copies, ((last / chunk + 1) * row).div_ceil(copies));
                 (first * chunk, end * chunk - 1)
             }
-            (Spread::Whole | Spread::Stripes, _) => (at.0, last),
+            (SectorSpread::Whole | SectorSpread::Stripes, _) => (at.0, last),
         };
         RangeLock::Extent { first, last, exclusive }
     }
