@@ -8,7 +8,7 @@ mod tests;
 
 use super::level::{Level, LevelSpec, SectorSpread};
 use crate::error::Error;
-use crate::geometry::Divisor;
+use crate::geometry::{Divisor, pieces_by_divisor};
 use crate::units::Lba;
 
 /// The most sectors of an array: four times the largest that 4,096 of the largest drives give.
@@ -20,6 +20,8 @@ pub struct ArrayLayout {
     level: Level,
     spec: &'static LevelSpec,
     chunk: Divisor,
+    /// Data sectors of a stripe.
+    stripe: Divisor,
     disks: Divisor,
     /// Data units of a stripe; disks where there is no parity.
     units: Divisor,
@@ -99,6 +101,8 @@ impl ArrayLayout {
             SectorSpread::Stripes => used[0] * data,
         };
         let smallest = used.iter().copied().min().unwrap_or(1);
+        // Without chunks it says nothing; it is kept small enough to multiply.
+        let chunk = Divisor::new(chunk_sectors.min(smallest));
         let mut starts = vec![0];
         starts.extend(used.iter().scan(0, |end, n| {
             *end += n;
@@ -107,8 +111,8 @@ impl ArrayLayout {
         Ok(ArrayLayout {
             level,
             spec: level.spec(),
-            // Without chunks it says nothing; it is kept small enough to multiply.
-            chunk: Divisor::new(chunk_sectors.min(smallest)),
+            chunk,
+            stripe: Divisor::new(chunk.value() * data),
             disks: Divisor::new(disks),
             units: Divisor::new(data),
             copies: Divisor::new(copies),
@@ -167,7 +171,19 @@ impl ArrayLayout {
 
     /// Data sectors of a stripe.
     pub fn stripe_sectors(&self) -> u64 {
-        self.chunk.value() * self.units.value()
+        self.stripe.value()
+    }
+
+    /// The parts of a member's sectors in its chunks: the chunk, the first sector of it, and how many.
+    #[inline]
+    pub(super) fn by_chunk(&self, at: Lba, sectors: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+        pieces_by_divisor(at.0, sectors, self.chunk)
+    }
+
+    /// The parts of the array's sectors in its stripes: the stripe, the first data sector of it, and how many.
+    #[inline]
+    pub(super) fn by_stripe(&self, lba: Lba, sectors: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+        pieces_by_divisor(lba.0, sectors, self.stripe)
     }
 
     /// Stripes of the array: chunks on its smallest member, from the first on.

@@ -11,6 +11,7 @@ use super::address::{ArrayLayout, Role};
 use super::health::Health;
 use super::level::{SectorSpread, WritePolicy};
 use crate::error::{DiskResult, Fault};
+use crate::geometry::{Divisor, pieces_by_divisor};
 use crate::request::Op;
 use crate::units::Lba;
 
@@ -141,30 +142,15 @@ impl Planner<'_> {
             self.discard(lba, sectors, plan);
             return Ok(());
         }
-        let mut result = Ok(());
-        self.stripes(lba, sectors, |stripe, from, to| {
-            for piece in self.split(stripe, from, to) {
-                if result.is_ok() {
-                    result = match op {
-                        Op::Read => self.read(&piece, plan),
-                        _ => self.write(&piece, plan),
-                    };
+        for (stripe, from, count) in self.layout.by_stripe(lba, sectors) {
+            for piece in self.split(stripe, from, from + count) {
+                match op {
+                    Op::Read => self.read(&piece, plan)?,
+                    _ => self.write(&piece, plan)?,
                 }
             }
-        });
-        result
-    }
-
-    /// Calls `each` with each stripe of an extent, and the part of its data that it has.
-    fn stripes(&self, lba: Lba, sectors: u64, mut each: impl FnMut(u64, u64, u64)) {
-        let all = self.layout.stripe_sectors();
-        let (mut at, end) = (lba.0, lba.0 + sectors);
-        while at < end {
-            let (stripe, from) = (at / all, at % all);
-            let to = all.min(from + (end - at));
-            each(stripe, from, to);
-            at += to - from;
         }
+        Ok(())
     }
 
     /// The data sectors `from..to` of a stripe, by which units have them: at most three pieces.
@@ -291,40 +277,31 @@ impl Planner<'_> {
     ) -> DiskResult {
         plan.clear();
         let chunk = if self.layout.level().is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
-        let (mut from, end) = (at.0, at.0 + sectors);
-        while from < end {
-            let to = end.min((from / chunk + 1).saturating_mul(chunk));
+        for (row, from, count) in pieces_by_divisor(at.0, sectors, Divisor::new(chunk)) {
             if self.layout.parities() > 0 {
-                self.row(from / chunk, &(from % chunk..to - (from - from % chunk)), &mut plan.first)?;
-            } else if let Role::Data(lba) | Role::Copy(lba, _) = self.layout.inverse(disk, Lba(from)) {
+                self.row(row, &(from..from + count), &mut plan.first)?;
+            } else if let Role::Data(lba) | Role::Copy(lba, _) = self.layout.inverse(disk, Lba(row * chunk + from)) {
                 let others = (0..self.layout.copies()).map(|n| self.layout.copy(lba, n));
                 let live: Vec<(u32, Lba)> =
-                    others.filter(|&(other, at)| other != disk && self.has(other, at, to - from)).collect();
+                    others.filter(|&(other, at)| other != disk && self.has(other, at, count)).collect();
                 if live.is_empty() {
                     return Err(lost(lba));
                 }
                 let (disk, at) = live[choose(&live)];
-                plan.first.push(Sub { disk, op: Op::Read, at, sectors: to - from });
+                plan.first.push(Sub { disk, op: Op::Read, at, sectors: count });
             }
-            from = to;
         }
         plan.second.push(Sub { disk, op: Op::Write, at, sectors });
         plan.join();
         Ok(())
     }
-}
 
-impl Planner<'_> {
     /// The plan that brings the parity of some rows, or the copies of some sectors, in step with what is there.
     pub fn resync(&self, first: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
         plan.clear();
         if self.layout.parities() > 0 {
-            let chunk = self.layout.chunk_sectors();
-            let (mut at, end) = (first.0, first.0 + sectors);
-            while at < end {
-                let (stripe, from) = (at / chunk, at % chunk);
-                let offsets = from..chunk.min(from + (end - at));
-                at += offsets.end - from;
+            for (stripe, from, count) in self.layout.by_chunk(first, sectors) {
+                let offsets = from..from + count;
                 self.row(stripe, &offsets, &mut plan.first)?;
                 let parities =
                     self.units().skip(self.layout.data_disks()).filter(|&unit| self.unit_works(stripe, unit));
@@ -362,17 +339,14 @@ impl Planner<'_> {
 
     /// The first copies of what a member has, where they lie in the row before.
     fn first_copies(&self, disk: u32, at: Lba, sectors: u64, plan: &mut MemberPlan) {
-        let (chunk, end) = (self.layout.chunk_sectors(), at.0 + sectors);
-        let mut from = at.0;
-        while from < end {
-            let to = end.min((from / chunk + 1) * chunk);
-            if let Role::Copy(lba, _) = self.layout.inverse(disk, Lba(from)) {
+        for (chunk, from, sectors) in self.layout.by_chunk(at, sectors) {
+            let own = Lba(chunk * self.layout.chunk_sectors() + from);
+            if let Role::Copy(lba, _) = self.layout.inverse(disk, own) {
                 let (first, place) = self.layout.copy(lba, 0);
-                if place < at && self.has(first, place, to - from) {
-                    plan.second.push(Sub { disk: first, op: Op::Read, at: place, sectors: to - from });
+                if place < at && self.has(first, place, sectors) {
+                    plan.second.push(Sub { disk: first, op: Op::Read, at: place, sectors });
                 }
             }
-            from = to;
         }
     }
 }
