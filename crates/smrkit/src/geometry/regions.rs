@@ -3,7 +3,7 @@
 //! The guard keeps a write in one region from reaching the next; what it costs is counted here, and nowhere else.
 
 use super::index::StretchIndex;
-use super::{Divisor, Geometry, RecordingZone};
+use super::{Divisor, Geometry, RecordingZone, pieces_by_divisor};
 use crate::error::Error;
 use crate::units::{Lba, Pba};
 
@@ -175,13 +175,9 @@ impl Geometry {
     pub(crate) fn most_defects_on_a_track(&self, zone: &RecordingZone) -> u64 {
         let (mut most, mut count, mut last) = (0, 0, u64::MAX);
         for run in self.slips.ranges_within(&(zone.raw_first..zone.raw_end)) {
-            let mut at = run.start;
-            while at < run.end {
-                let (track, sector) = zone.divisor.divide(at - zone.raw_first);
-                let here = (zone.track_sectors - sector).min(run.end - at);
+            for (track, _, here) in pieces_by_divisor(run.start - zone.raw_first, run.end - run.start, zone.divisor) {
                 count = if track == last { count + here } else { here };
                 (last, most) = (track, most.max(count));
-                at += here;
             }
         }
         most
