@@ -20,6 +20,7 @@ use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Ne
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
+use crate::extent_map::{MappedPiece, joined};
 use crate::keys;
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement, WritePart};
@@ -231,21 +232,16 @@ impl Vguard {
 
     /// A read over several tracks: what touches on the platters is read at once.
     fn read_long(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        let (mut start, mut joined, mut at, mut done) = (Pba(0), 0, 0, 0);
-        while done < n {
-            let spot = self.home.spot(lba + done);
-            let (pba, sectors) = (self.place(&spot), spot.left.min(n - done));
-            if joined > 0 && start + joined != pba {
-                disk.read(start, joined, Cause::Host, out, at)?;
-                joined = 0;
-            }
-            if joined == 0 {
-                (start, at) = (pba, done);
-            }
-            joined += sectors;
-            done += sectors;
-        }
-        disk.read(start, joined, Cause::Host, out, at)
+        let mut done = 0;
+        let pieces = std::iter::from_fn(|| {
+            let spot = (done < n).then(|| self.home.spot(lba + done))?;
+            let piece = MappedPiece { lba: lba + done, sectors: spot.left.min(n - done), pba: Some(self.place(&spot)) };
+            done += piece.sectors;
+            Some(piece)
+        });
+        joined(pieces, |MappedPiece { lba: first, sectors, pba }| {
+            pba.map_or(Ok(()), |pba| disk.read(pba, sectors, Cause::Host, out, first - lba))
+        })
     }
 
     fn check_log(&self) -> DiskResult {
