@@ -9,7 +9,7 @@ use super::outcome::{Outcome, PowerCut, RunRecord, Scaled, State, Verdict};
 use super::physical::{ByCause, Cleaning, Commands, Movement, Surface};
 use super::rebuild::Rebuild;
 use super::replayed::Replayed;
-use super::sums::{add_stats, write_amplification, write_overloading};
+use super::sums::{add_stats, common, write_amplification, write_overloading};
 use super::verdict::sentence;
 use super::verdict_counts::VerdictCounts;
 use crate::layer::{Capacity, LayerStats, Scalar};
@@ -206,17 +206,14 @@ impl RunNames {
 
     /// Names that all drives of an array have in common.
     pub fn common(drives: &[&RunNames]) -> RunNames {
-        fn same<T: Clone + PartialEq>(drives: &[&RunNames], of: fn(&RunNames) -> &T) -> Option<T> {
-            let (first, others) = drives.split_first()?;
-            others.iter().all(|other| of(other) == of(first)).then(|| of(first).clone())
-        }
-        let parameters = same(drives, |names| &names.parameters);
+        let name = |of: fn(&RunNames) -> &String| common(drives, of).cloned().unwrap_or_else(|| MIXED.into());
+        let parameters = common(drives, |names| &names.parameters);
         let asked = drives.first().filter(|_| parameters.is_some()).map(|first| first.asked.clone());
         RunNames {
-            layer: same(drives, |names| &names.layer).unwrap_or_else(|| MIXED.into()),
-            drive: same(drives, |names| &names.drive).unwrap_or_else(|| MIXED.into()),
-            drive_file: same(drives, |names| &names.drive_file).flatten(),
-            parameters: parameters.unwrap_or_default(),
+            layer: name(|names| &names.layer),
+            drive: name(|names| &names.drive),
+            drive_file: common(drives, |names| &names.drive_file).cloned().flatten(),
+            parameters: parameters.cloned().unwrap_or_default(),
             asked: asked.unwrap_or_default(),
         }
     }

@@ -12,6 +12,7 @@ use super::latency_buckets::LatencyBuckets;
 use super::outcome::{Outcome, RunRecord, SourceCounts};
 use super::physical::{Commands, Surface};
 use super::replayed::Replayed;
+use super::sums::common;
 use super::timeline::Timeline;
 use super::verdict_counts::{RunVerdict, VerdictCounts};
 use crate::error::Error;
@@ -167,12 +168,6 @@ fn verdicts(outcome: &Outcome) -> VerdictCounts {
             slowdown: outcome.slowdown,
         }),
     }
-}
-
-/// Value that all have, if they agree.
-fn common<'a, T: PartialEq>(outcomes: &[&'a Outcome], of: impl Fn(&'a Outcome) -> &'a T) -> Option<&'a T> {
-    let (first, others) = outcomes.split_first()?;
-    others.iter().all(|other| of(other) == of(first)).then(|| of(first))
 }
 
 /// The latencies of all, each with the count that it must have.

@@ -1,4 +1,4 @@
-//! Sums and ratios of several drives or several runs.
+//! Sums and ratios of several drives or several runs, and what they have in common.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,12 @@ pub(crate) fn write_overloading(adjusted: &Commands) -> Option<f64> {
 /// Physical sectors written / host sectors written.
 pub(crate) fn write_amplification(physical: &ByCause, host_sectors: u64) -> Option<f64> {
     ratio(physical.total as f64, host_sectors)
+}
+
+/// Value that all have, if they agree.
+pub(crate) fn common<'a, A, T: PartialEq>(all: &[&'a A], of: impl Fn(&'a A) -> &'a T) -> Option<&'a T> {
+    let (first, others) = all.split_first()?;
+    others.iter().all(|other| of(other) == of(first)).then(|| of(first))
 }
 
 /// Sums of the counters that are whole numbers; the others are each drive's or run's own.
