@@ -128,6 +128,13 @@ pub fn end(path: &Path) -> Result<(), MountError> {
     match asked {
         // The process is gone, or about to go.
         Err(MountError::NotMounted(_) | MountError::Control { .. }) if is_dead(path) => unmount(path, Unmount::Detach),
+        // It ended between the connection and the question, which nobody has read.
+        Err(MountError::Control { error, .. })
+            if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+                && !control::is_alive(path) =>
+        {
+            Err(MountError::NotMounted(path.to_path_buf()))
+        }
         asked => asked,
     }
 }
