@@ -62,6 +62,7 @@ impl Interrupt {
 
     /// Results are being written: from now on only a second signal ends the process.
     pub fn writing(&self) {
+        let _partial = self.opening();
         self.0.is_writing.store(true, Ordering::Relaxed);
     }
 
@@ -78,17 +79,20 @@ impl Interrupt {
     }
 
     fn signalled(&self) {
-        if !self.0.is_set.swap(true, Ordering::Relaxed) {
-            let begin = Instant::now();
-            while begin.elapsed() < PATIENCE {
-                std::thread::sleep(LOOK_EVERY);
-                if self.0.is_writing.load(Ordering::Relaxed) {
-                    return;
-                }
+        let is_first = !self.0.is_set.swap(true, Ordering::Relaxed);
+        let is_writing = || self.0.is_writing.load(Ordering::Relaxed);
+        let begin = Instant::now();
+        while is_first && !is_writing() && begin.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        // Results that are not being written by now wait for this, and so are not begun.
+        let partial = self.opening();
+        if is_first {
+            if is_writing() {
+                return;
             }
             eprintln!("smrkit: interrupted before there was a result: no answer, and nothing is written");
         }
-        let partial = self.opening();
         for path in partial.iter() {
             // One that was not made yet, or is no longer there, is as it should be.
             let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
