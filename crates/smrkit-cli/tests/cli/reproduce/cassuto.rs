@@ -1,10 +1,10 @@
 //! The set-associative disk cache, and files and exit codes of `reproduce`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 use serde_json::Value;
 
+use super::super::signals::interrupted;
 use super::super::{Scratch, at, smrkit};
 use super::{study, text};
 
@@ -75,29 +75,14 @@ fn an_unknown_name_is_a_usage_error_that_lists_what_there_is() {
     smrkit("reproduce vguard-2").says(2, &["cassuto-cache", "all"]);
 }
 
-/// Outputs are opened just before signals are watched; the whole takes seconds longer.
+/// The first numbers are there after milliseconds, and the whole takes minutes.
 #[cfg(unix)]
 #[test]
 fn an_interrupt_prints_what_there_is() {
-    use std::process::Stdio;
-    use std::thread::sleep;
-    use std::time::Duration;
     for signal in ["-INT", "-TERM"] {
-        let folder = tempfile::tempdir().unwrap();
-        let report = folder.path().join("report.html");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_smrkit"));
-        command.args(["reproduce", "all", "--report"]).arg(&report);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        while folder.path().read_dir().unwrap().next().is_none() {
-            assert_eq!(child.try_wait().unwrap(), None, "it ended before it began its report");
-            sleep(Duration::from_millis(20));
-        }
-        sleep(Duration::from_millis(300));
-        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
-        assert!(killed.success());
-        let output = child.wait_with_output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(130), "{signal}: {text}");
+        let scratch = Scratch::new();
+        let report = scratch.path("report.html");
+        let text = interrupted(&format!("reproduce all --report {report}"), signal, 1.0);
         assert!(text.contains("3.809") && text.contains("Interrupted"), "{text}");
         assert!(std::fs::read_to_string(&report).unwrap().contains("Interrupted"));
     }
