@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Bench, Ran, is_mounted, is_root, signal};
+use super::{Bench, Ran, is_mounted, is_root, kill, wait_until};
 use crate::count::count_from;
 
 /// A file system: how it is made, and the commands that check it after a crash.
@@ -87,8 +87,7 @@ impl Attached {
     pub(super) fn kill_server(&self) {
         let report = self.bench.smrkit(&["top", "--json", &self.bench.path("drive.img")]).done();
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-        signal(report["process"].as_u64().unwrap() as u32, "KILL");
-        sleep(Duration::from_millis(300));
+        kill(report["process"].as_u64().unwrap() as u32);
     }
 
     /// Loop devices on this drive; its own counts where the file is gone, too, of which the kernel then knows the name alone.
@@ -130,14 +129,7 @@ impl Attached {
 
     /// Unmounts; what is dead too.
     pub(super) fn umount(&self) {
-        for _ in 0..20 {
-            let done = Command::new("umount").arg(self.bench.point()).output().unwrap();
-            if done.status.success() {
-                return;
-            }
-            sleep(Duration::from_millis(200));
-        }
-        panic!("{} stays mounted", self.bench.point().display());
+        wait_until("umount", || Command::new("umount").arg(self.bench.point()).output().unwrap().status.success());
     }
 }
 

@@ -10,6 +10,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ use crate::count::count_from;
 
 /// Kills a database, unless SMRKIT_DATABASE_KILLS says otherwise.
 const KILLS: u64 = 3;
+/// Commits before a kill, at least.
+const SOME: u64 = 3;
 /// Clients that write at a time, where the database serves several.
 const CLIENTS: u64 = 4;
 /// The user that PostgreSQL runs as, which refuses root (Debian's nobody and nogroup).
@@ -71,9 +74,9 @@ pub(super) fn ask(database: &dyn Database, script: &str) -> String {
 }
 
 impl Ledger {
-    /// Lets clients commit until `end`, which makes them fail, returns and they have ended.
+    /// Lets clients commit until `end`, which makes them fail, returns and they have ended. It begins after some commits, or a minute.
     fn write(&mut self, database: &(dyn Database + Sync), clients: u64, end: impl FnOnce()) {
-        let from = self.sent;
+        let (from, answered) = (self.sent, AtomicU64::new(0));
         let client = |first: u64| {
             let mut command = database.client();
             let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -89,13 +92,21 @@ impl Ledger {
             };
             thread::scope(|scope| {
                 let writer = scope.spawn(writer);
-                let told: Vec<u64> = answers.lines().filter_map(|line| line.ok()?.parse().ok()).collect();
+                let told = answers.lines().filter_map(|line| line.ok()?.parse().ok());
+                let told: Vec<u64> = told
+                    .inspect(|_| {
+                        answered.fetch_add(1, Relaxed);
+                    })
+                    .collect();
                 assert!(!process.wait().unwrap().success(), "a client ends with an error");
                 (writer.join().unwrap(), told)
             })
         };
         let ended: Vec<(u64, Vec<u64>)> = thread::scope(|scope| {
+            let client = &client;
             let clients: Vec<_> = (from..from + clients).map(|first| scope.spawn(move || client(first))).collect();
+            // One that fails at once is told by the count of all in the end.
+            (0..600).take_while(|_| answered.load(Relaxed) < SOME).for_each(|_| sleep(Duration::from_millis(100)));
             end();
             clients.into_iter().map(|client| client.join().unwrap()).collect()
         });

@@ -41,8 +41,7 @@ fn the_helper_mounts_and_remounts() {
         assert!(mounted(&bench).contains(" fuse.smrfs ro,nosuid,nodev,"), "{}", mounted(&bench));
         assert_eq!(fs::write(bench.file("f"), "after").unwrap_err().kind(), std::io::ErrorKind::ReadOnlyFilesystem);
         // What was written before was made durable: a kill loses nothing.
-        super::signal(bench.process(), "KILL");
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        super::kill(bench.process());
         bench.umount().done();
         helper(&bench, &["-o", &format!("ro,log={}", bench.path("log"))]).done();
         assert_eq!(fs::read_to_string(bench.file("f")).unwrap(), "before");

@@ -5,21 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Bench, MODELS, blocks, is_mounted, is_root, signal};
-
-/// Waits for something, but not for ever.
-#[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(30), "{what} takes too long");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
+use super::{Bench, MODELS, blocks, has_ended, is_mounted, is_root, signal, wait_until};
 
 #[test]
 fn what_was_written_is_there_after_the_next_mount() {
@@ -69,7 +58,7 @@ fn a_signal_does_not_wait_for_ever_for_open_files() {
     let open = File::open(bench.file("f")).unwrap();
     let process = bench.process();
     signal(process, "TERM");
-    wait_until("the end", || !Path::new(&format!("/proc/{process}")).exists());
+    wait_until("the end", || has_ended(process));
     drop(open);
     bench.is_in_order();
     bench.mount().done();
@@ -107,7 +96,7 @@ fn what_a_running_program_has_mapped_survives_a_signal() {
     let Some(mut program) = mapping(&bench.file("f")) else { return };
     let process = bench.process();
     signal(process, "TERM");
-    wait_until("the end", || !Path::new(&format!("/proc/{process}")).exists());
+    wait_until("the end", || has_ended(process));
     program.kill().unwrap();
     program.wait().unwrap();
     bench.is_in_order();
@@ -143,7 +132,7 @@ fn an_ordinary_umount_is_clean_as_well() {
         command.args((program == "fusermount3").then_some("-u")).arg(bench.point());
         command.stderr(Stdio::null()).status().unwrap().success()
     });
-    wait_until("the end", || !Path::new(&format!("/proc/{process}")).exists());
+    wait_until("the end", || has_ended(process));
     bench.is_in_order();
 }
 

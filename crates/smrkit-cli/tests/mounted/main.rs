@@ -27,6 +27,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -171,6 +173,32 @@ impl Ran {
             assert!(err.contains(word), "{word:?} is missing in: {err}");
         }
     }
+}
+
+/// Waits for something, but not for ever.
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(30), "{what} takes too long");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// True if nothing of a process is left that holds a file, a lock or a socket.
+fn has_ended(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let threads = fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
+    // Its parent has not asked for its status yet.
+    let is_zombie = stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'));
+    threads == 0 || (threads == 1 && is_zombie)
+}
+
+/// Kills a process, and waits until it has ended.
+#[track_caller]
+fn kill(process: u32) {
+    signal(process, "KILL");
+    wait_until("the end of what was killed", || has_ended(process));
 }
 
 fn signal(process: u32, name: &str) {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Bench, signal};
+use super::{Bench, kill};
 
 #[test]
 fn a_mount_point_that_will_not_do_is_refused() {
@@ -67,8 +67,7 @@ fn a_wrong_metadata_directory_is_refused() {
 fn a_dead_mount_is_named_and_removed() {
     let Some(bench) = Bench::new("caveat", "64MiB") else { return };
     bench.mount().done();
-    signal(bench.process(), "KILL");
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    kill(bench.process());
     bench.mount().says(1, &["dead mount", "smrkit umount"]);
     bench.umount().done();
     bench.mount().done();
