@@ -1,6 +1,7 @@
 //! Two threads at the same name, one of them held at the worst moment.
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread::spawn;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ fn a_file_made_while_a_rename_takes_its_name_is_replaced_or_refused() {
         let (fs, root) = (rig.fs.clone(), rig.fs.root());
         let moved = fs.make(root, b"a", &FILE).unwrap().id;
         let maker = fs.clone();
+        let (sender, receiver) = channel();
         *counts.before_rename.lock().unwrap() = Some(Box::new(move || {
             let making = spawn(move || {
                 let Ok(made) = maker.make(root, b"b", &FILE) else { return };
@@ -32,12 +34,14 @@ fn a_file_made_while_a_rename_takes_its_name_is_replaced_or_refused() {
             // It can't end as long as it waits for the rename.
             for _ in 0..200 {
                 if making.is_finished() {
-                    return;
+                    break;
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
+            sender.send(making).unwrap();
         }));
         fs.rename((root, b"a"), (root, b"b"), RenameMode::Replace).unwrap();
+        receiver.recv().unwrap().join().unwrap();
         assert_eq!(fs.lookup(root, b"b").unwrap().id, moved);
         fs.sync_all().unwrap();
         assert_eq!(fs.usage().unwrap().live, 0);
