@@ -125,8 +125,9 @@ class Dask(Executors):
         self.equals_threads(self.store("client"))
         self.equals_threads(self.store("address"))
 
-    def note_begun(self, client, path):
-        """Lets workers, also those to come, write the key of each task that they begin to compute into a file, a line each."""
+    def note_begun(self, client, path, hold, most):
+        """Lets workers, also those to come, write the key of each task that they begin to compute into a file, a line each. While
+        the file `hold` is there, they begin none once the store has `most` results."""
         from distributed import WorkerPlugin
 
         class Noting(WorkerPlugin):
@@ -134,6 +135,8 @@ class Dask(Executors):
                 compute = smrkit._native.compute
 
                 def noted(task, store):
+                    while os.path.exists(hold) and len(names(store)) >= most:
+                        time.sleep(0.01)
                     key = json.loads(task)["key"]
                     if not os.path.exists(os.path.join(store, f"{key}.parquet")):
                         with open(path, "a") as file:
@@ -155,8 +158,9 @@ class Dask(Executors):
         """Kills a worker of the seed's choice once the store has as many results as the seed says."""
         draw, runs = random.Random(seed), 2 * 2 * 12
         store, results = self.store(f"killed-{seed}"), draw.randint(1, runs // 3)
-        begun, killed = self.store(f"begun-{seed}"), []
-        self.note_begun(client, begun)
+        begun, hold, killed = self.store(f"begun-{seed}"), self.store(f"hold-{seed}"), []
+        open(hold, "x").close()
+        self.note_begun(client, begun, hold, runs // 2 - 4)
         victim = draw.choice(sorted(client.run(os.getpid).values()))
 
         def kill():
@@ -164,6 +168,7 @@ class Dask(Executors):
                 time.sleep(0.01)
             os.kill(victim, signal.SIGKILL)
             killed.append(len(names(store)))
+            os.remove(hold)
 
         killer = threading.Thread(target=kill)
         killer.start()
