@@ -58,13 +58,19 @@ impl Buckets {
     #[inline(never)]
     fn count_waiting(&mut self) {
         self.waiting_count = 0;
-        for ns in self.waiting {
-            let at = index(ns);
-            match self.counts.get_mut(at as usize) {
-                Some(count) => *count = count.wrapping_add(1),
-                None => self.record_n(ns, 1),
-            }
-            if self.counts[at as usize] == 0 {
+        for i in 0..BATCH {
+            let at = index(self.waiting[i]);
+            let has_overflown = match self.counts.get_mut(at as usize) {
+                Some(count) => {
+                    *count = count.wrapping_add(1);
+                    *count == 0
+                }
+                None => {
+                    self.record_n(self.waiting[i], 1);
+                    false
+                }
+            };
+            if has_overflown {
                 self.overflow(at, 1 << 32);
             }
         }
