@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counted_latencies_have_the_values_of_listed_ones(latencies in prop::collection::vec(0u64..1 << 40, 0..100)) {
+        fn counted_latencies_have_the_values_of_listed_ones(latencies in prop::collection::vec(0u64..1 << 28, 0..100)) {
             let mut buckets = Buckets::default();
             latencies.iter().for_each(|&ns| buckets.record(ns));
             prop_assert_eq!(buckets.values(), values_of(&latencies));
