@@ -18,7 +18,6 @@ pub mod screen;
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit::layer;
-use smrkit::message::{Field, Message};
 use smrkit::settings::Settings;
 use smrkit::stats::comparison::Judged;
 use smrkit::stats::verdict;
@@ -38,8 +37,8 @@ pub fn advise(question: &Question, monitor: &dyn Monitor) -> Result<Option<Advic
     let present: Vec<Present> = pairs.iter().zip(question.depths).map(present).collect();
     let (Some((own, conventional)), Some(hardest)) = (pairs.pop(), present.last()) else { return Ok(None) };
     if own.outcome.requests == 0 && own.trajectory.rebuild.is_none() {
-        let problem = Message::from("no request was counted: lower ") + Field::Warmup;
-        return Err(Error::senseless(Field::Warmup, problem + ", or give a longer trace or workload"));
+        let message = "no request was counted: lower {warmup}, or give a longer trace or workload";
+        return Err(Error::Usage(message.into()));
     }
     let before = Judged::new(&own.trajectory, &hardest.against);
     let known = Reference { own, conventional, before };

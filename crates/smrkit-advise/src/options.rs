@@ -15,7 +15,6 @@ use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::interleave::SourcePlacement;
 use smrkit::layer;
-use smrkit::message::{Field, Message};
 use smrkit::settings::{Arrival, Queue, Settings};
 use smrkit::units::SECTOR_BYTES;
 use smrkit_options::conditions::Conditions;
@@ -139,11 +138,10 @@ impl AdviseOptions {
 fn check_one(systems: usize) -> Result<(), Error> {
     match systems {
         0 | 1 => Ok(()),
-        count => {
-            let problem = Message::from("the values of ") + Field::Set + format!(" make {count} systems, but ");
-            let remedy = "advise looks at one: give one value each, or compare them in a run";
-            Err(Error::senseless(Field::Set, problem + remedy))
-        }
+        count => Err(Error::Usage(format!(
+            "the values of {{set}} make {count} systems, but advise looks at one: give one value each, or compare them \
+             in a run"
+        ))),
     }
 }
 
@@ -188,7 +186,7 @@ fn sized(experiment: &Experiment, systems: &Systems, monitor: &dyn Monitor) -> R
     if runs.iter().any(|run| run.scaled.is_some()) {
         runs = systems.runs(&experiment.settings, needed.map(with_margin))?;
     }
-    let nothing = || Error::senseless(Field::Layer, Message::from("nothing to look at: name a ") + Field::Layer);
+    let nothing = || Error::Usage("nothing to look at: name a {layer}".into());
     runs.pop().ok_or_else(nothing)
 }
 

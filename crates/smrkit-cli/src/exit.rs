@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use smrkit::error::Error;
+use smrkit::message::worded;
 use smrkit_live::error::LiveError;
 use smrkit_live::mount::MountError;
 
@@ -29,7 +30,7 @@ pub fn code(result: anyhow::Result<Done>) -> ExitCode {
         Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
         Err(error) => error,
     };
-    eprintln!("smrkit: {}", remedy::chain(&error).worded(&remedy::option));
+    eprintln!("smrkit: {}", worded(&remedy::chain(&error), &remedy::option));
     ExitCode::from(number(&error))
 }
 
@@ -42,13 +43,6 @@ pub fn number(error: &anyhow::Error) -> u8 {
         Some(Error::Usage(_)) => 2,
         Some(Error::Input(_) | Error::NoRoom(_) | Error::Io { writing: false, .. }) => 3,
         Some(Error::Impossible(_)) => 4,
-        Some(Error::Setting(setting)) => {
-            if setting.is_impossible {
-                4
-            } else {
-                2
-            }
-        }
         Some(Error::Fault(_)) => 5,
         None => of_mount(error).or(error.downcast_ref().map(of_live)).unwrap_or(1),
         _ => 1,

@@ -5,42 +5,42 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use smrkit::error::Error;
-use smrkit::message::{Field, Message};
+use smrkit::message::plain;
 use smrkit_live::error::LiveError;
 use smrkit_live::mount::MountError;
 
 /// Option that sets a field.
-pub fn option(field: Field) -> Cow<'static, str> {
+pub fn option(field: &str) -> Cow<'static, str> {
     match field {
-        Field::Sort => "smrkit trace convert --sort".into(),
-        other => format!("--{}", other.name().replace('_', "-")).into(),
+        "sort" => "smrkit trace convert --sort".into(),
+        other => format!("--{}", other.replace('_', "-")).into(),
     }
 }
 
-/// An error and its causes, with their fields for a front to word.
-pub fn chain(error: &anyhow::Error) -> Message {
+/// An error and its causes, with their fields in braces.
+pub fn chain(error: &anyhow::Error) -> String {
     let cause = |cause: &(dyn StdError + 'static)| {
         let known = cause.downcast_ref().map(Error::message);
         let known = known.or_else(|| cause.downcast_ref().map(LiveError::message));
         let known = known.or_else(|| cause.downcast_ref().map(MountError::message));
         let known = known.or_else(|| cause.downcast_ref().map(|told: &ChildError| told.error.clone()));
-        known.unwrap_or_else(|| cause.to_string().into())
+        known.unwrap_or_else(|| cause.to_string())
     };
-    error.chain().map(cause).reduce(|told, cause| told + ": " + cause).unwrap_or_else(|| "".into())
+    error.chain().map(cause).collect::<Vec<_>>().join(": ")
 }
 
 /// An error that another process of ours told, and its exit code there.
 #[derive(Debug)]
 pub struct ChildError {
     /// The command's message.
-    pub error: Message,
+    pub error: String,
     /// Its exit code.
     pub code: u8,
 }
 
 impl fmt::Display for ChildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
+        f.write_str(&plain(&self.error))
     }
 }
 

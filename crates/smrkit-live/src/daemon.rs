@@ -10,7 +10,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
-use smrkit::message::Message;
 
 /// Message of a daemon to whoever started it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +20,7 @@ pub enum Started {
     /// The process has failed.
     Failed {
         /// The error's text, for the front that started it to word.
-        error: Message,
+        error: String,
         /// The exit code that belongs to it.
         code: u8,
     },

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use smrfs::superblock::{SuperblockError, Uuid};
-use smrkit::message::{Field, Message};
+use smrkit::message::plain;
 
 /// Why an image or a metadata directory can't be made or opened. Nothing has been changed then, if not said otherwise.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub enum LiveError {
     /// Another process uses the image or the directory.
     InUse(PathBuf),
     /// Something that a disk can't be.
-    Impossible(Message),
+    Impossible(String),
     /// The metadata directory is not there.
     NoMetadata(PathBuf),
     /// The path of a metadata directory names something else.
@@ -101,19 +101,19 @@ impl Error for LiveError {}
 
 impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.message().fmt(f)
+        f.write_str(&plain(&self.message()))
     }
 }
 
 impl LiveError {
     /// The error's text, with its fields for a front to word.
-    pub fn message(&self) -> Message {
+    pub fn message(&self) -> String {
         use LiveError::*;
-        let at = |path: &Path, text: &str| Message::from(format!("{}{text}", path.display()));
-        let of = |path: &Path, text: &str| Message::from(format!("the file system of {} {text}", path.display()));
+        let at = |path: &Path, text: &str| format!("{}{text}", path.display());
+        let of = |path: &Path, text: &str| format!("the file system of {} {text}", path.display());
         match self {
             BadImage { path, what } => at(path, &format!(": {what}")),
-            Exists(path) => at(path, " holds data, perhaps a file system: ") + Field::Force + " erases it",
+            Exists(path) => at(path, " holds data, perhaps a file system: {force} erases it"),
             InUse(path) => at(
                 path,
                 " is in use by another mount, server or check: unmount it first (smrkit umount), or detach it (smrkit \
@@ -121,34 +121,32 @@ impl LiveError {
             ),
             Impossible(message) => message.clone(),
             NoMetadata(path) => {
-                let problem = format!("there is no metadata directory at {}: name it with ", path.display());
-                Message::from(problem) + Field::Meta + ", or mount what holds it"
+                let path = path.display();
+                format!("there is no metadata directory at {path}: name it with {{meta}}, or mount what holds it")
             }
-            NotADirectory(path) => at(path, " is no directory: name one with ") + Field::Meta,
-            NotMetadata(path) => {
-                let problem = " is no metadata directory of SMRfs, or it was copied without its extended attributes: name the \
-                               right one with ";
-                let copy = ", or copy it again with its attributes (cp -a, rsync -aX, tar --xattrs)";
-                at(path, problem) + Field::Meta + copy
-            }
+            NotADirectory(path) => at(path, " is no directory: name one with {meta}"),
+            NotMetadata(path) => at(
+                path,
+                " is no metadata directory of SMRfs, or it was copied without its extended attributes: name the right one \
+                 with {meta}, or copy it again with its attributes (cp -a, rsync -aX, tar --xattrs)",
+            ),
             OtherImage { path, belongs, image } => {
                 let problem = " is the metadata directory of another image";
-                let problem = format!("{problem} ({belongs}, not {image}): name the right one with ");
-                at(path, &problem) + Field::Meta
+                at(path, &format!("{problem} ({belongs}, not {image}): name the right one with {{meta}}"))
             }
             OutOfStep { image, meta } => {
                 let both = format!("{} and {}", image.display(), meta.display());
-                Message::from(format!(
+                format!(
                     "{both} were not last used together: one of them is an older copy; restore the other to the same time, \
                      or let smrkit fsck see what fits"
-                ))
+                )
             }
             Exposed { path, how, remedy } => {
-                let remedy = format!(": {how}: {remedy} {}, or trust it as it is with ", path.display());
-                at(path, &remedy) + Field::TrustOpenMetadata
+                let remedy = format!("{remedy} {}, or trust it as it is with {{trust_open_metadata}}", path.display());
+                at(path, &format!(": {how}: {remedy}"))
             }
             NotYours(path) => at(path, " belongs to another user: name one of your own, or take it over (chown)"),
-            NotEmpty(path) => at(path, " is not empty: name a new or an empty directory with ") + Field::Meta,
+            NotEmpty(path) => at(path, " is not empty: name a new or an empty directory with {meta}"),
             NoAttributes(path) => {
                 of(path, "takes no extended attributes of users: put the metadata directory on ext4, xfs or btrfs")
             }
@@ -163,13 +161,13 @@ impl LiveError {
                  (mount it read-only, or smrkit fsck -n)",
             ),
             Interrupted => "interrupted".into(),
-            Corrupt(problem) => problem.clone().into(),
+            Corrupt(problem) => problem.clone(),
             Io { path, error } => at(path, &format!(": {error}{}", remedy(error))),
         }
     }
 
     /// Something that a disk can't be.
-    pub fn impossible(message: impl Into<Message>) -> LiveError {
+    pub fn impossible(message: impl Into<String>) -> LiveError {
         LiveError::Impossible(message.into())
     }
 

@@ -11,7 +11,6 @@ use smrkit::experiment::demand::{Demand, GeneratedDemand};
 use smrkit::experiment::merged::MergedDemand;
 use smrkit::experiment::system::check_sources;
 use smrkit::interleave::{Interleave, SOURCES_MAX, SourcePlacement};
-use smrkit::message::{Field, Message};
 use smrkit::schema::Size;
 use smrkit::settings::Arrival;
 use smrkit::units::SECTOR_BYTES;
@@ -58,27 +57,27 @@ impl DemandOptions {
 
     /// Refuses options for several sources where there is one, and the reverse.
     pub fn check(&self, arrival: Arrival) -> Result<(), Error> {
-        use Field::{Sources, Span, Trace, Workload};
+        let refuse = |message: String| Err(Error::Usage(message));
         let count = self.count();
         if count < 2 && (self.interleave.is_some() || self.sources.is_some()) {
-            let field = if self.interleave.is_some() { Field::Interleave } else { Sources };
-            let problem = field + " is for several sources: leave it out, or name another ";
-            return Err(Error::senseless(field, problem + Trace + " or " + Workload));
+            let field = if self.interleave.is_some() { "{interleave}" } else { "{sources}" };
+            return refuse(format!(
+                "{field} is for several sources: leave it out, or name another {{trace}} or {{workload}}"
+            ));
         }
         if count > 1 && self.interleave.is_none() {
-            let problem = Message::from(format!("{count} sources, but it is not said how to merge them: add "));
-            return Err(Error::senseless(Field::Interleave, problem + Field::Interleave + " burst:N, time or none"));
+            return refuse(format!(
+                "{count} sources, but it is not said how to merge them: add {{interleave}} burst:N, time or none"
+            ));
         }
         if count > SOURCES_MAX {
-            return Err(Error::Usage(format!("{count} sources can't be merged: give at most {SOURCES_MAX}")));
+            return refuse(format!("{count} sources can't be merged: give at most {SOURCES_MAX}"));
         }
         if self.span.is_some() && self.workload.is_empty() && !self.trace.is_empty() {
-            let problem = Span + " is what a workload takes for the disk's size: leave it out with a " + Trace;
-            return Err(Error::senseless(Span, problem));
+            return refuse("{span} is what a workload takes for the disk's size: leave it out with a {trace}".into());
         }
         if self.trace.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
-            let problem = Message::from("standard input can be read once: name - for one ") + Trace + " only";
-            return Err(Error::senseless(Trace, problem));
+            return refuse("standard input can be read once: name - for one {trace} only".into());
         }
         let pairs = self
             .trace
@@ -87,15 +86,13 @@ impl DemandOptions {
             .flat_map(|(n, one)| self.trace[n + 1..].iter().map(move |other| (one, other)));
         if let Some((one, other)) = pairs.into_iter().find(|(one, other)| are_one_blktrace(one, other)) {
             let (one, other) = (one.display(), other.display());
-            let problem = format!(" {one} reads the files of all CPUs, {other} too: name one of them");
-            return Err(Error::senseless(Trace, Trace + problem));
+            return refuse(format!("{{trace}} {one} reads the files of all CPUs, {other} too: name one of them"));
         }
         match (arrival, self.interleave) {
-            (Arrival::Trace, Some(rule)) if rule != Interleave::Time => {
-                let field = Field::Interleave;
-                let problem = field + format!(" {rule} takes requests out of the order of their times: use ") + field;
-                Err(Error::senseless(field, problem + " time, or " + Field::Arrival + " flat-out"))
-            }
+            (Arrival::Trace, Some(rule)) if rule != Interleave::Time => refuse(format!(
+                "{{interleave}} {rule} takes requests out of the order of their times: use {{interleave}} time, or \
+                 {{arrival}} flat-out"
+            )),
             _ => Ok(()),
         }
     }
@@ -105,9 +102,11 @@ impl DemandOptions {
         let Some(spec) = array else { return Ok(SourcePlacement::default()) };
         let is_dedicated = spec.level == Level::Dedicated;
         if is_dedicated && self.sources == Some(SourcePlacement::EndToEnd) {
-            let problem = "in a dedicated array each source begins at the first sector of its own member: leave out ";
-            let problem = Message::from(problem) + Field::Sources + ", or use span";
-            return Err(Error::senseless(Field::Sources, problem));
+            return Err(Error::Usage(
+                "in a dedicated array each source begins at the first sector of its own member: leave out {sources}, or \
+                 use span"
+                    .into(),
+            ));
         }
         check_sources(spec, self.count())?;
         // Where each source has a member, each begins at its member's first sector.

@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
-use smrkit::message::{Field, Message};
 use smrkit_trace::partial::temporary_of;
 
 /// The paths that a command reads and writes, as given.
@@ -64,8 +63,7 @@ fn in_the_way(folder: &Path, ending: &str, known: &[(Identity, &Path, &str)]) ->
     match known.iter().find(|(_, path, _)| is_there(path)) {
         Some((_, path, what)) => {
             let problem = format!("{} is {what} of this command, and figures are written next to it", path.display());
-            let problem = Message::from(format!("{problem} as .{ending}: give "));
-            Err(Error::senseless(Field::Figures, problem + Field::Figures + " another folder"))
+            Err(Error::Usage(format!("{problem} as .{ending}: give {{figures}} another folder")))
         }
         None => Ok(()),
     }

@@ -8,7 +8,6 @@ use smrkit::device::spec::ArraySpec;
 use smrkit::error::Error;
 use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::System;
-use smrkit::message::Field;
 
 /// The drive or the array, and its layers.
 #[derive(Args, Clone)]
@@ -50,10 +49,10 @@ impl SystemOptions {
 /// The array that `--array` describes, as text or as the path of a TOML file.
 fn read_array(text: &str) -> Result<ArraySpec, Error> {
     if !text.ends_with(".toml") {
-        let message =
-            || Field::Array + format!(" {text} is a path: the name of a file that describes one must end in .toml");
         return ArraySpec::parse(text).map_err(|error| match Path::new(text).exists() {
-            true => Error::senseless(Field::Array, message()),
+            true => Error::Usage(format!(
+                "{{array}} {text} is a path: the name of a file that describes one must end in .toml"
+            )),
             false => error,
         });
     }

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use pyo3::prelude::*;
 use smrkit::error::Error;
-use smrkit::message::Field;
+use smrkit::message::worded;
 
 /// Argument that sets a field in Python.
-fn argument(field: Field) -> Cow<'static, str> {
+fn argument(field: &str) -> Cow<'static, str> {
     match field {
-        Field::Sort => "`smrkit trace convert --sort`, or by sorting the table by its times".into(),
-        other => other.name().into(),
+        "sort" => "`smrkit trace convert --sort`, or by sorting the table by its times".into(),
+        other => other.to_string().into(),
     }
 }
 
@@ -18,8 +18,7 @@ fn argument(field: Field) -> Cow<'static, str> {
 fn class(error: &Error) -> &'static str {
     match error.cause() {
         Error::Usage(_) => "UsageError",
-        Error::Setting(setting) if !setting.is_impossible => "UsageError",
-        Error::Setting(_) | Error::Impossible(_) => "ImpossibleError",
+        Error::Impossible(_) => "ImpossibleError",
         Error::Input(_) | Error::NoRoom(_) | Error::Io { writing: false, .. } => "InputError",
         Error::Fault(_) => "FaultError",
         _ => "Error",
@@ -28,7 +27,7 @@ fn class(error: &Error) -> &'static str {
 
 /// The exception for an error.
 pub fn exception(py: Python, error: &Error) -> PyErr {
-    let made = || py.import("smrkit._errors")?.getattr(class(error))?.call1((error.message().worded(&argument),));
+    let made = || py.import("smrkit._errors")?.getattr(class(error))?.call1((worded(&error.message(), &argument),));
     made().map_or_else(|failed| failed, PyErr::from_value)
 }
 

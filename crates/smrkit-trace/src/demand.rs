@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Opened, Opening};
 use smrkit::experiment::merged::TRACE_ALIGNMENT;
-use smrkit::message::Message;
+use smrkit::message::PUT_IN_ORDER;
 use smrkit::request::{Request, Source};
 use smrkit::stats::outcome::{Replayed, TraceReading};
 use tempfile::TempDir;
@@ -211,8 +211,8 @@ impl Opened for OpenTrace {
             return Ok(());
         }
         let row = self.laid.trace().first_out_of_order().map_or("a row".into(), |line| format!("row {line}"));
-        let problem = format!("{row} has a time before the first one, so the trace can't be replayed by its times: ");
-        Err(Error::input(&self.name, Message::from(problem) + Message::put_in_order()))
+        let problem = format!("{row} has a time before the first one, so the trace can't be replayed by its times");
+        Err(Error::input(&self.name, format!("{problem}: {PUT_IN_ORDER}")))
     }
 }
 

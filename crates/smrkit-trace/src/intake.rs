@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::row::{Bad, Problem, TraceRow};
 use smrkit::error::{BadInput, Error};
-use smrkit::message::{Field, Message};
 use smrkit::request::{Op, Request};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::{Lba, Nanos};
@@ -83,13 +82,13 @@ impl Intake {
             return Ok(());
         }
         let cut = last && bad.at + bad.len >= text.len();
-        let mut message = Message::from(bad.message(text));
+        let mut message = bad.message(text);
         if cut {
-            message = message + "; the file ends in the middle of this row: it was cut short, fetch or copy it again";
+            message += "; the file ends in the middle of this row: it was cut short, fetch or copy it again";
         }
         if bad.problem != Problem::TooManyVolumes {
             let or = if cut { ", or" } else { "; mend the row, or" };
-            message = message + or + " leave such rows out with " + Field::SkipBadRows;
+            message = message + or + " leave such rows out with {skip_bad_rows}";
         }
         Err(bad_row(path, number, Some(bad.at as u64 + 1), message))
     }
@@ -102,8 +101,8 @@ impl Intake {
             return Ok(());
         }
         let message = "the time lies more than 584 years after the first row's: check the unit of the times, mend the \
-                       row, or leave such rows out with ";
-        Err(bad_row(path, number, None, Message::from(message) + Field::SkipBadRows))
+                       row, or leave such rows out with {skip_bad_rows}";
+        Err(bad_row(path, number, None, message))
     }
 
     /// The error of a trace that held no request at all.
@@ -120,7 +119,7 @@ impl Intake {
 }
 
 /// The error of one row.
-pub(crate) fn bad_row(path: &Path, line: u64, column: Option<u64>, message: impl Into<Message>) -> Error {
+pub(crate) fn bad_row(path: &Path, line: u64, column: Option<u64>, message: impl Into<String>) -> Error {
     Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column, message: message.into() }))
 }
 

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use crate::open::{OpenOptions, Trace};
 use crate::volume::Volume;
 use smrkit::error::Error;
-use smrkit::message::{Field, Message};
 use smrkit::quantity::parse_count;
 use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::TraceNotes;
@@ -116,8 +115,7 @@ impl VolumeTable {
             first[index] = Lba(end);
             let size = self.volumes[index].end.0.div_ceil(ALIGNMENT) * ALIGNMENT;
             end = end.checked_add(size).filter(|end| *end < 1 << 54).ok_or_else(|| {
-                let problem = "the volumes laid end to end exceed 2^63 bytes: choose one with ";
-                Error::input(path, Message::from(problem) + Field::Volume + " N")
+                Error::input(path, "the volumes laid end to end exceed 2^63 bytes: choose one with {volume} N")
             })?;
         }
         Ok((first, Lba(end)))
@@ -170,8 +168,9 @@ impl Laid {
 
     fn scanned(path: &Path, options: &OpenOptions) -> Result<Laid, Error> {
         if path.as_os_str() == "-" {
-            let problem = "several volumes on standard input, which can't be read twice: choose one with ";
-            return Err(Error::input(path, Message::from(problem) + Field::Volume + " N, or save the trace to a file"));
+            let problem = "several volumes on standard input, which can't be read twice: choose one with {volume} N, or \
+                           save the trace to a file";
+            return Err(Error::input(path, problem));
         }
         let table = scan(path, &OpenOptions { sha256: false, ..options.clone() })?;
         Laid::with_table(path, options, &table)

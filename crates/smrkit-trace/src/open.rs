@@ -14,7 +14,6 @@ use crate::text;
 use crate::times::RowTimes;
 use crate::volume::Volume;
 use smrkit::error::Error;
-use smrkit::message::{Field, Message};
 use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::TraceNotes;
 
@@ -164,9 +163,9 @@ fn choose_times(reader: &mut dyn Reader, times: RowTimes, format: &str, path: &P
         return Ok(());
     }
     let problem = format!(
-        "a trace of format {format} has no think times: give a disksim-measured trace, name a column in a map (csv:…,think=5:us), or replay it with "
+        "a trace of format {format} has no think times: give a disksim-measured trace, name a column in a map (csv:…,think=5:us), or replay it with {{arrival}} flat-out"
     );
-    Err(Error::input(path, Message::from(problem) + Field::Arrival + " flat-out"))
+    Err(Error::input(path, problem))
 }
 
 /// The reader of what the content is: of a format that understands every line, else of a table whose first line names its columns,
@@ -202,26 +201,26 @@ fn recognised(stream: &Stream) -> Result<&'static Format, Error> {
     format::recognise(stream.unread(), stream.eof).ok_or_else(|| match is_binary(stream.unread()) {
         true => Error::input(
             &stream.path,
-            Message::from("a binary file of no known format: check that it is a trace, or name its format with ")
-                + Field::Format,
+            "a binary file of no known format: check that it is a trace, or name its format with {format}",
         ),
         false => unknown_text(stream),
     })
 }
 
 fn unknown(path: &Path) -> Error {
-    let names = format!(" ({})", format::names());
-    Error::input(path, Message::from("of no known format: name it with ") + Field::Format + names)
+    Error::input(path, format!("of no known format: name it with {{format}} ({})", format::names()))
 }
 
 fn unknown_text(stream: &Stream) -> Error {
     let head = stream.unread();
     let line = head.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
     let shown = line[..line.len().min(60)].escape_ascii();
-    let problem = format!("of no known format (it begins with \"{shown}\"): name it with ");
-    let names = format!(" ({}), or describe its columns, as in ", format::names());
-    let example = " csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
-    Error::input(&stream.path, Message::from(problem) + Field::Format + names + Field::Format + example)
+    let problem = format!(
+        "of no known format (it begins with \"{shown}\"): name it with {{format}} ({}), or describe its columns, as in \
+         {{format}} csv:time=0:us,op=1,offset=2:bytes,size=3:bytes",
+        format::names()
+    );
+    Error::input(&stream.path, problem)
 }
 
 /// A format was named: a file that is plainly of another one is refused with a clearer message than its first row gives.
@@ -231,17 +230,18 @@ fn check_forced(stream: &Stream, format: &Format) -> Result<(), Error> {
         return Ok(());
     }
     if let Some(other) = format::recognise(stream.unread(), stream.eof) {
-        let problem = format!("looks like {} ({}), not like {}: leave ", other.name, other.about, format.name);
-        let remedy = format!(" out, or name {}", other.name);
-        return Err(Error::input(&stream.path, Message::from(problem) + Field::Format + remedy));
+        let Format { name, about, .. } = other;
+        let problem =
+            format!("looks like {name} ({about}), not like {}: leave {{format}} out, or name {name}", format.name);
+        return Err(Error::input(&stream.path, problem));
     }
     if format.sample.is_empty() { Ok(()) } else { check_text(stream, format.name) }
 }
 
 fn check_text(stream: &Stream, name: &str) -> Result<(), Error> {
     if is_binary(stream.unread()) {
-        let problem = format!("binary data (or text in UTF-16), but {name} is text: check the file, or its ");
-        return Err(Error::input(&stream.path, Message::from(problem) + Field::Format));
+        let problem = format!("binary data (or text in UTF-16), but {name} is text: check the file, or its {{format}}");
+        return Err(Error::input(&stream.path, problem));
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ use crate::row::{Bad, Problem, TraceRow};
 use crate::text::Agreement;
 use crate::volumes::Volumes;
 use smrkit::error::Error;
-use smrkit::message::{Field, Message};
 use smrkit::request::Request;
 
 /// Records that are looked at to recognise a format.
@@ -122,10 +121,9 @@ impl<F: RecordFormat> Records<F> {
             self.advance(used);
             return Ok(());
         }
-        let message = Message::from(message);
         let message = match used {
             0 => message + "; the file is corrupt or of another format",
-            _ => message + "; mend the record, or leave such records out with " + Field::SkipBadRows,
+            _ => message + "; mend the record, or leave such records out with {skip_bad_rows}",
         };
         Err(bad_row(&self.feed.stream.path, self.record, None, message))
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::message::{Field, Message};
+use crate::message::plain;
 use crate::units::{Lba, Pba};
 
 /// Errors of the library. The command's exit code follows the variant.
@@ -10,11 +10,8 @@ use crate::units::{Lba, Pba};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option, a parameter or a name that makes no sense (exit code 2).
-    #[error("{0}")]
+    #[error("{}", plain(.0))]
     Usage(String),
-    /// A setting that makes no sense (exit code 2), or that no drive could have (exit code 4).
-    #[error("{0}")]
-    Setting(Box<RefusedSetting>),
     /// A file that can't be understood (exit code 3).
     #[error("{0}")]
     Input(Box<BadInput>),
@@ -22,16 +19,16 @@ pub enum Error {
     #[error("{0}")]
     NoRoom(Box<NoRoom>),
     /// A configuration that no drive could have (exit code 4).
-    #[error("{0}")]
+    #[error("{}", plain(.0))]
     Impossible(String),
     /// Data damaged, stale or lost (exit code 5).
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
     /// One of these, and what it is about.
-    #[error("{whose}: {error}")]
+    #[error("{}: {error}", plain(.whose))]
     Of {
         /// A layer, an array, a run.
-        whose: Message,
+        whose: String,
         /// The error.
         error: Box<Error>,
     },
@@ -73,38 +70,20 @@ pub struct BadInput {
     /// The column of the line, in bytes from 1.
     pub column: Option<u64>,
     /// The fault, the expected value and the remedy.
-    pub message: Message,
+    pub message: String,
 }
 
 impl BadInput {
-    fn message(&self) -> Message {
+    fn message(&self) -> String {
         let number = |number: Option<u64>| number.map_or(String::new(), |number| format!("{number}:"));
         let (line, column) = (number(self.line), number(self.column));
-        Message::from(format!("{}:{line}{column} ", self.path.display())) + self.message.clone()
+        format!("{}:{line}{column} {}", self.path.display(), self.message)
     }
 }
 
 impl std::fmt::Display for BadInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.message().fmt(f)
-    }
-}
-
-/// A setting that was refused.
-#[non_exhaustive]
-#[derive(Debug)]
-pub struct RefusedSetting {
-    /// The field that was set.
-    pub field: Field,
-    /// True if the setting makes sense, but no drive could have it.
-    pub is_impossible: bool,
-    /// The fault and the remedy.
-    pub message: Message,
-}
-
-impl std::fmt::Display for RefusedSetting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.message.fmt(f)
+        f.write_str(&plain(&self.message()))
     }
 }
 
@@ -122,7 +101,7 @@ pub struct NoRoom {
     /// The device's size in sectors.
     pub capacity: u64,
     /// The remedy.
-    pub remedy: Message,
+    pub remedy: String,
 }
 
 impl NoRoom {
@@ -131,64 +110,46 @@ impl NoRoom {
         self.sectors > self.capacity
     }
 
-    fn message(&self) -> Message {
+    fn message(&self) -> String {
         let NoRoom { path, number, sectors, end, capacity, remedy } = self;
         let problem = match self.is_too_large() {
             true => format!("has {sectors} sectors, more than the capacity of {capacity}"),
             false => format!("ends at sector {end}, past the capacity of {capacity} sectors"),
         };
-        Message::from(format!("{}: request {number} {problem}: ", path.display())) + remedy.clone()
+        format!("{}: request {number} {problem}: {remedy}", path.display())
     }
 }
 
 impl std::fmt::Display for NoRoom {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.message().fmt(f)
+        f.write_str(&plain(&self.message()))
     }
 }
 
 impl Error {
-    /// A setting that makes no sense.
-    pub fn senseless(field: Field, message: impl Into<Message>) -> Error {
-        Error::Setting(Box::new(RefusedSetting { field, is_impossible: false, message: message.into() }))
-    }
-
-    /// A setting that no drive could have.
-    pub fn impossible(field: Field, message: impl Into<Message>) -> Error {
-        Error::Setting(Box::new(RefusedSetting { field, is_impossible: true, message: message.into() }))
-    }
-
     /// A file as a whole is not what it should be.
-    pub fn input(path: impl Into<PathBuf>, message: impl Into<Message>) -> Error {
+    pub fn input(path: impl Into<PathBuf>, message: impl Into<String>) -> Error {
         Error::Input(Box::new(BadInput { path: path.into(), line: None, column: None, message: message.into() }))
     }
 
     /// The error, about `whose`.
-    pub fn about(self, whose: impl Into<Message>) -> Error {
+    pub fn about(self, whose: impl Into<String>) -> Error {
         Error::Of { whose: whose.into(), error: Box::new(self) }
     }
 
     /// The error, about `whose` if it is of something that no drive could have, and does not say whose yet.
-    pub(crate) fn impossible_about(self, whose: impl Into<Message>) -> Error {
-        if self.is_impossible() { self.about(whose) } else { self }
+    pub(crate) fn impossible_about(self, whose: impl Into<String>) -> Error {
+        if matches!(self, Error::Impossible(_)) { self.about(whose) } else { self }
     }
 
-    fn is_impossible(&self) -> bool {
+    /// The error's text, with its fields in braces, for a front to word ([`crate::message::worded`]).
+    pub fn message(&self) -> String {
         match self {
-            Error::Impossible(_) => true,
-            Error::Setting(setting) => setting.is_impossible,
-            _ => false,
-        }
-    }
-
-    /// The error's text, with its fields for a front to word.
-    pub fn message(&self) -> Message {
-        match self {
-            Error::Setting(setting) => setting.message.clone(),
+            Error::Usage(message) | Error::Impossible(message) => message.clone(),
             Error::Input(bad) => bad.message(),
             Error::NoRoom(request) => request.message(),
-            Error::Of { whose, error } => whose.clone() + ": " + error.message(),
-            other => other.to_string().into(),
+            Error::Of { whose, error } => format!("{whose}: {}", error.message()),
+            other => other.to_string(),
         }
     }
 
@@ -307,7 +268,7 @@ mod tests {
     #[test]
     fn a_request_as_large_as_the_device_fits_at_some_address() {
         let text = |sectors| {
-            let (path, remedy) = ("a.csv".into(), Message::from("fold"));
+            let (path, remedy) = ("a.csv".into(), "fold".into());
             NoRoom { path, number: 3, sectors, end: Lba(12), capacity: 10, remedy }.to_string()
         };
         assert_eq!(text(10), "a.csv: request 3 ends at sector 12, past the capacity of 10 sectors: fold");

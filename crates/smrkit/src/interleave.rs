@@ -11,7 +11,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::message::{Field, Message};
 use crate::names::known;
 use crate::quantity::parse_count;
 use crate::request::{InMemory, Progress, Request, Source};
@@ -198,8 +197,8 @@ impl<S: Source> Lane<S> {
 
 #[cold]
 fn outside(source: &impl Source, number: u64, end: Lba, sectors: u64) -> Error {
-    let problem = format!("request {number} ends at sector {end}, past the {sectors} that this source was given: ");
-    Error::input(source.name(), Message::from(problem) + "give it more, or use " + Field::Sources + " zero")
+    let problem = format!("request {number} ends at sector {end}, past the {sectors} that this source was given");
+    Error::input(source.name(), problem + ": give it more, or use {sources} zero")
 }
 
 /// Several sources as one; `Request::source` tells which of them a request came from, from 0.
@@ -379,8 +378,7 @@ fn end_to_end(sizes: impl Iterator<Item = u64>, placement: SourcePlacement) -> R
             SourcePlacement::EndToEnd => end.saturating_add(sectors),
         };
         if end > SECTORS_MAX {
-            let problem = Message::from("the sources together exceed 2^63 bytes: use ");
-            return Err(Error::senseless(Field::Sources, problem + Field::Sources + " zero, or fewer"));
+            return Err(Error::Usage("the sources together exceed 2^63 bytes: use {sources} zero, or fewer".into()));
         }
     }
     Ok(first)

@@ -8,7 +8,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::message::{Field, Message};
 use crate::names::known;
 use crate::schema::{Count, ValueKind, share};
 use crate::units::Nanos;
@@ -252,40 +251,29 @@ impl Default for Settings {
 impl Settings {
     /// Refuses what makes no sense, with the remedy.
     pub fn validate(&self) -> Result<(), Error> {
-        use Field::{Check, Depth, PowerCut, Think, TimeScale};
-        let wrong = |field: Field, message: Message| Err(Error::senseless(field, message));
+        let wrong = |message: &str| Err(Error::Usage(message.into()));
         if self.depth == 0 || self.depth > 65_536 {
-            return wrong(Depth, Depth + " takes the number of commands outstanding, from 1 to 65536");
+            return wrong("{depth} takes the number of commands outstanding, from 1 to 65536");
         }
         if !(self.time_scale > 0.0 && self.time_scale <= 1e9) {
-            return wrong(TimeScale, TimeScale + " takes a factor above 0 and at most 1e9");
+            return wrong("{time_scale} takes a factor above 0 and at most 1e9");
         }
         if self.arrival != Arrival::FlatOut && self.think > Nanos::ZERO {
-            return wrong(
-                Think,
-                Think + " is the same for all requests: leave it out, or use " + Field::Arrival + " flat-out",
-            );
+            return wrong("{think} is the same for all requests: leave it out, or use {arrival} flat-out");
         }
         if matches!(self.queue, Queue::Elevator | Queue::Sptf) && self.depth == 1 {
-            return wrong(
-                Depth,
-                Message::from("a queue of depth 1 has nothing to order: add ")
-                    + Depth
-                    + " 32, or use "
-                    + Field::Queue
-                    + " fcfs",
-            );
+            return wrong("a queue of depth 1 has nothing to order: add {depth} 32, or use {queue} fcfs");
         }
         if self.power_cut == Some(0) {
-            return wrong(PowerCut, PowerCut + " takes the number of a physical write, from 1 on");
+            return wrong("{power_cut} takes the number of a physical write, from 1 on");
         }
         if self.power_cut.is_some() && !self.check {
-            return wrong(PowerCut, PowerCut + " needs " + Check + ", or what is lost would not be seen");
+            return wrong("{power_cut} needs {check}, or what is lost would not be seen");
         }
         if let Prefill::Random(share) = self.prefill
             && !(0.0..=1.0).contains(&share)
         {
-            return wrong(Field::Prefill, Field::Prefill + " random:SHARE takes a share from 0 to 1");
+            return wrong("{prefill} random:SHARE takes a share from 0 to 1");
         }
         Ok(())
     }

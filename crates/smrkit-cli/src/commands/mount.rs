@@ -15,7 +15,7 @@ use smrfs::fs::{self, FileSystem};
 use smrfs::space::Space;
 use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrkit::error::Error;
-use smrkit::message::{Field, Message};
+use smrkit::message::worded;
 use smrkit_live::daemon::{self, Started};
 use smrkit_live::log::log;
 use smrkit_live::mount::helper::{self, HELPER, HelperMount, HelperRequest};
@@ -85,7 +85,7 @@ pub fn help(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         }
         Ok(HelperRequest::Mount(asked)) => Mount::from(*asked).start_daemon().map(drop),
     };
-    let told = |error| remedy::chain(&error).worded(&helper::option);
+    let told = |error| worded(&remedy::chain(&error), &helper::option);
     done.map_or_else(|error| failed(HELPER_FAILED, &told(error)), |()| ExitCode::SUCCESS)
 }
 
@@ -169,8 +169,8 @@ impl Mount {
                 Ok(Box::new(Caveat::new(device.shape(), CaveatOptions { placement, ..CaveatOptions::default() })?))
             }
             (Some(_), Model::StrictAppend) => {
-                let problem = format!("{} is a strict-append disk: leave ", volume.image().display());
-                Err(Error::senseless(Field::Placement, Message::from(problem) + Field::Placement + " away").into())
+                let image = volume.image().display();
+                Err(Error::Usage(format!("{image} is a strict-append disk: leave {{placement}} away")).into())
             }
         }
     }

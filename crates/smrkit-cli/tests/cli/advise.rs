@@ -79,7 +79,7 @@ fn a_pause_is_not_worse_because_conventional_disks_gain_by_it() {
 #[test]
 fn what_is_known_roughly_of_a_drive_is_run_at_both_ends() {
     let scratch = Scratch::new();
-    let tiny = std::fs::read_to_string(root().join("drives/tiny.toml")).unwrap();
+    let tiny = std::fs::read_to_string(root().join("crates/smrkit/drives/tiny.toml")).unwrap();
     let rough = tiny.replace("rpm = { value = 7200,", "rpm = { value = 7200, low = 3600, high = 15000,");
     let drive = scratch.file("rough.toml", rough);
     let asked = "--workload random-write:count=3000 --depth 4";

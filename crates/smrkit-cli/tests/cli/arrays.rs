@@ -126,7 +126,7 @@ fn a_file_describes_members_that_differ_and_arrays_within() {
 #[test]
 fn a_drive_file_is_noted_with_the_members_that_take_it() {
     let scratch = Scratch::new();
-    let mine = scratch.file("mine.toml", std::fs::read(super::root().join("drives/tiny.toml")).unwrap());
+    let mine = scratch.file("mine.toml", std::fs::read(super::root().join("crates/smrkit/drives/tiny.toml")).unwrap());
     let array = format!("span:member=(layer=in-place),member=(layer=in-place,drive={mine})");
     let run = outcome(&format!("{SMALL} --array {array}"));
     assert!(run["drive_file"].is_null() && members(&run)[0]["drive_file"].is_null());

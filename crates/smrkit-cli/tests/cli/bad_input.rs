@@ -73,7 +73,7 @@ fn files_that_are_no_traces() {
 #[test]
 fn drive_files_with_wrong_keys_are_named_by_line() {
     let scratch = Scratch::new();
-    let tiny = std::fs::read_to_string(super::root().join("drives/tiny.toml")).unwrap();
+    let tiny = std::fs::read_to_string(super::root().join("crates/smrkit/drives/tiny.toml")).unwrap();
     let wrong = scratch.file("wrong.toml", tiny.replace("\nrpm =", "\nrmp ="));
     let line = tiny.lines().position(|line| line.starts_with("rpm =")).unwrap() + 1;
     let place = format!("wrong.toml:{line}:1");

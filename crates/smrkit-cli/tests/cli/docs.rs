@@ -59,7 +59,7 @@ pub fn stage(scratch: &Scratch) {
         let path = entry.unwrap().path();
         std::fs::copy(&path, scratch.path(&path.file_name().unwrap().to_string_lossy())).unwrap();
     }
-    std::fs::copy(root().join("drives/tiny.toml"), scratch.path("mine.toml")).unwrap();
+    std::fs::copy(root().join("crates/smrkit/drives/tiny.toml"), scratch.path("mine.toml")).unwrap();
     std::fs::copy(root().join("testdata/office.csv.gz"), scratch.path("office.csv.gz")).unwrap();
 }
 

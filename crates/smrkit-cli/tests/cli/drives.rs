@@ -42,7 +42,7 @@ fn a_drive_replays_what_was_measured_on_it() {
     // 5 cylinders in 0.9 ms, then on to an angle of half a turn, and the sector.
     assert_eq!(row["slow_reads_within_half_ms"].as_u64(), Some(1), "{out}");
     assert!((row["mean_ours_ms"].as_f64().unwrap() - (5.25 + 9.0) / 2.0).abs() < 0.01, "{out}");
-    smrkit(&format!("drives validate {}", root().join("drives").display())).says(3, &["DRIVE.trace"]);
+    smrkit(&format!("drives validate {}", root().join("crates/smrkit/drives").display())).says(3, &["DRIVE.trace"]);
 }
 
 /// The folder of measured drives, where it is at hand.

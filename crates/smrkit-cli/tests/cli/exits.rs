@@ -123,7 +123,7 @@ fn an_output_never_takes_the_place_of_an_input() {
     let (hard, soft) = (scratch.path("hard.csv"), scratch.path("soft.csv"));
     std::fs::hard_link(&trace, &hard).unwrap();
     std::os::unix::fs::symlink(&trace, &soft).unwrap();
-    let drive = scratch.file("d.toml", std::fs::read(super::root().join("drives/tiny.toml")).unwrap());
+    let drive = scratch.file("d.toml", std::fs::read(super::root().join("crates/smrkit/drives/tiny.toml")).unwrap());
     let array = scratch.file("a.toml", format!("level = \"raid0\"\n[[member]]\ndrive = \"{drive}\"\n[[member]]\n"));
     let workload = scratch.file("w.toml", "[[phase]]\nname = \"mix\"\ncount = 10\n");
     let twice = scratch.path("twice");

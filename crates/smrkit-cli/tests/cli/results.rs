@@ -62,7 +62,8 @@ fn a_converted_trace_gives_the_same_outcome() {
 #[test]
 fn a_result_file_alone_repeats_its_runs() {
     let scratch = Scratch::new();
-    let drive = scratch.file("own.toml", std::fs::read_to_string(root().join("drives/tiny.toml")).unwrap());
+    let drive =
+        scratch.file("own.toml", std::fs::read_to_string(root().join("crates/smrkit/drives/tiny.toml")).unwrap());
     let far = scratch.msr("far.csv", &[(0, 0, 4096), (1_000_000, 200 << 20, 65536), (2_000_000, 1 << 20, 8192)]);
     for options in [
         // Compared with a layer that offers less, so that the requests are not those of rmw alone.

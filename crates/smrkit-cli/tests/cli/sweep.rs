@@ -49,7 +49,7 @@ fn a_sweep_has_the_numbers_of_the_runs_alone() {
 #[test]
 fn runs_of_several_drives_and_demands_are_repeated() {
     let scratch = Scratch::new();
-    let tiny = fs::read_to_string(root().join("drives/tiny.toml")).unwrap();
+    let tiny = fs::read_to_string(root().join("crates/smrkit/drives/tiny.toml")).unwrap();
     scratch.file("larger.toml", tiny.replace("tracks = 24", "tracks = 36"));
     scratch.msr("one.csv", &[(0, 0, 4096), (1_000_000, 8192, 65536)]);
     scratch.msr("two.csv", &[(0, 1 << 20, 4096)]);

@@ -23,7 +23,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use smrkit::device::Served;
 use smrkit::error::Error;
-use smrkit::message::{Field, Message};
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::stats::outcome::RunRecord;
@@ -204,10 +203,7 @@ impl LogReader {
             Ok(head) if head.smrkit_log == VERSION => {
                 Ok(LogReader { run: head.run, lines, path: path.to_path_buf(), line: 1 })
             }
-            _ => {
-                let problem = Message::from("not a log of smrkit serve: give a file that serve ");
-                Err(Error::input(path, problem + Field::Log + " wrote"))
-            }
+            _ => Err(Error::input(path, "not a log of smrkit serve: give a file that serve {log} wrote")),
         }
     }
 

@@ -12,7 +12,6 @@ use smrfs::device::zoned::is_table;
 use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::superblock::{Superblock, SuperblockError};
 use smrfs::units::GRANULE_BYTES;
-use smrkit::message::{Field, Message};
 
 use super::head::{self, NoHead};
 use super::{Image, ImageTarget, bytes_for, head_bytes, open_alone, parent};
@@ -45,8 +44,8 @@ impl Blank {
         if let ImageTarget::Device(size) = target
             && size < bytes
         {
-            let what = format!("{} has {size} bytes, fewer than {bytes}: lower ", path.display());
-            return Err(LiveError::impossible(Message::from(what) + Field::Size));
+            let what = format!("{} has {size} bytes, fewer than {bytes}: lower {{size}}", path.display());
+            return Err(LiveError::impossible(what));
         }
         let is_new = target == ImageTarget::Missing;
         if is_new {
@@ -71,10 +70,10 @@ impl Blank {
     /// Makes it the blank disk.
     pub fn fill(self) -> Result<Arc<dyn HostManaged>, LiveError> {
         self.write().map_err(|error| match error.kind() {
-            io::ErrorKind::FileTooLarge => {
-                let what = format!("{}: its file system takes no file of that size: lower ", self.path.display());
-                LiveError::impossible(Message::from(what) + Field::Size + ", or use another file system")
-            }
+            io::ErrorKind::FileTooLarge => LiveError::impossible(format!(
+                "{}: its file system takes no file of that size: lower {{size}}, or use another file system",
+                self.path.display()
+            )),
             _ => LiveError::io(&self.path, error),
         })?;
         disk(Image::new(&self.path, self.file, &self.shape), &[], WriteHistory::Untracked)

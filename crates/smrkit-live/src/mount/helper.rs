@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use smrfs::space::caveat::Placement;
-use smrkit::message::Field;
+use smrkit::message::worded;
 
 use super::commit_interval;
 
@@ -96,10 +96,10 @@ pub fn is_called(program: Option<&OsStr>) -> bool {
 }
 
 /// Option of mount(8) that sets a field.
-pub fn option(field: Field) -> Cow<'static, str> {
+pub fn option(field: &str) -> Cow<'static, str> {
     match field {
-        Field::Meta => "-o meta=DIR".into(),
-        other => format!("-o {}", other.name()).into(),
+        "meta" => "-o meta=DIR".into(),
+        other => format!("-o {other}").into(),
     }
 }
 
@@ -166,7 +166,7 @@ fn with_options(
             _ => return Err(format!("the option {option} is not supported: leave it away")),
         }
     }
-    commit_interval(mount.commit_interval.as_deref()).map_err(|error| error.message().worded(&option))?;
+    commit_interval(mount.commit_interval.as_deref()).map_err(|error| worded(&error.message(), &option))?;
     Ok((mount, remount))
 }
 

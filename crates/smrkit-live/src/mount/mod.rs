@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use smrfs::error::FsError;
 use smrkit::error::Error;
-use smrkit::message::{Field, Message};
 use smrkit::quantity;
 
 use crate::error::LiveError;
@@ -38,10 +37,7 @@ pub fn commit_interval(text: Option<&str>) -> Result<Duration, Error> {
     let Some(text) = text else { return Ok(COMMIT_INTERVAL) };
     let interval = Duration::from_nanos(quantity::parse_duration(text)?.0);
     match interval.is_zero() {
-        true => Err(Error::senseless(
-            Field::CommitInterval,
-            Message::from("a ") + Field::CommitInterval + " of 0 would never rest: 10ms is short enough",
-        )),
+        true => Err(Error::Usage("a {commit_interval} of 0 would never rest: 10ms is short enough".into())),
         false => Ok(interval),
     }
 }
@@ -170,10 +166,10 @@ pub enum MountError {
 
 impl MountError {
     /// The error's text, with its fields for a front to word.
-    pub fn message(&self) -> Message {
+    pub fn message(&self) -> String {
         match self {
             MountError::Volume(error) => error.message(),
-            other => other.to_string().into(),
+            other => other.to_string(),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use smrfs::device::{Bands, Model, Shape};
 use smrfs::units::GRANULE_BYTES;
-use smrkit::message::{Field, Message};
 
 use crate::error::LiveError;
 use crate::image::{bytes_for, head_bytes};
@@ -41,8 +40,8 @@ impl Layout {
     /// The shape of the disk. Errors: what no disk can be.
     pub fn shape(&self) -> Result<Shape, LiveError> {
         let small = (self.size_bytes / SHARE).next_multiple_of(GRANULE_BYTES).min(DISTANCE_BYTES);
-        let did = granules(Field::Did, self.did_bytes.unwrap_or(small))?;
-        let dpid = granules(Field::Dpid, self.dpid_bytes.unwrap_or(small))?;
+        let did = granules("did", self.did_bytes.unwrap_or(small))?;
+        let dpid = granules("dpid", self.dpid_bytes.unwrap_or(small))?;
         let mut shape = Shape {
             model: self.model,
             granule_bytes: GRANULE_BYTES,
@@ -72,11 +71,11 @@ impl Layout {
 
     fn cut_into_bands(&self, shape: &mut Shape) -> Result<(), LiveError> {
         if self.band_bytes == Some(0) {
-            return Err(LiveError::impossible(Field::Band + " 0: give at least 4KiB"));
+            return Err(LiveError::impossible("{band} 0: give at least 4KiB"));
         }
         let gap = shape.did.max(shape.dpid);
         let band = match self.band_bytes {
-            Some(band) => granules(Field::Band, band)?,
+            Some(band) => granules("band", band)?,
             // A power of two, so that the image has enough bands for cleaning to choose from.
             None => {
                 let share = (self.size_bytes / LEAST_BANDS / KI).max(1).ilog2();
@@ -87,8 +86,8 @@ impl Layout {
         // The head grows with the number of bands: one band less makes room for it in any case.
         let mut count = (self.size_bytes / pitch_bytes) + 1;
         if count > MOST_BANDS {
-            let problem = Message::from(format!("over {MOST_BANDS} bands: raise "));
-            return Err(LiveError::impossible(problem + Field::Band + ", or lower " + Field::Size));
+            let problem = format!("over {MOST_BANDS} bands: raise {{band}}, or lower {{size}}");
+            return Err(LiveError::impossible(problem));
         }
         while count > 0 {
             shape.bands = Bands { count, granules: band, gap_granules: gap, max_open: MAX_OPEN };
@@ -103,17 +102,16 @@ impl Layout {
 
     fn too_small(&self) -> LiveError {
         let size = smrkit::quantity::Bytes(self.size_bytes);
-        let problem = Message::from(format!("{size} are too few for a disk with these distances: raise "));
-        let distances = Message::from(Field::Did) + ", " + Field::Dpid + " or " + Field::Band;
-        LiveError::impossible(problem + Field::Size + ", or lower " + distances)
+        let problem = format!("{size} are too few for a disk with these distances");
+        LiveError::impossible(problem + ": raise {size}, or lower {did}, {dpid} or {band}")
     }
 }
 
 /// Bytes as granules; an error unless they are whole ones.
-fn granules(field: Field, bytes: u64) -> Result<u64, LiveError> {
+fn granules(field: &str, bytes: u64) -> Result<u64, LiveError> {
     match bytes.is_multiple_of(GRANULE_BYTES) {
         true => Ok(bytes / GRANULE_BYTES),
-        false => Err(LiveError::impossible(field + format!(" of {bytes} bytes: give a multiple of 4KiB"))),
+        false => Err(LiveError::impossible(format!("{{{field}}} of {bytes} bytes: give a multiple of 4KiB"))),
     }
 }
 

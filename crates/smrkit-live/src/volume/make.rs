@@ -10,7 +10,6 @@ use smrfs::device::zoned::ZonedLayout;
 use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::superblock::area::{Area, AreaError, data_shape};
 use smrfs::superblock::{Superblock, Uuid, VolumeKey};
-use smrkit::message::{Field, Message};
 
 use super::{Layout, bands_of, of_area, space};
 use crate::directory::Site;
@@ -60,7 +59,7 @@ pub fn mkfs(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     if layout.size_bytes == 0 {
         layout.size_bytes = match ImageTarget::for_path(&wanted.image)? {
             ImageTarget::File(bytes) | ImageTarget::Device(bytes) if bytes > 0 => bytes,
-            _ => return Err(LiveError::impossible(Message::from("a new image needs a size: give ") + Field::Size)),
+            _ => return Err(LiveError::impossible("a new image needs a size: give {size}")),
         };
     }
     let shape = layout.shape()?;
@@ -75,20 +74,15 @@ pub fn mkfs(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
 fn on_zones(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     let (path, layout) = (wanted.image.display(), &wanted.layout);
     if layout.model == Model::Caveat {
-        let problem = Message::from(format!("{path} takes no writes just anywhere, as caveat does: leave "));
-        let problem = problem + Field::Model + " away, or put an image on a conventional disk";
-        return Err(LiveError::impossible(problem));
+        return Err(LiveError::impossible(format!(
+            "{path} takes no writes just anywhere, as caveat does: leave {{model}} away, or put an image on a conventional \
+             disk"
+        )));
     }
     let size = Some(layout.size_bytes).filter(|&bytes| bytes > 0);
-    let told = [
-        (Field::Size, size),
-        (Field::Band, layout.band_bytes),
-        (Field::Did, layout.did_bytes),
-        (Field::Dpid, layout.dpid_bytes),
-    ];
+    let told = [("size", size), ("band", layout.band_bytes), ("did", layout.did_bytes), ("dpid", layout.dpid_bytes)];
     if let Some(&(field, _)) = told.iter().find(|(_, bytes)| bytes.is_some()) {
-        let problem = Message::from(format!("the bands of {path} are its zones: leave "));
-        return Err(LiveError::impossible(problem + field + " away"));
+        return Err(LiveError::impossible(format!("the bands of {path} are its zones: leave {{{field}}} away")));
     }
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = blank_zones(&wanted.image, wanted.force)?;

@@ -60,7 +60,7 @@ impl Drive {
     /// Makes a drive under a layer in `folder`.
     pub fn new(folder: &Path, (layer, set): (&str, &[&str]), seed: u64) -> Drive {
         let law = LAWS[seed as usize / 2 % LAWS.len()];
-        let text = include_str!("../../../../drives/tiny-constant.toml")
+        let text = include_str!("../../../smrkit/drives/tiny-constant.toml")
             .replace("tracks = 400, track_sectors = 50", "tracks = 100, track_sectors = 40")
             .replace("blocks = { value = 6, source = \"the example of Cassuto 2010, figure 2\" }", law);
         let (file, path) = (folder.join("drive.toml"), folder.join("drive.img"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Described, Opened, Opening};
-use smrkit::message::Message;
+use smrkit::message::PUT_IN_ORDER;
 use smrkit::request::{InMemory, Progress, Request, Source};
 use smrkit::stats::outcome::{Replayed, TraceReading};
 use smrkit::units::Nanos;
@@ -110,10 +110,10 @@ impl Demand for VolumeDemand {
         };
         let problem = format!(
             "a row of volume {} has a time before its first one, so the trace can't be replayed by its times: before it is \
-             split, ",
+             split, {PUT_IN_ORDER}",
             self.volume.number
         );
-        let disorder = self.volume.is_out_of_order.then(|| Message::from(problem) + Message::put_in_order());
+        let disorder = self.volume.is_out_of_order.then_some(problem);
         Ok(Box::new(Described { disorder, ..Described::new(source, self.replayed.clone()) }))
     }
 }

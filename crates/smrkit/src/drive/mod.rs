@@ -24,7 +24,6 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::geometry::{Edge, Geometry, SECTORS_MAX};
 use crate::medium::interference::{Form, Interference};
-use crate::message::{Field, Message};
 use crate::names::known;
 use crate::quantity::Bytes;
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -43,21 +42,28 @@ pub use setting::{DriveSetting, RangeEnd};
 
 use file::DriveFile;
 
+/// Names and files of drives.
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../drives/", $name, ".toml"))),)*]
+    };
+}
+
 /// The drives that are built in: name and file.
-pub const DRIVES: &[(&str, &str)] = &[
-    ("cassuto-table1", include_str!("../../../../drives/cassuto-table1.toml")),
-    ("cassuto-random", include_str!("../../../../drives/cassuto-random.toml")),
-    ("st5000as0011", include_str!("../../../../drives/st5000as0011.toml")),
-    ("wdc-2tb", include_str!("../../../../drives/wdc-2tb.toml")),
-    ("hc620", include_str!("../../../../drives/hc620.toml")),
-    ("hc650", include_str!("../../../../drives/hc650.toml")),
-    ("st8000as0002", include_str!("../../../../drives/st8000as0002.toml")),
-    ("wd20spzx", include_str!("../../../../drives/wd20spzx.toml")),
-    ("like-wd40efax", include_str!("../../../../drives/like-wd40efax.toml")),
-    ("like-st5000lm000", include_str!("../../../../drives/like-st5000lm000.toml")),
-    ("like-st8000dm004", include_str!("../../../../drives/like-st8000dm004.toml")),
-    ("tiny", include_str!("../../../../drives/tiny.toml")),
-    ("tiny-constant", include_str!("../../../../drives/tiny-constant.toml")),
+pub const DRIVES: &[(&str, &str)] = built_in![
+    "cassuto-table1",
+    "cassuto-random",
+    "st5000as0011",
+    "wdc-2tb",
+    "hc620",
+    "hc650",
+    "st8000as0002",
+    "wd20spzx",
+    "like-wd40efax",
+    "like-st5000lm000",
+    "like-st8000dm004",
+    "tiny",
+    "tiny-constant",
 ];
 
 /// A drive: where sectors lie, what a write destroys, and when things happen.
@@ -143,14 +149,14 @@ impl Drive {
     /// the stroke, and defects beyond the new end go. Given the size of what comes out, it gives the same drive again.
     pub fn with_capacity(self, sectors: u64) -> Result<Drive, Error> {
         if sectors == 0 {
-            let problem = Message::from("a capacity below one sector: give at least 512 bytes with ");
-            return Err(Error::senseless(Field::Capacity, problem + Field::Capacity));
+            return Err(Error::Usage("a capacity below one sector: give at least 512 bytes with {capacity}".into()));
         }
         if sectors > SECTORS_MAX {
             let (asked, most) = (Bytes(sectors.saturating_mul(SECTOR_BYTES)), Bytes(SECTORS_MAX * SECTOR_BYTES));
-            let problem = format!("a capacity of {asked}: a drive holds at most {most}; give a smaller ");
-            let remedy = Message::from(problem) + Field::Capacity + ", or where a trace asks for it " + Field::Fold;
-            return Err(Error::impossible(Field::Capacity, remedy));
+            return Err(Error::Impossible(format!(
+                "a capacity of {asked}: a drive holds at most {most}; give a smaller {{capacity}}, or where a trace asks \
+                 for it {{fold}}"
+            )));
         }
         let Drive { interference, mut file, path, text, .. } = self;
         size::resize(&mut file, sectors)?;

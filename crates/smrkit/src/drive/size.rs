@@ -7,7 +7,6 @@ use super::file::{DriveFile, Lengths, ZoneTable};
 use super::layout::{self, outer_cylinders};
 use crate::error::Error;
 use crate::geometry::{SECTORS_MAX, Slips, ZONES_MAX};
-use crate::message::{Field, Message};
 
 /// A share of 1: all tracks of a zone. A step is far less than a track.
 const WHOLE: u128 = 1 << 40;
@@ -46,8 +45,9 @@ fn least_share(file: &DriveFile, want: u64) -> Result<u128, Error> {
     let (mut too_small, mut enough) = (0, WHOLE);
     while usable_sectors(file, enough) < u128::from(want) {
         if raw_sectors(file, enough) > u128::from(SECTORS_MAX) || enough > WHOLE << 40 {
-            let problem = format!("{}: no size of it holds {want} sectors: give a smaller ", file.name);
-            return Err(Error::impossible(Field::Capacity, Message::from(problem) + Field::Capacity));
+            let name = &file.name;
+            let message = format!("{name}: no size of it holds {want} sectors: give a smaller {{capacity}}");
+            return Err(Error::Impossible(message));
         }
         (too_small, enough) = (enough, enough * 2);
     }

@@ -16,7 +16,7 @@ fn impossible(text: &str) -> String {
     }
 }
 
-const TINY: &str = include_str!("../../../../drives/tiny.toml");
+const TINY: &str = include_str!("../../drives/tiny.toml");
 
 #[test]
 fn every_built_in_drive_loads_and_names_its_sources() {

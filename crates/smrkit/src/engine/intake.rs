@@ -2,7 +2,7 @@
 
 use crate::device::Member;
 use crate::error::{Error, NoRoom};
-use crate::message::{Field, Message};
+use crate::message::PUT_IN_ORDER;
 use crate::request::{Request, Source};
 use crate::settings::{Arrival, Settings};
 use crate::units::{Lba, Nanos};
@@ -11,14 +11,8 @@ use crate::units::{Lba, Nanos};
 const LATEST: Nanos = Nanos(u64::MAX / 2);
 
 /// Remedy where a trace's addresses lie past the device; other replays have their own.
-fn fold_a_trace() -> Message {
-    Message::from("add ")
-        + Field::Fold
-        + " to take addresses modulo the capacity, "
-        + Field::Capacity
-        + " auto for a drive as large as the trace, or choose one "
-        + Field::Volume
-}
+const FOLD_A_TRACE: &str = "add {fold} to take addresses modulo the capacity, {capacity} auto for a drive as large as \
+                            the trace, or choose one {volume}";
 
 const TASK_TOO_LATE: &str =
     "the array's own work would go on for more than 292 years: raise its rate, or begin earlier (at)";
@@ -172,33 +166,28 @@ impl Intake {
             );
             return Err(Error::input(path, message));
         }
-        let remedy = match sectors > capacity {
-            true => Message::from("take a larger drive, or give a larger ") + Field::Capacity,
-            false => fold_a_trace(),
-        };
+        let is_too_large = sectors > capacity;
+        let remedy =
+            if is_too_large { "take a larger drive, or give a larger {capacity}" } else { FOLD_A_TRACE }.to_string();
         Err(Error::NoRoom(Box::new(NoRoom { path, number, sectors, end: request.end(), capacity, remedy })))
     }
 
     #[cold]
     fn disorder(&self, source: &dyn Source) -> Error {
         let problem = format!(
-            "request {} has a time before the one above it, so it can't be replayed by its times: ",
+            "request {} has a time before the one above it, so it can't be replayed by its times: {PUT_IN_ORDER}",
             self.taken
         );
-        Error::input(source.name(), Message::from(problem) + Message::put_in_order())
+        Error::input(source.name(), problem)
     }
 
     #[cold]
     fn too_late(&self) -> Error {
-        let problem = format!("request {} would arrive after more than 292 years: give a ", self.taken);
-        let problem = Message::from(problem);
-        match self.arrival {
-            Arrival::FlatOut => Error::senseless(Field::Think, problem + "shorter " + Field::Think),
-            Arrival::Closed => Error::senseless(Field::Arrival, problem + "trace with shorter think times"),
-            Arrival::Trace => {
-                let message = problem + "smaller " + Field::TimeScale + ", or look for a wrong time in the trace";
-                Error::senseless(Field::TimeScale, message)
-            }
-        }
+        let remedy = match self.arrival {
+            Arrival::FlatOut => "shorter {think}",
+            Arrival::Closed => "trace with shorter think times",
+            Arrival::Trace => "smaller {time_scale}, or look for a wrong time in the trace",
+        };
+        Error::Usage(format!("request {} would arrive after more than 292 years: give a {remedy}", self.taken))
     }
 }

@@ -8,7 +8,6 @@ use super::{Engine, Observer};
 use crate::device::{Member, MemberDrive};
 use crate::drive::DriveClock;
 use crate::error::Error;
-use crate::message::{Field, Message};
 use crate::pages::WHOLE_SECTORS_MAX;
 use crate::quantity::Bytes;
 use crate::request::Source;
@@ -47,8 +46,7 @@ impl Run {
                 self.measure_with(&mut spec.build(array, &self.settings)?, source, observer)
             }
             (Some(_), MemberRun::Drive(_)) => {
-                let remedy = Message::from("a drive is not rebuilt: leave out ") + Field::Rebuild + ", or give an ";
-                Err(Error::senseless(Field::Rebuild, remedy + Field::Array))
+                Err(Error::Usage("a drive is not rebuilt: leave out {rebuild}, or give an {array}".into()))
             }
             (None, _) => self.measure_with(&mut Idle, source, observer),
         }
@@ -108,18 +106,15 @@ impl Run {
     fn check_power_cut(&self) -> Result<(), Error> {
         match &self.system {
             _ if self.settings.power_cut.is_none() => Ok(()),
-            MemberRun::Array(_) => Err(Error::senseless(
-                Field::PowerCut,
-                Field::PowerCut
-                    + " knows single drives only, since members of an array are ahead of each other in time: leave out "
-                    + Field::Array
-                    + ", or cut the power of one drive",
+            MemberRun::Array(_) => Err(Error::Usage(
+                "{power_cut} knows single drives only, since members of an array are ahead of each other in time: leave \
+                 out {array}, or cut the power of one drive"
+                    .into(),
             )),
-            MemberRun::Drive(run) if matches!(run.drive.clock, DriveClock::Buffered(_)) => Err(Error::impossible(
-                Field::PowerCut,
-                Field::PowerCut
-                    + " knows no drive with a write cache of its own: take a drive file without write_cache_bytes and \
-                       read_ahead_bytes",
+            MemberRun::Drive(run) if matches!(run.drive.clock, DriveClock::Buffered(_)) => Err(Error::Impossible(
+                "{power_cut} knows no drive with a write cache of its own: take a drive file without write_cache_bytes \
+                 and read_ahead_bytes"
+                    .into(),
             )),
             MemberRun::Drive(run) => self.check_full(run.host_sectors()?),
         }
@@ -127,17 +122,14 @@ impl Run {
 
     /// After a power cut every LBA is looked at, for a full disk owns all of them.
     fn check_full(&self, host_sectors: u64) -> Result<(), Error> {
-        match self.settings.prefill == Prefill::Full && host_sectors > WHOLE_SECTORS_MAX {
-            true => {
-                let problem = format!(
-                    "after a power cut all of a full disk is looked at, and {host_sectors} sectors are too many: give a "
-                );
-                let most = format!(" of {} at most, or ", Bytes(WHOLE_SECTORS_MAX * SECTOR_BYTES));
-                let message = Message::from(problem) + Field::Capacity + most + Field::Prefill + " none";
-                Err(Error::impossible(Field::Capacity, message))
-            }
-            false => Ok(()),
+        if self.settings.prefill != Prefill::Full || host_sectors <= WHOLE_SECTORS_MAX {
+            return Ok(());
         }
+        Err(Error::Impossible(format!(
+            "after a power cut all of a full disk is looked at, and {host_sectors} sectors are too many: give a {{capacity}} \
+             of {} at most, or {{prefill}} none",
+            Bytes(WHOLE_SECTORS_MAX * SECTOR_BYTES)
+        )))
     }
 }
 
@@ -202,7 +194,7 @@ mod tests {
 
     /// A run of the drive `tiny`, with more lines in its file.
     fn drive(more: &str) -> MemberRun {
-        let text = format!("{}{more}", include_str!("../../../../drives/tiny.toml"));
+        let text = format!("{}{more}", include_str!("../../drives/tiny.toml"));
         let drive = Drive::parse("tiny.toml".as_ref(), &text).unwrap();
         DriveRun { drive, layer: layer::find("in-place").unwrap(), parameters: Parameters::default() }.into()
     }

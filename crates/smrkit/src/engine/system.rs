@@ -11,7 +11,6 @@ use crate::drive::Drive;
 use crate::error::Error;
 use crate::layer::{LayerSpec, Parameters};
 use crate::medium::{Medium, Stamp, Stamps};
-use crate::message::Field;
 use crate::settings::{Queue, Settings};
 
 /// A drive under a layer.
@@ -109,10 +108,10 @@ impl DriveRun {
 /// Refuses a drive with more sectors than stamps can name.
 fn checkable(drive: &Drive) -> Result<(), Error> {
     match drive.geometry.sectors() {
-        sectors if sectors > Stamp::LBA_MAX => {
-            let problem = format!(" holds stamps of up to {} sectors, and the drive has {sectors}: ", Stamp::LBA_MAX);
-            Err(Error::impossible(Field::Check, Field::Check + problem + "give a smaller " + Field::Capacity))
-        }
+        sectors if sectors > Stamp::LBA_MAX => Err(Error::Impossible(format!(
+            "{{check}} holds stamps of up to {} sectors, and the drive has {sectors}: give a smaller {{capacity}}",
+            Stamp::LBA_MAX
+        ))),
         _ => Ok(()),
     }
 }

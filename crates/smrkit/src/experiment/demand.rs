@@ -7,17 +7,14 @@ use std::sync::Arc;
 use super::identity::requests_hash;
 use crate::error::Error;
 use crate::interleave::SourcePlacement;
-use crate::message::{Field, Message};
 use crate::pack::Packed;
 use crate::request::{InMemory, Request, Source};
 use crate::stats::outcome::Replayed;
 use crate::workload::Workload;
 
 /// Remedy for a workload where addresses lie past the device.
-pub(super) fn give_room() -> Message {
-    let fold = Message::from("add ") + Field::Fold + " to take addresses modulo the capacity";
-    fold + ", or give a smaller " + Field::Span + " or a larger " + Field::Capacity
-}
+pub(super) const GIVE_ROOM: &str =
+    "add {fold} to take addresses modulo the capacity, or give a smaller {span} or a larger {capacity}";
 
 /// Run for which a demand is opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,7 +125,7 @@ impl Demand for GeneratedDemand {
     }
 
     fn named(&self, error: Error) -> Error {
-        with_remedy(error, give_room())
+        with_remedy(error, GIVE_ROOM)
     }
 }
 
@@ -145,11 +142,11 @@ impl Demand for Table {
 }
 
 /// Gives an error about room this remedy, where another address would do.
-pub(super) fn with_remedy(mut error: Error, remedy: Message) -> Error {
+pub(super) fn with_remedy(mut error: Error, remedy: &str) -> Error {
     if let Error::NoRoom(request) = &mut error
         && !request.is_too_large()
     {
-        request.remedy = remedy;
+        request.remedy = remedy.into();
     }
     error
 }
@@ -161,7 +158,7 @@ pub struct Described {
     /// Description for results.
     pub replayed: Replayed,
     /// The complaint about the order of its trace's rows, where they can't be replayed by their times.
-    pub disorder: Option<Message>,
+    pub disorder: Option<String>,
 }
 
 impl Described {
@@ -187,7 +184,7 @@ impl Opened for Described {
     }
 
     fn refuse_disorder(&self) -> Result<(), Error> {
-        let refuse = |why: &Message| Error::input(self.replayed.trace.as_deref().unwrap_or_default(), why.clone());
+        let refuse = |why: &String| Error::input(self.replayed.trace.as_deref().unwrap_or_default(), why.clone());
         self.disorder.as_ref().map_or(Ok(()), |why| Err(refuse(why)))
     }
 }

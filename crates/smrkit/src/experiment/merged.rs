@@ -1,9 +1,8 @@
 //! Several demands as one: how large each is, where it goes, and what a result says of it.
 
 use crate::error::Error;
-use crate::experiment::demand::{Demand, Opened, Opening, give_room, with_remedy};
+use crate::experiment::demand::{Demand, GIVE_ROOM, Opened, Opening, with_remedy};
 use crate::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
-use crate::message::{Field, Message};
 use crate::stats::outcome::{MergedSource, Replayed};
 
 /// Sizes of traces end at multiples of 1 MiB, in sectors, as the volumes of a trace do.
@@ -11,10 +10,8 @@ pub const TRACE_ALIGNMENT: u64 = 2048;
 /// Alignment of workloads' shares of the rest: whole blocks of 4 KiB, in sectors.
 const SHARE_ALIGNMENT: u64 = 8;
 /// Remedy where addresses lie past the device, and a workload takes what there is, so that no size is known.
-fn no_size() -> Message {
-    let fold = Message::from("add ") + Field::Fold + " to take addresses modulo the capacity";
-    fold + ", give a larger " + Field::Capacity + ", or choose one " + Field::Volume
-}
+const NO_SIZE: &str =
+    "add {fold} to take addresses modulo the capacity, give a larger {capacity}, or choose one {volume}";
 
 /// Several demands, and how they are merged.
 pub struct MergedDemand {
@@ -97,8 +94,8 @@ impl Demand for MergedDemand {
 
     fn named(&self, error: Error) -> Error {
         let error = match self.least_sectors() {
-            _ if !self.has_trace() => with_remedy(error, give_room()),
-            Ok(None) => with_remedy(error, no_size()),
+            _ if !self.has_trace() => with_remedy(error, GIVE_ROOM),
+            Ok(None) => with_remedy(error, NO_SIZE),
             _ => error,
         };
         self.traces().fold(error, |error, trace| trace.named(error))

@@ -9,7 +9,6 @@ use crate::engine::system::MemberRun;
 use crate::engine::task::BackgroundTask;
 use crate::error::Error;
 use crate::layer::{self, BASELINE, LayerSpec, Parameters};
-use crate::message::{Field, Message};
 use crate::request::Source;
 use crate::settings::{Arrival, Settings};
 use crate::stats::builder::OutcomeBuilder;
@@ -178,8 +177,8 @@ impl PlannedRun {
         observer: &mut dyn Observer,
     ) -> Result<OutcomeBuilder, Error> {
         if self.settings().arrival == Arrival::Closed && !demand.has_trace() {
-            let message = Field::Arrival + " closed takes the think times of a trace: give one, or use ";
-            return Err(Error::senseless(Field::Arrival, message + Field::Think));
+            let message = "{arrival} closed takes the think times of a trace: give one, or use {think}";
+            return Err(Error::Usage(message.into()));
         }
         let mut opened = open()?;
         let measured = match self.run.measure(opened.as_mut(), observer) {
@@ -205,10 +204,9 @@ impl PlannedRun {
         let name = self.array.clone().unwrap_or_else(|| layer.to_string());
         let copes = drives.iter().all(|drive| drive.layer.name != BASELINE);
         match error {
-            Error::Fault(_) if !copes => {
-                let caught = Message::from(format!("{BASELINE} copes with no shingling, and ")) + Field::Check;
-                error.about(caught + " has caught it (check other layers with " + Field::Layer + ")")
-            }
+            Error::Fault(_) if !copes => error.about(format!(
+                "{BASELINE} copes with no shingling, and {{check}} has caught it (check other layers with {{layer}})"
+            )),
             Error::Fault(_) => error.about(name),
             _ => error.impossible_about(name),
         }

@@ -2,7 +2,6 @@
 
 use crate::error::Error;
 use crate::layer::{self, LayerSpec};
-use crate::message::Field;
 
 /// Parts of one `--set`.
 pub struct Setting {
@@ -24,13 +23,15 @@ impl Setting {
     pub fn parse(text: &str, layers: &[&LayerSpec]) -> Result<Setting, Error> {
         let parts = text.split_once('=').and_then(|(name, values)| Some((name.split_once('.')?, values)));
         let Some(((name, key), values)) = parts else {
-            let problem = format!(" {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2");
-            return Err(Error::senseless(Field::Set, Field::Set + problem));
+            return Err(Error::Usage(format!(
+                "{{set}} {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2"
+            )));
         };
         let layer = layer::find(name)?;
         if !layers.iter().any(|spec| spec.name == name) {
-            let problem = format!(" {text}: {name} is not among the layers of this run: add it to ");
-            return Err(Error::senseless(Field::Set, Field::Set + problem + Field::Layer));
+            return Err(Error::Usage(format!(
+                "{{set}} {text}: {name} is not among the layers of this run: add it to {{layer}}"
+            )));
         }
         let values = values.split(',').map(str::to_string).collect();
         Ok(Setting { layer, key: key.into(), values })

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use crate::drive::Drive;
 use crate::error::Error;
-use crate::message::{Field, Message};
 use crate::quantity::{Bytes, parse_capacity};
 use crate::stats::outcome::Scaled;
 use crate::units::SECTOR_BYTES;
@@ -84,10 +83,10 @@ pub fn fewest<T>(least: u64, made: impl Fn(u64) -> Result<Option<T>, Error>) -> 
 /// The refusal of a trace that no number of platters holds.
 pub fn too_large(what: &str, needed: u64) -> Error {
     let needed = Bytes(needed.saturating_mul(SECTOR_BYTES));
-    let problem =
-        format!("the trace needs {needed}, and no number of platters lets {what} offer that under every layer: ");
-    let remedy = Message::from("choose one ") + Field::Volume + ", a larger " + Field::Drive + ", or " + Field::Fold;
-    Error::impossible(Field::Capacity, Message::from(problem) + remedy)
+    Error::Impossible(format!(
+        "the trace needs {needed}, and no number of platters lets {what} offer that under every layer: choose one \
+         {{volume}}, a larger {{drive}}, or {{fold}}"
+    ))
 }
 
 /// Note on drives with more platters than their own.

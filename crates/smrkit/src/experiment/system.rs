@@ -15,7 +15,6 @@ use crate::engine::run::Run;
 use crate::engine::system::{ArrayRun, DriveRun, MemberRun};
 use crate::error::Error;
 use crate::layer::{self, LayerSpec};
-use crate::message::{Field, Message};
 use crate::settings::Settings;
 use crate::stats::outcome::RunRecord;
 use crate::units::Nanos;
@@ -122,21 +121,15 @@ impl System {
     /// Refuses what no drive of an array would take.
     fn refuse_unused(&self, drives: &[&DriveSpec]) -> Result<(), Error> {
         let is_unused = [
-            (Field::Layer, "layer", !self.layers.is_empty() && drives.iter().all(|drive| drive.layer.is_some())),
-            (Field::Drive, "drive", !self.drives.is_empty() && drives.iter().all(|drive| drive.drive.is_some())),
-            (
-                Field::Capacity,
-                "capacity",
-                self.capacity.is_some() && drives.iter().all(|drive| drive.capacity_sectors.is_some()),
-            ),
+            ("layer", !self.layers.is_empty() && drives.iter().all(|drive| drive.layer.is_some())),
+            ("drive", !self.drives.is_empty() && drives.iter().all(|drive| drive.drive.is_some())),
+            ("capacity", self.capacity.is_some() && drives.iter().all(|drive| drive.capacity_sectors.is_some())),
         ];
-        match is_unused.iter().find(|(.., unused)| *unused) {
+        match is_unused.iter().find(|(_, unused)| *unused) {
             None => Ok(()),
-            Some(&(field, key, _)) => {
-                let problem = format!("every member of the array has a {key} of its own: leave out ");
-                let message = Message::from(problem) + field + format!(", or {key}= in the array");
-                Err(Error::senseless(field, message))
-            }
+            Some((key, _)) => Err(Error::Usage(format!(
+                "every member of the array has a {key} of its own: leave out {{{key}}}, or {key}= in the array"
+            ))),
         }
     }
 }

@@ -100,7 +100,7 @@ impl Disks {
                  read_ahead_bytes = { value = 32768, source = \"test\" }\n"
             }
         };
-        let text = [include_str!("../../../../drives/tiny.toml"), buffer].concat();
+        let text = [include_str!("../../drives/tiny.toml"), buffer].concat();
         Drive::parse("tiny.toml".as_ref(), &text).and_then(|drive| drive.with_form(form)).unwrap()
     }
 

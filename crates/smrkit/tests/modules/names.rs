@@ -92,6 +92,21 @@ fn doc_comments_begin_with_the_thing_that_they_are_about() {
 }
 
 #[test]
+fn messages_name_fields_that_fronts_know() {
+    let mut found = 0;
+    for file in each_crate().values().flat_map(|folder| files(&folder.join("src"))) {
+        // In a format string a field stands in two pairs of braces; after % they are plotly's.
+        let text = code(&file).replace("%{{", "");
+        let doubled = text.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0));
+        for name in doubled.filter(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')) {
+            assert!(smrkit::message::FIELDS.contains(&name), "{}: no field is called {name}", file.display());
+            found += 1;
+        }
+    }
+    assert!(found > 20, "{found} fields in format strings");
+}
+
+#[test]
 fn the_reader_of_declarations_sees_types_of_any_visibility() {
     let lines = [
         "pub struct A<T> {",

@@ -20,7 +20,6 @@ use super::task::BackgroundTask;
 use crate::device::level::Level;
 use crate::device::{Array, DonePart, Member};
 use crate::error::{DiskResult, Error};
-use crate::message::{Field, Message};
 use crate::request::{Progress, Request};
 use crate::settings::Settings;
 use crate::stats::counts::Times;
@@ -98,12 +97,9 @@ impl RebuildSpec {
 
     fn check(&self, settings: &Settings) -> Result<(), Error> {
         match self.order {
-            RebuildOrder::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::senseless(
-                Field::Rebuild,
-                Message::from("rebuild: what is not in use is not rebuilt, and ")
-                    + Field::Check
-                    + " would find that: leave out live, or "
-                    + Field::Check,
+            RebuildOrder::Scattered { live, .. } if live < 1.0 && settings.check => Err(Error::Usage(
+                "rebuild: what is not in use is not rebuilt, and {check} would find that: leave out live, or {check}"
+                    .into(),
             )),
             _ => Ok(()),
         }
@@ -113,17 +109,15 @@ impl RebuildSpec {
 /// No disk of `array` can be rebuilt. One of an array inside it could be, but `disk` counts those of the outer level.
 fn no_redundancy(array: &ArrayRun) -> Error {
     let is_nested = array.members.iter().any(|member| matches!(member, MemberRun::Array(_)));
-    let remedy = match is_nested {
-        true => {
-            Message::from(
-                "what its members keep twice is not rebuilt from here: use raid10 in place of a raid0 of mirrors, \
-                           or run one of its members alone as ",
-            ) + Field::Array
-        }
-        false => Message::from(format!("use one of {}", Level::redundant_names())),
+    let remedy = if is_nested {
+        "what its members keep twice is not rebuilt from here: use raid10 in place of a raid0 of mirrors, or run one of \
+         its members alone as {array}"
+            .into()
+    } else {
+        format!("use one of {}", Level::redundant_names())
     };
-    let problem = format!("rebuild: {} keeps nothing twice, so that a failed disk is lost: ", array.level);
-    Error::impossible(Field::Rebuild, Message::from(problem) + remedy)
+    let level = array.level;
+    Error::Impossible(format!("rebuild: {level} keeps nothing twice, so that a failed disk is lost: {remedy}"))
 }
 
 impl Rebuilding {
