@@ -157,11 +157,3 @@ fn the_readme_names_every_command_layer_and_drive() {
         assert!(readme.contains(&format!("`{name}`")), "README.md lacks the drive {name}");
     }
 }
-
-#[test]
-fn the_documentation_stays_within_its_words() {
-    let docs = root().join("docs");
-    let words = |page: &PathBuf| std::fs::read_to_string(page).unwrap().split_whitespace().count();
-    let count: usize = pages().iter().filter(|page| page.starts_with(&docs)).map(words).sum();
-    assert!(count <= 35_000, "docs/ has {count} words: cut what is told twice, or nobody needs");
-}

@@ -1,7 +1,4 @@
-//! Properties of the code as text: imports in order and in no circle, names, doc comments, options, and pages that list what is there.
-
-mod imports;
-mod names;
+//! Properties of the code as text: the order of modules, options that only a front end may name, and pages that list what is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -83,17 +80,43 @@ fn the_tables_of_the_architecture_page_are_the_crates_and_modules() {
     assert_eq!(first_column(&page, "| module | holds |"), listed(&lib).into_iter().collect());
 }
 
+/// The modules of a crate's root that a code names after `crate::`, one by one or in braces.
+fn used(code: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for (at, start) in code.match_indices("crate::") {
+        let rest = &code[at + start.len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let mut depth = 0;
+            let parts = group.split(|c| {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                c == ',' && depth == 0 || depth < 0
+            });
+            // After the closing brace every character splits, so the first empty part ends the group.
+            names.extend(parts.map(str::trim).take_while(|part| !part.is_empty()).map(word));
+        } else {
+            names.insert(word(rest));
+        }
+    }
+    names
+}
+
 #[test]
-fn every_program_of_tests_is_built_by_the_package_for_it() {
-    let manifest = fs::read_to_string(crates().join("smrkit-tests/Cargo.toml")).unwrap();
-    for folder in ["smrkit", "smrfs"].map(|name| crates().join(name).join("tests")) {
-        let is_program =
-            |path: &PathBuf| path.join("main.rs").exists() || path.extension().is_some_and(|end| end == "rs");
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        for path in entries.filter(is_program) {
-            let path = if path.is_dir() { path.join("main.rs") } else { path };
-            let entry = format!("path = \"../{}\"\n", path.strip_prefix(crates()).unwrap().display());
-            assert!(manifest.contains(&entry), "crates/smrkit-tests/Cargo.toml lacks {entry}");
+fn modules_use_only_those_above_them() {
+    assert_eq!(used("use crate::{a::{self, B}, c};\ncrate::d::e(f);"), ["a", "c", "d"].into());
+    for (name, folder) in each_crate() {
+        let (src, root) = (folder.join("src"), root(&folder));
+        let order = listed(&root);
+        assert!(order.len() > 2, "the root of {name} lists the modules");
+        let rank = |module: &str| order.iter().position(|name| *name == module);
+        for file in files(&src) {
+            let module = module(&src, &file);
+            let Some(own) = module.first().and_then(|top| rank(top)) else { continue };
+            if is_test(&module) {
+                continue;
+            }
+            let code = code(&file);
+            let below = used(&code).into_iter().find(|other| rank(other).is_some_and(|other| other > own));
+            assert!(below.is_none(), "{}: uses {below:?}, which stands below it in the root of {name}", file.display());
         }
     }
 }
