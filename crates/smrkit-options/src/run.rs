@@ -11,6 +11,7 @@ use smrkit::experiment::demand::Demand;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::layer::{self, BASELINE, LayerSpec};
 use smrkit::settings::Settings;
+use smrkit::units::Nanos;
 
 use crate::conditions::Conditions;
 use crate::demand::DemandOptions;
@@ -47,6 +48,12 @@ pub struct RunOptions {
     /// Count head movements and bands moved.
     #[arg(long)]
     pub movement: bool,
+    /// Length of the run. Python's alone.
+    #[arg(skip)]
+    pub until: Option<Nanos>,
+    /// Length of the timeline's windows. Python's alone.
+    #[arg(skip)]
+    pub window: Option<Nanos>,
 }
 
 /// A run that was asked for, its names looked up and nothing read yet.
@@ -67,6 +74,7 @@ impl RunOptions {
             set: self.set.clone(),
             default_layers: self.default_layers(),
             rebuild: self.rebuild,
+            window: self.window,
             ..self.system.asked(self.conditions.capacity)?
         };
         self.demand.check_array(system.array.as_ref())?;
@@ -83,6 +91,7 @@ impl RunOptions {
             check: self.is_checked(),
             movement: self.movement,
             power_cut: self.power_cut,
+            until: self.until,
             ..self.conditions.settings(self.depth)
         };
         settings.validate()?;

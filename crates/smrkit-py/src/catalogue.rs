@@ -9,6 +9,8 @@ use smrkit::experiment::demand::Opening;
 use smrkit::experiment::pool::{Monitor, RunStage};
 use smrkit::layer;
 use smrkit::request::{Progress, Request, Source};
+use smrkit::units::SECTOR_BYTES;
+use smrkit::workload::Workload;
 use smrkit_options::run::RunOptions;
 use smrkit_options::{demand, pairs};
 use smrkit_report::{catalogue, trace_info as info};
@@ -87,6 +89,20 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
         Ok(rows.table())
     };
     watched(py, progress.as_ref(), read)?.raised(py)
+}
+
+/// The requests of a workload on a disk of so many bytes.
+#[pyfunction]
+pub fn trace_generate(py: Python, workload: &str, bytes: u64, seed: u64) -> PyResult<Rows> {
+    let generate = || -> Result<Rows, Error> {
+        let mut source = Workload::parse(workload)?.source(bytes / SECTOR_BYTES, seed)?;
+        let (mut rows, mut batch) = (Parts::<Traced>::default(), Vec::new());
+        while source.fill_next(&mut batch)? {
+            rows.open().append(&batch);
+        }
+        Ok(rows.table())
+    };
+    py.detach(generate).raised(py)
 }
 
 /// Splits a trace by volume into a folder; the list of its volumes, as JSON.

@@ -20,7 +20,9 @@ mod _native {
     #[pymodule_export]
     use crate::advice::{Advice, advise, advise_options};
     #[pymodule_export]
-    use crate::catalogue::{drives, layers, options, show_drive, show_layer, trace_info, trace_read, trace_split};
+    use crate::catalogue::{drives, layers, options, show_drive, show_layer};
+    #[pymodule_export]
+    use crate::catalogue::{trace_generate, trace_info, trace_read, trace_split};
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "what Python calls it")]
     const __version__: &str = smrkit::VERSION;

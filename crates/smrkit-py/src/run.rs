@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::experiment::comparison::RunRecorders;
 use smrkit::experiment::pool::Monitor;
+use smrkit::units::Nanos;
 use smrkit_options::run::RunOptions;
 use smrkit_options::{COMMIT, pairs};
 
@@ -19,9 +20,10 @@ use crate::watch::watched;
 /// Result of one call: outcomes, latencies, accesses.
 type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
 
-/// Runs what is asked for, judged next to conventional disks; `single` refuses more than one run.
+/// Runs what is asked for; `single` refuses more than one run. With a `baseline`, outcomes are judged next to conventional disks.
 #[pyfunction]
-#[pyo3(signature = (options, requests, single, latencies, accesses, progress))]
+#[pyo3(signature = (options, requests, single, latencies, accesses, baseline, until_ns, window_ns, progress))]
+#[allow(clippy::too_many_arguments)]
 pub fn compare(
     py: Python,
     options: Vec<pairs::Pair>,
@@ -29,11 +31,15 @@ pub fn compare(
     single: bool,
     latencies: bool,
     accesses: bool,
+    baseline: bool,
+    until_ns: Option<u64>,
+    window_ns: Option<u64>,
     progress: Option<Bound<PyAny>>,
 ) -> PyResult<RunResult> {
     let names_none = options.iter().all(|(name, _)| name != "layer");
     let in_python = is_in_python(&options, names_none);
     let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
+    let options = RunOptions { until: until_ns.map(Nanos), window: window_ns.map(Nanos), ..options };
     let demand = requests.map(|requests| requests.get().demand());
     let latencies = latencies.then(Shared::<RequestColumns>::default);
     let accesses = accesses.then(Shared::<AccessColumns>::default);
@@ -49,14 +55,17 @@ pub fn compare(
             None => asked.demand()?,
         };
         let (experiment, systems) = asked.on(demand);
-        experiment.compare_watched(&systems, watcher, records)
+        match baseline || records.is_some() {
+            true => Ok(experiment.compare_watched(&systems, watcher, records)?.outcomes),
+            false => experiment.execute_watched(&systems, watcher).map(smrkit::stats::outcome::Outcomes::new),
+        }
     };
-    let compared = match in_python {
+    let outcomes = match in_python {
         true => on_this_thread(|watcher| run(watcher))?.raised(py)?,
         false => watched(py, progress.as_ref(), move |watcher| run(watcher))?.raised(py)?,
     };
     let (latencies, accesses) = (latencies.map(|rows| rows.take()), accesses.map(|rows| rows.take()));
-    Ok((Outcomes(Arc::new(compared.outcomes)), latencies, accesses))
+    Ok((Outcomes(Arc::new(outcomes)), latencies, accesses))
 }
 
 /// Python's name for an option.

@@ -25,7 +25,7 @@ fn install(own: &Path, built: &Path, site: &Path) {
     fs::create_dir(&package).unwrap();
     for entry in fs::read_dir(own.join("python/smrkit")).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_file() {
+        if path.file_name().unwrap() != "__pycache__" {
             symlink(&path, package.join(path.file_name().unwrap())).unwrap();
         }
     }
@@ -56,6 +56,7 @@ files! {
     notebooks: "test_notebooks.py",
     pages: "test_pages.py",
     requests: "test_requests.py",
+    studies: "test_studies.py",
     sweeps: "test_sweep.py",
     types: "test_types.py"
 }

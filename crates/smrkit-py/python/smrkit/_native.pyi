@@ -25,6 +25,7 @@ __all__ = [
     "show_layer",
     "sweep",
     "sweep_page",
+    "trace_generate",
     "trace_info",
     "trace_read",
     "trace_split",
@@ -92,7 +93,15 @@ def advise(options: _Pairs, requests: Requests | None, progress: _Said) -> Advic
 def advise_options() -> list[tuple[str, str, bool]]: ...
 def register(name: str, summary: str, class_: type) -> None: ...
 def compare(
-    options: _Pairs, requests: Requests | None, single: bool, latencies: bool, accesses: bool, progress: _Said
+    options: _Pairs,
+    requests: Requests | None,
+    single: bool,
+    latencies: bool,
+    accesses: bool,
+    baseline: bool,
+    until_ns: int | None,
+    window_ns: int | None,
+    progress: _Said,
 ) -> tuple[Outcomes, Rows | None, Rows | None]: ...
 def sweep(
     name: str, json: str | None, file: str | PathLike[str] | None, store: str | PathLike[str], progress: _Said
@@ -114,6 +123,7 @@ def layers() -> str: ...
 def show_layer(name: str) -> str: ...
 def drives() -> str: ...
 def show_drive(name: str) -> str: ...
+def trace_generate(workload: str, bytes: int, seed: int) -> Rows: ...
 def trace_info(path: str | PathLike[str], format: str | None, skip_bad_rows: bool, progress: _Said) -> str: ...
 def trace_split(
     path: str | PathLike[str],

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from importlib import import_module
 from typing import Any, TypeAlias, Unpack
 
@@ -19,6 +20,9 @@ def run(
     requests: Any = None,
     latencies: bool = False,
     accesses: bool = False,
+    baseline: bool = True,
+    until: timedelta | None = None,
+    window: timedelta | None = None,
     progress: Progress = False,
     **options: Unpack[Options],
 ) -> Outcome:
@@ -32,6 +36,12 @@ def run(
         lists. It is not copied: leave it as it is during the run.
     latencies, accesses
         Whether to keep a row for each request, or each physical access.
+    baseline
+        Whether to run a conventional disk too. Without it the run takes less time, and what it is compared by is ``None``.
+    until
+        The drive's time at which the run ends, if its requests don't end before.
+    window
+        The length of the timeline's windows; unless given, it doubles as the run grows.
     progress
         A function that is called with the share done and what is being done, or ``True`` for a bar.
     **options
@@ -57,7 +67,8 @@ def run(
     >>> len(outcome.latencies)
     2000
     """
-    native, *kept = _compare(requests, True, latencies, accesses, progress, options)
+    how = (True, latencies, accesses, baseline, nanoseconds(until), nanoseconds(window))
+    native, *kept = _compare(requests, how, progress, options)
     tables = [None if rows is None else Table(rows) for rows in kept]
     return Outcome(native, 0, *tables)
 
@@ -83,15 +94,23 @@ def compare(*, requests: Any = None, progress: Progress = False, **options: Unpa
     >>> [(run.layer, run.parameters.get("region_sectors")) for run in runs]
     [('rmw', 256), ('rmw', 512), ('vguard', None)]
     """
-    return Outcomes(_compare(requests, False, False, False, progress, options)[0])
+    return Outcomes(_compare(requests, (False, False, False, True, None, None), progress, options)[0])
+
+
+def nanoseconds(time: timedelta | None) -> int | None:
+    """A time as the simulator counts it."""
+    return None if time is None else time // timedelta(microseconds=1) * 1000
 
 
 def _compare(
-    requests: Any, single: bool, latencies: bool, accesses: bool, progress: Progress, options: Mapping[str, Any]
+    requests: Any,
+    how: tuple[bool, bool, bool, bool, int | None, int | None],
+    progress: Progress,
+    options: Mapping[str, Any],
 ) -> tuple[_native.Outcomes, _native.Rows | None, _native.Rows | None]:
     table = None if requests is None else _native.Requests(requests)
     with bar(progress) as said:
-        return _native.compare(pairs(options), table, single, latencies, accesses, said)
+        return _native.compare(pairs(options), table, *how, said)
 
 
 def bar(progress: Progress) -> AbstractContextManager[Callable[[float, str], object] | None]:

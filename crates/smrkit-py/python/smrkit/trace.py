@@ -10,7 +10,7 @@ from smrkit._record import Record
 from smrkit._run import Progress, bar
 from smrkit._table import Table
 
-__all__ = ["info", "read", "split"]
+__all__ = ["generate", "info", "read", "split"]
 
 
 def info(
@@ -59,6 +59,18 @@ def read(
     options: dict[str, Any] = {"trace": path, "volume": volume, "format": format, "skip_bad_rows": skip_bad_rows}
     with bar(progress) as said:
         return Table(_native.trace_read(pairs(options), said))
+
+
+def generate(workload: str, *, capacity: int, seed: int = 1) -> Table:
+    """The requests that a workload offers to a disk of ``capacity`` bytes, as :func:`read` gives those of a trace.
+
+    Examples
+    --------
+    >>> import smrkit
+    >>> smrkit.trace.generate("random-write:count=1k", capacity=10**9)
+    <1000 rows: time_ns, op, lba, sectors, volume>
+    """
+    return Table(_native.trace_generate(workload, capacity, seed))
 
 
 def split(

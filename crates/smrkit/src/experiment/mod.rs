@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::settings::{Prefill, Queue, Settings};
 use crate::stats::outcome::Outcome;
 use comparison::{Compared, Group, RunRecorders};
-use demand::Demand;
+use demand::{Demand, Opening};
 use planned::PlannedRun;
 use pool::{Monitor, Unwatched};
 use size::AskedCapacity;
@@ -138,5 +138,17 @@ impl Experiment {
             },
             result => result,
         }
+    }
+
+    /// Executes all runs of `systems`, the experiment's own, without a conventional disk: what only a comparison tells is null.
+    pub fn execute_watched(&self, systems: &Systems, monitor: &dyn Monitor) -> Result<Vec<Outcome>, Error> {
+        self.validate()?;
+        let runs = systems.runs(&self.settings, None)?;
+        let results = pool::make_all(&runs, monitor, "replaying", |_, run, mut watch| {
+            let opening = Opening { hash: false, ..run.opening()? };
+            run.execute(self.demand.as_ref(), &opening, &mut watch)
+        });
+        let named = results.into_iter().zip(&runs).map(|(result, run)| result.map_err(|error| run.named(error)));
+        Ok(named.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
     }
 }

@@ -1,0 +1,487 @@
+"""Papers reproduced: ``python -m smrkit.reproduce NAME`` puts a paper's numbers next to ours.
+
+A study is a folder in ``smrkit/studies``. Its ``numbers.toml`` has what the paper says, and by which measure ours agrees with it; its
+``study.py`` has a function ``study`` that runs the experiments, hands each result to :meth:`Study.row`, and draws.
+"""
+
+import argparse
+import html
+import io
+import json
+import math
+import os
+import runpy
+import signal
+import statistics
+import sys
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypeVar
+
+import smrkit
+from smrkit import Error, ImpossibleError, InputError, Outcome, UsageError
+
+STUDIES = Path(__file__).parent / "studies"
+WIDTH = 118
+#: The drive whose rotation, overhead and law small drives have.
+LIKE = "st5000as0011"
+#: Seeks of a drive of a few gigabytes, as shares of its own stroke in ms: of a large drive's, the shortest (assumption).
+SHORT_SEEKS = ((0.0, 0.8), (0.1, 1.2), (0.333, 2.0), (0.5, 2.5), (1.0, 4.0))
+#: Endings that the file of a trace may have.
+ENDINGS = ("csv.zst", "csv.gz", "csv", "parquet", "tsv.zst")
+#: What a row of ``numbers.toml`` may have beside ``item``, ``paper``, ``unit``, ``reason``, ``source``, ``basis``: one of these at most.
+MEASURES = ("equal", "digits", "within", "off", "least", "most", "above", "below", "measure")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def names() -> list[str]:
+    """The studies that there are."""
+    return sorted(folder.name for folder in STUDIES.iterdir() if (folder / "numbers.toml").is_file())
+
+
+class Spread(NamedTuple):
+    """The mean over seeds, and their range in words."""
+
+    mean: float
+    range: str
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Spread":
+        """The spread of one number a seed."""
+        each = list(values)
+        low, high = short(min(each)), short(max(each))
+        several = f"{len(each)} seeds alike" if low == high else f"{len(each)} seeds: {low} to {high}"
+        return cls(statistics.fmean(each), "one seed" if len(each) == 1 else several)
+
+
+def short(value: float) -> str:
+    """A number with about three digits: ``0.0123``, ``3.49``, ``5,980``, ``1.2 M``."""
+    size = abs(value)
+    if size == 0 or not math.isfinite(value):
+        return "0" if size == 0 else "-"
+    for from_, by, prefix in ((999.5e6, 1e9, " G"), (999.5e3, 1e6, " M")):
+        if size >= from_:
+            return short(value / by) + prefix
+    digits = max(0, min(8, 2 - math.floor(math.log10(size))))
+    text = f"{value:,.{0 if size >= 999.5 else digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def with_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
+    """A number in the largest unit that it fills: :data:`SECONDS` or :data:`BYTES`."""
+    scale, unit = next(((scale, unit) for scale, unit in reversed(units) if abs(value) >= 0.9995 * scale), units[0])
+    return f"{short(value / scale)} {unit if value else units[0][1]}"
+
+
+SECONDS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
+BYTES = ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
+
+
+def listed(values: Iterable[float], decimals: int = 0) -> str:
+    """Numbers next to each other."""
+    return " ".join(f"{value:,.{decimals}f}" for value in values)
+
+
+def falls(values: Sequence[float]) -> bool:
+    """True if each step falls."""
+    return all(after < before for before, after in zip(values, values[1:]))
+
+
+def shown(value: Any) -> str:
+    """A value for people, with the digits that count."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-"
+    if isinstance(value, float):
+        text = f"{value:,.2f}" if abs(value) >= 100 else f"{value:.3f}"
+        return text.rstrip("0").rstrip(".")
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def judged(number: Mapping[str, Any], paper: Any, ours: Any) -> tuple[bool, str]:
+    """Whether a number of ours agrees by the measure of its row in ``numbers.toml``, and that measure in words."""
+    unit = f" {number['unit']}".rstrip()
+    if "equal" in number:
+        return ours == paper, ""
+    if "digits" in number:
+        # Papers cut digits as often as they round.
+        scale = 10 ** number["digits"]
+        return any(abs(cut - paper * scale) < 1e-6 for cut in (round(ours * scale), math.trunc(ours * scale))), ""
+    if "within" in number:
+        off, most = 100 * (ours / paper - 1), number["within"]
+        agrees = abs(off) <= most
+        words = f"{off:+.{3 if most < 0.1 else 1}f} %, {'within' if agrees else 'more than'} {most} %"
+        return agrees, "equal" if ours == paper else words
+    if "off" in number:
+        off, most = ours - paper, number["off"]
+        return abs(off) <= most, f"{off:+.3f}{unit}, {'within' if abs(off) <= most else 'more than'} {most}{unit}"
+    bounds = {
+        "least": ("at least", lambda bound: ours >= bound),
+        "above": ("over", lambda bound: ours > bound),
+        "most": ("at most", lambda bound: ours <= bound),
+        "below": ("under", lambda bound: ours < bound),
+    }
+    kept = [(word, number[key], holds(number[key])) for key, (word, holds) in bounds.items() if key in number]
+    return all(holds for *_, holds in kept), "must be " + " and ".join(f"{word} {bound:,}" for word, bound, _ in kept)
+
+
+@dataclass
+class Study:
+    """One run of a study: what was asked for, and what came out."""
+
+    name: str
+    quick: bool = False
+    seed: int = 1
+    traces: Path | None = None
+    draws: bool = False
+    numbers: dict[str, Any] = field(init=False)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    #: Each section's heading and what is said of it.
+    sections: dict[str, list[str]] = field(default_factory=dict)
+    #: Figures of matplotlib, by section and name.
+    figures: list[tuple[str, str, Any]] = field(default_factory=list)
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        self.numbers = tomllib.loads((STUDIES / self.name / "numbers.toml").read_text(encoding="utf-8"))
+        self._section: dict[str, Any] = {}
+        self._is_ended = False
+        self._folder: TemporaryDirectory[str] | None = None
+
+    def file(self, name: str, text: str) -> Path:
+        """A file for a run, such as one of a drive; it is gone after the study."""
+        self._folder = self._folder or TemporaryDirectory(prefix="smrkit-")
+        path = Path(self._folder.name, name)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def small_drive(self, name: str, *, tracks: int, track_sectors: int, switch_ms: float, seek: Sequence[Sequence[float]], **more: float) -> Path:
+        """A drive file: one surface, tracks of one length, the rotation and the law of st5000as0011.
+
+        ``more`` may have ``reach``, the tracks that a write reaches (2), and ``skew_ms``.
+        """
+        skew = f'skew_ms = {{ value = {more["skew_ms"]}, source = "{LIKE}" }}' if "skew_ms" in more else ""
+        return self.file(
+            f"{name}.toml",
+            f"""
+name = "{name}"
+summary = "As small as a study needs, with the mechanics of {LIKE}"
+[geometry]
+zones = {{ value = [{{ tracks = {tracks}, track_sectors = {track_sectors} }}], source = "assumption" }}
+[interference]
+inner_tracks = {{ value = {more.get("reach", 2)}, source = "{LIKE}" }}
+outer_tracks = {{ value = 1, source = "{LIKE}" }}
+cw_degrees = {{ value = 1.0, source = "{LIKE}" }}
+ccw_degrees = {{ value = 1.0, source = "{LIKE}" }}
+[mechanical]
+rpm = {{ value = 5980, source = "{LIKE}" }}
+seek = {{ value = {[list(map(float, point)) for point in seek]}, source = "{LIKE}, or short ones: assumption" }}
+switch_ms = {{ value = {switch_ms}, source = "assumption" }}
+{skew}
+overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
+""",
+        )
+
+    def pick(self, full: T, quick: T) -> T:
+        """One of two values: the second with ``--quick``."""
+        return quick if self.quick else full
+
+    def seeds(self, full: int, quick: int) -> list[int]:
+        """That many seeds, from the first one on."""
+        return [self.seed + at for at in range(self.pick(full, quick))]
+
+    def trace(self, name: str) -> Path | None:
+        """The file of a real trace, where it is at hand."""
+        files = [self.traces / f"{name}.{ending}" for ending in ENDINGS] if self.traces else []
+        return next((file for file in files if file.is_file()), None)
+
+    def map(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """What work makes of each item, on as many threads as there are processors."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            futures = [pool.submit(work, item) for item in items]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+                for failed in (future for future in futures if future.done()):
+                    failed.result()
+                return [future.result() for future in futures]
+            except BaseException:
+                self._is_ended = True
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def runs(self, runs: Iterable[Mapping[str, Any]]) -> list[Outcome]:
+        """The outcome of each run, given as arguments of :func:`smrkit.run`: on an empty disk and without a baseline, unless said."""
+        return self.map(self.run, runs)
+
+    def run(self, arguments: Mapping[str, Any]) -> Outcome:
+        """The outcome of a run."""
+        default = {"seed": self.seed, "prefill": "none", "baseline": False, "progress": self._watch}
+        return smrkit.run(**(default | dict(arguments)))
+
+    def _watch(self, share: float, what: str) -> None:
+        # Only the main thread hears of Ctrl-C. What is raised here ends a run on another one.
+        if self._is_ended:
+            raise KeyboardInterrupt
+
+    def section(self, heading: str, **words: Any) -> None:
+        """Begins a figure or table of the paper; ``words`` go into its text."""
+        self._section = next(one for one in self.numbers["section"] if one["heading"] == heading)
+        text = self._section.get("text", [])
+        self.sections[heading] = [line.format(**words) for line in ([text] if isinstance(text, str) else text)]
+
+    def say(self, text: str) -> None:
+        """Adds to what is said of the section."""
+        self.sections[self._section["heading"]].append(text)
+
+    def row(
+        self,
+        item: str,
+        ours: Any = None,
+        *,
+        agrees: bool | None = None,
+        value: float | None = None,
+        comparable: bool = True,
+        paper: Any = ...,
+        basis: str | None = None,
+        why: str = "",
+        **words: Any,
+    ) -> bool:
+        """Compares a result with the row ``item`` of ``numbers.toml``, whose measure decides, or ``agrees`` where that is in words.
+
+        ``value`` is judged in place of ``ours``, ``paper`` stands in place of the row's; ``words`` go into item and texts. Where the
+        paper's claim is not about what was run, it is not ``comparable``.
+        """
+        number = {"unit": "", "basis": "paper"} | self._section
+        number |= next(one for one in self._section["rows"] if one["item"] == item)
+        paper = number.get("paper") if paper is ... else paper
+        reasons = [number.get("reason", "").format(**words), why]
+        if isinstance(ours, Spread):
+            ours, reasons = ours.mean, [*reasons, ours.range]
+        has_measure = comparable and any(measure in number for measure in MEASURES)
+        assert not comparable or (agrees is None) == ("measure" not in number), item
+        verdict, basis = "not-comparable", basis or number["basis"]
+        if agrees is None and has_measure:
+            agrees, measure = judged(number, paper, ours if value is None else value)
+            reasons.insert(0, measure)
+        elif agrees is not None:
+            reasons.insert(0, number["measure"].format(**words))
+        if agrees is not None:
+            verdict = "agree" if agrees else "differs"
+        # What was fitted agrees by construction; a difference, or what can't be judged, is one with the paper's own number.
+        basis = "paper" if basis == "fitted" and verdict != "agree" else basis
+        reasons.append({"fitted": "by construction", "derived": "derived here, not in the paper"}.get(basis, ""))
+        self.rows.append(
+            {
+                "reproduction": self.name,
+                "item": f"{self._section['heading']} / {item.format(**words)}",
+                "paper": paper,
+                "ours": None if isinstance(ours, float) and not math.isfinite(ours) else ours,
+                "unit": number["unit"],
+                "verdict": verdict,
+                "reason": "; ".join(filter(None, reasons)),
+                "basis": basis,
+                "by_construction": basis == "fitted",
+            }
+        )
+        return verdict == "agree"
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """A table of results that the paper has no numbers for."""
+        heading = self._section["heading"]
+        self.tables.append({"reproduction": self.name, "heading": heading, "header": list(header), "rows": [list(row) for row in rows]})
+
+    def figure(self, name: str, draw: Callable[[Any], None], size: tuple[float, float] = (9, 6)) -> None:
+        """A figure that ``draw`` fills, where one was asked for."""
+        if not self.draws:
+            return
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        self.figures.append((self._section["heading"], f"{self.name}-{name}", figure))
+
+    def make(self) -> None:
+        """Runs the study; Ctrl-C leaves what was found until then."""
+        try:
+            runpy.run_path(str(STUDIES / self.name / "study.py"))["study"](self)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            if self._folder:
+                self._folder.cleanup()
+
+    def open(self) -> list[str]:
+        """Questions that the paper leaves open or contradicts."""
+        return list(self.numbers["open"])
+
+
+def summary(studies: Sequence[Study]) -> list[str]:
+    """What came out, in a few lines."""
+    rows = [row for study in studies for row in study.rows]
+    count = lambda **wanted: sum(all(row[key] == value for key, value in wanted.items()) for row in rows)
+    fitted, derived = (count(verdict="agree", basis=basis) for basis in ("fitted", "derived"))
+    lines = []
+    if rows:
+        lines.append(
+            f"{len(rows)} comparisons: {count(verdict='agree')} agree ({fitted} of them by construction), "
+            f"{count(verdict='differs')} differ, {count(verdict='not-comparable')} are not comparable."
+        )
+    if fitted:
+        lines.append("By construction: what goes in was solved from, or fitted to, the paper's number, so that agreement is no evidence.")
+    if derived:
+        own = count(verdict="agree", basis="paper")
+        lines.append(f"{derived} more agree with numbers derived here, which the paper does not print; with its own, {own} do.")
+    if any(study.interrupted for study in studies):
+        lines.append("Interrupted: what had been run until then follows.")
+    if studies[0].quick:
+        lines.append("Quick: fewer seeds and shorter runs than in full; the verdicts are rougher.")
+    return [*lines, f"Seed {studies[0].seed}, smrkit {smrkit.__version__}."]
+
+
+def grids(study: Study, heading: str) -> list[tuple[list[str], list[list[str]]]]:
+    """The tables of a section: findings, and then the comparisons."""
+    made = [(table["header"], table["rows"]) for table in study.tables if table["heading"] == heading]
+    rows = [row for row in study.rows if row["item"].startswith(f"{heading} / ")]
+    cells = [
+        [row["item"].removeprefix(f"{heading} / "), shown(row["paper"]), shown(row["ours"]), row["unit"], row["verdict"], row["reason"]]
+        for row in rows
+    ]
+    compared = (["item", "paper", "ours", "unit", "verdict", "by which measure, and why"], cells)
+    return [*made, compared] if rows else made
+
+
+def text(studies: Sequence[Study]) -> str:
+    """The result for people."""
+    lines = summary(studies)
+    for study in studies:
+        paper = study.numbers["paper"]
+        lines += ["", paper, "═" * len(paper), study.numbers["before"]]
+        for heading, told in study.sections.items():
+            lines += ["", heading]
+            lines += [line for one in told for line in textwrap.wrap(one, WIDTH)]
+            for header, rows in grids(study, heading):
+                lines += ["", *_aligned(header, rows)]
+        lines += ["", "What the paper leaves open, or contradicts"]
+        lines += [line for one in study.open() for line in textwrap.wrap(f"- {one}", WIDTH, subsequent_indent="  ")]
+    return "\n".join(lines) + "\n"
+
+
+def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[at]) for row in [header, *rows]) for at in range(len(header))]
+    line = lambda row: "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+    return [line(header), "─" * min(WIDTH, sum(widths) + 2 * len(widths) - 2), *map(line, rows)]
+
+
+def record(studies: Sequence[Study]) -> dict[str, Any]:
+    """The result as ``--json`` gives it; ``item`` is the only one of its name in a study."""
+    return {
+        "schema": 1,
+        "version": smrkit.__version__,
+        "seed": studies[0].seed,
+        "quick": studies[0].quick,
+        "interrupted": any(study.interrupted for study in studies),
+        "rows": [row for study in studies for row in study.rows],
+        "tables": [table for study in studies for table in study.tables],
+    }
+
+
+def page(studies: Sequence[Study]) -> str:
+    """The result as a page that opens offline."""
+    said = lambda lines: "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    cells = lambda kind, row: "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in row) + "</tr>"
+    parts = [said(summary(studies))]
+    for study in studies:
+        parts.append(f"<h1>{html.escape(study.numbers['paper'])}</h1>" + said([study.numbers["before"]]))
+        for heading, told in study.sections.items():
+            parts.append(f"<h2>{html.escape(heading)}</h2>" + said(told))
+            for header, rows in grids(study, heading):
+                parts.append("<table>" + cells("th", header) + "".join(cells("td", row) for row in rows) + "</table>")
+            for of, _, figure in study.figures:
+                if of == heading:
+                    drawn = io.StringIO()
+                    figure.savefig(drawn, format="svg")
+                    parts.append(drawn.getvalue()[drawn.getvalue().index("<svg") :])
+        opened = "".join(f"<li>{html.escape(line)}</li>" for line in study.open())
+        parts.append(f"<h2>What the paper leaves open, or contradicts</h2><ul>{opened}</ul>")
+    style = "body{font:15px/1.45 sans-serif;max-width:75em;margin:2em auto}td,th{text-align:left;padding:.2em .8em;vertical-align:top}svg{max-width:100%}"
+    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Reproduced</title><style>{style}</style>{"".join(parts)}</html>\n'
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="smrkit reproduce",
+        description="Runs a paper's experiments and puts its numbers next to ours.",
+        epilog="The exit code is 0 also where numbers differ from the paper's: the rows say why.",
+    )
+    parser.add_argument("name", choices=[*names(), "all"], metavar="NAME", help=f"{', '.join(names())}, or all papers with all")
+    parser.add_argument("--quick", action="store_true", help="shorter runs, fewer seeds, rougher verdicts")
+    parser.add_argument("--json", metavar="FILE", help="the rows as JSON; - is standard output, in place of the tables")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="a page with tables and figures that opens offline")
+    parser.add_argument("--figures", type=Path, metavar="DIR", help="a folder for the figures")
+    parser.add_argument("--figure-format", choices=("svg", "png"), default="svg", help="what the figures are")
+    parser.add_argument("--traces", type=Path, metavar="DIR", help="real traces, which don't come with smrkit ($SMRKIT_TRACES)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first seed, if there are several")
+    return parser
+
+
+def _folder(named: Path | None) -> Path | None:
+    """The folder of real traces: the one that was named, or the first of a few that is there."""
+    if named and not named.is_dir():
+        raise InputError(f"{named} is no folder of traces: name one, or leave out --traces")
+    usual = [Path(os.environ["SMRKIT_TRACES"])] if "SMRKIT_TRACES" in os.environ else []
+    return named or next((folder for folder in [*usual, Path("traces"), Path("../shared/traces")] if folder.is_dir()), None)
+
+
+def reproduce(name: str, **asked: Any) -> list[Study]:
+    """Runs a study, or all papers' with ``all``; ``asked`` are fields of :class:`Study`."""
+    # It compares layers with each other, and nothing with a paper.
+    chosen = [one for one in names() if one != "compare"] if name == "all" else [name]
+    studies: list[Study] = []
+    for one in chosen:
+        studies.append(Study(one, **asked))
+        studies[-1].make()
+        if studies[-1].interrupted:
+            break
+    return studies
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit code."""
+    asked = _parser().parse_args(arguments)
+    for output in filter(None, (asked.json, asked.report)):
+        if Path(output).is_file() and str(output).endswith(ENDINGS):
+            _parser().error(f"{output} is there, and may be a trace: write to another file")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    codes = {UsageError: 2, InputError: 3, ImpossibleError: 4}
+    try:
+        draws = bool(asked.figures or asked.report)
+        studies = reproduce(asked.name, quick=asked.quick, seed=asked.seed, traces=_folder(asked.traces), draws=draws)
+        if asked.json != "-":
+            print(text(studies), end="")
+        if asked.json:
+            made = json.dumps(record(studies), indent=1, ensure_ascii=False) + "\n"
+            print(made, end="") if asked.json == "-" else Path(asked.json).write_text(made, encoding="utf-8")
+        if asked.figures:
+            asked.figures.mkdir(parents=True, exist_ok=True)
+            for _, name, figure in (drawn for study in studies for drawn in study.figures):
+                figure.savefig(asked.figures / f"{name}.{asked.figure_format}")
+        if asked.report:
+            asked.report.write_text(page(studies), encoding="utf-8")
+    except (Error, OSError) as error:
+        print(f"smrkit: {error}", file=sys.stderr)
+        return codes.get(type(error), 1)
+    return 130 if studies[-1].interrupted else 0
+
+
+if __name__ == "__main__":
+    # Studies import this module by its name: their classes must be those of the one that runs.
+    from smrkit.reproduce import main
+
+    sys.exit(main())
