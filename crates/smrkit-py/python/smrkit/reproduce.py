@@ -13,6 +13,7 @@ import os
 import runpy
 import signal
 import statistics
+import subprocess
 import sys
 import textwrap
 import tomllib
@@ -152,6 +153,7 @@ class Study:
     def __post_init__(self) -> None:
         self.numbers = tomllib.loads((STUDIES / self.name / "numbers.toml").read_text(encoding="utf-8"))
         self._section: dict[str, Any] = {}
+        self._heading = ""
         self._is_ended = False
         self._folder: TemporaryDirectory[str] | None = None
 
@@ -225,20 +227,31 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         default = {"seed": self.seed, "prefill": "none", "baseline": False, "progress": self._watch}
         return smrkit.run(**(default | dict(arguments)))
 
+    def command(self, *words: str) -> Any:
+        """What ``smrkit`` prints for these words, which ask for JSON: for what the package itself does not offer."""
+        name = os.environ.get("SMRKIT", "smrkit")
+        try:
+            ran = subprocess.run([name, *words], capture_output=True, text=True)
+        except FileNotFoundError:
+            raise UsageError(f"{name} is not to be found: put the command on the path, or name it in SMRKIT") from None
+        if ran.returncode:
+            raise Error(ran.stderr.strip().removeprefix("smrkit: "))
+        return json.loads(ran.stdout)
+
     def _watch(self, share: float, what: str) -> None:
         # Only the main thread hears of Ctrl-C. What is raised here ends a run on another one.
         if self._is_ended:
             raise KeyboardInterrupt
 
     def section(self, heading: str, **words: Any) -> None:
-        """Begins a figure or table of the paper; ``words`` go into its text."""
+        """Begins a figure or table of the paper; ``words`` go into its heading and text."""
         self._section = next(one for one in self.numbers["section"] if one["heading"] == heading)
-        text = self._section.get("text", [])
-        self.sections[heading] = [line.format(**words) for line in ([text] if isinstance(text, str) else text)]
+        self._heading, text = heading.format(**words), self._section.get("text", [])
+        self.sections[self._heading] = [line.format(**words) for line in ([text] if isinstance(text, str) else text)]
 
     def say(self, text: str) -> None:
         """Adds to what is said of the section."""
-        self.sections[self._section["heading"]].append(text)
+        self.sections[self._heading].append(text)
 
     def row(
         self,
@@ -280,7 +293,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         self.rows.append(
             {
                 "reproduction": self.name,
-                "item": f"{self._section['heading']} / {item.format(**words)}",
+                "item": f"{self._heading} / {item.format(**words)}",
                 "paper": paper,
                 "ours": None if isinstance(ours, float) and not math.isfinite(ours) else ours,
                 "unit": number["unit"],
@@ -294,8 +307,8 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """A table of results that the paper has no numbers for."""
-        heading = self._section["heading"]
-        self.tables.append({"reproduction": self.name, "heading": heading, "header": list(header), "rows": [list(row) for row in rows]})
+        cells = [list(row) for row in rows]
+        self.tables.append({"reproduction": self.name, "heading": self._heading, "header": list(header), "rows": cells})
 
     def figure(self, name: str, draw: Callable[[Any], None], size: tuple[float, float] = (9, 6)) -> None:
         """A figure that ``draw`` fills, where one was asked for."""
@@ -305,7 +318,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
 
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
-        self.figures.append((self._section["heading"], f"{self.name}-{name}", figure))
+        self.figures.append((self._heading, f"{self.name}-{name}", figure))
 
     def make(self) -> None:
         """Runs the study; Ctrl-C leaves what was found until then."""
