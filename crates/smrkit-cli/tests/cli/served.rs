@@ -68,6 +68,21 @@ fn what_cannot_be_served_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn a_server_listens_in_the_place_of_no_file() {
+    let scratch = Scratch::new();
+    let image = image(&scratch, "log");
+    let thesis = scratch.file("thesis.txt", "a year's work");
+    for path in [&thesis, &image] {
+        smrkit(&format!("serve {image} --pace none --listen unix:{path} -- true")).says(1, &["no socket is there"]);
+    }
+    let default = scratch.file("disk.img.sock", "notes");
+    smrkit(&format!("serve {image} --pace none")).says(1, &["disk.img.sock", "no socket is there"]);
+    assert_eq!(std::fs::read(thesis).unwrap(), b"a year's work");
+    assert_eq!(std::fs::read(default).unwrap(), b"notes");
+    smrkit(&format!("fsck {image}")).done();
+}
+
+#[test]
 fn an_array_is_made_and_told_of_as_one_device() {
     let scratch = Scratch::new();
     let image = scratch.path("raid.img");

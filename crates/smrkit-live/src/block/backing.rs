@@ -109,7 +109,7 @@ mod tests {
         let [file, journal] = [(); 2].map(|()| Arc::new(tempfile::tempfile().unwrap()));
         file.set_len(FIRST_BYTE + SECTORS * SECTOR_BYTES).unwrap();
         let own = 0..FIRST_BYTE + SECTORS * SECTOR_BYTES;
-        ImageBacking::new(Arc::new(Store::open(file, own, journal, None).unwrap()), FIRST_BYTE)
+        ImageBacking::new(Arc::new(Store::open(file, own, journal, None, 1).unwrap()), FIRST_BYTE)
     }
 
     /// The first byte of each sector; all of its bytes are the same.

@@ -5,20 +5,24 @@
 //! text of its file, so that the image stays what it is when drive files change.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use smrfs::map::checksum;
 use smrkit::device::level::Level;
+use smrkit::device::spec::MemberSpec;
 use smrkit::drive::DRIVES;
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::record;
+use smrkit::experiment::system::DEFAULT_DRIVE;
 use smrkit::layer::BASELINE;
 use smrkit::medium::interference::Interference;
 use smrkit::settings::Settings;
@@ -42,6 +46,8 @@ const FIXED_BYTES: usize = 24;
 const HEAD_BYTES: u64 = 1 << 20;
 /// A byte that tells whether the image was closed in good order, in a sector of its own.
 const STATE_BYTE: u64 = HEAD_BYTES - SECTOR_BYTES;
+/// The number of its journal's first record follows, by which the journal is known to be its own.
+const FIRST_RECORD_BYTE: u64 = STATE_BYTE + 8;
 /// Parts of an image begin at multiples of this.
 const ALIGN_BYTES: u64 = 1 << 20;
 /// Zeros in a layer's books, of which a copy may have made holes, are no more than this (assumption).
@@ -64,6 +70,10 @@ pub struct DriveImage {
     file: Arc<dyn Storage>,
     store: Arc<Store>,
     was_clean: bool,
+    /// The number of the first record of its journal.
+    first_record: u64,
+    /// Device and inode of the journal, to know it from another file at its path.
+    journal: Option<(u64, u64)>,
 }
 
 /// The drive or the array that an image is of.
@@ -85,6 +95,7 @@ struct Sizes {
 
 /// The drive or the array of `record`. Errors: an array of arrays, or a layer that breaks a drive's law of shingling.
 pub fn system_of(record: &RunRecord) -> Result<MemberRun, Error> {
+    refuse_paths(&MemberSpec::parse(&record.system)?, record)?;
     let system = record::planned(record, Settings::default())?.system().clone();
     if let MemberRun::Array(array) = &system {
         if array.members.iter().any(|member| member.array().is_some()) {
@@ -98,6 +109,22 @@ pub fn system_of(record: &RunRecord) -> Result<MemberRun, Error> {
         }
     }
     system.with_drives(&held_by_its_layer)
+}
+
+/// Refuses drives whose text is not in the record: the path of a file may name anything, and whoever wrote it may be anybody.
+fn refuse_paths(spec: &MemberSpec, record: &RunRecord) -> Result<(), Error> {
+    let name = match spec {
+        MemberSpec::Array(array) => return array.members.iter().try_for_each(|member| refuse_paths(member, record)),
+        MemberSpec::Drive(drive) => drive.drive.as_deref().unwrap_or(DEFAULT_DRIVE),
+    };
+    // Behind the name of a drive that comes with smrkit may stand an end of a range, as @KEY=low.
+    let is_built_in = DRIVES.iter().any(|(own, _)| name.split('@').next() == Some(own)) && !name.contains('/');
+    match is_built_in || record.drive_files.contains_key(name) {
+        true => Ok(()),
+        false => {
+            Err(Error::Usage(format!("the drive `{name}` does not come with smrkit, and its text is missing here")))
+        }
+    }
 }
 
 /// A drive as it stands in an image. Errors: its layer breaks its law of shingling.
@@ -135,13 +162,20 @@ pub fn create(path: &Path, record: RunRecord, force: bool) -> Result<DriveImage,
         file => file.map_err(|error| LiveError::io(path, error))?,
     };
     lock(path, &file)?;
+    let journal = journal_path(path);
+    if fs::symlink_metadata(&journal).is_ok_and(|found| found.len() > 0) {
+        let _ = if force { Ok(()) } else { fs::remove_file(path) };
+        return Err(LiveError::image(
+            &journal,
+            "a file is where the image's journal is to be: move it away, or remove it",
+        ));
+    }
     let head = ImageHead { run: record, made_by: smrkit::VERSION.into() };
     let write = || {
         file.set_len(0)?;
         file.set_len(Places::of(&system)?.end)?;
         file.write_all_at(&encode(&head)?, 0)?;
         file.write_all_at(&[1], STATE_BYTE)?;
-        fs::remove_file(journal_path(path)).or_else(missing_is_fine)?;
         file.sync_all()
     };
     write().map_err(|error| {
@@ -215,12 +249,12 @@ impl DriveImage {
             return Err(LiveError::image(path, what));
         }
         let sizes = Sizes::of(&system).map_err(|error| LiveError::image(path, error.to_string()))?;
-        let journal = journal_path(path);
-        let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
-        let journal = options.open(&journal).map_err(|error| LiveError::io(&journal, error))?;
         let journal_bytes = keeps_journal.then_some(journal::FULL_BYTES);
+        let (was_clean, first_record) = state(&file).map_err(failed)?;
+        let (journal, identity) = open_journal(&journal_path(path), was_clean, first_record)?;
         let drive = Arc::new(ImagedDrive { path: path.into(), system, head, sizes, places });
-        DriveImage::in_files(drive, Arc::new(file), Arc::new(journal), journal_bytes)
+        let image = DriveImage::in_files(drive, Arc::new(file), Arc::new(journal), journal_bytes)?;
+        Ok(DriveImage { journal: Some(identity), ..image })
     }
 
     /// The drive in other storage, for tests that cut the power. `journal_bytes`: size at which the journal moves to the image.
@@ -240,14 +274,18 @@ impl DriveImage {
         journal_bytes: Option<u64>,
     ) -> Result<DriveImage, LiveError> {
         let open = || {
-            let store =
-                Arc::new(Store::open(file.clone(), drive.places.written..drive.places.end, journal, journal_bytes)?);
-            let mut state = [0];
-            file.read(STATE_BYTE, &mut state)?;
-            Ok((store, state[0] == 1))
+            let (was_clean, found) = state(&*file)?;
+            // An image in use has a journal that goes on.
+            let first = if was_clean { RandomState::new().hash_one(0) >> 3 } else { found };
+            let own = drive.places.written..drive.places.end;
+            Ok((
+                Arc::new(Store::open(file.clone(), own, journal, journal_bytes, first.max(1))?),
+                was_clean,
+                first.max(1),
+            ))
         };
-        let (store, was_clean) = open().map_err(|error| LiveError::io(&drive.path, error))?;
-        Ok(DriveImage { drive, file, store, was_clean })
+        let (store, was_clean, first_record) = open().map_err(|error| LiveError::io(&drive.path, error))?;
+        Ok(DriveImage { drive, file, store, was_clean, first_record, journal: None })
     }
 
     /// The path that it was opened by.
@@ -308,6 +346,8 @@ impl DriveImage {
 
     /// From now on the image is in use: whoever opens it next finds that out, unless it is closed first.
     pub(super) fn begin(&self) -> Result<(), LiveError> {
+        let write = self.file.write(FIRST_RECORD_BYTE, &self.first_record.to_le_bytes());
+        write.map_err(|error| LiveError::io(&self.drive.path, error))?;
         self.mark(0)?;
         self.file.set_length(self.places().end).map_err(|error| LiveError::io(&self.drive.path, error))
     }
@@ -324,9 +364,11 @@ impl DriveImage {
         };
         write().map_err(|error| LiveError::io(&self.drive.path, error))?;
         self.mark(1)?;
-        fs::remove_file(journal_path(&self.drive.path))
-            .or_else(missing_is_fine)
-            .map_err(|e| LiveError::io(&self.drive.path, e))
+        let path = journal_path(&self.drive.path);
+        match self.journal.is_some_and(|own| identity(&path).is_ok_and(|found| found == own)) {
+            true => fs::remove_file(&path).or_else(missing_is_fine).map_err(|error| LiveError::io(&path, error)),
+            false => Ok(()),
+        }
     }
 
     /// Books of the layers as they were when the image was closed in good order.
@@ -357,6 +399,47 @@ impl DriveImage {
         let write = self.file.write(STATE_BYTE, &[state]).and_then(|()| self.file.sync());
         write.map_err(|error| LiveError::io(&self.drive.path, error))
     }
+}
+
+/// True if the image was closed in good order, and the number of its journal's first record.
+fn state<S: Storage + ?Sized>(file: &S) -> io::Result<(bool, u64)> {
+    let (mut state, mut first) = ([0], [0; 8]);
+    file.read(STATE_BYTE, &mut state)?;
+    file.read(FIRST_RECORD_BYTE, &mut first)?;
+    Ok((state[0] == 1, u64::from_le_bytes(first)))
+}
+
+/// Device and inode of what is at a path; of a link itself.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// Opens the journal of an image whose records are numbered from `first` on, or makes one. Errors: what is there is none of this image,
+/// or its own is missing.
+fn open_journal(path: &Path, was_clean: bool, first: u64) -> Result<(File, (u64, u64)), LiveError> {
+    let failed = |error| LiveError::io(path, error);
+    let mut options = File::options();
+    options.read(true).write(true).create(was_clean).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    let file = options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let what =
+                "the image was not closed in good order, and its journal is missing: copy both, image and journal";
+            LiveError::image(path, what)
+        }
+        _ => failed(error),
+    })?;
+    let found = file.metadata().map_err(failed)?;
+    let is_own = match was_clean {
+        // A clean image has no journal: this is that of an earlier state, or of something else.
+        true => found.len() == 0,
+        false => journal::belongs(&file, first).map_err(failed)?,
+    };
+    if !found.is_file() || !is_own {
+        let what = "a file that is not the journal of this image as it is now: restore both of the same time, or move the file away";
+        return Err(LiveError::image(path, what));
+    }
+    Ok((file, (found.dev(), found.ino())))
 }
 
 impl Sizes {

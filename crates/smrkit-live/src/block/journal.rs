@@ -24,8 +24,10 @@ pub(super) const FULL_BYTES: u64 = 64 << 20;
 const PARTS_MAX: usize = 1 << 16;
 /// Parts that a journal is believed to have changed: many times what gathers before it moves to the image (assumption).
 const PARTS_BELIEVED_MAX: usize = 16 * PARTS_MAX;
-/// Numbers of records begin at 1; none comes so far.
+/// None of the numbers of records comes so far.
 const NUMBER_MAX: u64 = 1 << 62;
+/// Records of one use of an image at most (assumption).
+const NUMBERS: u64 = 1 << 48;
 
 /// Mark in the length of a record that changes a range without bytes of its own: its data are the range's length, and the number and
 /// place of the source.
@@ -81,7 +83,8 @@ pub(super) struct Journal {
 impl Journal {
     /// Opens the journal in `file`, which is full with this many bytes: it holds each change that is whole and preceded by whole ones.
     /// Errors: one of them is whole, and no change of the bytes `own` of an image.
-    pub(super) fn open(file: Arc<dyn Storage>, full_bytes: u64, own: Range<u64>) -> io::Result<Journal> {
+    /// Records of an empty one are numbered from `first` on.
+    pub(super) fn open(file: Arc<dyn Storage>, full_bytes: u64, own: Range<u64>, first: u64) -> io::Result<Journal> {
         let length = file.length()?;
         let (mut at, mut expected, mut parts) = (0, None, RangeMap::default());
         while let Some(record) = Record::read(file.as_ref(), at, length)? {
@@ -99,7 +102,7 @@ impl Journal {
             file.set_length(at)?;
             file.sync()?;
         }
-        let number = expected.unwrap_or(1);
+        let number = expected.unwrap_or(first);
         // A killed process may have left it without a sync.
         let is_synced = at == 0;
         Ok(Journal { file, full_bytes, written: at, buffer: Vec::new(), parts, number, is_synced })
@@ -207,6 +210,17 @@ impl Journal {
         self.parts.clear();
         Ok(())
     }
+}
+
+/// True if a journal may be that of an image whose records are numbered from `first` on: it is empty, or begins with one of those.
+pub(super) fn belongs(file: &dyn Storage, first: u64) -> io::Result<bool> {
+    let length = file.length()?;
+    let mut number = [0; 8];
+    if length < number.len() as u64 {
+        return Ok(length == 0);
+    }
+    file.read(0, &mut number)?;
+    Ok((first..first + NUMBERS).contains(&u64::from_le_bytes(number)))
 }
 
 /// Takes a change in. What is to be as the image has it is no change.

@@ -63,6 +63,11 @@ impl PacedClock {
         self.from + Nanos((self.begun.elapsed().as_nanos() as f64 * self.factor) as u64)
     }
 
+    /// The drive's time when `span` has passed on the wall clock.
+    pub(super) fn after(&self, span: Duration) -> Nanos {
+        self.now() + Nanos((span.as_nanos() as f64 * self.factor) as u64)
+    }
+
     pub(super) fn wall(&self, span: Nanos) -> Duration {
         Duration::from_nanos((span.0 as f64 / self.factor) as u64)
     }
@@ -101,7 +106,7 @@ impl PacedClock {
     }
 }
 
-fn timespec(span: Duration) -> Timespec {
+pub(super) fn timespec(span: Duration) -> Timespec {
     Timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) }
 }
 

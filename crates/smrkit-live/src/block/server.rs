@@ -6,16 +6,18 @@ mod clients;
 mod commands;
 mod work;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
 use smrkit::settings::Queue;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
-use super::device::{BlockDevice, Unserved};
+use super::device::{BlockDevice, Ended, Unserved};
 pub use super::nbd::Listener;
 use super::nbd::wire::HOLE_AND_ZEROS;
 use super::nbd::{Context, Export, Extent, NbdCommand, NbdError, NbdKind};
-use super::pace::{Pace, PacedClock};
+use super::pace::{Pace, PacedClock, timespec};
 pub use super::report::ServeReport;
 use super::watchdog::{self, Watchdog};
 use super::wish::{Wish, Wishes};
@@ -23,7 +25,7 @@ use crate::error::LiveError;
 use crate::log::log;
 use crate::mount::control::{EndClient, joined};
 use clients::NbdClients;
-use commands::{HostCommands, Job};
+use commands::{DueReply, HostCommands, Job};
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
@@ -31,6 +33,10 @@ const LONGEST_BYTES: u32 = 32 << 20;
 const PREFERRED_BYTES: u32 = 4096;
 /// Extents that a reply tells at most (assumption).
 const EXTENTS_MAX: usize = 1 << 16;
+/// Time on the wall clock after which work on commands stops to look at the clients (assumption).
+const WORK: Duration = Duration::from_millis(10);
+/// Time on the wall clock in which commands that the drive has begun may end once the server is asked to stop (assumption).
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Pace and order of a served drive.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,7 +60,12 @@ pub struct DriveServer {
     has_idle_work: bool,
     watchdog: Watchdog,
     report: ServeReport,
-    is_stopping: bool,
+    /// When it ends at the latest, once it was asked to stop.
+    stops_by: Option<Instant>,
+    /// When work is to stop for a look at the clients.
+    look_at: Instant,
+    /// True if work was left when that moment came.
+    has_more_work: bool,
     /// Clients that wait for its end.
     ending: Vec<EndClient>,
 }
@@ -82,21 +93,31 @@ impl DriveServer {
             has_idle_work: true,
             watchdog,
             report: ServeReport { is_real_time, ..ServeReport::default() },
-            is_stopping: false,
+            stops_by: None,
+            look_at: Instant::now(),
+            has_more_work: false,
             ending: Vec::new(),
         }
     }
 
     /// Serves until it is asked to stop; closes the image in good order.
     pub fn run(mut self, wishes: &Wishes) -> (ServeReport, Result<(), LiveError>) {
-        while !(self.is_stopping && self.commands.is_empty()) {
+        while !self.is_over() {
             if self.wait(wishes) {
                 self.hear(wishes);
             }
-            self.read_commands();
+            self.look_at = Instant::now() + WORK;
+            self.has_more_work = false;
+            if self.stops_by.is_none() {
+                self.read_commands();
+            }
             self.work();
-            self.clients.send();
+            if self.clients.send() {
+                let clients = &self.clients;
+                self.commands.drop_waiting(|job| clients.is_gone(job.client));
+            }
         }
+        self.end_all();
         self.report.has_failed = self.device.failure().is_some();
         if let Some(clock) = &self.clock {
             self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.completed.max(1)));
@@ -107,16 +128,58 @@ impl DriveServer {
         (self.report, closed)
     }
 
+    /// True once it was asked to stop, and what the drive had begun has ended and been told, or there is no more time for that.
+    fn is_over(&self) -> bool {
+        let is_told = self.commands.is_empty() && !self.clients.want_to_send();
+        self.stops_by.is_some_and(|by| is_told || Instant::now() >= by)
+    }
+
+    /// Commands that the drive has not begun fail; those that it has begun have a moment to end. Asked once more, it ends now.
+    fn stop(&mut self) {
+        let now = Instant::now();
+        self.stops_by = Some(if self.stops_by.is_some() { now } else { now + GRACE });
+        self.commands.take_waiting().into_iter().for_each(|job| self.complete(DueReply { job, is_served: false }));
+    }
+
+    /// The drive's time goes on to the end of all that it has begun, without a wait. No client is told that it was done: by the clock
+    /// it was not yet.
+    fn end_all(&mut self) {
+        while !self.device.is_idle() {
+            self.device.go_on(None);
+            while let Some(Ended { tag, .. }) = self.device.take_ended() {
+                if let Some(job) = self.commands.end(tag) {
+                    self.clients.reply(DueReply { job, is_served: false });
+                }
+            }
+        }
+        while let Some((_, DueReply { job, .. })) = self.commands.take_due(Nanos::MAX) {
+            self.clients.reply(DueReply { job, is_served: false });
+        }
+        self.clients.send();
+    }
+
     /// Waits until a client, a wish or the clock has something to do, and reads what clients have sent. True if there may be a
     /// wish.
     fn wait(&mut self, wishes: &Wishes) -> bool {
         let until = self.clock.as_ref().and_then(|_| self.next_moment());
         let mut files = Vec::with_capacity(self.clients.count() + 2);
         files.push(PollFd::new(wishes, PollFlags::IN));
-        self.clients.wait_for(&mut files, self.commands.is_full());
+        let is_deaf = self.commands.is_full() || self.stops_by.is_some();
+        self.clients.wait_for(&mut files, is_deaf);
+        let has_more = self.has_more_work || !is_deaf && self.clients.has_more();
+        let at_most = match has_more {
+            true => Some(Duration::ZERO),
+            false => {
+                let by = self.stops_by.into_iter().chain(self.clients.first_mute()).min();
+                by.map(|by| by.saturating_duration_since(Instant::now()))
+            }
+        };
         let waited = match &self.clock {
-            Some(clock) => clock.wait(&mut files, until),
-            None => rustix::event::poll(&mut files, self.clients.has_more().then(Timespec::default).as_ref()),
+            Some(clock) => {
+                let at_most = at_most.map(|span| clock.after(span));
+                clock.wait(&mut files, until.into_iter().chain(at_most).min())
+            }
+            None => rustix::event::poll(&mut files, at_most.map(timespec).as_ref()),
         };
         if waited.is_err() {
             return true;
@@ -130,9 +193,9 @@ impl DriveServer {
     fn hear(&mut self, wishes: &Wishes) {
         for wish in wishes.told() {
             match wish {
-                Wish::Stop => self.is_stopping = true,
+                Wish::Stop => self.stop(),
                 Wish::End(client) => {
-                    self.is_stopping = true;
+                    self.stop();
                     self.ending.push(client);
                 }
                 // Whoever asked may have gone.
@@ -168,11 +231,21 @@ impl DriveServer {
         joined(told, self.device.image().describe())
     }
 
+    /// Takes in what clients have sent, as long as there is room and time: replies that tell much take both.
     fn read_commands(&mut self) {
-        let (came, arrival) = (self.clients.commands(), self.now());
-        for (client, command) in came {
-            self.take(client, command, arrival);
+        let arrival = self.now();
+        for client in self.clients.numbers() {
+            while let Some(command) =
+                self.clients.next_command(client, self.commands.is_full() || self.is_time_to_look())
+            {
+                self.take(client, command, arrival);
+            }
         }
+    }
+
+    /// True if clients are to be looked at before work goes on.
+    fn is_time_to_look(&self) -> bool {
+        Instant::now() >= self.look_at
     }
 
     /// Puts a command into the queue.

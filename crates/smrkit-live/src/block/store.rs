@@ -98,8 +98,9 @@ impl Store {
         own: Range<u64>,
         journal: Arc<dyn Storage>,
         journal_bytes: Option<u64>,
+        first_record: u64,
     ) -> io::Result<Store> {
-        let journal = Journal::open(journal, journal_bytes.unwrap_or(0), own)?;
+        let journal = Journal::open(journal, journal_bytes.unwrap_or(0), own, first_record)?;
         let state = StoreState { journal: Some(journal), allocated: Vec::new(), is_dirty: false, holds: Vec::new() };
         let store = Store { file, state: Mutex::new(state) };
         let mut state = store.state.lock();

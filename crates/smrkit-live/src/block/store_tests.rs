@@ -104,7 +104,7 @@ impl Scene {
 }
 
 fn open(files: &[Arc<File>; 2], journal_bytes: Option<u64>) -> Arc<Store> {
-    Arc::new(Store::open(files[0].clone(), 0..SECTORS * SECTOR_BYTES, files[1].clone(), journal_bytes).unwrap())
+    Arc::new(Store::open(files[0].clone(), 0..SECTORS * SECTOR_BYTES, files[1].clone(), journal_bytes, 1).unwrap())
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn long_pieces_are_moved_before_they_change() {
     let files = [(); 2].map(|()| Arc::new(tempfile::tempfile().unwrap()));
     let length = 3 * LONG as u64;
     files[0].set_length(length).unwrap();
-    let open = || Store::open(files[0].clone(), 0..length, files[1].clone(), Some(64 << 20)).unwrap();
+    let open = || Store::open(files[0].clone(), 0..length, files[1].clone(), Some(64 << 20), 1).unwrap();
     let [old, new] = [7, 11].map(|by| (0..LONG).map(|at| (at / 600 * by % 251) as u8).collect::<Vec<u8>>());
     let store = open();
     store.write(0, &old).unwrap();

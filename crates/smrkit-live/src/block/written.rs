@@ -168,7 +168,7 @@ mod tests {
     fn store() -> Arc<Store> {
         let [file, journal] = [(); 2].map(|()| Arc::new(tempfile::tempfile().unwrap()));
         file.set_len(BEHIND + 1000).unwrap();
-        Arc::new(Store::open(file, 0..BEHIND + 1000, journal, None).unwrap())
+        Arc::new(Store::open(file, 0..BEHIND + 1000, journal, None, 1).unwrap())
     }
 
     /// The runs of a range for which a model says so.

@@ -7,7 +7,9 @@ mod count;
 mod data;
 mod durable;
 mod protocol;
+mod paths;
 mod replayed;
+mod stopped;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};

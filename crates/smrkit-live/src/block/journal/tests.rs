@@ -27,7 +27,7 @@ fn image(journal: &Journal, base: &[u8]) -> Vec<u8> {
 }
 
 fn open(file: &File) -> Journal {
-    Journal::open(Arc::new(file.try_clone().unwrap()), FULL_BYTES, 0..IMAGE as u64).unwrap()
+    Journal::open(Arc::new(file.try_clone().unwrap()), FULL_BYTES, 0..IMAGE as u64, 1).unwrap()
 }
 
 fn opened(file: &File) -> (Journal, Vec<u8>) {
@@ -176,7 +176,7 @@ fn a_change_is_believed_that_an_image_can_have() {
 fn a_journal_is_full_of_bytes_or_of_parts() {
     let file = tempfile::tempfile().unwrap();
     let head = HEAD_BYTES as u64;
-    let mut journal = Journal::open(Arc::new(file.try_clone().unwrap()), 2 * (head + 100), 0..IMAGE as u64).unwrap();
+    let mut journal = Journal::open(Arc::new(file.try_clone().unwrap()), 2 * (head + 100), 0..IMAGE as u64, 1).unwrap();
     assert!(!journal.is_full() && journal.is_synced);
     journal.add(0, &[1; 100]).unwrap();
     assert!(!journal.is_full() && !journal.is_synced);

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::time::{Duration, Instant};
 
 use super::handshake::{Agreed, Export, Next, greeting};
 use super::stream::Stream;
@@ -20,6 +21,8 @@ const INPUT_BYTES: usize = 64 << 10;
 const LONG_BYTES: usize = 16 << 10;
 /// Bytes that a client has asked for and not taken, from which on it is not heard (assumption).
 const UNTAKEN_MAX: usize = 128 << 20;
+/// Time after which a client that says nothing in its handshake is closed: it takes the place of another (assumption).
+const MUTE: Duration = Duration::from_secs(10);
 /// Parts that are sent at a time.
 const PARTS: usize = 16;
 
@@ -106,6 +109,8 @@ pub struct Connection {
     /// True if commands may have come that were not looked at.
     is_held_back: bool,
     is_ended: bool,
+    /// When anything came last.
+    heard: Instant,
 }
 
 impl Connection {
@@ -125,6 +130,7 @@ impl Connection {
             unsent_bytes: 0,
             is_held_back: false,
             is_ended: false,
+            heard: Instant::now(),
         }
     }
 
@@ -144,16 +150,33 @@ impl Connection {
 
     /// True if the client must take its replies before more commands are read.
     pub fn is_full(&self) -> bool {
-        self.reading_bytes + self.unsent_bytes >= UNTAKEN_MAX
+        self.reading_bytes + self.unsent_bytes + self.small.len() >= UNTAKEN_MAX
     }
 
-    /// True if it was full, and is no more.
+    /// When it ends if nothing more comes, where its handshake is not over.
+    pub fn mute_until(&self) -> Option<Instant> {
+        let greets = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..)) && !self.is_ended;
+        greets.then(|| self.heard + MUTE)
+    }
+
+    /// Ends the connection.
+    pub fn end(&mut self) {
+        self.is_ended = true;
+    }
+
+    /// True if it ended before the client had said goodbye.
+    pub fn is_broken(&self) -> bool {
+        self.is_ended && !matches!(self.phase, Phase::Closing)
+    }
+
+    /// True if it was not heard, and may be now.
     pub fn has_more(&self) -> bool {
         self.is_held_back && !self.is_full()
     }
 
     /// Reads what has come.
     pub fn receive(&mut self) {
+        self.heard = Instant::now();
         if let Err(error) = self.try_receive()
             && error.kind() != io::ErrorKind::WouldBlock
         {
@@ -179,11 +202,11 @@ impl Connection {
         Ok(())
     }
 
-    /// The next command of what was read, with its payload in a buffer of `pool`; none of a client that is full. Others
-    /// get their reply here.
-    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>) -> Option<NbdCommand> {
-        self.is_held_back = self.is_full();
-        if self.is_held_back {
+    /// The next command of what was read, with its payload in a buffer of `pool`; none of a client that is full, or for a server
+    /// that is busy. Others get their reply here.
+    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, is_busy: bool) -> Option<NbdCommand> {
+        self.is_held_back = is_busy && self.start < self.end || self.is_full();
+        if is_busy || self.is_held_back {
             return None;
         }
         loop {

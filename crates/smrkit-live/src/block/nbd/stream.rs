@@ -6,6 +6,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -44,29 +45,28 @@ impl AsFd for Stream {
 
 /// A socket that listens for clients; one of Unix is removed in the end.
 pub enum Listener {
-    /// Of Unix, and its path.
-    Unix(UnixListener, PathBuf),
+    /// Of Unix: its path, and the device and inode that bind made there.
+    Unix(UnixListener, PathBuf, (u64, u64)),
     /// TCP.
     Tcp(TcpListener),
 }
 
 impl Listener {
-    /// Listens at a path, for this user alone. A socket that nobody listens at any more is taken over.
+    /// Listens at a path, for this user alone. A socket that a dead server left there is replaced; any other file is refused.
     pub fn unix(path: &Path) -> io::Result<Listener> {
         let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-        let bound = UnixListener::bind(path).or_else(|error| {
-            let is_left = error.kind() == io::ErrorKind::AddrInUse
-                && UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-            if !is_left {
-                return Err(error);
+        let bound = UnixListener::bind(path).or_else(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                remove_dead_socket(path)?;
+                UnixListener::bind(path)
             }
-            fs::remove_file(path)?;
-            UnixListener::bind(path)
+            _ => Err(error),
         });
         rustix::process::umask(before);
         let listener = bound?;
         listener.set_nonblocking(true)?;
-        Ok(Listener::Unix(listener, path.to_path_buf()))
+        let identity = identity(path)?;
+        Ok(Listener::Unix(listener, path.to_path_buf(), identity))
     }
 
     /// Listens at an address such as `127.0.0.1:10809`.
@@ -79,7 +79,7 @@ impl Listener {
     /// The next client that waits; none if there is none.
     pub fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match self {
-            Listener::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Listener::Unix(listener, ..) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
             Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
         };
         match accepted {
@@ -99,7 +99,7 @@ impl Listener {
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Listener::Unix(_, path) => {
+            Listener::Unix(_, path, _) => {
                 f.write_str("nbd+unix:///?socket=")?;
                 path.as_os_str().as_bytes().iter().try_for_each(|&byte| match byte {
                     b'/' | b'-' | b'.' | b'_' | b'~' => f.write_char(byte.into()),
@@ -118,7 +118,7 @@ impl fmt::Display for Listener {
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Listener::Unix(listener, _) => listener.as_fd(),
+            Listener::Unix(listener, ..) => listener.as_fd(),
             Listener::Tcp(listener) => listener.as_fd(),
         }
     }
@@ -126,9 +126,54 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Listener::Unix(_, path) = self {
-            // Somebody may have taken it away already.
+        if let Listener::Unix(_, path, made) = self
+            && identity(path).is_ok_and(|found| found == *made)
+        {
+            // Another server may have replaced it in between: it is not missed then.
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+/// Device and inode of what is at a path; of a link itself.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// Removes the socket of a server that is gone. `connect` refuses regular files with the same error as dead sockets, so the type
+/// has to be looked at first.
+fn remove_dead_socket(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path)?.file_type().is_socket() {
+        let problem = "a file that is no socket is there: give another path with --listen, or remove it";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) => Err(error),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there: give another path")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_socket_is_replaced_and_a_live_one_is_not() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("socket");
+        drop(UnixListener::bind(&path).unwrap());
+        let listener = Listener::unix(&path).unwrap();
+        assert!(Listener::unix(&path).is_err_and(|error| error.to_string().contains("another server")));
+        UnixStream::connect(&path).unwrap();
+        // Somebody else's socket by now: the first server must leave it.
+        fs::remove_file(&path).unwrap();
+        let other = UnixListener::bind(&path).unwrap();
+        drop(listener);
+        UnixStream::connect(&path).unwrap();
+        drop(other);
+        drop(Listener::unix(&path).unwrap());
+        assert!(!path.exists());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags};
 use smrkit::device::NCQ_COMMANDS;
@@ -23,6 +24,8 @@ pub struct NbdClients {
     next: u64,
     /// Clients that were there when a power cut lost what was not flushed, and have had no error of a flush since.
     owed_errors: BTreeSet<u64>,
+    /// Clients whose connections broke in the last [`NbdClients::send`].
+    broken: BTreeSet<u64>,
     /// Buffers for the bytes of commands.
     pool: Vec<Vec<u8>>,
 }
@@ -30,8 +33,8 @@ pub struct NbdClients {
 impl NbdClients {
     /// Clients to come, which connect to `listener`.
     pub fn new(listener: Listener, export: Export) -> NbdClients {
-        let (connections, owed_errors) = (BTreeMap::new(), BTreeSet::new());
-        NbdClients { listener, export, connections, next: 0, owed_errors, pool: Vec::new() }
+        let (connections, [owed_errors, broken]) = (BTreeMap::new(), [BTreeSet::new(), BTreeSet::new()]);
+        NbdClients { listener, export, connections, next: 0, owed_errors, broken, pool: Vec::new() }
     }
 
     /// Clients that are there.
@@ -78,15 +81,29 @@ impl NbdClients {
         self.connections.values().any(Connection::has_more)
     }
 
-    /// Commands that have come as a whole, each with its client.
-    pub fn commands(&mut self) -> Vec<(u64, NbdCommand)> {
-        let mut came = Vec::new();
-        for (&client, connection) in &mut self.connections {
-            while let Some(command) = connection.next(&self.export, &mut self.pool) {
-                came.push((client, command));
-            }
-        }
-        came
+    /// All clients.
+    pub fn numbers(&self) -> Vec<u64> {
+        self.connections.keys().copied().collect()
+    }
+
+    /// The next command of a client that has come as a whole; none where the server is busy, until that ends.
+    pub fn next_command(&mut self, client: u64, is_busy: bool) -> Option<NbdCommand> {
+        self.connections.get_mut(&client)?.next(&self.export, &mut self.pool, is_busy)
+    }
+
+    /// True if the client's connection has broken: nobody waits for a reply. One that has said goodbye is no such client.
+    pub fn is_gone(&self, client: u64) -> bool {
+        self.broken.contains(&client)
+    }
+
+    /// True if something is to be sent to any client.
+    pub fn want_to_send(&self) -> bool {
+        self.connections.values().any(Connection::wants_to_send)
+    }
+
+    /// When the handshake that has been mute for longest is to end.
+    pub fn first_mute(&self) -> Option<Instant> {
+        self.connections.values().filter_map(Connection::mute_until).min()
     }
 
     /// A client that is still there.
@@ -125,14 +142,22 @@ impl NbdClients {
         self.pool.push(job.data);
     }
 
-    /// Sends what clients take, and forgets those that are gone.
-    pub fn send(&mut self) {
+    /// Sends what clients take, and forgets those that are gone; true if any connection broke.
+    pub fn send(&mut self) -> bool {
         for client in self.connections.values_mut().filter(|client| client.wants_to_send()) {
             client.send(&mut self.pool);
         }
+        let now = Instant::now();
+        self.connections
+            .values_mut()
+            .filter(|client| client.mute_until().is_some_and(|until| until <= now))
+            .for_each(Connection::end);
+        self.broken =
+            self.connections.iter().filter(|(_, client)| client.is_broken()).map(|(client, _)| *client).collect();
         self.connections.retain(|_, client| !client.is_over());
         self.owed_errors.retain(|client| self.connections.contains_key(client));
         self.pool.retain(|buffer| (1..=POOLED_BYTES).contains(&buffer.capacity()));
         self.pool.truncate(POOL_BUFFERS);
+        !self.broken.is_empty()
     }
 }

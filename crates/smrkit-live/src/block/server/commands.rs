@@ -104,6 +104,20 @@ impl HostCommands {
         Some((self.next_tag - 1, job))
     }
 
+    /// Takes all that were not begun.
+    pub fn take_waiting(&mut self) -> Vec<Job> {
+        let waiting: Vec<Job> = self.queue.drain(..).collect();
+        waiting.iter().for_each(|job| self.completed(job));
+        waiting
+    }
+
+    /// Drops those that were not begun and that `is_dropped` names.
+    pub fn drop_waiting(&mut self, is_dropped: impl Fn(&Job) -> bool) {
+        let (dropped, kept) = self.take_waiting().into_iter().partition::<Vec<Job>, _>(is_dropped);
+        drop(dropped);
+        kept.into_iter().for_each(|job| self.push(job));
+    }
+
     /// A command that was begun goes on with others.
     pub fn go_on(&mut self, tag: u64, job: Job) {
         self.under_way.push((tag, job));
@@ -112,6 +126,11 @@ impl HostCommands {
     /// One of those that are under way with others.
     pub fn under_way(&self) -> Option<&Job> {
         self.under_way.first().map(|(_, job)| job)
+    }
+
+    /// Bytes of those that are under way with others.
+    pub fn under_way_bytes(&self) -> u64 {
+        self.under_way.iter().map(|(_, job)| job.bytes).sum()
     }
 
     /// Takes the command of this tag that was under way with others, and has been completed.

@@ -13,6 +13,8 @@ use super::commands::{DueReply, Job};
 
 /// Zeros are written in pieces of this many bytes (assumption).
 const ZEROS_BYTES: u64 = 8 << 20;
+/// Bytes of commands that are under way together at least before others wait (assumption).
+const UNDER_WAY_BYTES: u64 = 8 << 20;
 
 impl DriveServer {
     /// Moment at which the clock has something to do.
@@ -23,8 +25,7 @@ impl DriveServer {
         let free = free.filter(|&free| free > now).min();
         let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.device.is_idle());
         let begin = Some(self.device.now()).filter(|&begin| begin > now && !self.commands.is_begun());
-        let more = self.clients.has_more().then_some(now);
-        [self.commands.next_due(), self.device.next(), idle, begin, more].into_iter().flatten().min()
+        [self.commands.next_due(), self.device.next(), idle, begin].into_iter().flatten().min()
     }
 
     /// The drive's time: the clock's, where it keeps pace.
@@ -51,6 +52,10 @@ impl DriveServer {
     /// Serves all commands, since nobody waits for the wall clock: on to the next completion, and to all that comes of it at its moment.
     fn work_off(&mut self) {
         while !(self.commands.is_begun() && self.device.is_idle()) {
+            if self.is_time_to_look() {
+                self.has_more_work = true;
+                return;
+            }
             self.go_on(None);
             while self.begin_next(self.device.now()) {}
         }
@@ -72,6 +77,10 @@ impl DriveServer {
                 break;
             }
             while self.begin_next(now) {}
+            if self.is_time_to_look() {
+                self.has_more_work = true;
+                break;
+            }
         }
     }
 
@@ -92,7 +101,9 @@ impl DriveServer {
         let is_only = self.clock.is_none() && self.commands.is_last() && self.device.is_idle();
         let is_alone = is_only || job.kind == NbdKind::WriteZeroes || self.device.goes_alone(request.op, job.fua);
         let must_wait = if is_alone { !self.device.is_idle() } else { self.device.must_wait(&request) };
-        if must_wait || self.device.now() > now {
+        // Without a clock to keep to, only as much is begun as a look at the clients may wait for.
+        let has_enough = self.clock.is_none() && self.commands.under_way_bytes() >= UNDER_WAY_BYTES;
+        if must_wait || has_enough || self.device.now() > now {
             return false;
         }
         let Some((tag, mut job)) = self.commands.begin() else { return false };
@@ -122,7 +133,8 @@ impl DriveServer {
             served = self.serve_with(&flush, job.arrival, &mut Vec::new());
         }
         self.note_loss();
-        if (job.fua || job.kind == NbdKind::Flush) && self.clients.take_owed_error(job.client) {
+        // A durable write vouches for itself alone: what a cut took is for the client's next flush to say.
+        if job.kind == NbdKind::Flush && self.clients.take_owed_error(job.client) {
             served = served.and(Err(Unserved::Failed));
         }
         self.commands.completed(&job);
@@ -199,7 +211,7 @@ impl DriveServer {
     }
 
     /// Completes a command, and replies if its client is still there.
-    fn complete(&mut self, reply: DueReply) {
+    pub(super) fn complete(&mut self, reply: DueReply) {
         self.report.completed += 1;
         self.clients.reply(reply);
     }

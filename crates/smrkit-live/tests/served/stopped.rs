@@ -1,0 +1,93 @@
+//! Servers that are asked to stop, and clients that ask for more than they take.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use smrkit::settings::Queue;
+use smrkit::units::Nanos;
+use smrkit_live::block::fault::InjectedFault;
+use smrkit_live::block::image::DriveImage;
+use smrkit_live::block::pace::Pace;
+use smrkit_live::block::server::ServeOptions;
+use tempfile::TempDir;
+
+use super::client::{self, Client, READ, WRITE};
+use super::{Served, image};
+
+const DEPTH: u64 = 32;
+/// Time in which a server has to end: half of it is for what the drive has begun.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Stops a server at the drive's own pace, under a client that goes on asking; errors that the client was told.
+fn stop_under_load(layer: &str, fault: Option<InjectedFault>) -> usize {
+    let folder = TempDir::new().unwrap();
+    let path = image(folder.path(), layer);
+    let options = ServeOptions { pace: Pace::Times(1.0), queue: Queue::Sptf };
+    let served = Served::open(&path, options, None);
+    let mut client = Client::new(&served.socket);
+    let mut sent = 0;
+    let mut send = move |client: &mut Client| {
+        sent += 1;
+        let words = client.command(0, WRITE, sent % 1000 * 900_000 / 512 * 512, 4096, &[1; 4096]);
+        client.stream.write_all(&words).is_ok()
+    };
+    (0..DEPTH).for_each(|_| assert!(send(&mut client)));
+    if let Some(fault) = fault {
+        served.inject(fault);
+    }
+    let load = std::thread::spawn(move || {
+        let (mut reply, mut errors) = ([0; 16], 0);
+        while client.stream.read_exact(&mut reply).is_ok() {
+            errors += usize::from(reply[4..8] != [0; 4]);
+            send(&mut client);
+        }
+        errors
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    let begun = Instant::now();
+    served.stop();
+    assert!(begun.elapsed() < SOON, "{layer}, {fault:?}: {:?}", begun.elapsed());
+    assert!(DriveImage::open(&path, true).unwrap().was_clean());
+    load.join().unwrap()
+}
+
+#[test]
+fn a_paced_server_stops_at_once_under_load_and_closes_its_image() {
+    for layer in ["drive-managed", "raid1:disks=2,layer=log"] {
+        stop_under_load(layer, None);
+        let errors = stop_under_load(layer, Some(InjectedFault::Slow(Nanos(3_600_000_000_000))));
+        assert!(errors > 0, "{layer}: what the drive has begun and not ended fails");
+    }
+}
+
+#[test]
+fn a_client_is_served_while_others_have_asked_for_much() {
+    let served = Served::new("in-place");
+    let mut greedy: Vec<Client> = (0..8).map(|_| Client::new(&served.socket)).collect();
+    for client in &mut greedy {
+        for _ in 0..4 {
+            client.send(0, READ, 0, 32 << 20, &[]);
+        }
+    }
+    // They are gone before anything is read for them.
+    drop(greedy);
+    let begun = Instant::now();
+    let mut other = Client::new(&served.socket);
+    other.write(0, &[1; 512]);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let report = served.report();
+    assert!(report["completed"].as_u64().unwrap() < 32, "reads of clients that are gone are left out: {report}");
+}
+
+/// Ten seconds of the wall clock.
+#[test]
+fn a_handshake_that_stays_mute_ends() {
+    let served = Served::new("in-place");
+    let [mut mute, mut idle] = [client::connect(&served.socket), Client::new(&served.socket).stream];
+    let begun = Instant::now();
+    let mut told = Vec::new();
+    mute.read_to_end(&mut told).unwrap();
+    assert!(told.len() == 18 && begun.elapsed() > Duration::from_secs(9), "the greeting, and the end");
+    idle.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    assert!(idle.read(&mut [0]).is_err(), "it has said all that it has to say for now");
+}
