@@ -119,11 +119,13 @@ pub struct Serve {
 
 impl Serve {
     pub fn execute(self) -> anyhow::Result<Done> {
+        let image = image::canonical(&self.image)?;
+        // A place that is taken is found before the image is marked as in use.
+        let (listener, _place) = self.listener()?;
         let (device, options) = self.how.open(&self.image)?;
         let (caller, wishes) = wishes().context("a pair of sockets")?;
-        let (listener, _place) = self.listener()?;
         let uri = listener.to_string();
-        let _control = Control::start(&image::canonical(&self.image)?, &caller, || Ok(()))?;
+        let _control = Control::start(&image, &caller, || Ok(()))?;
         let stop = caller.clone();
         signals::handle(move || stop.wish(Wish::Stop))?;
         let server = DriveServer::new(device, listener, options);

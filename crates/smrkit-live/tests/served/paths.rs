@@ -93,7 +93,7 @@ fn a_drive_file_that_a_head_names_by_its_path_is_not_opened() {
     let path = image(folder.path(), "log");
     let mut run = DriveImage::open(&path, true).unwrap().head().run.clone();
     let file = folder.path().join("drive.toml");
-    fs::write(&file, include_str!("../../../../drives/tiny.toml")).unwrap();
+    fs::write(&file, include_str!("../../../smrkit/drives/tiny.toml")).unwrap();
     run.system = run.system.replace("drive=st5000as0011", &format!("drive={}", file.display()));
     assert!(run.system.contains("drive.toml"), "{}", run.system);
     let refused = system_of(&run).err().map(|error| error.to_string()).unwrap_or_default();
