@@ -1,16 +1,17 @@
 //! Options of a run: the system, the demand on it, and how the one is put to the other.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use smrkit::engine::rebuild::RebuildSpec;
+use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::Experiment;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::layer::{self, BASELINE, LayerSpec};
-use smrkit::settings::Settings;
+use smrkit::settings::{Prefill, Settings};
 use smrkit::units::Nanos;
 
 use crate::conditions::Conditions;
@@ -27,6 +28,9 @@ pub struct RunOptions {
     /// A rebuild while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all members of the array.
     #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
     pub rebuild: Option<RebuildSpec>,
+    /// Begin with the state that --save-state wrote. Without options that name a system, the state's own runs.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prefill", "rebuild"])]
+    pub from_state: Option<PathBuf>,
     /// The demand.
     #[command(flatten)]
     pub demand: DemandOptions,
@@ -75,6 +79,7 @@ impl RunOptions {
             default_layers: self.default_layers(),
             rebuild: self.rebuild,
             window: self.window,
+            from_state: self.from_state.as_deref().map(read_state).transpose()?,
             ..self.system.asked(self.conditions.capacity)?
         };
         self.demand.check_array(system.array.as_ref())?;
@@ -94,6 +99,10 @@ impl RunOptions {
             until: self.until,
             ..self.conditions.settings(self.depth)
         };
+        let settings = match self.from_state {
+            Some(_) => Settings { prefill: Prefill::Saved, ..settings },
+            None => settings,
+        };
         settings.validate()?;
         Ok(settings)
     }
@@ -107,12 +116,14 @@ impl RunOptions {
 impl AskedRuns<'_> {
     /// Files that are read for it.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
-        self.systems.files().chain(self.options.system.files()).chain(self.options.demand.files())
+        let state = self.options.from_state.clone();
+        let system = self.systems.files().chain(self.options.system.files()).chain(state);
+        system.chain(self.options.demand.files())
     }
 
     /// True if the system is an array.
     pub fn is_array(&self) -> bool {
-        self.system.array.is_some()
+        self.systems.is_array()
     }
 
     /// The traces and workloads that were named.
@@ -125,4 +136,10 @@ impl AskedRuns<'_> {
     pub fn on(self, demand: Arc<dyn Demand>) -> (Experiment, Systems) {
         (Experiment { system: self.system, demand, settings: vec![self.settings] }, self.systems)
     }
+}
+
+/// State of a drive or an array from a file.
+pub fn read_state(path: &Path) -> Result<Arc<SavedState>, Error> {
+    let bytes = std::fs::read(path).map_err(|error| Error::reading(path, error))?;
+    Ok(Arc::new(SavedState::parse(path, &bytes)?))
 }

@@ -7,8 +7,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use smrkit::disk::Disk;
 use smrkit::drive::Drive;
 use smrkit::error::{DiskResult, Error, Fault};
@@ -291,6 +292,18 @@ fn capacity(object: &Bound<PyAny>, drive: &Drive) -> Result<Capacity, Error> {
     Ok(Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, ..Capacity::default() })
 }
 
+/// A method that saves or restores a layer's state, which a layer need not have.
+fn offered_state<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Bound<'py, PyAny>> {
+    let found = object.getattr_opt(method)?;
+    found.ok_or_else(|| {
+        let name = object.get_type().name().map_or_else(|_| "it".into(), |name| name.to_string());
+        let message = format!(
+            "the state of the layer can't be saved: give {name} methods state(), which returns bytes, and restore(state)"
+        );
+        PyNotImplementedError::new_err(message)
+    })
+}
+
 /// Place of an LBA by a layer of Python.
 fn place(object: &Py<PyAny>, method: &str, lba: Lba) -> Pba {
     Python::attach(|py| match object.call_method1(py, method, (lba.0,)).and_then(|pba| pba.extract(py)) {
@@ -356,6 +369,29 @@ impl Layer for PythonLayer {
     fn fill(&mut self) -> Arc<dyn Placement> {
         let object = Python::attach(|py| self.object.clone_ref(py));
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&object, "home", lba)))
+    }
+
+    fn power_cut(&mut self) {
+        let cut = |py: Python| match self.object.bind(py).getattr_opt("power_cut")? {
+            Some(method) => method.call0().map(drop),
+            None => Ok(()),
+        };
+        Python::attach(cut).unwrap_or_else(set_aside);
+    }
+
+    /// What fails here is raised where the run was asked for.
+    fn state(&self) -> Vec<u8> {
+        let saved = |py: Python| offered_state(self.object.bind(py), "state")?.call0()?.extract();
+        Python::attach(saved).unwrap_or_else(|error| {
+            set_aside(error);
+            Vec::new()
+        })
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        let restore =
+            |py: Python| offered_state(self.object.bind(py), "restore")?.call1((PyBytes::new(py, saved),)).map(drop);
+        Python::attach(restore).map_err(raised)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -1,5 +1,6 @@
 //! Runs that Python asks for: the options of the command by name and value, or a table of requests.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -9,6 +10,7 @@ use smrkit::experiment::pool::Monitor;
 use smrkit::units::Nanos;
 use smrkit_options::run::RunOptions;
 use smrkit_options::{COMMIT, pairs};
+use smrkit_trace::records::RowFiles;
 
 use crate::error::Raised;
 use crate::layer;
@@ -22,7 +24,7 @@ type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
 
 /// Runs what is asked for; `single` refuses more than one run. With a `baseline`, outcomes are judged next to conventional disks.
 #[pyfunction]
-#[pyo3(signature = (options, requests, single, latencies, accesses, baseline, until_ns, window_ns, progress))]
+#[pyo3(signature = (options, requests, single, latencies, accesses, baseline, until_ns, window_ns, save_state, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn compare(
     py: Python,
@@ -34,6 +36,7 @@ pub fn compare(
     baseline: bool,
     until_ns: Option<u64>,
     window_ns: Option<u64>,
+    save_state: Option<PathBuf>,
     progress: Option<Bound<PyAny>>,
 ) -> PyResult<RunResult> {
     let names_none = options.iter().all(|(name, _)| name != "layer");
@@ -43,10 +46,15 @@ pub fn compare(
     let demand = requests.map(|requests| requests.get().demand());
     let latencies = latencies.then(Shared::<RequestColumns>::default);
     let accesses = accesses.then(Shared::<AccessColumns>::default);
-    let records = RunRecorders {
+    let mut records = RunRecorders {
         requests: latencies.as_ref().map(Shared::<RequestColumns>::sink),
         accesses: accesses.as_ref().map(Shared::<AccessColumns>::recorders),
+        state: None,
     };
+    let mut files = RowFiles::default();
+    if let Some(path) = &save_state {
+        files.save_state(path, &mut records).raised(py)?;
+    }
     let run = move |watcher: &dyn Monitor| -> Result<_, Error> {
         let asked = options.ask()?;
         check_count(asked.systems.count(), single)?;
@@ -64,6 +72,7 @@ pub fn compare(
         true => on_this_thread(|watcher| run(watcher))?.raised(py)?,
         false => watched(py, progress.as_ref(), move |watcher| run(watcher))?.raised(py)?,
     };
+    files.finish().raised(py)?;
     let (latencies, accesses) = (latencies.map(|rows| rows.take()), accesses.map(|rows| rows.take()));
     Ok((Outcomes(Arc::new(outcomes)), latencies, accesses))
 }
@@ -88,7 +97,9 @@ pub fn is_in_python(options: &[pairs::Pair], tries_all: bool) -> bool {
     let is_named = |(name, value): &pairs::Pair| {
         ["layer", "array"].contains(&name.as_str()) && own.iter().any(|layer| value.contains(layer.as_str()))
     };
-    tries_all && !own.is_empty() || options.iter().any(is_named)
+    // A saved state names its layer in the file.
+    let begins_with_state = options.iter().any(|(name, _)| name.replace('-', "_") == "from_state");
+    (tries_all || begins_with_state) && !own.is_empty() || options.iter().any(is_named)
 }
 
 /// Does `work` on the calling thread, which keeps the interpreter's lock: what a layer raises, and Ctrl-C, ends it.

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smrkit::disk::Recorder;
+use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::comparison::RunRecorders;
 use smrkit::stats::rows::RequestRow;
 use smrkit::tally::Access;
 
 use crate::rows::{MemberAccess, Row, Rows};
+use crate::target::TargetFile;
 
 /// A table that a run fills; the first error is kept, and what comes after it is dropped.
 struct Shared<R: Row>(Arc<Mutex<Option<Table<R>>>>);
@@ -68,6 +70,18 @@ impl RowFiles {
         let own = shared.clone();
         self.0.push(Box::new(move || own.finish()));
         Ok(shared)
+    }
+
+    /// Opens a file for the state at the end of the run that `records` is of. A run that does not come to its end leaves none.
+    pub fn save_state(&mut self, path: &Path, records: &mut RunRecorders) -> Result<(), Error> {
+        let (target, saved) = (TargetFile::open(path)?, Arc::new(Mutex::new(None)));
+        let own = Arc::clone(&saved);
+        records.state = Some(Box::new(move |state| *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(state)));
+        self.0.push(Box::new(move || {
+            let state: Option<SavedState> = saved.lock().unwrap_or_else(PoisonError::into_inner).take();
+            state.map_or(Ok(()), |state| target.write(state.bytes()))
+        }));
+        Ok(())
     }
 
     /// Writes the rest, and makes the files appear under their names.

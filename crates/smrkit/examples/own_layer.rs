@@ -82,6 +82,15 @@ impl Layer for Spaced {
         Arc::new(Ascending::new(self.sectors(), move |lba| place(&tracks, lba)))
     }
 
+    // Nothing changes that a layer built alike does not know.
+    fn state(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, _saved: &[u8]) -> DiskResult {
+        Ok(())
+    }
+
     fn locate(&self, lba: Lba) -> Pba {
         place(&self.tracks, lba)
     }

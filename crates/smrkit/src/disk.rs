@@ -8,6 +8,7 @@ use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
 use crate::medium::{Buf, Label, Medium, Placement, Stamps, WritePart};
 use crate::power::Power;
+use crate::state::state;
 use crate::tally::{Access, Cause, Tally};
 use crate::units::{Nanos, Pba};
 
@@ -39,6 +40,14 @@ pub struct Disk {
     free_at: Nanos,
     /// The end of the last cleaning that nobody waited for.
     background_cleaning_end: Nanos,
+}
+
+state! {
+    Disk {
+        parts: clock, tally;
+        values: requests, counting_since, now, free_at, background_cleaning_end;
+        built: geometry, law, conventional_end, medium, recorder, watched, power;
+    }
 }
 
 impl Disk {
@@ -239,6 +248,12 @@ impl Disk {
     /// writes go their short way.
     pub fn cut_power(&mut self, power: Power) {
         self.power = power.will_cut().then(|| Box::new(power));
+    }
+
+    /// The power was cut and is back: what the drive's own write cache held is lost.
+    pub(crate) fn power_cut(&mut self) {
+        self.clock.power_cut();
+        self.power_on();
     }
 
     /// The power comes back.

@@ -199,6 +199,9 @@ pub enum Fault {
     /// A layer's own books contradict each other or the disk.
     #[error("the layer's state contradicts itself: {0}")]
     Inconsistent(String),
+    /// A saved state that is not of this drive, or was damaged.
+    #[error("the saved state {0}")]
+    SavedState(String),
     /// A host-managed disk refused a request.
     #[error("{0}: a host-managed disk refuses it; write zones in order and reset them (or set zoned.violations=count)")]
     ZoneRule(String),

@@ -12,6 +12,8 @@ mod tests;
 
 use std::ops::Range;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
 use crate::units::{Lba, Pba};
@@ -94,7 +96,7 @@ pub struct ExtentMap {
 }
 
 /// Runs in the order of their LBAs, one after another from LBA 0 on.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 struct Base {
     /// The first LBA and PBA of each.
     runs: Vec<(u64, u64)>,
@@ -263,6 +265,102 @@ impl ExtentMap {
     /// The mapped pieces of `n` sectors from `lba` on, in order: (LBA, sectors, PBA).
     pub fn mapped(&self, lba: Lba, n: u64) -> impl Iterator<Item = (Lba, u64, Pba)> + '_ {
         self.pieces(lba, n).filter_map(|piece| Some((piece.lba, piece.sectors, piece.pba?)))
+    }
+}
+
+/// Saved form of a map: its leaves with the room that they take, which [`ExtentMap::bytes`] tells of.
+#[derive(Serialize, Deserialize)]
+struct SavedMap {
+    base: Base,
+    leaf_room: usize,
+    leaves: Vec<Option<Vec<SavedChunk>>>,
+}
+
+/// A chunk with extents or room: its number in the leaf, entries that it has room for on the heap, and the extents.
+#[derive(Serialize, Deserialize)]
+struct SavedChunk(u8, usize, Vec<SavedExtent>);
+
+/// Sectors between the end of the extent before and this one, its sectors, and its PBA.
+#[derive(Serialize, Deserialize)]
+struct SavedExtent(u16, u16, u64);
+
+impl Serialize for ExtentMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let extents = |chunk: &Chunk| {
+            let mut end = 0;
+            let saved = chunk.0.iter().map(|extent| {
+                let gap = extent.start() - std::mem::replace(&mut end, extent.end());
+                SavedExtent(gap as u16, (extent.end() - extent.start()) as u16, extent.pba())
+            });
+            saved.collect()
+        };
+        let chunks = |leaf: &Leaf| {
+            let used = leaf.iter().enumerate().filter(|(_, chunk)| !chunk.0.is_empty() || chunk.0.spilled());
+            used.map(|(at, chunk)| SavedChunk(at as u8, heap_room(&chunk.0), extents(chunk))).collect()
+        };
+        let leaves = self.leaves.iter().map(|leaf| leaf.as_ref().map(chunks)).collect();
+        SavedMap { base: self.base.clone(), leaf_room: self.leaves.capacity(), leaves }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ExtentMap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ExtentMap, D::Error> {
+        let saved = SavedMap::deserialize(deserializer)?;
+        ExtentMap::restore(saved).ok_or_else(|| D::Error::custom("a map has extents that overlap or lie nowhere"))
+    }
+}
+
+impl ExtentMap {
+    /// `None` for a map that can't be.
+    fn restore(SavedMap { base, leaf_room, leaves }: SavedMap) -> Option<ExtentMap> {
+        let ends = base.runs.iter().skip(1).map(|run| run.0).chain([base.end]);
+        let is_run = |(&(lba, pba), end): (&(u64, u64), u64)| {
+            lba < end && pba.checked_add(end - lba).is_some_and(|end| end <= PBA_MAX + 1)
+        };
+        if base.runs.first().map_or(base.end, |run| run.0) != 0 || !base.runs.iter().zip(ends).all(is_run) {
+            return None;
+        }
+        let mut map = ExtentMap { base, ..ExtentMap::default() };
+        map.leaves.try_reserve_exact(leaf_room.max(leaves.len())).ok()?;
+        for chunks in leaves {
+            let Some(chunks) = chunks else {
+                map.leaves.push(None);
+                continue;
+            };
+            let mut leaf: Leaf = Box::new([const { Chunk(SmallVec::new_const()) }; LEAF]);
+            for SavedChunk(number, room, extents) in chunks {
+                let chunk = &mut leaf[usize::from(number)].0;
+                // More than one extent for each sector is never asked for.
+                if !chunk.is_empty() || room > 2 * CHUNK as usize || extents.len() > room.max(INLINE) {
+                    return None;
+                }
+                chunk.reserve_exact(room);
+                let mut end = 0;
+                for SavedExtent(gap, sectors, pba) in extents {
+                    let start = end + u64::from(gap);
+                    end = start + u64::from(sectors);
+                    if sectors == 0 || end > CHUNK || pba > PBA_MAX {
+                        return None;
+                    }
+                    chunk.push(PackedExtent::new(start, end, pba));
+                    map.sectors += u64::from(sectors);
+                }
+                map.extents += chunk.len();
+                map.heap_entries += heap_room(chunk);
+            }
+            map.leaf_count += 1;
+            map.leaves.push(Some(leaf));
+        }
+        map.sectors += map.base_sectors();
+        Some(map)
+    }
+
+    /// Sectors that the map still has from the runs that it began with.
+    fn base_sectors(&self) -> u64 {
+        let leaf = CHUNK << LEAF_BITS;
+        let taken = (0..).zip(&self.leaves).filter(|(_, leaf)| leaf.is_some());
+        let taken = taken.map(|(at, _): (u64, _)| ((at + 1) * leaf).min(self.base.end).saturating_sub(at * leaf));
+        self.base.end - taken.sum::<u64>()
     }
 }
 

@@ -1,10 +1,12 @@
 //! A set of LBAs by runs, small when nearly all or nearly none are in it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::extent_map::ExtentMap;
 use crate::units::{Lba, Pba};
 
 /// A set of LBAs.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct LbaSet {
     /// True if `extents` are those that are not in the set.
     inverted: bool,

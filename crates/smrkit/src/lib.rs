@@ -30,6 +30,7 @@ mod random;
 pub mod request;
 pub mod pack;
 pub mod geometry;
+mod state;
 mod extent_map;
 mod lba_set;
 mod pages;

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// Something known of a range that can be told of a part of it.
 pub trait Shift: Clone {
     /// Knowledge of the part that begins `by` behind the range's start.
@@ -15,7 +17,7 @@ impl Shift for () {
 }
 
 /// Ranges, no two of which overlap.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct RangeMap<T>(BTreeMap<u64, (u64, T)>);
 
 impl<T> Default for RangeMap<T> {

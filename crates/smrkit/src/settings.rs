@@ -93,6 +93,8 @@ pub enum Prefill {
     /// Random 4 KiB writes until this share of the persistent cache is in use; where there is none, random 1 MiB writes,
     /// as many as make up this share of the disk.
     Random(f64),
+    /// As an earlier run left it.
+    Saved,
 }
 
 impl fmt::Display for Prefill {
@@ -102,6 +104,7 @@ impl fmt::Display for Prefill {
             Prefill::None => f.write_str("none"),
             Prefill::Sequential => f.write_str("sequential"),
             Prefill::Random(share) => write!(f, "random:{share}"),
+            Prefill::Saved => f.write_str("saved"),
         }
     }
 }
@@ -114,6 +117,7 @@ impl FromStr for Prefill {
             None if text == "none" => Ok(Prefill::None),
             None if text == "sequential" => Ok(Prefill::Sequential),
             None if text == "random" => Ok(Prefill::Random(1.0)),
+            None if text == "saved" => Ok(Prefill::Saved),
             Some(("random", text)) => Ok(Prefill::Random(share().read(text, true)?)),
             _ => {
                 let names = ["full", "none", "sequential", "random", "random:SHARE"];

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::DiskResult;
+use crate::state::{self, State};
 use crate::units::{Nanos, Pba, Track};
 
 /// Why the platters were accessed.
@@ -53,7 +55,7 @@ pub struct Access {
 }
 
 /// Sums over accesses of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
     /// Commands of any length.
     pub commands: u64,
@@ -80,7 +82,7 @@ const SURFACE_PARTS: u64 = 512;
 ///
 /// Tracks are numbered in the order of PBAs, so that the next track is one away, on whatever surface it lies. What an access
 /// crosses itself is no movement, and the first access of all comes from nowhere.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HeadMovement {
     distance: [u64; 4],
     count: [u64; 4],
@@ -118,8 +120,24 @@ pub struct Tally {
     movement: Option<Box<HeadMovement>>,
 }
 
+/// Movement may be counted in one run and not in the next: what was not counted begins with nothing.
+impl State for Tally {
+    fn save(&self, out: &mut Vec<u8>) {
+        state::write(&self.surface, out);
+        state::write(&(&self.reads, &self.writes, &self.stretches, &self.movement), out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        state::read_sized(&mut self.surface, from)?;
+        let movement: Option<Box<HeadMovement>>;
+        (self.reads, self.writes, self.stretches, movement) = state::read(from)?;
+        self.movement = self.movement.take().map(|_| movement.unwrap_or_default());
+        Ok(())
+    }
+}
+
 /// Uninterrupted stretches of destaging and cleaning.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct CleaningStretches {
     count: u64,
     longest_ns: u64,

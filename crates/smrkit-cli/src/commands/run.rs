@@ -33,8 +33,18 @@ Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Ex
 2 usage, 3 bad input, 4 impossible configuration, 5 integrity violation found, 130 interrupted (results so far written).";
 
 /// Options whose values a result file records: groups by the names of their structs, and those of `RunOptions` itself.
-const NOT_REPEATED: [&str; 9] =
-    ["SystemOptions", "DemandOptions", "Conditions", "rebuild", "set", "depth", "check", "power_cut", "movement"];
+const NOT_REPEATED: [&str; 10] = [
+    "SystemOptions",
+    "DemandOptions",
+    "Conditions",
+    "rebuild",
+    "set",
+    "depth",
+    "check",
+    "power_cut",
+    "movement",
+    "from_state",
+];
 
 /// Detail of a run in `--json`.
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -61,6 +71,9 @@ pub struct RunCommand {
     /// Write a row for each physical access, as Parquet. Of one run; of an array it tells the member.
     #[arg(long, value_name = "OUT.parquet")]
     accesses: Option<PathBuf>,
+    /// Write the state of drive and layer at the end, for --from-state. Of one run.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "power_cut", "rebuild"])]
+    save_state: Option<PathBuf>,
     #[command(flatten)]
     outputs: OutputOptions,
 }
@@ -106,12 +119,15 @@ impl RunCommand {
         interrupt: &Interrupt,
     ) -> anyhow::Result<(Outputs, RunRecorders, RowFiles)> {
         let mut paths = Paths { inputs, ..Paths::default() };
-        paths.outputs.extend([&self.requests, &self.accesses].into_iter().flatten().cloned());
+        paths.outputs.extend([&self.requests, &self.accesses, &self.save_state].into_iter().flatten().cloned());
         self.outputs.name(&mut paths);
         paths.check()?;
         let _opening = interrupt.opening_outputs(&paths);
         let outputs = self.outputs.open()?;
-        let (records, files) = records::open(self.requests.as_deref(), self.accesses.as_deref(), is_array)?;
+        let (mut records, mut files) = records::open(self.requests.as_deref(), self.accesses.as_deref(), is_array)?;
+        if let Some(path) = &self.save_state {
+            files.save_state(path, &mut records)?;
+        }
         Ok((outputs, records, files))
     }
 
@@ -143,8 +159,10 @@ impl RunCommand {
 
     /// Refuses rows of several runs in one file.
     fn check_records(&self, runs: usize) -> Result<(), Error> {
-        if (self.requests.is_some() || self.accesses.is_some()) && runs > 1 {
-            let message = format!("--requests and --accesses record one run, but there are {runs}: name one --layer");
+        if (self.requests.is_some() || self.accesses.is_some() || self.save_state.is_some()) && runs > 1 {
+            let message = format!(
+                "--requests, --accesses and --save-state are of one run, but there are {runs}: name one --layer"
+            );
             return Err(Error::Usage(message));
         }
         Ok(())

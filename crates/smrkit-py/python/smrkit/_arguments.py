@@ -40,6 +40,7 @@ class Arguments(TypedDict, total=False):
 class RunArguments(Arguments, total=False):
     """Options of a run."""
 
+    from_state: Path
     depth: Amount
     check: bool
     power_cut: Amount

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from importlib import import_module
+from os import PathLike
 from typing import Any, TypeAlias, Unpack
 
 from smrkit import _native
@@ -23,6 +24,7 @@ def run(
     baseline: bool = True,
     until: timedelta | None = None,
     window: timedelta | None = None,
+    save_state: str | PathLike[str] | None = None,
     progress: Progress = False,
     **options: Unpack[Options],
 ) -> Outcome:
@@ -42,6 +44,8 @@ def run(
         The drive's time at which the run ends, if its requests don't end before.
     window
         The length of the timeline's windows; unless given, it doubles as the run grows.
+    save_state
+        A file for the state of drive and layer at the end, which ``from_state`` begins another run with.
     progress
         A function that is called with the share done and what is being done, or ``True`` for a bar.
     **options
@@ -67,7 +71,7 @@ def run(
     >>> len(outcome.latencies)
     2000
     """
-    how = (True, latencies, accesses, baseline, nanoseconds(until), nanoseconds(window))
+    how = (True, latencies, accesses, baseline, nanoseconds(until), nanoseconds(window), save_state)
     native, *kept = _compare(requests, how, progress, options)
     tables = [None if rows is None else Table(rows) for rows in kept]
     return Outcome(native, 0, *tables)
@@ -94,7 +98,7 @@ def compare(*, requests: Any = None, progress: Progress = False, **options: Unpa
     >>> [(run.layer, run.parameters.get("region_sectors")) for run in runs]
     [('rmw', 256), ('rmw', 512), ('vguard', None)]
     """
-    return Outcomes(_compare(requests, (False, False, False, True, None, None), progress, options)[0])
+    return Outcomes(_compare(requests, (False, False, False, True, None, None, None), progress, options)[0])
 
 
 def nanoseconds(time: timedelta | None) -> int | None:
@@ -104,7 +108,7 @@ def nanoseconds(time: timedelta | None) -> int | None:
 
 def _compare(
     requests: Any,
-    how: tuple[bool, bool, bool, bool, int | None, int | None],
+    how: tuple[bool, bool, bool, bool, int | None, int | None, str | PathLike[str] | None],
     progress: Progress,
     options: Mapping[str, Any],
 ) -> tuple[_native.Outcomes, _native.Rows | None, _native.Rows | None]:

@@ -70,7 +70,7 @@ proptest! {
             let sink = Box::new(|row: &smrkit::stats::rows::RequestRow| {
                 counts.lock().unwrap().record(row.op, row.latency_ns);
             });
-            let records = RunRecorders { requests: Some(sink), accesses: None };
+            let records = RunRecorders { requests: Some(sink), ..RunRecorders::default() };
             let within = Within { monitor: &Unwatched, threads: 0 };
             alone.extend(experiment.compare_watched(&systems, &within, records).unwrap().outcomes.runs);
         }

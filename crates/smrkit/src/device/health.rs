@@ -1,9 +1,11 @@
 //! Health of members: those that work, and the rebuilt part of a new one.
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::Lba;
 
 /// The state of a member.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub enum Health {
     /// The member works.
     #[default]
@@ -15,7 +17,7 @@ pub enum Health {
 }
 
 /// Rebuilt part of a new member, in units of some sectors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RebuiltUnits {
     sectors: u64,
     unit_sectors: u64,

@@ -9,6 +9,7 @@ use crate::error::{DiskResult, Error, Fault};
 use crate::layer::{Layer, Need, QueuedWrite};
 use crate::medium::{Buf, Damage, Stamp};
 use crate::request::{Op, Request};
+use crate::state::{self, State, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 
@@ -30,6 +31,25 @@ pub struct LayeredDisk {
 
 /// Builds a layer as it is on an empty drive.
 pub type LayerBuilder = Box<dyn Fn() -> Result<Box<dyn Layer>, Error> + Send>;
+
+impl State for Box<dyn Layer> {
+    fn save(&self, out: &mut Vec<u8>) {
+        state::write(&self.state(), out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        let saved: Vec<u8> = state::read(from)?;
+        self.restore(&saved)
+    }
+}
+
+state! {
+    LayeredDisk {
+        parts: disk, layer;
+        values: source, idle_since;
+        built: host_sectors, recorder, build;
+    }
+}
 
 impl LayeredDisk {
     /// A drive whose layer, made by `build`, finds everything on `disk`.
@@ -208,6 +228,12 @@ impl LayeredDisk {
     pub fn restart(&mut self, drive: &Drive) {
         self.disk.restart(drive);
         self.idle_since = Nanos::ZERO;
+    }
+
+    /// The power was cut and is back: what the drive and its layer keep in volatile memory only is lost.
+    pub fn power_cut(&mut self) {
+        self.disk.power_cut();
+        self.layer.power_cut();
     }
 
     /// The power comes back after a cut: the layer starts anew and rebuilds its maps from the platters.

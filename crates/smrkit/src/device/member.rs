@@ -20,6 +20,7 @@ use crate::error::DiskResult;
 use crate::layer::Gauges;
 use crate::medium::Buf;
 use crate::request::Request;
+use crate::state::{self, State, state};
 use crate::units::{Lba, Nanos};
 
 /// A drive with its queue, or an array: what the engine sends requests to, and what arrays are made of. The caller keeps
@@ -61,6 +62,32 @@ pub struct Array {
     /// Work that may begin.
     free: VecDeque<u32>,
 }
+
+impl State for Member {
+    fn save(&self, out: &mut Vec<u8>) {
+        match self {
+            Member::Drive(drive) => drive.save(out),
+            Member::Array(array) => array.save(out),
+        }
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        match self {
+            Member::Drive(drive) => drive.load(from),
+            Member::Array(array) => array.load(from),
+        }
+    }
+}
+
+state! {
+    Array {
+        parts: members;
+        sized: health, replaced;
+        built: layout, write, contents, written, orderly, zeros, works, locks, passed, ready, done, completions, free;
+    }
+}
+
+state! { Members { parts: all; built: count, events, pending, first_wait; } }
 
 /// Calls a method that drives and arrays have under one name.
 macro_rules! either {
@@ -224,6 +251,23 @@ impl Member {
         }
     }
 
+    /// The whole state: drives with their clocks and layers, and the health of arrays. Nothing is under way. It holds none of the host's data.
+    pub fn state(&self) -> Vec<u8> {
+        assert_eq!(self.outstanding(), 0, "commands under way are no state that can be saved");
+        state::saved(self)
+    }
+
+    /// Takes over the [`Member::state`] of one that was built alike. Errors: it is another's, or damaged; then this one is of no use.
+    pub fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
+    }
+
+    /// The power of all drives was cut and is back: commands under way are gone, and what was in volatile memory only. Copies and parity
+    /// may differ where a write was under way.
+    pub fn power_cut(&mut self) {
+        either!(self, member => member.power_cut())
+    }
+
     /// The power comes back after a cut of all drives: commands under way are gone, and every layer rebuilds its maps. Copies and
     /// parity may differ where a write was under way.
     pub fn recover(&mut self) -> DiskResult {
@@ -320,6 +364,14 @@ impl Members {
     #[inline]
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
+    }
+
+    /// The power was cut.
+    pub fn power_cut(&mut self) {
+        self.all.truncate(self.count);
+        self.pending.clear();
+        self.all.iter_mut().for_each(Member::power_cut);
+        self.events = events(&self.all);
     }
 
     /// The power comes back after a cut of all drives.

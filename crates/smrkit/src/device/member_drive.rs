@@ -20,6 +20,7 @@ use crate::layer::{Gauges, Need};
 use crate::medium::Buf;
 use crate::pages::Pages;
 use crate::request::{Op, Request};
+use crate::state::{self, State};
 use crate::stats::command_times::CommandTimes;
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::PowerCut;
@@ -61,6 +62,24 @@ struct Moments {
     sent: Nanos,
     /// When its turn came.
     turn: Nanos,
+}
+
+/// Nothing is under way. Completions before do not matter to commands after, save where the head went.
+impl State for MemberDrive {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.device.save(out);
+        state::write(&(self.at, self.waiting.as_ref().map(Waiting::heading)), out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        self.device.load(from)?;
+        let heading: Option<(u64, bool)>;
+        (self.at, heading) = state::read(from)?;
+        if let (Some(waiting), Some(heading)) = (&mut self.waiting, heading) {
+            waiting.head(heading);
+        }
+        self.device.check()
+    }
 }
 
 impl MemberDrive {
@@ -387,6 +406,7 @@ impl MemberDrive {
         // It may have gone on longer, while the array's counting begins now.
         self.device.disk.record_since(now);
         self.first_wait = Nanos::MAX;
+        self.times = CommandTimes::default();
         self.watch();
         if let Some(counts) = &mut self.counts {
             counts.all = no_counts();
@@ -402,6 +422,12 @@ impl MemberDrive {
         self.dispatch.forget();
         self.current = None;
         self.together.clear();
+    }
+
+    /// The power was cut and is back: commands under way are gone, and what was in volatile memory only.
+    pub(super) fn power_cut(&mut self) {
+        self.forget_commands();
+        self.device.power_cut();
     }
 
     /// Restores the power after a cut: commands under way are gone, and the layer rebuilds its maps.

@@ -98,6 +98,16 @@ impl Waiting {
         (self.cylinder, self.descending) = (0, false);
     }
 
+    /// The elevator's cylinder, and whether it moves outward.
+    pub fn heading(&self) -> (u64, bool) {
+        (self.cylinder, self.descending)
+    }
+
+    /// Goes on from a [`Waiting::heading`].
+    pub fn head(&mut self, heading: (u64, bool)) {
+        (self.cylinder, self.descending) = heading;
+    }
+
     /// Adds a command that was dispatched at `sent`.
     pub fn push(&mut self, command: Command, sent: Nanos, device: &LayeredDisk) {
         let pba = device.layer.locate(command.request.lba);

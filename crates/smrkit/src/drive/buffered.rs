@@ -15,6 +15,7 @@ use self::segments::{ReadAhead, Segments};
 use self::write_queue::WriteQueue;
 use super::{Buffer, Mechanical, Position, ReadAheadTo};
 use crate::geometry::{Geometry, SectorPlace};
+use crate::state::state;
 use crate::units::{Nanos, Pba, SECTOR_BYTES};
 
 /// A mechanical clock behind a buffer.
@@ -35,6 +36,14 @@ pub struct Buffered {
     after_write: bool,
     /// Of the bus, for reads and for writes.
     ps_per_sector: [u64; 2],
+}
+
+state! {
+    Buffered {
+        parts: media, queue, segments;
+        values: busy_until, unwaited, counted_to, sent, after_write;
+        built: buffer, ps_per_sector;
+    }
 }
 
 impl Buffered {
@@ -82,6 +91,12 @@ impl Buffered {
     /// The command that is served next was sent at `moment`: its overhead is over so much earlier.
     pub(crate) fn sent_at(&mut self, moment: Nanos) {
         self.sent = moment;
+    }
+
+    /// The power is cut: what waits for the media is lost, and the buffer is empty.
+    pub fn power_cut(&mut self) {
+        self.queue.clear();
+        self.segments.clear();
     }
 
     /// Serves an access issued at `now`; returns when the command completes.

@@ -1,7 +1,9 @@
 //! The clock that a disk asks: one of three models behind one set of functions.
 
 use super::{Buffered, Constant, Mechanical, Position};
+use crate::error::DiskResult;
 use crate::geometry::Geometry;
+use crate::state::State;
 use crate::units::{Nanos, Pba};
 
 /// Cost of accesses in time.
@@ -13,6 +15,24 @@ pub enum DriveClock {
     Mechanical(Mechanical),
     /// A mechanical clock behind a write cache, read-ahead, or both.
     Buffered(Box<Buffered>),
+}
+
+impl State for DriveClock {
+    fn save(&self, out: &mut Vec<u8>) {
+        match self {
+            DriveClock::Constant(_) => {}
+            DriveClock::Mechanical(clock) => clock.save(out),
+            DriveClock::Buffered(clock) => clock.save(out),
+        }
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        match self {
+            DriveClock::Constant(_) => Ok(()),
+            DriveClock::Mechanical(clock) => clock.load(from),
+            DriveClock::Buffered(clock) => clock.load(from),
+        }
+    }
 }
 
 impl DriveClock {
@@ -85,6 +105,13 @@ impl DriveClock {
         match self {
             DriveClock::Constant(_) | DriveClock::Mechanical(_) => now,
             DriveClock::Buffered(clock) => clock.flush(g, now),
+        }
+    }
+
+    /// The power is cut: the buffer is empty, and what it had not written yet is lost.
+    pub fn power_cut(&mut self) {
+        if let DriveClock::Buffered(clock) = self {
+            clock.power_cut();
         }
     }
 

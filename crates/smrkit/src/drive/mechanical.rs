@@ -7,6 +7,7 @@ use super::Position;
 use super::seek::{SeekCurve, SeekPoints};
 use crate::error::Error;
 use crate::geometry::{Divisor, Geometry, RecordingZone, SectorPlace, Turn};
+use crate::state::state;
 use crate::units::{Nanos, Pba};
 
 /// Values that a mechanical clock is made from.
@@ -39,6 +40,13 @@ pub struct Mechanical {
     lost: u128,
     cylinder: u32,
     surface: u32,
+}
+
+state! {
+    Mechanical {
+        values: cylinder, surface;
+        built: rotation, turn_per_ns, seek, overhead, switch, write_settle, skew, lost;
+    }
 }
 
 /// Lateness that is taken for rounding: times are whole nanoseconds, angles are not.

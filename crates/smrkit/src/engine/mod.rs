@@ -11,6 +11,7 @@ mod physical;
 mod prefill;
 pub mod rebuild;
 pub(crate) mod run;
+pub mod saved;
 mod sent;
 mod steady;
 pub mod system;
@@ -90,6 +91,21 @@ impl<'a> Engine<'a> {
             prefilled: 0,
             now: Nanos::ZERO,
         }
+    }
+
+    /// The run begins at `now`, with a member that has come so far.
+    pub fn begin_at(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    /// Shows the observer the state at the end.
+    pub fn show_state(&mut self, state: saved::SavedState) {
+        self.watcher.show_state(state);
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> Nanos {
+        self.now
     }
 
     /// Serves all requests of `source`, and does the array's own work; what the host still wants when that is over is left

@@ -1,5 +1,6 @@
 //! Observers of runs.
 
+use super::saved::SavedState;
 use crate::disk::Recorder;
 use crate::request::{Progress, Request};
 use crate::stats::counts::{HostCounts, Times};
@@ -28,6 +29,14 @@ pub trait Observer {
     /// One request was completed (warm-up left out).
     fn request(&mut self, _row: &RequestRow) {}
 
+    /// True if [`Observer::state`] is to be called.
+    fn wants_state(&self) -> bool {
+        false
+    }
+
+    /// The state at the end of a run that came to it.
+    fn state(&mut self, _state: SavedState) {}
+
     /// Takes note of the accesses of a drive, by its number; asked again for one that takes its place.
     fn recorder(&mut self, _drive: usize) -> Option<Box<dyn Recorder>> {
         None
@@ -53,6 +62,11 @@ impl<'a> Watcher<'a> {
     /// Shows the progress, and how many requests are completed; returns whether the run goes on.
     pub fn go_on(&mut self, progress: Progress, requests: u64) -> bool {
         self.observer.go_on(progress, requests)
+    }
+
+    /// Shows the state at the end.
+    pub fn show_state(&mut self, state: SavedState) {
+        self.observer.state(state);
     }
 
     /// Shows a request that has been counted.

@@ -24,7 +24,7 @@ impl Engine<'_> {
     /// Brings the disk into the state asked for. Returns `false` if the observer ended it early.
     pub(super) fn prefill(&mut self) -> Result<bool, Error> {
         match self.settings.prefill {
-            Prefill::None => Ok(true),
+            Prefill::None | Prefill::Saved => Ok(true),
             Prefill::Full => {
                 self.member.fill(Arc::new(|lba| Stamp::first(lba).0));
                 self.check.fill();

@@ -1,5 +1,8 @@
 //! One run: a drive or an array, settings and requests; out comes an outcome.
 
+use super::saved::SavedState;
+use std::sync::Arc;
+
 use super::physical::physical;
 use super::rebuild::RebuildSpec;
 use super::system::{DriveRun, MemberRun};
@@ -29,6 +32,8 @@ pub struct Run {
     pub background: Option<RebuildSpec>,
     /// The length of the timeline's windows; without, they double as the run grows.
     pub window: Option<Nanos>,
+    /// State that the run begins with, for the prefill [`Prefill::Saved`].
+    pub from_state: Option<Arc<SavedState>>,
 }
 
 impl Run {
@@ -36,7 +41,7 @@ impl Run {
     pub fn new(system: impl Into<MemberRun>, settings: Settings) -> Run {
         let system = system.into();
         let settings = system.effective(settings);
-        Run { system, settings, background: None, window: None }
+        Run { system, settings, background: None, window: None, from_state: None }
     }
 
     /// Runs the requests of `source`; where they came from is left to the caller.
@@ -64,8 +69,16 @@ impl Run {
         let timeline = self.window.map_or_else(TimelineBuilder::default, TimelineBuilder::fixed);
         let commit = observer.commit().map(str::to_string);
         let counts = HostCounts::new(timeline).of_sources(source.sources());
-        let mut engine = Engine::new(self.system.build(settings)?, *settings, counts, task, observer);
+        let mut member = self.system.build(settings)?;
+        let begin = self.begin(&mut member)?;
+        let wants_state = observer.wants_state();
+        self.check_state(wants_state)?;
+        let mut engine = Engine::new(member, *settings, counts, task, observer);
+        engine.begin_at(begin);
         let finished = engine.run(source)?;
+        if wants_state && finished {
+            engine.show_state(SavedState::take(&self.system, &engine.member, engine.now())?);
+        }
         // What verification reads at the end is no part of the outcome.
         engine.member.drives().into_iter().for_each(|drive| drive.record(None));
         let (names, physical, members) = self.system.shown(&mut engine.member, settings, &commit)?;
@@ -78,6 +91,31 @@ impl Run {
         let interrupted = !finished;
         let all = OutcomeBuilder { names, physical, host, asked, ..OutcomeBuilder::default() };
         Ok(OutcomeBuilder { interrupted, power_cut, members, rebuild, ..all })
+    }
+
+    /// Gives a member that was just built the state that the run begins with; returns the time.
+    fn begin(&self, member: &mut Member) -> Result<Nanos, Error> {
+        match (&self.from_state, self.settings.prefill) {
+            (Some(saved), Prefill::Saved) => saved.restore(&self.system, member),
+            (None, Prefill::Saved) => {
+                Err(Error::Usage("{prefill} saved begins with a saved state: give {from_state}".into()))
+            }
+            _ => Ok(Nanos::ZERO),
+        }
+    }
+
+    /// Refuses what a saved state does not hold.
+    fn check_state(&self, is_saved: bool) -> Result<(), Error> {
+        let uses = is_saved || self.settings.prefill == Prefill::Saved;
+        if uses && self.settings.check {
+            let message = "a saved state holds no data that could be verified: leave out {check}";
+            return Err(Error::Usage(message.into()));
+        }
+        if uses && self.background.is_some() {
+            let message = "a saved state is of an array that does no work of its own: leave out {rebuild}";
+            return Err(Error::Usage(message.into()));
+        }
+        Ok(())
     }
 
     fn asked(&self, physical: &Physical, commit: Option<String>) -> RunRequest {
@@ -99,6 +137,7 @@ impl Run {
             drive_files: self.system.drives().iter().filter_map(|drive| drive.file()).collect(),
             rebuild: self.background,
             window_ns: self.window.map(|window| window.0),
+            from_state: self.from_state.as_ref().map(|saved| saved.hash()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::demand::{Demand, Opening};
 use super::identity::hashed;
 use super::planned::PlannedRun;
-use super::pool::{self, Monitor, RecorderOf, RequestSink, lock};
+use super::pool::{self, Monitor, RecorderOf, RequestSink, StateSink, lock};
 use crate::error::Error;
 use crate::stats::builder::OutcomeBuilder;
 use crate::stats::outcome::{Outcome, Outcomes, RunRecord};
@@ -18,12 +18,14 @@ pub struct RunRecorders {
     pub requests: Option<RequestSink>,
     /// Takes physical accesses.
     pub accesses: Option<RecorderOf>,
+    /// Takes the state at the end.
+    pub state: Option<StateSink>,
 }
 
 impl RunRecorders {
     /// True if anything is recorded.
     pub fn is_some(&self) -> bool {
-        self.requests.is_some() || self.accesses.is_some()
+        self.requests.is_some() || self.accesses.is_some() || self.state.is_some()
     }
 }
 
@@ -157,7 +159,7 @@ fn measure_all<'a>(
         let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();
         let (demand, hash) = demand_of(at);
         let opening = Opening { hash, ..run.opening()? };
-        run.measure(demand, &opening, &mut watch.recording(records.requests, records.accesses))
+        run.measure(demand, &opening, &mut watch.recording(records))
     });
     results.into_iter().zip(runs).map(|(result, run)| result.map_err(|error| run.named(error))).collect()
 }

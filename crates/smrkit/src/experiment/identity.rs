@@ -23,10 +23,14 @@ pub(super) fn hashed(mut run: OutcomeBuilder) -> OutcomeBuilder {
 /// nothing that can be told apart: from a source that has no hash.
 pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) -> Option<String> {
     // Every field is named, so that none is forgotten.
-    let RunRecord { hash: _, system, used_sectors, drive_files, rebuild, window_ns } = run;
+    let RunRecord { hash: _, system, used_sectors, drive_files, rebuild, window_ns, from_state } = run;
     let system = named_by_text(MemberSpec::parse(system).ok()?, drive_files).to_string();
     let rebuild = rebuild.map(String::from);
-    Some(hash(&(system, used_sectors, rebuild, window_ns, settings, requests(demand)?)))
+    let run = (system, used_sectors, rebuild, window_ns, settings, requests(demand)?);
+    Some(match from_state {
+        Some(state) => hash(&(run, state)),
+        None => hash(&run),
+    })
 }
 
 /// The system with the hash of its text in place of each drive file's path.

@@ -1,16 +1,19 @@
 //! One run of an experiment: what is run, and what results call it.
 
+use std::sync::Arc;
+
 use super::demand::{Demand, Opened, Opening};
 use super::identity::{hashed, run_hash};
 use crate::engine::Observer;
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
+use crate::engine::saved::SavedState;
 use crate::engine::system::MemberRun;
 use crate::engine::task::BackgroundTask;
 use crate::error::Error;
 use crate::layer::{self, BASELINE, LayerSpec, Parameters};
 use crate::request::Source;
-use crate::settings::{Arrival, Settings};
+use crate::settings::{Arrival, Prefill, Settings};
 use crate::stats::builder::OutcomeBuilder;
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled};
 
@@ -98,8 +101,10 @@ impl PlannedRun {
     /// The run on conventional disks; unchecked, for on a shingled disk it would be caught, as it should be when it is asked
     /// for.
     pub fn conventional(&self) -> Result<PlannedRun, Error> {
-        let settings = Settings { check: false, power_cut: None, ..*self.settings() };
-        Ok(self.under(layer::find(BASELINE)?, &Parameters::default()).with(settings))
+        let prefill = if self.settings().prefill == Prefill::Saved { Prefill::Full } else { self.settings().prefill };
+        let settings = Settings { check: false, power_cut: None, prefill, ..*self.settings() };
+        let run = self.under(layer::find(BASELINE)?, &Parameters::default()).with(settings);
+        Ok(PlannedRun { run: Run { from_state: None, ..run.run }, ..run })
     }
 
     /// The run with all drives under `layer`.
@@ -116,6 +121,13 @@ impl PlannedRun {
     /// The run under other settings.
     pub fn with(mut self, settings: Settings) -> PlannedRun {
         self.run.settings = self.run.system.effective(settings);
+        self
+    }
+
+    /// The run beginning with a saved state.
+    pub fn beginning_with(mut self, saved: Arc<SavedState>) -> PlannedRun {
+        self.run.settings.prefill = Prefill::Saved;
+        self.run.from_state = Some(saved);
         self
     }
 

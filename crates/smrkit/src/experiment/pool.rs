@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use super::comparison::RunRecorders;
 use crate::disk::Recorder;
 use crate::engine::Observer;
+use crate::engine::saved::SavedState;
 use crate::error::Error;
 use crate::request::Progress;
 use crate::stats::rows::RequestRow;
@@ -19,6 +21,9 @@ pub type RequestSink = Box<dyn FnMut(&RequestRow) + Send>;
 
 /// Makes what takes note of the physical accesses of a drive, by its number.
 pub type RecorderOf = Box<dyn FnMut(usize) -> Box<dyn Recorder> + Send>;
+
+/// Takes the state at the end of a run.
+pub type StateSink = Box<dyn FnOnce(SavedState) + Send>;
 
 /// A front's eye on runs, and its hand on them.
 pub trait Monitor: Sync {
@@ -132,6 +137,7 @@ pub struct RunWatch<'a> {
     failed: &'a AtomicBool,
     requests: Option<RequestSink>,
     accesses: Option<RecorderOf>,
+    state: Option<StateSink>,
     started: Instant,
     said: Instant,
 }
@@ -139,12 +145,13 @@ pub struct RunWatch<'a> {
 impl<'a> RunWatch<'a> {
     fn new(run: usize, stage: &'a dyn Stage, monitor: &'a dyn Monitor, failed: &'a AtomicBool) -> RunWatch<'a> {
         let now = Instant::now();
-        RunWatch { run, stage, monitor, failed, requests: None, accesses: None, started: now, said: now }
+        RunWatch { run, stage, monitor, failed, requests: None, accesses: None, state: None, started: now, said: now }
     }
 
-    /// Hands completed requests and physical accesses to what takes note of them, where there is such.
-    pub fn recording(self, requests: Option<RequestSink>, accesses: Option<RecorderOf>) -> RunWatch<'a> {
-        RunWatch { requests, accesses, ..self }
+    /// Hands what is recorded of the run to what takes note of it.
+    pub fn recording(self, records: RunRecorders) -> RunWatch<'a> {
+        let RunRecorders { requests, accesses, state } = records;
+        RunWatch { requests, accesses, state, ..self }
     }
 
     /// Hands completed requests to `sink` from now on.
@@ -202,6 +209,16 @@ impl Observer for RunWatch<'_> {
     fn request(&mut self, row: &RequestRow) {
         if let Some(sink) = &mut self.requests {
             sink(row);
+        }
+    }
+
+    fn wants_state(&self) -> bool {
+        self.state.is_some()
+    }
+
+    fn state(&mut self, state: SavedState) {
+        if let Some(sink) = self.state.take() {
+            sink(state);
         }
     }
 

@@ -97,6 +97,10 @@ pub fn run(outcome: &Outcome) -> Result<PlannedRun, Error> {
 
 /// The run of a recorded system under `settings`.
 pub fn planned(record: &RunRecord, settings: Settings) -> Result<PlannedRun, Error> {
+    if record.from_state.is_some() {
+        let message = "the run began with a saved state, which its record does not hold: run it again from that state";
+        return Err(Error::Usage(message.into()));
+    }
     let runs = Systems::recorded(record)?.runs(&[settings], None)?;
     let unknown = || Error::Usage("the record names no system: it was not written by smrkit".into());
     runs.into_iter().next().ok_or_else(unknown)

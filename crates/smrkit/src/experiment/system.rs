@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::planned::PlannedRun;
 use super::set::{self, SetValue, Setting};
@@ -12,6 +13,7 @@ use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
 use crate::drive::Drive;
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
+use crate::engine::saved::SavedState;
 use crate::engine::system::{ArrayRun, DriveRun, MemberRun};
 use crate::error::Error;
 use crate::layer::{self, LayerSpec};
@@ -45,6 +47,8 @@ pub struct System {
     pub used_sectors: Option<Vec<u64>>,
     /// The length of the timeline's windows; without, they double as the run grows.
     pub window: Option<Nanos>,
+    /// State that every run begins with, under settings that say so; where nothing else is named, of its own system.
+    pub from_state: Option<Arc<SavedState>>,
 }
 
 impl System {
@@ -91,6 +95,12 @@ impl System {
     /// The system on drives of this size.
     pub fn capacity(self, capacity: AskedCapacity) -> System {
         System { capacity: Some(capacity), ..self }
+    }
+
+    /// True if it names no drive, layer, array, size or parameter.
+    fn names_nothing(&self) -> bool {
+        let no_drive = self.array.is_none() && self.drives.is_empty() && self.capacity.is_none();
+        no_drive && self.layers.is_empty() && self.set.is_empty()
     }
 
     /// The run of a system that makes one. Errors: lists of values, which make several, and settings that make no sense.
@@ -143,6 +153,7 @@ pub struct Systems {
     rebuild: Option<RebuildSpec>,
     used_sectors: Option<Vec<u64>>,
     window: Option<Nanos>,
+    from_state: Option<Arc<SavedState>>,
     choices: Vec<Choice>,
 }
 
@@ -160,7 +171,22 @@ impl Systems {
         if asked.used_sectors.is_some() && asked.array.is_none() {
             return Err(Error::Usage("used_sectors is for members of an array: leave it out".into()));
         }
-        Systems::from_spec(asked.member(), asked, Drive::load)
+        match &asked.from_state {
+            Some(saved) if asked.names_nothing() => Systems::saved(saved, asked),
+            _ => Systems::from_spec(asked.member(), asked, Drive::load),
+        }
+    }
+
+    /// The system that a state was saved of.
+    fn saved(saved: &Arc<SavedState>, asked: &System) -> Result<Systems, Error> {
+        let systems = Systems::recorded(&saved.record())?;
+        let array = matches!(systems.spec, MemberSpec::Array(_)).then(|| saved.record().system);
+        Ok(Systems { array, window: asked.window, from_state: Some(Arc::clone(saved)), ..systems })
+    }
+
+    /// True if it is an array.
+    pub fn is_array(&self) -> bool {
+        matches!(self.spec, MemberSpec::Array(_))
     }
 
     /// The system of a record: every drive with its layer, its size and its parameters.
@@ -206,6 +232,7 @@ impl Systems {
             rebuild,
             used_sectors: asked.used_sectors.clone(),
             window,
+            from_state: asked.from_state.clone(),
             choices,
         })
     }
@@ -278,7 +305,8 @@ impl Systems {
             sectors = system.sectors_for_all()?;
         }
         let (background, window) = (self.rebuild, self.window);
-        let run = Run { background, window, ..Run::new(system, Settings::default()) };
+        let from_state = self.from_state.clone();
+        let run = Run { background, window, from_state, ..Run::new(system, Settings::default()) };
         Ok(PlannedRun::offering(run, self.array.clone(), sectors))
     }
 }

@@ -10,6 +10,7 @@ use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::keys;
 use crate::medium::{Ascending, Buf, Placement};
+use crate::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -65,6 +66,14 @@ impl Layer for InPlace {
 
     fn fill(&mut self) -> Arc<dyn Placement> {
         Arc::new(Ascending::new(self.sectors, |lba| Pba(lba.0)))
+    }
+
+    fn state(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::finish(saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -102,6 +102,17 @@ pub trait Layer: Send {
         None
     }
 
+    /// Forgets what it keeps in volatile memory only: the power was cut, perhaps in the middle of one of its writes.
+    fn power_cut(&mut self) {}
+
+    /// The whole state, as bytes that only a layer built alike understands: see [`Layer::restore`]. Data that it holds in memory is
+    /// left out, as on a disk that holds none.
+    fn state(&self) -> Vec<u8>;
+
+    /// Takes over the [`Layer::state`] of a layer that was built alike; from then on it goes on as that one would have. After an
+    /// error it is of no use.
+    fn restore(&mut self, saved: &[u8]) -> DiskResult;
+
     /// Place of `lba` now.
     fn locate(&self, lba: Lba) -> Pba;
 

@@ -15,6 +15,8 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Capacity, Layer, LayerKeys, LayerSpec, LayerStats, ascend, foreign, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -26,6 +28,7 @@ use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::ranges::RangeMap;
 use crate::schema::{Count, Word};
+use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -88,11 +91,20 @@ struct Rmw {
 }
 
 /// A region open in memory: what was written to it and is not on the platters yet.
+#[derive(Serialize, Deserialize)]
 struct OpenRegion {
     region: u64,
+    #[serde(skip)]
     data: Buf,
     /// Sectors of the region that `data` holds.
     dirty: RangeMap<()>,
+}
+
+state! {
+    Rmw {
+        values: valid, written, held, rewrites, rewritten_sectors, first_rewrite;
+        built: regions, region, portion, capacity, hold;
+    }
 }
 
 /// The regions, all of them the host's.
@@ -356,6 +368,19 @@ impl Layer for Rmw {
             runs.iter().for_each(|&[lba, n]| set.insert(Lba(lba), n));
         }
         self.check_runs()
+    }
+
+    /// What held regions took is lost. What a torn rewrite destroyed is lost too.
+    fn power_cut(&mut self) {
+        self.held.clear();
+    }
+
+    fn state(&self) -> Vec<u8> {
+        state::saved(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -10,6 +10,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::idle::IdleKeys;
 use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, ascend, foreign, inconsistent};
 use crate::disk::Disk;
@@ -21,6 +23,7 @@ use crate::keys;
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::schema::{Count, percent};
+use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 
@@ -69,11 +72,19 @@ struct SetAssoc {
     counts: SetAssocCounts,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct SetAssocCounts {
     collections: u64,
     bands_cleaned: u64,
     first_cleaning_request: Option<u64>,
+}
+
+state! {
+    SetAssoc {
+        sized: fill;
+        values: map, filled_sectors, counts;
+        built: regions, region_sectors, caches, natives, capacity, idle_delay;
+    }
 }
 
 /// The regions, how many of them are the cache, and what that makes of the drive. Errors: nothing left for data.
@@ -312,6 +323,14 @@ impl Layer for SetAssoc {
         self.filled_sectors = fill.iter().sum();
         extents.iter().for_each(|&[lba, n, pba]| self.map.insert(Lba(lba), n, Pba(pba)));
         self.check_books()
+    }
+
+    fn state(&self) -> Vec<u8> {
+        state::saved(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -8,9 +8,10 @@ use crate::error::{DiskResult, Fault};
 use crate::units::SECTOR_BYTES;
 
 /// Sectors on their way: nothing, stamps, or bytes, as the medium holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Buf {
     /// Nothing.
+    #[default]
     NoData,
     /// A stamp a sector.
     Stamps(Vec<u64>),

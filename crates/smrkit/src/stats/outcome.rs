@@ -166,6 +166,9 @@ pub struct RunRecord {
     pub rebuild: Option<RebuildSpec>,
     /// The length of the timeline's windows; null where they double as the run grows.
     pub window_ns: Option<u64>,
+    /// The SHA-256 of the saved state that the run began with; absent where it began with none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_state: Option<String>,
 }
 
 impl Outcome {

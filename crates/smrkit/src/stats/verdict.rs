@@ -92,6 +92,7 @@ fn state(outcome: &Outcome) -> String {
     let rewrites = !cleans(outcome) && outcome.verdict.cache_full_at_s.is_some();
     match outcome.state.prefill {
         Prefill::None if outcome.layer != BASELINE => " That is on an empty disk: one in use may be slower.".into(),
+        Prefill::Saved => " The disk begins as an earlier run left it.".into(),
         Prefill::Full if rewrites => " The disk is full: what a write would destroy is rewritten with it.".into(),
         _ => format!(" That is {}.", outcome.state.words()),
     }

@@ -395,6 +395,12 @@ impl Layer for Owing {
     fn fill(&mut self) -> Arc<dyn Placement> {
         Arc::new(Ascending::new(self.sectors, |lba| Pba(lba.0)))
     }
+    fn state(&self) -> Vec<u8> {
+        unreachable!("not saved here")
+    }
+    fn restore(&mut self, _saved: &[u8]) -> DiskResult {
+        unreachable!("not saved here")
+    }
     fn locate(&self, lba: Lba) -> Pba {
         Pba(lba.0)
     }

@@ -23,6 +23,7 @@ mod merge;
 mod plan;
 mod rebuild;
 mod s_block;
+mod saved_state;
 mod steady;
 mod timeouts;
 mod track_map;

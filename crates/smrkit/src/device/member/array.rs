@@ -264,8 +264,13 @@ impl Array {
         self.members.reset_counts(now)
     }
 
-    /// See [`Member::recover`].
-    pub(super) fn recover(&mut self) -> DiskResult {
+    /// See [`Member::power_cut`].
+    pub(super) fn power_cut(&mut self) {
+        self.forget_commands();
+        self.members.power_cut();
+    }
+
+    fn forget_commands(&mut self) {
         self.works = Slab::default();
         self.locks = Locks::default();
         self.passed = 0;
@@ -273,6 +278,11 @@ impl Array {
         self.done.clear();
         self.completions.clear();
         self.free.clear();
+    }
+
+    /// See [`Member::recover`].
+    pub(super) fn recover(&mut self) -> DiskResult {
+        self.forget_commands();
         self.members.recover()
     }
 

@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::drive::{Buffer, Mechanical};
 use crate::geometry::Geometry;
+use crate::state::state;
 use crate::units::{Nanos, Pba, SECTOR_BYTES};
 
 /// A stretch that was read or is being read ahead, from `began` on: `end` passed under the head at `passed`; on to `limit`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct ReadAhead {
     pub began: Pba,
     pub end: Pba,
@@ -36,10 +39,18 @@ pub(super) struct Segments {
     pub length: u64,
 }
 
+state! { Segments { values: ahead, kept; built: count, length; } }
+
 impl Segments {
     pub fn new(buffer: &Buffer) -> Segments {
         let (count, length) = (buffer.segments as usize, buffer.segment_bytes / SECTOR_BYTES);
         Segments { ahead: None, kept: VecDeque::new(), count, length }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.ahead = None;
+        self.kept.clear();
     }
 
     /// The media reads ahead of this.

@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
+use crate::state::state;
 use crate::units::{Nanos, Pba};
 
 /// A write that the host was told is done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Pending {
     pub pba: Pba,
     pub sectors: u64,
@@ -30,6 +33,14 @@ pub(super) struct WriteQueue {
     granules: Vec<u32>,
 }
 
+state! {
+    WriteQueue {
+        sized: granules;
+        values: writes, queued, writing;
+        built: room;
+    }
+}
+
 impl WriteQueue {
     pub fn new(room: u64) -> Self {
         let counts = (room / 16).clamp(1, COUNTS_MAX).next_power_of_two() as usize;
@@ -44,6 +55,13 @@ impl WriteQueue {
     /// True if a write finds room at once.
     pub fn has_room(&self, sectors: u64) -> bool {
         self.queued + self.writing + sectors <= self.room
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        (self.queued, self.writing) = (0, 0);
+        self.writes.clear();
+        self.granules.fill(0);
     }
 
     /// Place of a granule's count.

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::home::Home;
 use super::pads::Note;
 use crate::disk::Disk;
@@ -28,7 +30,7 @@ pub(in crate::layer) enum PhaseResult {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
     Read,
     Overlay,
@@ -37,6 +39,7 @@ enum Phase {
 }
 
 /// One band at work.
+#[derive(Serialize, Deserialize)]
 struct BandWork {
     plan_end: u32,
     /// Nothing lies on the tracks from here on, so that they are not read.
@@ -49,6 +52,7 @@ struct BandWork {
     /// The tracks from here on were not held before this stage.
     fresh: u32,
     phase: Phase,
+    #[serde(skip)]
     buf: Buf,
     /// The note of the stage before, whose half holds the tracks from `first` up to `fresh`.
     before: Option<Note>,
@@ -57,7 +61,7 @@ struct BandWork {
 }
 
 /// Cleans one band at a time.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(in crate::layer) struct Cleaner {
     work: Option<BandWork>,
     next_half: usize,

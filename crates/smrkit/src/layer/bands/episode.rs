@@ -5,8 +5,10 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 /// The episode in progress, if any.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(in crate::layer) struct Episode {
     /// Bands not begun.
     bands: VecDeque<u32>,

@@ -3,6 +3,8 @@
 //! A half begins with a note in a sector of its own: which tracks a stage rewrites and holds. Its last sector has a label with the
 //! number of the note: a write whose last sector is there is whole. Whatever overwrites a half overwrites its note first.
 
+use serde::{Deserialize, Serialize};
+
 use super::home::{Home, NOTE_SECTORS};
 use crate::disk::Disk;
 use crate::error::DiskResult;
@@ -14,7 +16,7 @@ use crate::units::Pba;
 const KIND: u64 = 0x5343_5241;
 
 /// Note on a stage in a half of the scratch pad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::layer) struct Note {
     /// Orders notes among each other and against the layer's own records.
     pub sequence: u64,

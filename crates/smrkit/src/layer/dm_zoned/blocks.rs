@@ -1,5 +1,7 @@
 //! Validity of a zone's blocks: a bitmap, stored only where some are valid and some are not.
 
+use serde::{Deserialize, Serialize};
+
 /// Sectors of a block.
 pub(super) const BLOCK: u64 = 8;
 
@@ -7,7 +9,7 @@ pub(super) const BLOCK: u64 = 8;
 const WORD: u32 = 64;
 
 /// The valid blocks of a zone.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct ValidBlocks {
     blocks: u32,
     valid: u32,

@@ -1,17 +1,20 @@
 //! The maps: the zones of each chunk, and the valid blocks of each zone. Each change tells the metadata in whose blocks it is kept.
 
+use serde::{Deserialize, Serialize};
+
 use super::blocks::ValidBlocks;
 use super::keys::DmLayout;
 use super::metadata::{BLOCK_WORDS, BlockContents, Metadata, Stale};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::inconsistent;
+use crate::state::state;
 
 /// No zone, or no chunk.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The zones of a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ChunkZones {
     pub(super) data: u32,
     pub(super) buffer: u32,
@@ -34,6 +37,8 @@ pub(super) struct DmMaps {
     owners: Vec<u32>,
     metadata: Metadata,
 }
+
+state! { DmMaps { parts: metadata; sized: chunks, valid, owners; } }
 
 impl DmMaps {
     /// Maps in which nothing is mapped.

@@ -6,12 +6,15 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::blocks::BLOCK;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::COUNT_MAX;
 use crate::layer::zones::ZoneLayout;
 use crate::medium::WritePart;
+use crate::state::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -94,7 +97,7 @@ pub(super) enum BlockContents {
 }
 
 /// The part of a block in memory.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 enum BlockCaching {
     Absent,
     Present,
@@ -118,6 +121,14 @@ pub(super) struct Metadata {
     reads: u64,
     /// Commits since counting began.
     commits: u64,
+}
+
+state! {
+    Metadata {
+        sized: state, is_dirty;
+        values: generation, queue, dirty, reads, commits;
+        built: shape, layout, queue_max;
+    }
 }
 
 impl Metadata {

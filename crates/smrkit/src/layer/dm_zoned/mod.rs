@@ -20,12 +20,15 @@ mod unused;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
+use crate::state::{self, state};
 use crate::units::{Lba, Nanos, Pba};
 use blocks::BLOCK;
 use keys::{DmLayout, DmZonedKeys};
@@ -78,7 +81,16 @@ struct DmZoned {
     counts: DmCounts,
 }
 
-#[derive(Default)]
+state! {
+    DmZoned {
+        parts: maps, last_uses;
+        sized: pointers;
+        values: unused, job, reclaiming, nothing_to_reclaim, dirty_since, began_full, counts;
+        built: keys, layout, capacity;
+    }
+}
+
+#[derive(Default, Serialize, Deserialize)]
 struct DmCounts {
     zones_reclaimed: u64,
     jobs_dropped: u64,
@@ -251,6 +263,14 @@ impl Layer for DmZoned {
     /// A word that says if the disk began full, and the write pointers.
     fn nonvolatile(&self) -> Option<Vec<u64>> {
         Some(self.drive_state())
+    }
+
+    fn state(&self) -> Vec<u8> {
+        state::saved(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -5,6 +5,8 @@
 //! there moves into the buffer, which then holds the chunk. Copying changes no map: a write to the chunk drops the job, and at
 //! its end a commit makes the change durable.
 
+use serde::{Deserialize, Serialize};
+
 use super::DmZoned;
 use super::blocks::BLOCK;
 use super::maps::{ChunkZones, NONE};
@@ -13,6 +15,7 @@ use crate::error::DiskResult;
 use crate::tally::Cause;
 
 /// A chunk whose zones become one.
+#[derive(Serialize, Deserialize)]
 pub(super) struct ReclaimJob {
     chunk: u32,
     from: u32,

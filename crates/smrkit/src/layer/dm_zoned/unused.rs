@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::keys::DmLayout;
 use super::maps::NONE;
 use crate::layer::COUNT_MAX;
+use crate::state::state;
 
 /// Zones without a chunk, those used next first.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct UnusedZones {
     random: VecDeque<u32>,
     sequential: VecDeque<u32>,
@@ -91,6 +94,8 @@ pub(super) struct LastUses {
     used: Vec<u64>,
     uses: u64,
 }
+
+state! { LastUses { sized: used; values: uses; } }
 
 impl LastUses {
     /// No zone of so many has been used.

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use crate::error::DiskResult;
+use crate::state::{self, State, state};
 use crate::units::Lba;
 
 /// Rule for the writes that go straight to their bands.
@@ -94,6 +96,24 @@ impl WrittenTracks {
     /// Memory that the drive would take for it: a byte a band.
     pub fn bytes(&self) -> u64 {
         self.tracks.len() as u64
+    }
+}
+
+state! { Bypass { values: end, length; built: mode, sectors; } }
+
+/// None are kept from when every track counts as written.
+impl State for WrittenTracks {
+    fn save(&self, out: &mut Vec<u8>) {
+        state::write(&self.tracks, out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        let saved: Vec<u32> = state::read(from)?;
+        if !saved.is_empty() && saved.len() != self.tracks.len() {
+            return state::refused("is of other bands");
+        }
+        self.tracks = saved;
+        Ok(())
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::DriveManaged;
 use super::bypass::WrittenTracks;
 use super::persistent::PersistentCache;
@@ -12,6 +14,7 @@ use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::bands::{Cleaner, Episode, Home, PhaseResult};
 use crate::medium::Buf;
+use crate::state::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -43,10 +46,19 @@ pub(super) struct BandCleaning {
 }
 
 /// Counts of cleaning since counting began.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct CleaningCounts {
     pub bands_cleaned: u64,
     pub episodes: u64,
+}
+
+state! { HomeBands { parts: written; built: home; } }
+
+state! {
+    BandCleaning {
+        values: episode, cleaner, sequence, noted_band, merged, counts;
+        built: partial, ordered;
+    }
 }
 
 impl DriveManaged {

@@ -10,6 +10,8 @@ mod tests;
 
 use std::collections::{VecDeque, vec_deque};
 
+use serde::{Deserialize, Serialize};
+
 use smallvec::SmallVec;
 
 use super::costs::Costs;
@@ -19,6 +21,7 @@ use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, Geometry, Guard};
 use crate::medium::digest::digest;
 use crate::medium::{Buf, WritePart};
+use crate::state::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -31,7 +34,7 @@ const KIND: u64 = 0x646d_2d65_6e74_7279;
 const FREE_SECTORS: u64 = 262_144;
 
 /// Data of one write in the log, as far as it may still be valid.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct LogEntry {
     /// The position of its first sector of data.
     pub data: u64,
@@ -69,7 +72,7 @@ pub(super) struct HostData<'a> {
 }
 
 /// Place where a chain of headers goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Link {
     /// The position at which the next header is looked for.
     pub head: u64,
@@ -134,6 +137,13 @@ pub(super) struct CacheLog {
     entries: VecDeque<LogEntry>,
     /// Number of their headers.
     headers: u64,
+}
+
+state! {
+    CacheLog {
+        values: next, limit, kept, entries, headers;
+        built: geometry, start, length, guard;
+    }
 }
 
 impl CacheLog {

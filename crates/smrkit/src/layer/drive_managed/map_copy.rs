@@ -12,6 +12,7 @@ use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::layer::{COUNT_MAX, foreign};
 use crate::medium::{WritePart, record_sectors};
+use crate::state::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -39,6 +40,8 @@ pub(super) struct MapCopies {
     /// Copies written since the drive was new.
     number: u64,
 }
+
+state! { MapCopies { values: number; built: places, extents_max; } }
 
 impl MapCopies {
     pub fn new(places: [Pba; 2], extents_max: u64) -> MapCopies {

@@ -22,6 +22,8 @@ mod write_cache;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use self::bypass::Bypass;
 use self::cleaning::{BandCleaning, HomeBands};
 use self::persistent::PersistentCache;
@@ -31,6 +33,7 @@ use super::{Capacity, Gauge, Gauges, Layer, LayerStats, Need, QueuedWrite, Scala
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::{Buf, Placement};
+use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 
@@ -48,10 +51,18 @@ struct DriveManaged {
     counts: DriveManagedCounts,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct DriveManagedCounts {
     first_cleaning_request: Option<u64>,
     bypassed_sectors: u64,
+}
+
+state! {
+    DriveManaged {
+        parts: bands, cache, cleaning, write_cache, bypass;
+        values: counts;
+        built: shared_writes, idle_delay;
+    }
 }
 
 impl DriveManaged {
@@ -205,6 +216,18 @@ impl Layer for DriveManaged {
         self.bands.written.forget();
         self.cache.restart_log();
         self.persist(disk)
+    }
+
+    fn power_cut(&mut self) {
+        self.write_cache.power_cut();
+    }
+
+    fn state(&self) -> Vec<u8> {
+        state::saved(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

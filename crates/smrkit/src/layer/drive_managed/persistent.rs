@@ -5,6 +5,8 @@ mod tests;
 
 use std::collections::vec_deque;
 
+use serde::{Deserialize, Serialize};
+
 use super::costs::Costs;
 use super::log::{CacheLog, Extent, HostData, LogEntry};
 use super::map_copy::MapCopies;
@@ -14,6 +16,7 @@ use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::layer::inconsistent;
 use crate::medium::Buf;
+use crate::state::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -48,8 +51,16 @@ pub(super) struct PersistentCache {
     map_writes: u64,
 }
 
+state! {
+    PersistentCache {
+        parts: log, copies;
+        values: map, appends, stale, map_writes;
+        built: limits, costs;
+    }
+}
+
 /// Runs of LBAs, gathered in any order and asked for seldom.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct StaleRuns {
     runs: Vec<(Lba, Lba)>,
     /// True if the runs are in order, and no two of them overlap.

@@ -7,16 +7,21 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::Buf;
+use crate::state::state;
 use crate::units::{Lba, Nanos};
 
 /// Without a write for so long, it is emptied even if it is less than half full (assumption).
 const QUIET: Nanos = Nanos(100_000_000);
 
+#[derive(Serialize, Deserialize)]
 struct HeldWrite {
     sectors: u64,
+    #[serde(skip)]
     data: Buf,
     /// Number of writes that the cache had taken when it came.
     came: u64,
@@ -50,6 +55,13 @@ pub(super) struct WriteCache {
     sweep: u64,
     /// The sweep goes on at this LBA.
     at: u64,
+}
+
+state! {
+    WriteCache {
+        values: sectors, under_way, last, half_full, held, taken, sweep, at;
+        built: limit;
+    }
 }
 
 impl WriteCache {
@@ -201,6 +213,12 @@ impl WriteCache {
     /// The run on its way has arrived.
     pub fn arrived(&mut self) {
         self.under_way = 0;
+    }
+
+    /// The power is cut: what it holds is lost, and the sweep with it.
+    pub fn power_cut(&mut self) {
+        (self.sectors, self.under_way) = (0, 0);
+        self.held.clear();
     }
 
     /// The books, for checks: sectors held, and whether nothing overlaps.

@@ -2,6 +2,8 @@
 //!
 //! Live is what the map still points to. Runs a little apart are read in one access, over the dead sectors between them.
 
+use serde::{Deserialize, Serialize};
+
 use super::label::{LabelKind, LogLabel};
 use super::{Log, Need, inconsistent};
 use crate::disk::Disk;
@@ -17,6 +19,7 @@ const STAGE_SECTORS: u64 = 4096;
 const GAP_SECTORS: u64 = 256;
 
 /// A segment being cleaned, and how far that has come.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Job {
     pub(super) victim: u32,
     /// The entry of its list that comes next, and where in the segment that begins.

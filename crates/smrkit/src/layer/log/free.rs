@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::segment::Segment;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct FreeList {
     /// The one that is used next first.
     order: VecDeque<u32>,

@@ -25,6 +25,8 @@ mod write;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, Scalar, TABLES_BYTES_MAX, inconsistent,
 };
@@ -37,6 +39,7 @@ use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
 use crate::quantity::Bytes;
 use crate::schema::{Count, Word, percent};
+use crate::state::{self, State, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use clean::{Job, LiveRun};
@@ -162,7 +165,31 @@ pub(super) struct Log {
     counts: LogCounts,
 }
 
-#[derive(Default)]
+state! {
+    Log {
+        parts: rules, segments;
+        values: source, map, job, age, serial, counts;
+        built: capacity, parts, runs;
+    }
+}
+
+/// The files written last decide about open segments.
+impl State for LogRules {
+    fn save(&self, out: &mut Vec<u8>) {
+        if let HostStream::Files(files) = &self.host {
+            files.save(out);
+        }
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        match &mut self.host {
+            HostStream::Files(files) => files.load(from),
+            HostStream::First | HostStream::Source => Ok(()),
+        }
+    }
+}
+
+#[derive(Default, Serialize, Deserialize)]
 struct LogCounts {
     collections: u64,
     bands_cleaned: u64,
@@ -387,6 +414,14 @@ impl Layer for Log {
 
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
         self.rebuild(disk)
+    }
+
+    fn state(&self) -> Vec<u8> {
+        state::saved(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

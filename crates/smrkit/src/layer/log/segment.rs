@@ -2,11 +2,14 @@
 
 use smallvec::SmallVec;
 
+use serde::{Deserialize, Serialize};
+
 use super::layout::SegmentPlace;
+use crate::state::state;
 use crate::units::{Lba, Pba};
 
 /// Use of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum SegmentState {
     /// To be written from its start.
     Free,
@@ -37,6 +40,13 @@ pub(super) struct Segment {
     pub(super) youngest: u64,
     /// Entries that were written, in order from the start on.
     pub(super) entries: Entries,
+}
+
+state! {
+    Segment {
+        values: state, filled, live, bucket, stream, youngest, entries;
+        built: place;
+    }
 }
 
 impl Segment {
@@ -73,7 +83,7 @@ impl Segment {
 }
 
 /// Sectors written to a segment: the first LBA (40 bits) and how many (24 bits). Where they lie follows from those before.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct SegmentEntry(u64);
 
 const COUNT_BITS: u32 = 24;

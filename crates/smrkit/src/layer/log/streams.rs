@@ -3,6 +3,7 @@
 //! A layer sees no files. LBAs as far apart as a segment is long stand in for them, each source having its own (assumption).
 
 use crate::geometry::Divisor;
+use crate::state::state;
 use crate::units::Lba;
 
 /// The files written last, one for each open segment of the host.
@@ -17,6 +18,8 @@ pub(in crate::layer) struct OpenFiles {
 /// A file that none is.
 const NO_FILE: u64 = u64::MAX;
 const SOURCE_BITS: u32 = u8::BITS;
+
+state! { OpenFiles { sized: files; values: now; built: file_sectors; } }
 
 impl OpenFiles {
     /// Files of `file_sectors` LBAs, none of which has been written.

@@ -7,6 +7,7 @@ use super::victims::Victims;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::inconsistent;
+use crate::state::state;
 use crate::units::{Lba, Pba};
 
 pub(super) struct SegmentTable {
@@ -37,6 +38,15 @@ pub(super) struct FoundData {
     pub(super) last_write: u64,
     pub(super) youngest: u64,
     pub(super) is_labelled: bool,
+}
+
+state! {
+    SegmentTable {
+        parts: all, closed;
+        sized: open;
+        values: free, log_sectors, live_sectors, entries;
+        built: layout, survivors_apart, longest;
+    }
 }
 
 impl SegmentTable {

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::segment::{Segment, SegmentState};
+use crate::state::state;
 
 /// Policy by which victims are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,15 @@ pub(super) struct Victims {
     /// True if a segment is free as soon as nothing in it is live, and those that are to be freed.
     resets: bool,
     emptied: Vec<u32>,
+}
+
+state! {
+    Victims {
+        parts: in_order, buckets;
+        sized: counts;
+        values: lowest, dead, emptied;
+        built: policy, resets;
+    }
 }
 
 fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, at)): &Candidate) -> bool {

@@ -7,12 +7,15 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::layout::SBlockLayout;
 use super::record::{CacheHeader, HeaderKind};
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Divisor;
 use crate::medium::{Buf, WritePart};
+use crate::state::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -20,7 +23,7 @@ const SECTORS_BITS: u32 = 24;
 const VOID: u64 = (1 << (64 - SECTORS_BITS)) - 1;
 
 /// Entry of a header: first LBA and number of sectors, in one word.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct HeaderEntry(u64);
 
 impl HeaderEntry {
@@ -99,6 +102,14 @@ pub struct CacheBuffer {
     pub data: u64,
     /// Sectors that are mapped here.
     pub valid: u64,
+}
+
+state! {
+    CacheBuffer {
+        parts: entries;
+        values: head, tail, begun, held, data, valid;
+        built: start, page_sectors, payload, pages, guard_pages;
+    }
 }
 
 /// Step of writing to a cache buffer, in order.

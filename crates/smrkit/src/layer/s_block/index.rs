@@ -1,5 +1,8 @@
 //! Finding what to destage without a scan: a set of slots that gives its next member, and a tree that knows its largest.
 
+use crate::error::DiskResult;
+use crate::state::{self, State};
+
 /// A set of numbers below a bound; bits in words, and a bit for each word with members, and so on.
 pub struct Bits {
     levels: Vec<Vec<u64>>,
@@ -122,6 +125,42 @@ impl Largest {
     /// Memory taken, in bytes.
     pub fn bytes(&self) -> u64 {
         self.tree.len() as u64 * 4
+    }
+}
+
+/// Saved are the members; the bits over words with members follow.
+impl State for Bits {
+    fn save(&self, out: &mut Vec<u8>) {
+        state::write(&self.levels[0], out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        state::read_sized(&mut self.levels[0], from)?;
+        for height in 1..self.levels.len() {
+            let (below, above) = self.levels.split_at_mut(height);
+            above[0].fill(0);
+            for (i, _) in below[height - 1].iter().enumerate().filter(|(_, word)| **word != 0) {
+                above[0][i / 64] |= 1 << (i % 64);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Saved are the values; which are largest follows.
+impl State for Largest {
+    fn save(&self, out: &mut Vec<u8>) {
+        state::write(&self.tree[self.leaves..], out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        let mut values = self.tree.split_off(self.leaves);
+        state::read_sized(&mut values, from)?;
+        self.tree.append(&mut values);
+        for at in (1..self.leaves).rev() {
+            self.tree[at] = self.tree[2 * at].max(self.tree[2 * at + 1]);
+        }
+        Ok(())
     }
 }
 

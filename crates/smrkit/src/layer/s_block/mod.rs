@@ -24,6 +24,8 @@ mod write;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need};
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -32,6 +34,7 @@ use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, pieces_by_divisor};
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
+use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use cache::{CacheBuffer, HeaderEntry};
@@ -88,7 +91,7 @@ struct SBlock {
     counts: SBlockCounts,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct SBlockCounts {
     destages: u64,
     /// S-blocks that stood at the tail and were copied to the head.
@@ -97,6 +100,15 @@ struct SBlockCounts {
     run_sectors: u64,
     bypassed: u64,
     first_cleaning_request: Option<u64>,
+}
+
+state! {
+    SBlock {
+        parts: caches, slots, largest;
+        sized: cached;
+        values: map, number, done, pace, epoch, counts;
+        built: layout, rules, size, section_size, idle_delay, sblock_buf, run_buf;
+    }
 }
 
 impl SBlock {
@@ -272,6 +284,14 @@ impl Layer for SBlock {
 
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
         self.restore(disk)
+    }
+
+    fn state(&self) -> Vec<u8> {
+        state::saved(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -7,6 +7,7 @@ use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Divisor;
 use crate::medium::{Buf, WritePart};
+use crate::state::state;
 use crate::tally::Cause;
 use crate::units::Pba;
 
@@ -51,6 +52,15 @@ pub struct SlotBuffer {
     pub cached: Bits,
     /// Slots in use without a valid S-block.
     invalid: Bits,
+}
+
+state! {
+    SlotBuffer {
+        parts: cached, invalid;
+        sized: owner, slot_of;
+        values: head, tail, void_from;
+        built: start, stride, slots, guard_slots, limit;
+    }
 }
 
 impl SlotBuffer {

@@ -5,6 +5,8 @@
 //! and destages nothing moves one while fewer than three quarters of them are free; and where the tail has so far to go that
 //! they would be used up first, every write that cleans moves its share of the way.
 
+use serde::{Deserialize, Serialize};
+
 use super::SBlock;
 use super::gather::{kept, taken};
 use super::keys::DestagePolicy;
@@ -15,7 +17,7 @@ use crate::error::DiskResult;
 const HASTE: u64 = 2;
 
 /// Number of writes that cleaned since the layer was built, and of those that destaged an S-block.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct CleaningFrequency {
     cleanings: u64,
     destages: u64,

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::DiskResult;
 use crate::layer::inconsistent;
+use crate::state::state;
 
 /// Counts a track for each band and track, the bands one after another.
 pub struct Books {
@@ -20,6 +21,10 @@ struct Wear {
     /// No sector of the track was written more often since any one within reach upstream was.
     writes: Vec<u32>,
 }
+
+state! { Books { parts: wear; sized: used; values: in_use; } }
+
+state! { Wear { sized: written, writes; } }
 
 impl Books {
     /// For this many tracks, all empty.

@@ -5,6 +5,7 @@
 //! amplification ratio (WAR) is requests made per track asked for; the paper defines it for one track only.
 
 use super::scheme::Scheme;
+use crate::state::state;
 
 /// Equation (1): capacity gained by a head `width` tracks wide in bands of `tracks` tracks.
 pub fn space_gain(tracks: u64, width: u64) -> f64 {
@@ -86,6 +87,13 @@ pub(super) struct TrackCounts {
     pub refreshed: u64,
     /// Times that a write took other tracks of its band with it.
     pub bands_rewritten: u64,
+}
+
+state! {
+    TrackCounts {
+        sized: updates, cold_writes;
+        values: taken, refreshed, bands_rewritten;
+    }
 }
 
 impl TrackCounts {

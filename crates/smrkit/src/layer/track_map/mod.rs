@@ -22,6 +22,7 @@ use crate::keys;
 use crate::medium::interference::{Form, Interference};
 use crate::medium::{Buf, Placement};
 use crate::schema::{Count, Or, Text, percent};
+use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use books::Books;
@@ -93,6 +94,14 @@ struct TrackMap {
     counts: TrackCounts,
     space_gain: f64,
     first_rewrite: Option<u64>,
+}
+
+state! {
+    TrackMap {
+        parts: books, counts;
+        values: first_rewrite;
+        built: layout, head, tracks, capacity, rewrite, pieces, space_gain;
+    }
 }
 
 /// Plan of a drive by the parameters, before any state.
@@ -342,6 +351,14 @@ impl Layer for TrackMap {
             self.books.forget(track, piece.first + piece.sectors);
         }
         Ok(())
+    }
+
+    fn state(&self) -> Vec<u8> {
+        state::saved(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

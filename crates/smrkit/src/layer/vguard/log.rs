@@ -5,12 +5,15 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::geometry::{Divisor, Geometry};
 use crate::layer::bands::Home;
+use crate::state::state;
 use crate::units::{Pba, Track};
 
 /// A cached track in the log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct CachedTrack {
     /// Track of the copy.
     pub track: u32,
@@ -74,6 +77,14 @@ pub(super) struct TrackLog {
     numbers: Vec<u64>,
     valid: u64,
     active_slots: u64,
+}
+
+state! {
+    TrackLog {
+        sized: numbers;
+        values: entries, first, head, valid, active_slots;
+        built: places, slots;
+    }
 }
 
 impl TrackLog {

@@ -14,6 +14,8 @@ mod writing;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
 use super::idle::IdleKeys;
 use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
@@ -25,6 +27,7 @@ use crate::keys;
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement, WritePart};
 use crate::schema::{Count, Or, Switch, Word};
+use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use cleaning::CommandShare;
@@ -127,7 +130,16 @@ struct Vguard {
     counts: VguardCounts,
 }
 
-#[derive(Default)]
+state! {
+    Vguard {
+        parts: log;
+        sized: overwrites;
+        values: cleaner, episode, saved, sequence, counts;
+        built: home, format, settings;
+    }
+}
+
+#[derive(Default, Serialize, Deserialize)]
 struct VguardCounts {
     guard_copies: u64,
     relocations: u64,
@@ -363,6 +375,14 @@ impl Layer for Vguard {
 
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
         self.rebuild(disk)
+    }
+
+    fn state(&self) -> Vec<u8> {
+        state::saved(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::Vguard;
 use super::copy::{Copy, CopyHead};
 use crate::disk::Disk;
@@ -13,7 +15,7 @@ use crate::error::DiskResult;
 use crate::tally::Cause;
 
 /// Map as it is on the platters.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Saved {
     /// The log's tail in the newest copy: what lies before may be overwritten.
     pub(super) tail: u64,

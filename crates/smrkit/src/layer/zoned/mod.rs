@@ -11,6 +11,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::zones::{ZoneKeys, ZoneLayout};
 use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Scalar, inconsistent};
 use crate::disk::Disk;
@@ -20,6 +22,7 @@ use crate::keys;
 use crate::medium::{Buf, Placement};
 use crate::request::Op;
 use crate::schema::{Count, Or, Word};
+use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use rules::{BrokenRule, Rule, Violations};
@@ -101,7 +104,15 @@ struct Zoned {
     counts: ZonedCounts,
 }
 
-#[derive(Default)]
+state! {
+    Zoned {
+        sized: pointers;
+        values: open, active, latest, violations, counts;
+        built: layout, capacity, max_open, max_active, refuses;
+    }
+}
+
+#[derive(Default, Serialize, Deserialize)]
 struct ZonedCounts {
     resets: u64,
     closed: u64,
@@ -288,6 +299,19 @@ impl Layer for Zoned {
     /// The write pointers: a write that the power cuts does not move one (assumption).
     fn nonvolatile(&self) -> Option<Vec<u64>> {
         self.books()
+    }
+
+    /// Write pointers are the drive's own and stay (assumption); open zones are closed.
+    fn power_cut(&mut self) {
+        self.open.clear();
+    }
+
+    fn state(&self) -> Vec<u8> {
+        state::saved(self)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -1,5 +1,7 @@
 //! The rules of a host-managed disk, and what is kept of the requests that broke one.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Fault;
 use crate::layer::{LayerStats, ZoneViolations};
 use crate::request::Op;
@@ -52,7 +54,7 @@ impl BrokenRule {
 }
 
 /// The requests that broke a rule since counting began.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Violations {
     /// Of each rule, in their order.
     counts: [u64; 5],

@@ -1,0 +1,188 @@
+//! State of a drive or an array at the end of a run, to begin another with: what `--save-state` writes and `--from-state` reads.
+//!
+//! The file names the system that it is of, since a layer's state means nothing to another; a checksum tells damaged files. It holds no
+//! data of the host.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hmac_sha256::Hash;
+use serde::{Deserialize, Serialize};
+
+use super::system::{DriveRun, MemberRun};
+use crate::VERSION;
+use crate::device::Member;
+use crate::device::spec::{DriveSpec, MemberSpec};
+use crate::error::Error;
+use crate::stats::outcome::RunRecord;
+use crate::units::Nanos;
+
+/// Beginning of a file.
+const MAGIC: &[u8] = b"smrkit state\n";
+/// Bytes of the checksum at its end.
+const CHECKSUM: usize = 32;
+
+/// State of a drive or an array on which nothing is under way.
+#[derive(Clone)]
+pub struct SavedState {
+    path: PathBuf,
+    contents: Contents,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Contents {
+    /// The drive or the array with every drive, layer, size and parameter spelled out.
+    system: String,
+    used_sectors: Option<Vec<u64>>,
+    /// The text of each drive file, by its path.
+    drive_files: BTreeMap<String, String>,
+    /// Of each drive the hash of what its file says, whatever it is called.
+    drives: Vec<[u8; 32]>,
+    /// When it was taken.
+    now: Nanos,
+    state: Vec<u8>,
+}
+
+impl SavedState {
+    /// The state of `member`, which was built as `system` says, at `now`. Nothing is under way.
+    pub fn take(system: &MemberRun, member: &Member, now: Nanos) -> Result<SavedState, Error> {
+        let contents = Contents { now, state: member.state(), ..describe(system)? };
+        let mut bytes = MAGIC.to_vec();
+        crate::state::write(&(VERSION, &contents), &mut bytes);
+        bytes.extend(Hash::hash(&bytes));
+        Ok(SavedState { path: PathBuf::from("-"), contents, bytes })
+    }
+
+    /// The contents of its file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The SHA-256 that stands at the end of its file.
+    pub fn hash(&self) -> String {
+        self.bytes[self.bytes.len() - CHECKSUM..].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// A state from a file's contents; `path` is for messages.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<SavedState, Error> {
+        let refused = |problem: &str| Err(Error::input(path, problem.to_string()));
+        if !bytes.starts_with(MAGIC) {
+            return refused("no saved state: give a file that {save_state} has written");
+        }
+        let Some((text, checksum)) = bytes.split_last_chunk::<CHECKSUM>().filter(|(text, _)| text.len() > MAGIC.len())
+        else {
+            return refused("the saved state is cut short: save it again");
+        };
+        if Hash::hash(text) != *checksum {
+            return refused("the saved state is damaged or cut short (its checksum is wrong): save it again");
+        }
+        let unreadable = || Error::input(path, "the saved state can't be read: save it again");
+        let (version, rest) = postcard::take_from_bytes::<String>(&text[MAGIC.len()..]).map_err(|_| unreadable())?;
+        if version != VERSION {
+            return refused(&format!("the state was saved by smrkit {version}, and this is {VERSION}: save it again"));
+        }
+        let contents = postcard::from_bytes(rest).map_err(|_| unreadable())?;
+        Ok(SavedState { path: path.into(), contents, bytes: bytes.into() })
+    }
+
+    /// Record from which its system can be built again.
+    pub fn record(&self) -> RunRecord {
+        let Contents { system, used_sectors, drive_files, .. } = self.contents.clone();
+        RunRecord { system, used_sectors, drive_files, ..RunRecord::default() }
+    }
+
+    /// Gives `member`, which was built as `system` says, this state; returns the time. Errors: the state is of another system.
+    pub fn restore(&self, system: &MemberRun, member: &mut Member) -> Result<Nanos, Error> {
+        if let Some(difference) = self.difference(&describe(system)?)? {
+            let message =
+                format!("the saved state {difference}: run it on the system that it was saved of, or save another");
+            return Err(Error::input(&self.path, message));
+        }
+        member.restore(&self.contents.state).map_err(|fault| Error::input(&self.path, fault.to_string()))?;
+        Ok(self.contents.now)
+    }
+
+    /// First thing in which it is of another system than `own`.
+    fn difference(&self, own: &Contents) -> Result<Option<String>, Error> {
+        let (saved, asked) = (MemberSpec::parse(&self.contents.system)?, MemberSpec::parse(&own.system)?);
+        let same_array = shape(&saved) == shape(&asked) && self.contents.used_sectors == own.used_sectors;
+        if !same_array {
+            return Ok(Some(format!("is of {}, and the run is of {}", named(&saved), named(&asked))));
+        }
+        let (saved, asked) = (drives(&saved), drives(&asked));
+        let pairs = saved.iter().zip(&asked).zip(self.contents.drives.iter().zip(&own.drives));
+        let differences = pairs.map(|((saved, asked), (hash, own))| drive_difference(saved, asked, hash == own));
+        Ok(differences.flatten().next())
+    }
+}
+
+/// Description of a system, without its state. Each `auto` is the value that it stands for.
+fn describe(system: &MemberRun) -> Result<Contents, Error> {
+    let settled = system.with_drives(&|run: &DriveRun| {
+        let parameters = (run.layer.settled)(&run.drive, &run.parameters)?;
+        Ok::<_, Error>(DriveRun { parameters, ..run.clone() })
+    })?;
+    let drives = settled.drives().into_iter();
+    Ok(Contents {
+        system: settled.spec().to_string(),
+        used_sectors: system.array().and_then(|array| array.used_sectors.clone()),
+        drive_files: system.drives().iter().filter_map(|drive| drive.file()).collect(),
+        drives: drives.map(|run| Hash::hash(format!("{:?}", run.drive.settings).as_bytes())).collect(),
+        now: Nanos::ZERO,
+        state: Vec::new(),
+    })
+}
+
+fn drive_difference(saved: &DriveSpec, asked: &DriveSpec, same_file: bool) -> Option<String> {
+    let name = |spec: &DriveSpec| spec.drive.clone().unwrap_or_default();
+    let layer = |spec: &DriveSpec| spec.layer.clone().unwrap_or_default();
+    let (saved_name, asked_name) = (name(saved), name(asked));
+    if !same_file && saved_name == asked_name {
+        return Some(format!("is of {saved_name} as its drive file was then"));
+    }
+    if !same_file {
+        return Some(format!("is of the drive {saved_name}, and the run is of {asked_name}"));
+    }
+    if let (Some(was), Some(is)) = (saved.capacity_sectors, asked.capacity_sectors)
+        && was != is
+    {
+        return Some(format!("is of a drive of {was} sectors, and the run's has {is}"));
+    }
+    if layer(saved) != layer(asked) {
+        return Some(format!("is of the layer {}, and the run is of {}", layer(saved), layer(asked)));
+    }
+    let (was, is) = saved.set.iter().zip(&asked.set).find(|(was, is)| was != is)?;
+    Some(format!("is of {}.{}={}, and the run has {}={}", layer(saved), was.0, was.1, is.0, is.1))
+}
+
+/// What has to be alike of arrays besides their drives.
+fn shape(spec: &MemberSpec) -> String {
+    match spec {
+        MemberSpec::Drive(_) => "a drive".into(),
+        MemberSpec::Array(array) => {
+            let members: Vec<String> = array.members.iter().map(shape).collect();
+            format!(
+                "{} of chunks of {} sectors, {:?}: {}",
+                array.level,
+                array.chunk_sectors,
+                array.write,
+                members.join(", ")
+            )
+        }
+    }
+}
+
+fn named(spec: &MemberSpec) -> String {
+    match spec {
+        MemberSpec::Drive(_) => "a drive".into(),
+        MemberSpec::Array(array) => format!("an array ({} of {})", array.level, array.members.len()),
+    }
+}
+
+fn drives(spec: &MemberSpec) -> Vec<&DriveSpec> {
+    match spec {
+        MemberSpec::Drive(drive) => vec![drive],
+        MemberSpec::Array(array) => array.members.iter().flat_map(drives).collect(),
+    }
+}

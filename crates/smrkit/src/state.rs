@@ -1,0 +1,157 @@
+//! Saved state: what a drive, its layer and its clock have become since they were built, as bytes.
+//!
+//! A struct is built from a drive file and parameters; what changes afterwards is its state. [`state!`] sorts its fields into the two,
+//! and does not compile while a field is missing from both lists. Values pass through serde into postcard, which writes the same bytes for the same
+//! values. State is loaded into a struct that was built alike, so that a table whose length follows from the drive keeps it.
+
+use std::collections::{BinaryHeap, VecDeque};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{DiskResult, Fault};
+
+/// Something built that changes.
+pub(crate) trait State {
+    /// Appends the state to `out`.
+    fn save(&self, out: &mut Vec<u8>);
+
+    /// Takes over the state that `from` begins with, and moves `from` behind it. After an error the contents are of no use.
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult;
+}
+
+/// Implements [`State`] for a struct. `parts` are states themselves, `sized` are lists whose length was decided when they were built,
+/// `values` are whatever serde knows, and `built` does not change, or is room for work.
+macro_rules! state {
+    ($type:ident {
+        $(parts: $($part:ident),+;)? $(sized: $($sized:ident),+;)? $(values: $($value:ident),+;)? $(built: $($built:ident),+;)?
+    }) => {
+        impl $crate::state::State for $type {
+            fn save(&self, out: &mut Vec<u8>) {
+                let $type { $($($part,)+)? $($($sized,)+)? $($($value,)+)? $($($built: _,)+)? } = self;
+                $($($crate::state::State::save($part, out);)+)?
+                $($($crate::state::write($sized, out);)+)?
+                $($($crate::state::write($value, out);)+)?
+            }
+
+            fn load(&mut self, from: &mut &[u8]) -> $crate::error::DiskResult {
+                let $type { $($($part,)+)? $($($sized,)+)? $($($value,)+)? $($($built: _,)+)? } = self;
+                $($($crate::state::State::load($part, from)?;)+)?
+                $($($crate::state::read_sized($sized, from)?;)+)?
+                $($(*$value = $crate::state::read(from)?;)+)?
+                Ok(())
+            }
+        }
+    };
+}
+pub(crate) use state;
+
+/// The state of one thing alone.
+pub(crate) fn saved(state: &impl State) -> Vec<u8> {
+    let mut out = Vec::new();
+    state.save(&mut out);
+    out
+}
+
+/// Takes over the state of one thing alone.
+pub(crate) fn load(state: &mut impl State, mut saved: &[u8]) -> DiskResult {
+    state.load(&mut saved)?;
+    finish(saved)
+}
+
+/// Refuses bytes behind the state.
+pub(crate) fn finish(rest: &[u8]) -> DiskResult {
+    if rest.is_empty() { Ok(()) } else { refused("goes on behind its end") }
+}
+
+/// A state that can't be of this drive.
+pub(crate) fn refused<T>(problem: &str) -> DiskResult<T> {
+    Err(Box::new(Fault::SavedState(problem.into())))
+}
+
+/// Appends a value.
+pub(crate) fn write<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
+    // Only types that postcard can't write make it fail, such as lists of unknown length.
+    *out = postcard::to_extend(value, std::mem::take(out)).expect("state of known shape");
+}
+
+/// Takes a value from the front of `from`.
+pub(crate) fn read<T: DeserializeOwned>(from: &mut &[u8]) -> DiskResult<T> {
+    match postcard::take_from_bytes(from) {
+        Ok((value, rest)) => {
+            *from = rest;
+            Ok(value)
+        }
+        Err(error) => refused(&format!("can't be read ({error})")),
+    }
+}
+
+/// Takes a list as long as this one from the front of `from`.
+pub(crate) fn read_sized<T: DeserializeOwned>(list: &mut Vec<T>, from: &mut &[u8]) -> DiskResult {
+    let saved: Vec<T> = read(from)?;
+    if saved.len() != list.len() {
+        return refused(&format!("has a table of {} entries in place of {}", saved.len(), list.len()));
+    }
+    // Its own room stays: the memory that a layer reports counts room too.
+    list.clear();
+    list.extend(saved);
+    Ok(())
+}
+
+/// Takes the room that a list had from the front of `from`. The memory that a layer reports counts room, so that it is part of the state.
+fn read_room<T>(from: &mut &[u8]) -> DiskResult<Vec<T>> {
+    let (room, mut list): (usize, Vec<T>) = (read(from)?, Vec::new());
+    match list.try_reserve_exact(room) {
+        Ok(()) => Ok(list),
+        Err(_) => refused("asks for more memory than there is"),
+    }
+}
+
+impl<T: State> State for Vec<T> {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|one| one.save(out));
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        self.iter_mut().try_for_each(|one| one.load(from))
+    }
+}
+
+/// One that is absent by construction stays so.
+impl<T: State> State for Option<T> {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|one| one.save(out));
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        self.iter_mut().try_for_each(|one| one.load(from))
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> State for VecDeque<T> {
+    fn save(&self, out: &mut Vec<u8>) {
+        write(&self.capacity(), out);
+        write(self, out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        let mut list = read_room(from)?;
+        list.append(&mut read(from)?);
+        *self = list.into();
+        Ok(())
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Ord> State for BinaryHeap<T> {
+    fn save(&self, out: &mut Vec<u8>) {
+        write(&self.capacity(), out);
+        write(self.as_slice(), out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        let mut list = read_room(from)?;
+        list.append(&mut read(from)?);
+        *self = list.into();
+        Ok(())
+    }
+}
