@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
-use smrkit_trace::partial::temporary_of;
+use smrkit_trace::output::temporary_of;
 
 /// The paths that a command reads and writes, as given.
 #[derive(Default)]

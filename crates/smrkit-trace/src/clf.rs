@@ -9,9 +9,8 @@
 use std::collections::HashMap;
 
 use crate::iso;
-use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow};
-use crate::text::TextFormat;
-use crate::volumes::Volumes;
+use crate::reader::TextFormat;
+use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow, Volumes};
 use smrkit::request::Op;
 
 /// Objects begin at multiples of this.

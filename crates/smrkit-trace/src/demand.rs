@@ -1,4 +1,8 @@
-//! A trace as the demand of an experiment; read anew for each run.
+//! Traces as demands of experiments: the volumes of a trace on one disk, one of them or all end to end; read anew for each run.
+//!
+//! End to end, volumes follow in ascending order of their numbers, each as large as its highest end rounded up to 1 MiB.
+//! That needs a scan of the whole trace. A trace that begins with a single volume is replayed at once instead; should a
+//! second volume appear, `Error::SecondVolume` says so, and the caller scans and starts again.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,12 +13,281 @@ use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Opened, Opening};
 use smrkit::experiment::merged::TRACE_ALIGNMENT;
 use smrkit::message::PUT_IN_ORDER;
-use smrkit::request::{Request, Source};
+use smrkit::quantity::parse_count;
+use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::{Replayed, TraceReading};
+use smrkit::units::{Lba, Nanos};
 use tempfile::TempDir;
 
-use crate::columns::file_sha256;
-use crate::{Laid, OpenOptions, RowTimes, VolumeChoice, VolumeTable, scan};
+use crate::reader::RowTimes;
+use crate::row::Volume;
+use crate::trace::{OpenOptions, Trace, file_sha256};
+
+/// Volumes of a trace to take (`--volume`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VolumeChoice {
+    /// All, laid end to end.
+    #[default]
+    All,
+    /// The one with this number.
+    Number(u64),
+}
+
+impl std::str::FromStr for VolumeChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<VolumeChoice, Error> {
+        match text {
+            "all" => Ok(VolumeChoice::All),
+            _ => parse_count(text).map(VolumeChoice::Number).map_err(|_| {
+                Error::Usage(format!(
+                    "`{text}` is no volume: expected a volume's number, or all; trace info lists them"
+                ))
+            }),
+        }
+    }
+}
+
+impl VolumeChoice {
+    /// Its name in results.
+    fn name(self) -> String {
+        match self {
+            VolumeChoice::All => "all".into(),
+            VolumeChoice::Number(number) => number.to_string(),
+        }
+    }
+}
+
+/// A volume and what the trace does with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VolumeUse {
+    /// The number that the trace gives it.
+    pub number: u64,
+    /// Requests of it.
+    pub requests: u64,
+    /// After the last sector it uses.
+    pub end: Lba,
+}
+
+/// Result of a scan of a whole trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VolumeTable {
+    /// The volumes, in order of first sight: `Request::volume` indexes them.
+    pub volumes: Vec<VolumeUse>,
+    /// Requests in all.
+    pub requests: u64,
+}
+
+/// Reads a whole trace for its volumes.
+pub(crate) fn scan(path: &Path, options: &OpenOptions) -> Result<VolumeTable, Error> {
+    let mut trace = Trace::open(path, &OpenOptions { sha256: false, ..options.clone() })?;
+    let mut used: Vec<(u64, u64)> = Vec::new();
+    let (mut requests, mut batch) = (0, Vec::new());
+    while trace.fill_next(&mut batch)? {
+        requests += batch.len() as u64;
+        used.resize(used.len().max(trace.volumes().len()), (0, 0));
+        for request in &batch {
+            let (count, end) = &mut used[usize::from(request.volume)];
+            *count += 1;
+            *end = (*end).max(request.end().0);
+        }
+    }
+    used.resize(trace.volumes().len(), (0, 0));
+    let volumes = trace.volumes().iter().zip(used);
+    let volumes = volumes.map(|(v, (requests, end))| VolumeUse { number: v.number, requests, end: Lba(end) });
+    Ok(VolumeTable { volumes: volumes.collect(), requests })
+}
+
+impl VolumeTable {
+    /// Beginning of each volume when all lie end to end, and the end of the last. Fails where they exceed 2^63 bytes.
+    pub fn end_to_end(&self, path: &Path) -> Result<(Vec<Lba>, Lba), Error> {
+        let mut order: Vec<usize> = (0..self.volumes.len()).collect();
+        order.sort_by_key(|index| (self.volumes[*index].number, *index));
+        let (mut first, mut end) = (vec![Lba(0); order.len()], 0_u64);
+        for index in order {
+            first[index] = Lba(end);
+            let size = self.volumes[index].end.0.next_multiple_of(TRACE_ALIGNMENT);
+            end = end.checked_add(size).filter(|end| *end < 1 << 54).ok_or_else(|| {
+                Error::input(path, "the volumes laid end to end exceed 2^63 bytes: choose one with {volume} N")
+            })?;
+        }
+        Ok((first, Lba(end)))
+    }
+}
+
+enum LayoutPlan {
+    /// All that has come is of the first volume.
+    Single,
+    /// Each volume begins at its place.
+    EndToEnd(Vec<Lba>),
+    /// One number only; the time of its first row, how many volumes were looked at, and whether a row came before that
+    /// time.
+    Only { number: u64, first: Option<Nanos>, known: usize, early: bool },
+}
+
+/// A trace with its volumes laid on one disk.
+pub struct Laid {
+    /// The trace itself: its format, volumes, notes and hash.
+    pub trace: Trace,
+    path: PathBuf,
+    /// The path that was given; another one where a copy is read.
+    name: PathBuf,
+    reading: TraceReading,
+    plan: LayoutPlan,
+    /// Requests read to learn the volumes, not given yet.
+    ahead: Option<Vec<Request>>,
+}
+
+impl Laid {
+    /// Opens a trace with all its volumes end to end, or one of them. Scans it first where its beginning shows several
+    /// volumes and all are wanted.
+    pub fn open(path: &Path, options: &OpenOptions, choice: VolumeChoice) -> Result<Laid, Error> {
+        let mut trace = Trace::open(path, options)?;
+        let mut batch = Vec::new();
+        trace.fill(&mut batch)?;
+        let plan = match choice {
+            VolumeChoice::Number(number) => LayoutPlan::Only { number, first: None, known: 0, early: false },
+            VolumeChoice::All if trace.volumes().len() > 1 => {
+                drop(trace);
+                return Laid::scanned(path, options);
+            }
+            VolumeChoice::All => LayoutPlan::Single,
+        };
+        Ok(Laid { ahead: Some(batch), ..Laid::new(path, options, choice, trace, plan) })
+    }
+
+    /// Opens a trace that has been scanned, all volumes end to end.
+    pub(crate) fn with_table(path: &Path, options: &OpenOptions, table: &VolumeTable) -> Result<Laid, Error> {
+        let plan = LayoutPlan::EndToEnd(table.end_to_end(path)?.0);
+        Ok(Laid::new(path, options, VolumeChoice::All, Trace::open(path, options)?, plan))
+    }
+
+    fn new(path: &Path, options: &OpenOptions, choice: VolumeChoice, trace: Trace, plan: LayoutPlan) -> Laid {
+        let (format, skip_bad_rows) = (options.format.clone(), options.skip_bad_rows);
+        let reading = TraceReading { volume: choice.name(), format, skip_bad_rows };
+        Laid { trace, path: path.into(), name: path.into(), reading, plan, ahead: None }
+    }
+
+    fn scanned(path: &Path, options: &OpenOptions) -> Result<Laid, Error> {
+        if path.as_os_str() == "-" {
+            let problem = "several volumes on standard input, which can't be read twice: choose one with {volume} N, or \
+                           save the trace to a file";
+            return Err(Error::input(path, problem));
+        }
+        Laid::with_table(path, options, &scan(path, options)?)
+    }
+
+    /// True if a row lies before one above it so far. Rows before the first are given its time, which hides them.
+    pub fn is_out_of_order(&self) -> bool {
+        match self.plan {
+            LayoutPlan::Only { early, .. } => early,
+            LayoutPlan::Single | LayoutPlan::EndToEnd(_) => self.trace.first_out_of_order().is_some(),
+        }
+    }
+
+    fn map_addresses(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        match &mut self.plan {
+            LayoutPlan::Single if self.trace.volumes().len() > 1 => return Err(Error::SecondVolume(self.path.clone())),
+            LayoutPlan::Single => {}
+            LayoutPlan::EndToEnd(first) => {
+                for request in batch.iter_mut().filter(|request| request.sectors > 0) {
+                    // A file that grew since the scan may show a volume that the scan did not.
+                    let Some(base) = first.get(usize::from(request.volume)) else {
+                        return Err(Error::SecondVolume(self.path.clone()));
+                    };
+                    request.lba += base.0;
+                }
+            }
+            LayoutPlan::Only { number, first, known, early } => {
+                let volumes = self.trace.volumes();
+                if *known != volumes.len() {
+                    *known = volumes.len();
+                    check_unique(&self.path, volumes, *number)?;
+                }
+                batch.retain(|request| volumes[usize::from(request.volume)].number == *number);
+                for request in batch {
+                    let first = *first.get_or_insert(request.time);
+                    *early |= request.time < first;
+                    request.time = request.time.since(first);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_found(&self) -> Result<(), Error> {
+        let LayoutPlan::Only { number, first: None, .. } = self.plan else {
+            return Ok(());
+        };
+        let volumes = self.trace.volumes();
+        let shown: Vec<String> = volumes.iter().take(12).map(|v| v.number.to_string()).collect();
+        let more = if volumes.len() > shown.len() { ", …" } else { "" };
+        let message = format!("no volume {number}: the trace has {}{more}", shown.join(", "));
+        Err(Error::input(&self.path, message))
+    }
+}
+
+/// Two hosts of an MSR trace may have a disk of the same number.
+fn check_unique(path: &Path, volumes: &[Volume], number: u64) -> Result<(), Error> {
+    let same: Vec<&str> = volumes.iter().filter(|v| v.number == number).map(|v| v.name.as_str()).collect();
+    if same.len() < 2 {
+        return Ok(());
+    }
+    let message = format!("several volumes have the number {number} ({}): split the trace by host", same.join(", "));
+    Err(Error::input(path, message))
+}
+
+impl Source for Laid {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        loop {
+            match self.ahead.take() {
+                Some(ahead) => *batch = ahead,
+                None => self.trace.fill(batch)?,
+            }
+            if batch.is_empty() {
+                return self.check_found();
+            }
+            self.map_addresses(batch)?;
+            if !batch.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn name(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    fn progress(&self) -> Progress {
+        self.trace.progress()
+    }
+}
+
+impl Opened for Laid {
+    fn describe(&self) -> Replayed {
+        let format = match self.trace.detail() {
+            Some(detail) => format!("{} ({detail})", self.trace.format()),
+            None => self.trace.format().into(),
+        };
+        Replayed {
+            trace: Some(self.name.display().to_string()),
+            trace_format: Some(format),
+            trace_sha256: self.trace.sha256(),
+            trace_reading: Some(self.reading.clone()),
+            trace_notes: self.trace.notes(),
+            ..Replayed::default()
+        }
+    }
+
+    fn refuse_disorder(&self) -> Result<(), Error> {
+        if !self.is_out_of_order() {
+            return Ok(());
+        }
+        let row = self.trace.first_out_of_order().map_or("a row".into(), |line| format!("row {line}"));
+        let problem = format!("{row} has a time before the first one, so the trace can't be replayed by its times");
+        Err(Error::input(&self.name, format!("{problem}: {PUT_IN_ORDER}")))
+    }
+}
 
 /// A trace file, and how to read it.
 pub struct TraceDemand {
@@ -37,10 +310,7 @@ impl TraceDemand {
     pub fn new(name: &Path, options: OpenOptions, volumes: VolumeChoice) -> Result<TraceDemand, Error> {
         let is_stdin = name.as_os_str() == "-";
         let is_pipe = is_stdin || std::fs::metadata(name).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
-        let (path, copy) = match is_pipe {
-            false => (name.to_path_buf(), None),
-            true => copied(name, is_stdin)?,
-        };
+        let (path, copy) = if is_pipe { copied(name, is_stdin)? } else { (name.to_path_buf(), None) };
         Ok(TraceDemand {
             name: name.into(),
             path,
@@ -59,8 +329,7 @@ impl TraceDemand {
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
-        let options = OpenOptions { sha256: false, ..self.options.clone() };
-        let table = scan(&self.path, &options).map_err(|error| self.named(error))?;
+        let table = scan(&self.path, &self.options).map_err(|error| self.named(error))?;
         Ok(self.table.get_or_init(|| table))
     }
 
@@ -71,7 +340,7 @@ impl TraceDemand {
             VolumeChoice::All if table.volumes.len() > 1 => Ok(table.end_to_end(&self.name)?.1.0),
             VolumeChoice::All => Ok(table.volumes.iter().map(|used| used.end.0).max().unwrap_or(0)),
             VolumeChoice::Number(number) => {
-                let of_volume = table.volumes.iter().filter(|used| used.volume.number == number);
+                let of_volume = table.volumes.iter().filter(|used| used.number == number);
                 of_volume.map(|used| used.end.0).max().ok_or_else(|| {
                     Error::input(&self.name, format!("no volume {number}: smrkit trace info lists the volumes"))
                 })
@@ -94,7 +363,8 @@ impl TraceDemand {
             }
             _ => Laid::open(&self.path, &options, self.volumes),
         };
-        laid.map_err(|error| self.named(error))
+        let laid = laid.map_err(|error| self.named(error))?;
+        Ok(Laid { name: self.name.clone(), ..laid })
     }
 
     /// The SHA-256 of the file as it lies on the disk, read once.
@@ -104,17 +374,6 @@ impl TraceDemand {
         }
         let hash = file_sha256(&self.path).map_err(|error| Error::reading(&self.name, error))?;
         Ok(self.sha256.get_or_init(|| hash).clone())
-    }
-
-    fn reading(&self) -> TraceReading {
-        TraceReading {
-            volume: match self.volumes {
-                VolumeChoice::All => "all".into(),
-                VolumeChoice::Number(number) => number.to_string(),
-            },
-            format: self.options.format.clone(),
-            skip_bad_rows: self.options.skip_bad_rows,
-        }
     }
 }
 
@@ -132,15 +391,14 @@ impl Demand for TraceDemand {
         Ok(match self.volumes {
             VolumeChoice::All => table.requests,
             VolumeChoice::Number(number) => {
-                table.volumes.iter().filter(|used| used.volume.number == number).map(|used| used.requests).sum()
+                table.volumes.iter().filter(|used| used.number == number).map(|used| used.requests).sum()
             }
         })
     }
 
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let times = if opening.think_times { RowTimes::Think } else { RowTimes::Clock };
-        let laid = self.laid(opening.hash, times)?;
-        Ok(Box::new(OpenTrace { laid, name: self.name.clone(), reading: self.reading() }))
+        Ok(Box::new(self.laid(opening.hash, times)?))
     }
 
     fn describe(&self, opening: &Opening) -> Result<Replayed, Error> {
@@ -172,64 +430,45 @@ impl Demand for TraceDemand {
     }
 }
 
-/// A trace opened for one run.
-struct OpenTrace {
-    laid: Laid,
-    name: PathBuf,
-    reading: TraceReading,
-}
-
-impl Source for OpenTrace {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        self.laid.fill(batch)
-    }
-
-    fn inner(&self) -> Option<&dyn Source> {
-        Some(&self.laid)
-    }
-}
-
-impl Opened for OpenTrace {
-    fn describe(&self) -> Replayed {
-        let trace = self.laid.trace();
-        let format = match trace.detail() {
-            Some(detail) => format!("{} ({detail})", trace.format()),
-            None => trace.format().into(),
-        };
-        Replayed {
-            trace: Some(self.name.display().to_string()),
-            trace_format: Some(format),
-            trace_sha256: trace.sha256(),
-            trace_reading: Some(self.reading.clone()),
-            trace_notes: trace.notes(),
-            ..Replayed::default()
-        }
-    }
-
-    fn refuse_disorder(&self) -> Result<(), Error> {
-        if !self.laid.is_out_of_order() {
-            return Ok(());
-        }
-        let row = self.laid.trace().first_out_of_order().map_or("a row".into(), |line| format!("row {line}"));
-        let problem = format!("{row} has a time before the first one, so the trace can't be replayed by its times");
-        Err(Error::input(&self.name, format!("{problem}: {PUT_IN_ORDER}")))
-    }
-}
-
 fn copied(name: &Path, is_stdin: bool) -> Result<(PathBuf, Option<TempDir>), Error> {
     let folder = tempfile::tempdir().map_err(|error| Error::writing(std::env::temp_dir(), error))?;
     let path = folder.path().join("standard-input");
     let mut file = File::create(&path).map_err(|error| Error::writing(&path, error))?;
     let reading = |error| Error::reading(name, error);
-    let mut pipe: Box<dyn Read> = match is_stdin {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(File::open(name).map_err(reading)?),
-    };
+    let mut pipe: Box<dyn Read> =
+        if is_stdin { Box::new(io::stdin().lock()) } else { Box::new(File::open(name).map_err(reading)?) };
     let mut part = vec![0; 1 << 18];
     loop {
         match pipe.read(&mut part).map_err(reading)? {
             0 => return Ok((path, Some(folder))),
             n => file.write_all(&part[..n]).map_err(|error| Error::writing(&path, error))?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_chosen_by_its_number_or_all_are() {
+        let of = |text: &str| text.parse::<VolumeChoice>().map_err(|error| error.to_string());
+        assert_eq!((of("all"), of("7")), (Ok(VolumeChoice::All), Ok(VolumeChoice::Number(7))));
+        assert!(of("x").unwrap_err().contains("`x` is no volume"));
+    }
+
+    #[test]
+    fn volumes_lie_end_to_end_in_the_order_of_their_numbers() {
+        let volume = |&(number, end): &(u64, u64)| VolumeUse { number, requests: 1, end: Lba(end) };
+        let table = |ends: &[(u64, u64)]| VolumeTable { volumes: ends.iter().map(volume).collect(), requests: 0 };
+        let of = |ends: &[(u64, u64)]| table(ends).end_to_end("t".as_ref()).map_err(|error| error.to_string());
+        let places = |places: &[u64], end| Ok((places.iter().map(|place| Lba(*place)).collect(), Lba(end)));
+        let unit = TRACE_ALIGNMENT;
+        assert_eq!(of(&[]), places(&[], 0));
+        assert_eq!(of(&[(7, 1), (2, unit), (5, unit + 1)]), places(&[3 * unit, 0, unit], 4 * unit));
+        assert_eq!(of(&[(1, (1 << 54) - unit)]), places(&[0], (1 << 54) - unit));
+        for too_far in [&[(1, 1 << 54)][..], &[(1, (1 << 54) - unit), (2, 1)], &[(1, 1 << 62)]] {
+            assert!(of(too_far).unwrap_err().contains("exceed 2^63 bytes"));
         }
     }
 }

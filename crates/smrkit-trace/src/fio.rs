@@ -5,9 +5,8 @@
 //! each row with its time in microseconds (fio writes and replays microseconds). Version 2 has no times but `wait`, whose
 //! offset is in microseconds after the wait before, as the HOWTO says: requests between waits share a time.
 
-use crate::row::{Bad, LineColumns, Problem, TraceRow, extent};
-use crate::text::{Heading, TextFormat};
-use crate::volumes::Volumes;
+use crate::reader::{Heading, TextFormat};
+use crate::row::{Bad, LineColumns, Problem, TraceRow, Volumes, extent};
 use smrkit::request::Op;
 
 /// The reader of version `V`; its state is the time of version 2.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::GzDecoder;
 use sha2::{Digest, Sha256};
 
-use crate::cpus;
 use smrkit::error::Error;
 use smrkit::request::Progress;
 
@@ -67,6 +66,18 @@ impl Tap {
         self.head = head;
         Ok(())
     }
+}
+
+/// A hash in hexadecimal.
+fn hexadecimal(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The SHA-256 of all bytes of `inner`.
+pub(crate) fn sha256_of(inner: Box<dyn Read + Send>) -> io::Result<String> {
+    let mut tap = Tap::new(inner, Some(Sha256::new()));
+    io::copy(&mut tap, &mut io::sink())?;
+    Ok(tap.hash.map_or_else(String::new, hexadecimal))
 }
 
 impl Read for Tap {
@@ -180,16 +191,6 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Opens a file, or standard input where `path` is `-`.
-    pub fn open(path: &Path, hash: bool) -> Result<Stream, Error> {
-        if path.as_os_str() == "-" {
-            return Stream::new(path, Box::new(io::stdin()), None, hash);
-        }
-        let failed = |error| Error::reading(path, error);
-        let (bytes, total) = cpus::open(path).map_err(failed)?;
-        Stream::new(path, bytes, total, hash)
-    }
-
     /// Reads from `inner`; `path` is its name in messages.
     pub fn new(path: &Path, inner: Box<dyn Read + Send>, total: Option<u64>, hash: bool) -> Result<Stream, Error> {
         let mut tap = Tap::new(inner, hash.then(Sha256::new));
@@ -276,7 +277,7 @@ impl Stream {
     /// The SHA-256 of the file as it lies there, once all of it was read.
     pub fn sha256(&self) -> Option<String> {
         let hash = self.decoder.tap().hash.as_ref().filter(|_| self.eof)?;
-        Some(hash.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(hexadecimal(hash.clone()))
     }
 }
 

@@ -3,9 +3,8 @@
 //! The published sample rows and the traces' readme are the source. The response time must be a number but isn't used.
 
 use crate::number::{digits, leading_digits, word};
-use crate::row::{BYTES_MAX, Bad, Field, LineColumns, TraceRow, extent};
-use crate::text::{Heading, TextFormat, first_line_is};
-use crate::volumes::Volumes;
+use crate::reader::{Heading, TextFormat, first_line_is};
+use crate::row::{BYTES_MAX, Bad, Field, LineColumns, TraceRow, Volumes, extent};
 use smrkit::request::Op;
 
 /// The longest `,host,disk,` that the fast path knows.

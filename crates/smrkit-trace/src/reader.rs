@@ -1,111 +1,650 @@
-//! Interface of every reader of a format, and the part that those of text and records share.
+//! From the bytes of a trace to its requests. A format understands one line of text or one binary record; the loops here cut the
+//! stream, turn rows into requests, and leave out or report what is malformed.
 
-use crate::input::Stream;
-use crate::intake::Intake;
-use crate::times::RowTimes;
-use crate::volume::Volume;
-use crate::volumes::Volumes;
-use smrkit::error::Error;
-use smrkit::request::{Progress, Request};
+use std::path::{Path, PathBuf};
+
+use crate::input::{LINE_MAX, Stream};
+use crate::row::{Bad, Problem, TraceRow, Volumes};
+use smrkit::error::{BadInput, Error};
+use smrkit::request::{Op, Request};
 use smrkit::stats::outcome::TraceNotes;
+use smrkit::units::{Lba, Nanos};
 
 /// Requests a batch: as many as leave the processor's nearer caches to others.
-pub(crate) const BATCH: usize = 2048;
+const BATCH: usize = 2048;
+/// Lines or records that are looked at to recognise a format.
+const SAMPLE: u64 = 64;
+/// The number of right columns that shows that a line was meant to be of a format, if another line is.
+const COLUMNS_BEGUN: usize = 3;
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A reader of one format.
-pub(crate) trait Reader: Send {
-    /// As `Source::fill`.
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error>;
-    /// Bytes of the file read so far, and its size.
-    fn progress(&self) -> Progress;
-    /// The volumes seen so far.
-    fn volumes(&self) -> &[Volume];
-    /// Counts of rows mended or skipped so far.
-    fn notes(&self) -> TraceNotes;
-    /// The line of the first row that lies before the one above it.
-    fn first_out_of_order(&self) -> Option<u64>;
-    /// The SHA-256 of the file, at its end.
-    fn sha256(&self) -> Option<String>;
-    /// Gives times from the source's own zero; called before the first `fill`.
-    fn keep_absolute_times(&mut self) {}
-    /// Gives other times than the clock's, called before the first `fill`; tells whether the format has them.
+/// Meaning of `Request::time`: a trace's clock, or sums of think or response times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowTimes {
+    /// When the request arrived, from the first one on.
+    #[default]
+    Clock,
+    /// The think times after the requests before it, summed: what a closed loop needs.
+    Think,
+    /// The response times up to its own, summed.
+    Response,
+}
+
+/// A format of one row a line.
+pub(crate) trait TextFormat: Send {
+    /// Nanoseconds of one tick of `TraceRow::ticks`.
+    fn tick_ns(&self) -> u64 {
+        1
+    }
+
+    /// Understands one line, without its newline. `None`: the line is well-formed, but no request.
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad>;
+
+    /// Understands the row at the start of `text`, and says how many bytes it has, newline included. `None` sends the
+    /// line the slow way; a row given here must be the one that `parse` would give.
+    #[inline(always)]
+    fn fast(&mut self, _text: &[u8]) -> Option<(TraceRow, usize)> {
+        None
+    }
+
+    /// Gives other times than the clock's; tells whether the format has them.
     fn choose_times(&mut self, times: RowTimes) -> bool {
         times == RowTimes::Clock
     }
-    /// Choice of the reader, where the format leaves one.
+
+    /// Looks at the beginning of the trace, before the first line is parsed.
+    fn prepare(&mut self, _head: &[u8]) {}
+
+    /// Verdict on the `number`th line (from 0): it may be, or must be, a heading.
+    fn heading(&self, _number: u64, _line: &[u8]) -> Heading {
+        Heading::No
+    }
+
+    /// The reader's choice, where there is one.
     fn detail(&self) -> Option<&str> {
         None
     }
 }
 
-/// A reader that takes rows from a stream of bytes: text, or records.
-pub(crate) trait RowReader: Send {
-    /// Adds requests to the batch, until it is full or the stream is through.
-    fn fill_some(&mut self, batch: &mut Vec<Request>) -> Result<(), Error>;
-    /// Source of its bytes, with the notes on them.
-    fn feed(&self) -> &Feed;
-    /// The feed, to be changed.
-    fn feed_mut(&mut self) -> &mut Feed;
-    /// See `Reader::detail`.
-    fn detail(&self) -> Option<&str>;
-    /// See `Reader::choose_times`.
-    fn choose_times(&mut self, times: RowTimes) -> bool {
-        times == RowTimes::Clock
+/// Verdict on a line as a heading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heading {
+    /// No heading, but a row.
+    No,
+    /// A heading.
+    Yes,
+    /// A line that should be a heading, and isn't.
+    Wanted(&'static str),
+}
+
+/// Verdict on a line that may be a heading: the first that begins with `start`, in any case.
+pub(crate) fn first_line_is(number: u64, line: &[u8], start: &str) -> Heading {
+    let begins = line.get(..start.len()).is_some_and(|line| line.eq_ignore_ascii_case(start.as_bytes()));
+    if number == 0 && begins && !start.is_empty() { Heading::Yes } else { Heading::No }
+}
+
+/// Step at the front of the bytes.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A request, and the bytes of its record.
+    Row(TraceRow, usize),
+    /// A heading, and its bytes.
+    Heading(usize),
+    /// A record that is no request, and its bytes.
+    Skip(usize),
+    /// A record that goes on beyond the bytes at hand.
+    More,
+}
+
+/// A format of binary records.
+pub(crate) trait RecordFormat: Send {
+    /// Nanoseconds of one tick of `TraceRow::ticks`.
+    fn tick_ns(&self) -> u64 {
+        1
+    }
+
+    /// Understands the record at the front of `bytes`. The error carries the bytes to skip, 0 where that is unknown.
+    fn next(&mut self, bytes: &[u8], volumes: &mut Volumes) -> Result<Step, (Bad, usize)>;
+
+    /// Looks at the beginning of the trace, before the first record is read.
+    fn prepare(&mut self, _head: &[u8]) {}
+
+    /// The reader's choice, where there is one.
+    fn detail(&self) -> Option<&str> {
+        None
+    }
+
+    /// True if the beginning of a file can be of this format at all, beyond records that can be understood.
+    fn plausible(_head: &[u8]) -> bool {
+        true
     }
 }
 
-/// Source of such a reader's bytes, with the notes on them.
+/// Fit of a format to the beginning of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    /// Lines or records looked at.
+    pub lines: u64,
+    /// Lines that the format understood.
+    pub understood: u64,
+    /// Lines in which only a value is impossible, such as a size of 0.
+    pub misvalued: u64,
+    /// Lines of which the format understood some columns.
+    pub begun: u64,
+}
+
+/// Lines of the head that a format understands, of those looked at.
+pub(crate) fn text_agreement<F: TextFormat + Default>(head: &[u8], whole: bool) -> Agreement {
+    let mut format = F::default();
+    format.prepare(head);
+    let (mut volumes, mut found) = (Volumes::default(), Agreement::default());
+    let mut rest = head.strip_prefix(MARK).unwrap_or(head);
+    for number in 0..SAMPLE {
+        let (line, used) = match memchr::memchr(b'\n', rest) {
+            Some(end) => (&rest[..end], end + 1),
+            None if whole && !rest.is_empty() => (rest, rest.len()),
+            None => break,
+        };
+        rest = &rest[used..];
+        let line = strip_return(line);
+        if is_blank(line) {
+            continue;
+        }
+        match format.heading(number, line) {
+            Heading::Yes => continue,
+            Heading::Wanted(_) => return Agreement::default(),
+            Heading::No => {}
+        }
+        found.lines += 1;
+        match format.parse(line, &mut volumes) {
+            Ok(_) => found.understood += 1,
+            Err(bad) if bad.at > 0 && bad.is_of_value() => found.misvalued += 1,
+            Err(bad) => found.begun += u64::from(columns_before(line, bad.at) >= COLUMNS_BEGUN),
+        }
+    }
+    found
+}
+
+/// Records of the head that a format understands, of those looked at. All must fit, or none does: nearly any bytes make
+/// some record.
+pub(crate) fn record_agreement<F: RecordFormat + Default>(head: &[u8], whole: bool) -> Agreement {
+    let (mut format, mut volumes) = (F::default(), Volumes::default());
+    let (mut rest, mut records) = (head, 0);
+    if !F::plausible(head) {
+        return Agreement::default();
+    }
+    format.prepare(head);
+    while records < SAMPLE && !rest.is_empty() {
+        match format.next(rest, &mut volumes) {
+            Ok(Step::Heading(used)) => {
+                rest = rest.get(used..).unwrap_or_default();
+                continue;
+            }
+            Ok(Step::Row(_, used) | Step::Skip(used)) => rest = rest.get(used..).unwrap_or_default(),
+            Ok(Step::More) if whole && records == 0 => return Agreement::default(),
+            Ok(Step::More) => break,
+            Err(_) => return Agreement::default(),
+        }
+        records += 1;
+    }
+    Agreement { lines: records, understood: records, ..Agreement::default() }
+}
+
+/// Columns that end before byte `at`.
+fn columns_before(line: &[u8], at: usize) -> usize {
+    line[..at.min(line.len())].split(|byte| b", \t;".contains(byte)).filter(|column| !column.is_empty()).count()
+}
+
+fn strip_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.first() == Some(&b'#') || line.trim_ascii().is_empty()
+}
+
+/// The rows of a stream in one format.
+pub(crate) trait Rows: Send {
+    /// Looks at the stream's head; gives the nanoseconds of a tick.
+    fn begin(&mut self, stream: &mut Stream) -> u64;
+
+    /// Adds requests to the batch, until it is full or the stream is through.
+    fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error>;
+
+    /// Gives other times than the clock's, called before the first `fill`; tells whether the format has them.
+    fn choose_times(&mut self, times: RowTimes) -> bool;
+
+    /// The format's choice, where it leaves one.
+    fn detail(&self) -> Option<&str>;
+}
+
+/// A stream, its volumes, and its rows so far.
 pub(crate) struct Feed {
-    pub(crate) stream: Stream,
-    pub(crate) volumes: Volumes,
-    pub(crate) intake: Intake,
-    pub(crate) done: bool,
+    pub stream: Stream,
+    pub volumes: Volumes,
+    pub intake: Intake,
+    done: bool,
 }
 
 impl Feed {
-    pub(crate) fn new(stream: Stream, tick_ns: u64, skip_bad_rows: bool) -> Feed {
-        Feed { stream, volumes: Volumes::default(), intake: Intake::new(tick_ns, skip_bad_rows), done: false }
+    /// The rows of `stream`, whose buffer holds its head.
+    pub fn new(mut stream: Stream, rows: &mut dyn Rows, skip_bad_rows: bool) -> Feed {
+        let tick_ns = rows.begin(&mut stream);
+        let path = stream.path.clone();
+        Feed { stream, volumes: Volumes::default(), intake: Intake::new(path, tick_ns, skip_bad_rows), done: false }
+    }
+
+    /// The next batch; empty at the end, and after an error.
+    pub fn fill(&mut self, rows: &mut dyn Rows, batch: &mut Vec<Request>) -> Result<(), Error> {
+        batch.clear();
+        batch.reserve(BATCH);
+        let outcome = rows.fill(self, batch);
+        self.done |= outcome.is_err();
+        outcome
     }
 }
 
-impl<R: RowReader> Reader for R {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        batch.clear();
-        batch.reserve(BATCH);
-        let outcome = self.fill_some(batch);
-        self.feed_mut().done |= outcome.is_err();
-        outcome
+/// From rows to requests: times from the first row on, bytes to sectors, and counts of what had to be mended.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    path: PathBuf,
+    tick_ns: u64,
+    first_ticks: Option<u64>,
+    last_ticks: u64,
+    skip_bad_rows: bool,
+    /// The line or record at hand, from 1.
+    number: u64,
+    /// Requests made.
+    requests: u64,
+    /// Counts of rows mended, skipped or out of order.
+    pub notes: TraceNotes,
+    /// The line of the first row that lies before the one above it.
+    pub first_out_of_order: Option<u64>,
+}
+
+/// The row's time lies more than 584 years after the first.
+#[derive(Debug)]
+pub(crate) struct TimeTooFar;
+
+impl Intake {
+    pub fn new(path: PathBuf, tick_ns: u64, skip_bad_rows: bool) -> Intake {
+        Intake {
+            path,
+            tick_ns,
+            first_ticks: None,
+            last_ticks: 0,
+            skip_bad_rows,
+            number: 0,
+            requests: 0,
+            notes: TraceNotes::default(),
+            first_out_of_order: None,
+        }
     }
 
-    fn progress(&self) -> Progress {
-        self.feed().stream.progress()
+    /// Times from now on count from the source's own zero, so that rows before the first keep theirs.
+    pub fn keep_absolute_times(&mut self) {
+        self.first_ticks = Some(0);
     }
 
-    fn volumes(&self) -> &[Volume] {
-        self.feed().volumes.list()
+    /// The request of a row. A row before the first one is at time 0.
+    #[inline(always)]
+    pub fn request(&mut self, row: TraceRow) -> Result<Request, TimeTooFar> {
+        let first = *self.first_ticks.get_or_insert(row.ticks);
+        let time = Nanos(row.ticks.saturating_sub(first).checked_mul(self.tick_ns).ok_or(TimeTooFar)?);
+        if row.ticks < self.last_ticks {
+            self.notes.out_of_order_rows += 1;
+            self.first_out_of_order.get_or_insert(self.number);
+        }
+        self.last_ticks = row.ticks;
+        self.requests += 1;
+        if row.op == Op::Flush {
+            return Ok(Request { time, lba: Lba(0), sectors: 0, volume: row.volume, op: Op::Flush, source: 0 });
+        }
+        self.notes.unaligned_rows += u64::from(!(row.offset | row.bytes).is_multiple_of(512));
+        let lba = row.offset / 512;
+        // Formats keep offset + bytes below 2^64 and bytes below 2 TiB: no overflow here, and 32 bits are enough.
+        let sectors = (row.offset % 512 + row.bytes).div_ceil(512) as u32;
+        Ok(Request { time, lba: Lba(lba), sectors, volume: row.volume, op: row.op, source: 0 })
     }
 
-    fn notes(&self) -> TraceNotes {
-        self.feed().intake.notes
+    /// Adds the request of a row to the batch, if its time can be held.
+    fn push(&mut self, row: TraceRow, batch: &mut Vec<Request>) -> Result<(), Error> {
+        match self.request(row) {
+            Ok(request) => batch.push(request),
+            Err(TimeTooFar) if self.skip_bad_rows => self.notes.skipped_rows += 1,
+            Err(TimeTooFar) => {
+                let message = "the time lies more than 584 years after the first row's: check the unit of the times, mend \
+                               the row, or leave such rows out with {skip_bad_rows}";
+                return Err(self.error(None, message.into()));
+            }
+        }
+        Ok(())
     }
 
-    fn keep_absolute_times(&mut self) {
-        self.feed_mut().intake.keep_absolute_times();
+    /// True if a bad row is to be left out; it is counted then.
+    fn skip(&mut self, bad: &Bad) -> bool {
+        let skip = self.skip_bad_rows && bad.problem != Problem::TooManyVolumes;
+        self.notes.skipped_rows += u64::from(skip);
+        skip
     }
 
-    fn first_out_of_order(&self) -> Option<u64> {
-        self.feed().intake.first_out_of_order
+    /// A line that can't be understood: counted, where such rows are skipped, or the error to stop with. `last`: the file
+    /// ends with this line, and no newline follows.
+    #[cold]
+    fn bad_line(&mut self, text: &[u8], bad: &Bad, last: bool) -> Result<(), Error> {
+        if self.skip(bad) {
+            return Ok(());
+        }
+        let cut = last && bad.at + bad.len >= text.len();
+        let mut message = bad.message(text);
+        if cut {
+            message += "; the file ends in the middle of this row: it was cut short, fetch or copy it again";
+        }
+        if bad.problem != Problem::TooManyVolumes {
+            message += if cut { ", or" } else { "; mend the row, or" };
+            message += " leave such rows out with {skip_bad_rows}";
+        }
+        Err(self.error(Some(bad.at as u64 + 1), message))
     }
 
-    fn sha256(&self) -> Option<String> {
-        self.feed().stream.sha256()
+    /// As `bad_line`, for a record; `used`: its bytes, 0 where they are unknown, so that it can't be left out.
+    #[cold]
+    fn bad_record(&mut self, bad: &Bad, used: usize) -> Result<(), Error> {
+        if used > 0 && self.skip(bad) {
+            return Ok(());
+        }
+        let problem = match bad.problem {
+            Problem::Zero => format!("{} is 0: expected a size above 0", bad.name),
+            Problem::Expected(what) => format!("{}: expected {what}", bad.name),
+            _ => format!("{} is too large", bad.name),
+        };
+        let remedy = match used {
+            0 => "the file is corrupt or of another format",
+            _ => "mend the record, or leave such records out with {skip_bad_rows}",
+        };
+        Err(self.error(None, format!("{problem}; {remedy}")))
     }
 
-    fn detail(&self) -> Option<&str> {
-        RowReader::detail(self)
+    /// The error of a trace that held no request at all.
+    fn check_not_empty(&self) -> Result<(), Error> {
+        if self.requests > 0 {
+            return Ok(());
+        }
+        let message = match self.notes.skipped_rows {
+            0 => "the file holds no request: check how it was made".to_string(),
+            n => format!("the file holds no request: all {n} rows are malformed; check its format"),
+        };
+        Err(Error::input(&self.path, message))
+    }
+
+    /// The error of the row at hand.
+    fn error(&self, column: Option<u64>, message: String) -> Error {
+        bad_row(&self.path, self.number, column, message)
+    }
+}
+
+/// The error of one row.
+pub(crate) fn bad_row(path: &Path, line: u64, column: Option<u64>, message: impl Into<String>) -> Error {
+    Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column, message: message.into() }))
+}
+
+/// Rows that are lines. The format is compiled into the loop; its fast path takes well-formed rows, all else goes the slow way,
+/// which knows columns.
+pub(crate) struct Text<F>(pub F);
+
+impl<F: TextFormat> Text<F> {
+    /// Parses whole lines of the buffer until it or the batch is through.
+    fn whole_lines(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
+        let Feed { stream: Stream { buf, start, end, .. }, volumes, intake, .. } = feed;
+        let limit = match memchr::memrchr(b'\n', &buf[*start..*end]) {
+            Some(last) => *start + last + 1,
+            None => return Ok(()),
+        };
+        let mut rest = &buf[*start..limit];
+        while !rest.is_empty() && batch.len() < BATCH {
+            intake.number += 1;
+            if let Some((row, used)) = self.0.fast(rest)
+                && let Some(after) = rest.get(used..)
+                && let Ok(request) = intake.request(row)
+            {
+                batch.push(request);
+                rest = after;
+                continue;
+            }
+            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len() - 1);
+            let line = strip_return(&rest[..length]);
+            rest = &rest[length + 1..];
+            self.slow_line(line, false, volumes, intake, batch)?;
+        }
+        *start = limit - rest.len();
+        Ok(())
+    }
+
+    /// One line, the slow way; `last`: no newline ends it.
+    #[inline(never)]
+    fn slow_line(
+        &mut self,
+        line: &[u8],
+        last: bool,
+        volumes: &mut Volumes,
+        intake: &mut Intake,
+        batch: &mut Vec<Request>,
+    ) -> Result<(), Error> {
+        if is_blank(line) {
+            return Ok(());
+        }
+        match self.0.heading(intake.number - 1, line) {
+            Heading::Yes => return Ok(()),
+            Heading::Wanted(what) => return Err(intake.error(None, format!("the file should begin with {what}"))),
+            Heading::No => {}
+        }
+        match self.0.parse(line, volumes) {
+            Ok(Some(row)) => intake.push(row, batch),
+            Ok(None) => Ok(()),
+            Err(bad) => intake.bad_line(line, &bad, last),
+        }
+    }
+}
+
+impl<F: TextFormat> Rows for Text<F> {
+    fn begin(&mut self, stream: &mut Stream) -> u64 {
+        stream.start += if stream.unread().starts_with(MARK) { MARK.len() } else { 0 };
+        self.0.prepare(stream.unread());
+        self.0.tick_ns()
+    }
+
+    fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
+        while batch.len() < BATCH && !feed.done {
+            self.whole_lines(feed, batch)?;
+            if batch.len() == BATCH {
+                break;
+            }
+            let Feed { stream, volumes, intake, done } = feed;
+            if stream.eof {
+                let rest = &stream.buf[stream.start..stream.end];
+                if !rest.is_empty() {
+                    intake.number += 1;
+                    self.slow_line(strip_return(rest), true, volumes, intake, batch)?;
+                }
+                stream.start = stream.end;
+                *done = true;
+                intake.check_not_empty()?;
+            } else if stream.unread().len() >= LINE_MAX {
+                intake.number += 1;
+                let message = "a line of more than 1 MiB: this is no text trace, or its line ends are missing";
+                return Err(intake.error(None, message.into()));
+            } else {
+                stream.refill()?;
+            }
+        }
+        Ok(())
     }
 
     fn choose_times(&mut self, times: RowTimes) -> bool {
-        RowReader::choose_times(self, times)
+        self.0.choose_times(times)
+    }
+
+    fn detail(&self) -> Option<&str> {
+        self.0.detail()
+    }
+}
+
+/// Rows that are binary records, of any length.
+pub(crate) struct Records<F>(pub F);
+
+impl<F: RecordFormat> Rows for Records<F> {
+    fn begin(&mut self, stream: &mut Stream) -> u64 {
+        self.0.prepare(stream.unread());
+        self.0.tick_ns()
+    }
+
+    fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
+        let Feed { stream, volumes, intake, done } = feed;
+        while batch.len() < BATCH && !*done {
+            let bytes = &stream.buf[stream.start..stream.end];
+            if bytes.is_empty() && stream.eof {
+                *done = true;
+                return intake.check_not_empty();
+            }
+            let step = if bytes.is_empty() { Ok(Step::More) } else { self.0.next(bytes, volumes) };
+            intake.number += u64::from(!matches!(step, Ok(Step::Heading(_) | Step::More)));
+            let used = match step {
+                Ok(Step::Row(row, used)) => {
+                    intake.push(row, batch)?;
+                    used
+                }
+                Ok(Step::Heading(used) | Step::Skip(used)) => used,
+                Ok(Step::More) => {
+                    more(stream, intake)?;
+                    0
+                }
+                Err((bad, used)) => {
+                    intake.bad_record(&bad, used)?;
+                    used
+                }
+            };
+            stream.start = (stream.start + used).min(stream.end);
+        }
+        Ok(())
+    }
+
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        times == RowTimes::Clock
+    }
+
+    fn detail(&self) -> Option<&str> {
+        self.0.detail()
+    }
+}
+
+/// Reads on, for the rest of a record.
+fn more(stream: &mut Stream, intake: &mut Intake) -> Result<(), Error> {
+    let left = stream.unread().len();
+    if !stream.eof && left < LINE_MAX {
+        return stream.refill();
+    }
+    intake.number += 1;
+    let message = match stream.eof {
+        true => format!(
+            "the file ends in the middle of this record, {left} bytes into it: it was cut short, fetch or copy it again"
+        ),
+        false => "a record of more than 1 MiB: the file is corrupt or of another format".to_string(),
+    };
+    Err(intake.error(None, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intake(tick_ns: u64, skip_bad_rows: bool) -> Intake {
+        Intake::new("t.csv".into(), tick_ns, skip_bad_rows)
+    }
+
+    fn row(ticks: u64, offset: u64, bytes: u64, op: Op) -> TraceRow {
+        TraceRow { ticks, offset, bytes, volume: 3, op }
+    }
+
+    #[test]
+    fn ends_that_are_not_aligned_are_rounded_outward() {
+        let mut intake = intake(1, false);
+        let rows = [(0, 512), (512, 1024), (511, 1), (511, 2), (513, 511), (1, 1024), (1024, 1)];
+        let found = rows.map(|(offset, bytes)| {
+            let request = intake.request(row(5, offset, bytes, Op::Write)).unwrap();
+            assert_eq!((request.volume, request.op, request.source), (3, Op::Write, 0));
+            (request.lba.0, request.sectors)
+        });
+        assert_eq!(found, [(0, 1), (1, 2), (0, 1), (0, 2), (1, 1), (0, 3), (2, 1)]);
+        assert_eq!(intake.notes.unaligned_rows, 5);
+    }
+
+    #[test]
+    fn times_count_from_the_first_row_and_rows_that_go_back_are_counted() {
+        let mut intake = intake(1000, false);
+        let mut time = |ticks| {
+            intake.number += 1;
+            intake.request(row(ticks, 0, 512, Op::Read)).ok().map(|one| one.time.0)
+        };
+        assert_eq!([time(10), time(12), time(12)], [Some(0), Some(2000), Some(2000)]);
+        assert_eq!([time(11), time(5), time(6)], [Some(1000), Some(0), Some(0)]);
+        assert_eq!(time(10 + u64::MAX / 1000), Some(u64::MAX / 1000 * 1000));
+        assert_eq!(time(11 + u64::MAX / 1000), None);
+        assert_eq!((intake.notes.out_of_order_rows, intake.first_out_of_order), (2, Some(4)));
+        let mut absolute = self::intake(1000, false);
+        absolute.keep_absolute_times();
+        assert_eq!(absolute.request(row(10, 0, 512, Op::Read)).unwrap().time, Nanos(10_000));
+    }
+
+    #[test]
+    fn a_flush_has_no_place_and_counts_as_a_row() {
+        let mut intake = intake(1, false);
+        let flush = intake.request(row(1, 513, 7, Op::Flush)).unwrap();
+        assert_eq!((flush.lba, flush.sectors, flush.op, flush.volume), (Lba(0), 0, Op::Flush, 3));
+        assert_eq!((intake.requests, intake.notes.unaligned_rows), (1, 0));
+    }
+
+    #[test]
+    fn a_row_cut_short_is_told_from_one_that_is_wrong() {
+        let said = |at, len, last| {
+            let bad = Bad { at, len, name: "the size", problem: Problem::Expected("a number") };
+            let mut intake = Intake { number: 7, ..intake(1, false) };
+            intake.bad_line(b"1,2,34", &bad, last).unwrap_err().to_string()
+        };
+        let cut =
+            "the file ends in the middle of this row: it was cut short, fetch or copy it again, or leave such rows out";
+        assert!(said(4, 2, true).contains(cut), "{}", said(4, 2, true));
+        assert!(said(3, 3, true).contains(cut) && said(6, 0, true).contains(cut));
+        for other in [said(4, 1, true), said(2, 1, true), said(4, 2, false)] {
+            assert!(
+                !other.contains("cut short") && other.contains("; mend the row, or leave such rows out"),
+                "{other}"
+            );
+        }
+        assert!(said(4, 2, true).starts_with("t.csv:7:5: "), "{}", said(4, 2, true));
+    }
+
+    #[test]
+    fn bad_rows_are_counted_where_they_are_left_out() {
+        let bad = |problem| Bad { at: 0, len: 1, name: "the size", problem };
+        let mut lenient = intake(1000, true);
+        let (first, late) = (row(0, 0, 512, Op::Read), row(u64::MAX, 0, 512, Op::Read));
+        let mut batch = Vec::new();
+        lenient.first_ticks = Some(0);
+        assert!(lenient.bad_line(b"x", &bad(Problem::Zero), false).is_ok());
+        assert!(
+            lenient.bad_record(&bad(Problem::Zero), 8).is_ok() && lenient.bad_record(&bad(Problem::Zero), 0).is_err()
+        );
+        assert!(lenient.push(late, &mut batch).is_ok() && batch.is_empty());
+        assert_eq!(lenient.notes.skipped_rows, 3);
+        let many = lenient.bad_line(b"x", &bad(Problem::TooManyVolumes), false).unwrap_err().to_string();
+        assert!(many.contains("65,535 volumes") && !many.contains("leave such rows out"), "{many}");
+        assert_eq!(lenient.notes.skipped_rows, 3);
+        let none = lenient.check_not_empty().unwrap_err().to_string();
+        assert!(none.contains("all 3 rows are malformed"), "{none}");
+        let mut strict = intake(1000, false);
+        assert!(strict.check_not_empty().unwrap_err().to_string().contains("check how it was made"));
+        strict.push(first, &mut batch).unwrap();
+        assert!(strict.push(late, &mut batch).unwrap_err().to_string().contains("584 years"));
+        assert!(strict.check_not_empty().is_ok() && batch.len() == 1);
     }
 }

@@ -11,9 +11,8 @@ use smrkit::experiment::pool::Monitor;
 use smrkit::experiment::record;
 use smrkit::stats::outcome::{Outcome, Outcomes, Replayed, TraceNotes, TraceReading};
 
-use crate::demand::TraceDemand;
-use crate::layout::VolumeChoice;
-use crate::open::OpenOptions;
+use crate::demand::{TraceDemand, VolumeChoice};
+use crate::trace::OpenOptions;
 
 /// The runs of a result file.
 pub struct Recorded {

@@ -1,7 +1,11 @@
-//! A row as a format gives it, before units and order are checked, and what can be wrong with one.
+//! A row as a format gives it, before units and order are checked; what can be wrong with one; and the volumes that rows name.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use smrkit::request::Op;
 
 use crate::number::{self, NoNumber};
-use smrkit::request::Op;
 
 /// One request in the units of a trace: ticks and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +98,11 @@ pub(crate) struct Field<'a> {
 }
 
 impl Field<'_> {
+    /// A column of a record, which has no text to show.
+    pub fn named(name: &'static str) -> Field<'static> {
+        Field { text: b"", at: 0, name }
+    }
+
     /// The error that this column has `problem`.
     pub fn bad(&self, problem: Problem) -> Bad {
         Bad { at: self.at, len: self.text.len(), name: self.name, problem }
@@ -225,6 +234,77 @@ impl<'a> LineColumns<'a> {
             Some(field) => Err(field.bad(Problem::Surplus)),
             None => Ok(()),
         }
+    }
+}
+
+/// One of a trace's volumes; a request holds its index in the trace's table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// The number that the trace gives it.
+    pub number: u64,
+    /// The host or volume name that the trace gives it; may be empty.
+    pub name: String,
+}
+
+/// The most volumes of one trace: a request's index has 16 bits.
+const VOLUMES_MAX: usize = 65_535;
+
+/// Numbers below this are found in a flat table, others in a map.
+const FLAT: u64 = 1 << 16;
+
+/// The table of volumes, filled as rows are seen.
+#[derive(Debug, Default)]
+pub(crate) struct Volumes {
+    list: Vec<Volume>,
+    /// Index plus one by number.
+    flat: Vec<u16>,
+    numbers: HashMap<u64, u16>,
+    names: HashMap<Vec<u8>, u16>,
+}
+
+impl Volumes {
+    /// The volumes so far.
+    pub fn list(&self) -> &[Volume] {
+        &self.list
+    }
+
+    /// The index of the volume with this number; a new one is called `name`. `field` is where it stands.
+    pub fn numbered(&mut self, number: u64, field: Field, name: impl FnOnce() -> String) -> Result<u16, Bad> {
+        if number < FLAT {
+            if let Some(index) = self.flat.get(number as usize).and_then(|plus_one| plus_one.checked_sub(1)) {
+                return Ok(index);
+            }
+            let index = self.add(number, name()).ok_or_else(|| field.bad(Problem::TooManyVolumes))?;
+            if self.flat.len() <= number as usize {
+                self.flat.resize(number as usize + 1, 0);
+            }
+            self.flat[number as usize] = index + 1;
+            return Ok(index);
+        }
+        if let Some(index) = self.numbers.get(&number) {
+            return Ok(*index);
+        }
+        let index = self.add(number, name()).ok_or_else(|| field.bad(Problem::TooManyVolumes))?;
+        self.numbers.insert(number, index);
+        Ok(index)
+    }
+
+    /// The index of the volume that `key` names; a new one gets `number`, or the next free one.
+    pub fn named(&mut self, key: &[u8], number: Option<u64>, field: Field) -> Result<u16, Bad> {
+        if let Some(index) = self.names.get(key) {
+            return Ok(*index);
+        }
+        let number = number.unwrap_or(self.list.len() as u64);
+        let name = String::from_utf8_lossy(key).into_owned();
+        let index = self.add(number, name).ok_or_else(|| field.bad(Problem::TooManyVolumes))?;
+        self.names.insert(key.to_vec(), index);
+        Ok(index)
+    }
+
+    fn add(&mut self, number: u64, name: String) -> Option<u16> {
+        let index = u16::try_from(self.list.len()).ok().filter(|_| self.list.len() < VOLUMES_MAX)?;
+        self.list.push(Volume { number, name });
+        Some(index)
     }
 }
 

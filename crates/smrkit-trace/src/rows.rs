@@ -1,18 +1,23 @@
-//! The tables behind `--requests` and `--accesses`: a row for each request or physical access, as Parquet.
+//! The tables behind `--requests` and `--accesses`: a row for each request or physical access of one run, as Parquet.
 //!
 //! Operations and causes are words, all else unsigned whole numbers; `docs/reference/trace-parquet.md` describes them. Each file appears at `finish`.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::data_type::ByteArray;
-
-use crate::parquet::table::{Column, GROUP_ROWS, Packing, TableWriter, Values};
-use crate::parquet::{KEY_FORMAT, KEY_ROWS, KEY_VERSION, VERSION};
+use smrkit::disk::Recorder;
+use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
+use smrkit::experiment::comparison::RunRecorders;
 use smrkit::request::Op;
 use smrkit::stats::rows::RequestRow;
 use smrkit::tally::Access;
+
+use crate::output::TargetFile;
+use crate::parquet::table::{Column, GROUP_ROWS, Packing, TableWriter, Values};
+use crate::parquet::{KEY_FORMAT, KEY_ROWS, KEY_VERSION, VERSION};
 
 /// A physical access of one drive of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +159,104 @@ fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> Values<'static> {
 
 fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> Values<'static> {
     Values::Int(rows.iter().map(|row| of(row) as i32).collect())
+}
+
+/// A table that a run fills; the first error is kept, and what comes after it is dropped.
+struct Shared<R: Row>(Arc<Mutex<Option<Table<R>>>>);
+
+type Table<R> = Result<Rows<R>, Error>;
+
+impl<R: Row> Clone for Shared<R> {
+    fn clone(&self) -> Self {
+        Shared(self.0.clone())
+    }
+}
+
+impl<R: Row> Shared<R> {
+    fn create(path: &Path) -> Result<Shared<R>, Error> {
+        Ok(Shared(Arc::new(Mutex::new(Some(Ok(Rows::create(path)?))))))
+    }
+
+    fn push(&self, row: &R) {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Ok(rows)) = table.as_mut()
+            && let Err(error) = rows.push(row)
+        {
+            *table = Some(Err(error));
+        }
+    }
+
+    fn finish(self) -> Result<(), Error> {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        table.map_or(Ok(()), |rows| rows?.finish())
+    }
+}
+
+struct OfDrive(Shared<Access>);
+
+impl Recorder for OfDrive {
+    fn access(&mut self, access: &Access) {
+        self.0.push(access);
+    }
+}
+
+struct OfMember(u32, Shared<MemberAccess>);
+
+impl Recorder for OfMember {
+    fn access(&mut self, access: &Access) {
+        self.1.push(&MemberAccess { member: self.0, access: *access });
+    }
+}
+
+/// The files being filled.
+#[derive(Default)]
+pub struct RowFiles(Vec<Box<dyn FnOnce() -> Result<(), Error>>>);
+
+impl RowFiles {
+    fn create<R: Row + Send + 'static>(&mut self, path: &Path) -> Result<Shared<R>, Error> {
+        let shared = Shared::create(path)?;
+        let own = shared.clone();
+        self.0.push(Box::new(move || own.finish()));
+        Ok(shared)
+    }
+
+    /// Opens a file for the state at the end of the run that `records` is of. A run that does not come to its end leaves none.
+    pub fn save_state(&mut self, path: &Path, records: &mut RunRecorders) -> Result<(), Error> {
+        let (target, saved) = (TargetFile::open(path)?, Arc::new(Mutex::new(None)));
+        let own = Arc::clone(&saved);
+        records.state = Some(Box::new(move |state| *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(state)));
+        self.0.push(Box::new(move || {
+            let state: Option<SavedState> = saved.lock().unwrap_or_else(PoisonError::into_inner).take();
+            state.map_or(Ok(()), |state| target.write(state.bytes()))
+        }));
+        Ok(())
+    }
+
+    /// Writes the rest, and makes the files appear under their names.
+    pub fn finish(self) -> Result<(), Error> {
+        self.0.into_iter().try_for_each(|finish| finish())
+    }
+}
+
+/// Opens the files asked for, and what fills them; `array` tells whether the run is of an array.
+pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Result<(RunRecorders, RowFiles), Error> {
+    let (mut records, mut files) = (RunRecorders::default(), RowFiles::default());
+    if let Some(path) = requests {
+        let shared = files.create::<RequestRow>(path)?;
+        records.requests = Some(Box::new(move |row: &RequestRow| shared.push(row)));
+    }
+    records.accesses = match accesses {
+        None => None,
+        Some(path) if array => {
+            let shared = files.create(path)?;
+            Some(Box::new(move |drive| Box::new(OfMember(drive as u32, shared.clone()))))
+        }
+        Some(path) => {
+            let shared = files.create(path)?;
+            Some(Box::new(move |_| Box::new(OfDrive(shared.clone()))))
+        }
+    };
+    Ok((records, files))
 }
 
 #[cfg(test)]

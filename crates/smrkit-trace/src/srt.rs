@@ -6,9 +6,8 @@
 //! to 15 of the device number the disk. The block's unit is the heading's `sectorsize`, 512 bytes where it has none.
 //! Suspect records are left out, as DiskSim does. Versions above 4 have other fields and are refused.
 
-use crate::record::{RecordFormat, Step};
-use crate::row::{Bad, Field, Problem, TraceRow};
-use crate::volumes::Volumes;
+use crate::reader::{RecordFormat, Step};
+use crate::row::{Bad, Field, Problem, TraceRow, Volumes};
 use smrkit::request::Op;
 
 /// Words of a record of versions 1 to 3.
@@ -119,7 +118,7 @@ impl RecordFormat for Srt {
         }
         let offset = u64::from(word(7)) * block_bytes;
         let disk = u64::from(word(8) >> 8 & 0xff);
-        let field = Field { text: b"", at: 0, name: "the device" };
+        let field = Field::named("the device");
         let volume = volumes.numbered(disk, field, || disk.to_string()).map_err(|bad| (bad, used))?;
         let op = if word(11) & 1 == 1 { Op::Read } else { Op::Write };
         Ok(Step::Row(TraceRow { ticks, offset, bytes, volume, op }, used))

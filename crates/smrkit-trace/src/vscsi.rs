@@ -7,9 +7,8 @@
 //! UNMAP is none either, since its ranges aren't in the record.
 
 use crate::number::{u16_at, u32_at, u64_at};
-use crate::record::{RecordFormat, Step};
-use crate::row::{BYTES_MAX, Bad, Problem, TraceRow};
-use crate::volumes::Volumes;
+use crate::reader::{RecordFormat, Step};
+use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow, Volumes};
 use smrkit::request::Op;
 
 /// The reader of version `V`.
@@ -75,7 +74,7 @@ impl<const V: u8> RecordFormat for Vscsi<V> {
         let volume = match self.volume {
             Some(volume) => volume,
             None => {
-                let field = crate::row::Field { text: b"", at: 0, name: "the volume" };
+                let field = Field::named("the volume");
                 *self.volume.insert(volumes.numbered(0, field, || "vscsi".into()).map_err(|bad| (bad, 0))?)
             }
         };

@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{JsonTarget, pretty, print};
 use crate::style;
 use smrkit_options::paths::Paths;
-use smrkit_trace::target::TargetFile;
+use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@ use clap_mangen::Man as Page;
 
 use crate::exit::Done;
 use crate::output::print;
-use smrkit_trace::target::TargetFolder;
+use smrkit_trace::output::TargetFolder;
 
 #[derive(Args)]
 #[command(

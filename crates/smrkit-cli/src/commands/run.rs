@@ -10,7 +10,7 @@ use smrkit::stats::outcome::TraceNotes;
 use smrkit_options::run::RunOptions;
 use smrkit_report::{figures, report, text_for};
 use smrkit_trace::recorded::Recorded;
-use smrkit_trace::records::{self, RowFiles};
+use smrkit_trace::rows::{self, RowFiles};
 
 use super::trace::warn;
 use crate::exit::Done;
@@ -124,7 +124,7 @@ impl RunCommand {
         paths.check()?;
         let _opening = interrupt.opening_outputs(&paths);
         let outputs = self.outputs.open()?;
-        let (mut records, mut files) = records::open(self.requests.as_deref(), self.accesses.as_deref(), is_array)?;
+        let (mut records, mut files) = rows::open(self.requests.as_deref(), self.accesses.as_deref(), is_array)?;
         if let Some(path) = &self.save_state {
             files.save_state(path, &mut records)?;
         }

@@ -12,7 +12,7 @@ use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::print;
 use smrkit_options::paths::Paths;
-use smrkit_trace::target::TargetFile;
+use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\
 A sweep's file has the options of smrkit run, and lists in place of values:

@@ -7,11 +7,11 @@ use smrkit::error::Error;
 use smrkit::experiment::pool::{Monitor, RunStage, Stage};
 use smrkit::request::{Progress, Request, Source};
 use smrkit::schema::Size;
-use smrkit_trace::convert::{self, Converter};
 use smrkit_trace::info::{InfoSettings, TraceInfo};
-use smrkit_trace::partial::temporary_folder_of;
+use smrkit_trace::output::TargetFolder;
+use smrkit_trace::output::temporary_folder_of;
+use smrkit_trace::parquet::{self, Converter};
 use smrkit_trace::split::{BUCKETS_MAX, Splitter};
-use smrkit_trace::target::TargetFolder;
 use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
@@ -208,7 +208,7 @@ impl Convert {
         let paths =
             Paths { inputs: vec![self.input.trace.clone()], outputs: vec![self.output.clone()], ..Paths::default() };
         paths.check()?;
-        convert::check_ending(&self.output)?;
+        parquet::check_ending(&self.output)?;
         let interrupt = Interrupt::watch();
         let mut reader = match self.sort {
             true => self.input.open()?.with_absolute_times(),
@@ -231,7 +231,7 @@ impl Convert {
             return Ok(done);
         }
         interrupt.writing();
-        converter.finish(&reader)?;
+        converter.finish(reader.volumes(), reader.sha256())?;
         warn(reader.notes());
         let bytes = std::fs::metadata(&self.output).map_or(0, |file| file.len());
         eprintln!(

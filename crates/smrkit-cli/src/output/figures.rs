@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use smrkit::error::Error;
 use smrkit_report::figure::Figure;
 use smrkit_report::{png, svg};
-use smrkit_trace::target::TargetFolder;
+use smrkit_trace::output::TargetFolder;
 
 /// The format of a figure's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

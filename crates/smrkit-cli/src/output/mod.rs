@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 pub use serde_json::to_string_pretty as pretty;
 use smrkit::error::Error;
-use smrkit_trace::target::{TargetFile, TargetFolder};
+use smrkit_trace::output::{TargetFile, TargetFolder};
 
 use figures::FigureFormat;
 use smrkit_options::paths::Paths;

@@ -4,27 +4,132 @@
 //! same sectors: at most 156 MB for each of the sets of sectors read and written on 5 TB in aligned 4 KiB blocks, 40 MB
 //! for hot spots. Unaligned requests take up to 8 bytes each and set, at most 1.25 GB for all of 5 TB.
 
-mod facts;
-mod gathered;
 mod heat;
-mod paged;
 mod rate;
 mod sectors;
-mod sizes;
 
-#[cfg(test)]
-mod tests;
+use std::collections::BTreeMap;
 
-pub use facts::{Footprint, Sequential, TraceInfo, VolumeInfo};
-pub use heat::{HotSpots, Surface};
-pub use rate::{Arrivals, Gaps, RateSeries};
-pub use sizes::Sizes;
-
-use self::gathered::Gathered;
-use crate::volume::Volume;
+use serde::Serialize;
 use smrkit::error::Error;
-use smrkit::request::Source;
+use smrkit::request::{Op, Request, Source};
 use smrkit::units::SECTOR_BYTES;
+
+pub use self::heat::{HotSpots, Surface};
+pub use self::rate::{Arrivals, Gaps, RateSeries};
+
+use self::heat::Heat;
+use self::rate::Rate;
+use self::sectors::SectorSet;
+use crate::row::Volume;
+
+/// Statistics of a trace. Shares are 0 to 1, and null without a denominator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TraceInfo {
+    /// Rows.
+    pub requests: u64,
+    /// Number of reads.
+    pub reads: u64,
+    /// Number of writes.
+    pub writes: u64,
+    /// Number of flushes.
+    pub flushes: u64,
+    /// Number of discards.
+    pub discards: u64,
+    /// Writes / requests.
+    pub write_share: Option<f64>,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Bytes discarded.
+    pub discarded_bytes: u64,
+    /// The largest end of a request, over all volumes.
+    pub highest_end_sectors: u64,
+    /// Distinct sectors.
+    pub footprint: Footprint,
+    /// Sectors written that the trace had written before / sectors written.
+    pub rewrite_share: Option<f64>,
+    /// The size of a track, as given.
+    pub track_bytes: u64,
+    /// Distinct tracks of this size that are written.
+    pub written_tracks: u64,
+    /// Sizes of reads.
+    pub read_sizes: Sizes,
+    /// Sizes of writes.
+    pub write_sizes: Sizes,
+    /// Requests that follow one another.
+    pub sequential: Sequential,
+    /// When requests arrive.
+    pub arrivals: Arrivals,
+    /// The course of time.
+    pub rate: RateSeries,
+    /// Skew of the accesses.
+    pub hot_spots: HotSpots,
+    /// Beginnings of requests.
+    pub surface: Surface,
+    /// The volumes that have requests, in the order of their indexes.
+    pub volumes: Vec<VolumeInfo>,
+}
+
+/// Distinct sectors and blocks that a trace touches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Footprint {
+    /// Sectors read at least once.
+    pub read_sectors: u64,
+    /// Sectors written at least once.
+    pub written_sectors: u64,
+    /// Sectors read or written.
+    pub touched_sectors: u64,
+    /// Aligned 4 KiB blocks that are read, in part or whole.
+    pub read_4kib_blocks: u64,
+    /// Aligned 4 KiB blocks that are written, in part or whole.
+    pub written_4kib_blocks: u64,
+}
+
+/// Requests that follow one another: each begins where the one before on its volume ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Sequential {
+    /// Share of reads and writes that continue the one before.
+    pub share: Option<f64>,
+    /// Stretches of requests that continue one another; single requests are stretches of 1.
+    pub runs: u64,
+    /// Requests in a stretch, on average.
+    pub mean_run_requests: Option<f64>,
+    /// Bytes in a stretch, on average.
+    pub mean_run_bytes: Option<f64>,
+    /// The longest stretch, in requests.
+    pub longest_run_requests: u64,
+    /// The longest stretch, in bytes.
+    pub longest_run_bytes: u64,
+}
+
+/// One volume of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VolumeInfo {
+    /// Its index in the trace's table.
+    pub index: u16,
+    /// The number that the trace gives it.
+    pub number: u64,
+    /// The name that the trace gives it; may be empty.
+    pub name: String,
+    /// Requests.
+    pub requests: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Distinct sectors read.
+    pub read_footprint_sectors: u64,
+    /// Distinct sectors written.
+    pub written_footprint_sectors: u64,
+    /// The largest end of a request.
+    pub highest_end_sectors: u64,
+}
 
 /// The facts that `TraceInfo::from_source` needs besides the requests.
 #[derive(Clone, Debug)]
@@ -64,3 +169,245 @@ impl TraceInfo {
         }
     }
 }
+
+/// Sectors in a 4 KiB block.
+const BLOCK: u64 = 8;
+
+struct Gathered {
+    info: TraceInfo,
+    volumes: Vec<VolumeState>,
+    read: SectorSet,
+    written: SectorSet,
+    read_sizes: SizeCounter,
+    write_sizes: SizeCounter,
+    heat: Heat,
+    rate: Rate,
+    followers: u64,
+    longest_run_requests: u64,
+    longest_run_bytes: u64,
+}
+
+#[derive(Default)]
+struct VolumeState {
+    info: VolumeInfo,
+    /// The end of the request before, and the stretch that it ends.
+    previous_end: Option<u64>,
+    run_requests: u64,
+    run_bytes: u64,
+}
+
+impl Gathered {
+    fn new() -> Gathered {
+        Gathered {
+            info: TraceInfo::default(),
+            volumes: Vec::new(),
+            read: SectorSet::default(),
+            written: SectorSet::default(),
+            read_sizes: SizeCounter::new(),
+            write_sizes: SizeCounter::new(),
+            heat: Heat::default(),
+            rate: Rate::new(),
+            followers: 0,
+            longest_run_requests: 0,
+            longest_run_bytes: 0,
+        }
+    }
+
+    fn count(&mut self, request: &Request) {
+        let index = usize::from(request.volume);
+        if index >= self.volumes.len() {
+            self.volumes.resize_with(index + 1, VolumeState::default);
+        }
+        let bytes = u64::from(request.sectors) * SECTOR_BYTES;
+        let volume = &mut self.volumes[index].info;
+        volume.requests += 1;
+        let mut new_sectors = 0;
+        match request.op {
+            Op::Read => {
+                volume.reads += 1;
+                volume.read_bytes += bytes;
+                self.read_sizes.count(request.sectors);
+                volume.read_footprint_sectors += self.read.insert(request.volume, request.lba.0, request.sectors);
+            }
+            Op::Write => {
+                volume.writes += 1;
+                volume.written_bytes += bytes;
+                self.write_sizes.count(request.sectors);
+                new_sectors = self.written.insert(request.volume, request.lba.0, request.sectors);
+                volume.written_footprint_sectors += new_sectors;
+            }
+            Op::Flush => self.info.flushes += 1,
+            Op::Discard => {
+                self.info.discards += 1;
+                self.info.discarded_bytes += bytes;
+            }
+        }
+        self.rate.count(request, new_sectors);
+        if matches!(request.op, Op::Read | Op::Write) {
+            self.heat.count(request.volume, request.lba.0, request.op == Op::Write);
+            self.follow(request, bytes);
+        }
+    }
+
+    /// Takes note of a request; true if it continues the one before on its volume.
+    fn follow(&mut self, request: &Request, bytes: u64) {
+        let volume = &mut self.volumes[usize::from(request.volume)];
+        let end = request.lba.0.saturating_add(u64::from(request.sectors));
+        volume.info.highest_end_sectors = volume.info.highest_end_sectors.max(end);
+        if volume.previous_end == Some(request.lba.0) {
+            self.followers += 1;
+        } else {
+            (volume.run_requests, volume.run_bytes) = (0, 0);
+        }
+        volume.previous_end = Some(end);
+        volume.run_requests += 1;
+        volume.run_bytes += bytes;
+        self.longest_run_requests = self.longest_run_requests.max(volume.run_requests);
+        self.longest_run_bytes = self.longest_run_bytes.max(volume.run_bytes);
+    }
+
+    fn finish(self, track_sectors: u64) -> TraceInfo {
+        let sum = |of: fn(&VolumeInfo) -> u64| self.volumes.iter().map(|volume| of(&volume.info)).sum::<u64>();
+        let ends: Vec<u64> = self.volumes.iter().map(|volume| volume.info.highest_end_sectors).collect();
+        let (reads, writes) = (sum(|volume| volume.reads), sum(|volume| volume.writes));
+        let (requests, written_bytes) = (sum(|volume| volume.requests), sum(|volume| volume.written_bytes));
+        let read_bytes = sum(|volume| volume.read_bytes);
+        let written_sectors = written_bytes / SECTOR_BYTES;
+        // Sectors past 2^63 are in no set.
+        let rewritten = written_sectors.saturating_sub(self.written.len());
+        let (rate, arrivals) = self.rate.finish();
+        TraceInfo {
+            requests,
+            reads,
+            writes,
+            write_share: share(writes, requests),
+            read_bytes,
+            written_bytes,
+            highest_end_sectors: ends.iter().copied().max().unwrap_or(0),
+            footprint: footprint(&self.read, &self.written),
+            rewrite_share: share(rewritten, written_sectors),
+            track_bytes: track_sectors * SECTOR_BYTES,
+            written_tracks: self.written.pieces(track_sectors),
+            read_sizes: self.read_sizes.finish(),
+            write_sizes: self.write_sizes.finish(),
+            sequential: Sequential {
+                share: share(self.followers, reads + writes),
+                runs: reads + writes - self.followers,
+                mean_run_requests: share(reads + writes, reads + writes - self.followers),
+                mean_run_bytes: share(read_bytes + written_bytes, reads + writes - self.followers),
+                longest_run_requests: self.longest_run_requests,
+                longest_run_bytes: self.longest_run_bytes,
+            },
+            arrivals,
+            rate,
+            hot_spots: self.heat.hot_spots(),
+            surface: self.heat.surface(&ends),
+            volumes: volumes(self.volumes),
+            ..self.info
+        }
+    }
+}
+
+fn footprint(read: &SectorSet, written: &SectorSet) -> Footprint {
+    Footprint {
+        read_sectors: read.len(),
+        written_sectors: written.len(),
+        touched_sectors: read.len() + written.len() - read.overlap(written),
+        read_4kib_blocks: read.pieces(BLOCK),
+        written_4kib_blocks: written.pieces(BLOCK),
+    }
+}
+
+fn volumes(states: Vec<VolumeState>) -> Vec<VolumeInfo> {
+    let numbered = states.into_iter().zip(0_u16..=u16::MAX).map(|(state, index)| VolumeInfo {
+        index,
+        number: u64::from(index),
+        ..state.info
+    });
+    numbered.filter(|volume| volume.requests > 0).collect()
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Sizes up to here, in sectors, are counted in a table: 2 MiB.
+const SMALL: usize = 4096;
+
+/// The sizes of requests, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Sizes {
+    /// The mean; null without requests.
+    pub mean_bytes: Option<f64>,
+    /// The smallest.
+    pub min_bytes: u64,
+    /// Half are no larger.
+    pub p50_bytes: u64,
+    /// 90 % are no larger.
+    pub p90_bytes: u64,
+    /// 99 % are no larger.
+    pub p99_bytes: u64,
+    /// The largest.
+    pub max_bytes: u64,
+    /// (bytes at most, requests), by powers of two, empty ones left out.
+    pub histogram: Vec<(u64, u64)>,
+    /// The most common sizes, (bytes, requests), most common first.
+    pub common: Vec<(u64, u64)>,
+}
+
+/// Counts sizes.
+struct SizeCounter {
+    small: Vec<u64>,
+    large: BTreeMap<u32, u64>,
+}
+
+impl SizeCounter {
+    fn new() -> SizeCounter {
+        SizeCounter { small: vec![0; SMALL], large: BTreeMap::new() }
+    }
+
+    fn count(&mut self, sectors: u32) {
+        match self.small.get_mut(sectors as usize) {
+            Some(count) => *count += 1,
+            None => *self.large.entry(sectors).or_default() += 1,
+        }
+    }
+
+    fn finish(&self) -> Sizes {
+        let small = self.small.iter().enumerate().map(|(sectors, &count)| (sectors as u64, count));
+        let large = self.large.iter().map(|(&sectors, &count)| (u64::from(sectors), count));
+        let counts: Vec<(u64, u64)> = small
+            .chain(large)
+            .filter(|&(_, count)| count > 0)
+            .map(|(size, count)| (size * SECTOR_BYTES, count))
+            .collect();
+        let total: u64 = counts.iter().map(|&(_, count)| count).sum();
+        let bytes: f64 = counts.iter().map(|&(size, count)| size as f64 * count as f64).sum();
+        let rank = |percent: u64| {
+            let mut left = (u128::from(total) * u128::from(percent)).div_ceil(100) as u64;
+            let reached = |&&(_, count): &&(u64, u64)| {
+                left = left.saturating_sub(count);
+                left == 0
+            };
+            counts.iter().find(reached).map_or(0, |&(size, _)| size)
+        };
+        let mut histogram = BTreeMap::new();
+        counts.iter().for_each(|&(size, count)| *histogram.entry(size.next_power_of_two()).or_default() += count);
+        let mut common = counts.clone();
+        common.sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
+        common.truncate(8);
+        Sizes {
+            mean_bytes: (total > 0).then(|| bytes / total as f64),
+            min_bytes: counts.first().map_or(0, |&(size, _)| size),
+            p50_bytes: rank(50),
+            p90_bytes: rank(90),
+            p99_bytes: rank(99),
+            max_bytes: counts.last().map_or(0, |&(size, _)| size),
+            histogram: histogram.into_iter().collect(),
+            common,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

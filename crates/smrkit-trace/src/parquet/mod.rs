@@ -1,20 +1,30 @@
 //! Our compact columnar trace format: Parquet with plain integer columns that pandas, DuckDB and Polars read.
 //!
 //! `docs/reference/trace-parquet.md` describes it. Everything of a request survives save `source`, which is a run's, not a trace's.
+//! The Parquet crate reads pages and decodes columns, a row group at a time, a few thousand requests a batch; here its values become
+//! requests, each checked for what no request can be.
 
-mod footer;
-mod reader;
 pub mod table;
-mod writer;
 
-#[cfg(test)]
-mod tests;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
 
-pub use reader::ParquetReader;
-pub use writer::ParquetWriter;
+use parquet::basic::Type as Physical;
+use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::schema::types::ColumnDescPtr;
+use smrkit::error::Error;
+use smrkit::request::{InMemory, Op, Progress, Request, Source};
+use smrkit::units::{Lba, Nanos};
 
-use self::table::{Column, Packing};
-use crate::volume::Volume;
+use self::table::{Column, GROUP_ROWS, Packing, TableWriter, Values, guarded};
+use crate::reader::bad_row;
+use crate::row::Volume;
 
 /// The version of the format that is written; readers refuse later ones.
 pub const VERSION: u32 = 1;
@@ -74,3 +84,542 @@ pub(crate) const KEY_ROWS: &str = "smrkit.rows";
 /// Followed by the index; the value is the number, a space, and the name.
 const KEY_VOLUME: &str = "smrkit.volume.";
 const FORMAT: &str = "trace";
+
+/// The most volumes: a request's index has 16 bits.
+const VOLUMES: usize = 1 << 16;
+const MAGIC: &[u8; 4] = b"PAR1";
+const AGAIN: &str = "convert the original trace again with `smrkit trace convert`";
+
+/// Part of the footer that reading a trace needs.
+struct Footer {
+    meta: Meta,
+    tick_ns: u64,
+    rows: u64,
+    /// Places of time, op, lba, sectors and volume among the columns.
+    columns: [usize; 5],
+}
+
+impl Footer {
+    fn read(path: &Path, file: &SerializedFileReader<File>) -> Result<Footer, Error> {
+        let metadata = file.metadata();
+        let bad = |message: String| Error::input(path, message);
+        let meta = meta(metadata).map_err(bad)?;
+        let (tick_ns, columns) = places(metadata).map_err(bad)?;
+        let counts = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).ok());
+        let rows = counts.sum::<Option<u64>>();
+        let rows = rows.filter(|&rows| i64::try_from(rows) == Ok(metadata.file_metadata().num_rows()));
+        let rows = rows.ok_or_else(|| bad(format!("the footer is damaged (its row counts disagree): {AGAIN}")))?;
+        Ok(Footer { meta, tick_ns, rows, columns })
+    }
+}
+
+fn load(path: &Path, mut file: File) -> Result<SerializedFileReader<File>, Error> {
+    let failed = |error| Error::reading(path, error);
+    let mut head = Vec::new();
+    file.rewind().map_err(failed)?;
+    (&mut file).take(4).read_to_end(&mut head).map_err(failed)?;
+    if head != MAGIC {
+        return Err(Error::input(path, "not a Parquet file: it does not begin with PAR1; check the path"));
+    }
+    guarded(|| SerializedFileReader::new(file)).map_err(|error| {
+        Error::input(path, format!("the Parquet file is cut short, or its footer damaged ({error}): {AGAIN}"))
+    })
+}
+
+fn meta(metadata: &ParquetMetaData) -> Result<Meta, String> {
+    let pairs = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
+    let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.as_deref());
+    if value(KEY_FORMAT) != Some(FORMAT) {
+        let remedy = "give the original trace, or one written by `smrkit trace convert`";
+        return Err(format!("a Parquet file, but not a trace of smrkit's (no key {KEY_FORMAT} = {FORMAT}): {remedy}"));
+    }
+    match value(KEY_VERSION).and_then(|version| version.parse::<u32>().ok()) {
+        Some(version) if (1..=VERSION).contains(&version) => {}
+        Some(version) => {
+            return Err(format!("version {version} of the format; this smrkit reads up to {VERSION}: update smrkit"));
+        }
+        None => return Err(format!("the footer is damaged (no {KEY_VERSION}): {AGAIN}")),
+    }
+    let mut volumes = Vec::new();
+    for pair in pairs.iter().filter(|pair| pair.key.starts_with(KEY_VOLUME)) {
+        let text = pair.value.as_deref().unwrap_or("");
+        let (number, name) = text.split_once(' ').unwrap_or((text, ""));
+        // The keys stand in the order of their indexes.
+        let in_order = pair.key[KEY_VOLUME.len()..].parse() == Ok(volumes.len());
+        match number.parse() {
+            Ok(number) if in_order && volumes.len() < VOLUMES => {
+                volumes.push(Volume { number, name: name.to_string() })
+            }
+            _ => return Err(format!("the footer is damaged (the table of volumes, at {}): {AGAIN}", pair.key)),
+        }
+    }
+    Ok(Meta {
+        source_format: value(KEY_SOURCE_FORMAT).unwrap_or("").to_string(),
+        source_sha256: value(KEY_SOURCE_SHA256).map(str::to_string),
+        volumes,
+    })
+}
+
+/// The unit of the time column, and where the five columns stand.
+fn places(metadata: &ParquetMetaData) -> Result<(u64, [usize; 5]), String> {
+    let present = metadata.file_metadata().schema_descr().columns();
+    let find = |name: &str, physical| {
+        let fits = |column: &ColumnDescPtr| {
+            let flat = column.max_def_level() == 0 && column.max_rep_level() == 0;
+            column.path().string() == name && flat && column.physical_type() == physical
+        };
+        present.iter().position(fits)
+    };
+    let time = TICKS.iter().find_map(|tick| Some((tick.ns, find(tick.column, Physical::INT64)?)));
+    let missing = |name: &str| format!("column {name} is missing, or is not a required whole number: {AGAIN}");
+    let (tick_ns, time) = time.ok_or_else(|| missing("time_ns (or _100ns, _us, _ms, _s)"))?;
+    let mut found = [time; 5];
+    for (at, column) in COLUMNS.iter().enumerate() {
+        let physical = if column.bits == 64 { Physical::INT64 } else { Physical::INT32 };
+        found[at + 1] = find(column.name, physical).ok_or_else(|| missing(column.name))?;
+    }
+    Ok((tick_ns, found))
+}
+
+/// Requests a batch: the columns of one stay in the nearest caches.
+const BATCH: usize = 4096;
+
+const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
+
+/// A trace in our Parquet format; a source of its requests.
+pub struct ParquetReader {
+    path: PathBuf,
+    file: SerializedFileReader<File>,
+    footer: Footer,
+    next_group: usize,
+    group: Option<GroupDecoders>,
+    rows_done: u64,
+    /// The decoded columns of one batch.
+    columns: RequestColumns,
+}
+
+/// The decoders of the current row group.
+struct GroupDecoders {
+    rows_left: usize,
+    time: ColumnReaderImpl<Int64Type>,
+    op: ColumnReaderImpl<Int32Type>,
+    lba: ColumnReaderImpl<Int64Type>,
+    sectors: ColumnReaderImpl<Int32Type>,
+    volume: ColumnReaderImpl<Int32Type>,
+}
+
+impl ParquetReader {
+    /// Opens a trace and checks its footer.
+    pub fn open(path: &Path) -> Result<ParquetReader, Error> {
+        let file = File::open(path).map_err(|error| Error::reading(path, error))?;
+        ParquetReader::from_file(path, file)
+    }
+
+    /// Reads a file that is open; `path` is its name in errors.
+    fn from_file(path: &Path, file: File) -> Result<ParquetReader, Error> {
+        let file = load(path, file)?;
+        let footer = Footer::read(path, &file)?;
+        let (path, columns) = (path.to_path_buf(), RequestColumns::default());
+        Ok(ParquetReader { path, file, footer, next_group: 0, group: None, rows_done: 0, columns })
+    }
+
+    /// The trace's volumes; a request's `volume` is an index into them.
+    pub fn volumes(&self) -> &[Volume] {
+        &self.footer.meta.volumes
+    }
+
+    /// The file's own account of itself.
+    pub fn meta(&self) -> &Meta {
+        &self.footer.meta
+    }
+
+    /// Requests in the trace.
+    pub fn rows(&self) -> u64 {
+        self.footer.rows
+    }
+
+    fn next_group(&mut self) -> Result<bool, Error> {
+        if self.next_group == self.file.num_row_groups() {
+            return Ok(false);
+        }
+        let opened = guarded(|| GroupDecoders::open(&*self.file.get_row_group(self.next_group)?, self.footer.columns));
+        self.group = Some(opened.map_err(|error| damaged(&self.path, self.rows_done, &error))?);
+        self.next_group += 1;
+        Ok(true)
+    }
+
+    /// Decodes the next rows of the current group; false where it has none left.
+    fn decode(&mut self) -> Result<bool, Error> {
+        let Some(group) = &mut self.group else { return Ok(false) };
+        let rows = group.rows_left.min(BATCH);
+        if rows == 0 {
+            return Ok(false);
+        }
+        let columns = &mut self.columns;
+        let decoded = guarded(|| {
+            read(&mut group.time, rows, &mut columns.time)?;
+            read(&mut group.op, rows, &mut columns.op)?;
+            read(&mut group.lba, rows, &mut columns.lba)?;
+            read(&mut group.sectors, rows, &mut columns.sectors)?;
+            read(&mut group.volume, rows, &mut columns.volume)
+        });
+        group.rows_left -= rows;
+        decoded.map_err(|error| damaged(&self.path, self.rows_done, &error))?;
+        Ok(true)
+    }
+
+    /// The first decoded row that no request can be, and why.
+    fn implausible(&self) -> Option<(usize, &'static str)> {
+        let RequestColumns { time, op, lba, sectors, volume } = &self.columns;
+        let (tick, volumes) = (self.footer.tick_ns, self.footer.meta.volumes.len().max(1));
+        // A pass over each column that the compiler can vectorise; the row is only looked for when something is wrong.
+        let latest = time.iter().fold(0, |most, &time| most.max(time as u64));
+        let op_bits = op.iter().fold(0, |bits, &op| bits | op as u32);
+        let highest = lba.iter().fold(0, |bits, &lba| bits | lba as u64);
+        let last_volume = volume.iter().fold(0, |most, &volume| most.max(volume as u32));
+        let is_empty = |(&sectors, &op): (&i32, &i32)| sectors == 0 && op != Op::Flush as i32;
+        let empty = sectors.iter().zip(op).fold(false, |any, row| any | is_empty(row));
+        let fine = latest <= u64::MAX / tick && op_bits < 4 && highest >> 63 == 0 && (last_volume as usize) < volumes;
+        if fine && !empty {
+            return None;
+        }
+        (0..time.len()).find_map(|row| {
+            let why = match () {
+                () if time[row] as u64 > u64::MAX / tick => "a time past the largest that can be held",
+                () if !(0..4).contains(&op[row]) => "an op other than 0 to 3 (read, write, flush, discard)",
+                () if lba[row] < 0 => "an LBA past the end of any disk",
+                () if volume[row] as u32 as usize >= volumes => "a volume that the file's table lacks",
+                () if is_empty((&sectors[row], &op[row])) => "a request of 0 sectors",
+                () => return None,
+            };
+            Some((row, why))
+        })
+    }
+}
+
+impl Source for ParquetReader {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        batch.clear();
+        while !self.decode()? {
+            if !self.next_group()? {
+                return Ok(());
+            }
+        }
+        if let Some((row, why)) = self.implausible() {
+            return Err(damaged(&self.path, self.rows_done + row as u64, &why));
+        }
+        let RequestColumns { time, op, lba, sectors, volume } = &self.columns;
+        let tick = self.footer.tick_ns;
+        let rows = time.iter().zip(op).zip(lba).zip(sectors).zip(volume);
+        batch.extend(rows.map(|((((&time, &op), &lba), &sectors), &volume)| Request {
+            time: Nanos(time as u64 * tick),
+            lba: Lba(lba as u64),
+            sectors: sectors as u32,
+            volume: volume as u16,
+            op: OPS[op as usize & 3],
+            source: 0,
+        }));
+        self.rows_done += batch.len() as u64;
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.rows_done, total: Some(self.footer.rows) }
+    }
+}
+
+impl GroupDecoders {
+    /// The decoders of `group`, whose columns stand at `columns`. Their types were checked in the footer.
+    fn open(group: &dyn RowGroupReader, columns: [usize; 5]) -> Result<GroupDecoders, ParquetError> {
+        let long = |column| group.get_column_reader(column).map(get_typed_column_reader::<Int64Type>);
+        let int = |column| group.get_column_reader(column).map(get_typed_column_reader::<Int32Type>);
+        let [time, op, lba, sectors, volume] = columns;
+        Ok(GroupDecoders {
+            rows_left: usize::try_from(group.metadata().num_rows())?,
+            time: long(time)?,
+            op: int(op)?,
+            lba: long(lba)?,
+            sectors: int(sectors)?,
+            volume: int(volume)?,
+        })
+    }
+}
+
+fn read<T: DataType>(column: &mut ColumnReaderImpl<T>, rows: usize, into: &mut Vec<T::T>) -> Result<(), ParquetError> {
+    into.clear();
+    match column.read_records(rows, None, None, into)? {
+        (read, _, _) if read == rows => Ok(()),
+        _ => Err(ParquetError::General("a column ends early".to_string())),
+    }
+}
+
+fn damaged(path: &Path, rows_before: u64, why: &dyn std::fmt::Display) -> Error {
+    bad_row(path, rows_before + 1, None, format!("damaged ({why}): {AGAIN}"))
+}
+
+/// Writes a trace, a row group at a time; the file appears under its name at `finish`.
+///
+/// The time column takes the coarsest unit that divides every time. It is chosen from the first row group; should a
+/// later one need a finer unit, what was written is rewritten, at most once a unit.
+pub struct ParquetWriter {
+    path: PathBuf,
+    meta: Meta,
+    table: Option<(TableWriter, Tick)>,
+    /// The columns of the row group being gathered.
+    group: RequestColumns,
+    /// Rows of a whole row group.
+    group_rows: usize,
+    rows: u64,
+    volumes_used: usize,
+}
+
+impl ParquetWriter {
+    /// Starts the trace that will become `path`.
+    pub fn create(path: &Path, meta: &Meta) -> Result<ParquetWriter, Error> {
+        // Opened at once, so that a path that can't be written is known before the work.
+        let table = TableWriter::create(path, &columns(TICKS[0]))?;
+        Ok(ParquetWriter {
+            path: path.to_path_buf(),
+            meta: meta.clone(),
+            table: Some((table, TICKS[0])),
+            group: RequestColumns::default(),
+            group_rows: GROUP_ROWS,
+            rows: 0,
+            volumes_used: 0,
+        })
+    }
+
+    /// The trace in row groups of at most `rows`, for many files at once.
+    pub fn with_group_rows(self, rows: usize) -> ParquetWriter {
+        ParquetWriter { group_rows: rows.clamp(1, GROUP_ROWS), ..self }
+    }
+
+    /// Replaces what the file says about itself: volumes and hash may be known only once the source was read.
+    pub fn set_meta(&mut self, meta: &Meta) {
+        self.meta = meta.clone();
+    }
+
+    /// Appends requests, in any order of time.
+    pub fn write(&mut self, requests: &[Request]) -> Result<(), Error> {
+        let mut rest = requests;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(self.group_rows - self.group.time.len()));
+            self.group.extend(now);
+            rest = later;
+            if self.group.time.len() == self.group_rows {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rest and the metadata, and makes the file appear under its name.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.flush()?;
+        let metadata = self.metadata();
+        match self.table.take() {
+            Some((table, _)) => table.finish(metadata),
+            None => Err(Error::writing(&self.path, std::io::Error::other("writing had failed before"))),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let rows = self.group.time.len();
+        if rows == 0 {
+            return Ok(());
+        }
+        let used = self.group.volume.iter().max().map_or(0, |&last| last as usize + 1);
+        self.volumes_used = self.volumes_used.max(used);
+        self.group.check().map_err(|why| Error::input(&self.path, format!("can't be written: {why}")))?;
+        self.fit_tick()?;
+        let Some((table, tick)) = &mut self.table else { return Ok(()) };
+        self.group.write(table, *tick)?;
+        self.rows += rows as u64;
+        Ok(())
+    }
+
+    /// Goes over to a finer unit if the gathered times need one.
+    fn fit_tick(&mut self) -> Result<(), Error> {
+        let Some((table, tick)) = self.table.take() else { return Ok(()) };
+        // What can't be read back can't be rewritten: a pipe gets nanoseconds from the start.
+        let wanted = if table.can_be_read() { finest_needed(&self.group.time, tick) } else { TICKS[TICKS.len() - 1] };
+        self.table = Some(if wanted == tick { (table, tick) } else { (self.rewrite(table, wanted)?, wanted) });
+        Ok(())
+    }
+
+    fn rewrite(&self, old: TableWriter, tick: Tick) -> Result<TableWriter, Error> {
+        let rows = self.rows;
+        let file = old.abandon(self.metadata())?;
+        let mut new = TableWriter::create(&self.path, &columns(tick))?;
+        if rows == 0 {
+            return Ok(new);
+        }
+        let mut reader = ParquetReader::from_file(&self.path, file)?;
+        let (mut batch, mut group) = (Vec::new(), RequestColumns::default());
+        loop {
+            reader.fill(&mut batch)?;
+            group.extend(&batch);
+            if group.time.len() >= GROUP_ROWS || batch.is_empty() {
+                if group.time.is_empty() {
+                    return Ok(new);
+                }
+                group.write(&mut new, tick)?;
+            }
+        }
+    }
+
+    fn metadata(&self) -> Vec<(String, String)> {
+        let tick = self.table.as_ref().map_or(1, |(_, tick)| tick.ns);
+        let mut pairs = vec![
+            (KEY_FORMAT.to_string(), FORMAT.to_string()),
+            (KEY_VERSION.to_string(), VERSION.to_string()),
+            (KEY_TICK.to_string(), tick.to_string()),
+            (KEY_ROWS.to_string(), self.rows.to_string()),
+            (KEY_SOURCE_FORMAT.to_string(), self.meta.source_format.clone()),
+        ];
+        if let Some(hash) = &self.meta.source_sha256 {
+            pairs.push((KEY_SOURCE_SHA256.to_string(), hash.clone()));
+        }
+        // Requests may name volumes that the table lacks; the file's table never does.
+        for index in 0..self.meta.volumes.len().max(self.volumes_used).max(1) {
+            let unnamed = Volume { number: index as u64, name: String::new() };
+            let volume = self.meta.volumes.get(index).unwrap_or(&unnamed);
+            pairs.push((format!("{KEY_VOLUME}{index}"), format!("{} {}", volume.number, volume.name)));
+        }
+        pairs
+    }
+}
+
+impl RequestColumns {
+    fn extend(&mut self, requests: &[Request]) {
+        self.time.extend(requests.iter().map(|request| request.time.0 as i64));
+        self.op.extend(requests.iter().map(|request| request.op as i32));
+        self.lba.extend(requests.iter().map(|request| request.lba.0 as i64));
+        self.sectors.extend(requests.iter().map(|request| request.sectors as i32));
+        self.volume.extend(requests.iter().map(|request| i32::from(request.volume)));
+    }
+
+    /// Refuses what the reader would refuse.
+    fn check(&self) -> Result<(), &'static str> {
+        let empty = |(&sectors, &op): (&i32, &i32)| sectors == 0 && op != Op::Flush as i32;
+        if self.sectors.iter().zip(&self.op).fold(false, |any, row| any | empty(row)) {
+            return Err("a request has 0 sectors; leave it out");
+        }
+        if self.lba.iter().fold(0, |bits, lba| bits | lba) < 0 {
+            return Err("an LBA lies past the end of any disk (2^63 sectors)");
+        }
+        Ok(())
+    }
+
+    /// Writes them as a row group, and forgets them.
+    fn write(&mut self, table: &mut TableWriter, tick: Tick) -> Result<(), Error> {
+        let RequestColumns { time, op, lba, sectors, volume } = self;
+        to_ticks(time, tick);
+        let [time_values, lba_values] = [&*time, &*lba].map(|values| Values::Long(values.into()));
+        let [op_values, sector_values, volume_values] =
+            [&*op, &*sectors, &*volume].map(|values| Values::Int(values.into()));
+        table.write_group(&[time_values, op_values, lba_values, sector_values, volume_values])?;
+        [time, lba].into_iter().for_each(Vec::clear);
+        [op, sectors, volume].into_iter().for_each(Vec::clear);
+        Ok(())
+    }
+}
+
+fn columns(tick: Tick) -> [Column<'static>; 5] {
+    let time = Column { name: tick.column, bits: 64, packing: Packing::Delta };
+    let [op, lba, sectors, volume] = COLUMNS;
+    [time, op, lba, sectors, volume]
+}
+
+/// The coarsest unit, `from` or finer, that divides all times.
+fn finest_needed(times: &[i64], from: Tick) -> Tick {
+    let divides = |tick: &&Tick| tick.ns <= from.ns && divided_by(times, tick.ns);
+    *TICKS.iter().find(divides).unwrap_or(&TICKS[TICKS.len() - 1])
+}
+
+fn divided_by(times: &[i64], ns: u64) -> bool {
+    // The constants let the compiler multiply instead of divide.
+    fn all<const NS: u64>(times: &[i64]) -> bool {
+        times.chunks(256).all(|times| times.iter().fold(0, |left, &time| left | (time as u64 % NS)) == 0)
+    }
+    match ns {
+        1_000_000_000 => all::<1_000_000_000>(times),
+        1_000_000 => all::<1_000_000>(times),
+        1_000 => all::<1_000>(times),
+        100 => all::<100>(times),
+        _ => true,
+    }
+}
+
+fn to_ticks(times: &mut [i64], tick: Tick) {
+    fn scale<const NS: u64>(times: &mut [i64]) {
+        times.iter_mut().for_each(|time| *time = (*time as u64 / NS) as i64);
+    }
+    match tick.ns {
+        1_000_000_000 => scale::<1_000_000_000>(times),
+        1_000_000 => scale::<1_000_000>(times),
+        1_000 => scale::<1_000>(times),
+        100 => scale::<100>(times),
+        _ => {}
+    }
+}
+
+/// Endings of files in other formats than the one that is written.
+const OTHER_ENDINGS: [&str; 9] = ["csv", "tsv", "txt", "log", "json", "gz", "zst", "bz2", "xz"];
+
+/// Refuses a file whose ending tells of another format.
+pub fn check_ending(output: &Path) -> Result<(), Error> {
+    let ending = output.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
+    if !OTHER_ENDINGS.contains(&ending.as_str()) {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{}: a trace is converted to Parquet, not to .{ending}: name a file that ends in .parquet",
+        output.display()
+    )))
+}
+
+/// A Parquet trace that is being written; it appears at `finish`.
+pub struct Converter {
+    meta: Meta,
+    writer: ParquetWriter,
+}
+
+impl Converter {
+    /// Starts the trace that will become `output`, from one of the format `source_format`.
+    pub fn create(output: &Path, source_format: &str) -> Result<Converter, Error> {
+        let meta = Meta { source_format: source_format.into(), ..Meta::default() };
+        let writer = ParquetWriter::create(output, &meta)?;
+        Ok(Converter { meta, writer })
+    }
+
+    /// Writes all requests as they come; returns how many.
+    pub fn copy(&mut self, source: &mut dyn Source) -> Result<u64, Error> {
+        let (mut batch, mut rows) = (Vec::new(), 0);
+        while source.fill_next(&mut batch)? {
+            rows += batch.len() as u64;
+            self.writer.write(&batch)?;
+        }
+        Ok(rows)
+    }
+
+    /// Writes all requests in the order of their times, from zero on; returns how many.
+    pub fn sort(&mut self, source: &mut dyn Source) -> Result<u64, Error> {
+        let mut all = source.rest()?;
+        all.sort_by_key(|request| request.time);
+        let first = all.first().map_or(Nanos::ZERO, |request| request.time);
+        all.iter_mut().for_each(|request| request.time -= first);
+        self.copy(&mut InMemory::new(all))
+    }
+
+    /// Adds what is known once the source has been read, and makes the file appear under its name.
+    pub fn finish(mut self, volumes: &[Volume], source_sha256: Option<String>) -> Result<(), Error> {
+        self.meta.volumes = volumes.to_vec();
+        self.meta.source_sha256 = source_sha256;
+        self.writer.set_meta(&self.meta);
+        self.writer.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,8 +20,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RowAccessor;
 use parquet::schema::types::{ColumnPath, Type};
 
-use super::footer::guarded;
-use crate::partial::Partial;
+use crate::output::Partial;
 use smrkit::error::Error;
 
 /// Rows in a row group: columns of one fit in a few MB, and the footer costs 0.01 bytes a row.
@@ -141,7 +141,7 @@ fn write_group(file: &mut SerializedFileWriter<File>, columns: &[Values]) -> Res
     Ok(())
 }
 
-pub(super) fn schema(columns: &[Column]) -> Result<Arc<Type>, ParquetError> {
+fn schema(columns: &[Column]) -> Result<Arc<Type>, ParquetError> {
     let field = |column: &Column| {
         let (physical, logical) = match column.packing {
             Packing::Words => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
@@ -200,6 +200,12 @@ pub fn read_words(path: &Path, column: &str) -> Result<Vec<String>, Error> {
         rows.map(|row| row?.get_string(0).cloned()).collect::<Result<Vec<String>, ParquetError>>()
     });
     read.map_err(|error| Error::input(path, format!("damaged ({error}): remove it, and have it made again")))
+}
+
+/// Runs the Parquet crate, whose assertions a damaged file can trip.
+pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    catch_unwind(AssertUnwindSafe(decode))
+        .unwrap_or_else(|_| Err(ParquetError::General("its pages contradict themselves".to_string())))
 }
 
 /// The crate wraps the operating system's errors; unwrapped, they keep their remedy.

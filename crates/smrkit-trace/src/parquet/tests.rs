@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::table::GROUP_ROWS;
 use super::*;
-use crate::reader::Reader;
+use crate::{OpenOptions, Trace};
 use smrkit::error::Error;
 use smrkit::request::{Op, Request, Source};
 use smrkit::units::{Lba, Nanos};
@@ -259,7 +259,7 @@ fn a_table_has_the_hash_of_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     write(&path, &[Request::new(Op::Write, Lba(8), 8)]).unwrap();
-    let hash = |wanted| crate::columns::ParquetTrace::open(&path, wanted).unwrap().sha256();
+    let hash = |sha256| Trace::open(&path, &OpenOptions { sha256, ..OpenOptions::default() }).unwrap().sha256();
     let digest = Sha256::digest(fs::read(&path).unwrap());
     assert_eq!(hash(true), Some(digest.iter().map(|byte| format!("{byte:02x}")).collect()));
     assert_eq!(hash(false), None);

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::msr::Msr;
-use crate::text::TextFormat;
-use crate::volumes::Volumes;
+use crate::reader::TextFormat;
+use crate::row::Volumes;
 
 /// Reads `bytes` in every way there is; only the absence of a panic counts, and that requests make sense.
 fn exercise(bytes: &[u8]) {

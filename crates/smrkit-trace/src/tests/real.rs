@@ -1,6 +1,7 @@
 //! Real traces, where they are at hand: row counts and oddities as their README tells them.
 
 use super::*;
+use crate::demand::scan;
 
 /// Name, rows, disks, rows out of order, unaligned rows where the README speaks of them.
 const TRACES: &[(&str, u64, usize, u64)] = &[
@@ -32,15 +33,17 @@ fn real_traces_have_the_rows_of_their_readme() {
     let Some(dir) = shared() else { return };
     for (name, rows, disks, back) in TRACES {
         let path = dir.join(format!("{name}.csv.zst"));
-        let table = scan(&path, &OpenOptions::default()).unwrap();
-        assert_eq!(table.format, "msr", "{name}");
-        assert_eq!((table.requests, table.volumes.len()), (*rows, *disks), "{name}");
-        assert_eq!(table.notes.out_of_order_rows, *back, "{name}");
-        assert_eq!(table.first_out_of_order.is_some(), *back > 0, "{name}");
+        let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();
+        let requests = drain(&mut trace).unwrap().len();
+        assert_eq!(trace.format(), "msr", "{name}");
+        assert_eq!((requests as u64, trace.volumes().len()), (*rows, *disks), "{name}");
+        let notes = trace.notes();
+        assert_eq!(notes.out_of_order_rows, *back, "{name}");
+        assert_eq!(trace.first_out_of_order().is_some(), *back > 0, "{name}");
         if name.starts_with("msr_") {
-            assert_eq!(table.notes.unaligned_rows, if *name == "msr_web_3" { 86 } else { 0 }, "{name}");
+            assert_eq!(notes.unaligned_rows, if *name == "msr_web_3" { 86 } else { 0 }, "{name}");
         }
-        assert!(table.sha256.is_some(), "{name}");
+        assert!(trace.sha256().is_some(), "{name}");
     }
 }
 
@@ -54,7 +57,7 @@ fn a_trace_of_two_thousand_volumes_is_laid_end_to_end() {
     let all = drain(&mut laid).unwrap();
     assert_eq!(all.len(), 50_000);
     assert!(all.iter().all(|request| request.end() <= end));
-    let number = table.volumes[7].volume.number;
+    let number = table.volumes[7].number;
     let mut laid = Laid::open(&path, &OpenOptions::default(), VolumeChoice::Number(number)).unwrap();
     assert_eq!(drain(&mut laid).unwrap().len() as u64, table.volumes[7].requests);
 }

@@ -1,0 +1,411 @@
+//! The table of formats: recognition, forcing by name, the page `docs/reference/trace-formats.md` and the fuzzer all read it.
+//!
+//! A format whose rows are plain columns is a row here. Others have a file of their own, and a line.
+
+use smrkit::error::Error;
+use smrkit::names::known;
+use smrkit::request::Op;
+
+use crate::blkparse::{Blkparse, Fiu};
+use crate::blktrace::Blktrace;
+use crate::clf::Clf;
+use crate::fio::Fio;
+use crate::msr::Msr;
+use crate::reader::{
+    Agreement, Heading, RecordFormat, Records, RowTimes, Rows, Text, TextFormat, first_line_is, record_agreement,
+    text_agreement,
+};
+use crate::row::{Bad, Field, LineColumns, TraceRow, Volumes, extent};
+use crate::srt::Srt;
+use crate::vscsi::Vscsi;
+
+/// A trace format.
+pub struct Format {
+    /// The name by which it is forced and reported.
+    pub name: &'static str,
+    /// Description in a few words.
+    pub about: &'static str,
+    /// A row of it, for text formats; for binary ones empty.
+    pub sample: &'static str,
+    kind: FormatKind,
+}
+
+/// Way to recognise and read a format.
+#[derive(Clone, Copy)]
+enum FormatKind {
+    /// By its content.
+    Content { agrees: fn(&[u8], bool) -> Agreement, rows: NewRows },
+    /// By the names of its columns, or a map of them.
+    Map,
+    /// By the magic number of Parquet; it needs the file itself, not a stream.
+    Parquet,
+}
+
+/// Makes the reader of a format's rows.
+pub(crate) type NewRows = fn() -> Box<dyn Rows>;
+
+/// A text format, with a row of it.
+const fn text<F>(name: &'static str, about: &'static str, sample: &'static str) -> Format
+where
+    F: TextFormat + Default + 'static,
+{
+    let rows = || -> Box<dyn Rows> { Box::new(Text(F::default())) };
+    Format { name, about, sample, kind: FormatKind::Content { agrees: text_agreement::<F>, rows } }
+}
+
+const fn binary<F: RecordFormat + Default + 'static>(name: &'static str, about: &'static str) -> Format {
+    let rows = || -> Box<dyn Rows> { Box::new(Records(F::default())) };
+    Format { name, about, sample: "", kind: FormatKind::Content { agrees: record_agreement::<F>, rows } }
+}
+
+/// A text format that is a list of columns: each a method of [`Columns`] and the name that errors show; then what may follow them.
+macro_rules! columns {
+    (
+        $name:literal, $about:literal, $sample:literal, $between:ident, tick $tick_ns:literal ns, heading $heading:literal,
+        [$($column:ident $shown:literal),+ $(,)?] then $rest:ident
+    ) => {{
+        #[derive(Default)]
+        struct ByColumns;
+
+        impl TextFormat for ByColumns {
+            fn tick_ns(&self) -> u64 {
+                $tick_ns
+            }
+
+            fn heading(&self, number: u64, line: &[u8]) -> Heading {
+                first_line_is(number, line, $heading)
+            }
+
+            fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+                let mut line = LineColumns::$between(line);
+                let mut columns = Columns::new();
+                $(columns.$column(line.next($shown)?)?;)+
+                $rest(&mut line)?;
+                columns.row(volumes).map(Some)
+            }
+        }
+
+        text::<ByColumns>($name, $about, $sample)
+    }};
+}
+
+/// All formats, the more specific first.
+pub const FORMATS: &[Format] = &[
+    text::<Msr>("msr", "MSR Cambridge CSV", "128166372003061629,hm,1,Read,383496192,32768,58000"),
+    // SPC trace format 1, as the UMass repository has it. The format allows optional columns after these. An ASU is a volume, and
+    // the LBA counts its sectors.
+    columns!(
+        "spc", "SPC / UMass CSV", "0,20941264,8192,W,0.551706", commas, tick 1 ns, heading "",
+        [
+            volume "column 1 (ASU)", sector "column 2 (LBA)", bytes "column 3 (size)", letter "column 4 (opcode)",
+            seconds "column 5 (timestamp)",
+        ] then anything
+    ),
+    text::<Blkparse>(
+        "blkparse",
+        "blkparse text, default format",
+        "  8,16   1       12     0.000123456  4162  Q  WS 1052688 + 8 [postgres]",
+    ),
+    binary::<Blktrace>("blktrace", "blktrace, binary, of one CPU or of all"),
+    text::<Fio<2>>(
+        "fio-v2",
+        "fio iolog, version 2",
+        "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb write 8192 4096",
+    ),
+    text::<Fio<3>>(
+        "fio-v3",
+        "fio iolog, version 3",
+        "fio version 3 iolog\n0 /dev/sdb add\n0 /dev/sdb open\n1250 /dev/sdb write 8192 4096",
+    ),
+    binary::<Vscsi<1>>("vscsi1", "CloudPhysics vscsi, version 1, binary"),
+    binary::<Vscsi<2>>("vscsi2", "CloudPhysics vscsi, version 2, binary"),
+    // DiskSim 4.0 reference manual, "Input". The `batch` variant adds a number, which is not used.
+    columns!(
+        "disksim", "DiskSim ascii", "12.403000 0 264480 16 1", spaces, tick 1 ns, heading "",
+        [
+            milliseconds "column 1 (time in ms)", volume "column 2 (device)", sector "column 3 (block)",
+            sectors "column 4 (size)", flags "column 5 (flags)",
+        ] then batch
+    ),
+    text::<Measured>(
+        "disksim-measured",
+        "DiskSim validation trace, with think times",
+        "R Hit 1390458 14 12434.375000 27307.318970",
+    ),
+    binary::<Srt>("srt", "HP Labs SRT, binary"),
+    text::<Fiu>(
+        "fiu",
+        "FIU (SNIA IOTTA 390)",
+        "41268007346 2914 nfsd 508661760 8 W 6 0 0123456789abcdef0123456789abcdef",
+    ),
+    // A cluster of virtual desktops (SNIA IOTTA 4964). A response time may be missing.
+    columns!(
+        "systor17", "Systor '17 VDI CSV", "1456095145.133076000,0.000806,R,0,899056122368,131072",
+        commas, tick 1 ns, heading "Timestamp,",
+        [
+            seconds "column 1 (Timestamp)", seconds_or_nothing "column 2 (Response)", letter "column 3 (IOType)",
+            volume "column 4 (LUN)", byte "column 5 (Offset)", bytes "column 6 (Size)",
+        ] then nothing
+    ),
+    // SNIA IOTTA 27917. Times are whole seconds.
+    columns!(
+        "tencent", "Tencent cloud block storage CSV", "1538323200,4247200,128,1,1058",
+        commas, tick 1_000_000_000 ns, heading "Timestamp,",
+        [
+            ticks "column 1 (Timestamp)", sector "column 2 (Offset)", sectors "column 3 (Size)",
+            zero_or_one "column 4 (IOType)", volume "column 5 (VolumeID)",
+        ] then nothing
+    ),
+    // Traces of 2020. The published files have no heading; one is accepted.
+    columns!(
+        "alibaba", "Alibaba cloud block CSV", "64,W,1703755776,4096,1577808000000573",
+        commas, tick 1000 ns, heading "device_id,",
+        [
+            volume "column 1 (device_id)", letter "column 2 (opcode)", byte "column 3 (offset)",
+            bytes "column 4 (length)", ticks "column 5 (timestamp)",
+        ] then nothing
+    ),
+    text::<Clf>(
+        "clf",
+        "web-server log, Common Log Format or combined",
+        "host7 - - [01/Jul/1995:00:00:01 -0400] \"GET /a/index.html HTTP/1.0\" 200 6245",
+    ),
+    Format {
+        name: "csv",
+        about: "any table, by its columns' names or a map of them",
+        sample: "1250,W,8192,4096",
+        kind: FormatKind::Map,
+    },
+    Format { name: "parquet", about: "smrkit's own columns in Parquet", sample: "", kind: FormatKind::Parquet },
+];
+
+/// A row of plain columns, as they are read from the left. The offset comes before the size.
+struct Columns<'a> {
+    ticks: u64,
+    op: Op,
+    offset: (Field<'a>, u64),
+    extent: (u64, u64),
+    volume: (Field<'a>, u64),
+}
+
+impl<'a> Columns<'a> {
+    #[inline(always)]
+    fn new() -> Columns<'a> {
+        let none = (Field::named(""), 0);
+        Columns { ticks: 0, op: Op::Read, offset: none, extent: (0, 0), volume: none }
+    }
+
+    /// A time in ticks.
+    #[inline(always)]
+    fn ticks(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.ticks = field.integer()?;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn seconds(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.ticks = field.decimal(1_000_000_000)?;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn milliseconds(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.ticks = field.decimal(1_000_000)?;
+        Ok(())
+    }
+
+    /// A duration that isn't used.
+    #[inline(always)]
+    fn seconds_or_nothing(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        if field.text.is_empty() { Ok(()) } else { field.decimal(1_000_000_000).map(|_| ()) }
+    }
+
+    #[inline(always)]
+    fn letter(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.op = field.letter()?;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn zero_or_one(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.op = match field.text {
+            b"0" => Op::Read,
+            b"1" => Op::Write,
+            _ => return Err(field.expected("0 (read) or 1 (write)")),
+        };
+        Ok(())
+    }
+
+    /// DiskSim's flags: bit 0 is set for a read.
+    #[inline(always)]
+    fn flags(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.op = if field.hexadecimal()? & 1 == 1 { Op::Read } else { Op::Write };
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn byte(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.offset = (field, 1);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn sector(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.offset = (field, 512);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.extent = extent(self.offset.0, self.offset.1, field, 1)?;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn sectors(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.extent = extent(self.offset.0, self.offset.1, field, 512)?;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn volume(&mut self, field: Field<'a>) -> Result<(), Bad> {
+        self.volume = (field, field.integer()?);
+        Ok(())
+    }
+
+    /// The row. Its volume is looked up last: a malformed row must not add one.
+    #[inline(always)]
+    fn row(self, volumes: &mut Volumes) -> Result<TraceRow, Bad> {
+        let (field, number) = self.volume;
+        let volume = volumes.numbered(number, field, || number.to_string())?;
+        let (offset, bytes) = self.extent;
+        Ok(TraceRow { ticks: self.ticks, offset, bytes, volume, op: self.op })
+    }
+}
+
+fn nothing(line: &mut LineColumns) -> Result<(), Bad> {
+    line.end()
+}
+
+fn anything(_line: &mut LineColumns) -> Result<(), Bad> {
+    Ok(())
+}
+
+/// The number of a batch, if there is one.
+fn batch(line: &mut LineColumns) -> Result<(), Bad> {
+    line.optional("column 6 (batch)").map_or(Ok(0), |batch| batch.integer())?;
+    line.end()
+}
+
+/// DiskSim's validation traces: `R|W`, buffer action, LBN, sectors, measured response time, think time after it, in µs.
+///
+/// A drive was measured in a closed loop of one: a request was sent so long after the completion of the one before as that
+/// one's think time says. Times by the trace's clock add up response and think times. The buffer action isn't used.
+#[derive(Debug, Default)]
+struct Measured {
+    times: RowTimes,
+    /// The time of the next request.
+    clock: u64,
+}
+
+impl TextFormat for Measured {
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        self.times = times;
+        true
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::spaces(line);
+        let op = columns.next("column 1 (R or W)")?.letter()?;
+        let action = columns.next("column 2 (buffer action)")?;
+        if !action.text.iter().all(u8::is_ascii_alphabetic) {
+            return Err(action.expected("a word such as Hit or Miss"));
+        }
+        let (block, size) = (columns.next("column 3 (LBN)")?, columns.next("column 4 (sectors)")?);
+        let (offset, bytes) = extent(block, 512, size, 512)?;
+        let response = columns.next("column 5 (response time in µs)")?.decimal(1000)?;
+        let think = columns.next("column 6 (think time in µs)")?.decimal(1000)?;
+        columns.end()?;
+        let volume = volumes.numbered(0, action, || "0".into())?;
+        let (before, after) = match self.times {
+            RowTimes::Clock => (0, response.saturating_add(think)),
+            RowTimes::Think => (0, think),
+            RowTimes::Response => (response, 0),
+        };
+        let ticks = self.clock.saturating_add(before);
+        self.clock = ticks.saturating_add(after);
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
+    }
+}
+
+/// Format that a `--format` text asks for.
+pub(crate) enum Choice {
+    /// Whatever the content says.
+    Recognise,
+    /// A format that was named.
+    Named(&'static Format, NewRows),
+    /// A table, with a map of its columns; an empty one leaves all to the names in the first line.
+    Csv(String),
+    /// blkparse with one kind of event.
+    Blkparse(Blkparse),
+    /// Our own.
+    Parquet,
+}
+
+/// Understands `msr`, `csv:MAP`, `blkparse:Q` and the like.
+pub(crate) fn choice(text: Option<&str>) -> Result<Choice, Error> {
+    let Some(text) = text else {
+        return Ok(Choice::Recognise);
+    };
+    let (name, argument) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let Some(format) = FORMATS.iter().find(|format| format.name == name) else {
+        return Err(Error::Usage(format!(
+            "no trace format is called `{name}`; {}",
+            known(name, FORMATS.iter().map(|format| format.name))
+        )));
+    };
+    match (&format.kind, name, argument) {
+        (FormatKind::Map, ..) => Ok(Choice::Csv(argument.unwrap_or_default().into())),
+        (_, "blkparse", Some(event)) => match Blkparse::choosing(event) {
+            Some(format) => Ok(Choice::Blkparse(format)),
+            None => Err(Error::Usage(format!("blkparse:{event}: choose blkparse:Q or blkparse:D"))),
+        },
+        (_, _, Some(_)) => Err(Error::Usage(format!("the format {name} takes nothing after a colon"))),
+        (FormatKind::Parquet, _, None) => Ok(Choice::Parquet),
+        (FormatKind::Content { rows, .. }, _, None) => Ok(Choice::Named(format, *rows)),
+    }
+}
+
+/// The names, for messages.
+pub(crate) fn names() -> String {
+    FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
+}
+
+impl Format {
+    /// Number of the first rows that it understands.
+    pub(crate) fn agreement(&self, head: &[u8], whole: bool) -> Agreement {
+        match self.kind {
+            FormatKind::Content { agrees, .. } => agrees(head, whole),
+            FormatKind::Map | FormatKind::Parquet => Agreement::default(),
+        }
+    }
+}
+
+/// The format that understands most of the first rows: at least half of them. Where there is none, the one that half of
+/// the rows were meant to be of, so that their mistakes can be named.
+pub(crate) fn recognise(head: &[u8], whole: bool) -> Option<(&'static Format, NewRows)> {
+    let fit = |format: &'static Format| match format.kind {
+        FormatKind::Content { agrees, rows } => Some(((format, rows), agrees(head, whole))),
+        FormatKind::Map | FormatKind::Parquet => None,
+    };
+    let found: Vec<_> = FORMATS.iter().filter_map(fit).collect();
+    best(&found, |of| of.understood, |of| of.understood)
+        .or_else(|| best(&found, |of| of.understood + of.misvalued, |of| of.understood + of.misvalued + of.begun))
+}
+
+/// The first format that is `sure` of the most rows, if it can `claim` at least half of them.
+fn best<T: Copy>(found: &[(T, Agreement)], sure: fn(&Agreement) -> u64, claim: fn(&Agreement) -> u64) -> Option<T> {
+    let fits = found.iter().filter(|(_, of)| sure(of) > 0 && claim(of) * 2 >= of.lines);
+    // Of equals `max_by_key` would take the last.
+    fits.rev().max_by_key(|(_, of)| (sure(of), claim(of))).map(|(format, _)| *format)
+}

@@ -1,0 +1,429 @@
+//! Opens a trace: recognises its format, or takes the one that was named.
+
+use std::io::{self, Cursor};
+use std::path::{Path, PathBuf};
+
+use crate::blktrace;
+use crate::csv::{self, Csv};
+use crate::formats::{self, Choice, Format};
+use crate::input::{Stream, sha256_of};
+use crate::parquet::ParquetReader;
+use crate::reader::{Feed, RowTimes, Rows, Text};
+use crate::row::Volume;
+use smrkit::error::Error;
+use smrkit::request::{Progress, Request, Source};
+use smrkit::stats::outcome::TraceNotes;
+use smrkit::units::Nanos;
+
+/// Options of opening a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// The format: a name of `FORMATS`, `csv:MAP` (where columns go by number or name), `blkparse:Q` or `blkparse:D`;
+    /// recognised from the content if none.
+    pub format: Option<String>,
+    /// Leave malformed rows out and count them, instead of stopping.
+    pub skip_bad_rows: bool,
+    /// Compute the SHA-256 of the file.
+    pub sha256: bool,
+    /// Times that requests get.
+    pub times: RowTimes,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions { format: None, skip_bad_rows: false, sha256: true, times: RowTimes::Clock }
+    }
+}
+
+/// An open trace: a stream of requests in the order of the file.
+///
+/// Times count from the first row; rows that lie before it are at time 0. `Request::volume` indexes `volumes()`.
+pub struct Trace {
+    format: &'static str,
+    reader: Reader,
+}
+
+/// Where requests come from.
+enum Reader {
+    /// Rows of a stream.
+    Stream(Box<Feed>, Box<dyn Rows>),
+    /// Our own format, which is read by columns.
+    Parquet(Box<ParquetTrace>),
+}
+
+/// A Parquet trace; its rows were checked when it was written, so only their order is noted here.
+struct ParquetTrace {
+    reader: ParquetReader,
+    path: PathBuf,
+    /// True if the file's SHA-256 is asked for.
+    hash: bool,
+    rows: u64,
+    last: Nanos,
+    notes: TraceNotes,
+    first_out_of_order: Option<u64>,
+}
+
+impl Trace {
+    /// Opens a file, or standard input where `path` is `-`. Fails where it can't be read, is empty, or is of no known
+    /// format.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Trace, Error> {
+        let choice = formats::choice(options.format.as_deref())?;
+        let stream = open_stream(path, options.sha256)?;
+        Trace::from_stream(stream, choice, options, path.as_os_str() != "-")
+    }
+
+    /// Reads bytes in memory; `name` stands for the path in messages.
+    pub fn from_bytes(
+        name: &str,
+        bytes: impl AsRef<[u8]> + Send + 'static,
+        options: &OpenOptions,
+    ) -> Result<Trace, Error> {
+        let choice = formats::choice(options.format.as_deref())?;
+        let total = Some(bytes.as_ref().len() as u64);
+        let stream = Stream::new(Path::new(name), Box::new(Cursor::new(bytes)), total, options.sha256)?;
+        Trace::from_stream(stream, choice, options, false)
+    }
+
+    fn from_stream(mut stream: Stream, choice: Choice, options: &OpenOptions, is_file: bool) -> Result<Trace, Error> {
+        stream.refill()?;
+        if stream.unread().is_empty() {
+            let message = "the archive is empty: it holds no request; check how it was made";
+            return Err(Error::input(&stream.path, message));
+        }
+        let path = stream.path.clone();
+        let is_parquet = stream.unread().starts_with(b"PAR1");
+        let (format, mut rows): (_, Box<dyn Rows>) = match choice {
+            Choice::Recognise if is_parquet => return Trace::parquet(&path, options, is_file),
+            Choice::Parquet => return Trace::parquet(&path, options, is_file),
+            Choice::Recognise => recognised_rows(&stream)?,
+            Choice::Named(format, rows) => {
+                refuse_foreign(&stream)?;
+                check_forced(&stream, format)?;
+                (format.name, rows())
+            }
+            Choice::Csv(map) => {
+                check_text(&stream, "csv")?;
+                ("csv", Box::new(Text(table(&map, &stream)?)))
+            }
+            Choice::Blkparse(blkparse) => {
+                check_text(&stream, "blkparse")?;
+                ("blkparse", Box::new(Text(blkparse)))
+            }
+        };
+        let has_times = options.times == RowTimes::Clock || rows.choose_times(options.times);
+        check_times(has_times, format, &path)?;
+        let feed = Feed::new(stream, rows.as_mut(), options.skip_bad_rows);
+        Ok(Trace { format, reader: Reader::Stream(Box::new(feed), rows) })
+    }
+
+    fn parquet(path: &Path, options: &OpenOptions, is_file: bool) -> Result<Trace, Error> {
+        if !is_file {
+            return Err(Error::input(path, "Parquet is read from a file only: save it, and give its path"));
+        }
+        check_times(options.times == RowTimes::Clock, "parquet", path)?;
+        let trace = ParquetTrace {
+            reader: ParquetReader::open(path)?,
+            path: path.to_path_buf(),
+            hash: options.sha256,
+            rows: 0,
+            last: Nanos::ZERO,
+            notes: TraceNotes::default(),
+            first_out_of_order: None,
+        };
+        Ok(Trace { format: "parquet", reader: Reader::Parquet(Box::new(trace)) })
+    }
+
+    /// The trace with times from its source's own zero, so that rows before the first keep theirs (to be sorted).
+    pub fn with_absolute_times(mut self) -> Trace {
+        if let Reader::Stream(feed, _) = &mut self.reader {
+            feed.intake.keep_absolute_times();
+        }
+        self
+    }
+
+    /// True if the trace says how long its host paused after each request. To be asked before the first row is read.
+    pub fn has_think_times(&mut self) -> bool {
+        let Reader::Stream(_, rows) = &mut self.reader else { return false };
+        let has = rows.choose_times(RowTimes::Think);
+        rows.choose_times(RowTimes::Clock);
+        has
+    }
+
+    /// The format's name, as recognised or forced.
+    pub fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// The reader's choice, where the format leaves one: which events of blkparse, which columns of a table.
+    pub fn detail(&self) -> Option<&str> {
+        match &self.reader {
+            Reader::Stream(_, rows) => rows.detail(),
+            Reader::Parquet(_) => None,
+        }
+    }
+
+    /// The volumes seen so far, in order of first sight.
+    pub fn volumes(&self) -> &[Volume] {
+        match &self.reader {
+            Reader::Stream(feed, _) => feed.volumes.list(),
+            Reader::Parquet(trace) => trace.reader.volumes(),
+        }
+    }
+
+    /// Rows mended, skipped or out of order so far.
+    pub fn notes(&self) -> TraceNotes {
+        match &self.reader {
+            Reader::Stream(feed, _) => feed.intake.notes,
+            Reader::Parquet(trace) => trace.notes,
+        }
+    }
+
+    /// The line (or record) of the first row that lies before the one above it.
+    pub fn first_out_of_order(&self) -> Option<u64> {
+        match &self.reader {
+            Reader::Stream(feed, _) => feed.intake.first_out_of_order,
+            Reader::Parquet(trace) => trace.first_out_of_order,
+        }
+    }
+
+    /// The SHA-256 of the file as it lies on the disk, once all of it was read; of several CPUs' files, that of their merged records.
+    pub fn sha256(&self) -> Option<String> {
+        match &self.reader {
+            Reader::Stream(feed, _) => feed.stream.sha256(),
+            // The columns are read in parts, so the file is read once more for its hash.
+            Reader::Parquet(trace) if trace.hash => file_sha256(&trace.path).ok(),
+            Reader::Parquet(_) => None,
+        }
+    }
+}
+
+impl Source for Trace {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        match &mut self.reader {
+            Reader::Stream(feed, rows) => feed.fill(rows.as_mut(), batch),
+            Reader::Parquet(trace) => trace.fill(batch),
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        match &self.reader {
+            Reader::Stream(feed, _) => feed.stream.progress(),
+            Reader::Parquet(trace) => trace.reader.progress(),
+        }
+    }
+}
+
+impl ParquetTrace {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        self.reader.fill(batch)?;
+        for request in batch {
+            self.rows += 1;
+            if request.time < self.last {
+                self.notes.out_of_order_rows += 1;
+                self.first_out_of_order.get_or_insert(self.rows);
+            }
+            self.last = request.time;
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a file, or of standard input where `path` is `-`.
+fn open_stream(path: &Path, hash: bool) -> Result<Stream, Error> {
+    if path.as_os_str() == "-" {
+        return Stream::new(path, Box::new(io::stdin()), None, hash);
+    }
+    let (bytes, total) = blktrace::open(path).map_err(|error| Error::reading(path, error))?;
+    Stream::new(path, bytes, total, hash)
+}
+
+/// The SHA-256 of a file as it lies on the disk.
+pub(crate) fn file_sha256(path: &Path) -> io::Result<String> {
+    sha256_of(blktrace::open(path)?.0)
+}
+
+/// Refuses times that a format does not have.
+fn check_times(has_times: bool, format: &str, path: &Path) -> Result<(), Error> {
+    if has_times {
+        return Ok(());
+    }
+    let problem = format!(
+        "a trace of format {format} has no think times: give a disksim-measured trace, name a column in a map \
+         (csv:…,think=5:us), or replay it with {{arrival}} flat-out"
+    );
+    Err(Error::input(path, problem))
+}
+
+/// The reader of what the content is: of a format that understands every line, else of a table whose first line names its columns,
+/// else of the format that understands most.
+fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Error> {
+    refuse_foreign(stream)?;
+    let found = formats::recognise(stream.unread(), stream.eof);
+    let fits = found.is_some_and(|(format, _)| {
+        let found = format.agreement(stream.unread(), stream.eof);
+        found.understood == found.lines
+    });
+    if !fits
+        && !is_binary(stream.unread())
+        && let Ok(csv) = table("", stream)
+    {
+        return Ok(("csv", Box::new(Text(csv))));
+    }
+    match found {
+        Some((format, rows)) => Ok((format.name, rows())),
+        None if is_binary(stream.unread()) => Err(Error::input(
+            &stream.path,
+            "a binary file of no known format: check that it is a trace, or name its format with {format}",
+        )),
+        None => Err(unknown_text(stream)),
+    }
+}
+
+/// A table by a map, which its first lines complete.
+fn table(map: &str, stream: &Stream) -> Result<Csv, Error> {
+    Csv::new(&csv::completed(map, stream.unread())?)
+}
+
+/// Refuses what people have at hand and is no trace, with what makes one.
+fn refuse_foreign(stream: &Stream) -> Result<(), Error> {
+    remedy(stream.unread()).map_or(Ok(()), |what| Err(Error::input(&stream.path, what)))
+}
+
+/// The remedy for a kind of file that is no trace, by its first bytes; `None` if it may be one.
+fn remedy(head: &[u8]) -> Option<&'static str> {
+    if head.get(257..262) == Some(b"ustar") {
+        return Some("a tar archive: unpack it (tar xf), and name the trace that was in it");
+    }
+    let beginning = &head[..head.len().min(4096)];
+    let holds = |text: &[u8]| memchr::memmem::find(beginning, text).is_some();
+    if holds(b"\"fio version\"") || holds(b": (g=0): rw=") {
+        return Some(
+            "fio's report, which sums up requests and lists none: add --write_iolog=FILE to the fio command, and name \
+             FILE",
+        );
+    }
+    is_fio_log(head).then_some(
+        "fio's log of bandwidth, latency or IOPS, which says nothing of where: add --write_iolog=FILE to the fio \
+         command, and name FILE",
+    )
+}
+
+/// True if the first lines are of fio's logs: `time, value, direction, size`, and in newer versions offset and priority.
+fn is_fio_log(head: &[u8]) -> bool {
+    let is_row = |line: &[u8]| {
+        let line = std::str::from_utf8(line).unwrap_or_default().trim_end();
+        let columns: Vec<&str> = line.split(", ").collect();
+        let is_number = |column: &&str| {
+            column.strip_prefix("0x").unwrap_or(column).bytes().all(|byte| byte.is_ascii_hexdigit())
+                && !column.is_empty()
+        };
+        (4..=6).contains(&columns.len()) && columns.iter().all(is_number) && matches!(columns[2], "0" | "1" | "2")
+    };
+    // The last line of what was read may be cut.
+    let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
+    whole.split(|byte| *byte == b'\n').take(16).all(is_row)
+}
+
+fn unknown_text(stream: &Stream) -> Error {
+    let head = stream.unread();
+    let line = head.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+    let shown = line[..line.len().min(60)].escape_ascii();
+    let problem = format!(
+        "of no known format (it begins with \"{shown}\"): name it with {{format}} ({}), or describe its columns, as in \
+         {{format}} csv:time=0:us,op=1,offset=2:bytes,size=3:bytes",
+        formats::names()
+    );
+    Error::input(&stream.path, problem)
+}
+
+/// A format was named: a file that is plainly of another one is refused with a clearer message than its first row gives.
+fn check_forced(stream: &Stream, format: &Format) -> Result<(), Error> {
+    let found = format.agreement(stream.unread(), stream.eof);
+    if found.understood + found.misvalued > 0 {
+        return Ok(());
+    }
+    if let Some((Format { name, about, .. }, _)) = formats::recognise(stream.unread(), stream.eof) {
+        let problem =
+            format!("looks like {name} ({about}), not like {}: leave {{format}} out, or name {name}", format.name);
+        return Err(Error::input(&stream.path, problem));
+    }
+    if format.sample.is_empty() { Ok(()) } else { check_text(stream, format.name) }
+}
+
+fn check_text(stream: &Stream, name: &str) -> Result<(), Error> {
+    if is_binary(stream.unread()) {
+        let problem = format!("binary data (or text in UTF-16), but {name} is text: check the file, or its {{format}}");
+        return Err(Error::input(&stream.path, problem));
+    }
+    Ok(())
+}
+
+/// Text holds no zero byte, and hardly a control character.
+fn is_binary(head: &[u8]) -> bool {
+    let head = &head[..head.len().min(8192)];
+    let control = head.iter().filter(|b| **b < 0x20 && !b.is_ascii_whitespace()).count();
+    head.contains(&0) || control * 10 > head.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use smrkit::request::Op;
+    use smrkit::units::Lba;
+
+    use super::*;
+    use crate::parquet::{Meta, ParquetWriter};
+    use crate::tests::refused;
+
+    #[test]
+    fn binary_data_have_zeros_or_a_tenth_of_control_characters() {
+        let text = |controls: usize, all: usize| [vec![1; controls], vec![b'x'; all - controls]].concat();
+        assert!(!is_binary(&text(1, 10)) && is_binary(&text(2, 19)) && !is_binary(&text(2, 20)));
+        assert!(!is_binary(b"\t\r\n \n\n\n") && !is_binary(b"") && !is_binary("é\u{7f}".as_bytes()));
+        assert!(is_binary(b"much text and one\0"));
+        let late = [vec![b'x'; 8192], vec![0]].concat();
+        assert!(!is_binary(&late) && is_binary(&late[1..]), "8 KiB are looked at");
+    }
+
+    #[test]
+    fn files_that_are_no_traces_are_told_by_name() {
+        let mut tar = vec![b'a'; 600];
+        tar[257..262].copy_from_slice(b"ustar");
+        let report =
+            "nas: (g=0): rw=randwrite, bs=(R) 4096B-4096B, (W) 4096B-4096B, ioengine=libaio, iodepth=8\nfio-3.33\n";
+        let cases: [(&[u8], [&str; 2]); 6] = [
+            (&tar, ["a tar archive", "tar xf"]),
+            (b"{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : []}", ["fio's report", "--write_iolog"]),
+            (report.as_bytes(), ["fio's report", "--write_iolog"]),
+            (b"500, 20480, 0, 0, 0, 0\n1000, 21504, 1, 0, 0, 0\n", ["fio's log", "--write_iolog"]),
+            (b"12, 51234, 0, 4096\n13, 61234, 1, 4096\n14, 6", ["fio's log", "--write_iolog"]),
+            (b"0, 453945, 0, 4096, 61440, 0x0000\n", ["fio's log", "--write_iolog"]),
+        ];
+        for (bytes, parts) in cases {
+            let error = refused(bytes, &OpenOptions::default());
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        }
+        assert_eq!(remedy(b"0,20941264,8192,W,0.551706\n"), None);
+        assert_eq!(remedy(b"1538323200,4247200,128,1,1058\n"), None);
+        assert_eq!(remedy(b"1538323200, 4247200, 128, 1, 1058\n"), None);
+        assert_eq!(remedy(b""), None);
+    }
+
+    #[test]
+    fn rows_before_the_one_above_them_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.parquet");
+        let counted = |times: &[u64]| {
+            let row = |time: &u64| Request { time: Nanos(*time), ..Request::new(Op::Read, Lba(8), 8) };
+            let mut writer = ParquetWriter::create(&path, &Meta::default()).unwrap();
+            writer.write(&times.iter().map(row).collect::<Vec<_>>()).unwrap();
+            writer.finish().unwrap();
+            let options = OpenOptions { sha256: false, ..OpenOptions::default() };
+            let (mut trace, mut batch) = (Trace::open(&path, &options).unwrap(), Vec::new());
+            trace.fill(&mut batch).unwrap();
+            assert_eq!((batch.len(), trace.sha256()), (times.len(), None));
+            (trace.notes().out_of_order_rows, trace.first_out_of_order())
+        };
+        assert_eq!(counted(&[0, 5, 5, 9]), (0, None));
+        assert_eq!(counted(&[5, 5, 3, 4, 2, 9]), (2, Some(3)));
+    }
+}
