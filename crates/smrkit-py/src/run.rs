@@ -10,7 +10,7 @@ use smrkit::experiment::pool::Monitor;
 use smrkit::units::Nanos;
 use smrkit_options::run::RunOptions;
 use smrkit_options::{COMMIT, pairs};
-use smrkit_trace::records::RowFiles;
+use smrkit_trace::rows::RowFiles;
 
 use crate::error::Raised;
 use crate::layer;

@@ -89,11 +89,6 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// In milliseconds.
-    pub fn as_millis(self) -> f64 {
-        self.0 as f64 / 1e6
-    }
-
     /// The time from `earlier` to here; 0 if `earlier` is later.
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))

@@ -6,17 +6,111 @@
 //! command that was sent before the one at work was completed overlap it. Left out: reordering inside the cache,
 //! interrupting an access once begun.
 
-mod segments;
-#[cfg(test)]
-mod tests;
-mod write_queue;
+use std::collections::VecDeque;
 
-use self::segments::{ReadAhead, Segments};
-use self::write_queue::WriteQueue;
-use super::{Buffer, Mechanical, Position, ReadAheadTo};
+use serde::{Deserialize, Serialize};
+
+use super::{Mechanical, Position};
 use crate::geometry::{Geometry, SectorPlace};
 use crate::state::state;
 use crate::units::{Nanos, Pba, SECTOR_BYTES};
+
+named_values! {
+    /// End of the media's reading on after a read.
+    pub enum ReadAheadTo {
+        /// As many bytes as `read_ahead_bytes` says.
+        #[default]
+        Bytes = "bytes",
+        /// The end of the track of the last sector asked for.
+        Track = "track",
+        /// The end of the track, or of the next one where reading came from the track before.
+        NextTrack = "next-track",
+    }
+}
+
+/// A command's overhead by its kind and by the kind of the one before: after a read, after a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overheads {
+    /// Before the media reads.
+    pub read_miss: [Nanos; 2],
+    /// Before the bus carries what is in the buffer.
+    pub read_hit: [Nanos; 2],
+    /// Before the bus carries a write into the buffer.
+    pub write: [Nanos; 2],
+    /// Before the media writes what the buffer has no room for.
+    pub media_write: [Nanos; 2],
+    /// After a read from the media has enough in the buffer, before the bus carries it.
+    pub read_reselect: Nanos,
+    /// At the end of a read, and of a write.
+    pub completion: [Nanos; 2],
+}
+
+impl Overheads {
+    /// One overhead for all commands, and none at their end.
+    pub fn all(overhead: Nanos) -> Overheads {
+        let each = [overhead; 2];
+        Overheads { read_miss: each, read_hit: each, write: each, media_write: each, ..Overheads::default() }
+    }
+}
+
+/// A buffer and the bus to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Buffer {
+    /// Room for writes that the media has not done; 0 is off.
+    pub write_cache_bytes: u64,
+    /// Bytes that the media reads on after a read; 0 is off, save where it reads to a track's end.
+    pub read_ahead_bytes: u64,
+    /// Place where reading on ends.
+    pub read_ahead_to: ReadAheadTo,
+    /// Bytes behind the head's place that are kept; read-ahead overwrites the rest.
+    pub segment_bytes: u64,
+    /// Stretches that are kept, the one at hand among them; the oldest goes first.
+    pub segments: u32,
+    /// Sectors of one track are read in whatever order they pass under the head.
+    pub any_order: bool,
+    /// Sectors of the track that pass before the first one asked for are read too.
+    pub reads_passing: bool,
+    /// Reading on stops before it would overwrite what the last request asked for.
+    pub keeps_requested: bool,
+    /// The rate of the bus for reads, and for writes.
+    pub bus_bytes_per_s: [f64; 2],
+    /// The share of a read that must be in the buffer before the bus begins.
+    pub watermark: f64,
+    /// Overheads of commands.
+    pub overheads: Overheads,
+}
+
+impl Buffer {
+    /// SATA at 6 Gb/s with its 8b/10b code (assumption where a drive file names none).
+    pub const BUS_BYTES_PER_S: f64 = 600e6;
+
+    /// No cache, no read-ahead, and the same overhead for all commands.
+    pub fn plain(overhead: Nanos) -> Buffer {
+        Buffer {
+            write_cache_bytes: 0,
+            read_ahead_bytes: 0,
+            read_ahead_to: ReadAheadTo::Bytes,
+            segment_bytes: 0,
+            segments: 1,
+            any_order: false,
+            reads_passing: false,
+            keeps_requested: false,
+            bus_bytes_per_s: [Buffer::BUS_BYTES_PER_S; 2],
+            watermark: 0.0,
+            overheads: Overheads::all(overhead),
+        }
+    }
+
+    /// True if the media does anything that no command waits for.
+    pub fn is_off(&self) -> bool {
+        self.write_cache_bytes < SECTOR_BYTES && !self.reads_ahead()
+    }
+
+    /// True if the media reads on.
+    pub fn reads_ahead(&self) -> bool {
+        self.read_ahead_bytes >= SECTOR_BYTES || self.read_ahead_to != ReadAheadTo::Bytes
+    }
+}
 
 /// A mechanical clock behind a buffer.
 #[derive(Clone, Debug)]
@@ -271,3 +365,204 @@ impl Buffered {
         Nanos((u128::from(sectors) * u128::from(self.ps_per_sector[usize::from(write)]) / 1000) as u64)
     }
 }
+
+/// A stretch that was read or is being read ahead, from `began` on: `end` passed under the head at `passed`; on to `limit`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct ReadAhead {
+    pub began: Pba,
+    pub end: Pba,
+    pub passed: Nanos,
+    pub limit: Pba,
+}
+
+impl ReadAhead {
+    /// Place that reading has reached.
+    fn reached(&self, g: &Geometry, media: &Mechanical, now: Nanos) -> Pba {
+        let left = self.limit - self.end;
+        let whole = media.streaming(g, self.end, left).0.max(1);
+        let share = now.since(self.passed).0.min(whole);
+        self.end + (u128::from(left) * u128::from(share) / u128::from(whole)) as u64
+    }
+}
+
+/// The segments of a buffer, each with a stretch.
+#[derive(Clone, Debug)]
+struct Segments {
+    ahead: Option<ReadAhead>,
+    /// Stretches that were read before it, from and to, the latest first.
+    kept: VecDeque<(Pba, Pba)>,
+    count: usize,
+    /// The length of each, in sectors.
+    pub length: u64,
+}
+
+state! { Segments { values: ahead, kept; built: count, length; } }
+
+impl Segments {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.ahead = None;
+        self.kept.clear();
+    }
+
+    pub fn new(buffer: &Buffer) -> Segments {
+        let (count, length) = (buffer.segments as usize, buffer.segment_bytes / SECTOR_BYTES);
+        Segments { ahead: None, kept: VecDeque::new(), count, length }
+    }
+
+    /// The media reads ahead of this.
+    pub fn read_on(&mut self, ahead: ReadAhead) {
+        self.ahead = Some(ahead);
+    }
+
+    /// Reads ahead no more; returns the place that reading got to. What was read is kept where there are more segments.
+    pub fn stop(&mut self, g: &Geometry, media: &Mechanical, now: Nanos) -> Option<Pba> {
+        let ahead = self.ahead.take()?;
+        let reached = ahead.reached(g, media, now);
+        if self.count > 1 {
+            self.kept.truncate(self.count - 2);
+            self.kept.push_front((self.kept_from(&ahead, reached), reached));
+        }
+        Some(reached)
+    }
+
+    /// From where on a stretch is still in the buffer: what lies further behind the head is overwritten.
+    fn kept_from(&self, ahead: &ReadAhead, reached: Pba) -> Pba {
+        ahead.began.max(Pba(reached.0.saturating_sub(self.length)))
+    }
+
+    /// True if a stretch that was read holds sectors.
+    pub fn keep(&self, pba: Pba, end: Pba) -> bool {
+        self.kept.iter().any(|&(from, to)| from <= pba && end <= to)
+    }
+
+    /// The stretch being read ahead, if it holds sectors or will.
+    pub fn ahead_of(&self, g: &Geometry, media: &Mechanical, now: Nanos, pba: Pba, end: Pba) -> Option<ReadAhead> {
+        let covers = |ahead: &ReadAhead| ahead.began <= pba && end <= ahead.limit;
+        self.ahead.filter(|ahead| covers(ahead) && self.kept_from(ahead, ahead.reached(g, media, now)) <= pba)
+    }
+
+    /// True if any of these sectors are read ahead.
+    pub fn meet(&self, pba: Pba, end: Pba) -> bool {
+        self.ahead.is_some_and(|ahead| pba < ahead.limit && end > ahead.began)
+    }
+
+    /// Forgets the stretches that were read of what is written now.
+    pub fn overwrite(&mut self, pba: Pba, end: Pba) {
+        self.kept.retain(|&(from, to)| to <= pba || end <= from);
+    }
+}
+
+/// A write that the host was told is done.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Pending {
+    pub pba: Pba,
+    pub sectors: u64,
+    since: Nanos,
+}
+
+/// Counts of a `WriteQueue` are each of granules of this many sectors, and as many as writes of 8 KiB fit into it, so that few
+/// stand for several writes; at most these, 32 KiB.
+const GRANULE_SECTORS: u64 = 128;
+const COUNTS_MAX: u64 = 1 << 13;
+
+/// Writes that wait for the media. Most reads find by one count that none of them holds their sectors.
+#[derive(Clone, Debug)]
+struct WriteQueue {
+    /// The sectors that it has room for.
+    room: u64,
+    writes: VecDeque<Pending>,
+    /// Sectors in `writes`, and of the write that the media is doing.
+    queued: u64,
+    writing: u64,
+    /// Granules in `writes`, by their number modulo the counts.
+    granules: Vec<u32>,
+}
+
+state! {
+    WriteQueue {
+        sized: granules;
+        values: writes, queued, writing;
+        built: room;
+    }
+}
+
+impl WriteQueue {
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        (self.queued, self.writing) = (0, 0);
+        self.writes.clear();
+        self.granules.fill(0);
+    }
+
+    pub fn new(room: u64) -> Self {
+        let counts = (room / 16).clamp(1, COUNTS_MAX).next_power_of_two() as usize;
+        Self { room, writes: VecDeque::new(), queued: 0, writing: 0, granules: vec![0; counts] }
+    }
+
+    /// True if a write is not too long for it.
+    pub fn takes(&self, sectors: u64) -> bool {
+        sectors <= self.room
+    }
+
+    /// True if a write finds room at once.
+    pub fn has_room(&self, sectors: u64) -> bool {
+        self.queued + self.writing + sectors <= self.room
+    }
+
+    /// Place of a granule's count.
+    fn place(&self, granule: u64) -> usize {
+        granule as usize & (self.granules.len() - 1)
+    }
+
+    fn recount(&mut self, granules: std::ops::RangeInclusive<u64>, change: impl Fn(u32) -> u32) {
+        for granule in granules {
+            let place = self.place(granule);
+            self.granules[place] = change(self.granules[place]);
+        }
+    }
+
+    /// Adds a write that is complete for the host at `since`, to the last one if it continues it.
+    pub fn push(&mut self, pba: Pba, sectors: u64, since: Nanos) {
+        self.queued += sectors;
+        let last = (pba.0 + sectors - 1) / GRANULE_SECTORS;
+        let mut first = pba.0 / GRANULE_SECTORS;
+        match self.writes.back_mut() {
+            Some(before) if before.pba + before.sectors == pba => {
+                before.sectors += sectors;
+                first = (pba.0 - 1) / GRANULE_SECTORS + 1;
+            }
+            _ => self.writes.push_back(Pending { pba, sectors, since }),
+        }
+        self.recount(first..=last, |count| count + 1);
+    }
+
+    /// When the next write was complete for the host.
+    pub fn next(&self) -> Option<Nanos> {
+        self.writes.front().map(|next| next.since)
+    }
+
+    /// The media begins the next write.
+    pub fn begin(&mut self) -> Option<Pending> {
+        let next = self.writes.pop_front()?;
+        self.queued -= next.sectors;
+        self.writing = next.sectors;
+        let granules = next.pba.0 / GRANULE_SECTORS..=(next.pba.0 + next.sectors - 1) / GRANULE_SECTORS;
+        self.recount(granules, |count| count - 1);
+        Some(next)
+    }
+
+    /// The write that the media was doing is done: its room is free.
+    pub fn written(&mut self) {
+        self.writing = 0;
+    }
+
+    /// True if one write has all sectors from `pba` to `end`.
+    pub fn holds(&self, pba: Pba, end: Pba) -> bool {
+        self.granules[self.place(pba.0 / GRANULE_SECTORS)] > 0
+            && self.writes.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors)
+    }
+}
+
+#[cfg(test)]
+mod tests;

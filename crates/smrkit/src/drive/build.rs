@@ -1,22 +1,67 @@
-//! From a drive file to a drive: geometry, interference and clock, checked against each other.
+//! From a drive file to a drive: geometry, interference, clock, and its own layer, zones and order of commands as far as the file tells
+//! them. Values are checked against each other.
+
+use std::ops::Range;
 
 use super::file::{
-    ByBefore, DriveFile, DriveManagedTable, HostManagedTable, InterferenceTable, Lengths, MechanicalTable, ZoneTable,
+    ByBefore, DriveFile, DriveManagedTable, FileEntry, HostManagedTable, InterferenceTable, Lengths, MechanicalTable,
+    OrderName, Slip, Sourced, ZoneTable,
 };
-use super::layout::{self, outer_cylinders};
 use super::mechanical::nanos;
-use super::setting::Sourced;
-use super::{
-    Buffer, Buffered, CommandOrder, Constant, DriveClock, DriveManagedCosts, HostManagedZones, Mechanical, Mechanics,
-    Overheads, SeekPoints, SoldLayer,
-};
+use super::{Buffer, Buffered, Constant, DriveClock, Mechanical, Mechanics, Overheads, SeekPoints};
 use crate::error::Error;
-use crate::geometry::{Edge, Geometry, Turn, ZoneShape, turn};
+use crate::geometry::{Alternation, Edge, Geometry, Skews, Slips, TrackInterleave, Turn, ZoneShape, turn};
 use crate::medium::interference::{Interference, Profile};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-/// Surfaces a drive may have at most.
-const SURFACES_MAX: u32 = 64;
+/// Costs of a drive-managed disk's own layer, as measured from outside.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DriveManagedCosts {
+    /// Cost of a small write.
+    pub append: Nanos,
+    /// Up to how many bytes a write is small.
+    pub append_bytes: u64,
+    /// After how many writes the map is persisted.
+    pub map_every_writes: u64,
+    /// Cost of persisting the map.
+    pub map: Nanos,
+}
+
+/// A drive-managed disk's own layer, as far as its drive file tells it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SoldLayer {
+    /// The cost of its writes, where that was measured.
+    pub costs: Option<DriveManagedCosts>,
+    /// The share of its tracks, in percent, that is the persistent cache.
+    pub cache_percent: Option<f64>,
+    /// Memory from which writes are completed before they are in the persistent cache; 0 is none.
+    pub write_cache_bytes: u64,
+}
+
+impl SoldLayer {
+    /// The most memory that a layer takes for writes.
+    pub const WRITE_CACHE_MAX: u64 = 1 << 34;
+}
+
+/// The zones of a host-managed disk, as far as its drive file tells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostManagedZones {
+    /// Sectors of a zone.
+    pub zone_sectors: Option<u64>,
+    /// The share of its zones, in percent, that are conventional.
+    pub conventional_percent: Option<f64>,
+    /// Zones that it holds open at most.
+    pub open_zones: Option<u64>,
+}
+
+/// The order of the commands that a drive was sent (NCQ): the one with the shortest positioning time first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CommandOrder {
+    /// Commands that it takes at once.
+    pub commands: u32,
+    /// The oldest command goes first once it has been at the drive for this long.
+    pub age: Nanos,
+}
 
 /// The interference of a drive file. Errors: keys of more than one form, or half a form.
 pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error> {
@@ -44,14 +89,15 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
     match (t, distances, physical) {
         (InterferenceTable { blocks: Some(b), .. }, ..) => Ok(Interference::Blocks { reach: b.value }),
         (InterferenceTable { tracks: Some(w), .. }, ..) => {
-            Ok(Interference::Tracks { width: w.value, band: t.band_tracks.as_ref().map(|b| b.value) })
+            Ok(Interference::Tracks { width: w.value, band: t.band_tracks.given() })
         }
         (InterferenceTable { did_sectors: Some(did), dpid_sectors: Some(dpid), .. }, ..) => {
-            let writes = t.writes.as_ref().map_or(1, |w| w.value);
+            let writes = t.writes.given().unwrap_or(1);
             Ok(Interference::Distances { did: did.value, dpid: dpid.value, writes })
         }
         (InterferenceTable { inner_tracks: Some(inner), outer_tracks: Some(outer), .. }, ..) => {
-            let (cw, ccw) = (degrees("cw_degrees", &t.cw_degrees)?, degrees("ccw_degrees", &t.ccw_degrees)?);
+            let angle = |degrees: &Option<Sourced<f64>>| turn(degrees.given().unwrap_or(0.0) / 360.0);
+            let (cw, ccw) = (angle(&t.cw_degrees), angle(&t.ccw_degrees));
             Ok(Interference::Physical(Profile::new(inner.value, outer.value, cw, ccw)?))
         }
         (_, [false, false], [false, false]) => Ok(Interference::None),
@@ -60,23 +106,13 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
     }
 }
 
-fn degrees(key: &str, value: &Option<Sourced<f64>>) -> Result<Turn, Error> {
-    match value.as_ref().map_or(0.0, |v| v.value) {
-        d if (0.0..360.0).contains(&d) => Ok(turn(d / 360.0)),
-        d => Err(Error::Impossible(format!("interference.{key} = {d}: give degrees from 0 to below 360"))),
-    }
-}
-
 /// The geometry of a drive file: each recording zone on each surface, and each copy of it, in turn. A zone without `toward` shingles in the
 /// direction of `head`.
 pub(super) fn geometry(file: &DriveFile, head: Edge) -> Result<Geometry, Error> {
-    let surfaces = file.geometry.surfaces.as_ref().map_or(1, |s| s.value);
-    if surfaces == 0 || surfaces > SURFACES_MAX {
-        return Err(Error::Impossible(format!("geometry.surfaces = {surfaces}: give 1 to {SURFACES_MAX}")));
-    }
+    let surfaces = file.geometry.surfaces.given().unwrap_or(1);
     let copies = file.copies();
-    if layout::is_interleaved(file) {
-        return layout::interleaved(file, surfaces.saturating_mul(copies), skew(file)?);
+    if is_interleaved(file) {
+        return interleaved(file, surfaces.saturating_mul(copies), skew(file)?);
     }
     let zones = &file.geometry.zones.value;
     if let Some(i) = zones.iter().position(ZoneTable::is_over_all_surfaces) {
@@ -107,7 +143,7 @@ pub(super) fn geometry(file: &DriveFile, head: Edge) -> Result<Geometry, Error> 
             shapes.extend((0..copies).map(|copy| shape(surface * copies + copy)));
         }
     }
-    let defects = file.geometry.slips.as_ref().map_or(Vec::new(), |s| s.value.clone());
+    let defects = file.geometry.slips.given().unwrap_or_default();
     Geometry::new(&shapes, skew(file)?, defects)
 }
 
@@ -125,7 +161,7 @@ fn mechanics(t: &MechanicalTable) -> Result<Mechanics, Error> {
         rpm: t.rpm.value,
         seek,
         switch_ms: t.switch_ms.value,
-        write_settle_ms: t.write_settle_ms.as_ref().map_or(0.0, |s| s.value),
+        write_settle_ms: t.write_settle_ms.given().unwrap_or(0.0),
         overhead_ms: t.overhead_ms.value,
     })
 }
@@ -133,7 +169,7 @@ fn mechanics(t: &MechanicalTable) -> Result<Mechanics, Error> {
 /// The skew given, or the smallest that hides the switch to the next track.
 fn skew(file: &DriveFile) -> Result<Turn, Error> {
     let Some(t) = &file.mechanical else { return Ok(0) };
-    mechanics(t)?.skew(t.skew_ms.as_ref().map(|s| s.value))
+    mechanics(t)?.skew(t.skew_ms.given())
 }
 
 /// The clock of a drive file. Errors: none or both of `constant` and `mechanical`, or values that make no sense.
@@ -143,7 +179,6 @@ pub(super) fn clock(file: &DriveFile, g: &Geometry) -> Result<DriveClock, Error>
         (None, Some(t)) => {
             let clock = Mechanical::new(g, &mechanics(t)?)?;
             let buffer = buffer(t, clock.overhead())?;
-            buffer.check()?;
             Ok(if buffer.is_off() && !t.has_electronics() {
                 DriveClock::Mechanical(clock)
             } else {
@@ -158,20 +193,19 @@ pub(super) fn clock(file: &DriveFile, g: &Geometry) -> Result<DriveClock, Error>
 
 /// The buffer of a drive file; `overhead` is that of commands without one of their own kind.
 fn buffer(t: &MechanicalTable, overhead: Nanos) -> Result<Buffer, Error> {
-    let bytes = |key: &Option<Sourced<u64>>| key.as_ref().map(|s| s.value);
-    let read_ahead_bytes = bytes(&t.read_ahead_bytes).unwrap_or(0);
-    let bus = t.bus_bytes_per_s.as_ref().map_or(Buffer::BUS_BYTES_PER_S, |s| s.value);
+    let read_ahead_bytes = t.read_ahead_bytes.given().unwrap_or(0);
+    let bus = t.bus_bytes_per_s.given().unwrap_or(Buffer::BUS_BYTES_PER_S);
     Ok(Buffer {
-        write_cache_bytes: bytes(&t.write_cache_bytes).unwrap_or(0),
+        write_cache_bytes: t.write_cache_bytes.given().unwrap_or(0),
         read_ahead_bytes,
-        read_ahead_to: t.read_ahead_to.as_ref().map_or_else(Default::default, |to| to.value),
-        segment_bytes: bytes(&t.segment_bytes).unwrap_or(read_ahead_bytes.saturating_mul(2)),
-        segments: t.segments.as_ref().map_or(1, |s| s.value),
-        reads_passing: t.reads_passing.as_ref().is_some_and(|reads| reads.value),
-        any_order: t.any_order.as_ref().is_some_and(|any| any.value),
-        keeps_requested: t.keeps_requested.as_ref().is_some_and(|keeps| keeps.value),
-        bus_bytes_per_s: [bus, t.write_bus_bytes_per_s.as_ref().map_or(bus, |s| s.value)],
-        watermark: t.watermark.as_ref().map_or(0.0, |s| s.value),
+        read_ahead_to: t.read_ahead_to.given().unwrap_or_default(),
+        segment_bytes: t.segment_bytes.given().unwrap_or(read_ahead_bytes.saturating_mul(2)),
+        segments: t.segments.given().unwrap_or(1),
+        reads_passing: t.reads_passing.given().unwrap_or(false),
+        any_order: t.any_order.given().unwrap_or(false),
+        keeps_requested: t.keeps_requested.given().unwrap_or(false),
+        bus_bytes_per_s: [bus, t.write_bus_bytes_per_s.given().unwrap_or(bus)],
+        watermark: t.watermark.given().unwrap_or(0.0),
         overheads: overheads(t, overhead)?,
     })
 }
@@ -179,14 +213,14 @@ fn buffer(t: &MechanicalTable, overhead: Nanos) -> Result<Buffer, Error> {
 fn overheads(t: &MechanicalTable, overhead: Nanos) -> Result<Overheads, Error> {
     let of_kind = |key: &str, value: &Option<Sourced<ByBefore>>| {
         let ns = |ms| nanos(&format!("mechanical.{key}"), ms).map(Nanos);
-        match value.as_ref().map(|s| s.value) {
+        match value.given() {
             None => Ok::<_, Error>([overhead; 2]),
             Some(ByBefore::Any(ms)) => Ok([ns(ms)?; 2]),
             Some(ByBefore::Each(after_read, after_write)) => Ok([ns(after_read)?, ns(after_write)?]),
         }
     };
     let once = |key: &str, value: &Option<Sourced<f64>>| {
-        nanos(&format!("mechanical.{key}"), value.as_ref().map_or(0.0, |s| s.value)).map(Nanos)
+        nanos(&format!("mechanical.{key}"), value.given().unwrap_or(0.0)).map(Nanos)
     };
     Ok(Overheads {
         read_miss: of_kind("read_miss_ms", &t.read_miss_ms)?,
@@ -204,12 +238,9 @@ fn overheads(t: &MechanicalTable, overhead: Nanos) -> Result<Overheads, Error> {
 /// The drive's order of commands. Errors: values that make no sense.
 pub(super) fn command_order(file: &DriveFile) -> Result<Option<CommandOrder>, Error> {
     let Some(t) = &file.mechanical else { return Ok(None) };
-    let age = t.queue_age_ms.as_ref().map(|s| nanos("mechanical.queue_age_ms", s.value)).transpose()?;
-    match (t.queued_commands.as_ref().map(|s| s.value), age) {
-        (Some(commands @ 2..=65_536), age) => Ok(Some(CommandOrder { commands, age: age.map_or(Nanos::MAX, Nanos) })),
-        (Some(commands), _) => Err(Error::Impossible(format!(
-            "mechanical.queued_commands = {commands}: give 2 to 65536, or leave it out for a drive that orders none"
-        ))),
+    let age = t.queue_age_ms.given().map(|ms| nanos("mechanical.queue_age_ms", ms)).transpose()?;
+    match (t.queued_commands.given(), age) {
+        (Some(commands), age) => Ok(Some(CommandOrder { commands, age: age.map_or(Nanos::MAX, Nanos) })),
         (None, Some(_)) => Err(Error::Impossible(
             "mechanical.queue_age_ms goes with queued_commands: add it, or leave both out".into(),
         )),
@@ -217,25 +248,16 @@ pub(super) fn command_order(file: &DriveFile) -> Result<Option<CommandOrder>, Er
     }
 }
 
-/// The drive-managed layer, as far as the file tells it. Errors: values that make no sense, or some of its costs only.
+/// The drive-managed layer, as far as the file tells it. Errors: some of its costs only.
 pub(super) fn drive_managed(t: &DriveManagedTable) -> Result<SoldLayer, Error> {
-    let cache_percent = t.cache_percent.as_ref().map(|s| s.value);
-    if let Some(percent) = cache_percent.filter(|percent| !(0.0..=50.0).contains(percent)) {
-        return Err(Error::Impossible(format!("drive_managed.cache_percent = {percent}: give 0 to 50")));
-    }
-    let costs = match (&t.append_ms, &t.append_bytes, &t.map_every_writes, &t.map_ms) {
+    let costs = match (t.append_ms.given(), t.append_bytes.given(), t.map_every_writes.given(), t.map_ms.given()) {
         (None, None, None, None) => None,
-        (Some(append), Some(bytes), Some(every), Some(map)) => {
-            if every.value == 0 {
-                return Err(Error::Impossible("drive_managed.map_every_writes = 0: give 1 or more".into()));
-            }
-            Some(DriveManagedCosts {
-                append: Nanos(nanos("drive_managed.append_ms", append.value)?),
-                append_bytes: bytes.value,
-                map_every_writes: every.value,
-                map: Nanos(nanos("drive_managed.map_ms", map.value)?),
-            })
-        }
+        (Some(append_ms), Some(append_bytes), Some(map_every_writes), Some(map_ms)) => Some(DriveManagedCosts {
+            append: Nanos(nanos("drive_managed.append_ms", append_ms)?),
+            append_bytes,
+            map_every_writes,
+            map: Nanos(nanos("drive_managed.map_ms", map_ms)?),
+        }),
         _ => {
             return Err(Error::Impossible(
                 "drive_managed: append_ms, append_bytes, map_every_writes and map_ms go together: give all, or none"
@@ -243,26 +265,156 @@ pub(super) fn drive_managed(t: &DriveManagedTable) -> Result<SoldLayer, Error> {
             ));
         }
     };
-    let write_cache_bytes = t.write_cache_bytes.as_ref().map_or(0, |s| s.value);
-    if write_cache_bytes > SoldLayer::WRITE_CACHE_MAX {
-        let most = SoldLayer::WRITE_CACHE_MAX;
-        return Err(Error::Impossible(format!(
-            "drive_managed.write_cache_bytes = {write_cache_bytes}: give at most {most}"
-        )));
-    }
-    Ok(SoldLayer { costs, cache_percent, write_cache_bytes })
+    let write_cache_bytes = t.write_cache_bytes.given().unwrap_or(0);
+    Ok(SoldLayer { costs, cache_percent: t.cache_percent.given(), write_cache_bytes })
 }
 
-/// The zones of a host-managed disk, as far as the file tells them. Errors: values that make no sense.
+/// The zones of a host-managed disk, as far as the file tells them. Errors: zones that are no whole number of blocks.
 pub(super) fn host_managed(t: &HostManagedTable) -> Result<HostManagedZones, Error> {
-    let zone_bytes = t.zone_bytes.as_ref().map(|s| s.value);
+    let zone_bytes = t.zone_bytes.given();
     if let Some(bytes) = zone_bytes.filter(|bytes| *bytes == 0 || bytes % 4096 != 0) {
         return Err(Error::Impossible(format!("host_managed.zone_bytes = {bytes}: give a multiple of 4096")));
     }
-    let conventional_percent = t.conventional_percent.as_ref().map(|s| s.value);
-    if let Some(percent) = conventional_percent.filter(|percent| !(0.0..=90.0).contains(percent)) {
-        return Err(Error::Impossible(format!("host_managed.conventional_percent = {percent}: give 0 to 90")));
+    Ok(HostManagedZones {
+        zone_sectors: zone_bytes.map(|bytes| bytes / SECTOR_BYTES),
+        conventional_percent: t.conventional_percent.given(),
+        open_zones: t.open_zones.given(),
+    })
+}
+
+/// Stretches with spares that a drive may have at most.
+const SPARE_STRETCHES_MAX: u64 = 1 << 22;
+
+/// True if the tracks of a recording zone lie on all surfaces in turn.
+pub(super) fn is_interleaved(file: &DriveFile) -> bool {
+    file.geometry.order.given().unwrap_or_default() != OrderName::Surfaces
+}
+
+/// The geometry of a drive file whose zones lie on all surfaces.
+fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, Error> {
+    let order = file.geometry.order.given();
+    let alternation = match order {
+        Some(OrderName::Alternating) => Alternation::InZone,
+        Some(OrderName::AlternatingThroughout) => Alternation::Throughout,
+        _ => Alternation::Never,
+    };
+    let run_tracks = match (order, file.geometry.run_tracks.given()) {
+        (Some(OrderName::Serpentine), Some(run)) if run > 0 => run,
+        (Some(OrderName::Serpentine), _) => {
+            return Err(Error::Impossible("order = \"serpentine\" needs run_tracks: give at least 1".into()));
+        }
+        _ => 1,
+    };
+    let zones = &file.geometry.zones.value;
+    let mut shapes = Vec::new();
+    let (mut slips, mut raw) = (file.geometry.slips.as_ref().map_or(Vec::new(), |list| ranges(&list.value)), 0u64);
+    for (i, (zone, outer_cylinder)) in zones.iter().zip(outer_cylinders(zones)).enumerate() {
+        let track_sectors = one_length(zone, i)?;
+        let toward = zone.toward.unwrap_or(Edge::Inner);
+        shapes.push((
+            ZoneShape { surface: 0, outer_cylinder, tracks: zone.tracks, track_sectors, toward },
+            skews(zone, i, track_sectors, skew)?,
+        ));
+        let sectors = zone.tracks.saturating_mul(u64::from(surfaces)).saturating_mul(track_sectors);
+        let own = zone_slips(zone, track_sectors, sectors)
+            .map_err(|problem| Error::Impossible(format!("recording zone {i}: {problem}")))?;
+        slips.extend(own.into_iter().map(|range| raw.saturating_add(range.start)..raw.saturating_add(range.end)));
+        raw = raw.saturating_add(sectors);
     }
-    let zone_sectors = zone_bytes.map(|bytes| bytes / SECTOR_BYTES);
-    Ok(HostManagedZones { zone_sectors, conventional_percent, open_zones: t.open_zones.as_ref().map(|s| s.value) })
+    Geometry::interleaved(&shapes, TrackInterleave { surfaces, run_tracks, alternation }, Slips::from(slips))
+}
+
+fn ranges(sectors: &[u64]) -> Vec<Range<u64>> {
+    sectors.iter().map(|&raw| raw..raw.saturating_add(1)).collect()
+}
+
+fn one_length(zone: &ZoneTable, i: usize) -> Result<u64, Error> {
+    match &zone.track_sectors {
+        Lengths::All(sectors) => Ok(*sectors),
+        Lengths::Each(_) => Err(Error::Impossible(format!(
+            "recording zone {i} lists track lengths of each surface, and its tracks lie on all of them in turn: give one \
+             number"
+        ))),
+    }
+}
+
+/// The angles of a zone; without skews of its own, those of the drive.
+fn skews(zone: &ZoneTable, i: usize, track_sectors: u64, skew: Turn) -> Result<Skews, Error> {
+    let angle = |key: &str, sectors: Option<f64>, default: Turn| match sectors {
+        None => Ok(default),
+        Some(sectors) if (0.0..1e9).contains(&sectors) => Ok(turn(sectors / track_sectors.max(1) as f64)),
+        Some(sectors) => Err(Error::Impossible(format!("recording zone {i}: {key} = {sectors}: give sectors from 0"))),
+    };
+    Ok(Skews {
+        offset: angle("offset", zone.offset, 0)?,
+        head: angle("head_skew", zone.head_skew, skew)?,
+        cylinder: angle("cylinder_skew", zone.cylinder_skew, skew)?,
+    })
+}
+
+/// The raw sectors of a zone, counted from its first of `sectors`, that hold nothing.
+pub(super) fn zone_slips(zone: &ZoneTable, track_sectors: u64, sectors: u64) -> Result<Vec<Range<u64>>, String> {
+    let listed = |slip: &Slip| match *slip {
+        Slip::One(first) => first..first.saturating_add(1),
+        Slip::Some(first, count) => first..first.saturating_add(count),
+    };
+    let mut slips: Vec<Range<u64>> = zone.slips.iter().map(listed).filter(|slip| slip.end <= sectors).collect();
+    slips.sort_unstable_by_key(|slip| slip.start);
+    let mut spares = Vec::new();
+    if let Some(each) = zone.spare_sectors {
+        let stretch = zone.spare_tracks.unwrap_or(1).saturating_mul(track_sectors).max(1);
+        if sectors / stretch > SPARE_STRETCHES_MAX {
+            return Err(format!("{} stretches with spares: give a larger spare_tracks", sectors / stretch));
+        }
+        let mut rest = slips.as_slice();
+        for end in (1..=sectors / stretch).map(|n| n * stretch) {
+            let (here, after) = rest.split_at(rest.partition_point(|slip| slip.start < end));
+            spares.push(spares_before(end, each.min(stretch), here)..end);
+            rest = after;
+        }
+    }
+    slips.push(0..zone.front.min(sectors));
+    slips.append(&mut spares);
+    Ok(slips)
+}
+
+/// Place of the spares that `slips` leave of `each`, at the end of a stretch; slips among the spares use up none.
+fn spares_before(end: u64, each: u64, slips: &[Range<u64>]) -> u64 {
+    let length = |slips: &[Range<u64>]| slips.iter().map(|slip| slip.end - slip.start).sum::<u64>();
+    let left = each.saturating_sub(length(slips));
+    let mut spares = left;
+    loop {
+        let among = length(&slips[slips.partition_point(|slip| slip.start < end - spares)..]);
+        if left + among == spares {
+            return end - spares;
+        }
+        spares = left + among;
+    }
+}
+
+/// Cylinder of each recording zone's outermost track.
+pub(super) fn outer_cylinders(zones: &[ZoneTable]) -> Vec<u64> {
+    let mut next = 0u64;
+    let place = |zone: &ZoneTable| {
+        let start = zone.first_cylinder.unwrap_or(next);
+        next = start.saturating_add(zone.tracks).saturating_add(zone.guard_tracks);
+        start
+    };
+    zones.iter().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_among_the_spares_use_up_none() {
+        let spares = |each, slips: &[u64]| 20 - spares_before(20, each, &ranges(slips));
+        assert_eq!([spares(0, &[]), spares(3, &[]), spares(20, &[])], [0, 3, 20]);
+        assert_eq!([spares(3, &[5]), spares(3, &[5, 6, 7]), spares(3, &[5, 6, 7, 8])], [2, 0, 0]);
+        // The last of the slips that are left lies just before the spares, is the first of them, or is their last.
+        assert_eq!([spares(3, &[17]), spares(3, &[18]), spares(3, &[19])], [2, 3, 3]);
+        assert_eq!(spares(5, &[5, 17, 18]), 4, "among the spares once there are more of them");
+        assert_eq!(spares(20, &[0, 19]), 19);
+    }
 }

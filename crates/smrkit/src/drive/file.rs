@@ -1,19 +1,25 @@
-//! Drive files: TOML in which every key is a table of a value and its source.
+//! Drive files: TOML in which every key is a table of a value, its source and, where it is known only roughly, the range that it lies in.
 //!
-//! Unknown keys, wrong types and missing sources are errors with file, line and column. What the values mean, and
-//! whether they fit together, is decided where they are used.
+//! Unknown keys, wrong types and missing sources are errors with file, line and column. Each key stands once in the tables below, with
+//! its unit and what it may be; whether values fit together is decided where they are used.
 
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::setting::{DriveSetting, FileEntry, FileValue, KeyVisitor, RangeEnd, Sourced, names};
+use super::ReadAheadTo;
 use crate::error::Error;
+use crate::quantity::{
+    parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_sectors, parse_share,
+};
 use crate::toml_file::{Mistake, TomlKeys};
 
-/// A table of a drive file: its keys with their units.
+/// A table of a drive file: each key with its type, its unit, and the range of its values with the remedy, where it has one.
 macro_rules! table {
-    ($(#[$attribute:meta])* struct $table:ident = $name:literal { $($key:ident: $type:ty, $unit:literal;)* }) => {
+    ($(#[$attribute:meta])* struct $table:ident = $name:literal {
+        $($key:ident: $type:ty, $unit:literal $(, $range:expr, $remedy:literal)?;)*
+    }) => {
         #[derive(Clone, Debug)]
         $(#[$attribute])*
         pub(super) struct $table {
@@ -33,6 +39,17 @@ macro_rules! table {
 
             fn visit(&mut self, visit: KeyVisitor) {
                 $(self.$key.visit(visit, concat!($name, ".", stringify!($key)), $unit);)*
+            }
+
+            /// Refuses a value out of its key's range.
+            fn check(&self) -> Result<(), Error> {
+                $($(
+                    if let Some(value) = self.$key.given() && !($range).contains(&value) {
+                        let key = concat!($name, ".", stringify!($key));
+                        return Err(Error::Impossible(format!("{key} = {value}: {}", $remedy)));
+                    }
+                )?)*
+                Ok(())
             }
         }
     };
@@ -96,7 +113,7 @@ impl DriveFile {
 
 table! {
     struct GeometryTable = "geometry" {
-        surfaces: Option<Sourced<u32>>, "";
+        surfaces: Option<Sourced<u32>>, "", 1..=64, "give 1 to 64";
         order: Option<Sourced<OrderName>>, "";
         run_tracks: Option<Sourced<u64>>, "tracks";
         zones: Sourced<Vec<ZoneTable>>, "";
@@ -141,26 +158,20 @@ pub(super) enum Slip {
     Some(u64, u64),
 }
 
-/// Order of tracks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum OrderName {
-    /// All tracks of a recording zone on a surface, then those on the next.
-    #[default]
-    Surfaces,
-    /// All tracks of a cylinder, then the next.
-    Cylinders,
-    /// Cylinder by cylinder, the surfaces forward on a zone's first cylinder, back on its next.
-    Alternating,
-    /// Cylinder by cylinder, the surfaces forward on each even cylinder of the disk, back on each odd one.
-    AlternatingThroughout,
-    /// `run_tracks` tracks on a surface, then as many on the next, back.
-    Serpentine,
-}
-
-impl std::fmt::Display for OrderName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(["surfaces", "cylinders", "alternating", "alternating-throughout", "serpentine"][*self as usize])
+named_values! {
+    /// Order of tracks.
+    pub(super) enum OrderName {
+        /// All tracks of a recording zone on a surface, then those on the next.
+        #[default]
+        Surfaces = "surfaces",
+        /// All tracks of a cylinder, then the next.
+        Cylinders = "cylinders",
+        /// Cylinder by cylinder, the surfaces forward on a zone's first cylinder, back on its next.
+        Alternating = "alternating",
+        /// Cylinder by cylinder, the surfaces forward on each even cylinder of the disk, back on each odd one.
+        AlternatingThroughout = "alternating-throughout",
+        /// `run_tracks` tracks on a surface, then as many on the next, back.
+        Serpentine = "serpentine",
     }
 }
 
@@ -183,8 +194,8 @@ table! {
         writes: Option<Sourced<u32>>, "";
         inner_tracks: Option<Sourced<u64>>, "tracks";
         outer_tracks: Option<Sourced<u64>>, "tracks";
-        cw_degrees: Option<Sourced<f64>>, "°";
-        ccw_degrees: Option<Sourced<f64>>, "°";
+        cw_degrees: Option<Sourced<f64>>, "°", 0.0..360.0, "give degrees from 0 to below 360";
+        ccw_degrees: Option<Sourced<f64>>, "°", 0.0..360.0, "give degrees from 0 to below 360";
     }
 }
 
@@ -213,16 +224,17 @@ table! {
         skew_ms: Option<Sourced<f64>>, "ms";
         write_cache_bytes: Option<Sourced<u64>>, "bytes";
         read_ahead_bytes: Option<Sourced<u64>>, "bytes";
-        read_ahead_to: Option<Sourced<super::ReadAheadTo>>, "";
+        read_ahead_to: Option<Sourced<ReadAheadTo>>, "";
         segment_bytes: Option<Sourced<u64>>, "bytes";
-        segments: Option<Sourced<u32>>, "stretches";
+        segments: Option<Sourced<u32>>, "stretches", 1..=4096, "give 1 to 4096";
         any_order: Option<Sourced<bool>>, "";
         reads_passing: Option<Sourced<bool>>, "";
         keeps_requested: Option<Sourced<bool>>, "";
-        watermark: Option<Sourced<f64>>, "share of a read";
-        bus_bytes_per_s: Option<Sourced<f64>>, "bytes/s";
-        write_bus_bytes_per_s: Option<Sourced<f64>>, "bytes/s";
-        queued_commands: Option<Sourced<u32>>, "commands";
+        watermark: Option<Sourced<f64>>, "share of a read", 0.0..=1.0, "give a share from 0 to 1";
+        bus_bytes_per_s: Option<Sourced<f64>>, "bytes/s", 1e3..=1e13, "give 1e3 to 1e13";
+        write_bus_bytes_per_s: Option<Sourced<f64>>, "bytes/s", 1e3..=1e13, "give 1e3 to 1e13";
+        queued_commands: Option<Sourced<u32>>, "commands", 2..=65_536,
+            "give 2 to 65536, or leave it out for a drive that orders none";
         queue_age_ms: Option<Sourced<f64>>, "ms";
     }
 }
@@ -248,17 +260,17 @@ table! {
     struct DriveManagedTable = "drive_managed" {
         append_ms: Option<Sourced<f64>>, "ms";
         append_bytes: Option<Sourced<u64>>, "bytes";
-        map_every_writes: Option<Sourced<u64>>, "writes";
+        map_every_writes: Option<Sourced<u64>>, "writes", 1.., "give 1 or more";
         map_ms: Option<Sourced<f64>>, "ms";
-        cache_percent: Option<Sourced<f64>>, "% of its tracks";
-        write_cache_bytes: Option<Sourced<u64>>, "bytes";
+        cache_percent: Option<Sourced<f64>>, "% of its tracks", 0.0..=50.0, "give 0 to 50";
+        write_cache_bytes: Option<Sourced<u64>>, "bytes", ..=1 << 34, "give at most 17179869184";
     }
 }
 
 table! {
     struct HostManagedTable = "host_managed" {
         zone_bytes: Option<Sourced<u64>>, "bytes";
-        conventional_percent: Option<Sourced<f64>>, "% of its zones";
+        conventional_percent: Option<Sourced<f64>>, "% of its zones", 0.0..=90.0, "give 0 to 90";
         open_zones: Option<Sourced<u64>>, "zones";
     }
 }
@@ -291,8 +303,18 @@ impl DriveFile {
         Ok(file)
     }
 
+    /// Refuses values out of the ranges of their keys.
+    pub fn check(&self) -> Result<(), Error> {
+        self.geometry.check()?;
+        self.interference.check()?;
+        self.constant.as_ref().map_or(Ok(()), ConstantTable::check)?;
+        self.mechanical.as_ref().map_or(Ok(()), MechanicalTable::check)?;
+        self.drive_managed.as_ref().map_or(Ok(()), DriveManagedTable::check)?;
+        self.host_managed.as_ref().map_or(Ok(()), HostManagedTable::check)
+    }
+
     /// Shows every key, in the order of the file's tables.
-    pub fn visit(&mut self, visit: KeyVisitor) {
+    fn visit(&mut self, visit: KeyVisitor) {
         self.geometry.visit(visit);
         self.interference.visit(visit);
         self.constant.iter_mut().for_each(|table| table.visit(visit));
@@ -301,8 +323,6 @@ impl DriveFile {
         self.host_managed.iter_mut().for_each(|table| table.visit(visit));
     }
 }
-
-names!(OrderName, ByBefore);
 
 impl FileValue for Vec<ZoneTable> {
     fn shown(&self) -> String {
@@ -348,5 +368,234 @@ impl DriveFile {
             chosen |= name == wanted && key.choose(end);
         });
         if chosen { Ok(()) } else { Err(with_range) }
+    }
+}
+
+/// A value and where it comes from: a paper, arithmetic, or "assumption".
+#[derive(Clone, Debug)]
+pub(super) struct Sourced<T> {
+    pub value: T,
+    pub source: String,
+    /// The ends of the range that the value lies in.
+    low: Option<T>,
+    high: Option<T>,
+}
+
+/// One value of a drive file, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DriveSetting {
+    /// The key, dotted.
+    pub key: String,
+    /// The value as text.
+    pub value: String,
+    /// The unit; empty for names and counts without one.
+    pub unit: String,
+    /// The source of the value.
+    pub source: String,
+    /// The lowest and the highest value, where it is known only roughly.
+    pub range: Option<(String, String)>,
+}
+
+/// An end of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeEnd {
+    /// The lowest value.
+    Low,
+    /// The highest value.
+    High,
+}
+
+impl RangeEnd {
+    /// Both ends.
+    pub const ALL: [RangeEnd; 2] = [RangeEnd::Low, RangeEnd::High];
+
+    /// Its name, as drives at an end of a range have it in theirs.
+    pub fn name(self) -> &'static str {
+        match self {
+            RangeEnd::Low => "low",
+            RangeEnd::High => "high",
+        }
+    }
+}
+
+/// A type of value that a drive file can have.
+trait FileValue: Clone + DeserializeOwned {
+    /// The value for people.
+    fn shown(&self) -> String;
+
+    /// True if it is a number between two others; names and lists never are.
+    fn is_between(&self, _low: &Self, _high: &Self) -> bool {
+        false
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl FileValue for $number {
+            fn shown(&self) -> String {
+                self.to_string()
+            }
+
+            fn is_between(&self, low: &Self, high: &Self) -> bool {
+                low <= self && self <= high && low < high
+            }
+        }
+    )*};
+}
+
+/// Values that are shown as they are written.
+macro_rules! names {
+    ($($name:ty),*) => {$(
+        impl FileValue for $name {
+            fn shown(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+numbers!(f64, u64, u32);
+names!(bool, ReadAheadTo, OrderName, ByBefore);
+
+/// A seek curve's points.
+impl FileValue for Vec<(f64, f64)> {
+    fn shown(&self) -> String {
+        self.iter().map(|(distance, ms)| format!("{distance}: {ms}")).collect::<Vec<_>>().join(", ")
+    }
+
+    fn is_between(&self, low: &Self, high: &Self) -> bool {
+        let alike = |other: &Self| other.len() == self.len() && other.iter().zip(self).all(|(a, b)| a.0 == b.0);
+        let within = |at: usize| low[at].1 <= self[at].1 && self[at].1 <= high[at].1;
+        alike(low) && alike(high) && (0..self.len()).all(within) && low != high
+    }
+}
+
+/// Slips.
+impl FileValue for Vec<u64> {
+    fn shown(&self) -> String {
+        let first: Vec<String> = self.iter().take(8).map(u64::to_string).collect();
+        let more = if self.len() > 8 { format!(" and {} more", self.len() - 8) } else { String::new() };
+        first.join(", ") + &more
+    }
+}
+
+/// A key of a drive file, whatever its type.
+pub(super) trait DriveFileKey {
+    /// The key for people.
+    fn setting(&self, key: &str, unit: &str) -> DriveSetting;
+
+    /// The key's mistake and its remedy, if it has one.
+    fn problem(&self) -> Option<&'static str>;
+
+    /// Takes an end of its range for the value; tells whether it has one.
+    fn choose(&mut self, end: RangeEnd) -> bool;
+}
+
+impl<T: FileValue> DriveFileKey for Sourced<T> {
+    fn setting(&self, key: &str, unit: &str) -> DriveSetting {
+        let range = self.low.as_ref().zip(self.high.as_ref()).map(|(low, high)| (low.shown(), high.shown()));
+        DriveSetting {
+            key: key.into(),
+            value: self.value.shown(),
+            unit: unit.into(),
+            source: self.source.clone(),
+            range,
+        }
+    }
+
+    fn problem(&self) -> Option<&'static str> {
+        if self.source.trim().is_empty() {
+            return Some("has no source: name one, or write \"assumption\"");
+        }
+        match (&self.low, &self.high) {
+            (None, None) => None,
+            (Some(low), Some(high)) if self.value.is_between(low, high) => None,
+            (Some(_), Some(_)) => {
+                Some("has a range without its value: give numbers or seek curves, low and high on either side of value")
+            }
+            _ => Some("has half a range: give both low and high, or neither"),
+        }
+    }
+
+    fn choose(&mut self, end: RangeEnd) -> bool {
+        let chosen = match end {
+            RangeEnd::Low => &self.low,
+            RangeEnd::High => &self.high,
+        };
+        let Some(value) = chosen.clone() else { return false };
+        (self.value, self.low, self.high) = (value, None, None);
+        true
+    }
+}
+
+/// Shows each key of a file with its unit.
+type KeyVisitor<'a> = &'a mut dyn FnMut(&str, &str, &mut dyn DriveFileKey);
+
+/// A key of a table, which files need or may have.
+pub(super) trait FileEntry: Sized {
+    /// Type of its value.
+    type Value;
+
+    /// Its value, if the file has it.
+    fn given(&self) -> Option<Self::Value>;
+
+    /// Takes it from the keys of the table.
+    fn take(keys: &mut TomlKeys, key: &'static str, unit: &str) -> Result<Self, Mistake>;
+
+    /// Shows it, if the file has it.
+    fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str);
+}
+
+/// A number that is written as text, in the unit of its key; none where the key has none.
+fn number(text: &str, unit: &str) -> Option<Result<f64, Error>> {
+    Some(match unit {
+        "" => return None,
+        "bytes" => parse_bytes(text).map(|bytes| bytes as f64),
+        "sectors" => parse_sectors(text).map(|sectors| sectors as f64),
+        "ms" => parse_duration(text).map(|time| time.0 as f64 / 1e6),
+        "µs" => parse_duration(text).map(|time| time.0 as f64 / 1e3),
+        _ if unit.starts_with('%') => parse_percent(text),
+        _ if unit.starts_with("share") => parse_share(text),
+        _ => parse_number(text).or_else(|_| parse_count(text).map(|count| count as f64)),
+    })
+}
+
+impl<T: FileValue> FileEntry for Option<Sourced<T>> {
+    type Value = T;
+
+    fn given(&self) -> Option<T> {
+        self.as_ref().map(|sourced| sourced.value.clone())
+    }
+
+    fn take(keys: &mut TomlKeys, key: &'static str, unit: &str) -> Result<Self, Mistake> {
+        let Some(mut parts) = keys.table(key, &["value", "source", "low", "high"])? else { return Ok(None) };
+        let number = |text: &str| number(text, unit);
+        let value = parts.get_number("value", number)?.ok_or_else(|| parts.lacks("value"))?;
+        let (low, high) = (parts.get_number("low", number)?, parts.get_number("high", number)?);
+        let sourced = Sourced { value, source: parts.need("source")?, low, high };
+        parts.end();
+        Ok(Some(sourced))
+    }
+
+    fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str) {
+        if let Some(sourced) = self {
+            visit(key, unit, sourced);
+        }
+    }
+}
+
+impl<T: FileValue> FileEntry for Sourced<T> {
+    type Value = T;
+
+    fn given(&self) -> Option<T> {
+        Some(self.value.clone())
+    }
+
+    fn take(keys: &mut TomlKeys, key: &'static str, unit: &str) -> Result<Self, Mistake> {
+        <Option<Sourced<T>> as FileEntry>::take(keys, key, unit)?.ok_or_else(|| keys.lacks(key))
+    }
+
+    fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str) {
+        visit(key, unit, self);
     }
 }

@@ -3,19 +3,32 @@
 //! A clock turns accesses into time and knows no data; the model and its sources are in `docs/reference/model.md`. Drives are
 //! described in TOML, in `drives/` or by the user, with a source next to each number.
 
-mod buffer;
+/// An enum whose variants have one name each, in files and for people.
+macro_rules! named_values {
+    ($(#[$about:meta])* $visible:vis enum $name:ident { $($(#[$variant_about:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+        $visible enum $name {
+            $($(#[$variant_about])* #[serde(rename = $text)] $variant,)*
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self {
+                    $($name::$variant => $text,)*
+                })
+            }
+        }
+    };
+}
+
 mod buffered;
 mod build;
 mod clock;
-mod constant;
 mod file;
 pub mod import;
-mod layout;
 mod mechanical;
-mod own;
-mod position;
 mod seek;
-mod setting;
 mod size;
 
 use std::path::{Path, PathBuf};
@@ -28,17 +41,14 @@ use crate::names::known;
 use crate::quantity::Bytes;
 use crate::units::{Nanos, SECTOR_BYTES};
 
-pub use buffer::{Buffer, Overheads, ReadAheadTo};
-pub use buffered::Buffered;
-pub use clock::DriveClock;
-pub use constant::Constant;
+pub use buffered::{Buffer, Buffered, Overheads, ReadAheadTo};
+pub use build::{CommandOrder, DriveManagedCosts, HostManagedZones, SoldLayer};
+pub use clock::{Constant, DriveClock, Position};
+pub use file::{DriveSetting, RangeEnd};
 pub use mechanical::Mechanical;
 pub(crate) use mechanical::Mechanics;
-pub use own::{CommandOrder, DriveManagedCosts, HostManagedZones, SoldLayer};
-pub use position::Position;
 pub use seek::SeekCurve;
 pub(crate) use seek::SeekPoints;
-pub use setting::{DriveSetting, RangeEnd};
 
 use file::DriveFile;
 
@@ -199,12 +209,6 @@ impl Drive {
         Ok(self)
     }
 
-    /// The drive with its law in another form, derived from its own.
-    pub fn with_form(self, form: Form) -> Result<Drive, Error> {
-        let derived = self.interference.derive(&self.geometry, form)?;
-        self.with_interference(derived)
-    }
-
     fn build(file: DriveFile, path: &Path) -> Result<Drive, Error> {
         Drive::try_build(file)
             .map_err(|error| match error {
@@ -215,6 +219,7 @@ impl Drive {
     }
 
     fn try_build(mut file: DriveFile) -> Result<Drive, Error> {
+        file.check()?;
         let interference = build::interference(&file.interference)?;
         let head = match &interference {
             Interference::Physical(profile) => profile.toward(),

@@ -3,8 +3,8 @@
 //! Every zone's tracks grow with the share, so that one size follows another without gaps: the least that holds a number of
 //! sectors is also the least that holds its own.
 
-use super::file::{DriveFile, Lengths, ZoneTable};
-use super::layout::{self, outer_cylinders};
+use super::build::{is_interleaved, outer_cylinders, zone_slips};
+use super::file::{DriveFile, FileEntry, Lengths, ZoneTable};
 use crate::error::Error;
 use crate::geometry::{SECTORS_MAX, Slips, ZONES_MAX};
 
@@ -35,7 +35,7 @@ fn copies(file: &DriveFile, needed: u64) -> u32 {
     if file.mechanical.is_none() {
         return 1;
     }
-    let surfaces = file.geometry.surfaces.as_ref().map_or(1, |surfaces| surfaces.value).max(1);
+    let surfaces = file.geometry.surfaces.given().unwrap_or(1).max(1);
     let zones = file.geometry.zones.value.len() as u64 * u64::from(surfaces) * u64::from(file.copies());
     needed.min(ZONES_MAX as u64 / zones.max(1)).clamp(1, u64::from(u32::MAX)) as u32
 }
@@ -53,9 +53,10 @@ fn least_share(file: &DriveFile, want: u64) -> Result<u128, Error> {
     }
     while enough - too_small > 1 {
         let middle = (too_small + enough) / 2;
-        match usable_sectors(file, middle) < u128::from(want) {
-            true => too_small = middle,
-            false => enough = middle,
+        if usable_sectors(file, middle) < u128::from(want) {
+            too_small = middle;
+        } else {
+            enough = middle;
         }
     }
     // A whole drive stays as its file describes it.
@@ -71,7 +72,7 @@ fn tracks(zone: &ZoneTable, at: usize, zones: usize, share: u128) -> u64 {
 /// Sectors on the platters at a share, defective ones included.
 fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
     let zones = &file.geometry.zones.value;
-    let surfaces = file.geometry.surfaces.as_ref().map_or(1, |surfaces| surfaces.value);
+    let surfaces = file.geometry.surfaces.given().unwrap_or(1);
     let a_cylinder = |zone: &ZoneTable| match &zone.track_sectors {
         Lengths::All(sectors) => u128::from(*sectors) * u128::from(surfaces),
         Lengths::Each(all) => all.iter().map(|&sectors| u128::from(sectors)).sum(),
@@ -83,7 +84,7 @@ fn raw_sectors(file: &DriveFile, share: u128) -> u128 {
 /// Raw sectors without the defective ones.
 fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
     let raw = raw_sectors(file, share);
-    if layout::is_interleaved(file) {
+    if is_interleaved(file) {
         return raw - slipped_by_zone(file, share).min(raw);
     }
     let slips = file.geometry.slips.as_ref().map_or(&[][..], |slips| slips.value.as_slice());
@@ -94,12 +95,12 @@ fn usable_sectors(file: &DriveFile, share: u128) -> u128 {
 /// drive names the mistake.
 fn slipped_by_zone(file: &DriveFile, share: u128) -> u128 {
     let zones = &file.geometry.zones.value;
-    let surfaces = file.geometry.surfaces.as_ref().map_or(1, |surfaces| surfaces.value);
+    let surfaces = file.geometry.surfaces.given().unwrap_or(1);
     let all = u64::from(surfaces).saturating_mul(u64::from(file.copies()));
     let of_zone = |(at, zone): (usize, &ZoneTable)| {
         let Lengths::All(track_sectors) = zone.track_sectors else { return 0 };
         let sectors = tracks(zone, at, zones.len(), share).saturating_mul(all).saturating_mul(track_sectors);
-        let slips = layout::zone_slips(zone, track_sectors, sectors).unwrap_or_default();
+        let slips = zone_slips(zone, track_sectors, sectors).unwrap_or_default();
         u128::from(Slips::from(slips).count())
     };
     zones.iter().enumerate().map(of_zone).sum()

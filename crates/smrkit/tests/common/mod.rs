@@ -101,7 +101,9 @@ impl Disks {
             }
         };
         let text = [include_str!("../../drives/tiny.toml"), buffer].concat();
-        Drive::parse("tiny.toml".as_ref(), &text).and_then(|drive| drive.with_form(form)).unwrap()
+        let drive = Drive::parse("tiny.toml".as_ref(), &text).unwrap();
+        let law = drive.interference.derive(&drive.geometry, form).unwrap();
+        drive.with_interference(law).unwrap()
     }
 
     /// One to three recording zones of a direction each, on one or two surfaces, with or without guard tracks and

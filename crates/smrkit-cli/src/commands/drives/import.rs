@@ -25,7 +25,11 @@ pub enum Import {
 impl Import {
     pub fn execute(self) -> anyhow::Result<Done> {
         let Import::Disksim { dir, to } = self;
-        let drives = if dir.is_dir() { import::disksim(&dir)? } else { vec![import::disksim_file(&dir)?] };
+        let drives = if dir.is_dir() {
+            import::disksim(&dir)?
+        } else {
+            vec![import::disksim_file(&dir, &|path| std::fs::read(path))?]
+        };
         // All are built before the first is written.
         let built =
             drives.iter().map(|drive| Drive::parse(&drive.from, &drive.text)).collect::<Result<Vec<_>, Error>>()?;

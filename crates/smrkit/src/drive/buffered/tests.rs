@@ -1,3 +1,6 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::*;
 use crate::drive::{Drive, DriveClock};
 
@@ -292,4 +295,35 @@ fn sectors_of_a_track_are_read_as_they_pass_where_the_drive_can() {
     let rotation = media.rotation();
     assert!(worst(true).0 < rotation.0 * 9 / 8, "{}", worst(true));
     assert!(worst(false).0 > rotation.0 * 3 / 2);
+}
+
+proptest! {
+    /// Runs in a row make one write; starts and ends lie on both sides of granules, and granules share counts.
+    #[test]
+    fn queued_writes_are_found_as_by_looking_at_each(
+        operations in vec((0_u64..3, 0_u64..6, 0_u64..4, 1_u64..400), 1..60),
+        probes in vec((0_u64..3, 0_u64..6, 0_u64..4, 1_u64..400), 1..40),
+    ) {
+        const COUNTS: u64 = 64;
+        let place = |around: u64, granule: u64, by: u64| {
+            Pba((around * COUNTS + granule) * GRANULE_SECTORS + [0, 1, 60, 127][by as usize])
+        };
+        let (mut cache, mut next) = (WriteQueue::new(COUNTS * 16), Pba(0));
+        for (around, granule, by, sectors) in operations {
+            match sectors % 5 {
+                0 => drop(cache.begin()),
+                1 => cache.push(next, sectors, Nanos::ZERO),
+                _ => cache.push(place(around, granule, by), sectors, Nanos::ZERO),
+            }
+            next = cache.writes.back().map_or(next, |last| last.pba + last.sectors);
+            prop_assert_eq!(cache.queued, cache.writes.iter().map(|write| write.sectors).sum::<u64>());
+            for &(around, granule, by, sectors) in &probes {
+                let (from, end) = (place(around, granule, by), place(around, granule, by) + sectors);
+                let one_by_one = cache.writes.iter().any(|w| w.pba <= from && end <= w.pba + w.sectors);
+                prop_assert_eq!(cache.holds(from, end), one_by_one);
+            }
+        }
+        while cache.begin().is_some() {}
+        prop_assert!(cache.granules.iter().all(|count| *count == 0));
+    }
 }

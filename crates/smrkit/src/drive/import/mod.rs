@@ -1,41 +1,699 @@
-//! Drive files from descriptions of drives in other formats, so far that of DiskSim 4.0.
+//! Drive files from descriptions of drives in other formats, so far that of DiskSim 4.0: `.model` (layout, mechanics), `.seek`,
+//! `.diskspecs` (buffer, overheads), `.parv` (buses).
 //!
 //! Values of a description go into the drive file, each with the file and line that it comes from; nothing is
 //! fitted. Left out: remapped defects, negative write settling, sectors read in the order in which they pass.
 
-mod disksim;
-mod electronics;
-mod files;
-mod layout;
 mod params;
-mod seek;
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::units::SECTOR_BYTES;
 
-pub use disksim::Imported;
+pub use self::params::Read;
+use self::params::{Block, Fields, Files, ParamKind, ParamValue, SourcedNumber, Toml, bad};
+
+/// A drive file made from a description.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The drive's name: that of its description, without ending.
+    pub name: String,
+    /// The drive file.
+    pub text: String,
+    /// The file that it was made from.
+    pub from: PathBuf,
+}
 
 /// The drives that DiskSim's files in a folder describe: each `.parv` with what it names, and each `.diskspecs` and `.model`
 /// that none names. Errors: no description, a damaged one (with file and line).
 pub fn disksim(folder: &Path) -> Result<Vec<Imported>, Error> {
-    disksim::import(folder, &|path| std::fs::read(path))
+    let listed = std::fs::read_dir(folder).map_err(|error| Error::reading(folder, error))?;
+    let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    let with_ending = |ending: &str| -> Vec<&PathBuf> {
+        paths.iter().filter(|path| path.extension().is_some_and(|own| own == ending)).collect()
+    };
+    let mut used = BTreeSet::new();
+    let mut drives = Vec::new();
+    for ending in ["parv", "diskspecs", "model"] {
+        for path in with_ending(ending) {
+            if !used.contains(path.as_path()) {
+                drives.extend(import_noting(path, &|path| std::fs::read(path), &mut used)?);
+            }
+        }
+    }
+    if drives.is_empty() {
+        return Err(Error::input(
+            folder,
+            "no .parv, .diskspecs or .model file in this folder: give the folder of a description",
+        ));
+    }
+    Ok(drives)
 }
 
-/// The drive of one description: a `.parv`, `.diskspecs` or `.model` file.
-pub fn disksim_file(path: &Path) -> Result<Imported, Error> {
-    disksim::import_file(path, &|path| std::fs::read(path))
+/// The drive of one description, a `.parv`, `.diskspecs` or `.model` file; `read` gives the content of a file.
+pub fn disksim_file(path: &Path, read: Read) -> Result<Imported, Error> {
+    import_noting(path, read, &mut BTreeSet::new())?
+        .ok_or_else(|| Error::input(path, "it sets up no disk of the kind disksim_disk: give the file of one"))
 }
 
-/// The drive of a model, specs and a seek curve given as text, for tests and fuzzing.
-pub fn disksim_texts(model: &str, specs: &str, seek: &str) -> Result<Imported, Error> {
-    disksim::import_file(Path::new("drive.diskspecs"), &|path| {
-        Ok(match path.extension().and_then(|ending| ending.to_str()) {
-            Some("model") => model.into(),
-            Some("seek") => seek.into(),
-            _ => specs.into(),
+/// The drive of one description; `None` where a set-up has no disk but another kind of device.
+fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Result<Option<Imported>, Error> {
+    let mut files = Files::new(read, used);
+    let blocks = files.with_sources(path)?;
+    let specs = blocks.iter().find(|block| block.of == "disksim_disk").map(Block::fields);
+    let model = match (&specs, blocks.iter().find(|block| block.of == "dm_disk")) {
+        (Some(specs), _) => files.block(specs, "Model", "dm_disk")?,
+        (None, Some(model)) => model.clone(),
+        (None, None) if blocks.iter().any(is_other_device) => return Ok(None),
+        (None, None) => {
+            let message = "no block disksim_disk or dm_disk, and no source line that names a file with one: add it";
+            return Err(bad(path, 1, message));
+        }
+    };
+    let model = model.fields();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().to_string();
+    let mut out = Toml::default();
+    out.line(&format!(
+        "# {name}: made by smrkit drives import disksim from {}.",
+        path.display().to_string().escape_debug()
+    ));
+    out.line(&format!("name = {:?}", name));
+    out.line(&format!("summary = {:?}", format!("{name}, as its DiskSim description says")));
+    geometry(&mut out, &mut files, &model)?;
+    mechanics(&mut out, &mut files, &model, specs.as_ref())?;
+    if let Some(specs) = &specs {
+        electronics(&mut out, specs, &blocks)?;
+    }
+    Ok(Some(Imported { name, text: out.into(), from: path.into() }))
+}
+
+/// True for a device that is simulated otherwise than by a disk's mechanics.
+fn is_other_device(block: &Block) -> bool {
+    ["disksim_simpledisk", "memsmodel_mems", "ssdmodel_ssd"].contains(&block.of.as_str())
+}
+
+/// Writes rotation, seeks and switches.
+fn mechanics(out: &mut Toml, files: &mut Files, model: &Fields, specs: Option<&Fields>) -> Result<(), Error> {
+    let mechanics = files.block(model, "Mechanical Model", "dm_mech_g1")?;
+    let mechanics = mechanics.fields();
+    if let Some(value) = mechanics.get("Access time type")
+        && mechanics.text("Access time type")? != "trackSwitchPlusRotation"
+    {
+        let message = "Access time type: only trackSwitchPlusRotation, seeks and rotation, can be simulated: give it";
+        return Err(bad(mechanics.path, value.line, message));
+    }
+    out.line("\n[mechanical]");
+    let rpm = mechanics.number("Rotation speed (in rpms)")?;
+    out.value("rpm", rpm.value, &rpm.source);
+    seek(out, files, &mechanics, model)?;
+    let switch = mechanics.number("Head switch time")?;
+    out.value("switch_ms", switch.value, &switch.source);
+    match mechanics.optional("Add. write settling delay")? {
+        Some(settle) if settle.value > 0.0 => out.value("write_settle_ms", settle.value, &settle.source),
+        Some(settle) if settle.value < 0.0 => {
+            out.line(&format!("# left out: a negative write settle of {} ms ({})", settle.value, settle.source));
+        }
+        _ => {}
+    }
+    let overhead = specs.map(|specs| specs.optional("Read miss over. after read")).transpose()?.flatten();
+    match overhead {
+        Some(found) => out.value("overhead_ms", found.value, &found.source),
+        None => out.value("overhead_ms", 0, "assumption: the description has no overheads"),
+    }
+    Ok(())
+}
+
+const CYLINDERS_MAX: u64 = 1 << 31;
+const TRACK_MAX: u64 = 1 << 24;
+/// Stretches with spares of their own that a zone lists at most.
+const LISTED_MAX: u64 = 1 << 20;
+
+/// Writes the geometry of a model.
+fn geometry(out: &mut Toml, files: &mut Files, model: &Fields) -> Result<(), Error> {
+    let (surfaces, surfaces_at) = model.count("Number of data surfaces", 64)?;
+    let layout = files.block(model, "Layout Model", "dm_layout_g1")?;
+    let layout = layout.fields();
+    let (mapping, mapping_at) = layout.count("LBN-to-PBN mapping scheme", 64)?;
+    let order = match mapping {
+        0 => "cylinders",
+        1 => "alternating",
+        2 => "alternating-throughout",
+        _ => {
+            let message = format!("LBN-to-PBN mapping scheme {mapping} is not known: give 0, 1 or 2");
+            return Err(bad(layout.path, mapping_at.line, message));
+        }
+    };
+    out.line("\n[geometry]");
+    out.value("surfaces", surfaces, &surfaces_at.source);
+    out.value("order", format!("{order:?}"), &mapping_at.source);
+    let zone_of = ZoneRules::from_layout(&layout, surfaces)?;
+    let zones = layout.list("Zones")?;
+    let Some(first) = zones.first() else {
+        return Err(bad(layout.path, layout.line, "no Zones: add a list of dm_layout_g1_zone blocks"));
+    };
+    out.line("\n[geometry.zones]");
+    out.line(&format!("source = {:?}", layout.source(first.line, "Zones; the line of each next to it")));
+    out.line("value = [");
+    for zone in zones {
+        let zone = files.block_of(&layout, "Zones", zone, "dm_layout_g1_zone")?;
+        let zone = zone.fields();
+        out.line(&format!("  {{ {} }}, # {}", zone_of.zone(&zone)?, zone.source(zone.line, "zone")));
+    }
+    out.line("]");
+    Ok(())
+}
+
+/// True where skews are shares of a revolution; in a zone that says nothing, as its layout says.
+fn skews_in_revolutions(fields: &Fields, otherwise: bool) -> Result<bool, Error> {
+    match fields.get("Skew units") {
+        None => Ok(otherwise),
+        Some(value) => match fields.text("Skew units")? {
+            "revolutions" => Ok(true),
+            "sectors" => Ok(false),
+            other => {
+                let message = format!("Skew units = {other} are not known: give sectors or revolutions");
+                Err(bad(fields.path, value.line, message))
+            }
+        },
+    }
+}
+
+/// Rules that hold for all zones of a layout.
+struct ZoneRules {
+    scheme: u64,
+    range_tracks: u64,
+    surfaces: u64,
+    in_revolutions: bool,
+}
+
+/// Spares of a zone: this many sectors in each stretch of this many.
+#[derive(Clone, Copy)]
+struct Spares {
+    each: u64,
+    stretch: u64,
+    at_front: bool,
+    /// True if slips use them up.
+    take_slips: bool,
+}
+
+impl Spares {
+    /// Sectors of a stretch that hold data, at least one.
+    fn usable(&self) -> u64 {
+        self.stretch - self.each
+    }
+
+    /// Spares of the stretch from `start` on that slips, in order, leave.
+    fn left_in(&self, start: u64, slips: &[(u64, u64)]) -> u64 {
+        let before = |place: u64| slips.partition_point(|slip| slip.0 < place);
+        let here = &slips[before(start)..before(start + self.stretch)];
+        let used = if self.take_slips { here.iter().map(|slip| slip.1).sum() } else { 0 };
+        self.each.saturating_sub(used)
+    }
+
+    /// The spares of all stretches of a zone, one by one.
+    fn listed(&self, sectors: u64, slips: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let at = |start: u64| {
+            let count = self.left_in(start, slips);
+            (if self.at_front { start } else { start + self.stretch - count }, count)
+        };
+        let starts = (0..sectors / self.stretch).map(|n| n * self.stretch);
+        starts.map(at).filter(|spares| spares.1 > 0).collect()
+    }
+}
+
+impl ZoneRules {
+    fn from_layout(layout: &Fields, surfaces: u64) -> Result<ZoneRules, Error> {
+        let (scheme, at) = layout.count("Sparing scheme used", 64)?;
+        if scheme > 10 {
+            return Err(bad(layout.path, at.line, format!("sparing scheme {scheme} is not known: give 0 to 10")));
+        }
+        let range = match layout.get("Rangesize for sparing") {
+            Some(_) => layout.count("Rangesize for sparing", CYLINDERS_MAX)?.0,
+            None => 1,
+        };
+        let in_revolutions = skews_in_revolutions(layout, false)?;
+        Ok(ZoneRules { scheme, range_tracks: range.max(1) * surfaces, surfaces, in_revolutions })
+    }
+
+    /// A zone of the drive file, without its braces.
+    fn zone(&self, zone: &Fields) -> Result<String, Error> {
+        let (first, _) = zone.count("First cylinder number", CYLINDERS_MAX)?;
+        let (last, last_at) = zone.count("Last cylinder number", CYLINDERS_MAX)?;
+        let (length, length_at) = zone.count("Blocks per track", TRACK_MAX)?;
+        if last < first {
+            return Err(bad(
+                zone.path,
+                last_at.line,
+                format!("the zone ends at cylinder {last}, before its first: give {first} or more"),
+            ));
+        }
+        if length == 0 {
+            return Err(bad(zone.path, length_at.line, "Blocks per track = 0: give 1 or more"));
+        }
+        let tracks = last - first + 1;
+        let all = tracks * self.surfaces;
+        let mut text = format!("first_cylinder = {first}, tracks = {tracks}, track_sectors = {length}");
+        let _ = write!(text, ", offset = {}", self.angle(zone, "Offset of first block", length)?);
+        for (key, name) in [("Skew for track switch", "head_skew"), ("Skew for cylinder switch", "cylinder_skew")] {
+            let skew = if zone.get(key).is_some() { self.angle(zone, key, length)? } else { 0.0 };
+            let _ = write!(text, ", {name} = {skew}");
+        }
+        let mut slips = self.slips(zone, length, all)?;
+        let (spares, spares_at) = zone.count("Number of spares", all * length)?;
+        let spares = self.spares(spares, length, all, slips.len() as u64);
+        if spares.is_some_and(|spares| spares.each >= spares.stretch) {
+            return Err(bad(zone.path, spares_at.line, "no fewer spares than sectors that they stand for: give fewer"));
+        }
+        let front = front(zone, all * length, spares, &slips)?;
+        if front > 0 {
+            let _ = write!(text, ", front = {front}");
+        }
+        match spares {
+            Some(Spares { each, stretch, at_front: false, take_slips: true }) => {
+                let _ = write!(text, ", spare_sectors = {each}, spare_tracks = {}", stretch / length);
+            }
+            Some(spares) if all * length / spares.stretch > LISTED_MAX => {
+                return Err(bad(zone.path, spares_at.line, "more than 2^20 cylinders with spares: give fewer"));
+            }
+            Some(spares) => slips.extend(spares.listed(all * length, &slips)),
+            None => {}
+        }
+        if !slips.is_empty() {
+            let slips: Vec<String> = slips.iter().map(slip_text).collect();
+            let _ = write!(text, ", slips = [{}]", slips.join(", "));
+        }
+        Ok(text)
+    }
+
+    /// An angle in sectors.
+    fn angle(&self, zone: &Fields, key: &str, length: u64) -> Result<f64, Error> {
+        let found = zone.positive(key)?;
+        let in_revolutions = skews_in_revolutions(zone, self.in_revolutions)?;
+        Ok(if in_revolutions { found.value * length as f64 } else { found.value })
+    }
+
+    /// The spares of a zone of `all` tracks with this many slips.
+    fn spares(&self, spares: u64, length: u64, all: u64, slips: u64) -> Option<Spares> {
+        let cylinder = self.surfaces * length;
+        let (each, stretch) = match self.scheme {
+            1 => (spares.saturating_mul(length), all * length),
+            2 | 4 | 5 | 6 => (spares, cylinder),
+            3 => (spares, length),
+            8 => (spares, self.range_tracks * length),
+            9 => (spares, all * length),
+            // Slips use none of the spares, and all that they push on lies before the spares.
+            10 => (spares + slips, all * length),
+            _ => return None,
+        };
+        let (at_front, take_slips) = (matches!(self.scheme, 5 | 6), !matches!(self.scheme, 4 | 6));
+        Some(Spares { each, stretch, at_front, take_slips }).filter(|spares| spares.each > 0)
+    }
+
+    /// Raw sectors that are passed over, as first and count: whole tracks where those are the spares.
+    fn slips(&self, zone: &Fields, length: u64, tracks: u64) -> Result<Vec<(u64, u64)>, Error> {
+        let (most, each) = if self.scheme == 1 { (tracks, length) } else { (tracks * length, 1) };
+        let slip = |value: &ParamValue| {
+            let number = match &value.kind {
+                ParamKind::Text(_) => value.number().filter(|n| n.fract() == 0.0 && *n >= 0.0 && *n < most as f64),
+                _ => None,
+            };
+            let message = || format!("slips: expected a place inside of the zone, below {most}");
+            number.map(|n| (n as u64 * each, each)).ok_or_else(|| bad(zone.path, value.line, message()))
+        };
+        let mut slips = zone.list("slips")?.iter().map(slip).collect::<Result<Vec<_>, _>>()?;
+        slips.sort_unstable();
+        Ok(slips)
+    }
+}
+
+fn slip_text((first, count): &(u64, u64)) -> String {
+    if *count == 1 { first.to_string() } else { format!("[{first}, {count}]") }
+}
+
+/// Raw sectors at a zone's front that hold nothing; the description counts those that could hold data.
+fn front(zone: &Fields, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64)]) -> Result<u64, Error> {
+    let (empty, at) = zone.count("Empty space at zone front", sectors)?;
+    if empty == 0 {
+        return Ok(0);
+    }
+    let (start, within) = match spares {
+        Some(spares) => (empty / spares.usable(), empty % spares.usable()),
+        None => (0, empty),
+    };
+    let stretch = spares.map_or(0, |spares| spares.stretch);
+    let Some(start) = start.checked_mul(stretch).filter(|start| *start < sectors) else {
+        return Err(bad(zone.path, at.line, "more empty space than the zone holds: give less"));
+    };
+    let before = spares.filter(|spares| spares.at_front).map_or(0, |spares| spares.left_in(start, slips));
+    let mut raw = start + before + within;
+    for (first, count) in slips.iter().filter(|slip| slip.0 >= start) {
+        raw += if *first <= raw { *count } else { 0 };
+    }
+    Ok(raw)
+}
+
+/// Distances up to which an equation is taken at each cylinder; beyond, points lie a fiftieth apart.
+const DENSE: u64 = 64;
+const SEEK_MS_MAX: f64 = 2000.0;
+
+/// Writes the seek curve of a mechanical model; equations take the cylinders of the disk.
+fn seek(out: &mut Toml, files: &mut Files, mechanics: &Fields, model: &Fields) -> Result<(), Error> {
+    let cylinders = || Ok::<u64, Error>(model.count("Number of cylinders", CYLINDERS_MAX)?.0);
+    let kind = mechanics.text("Seek type")?;
+    let kind_at = mechanics.source(mechanics.required("Seek type")?.line, "Seek type");
+    let (points, source) = match kind {
+        "extracted" => {
+            let name = mechanics.text("Full seek curve")?;
+            let path = mechanics.path.with_file_name(name.strip_prefix("source ").unwrap_or(name).trim());
+            let points = measured(&path, &files.text(&path)?)?;
+            (points, format!("{}, all lines", path.file_name().unwrap_or_default().to_string_lossy()))
+        }
+        "constant" => {
+            let key =
+                if mechanics.get("Constant seek time").is_some() { "Constant seek time" } else { "Average seek time" };
+            let time = mechanics.positive(key)?;
+            (vec![(1, time.value), (2, time.value)], time.source)
+        }
+        "linear" | "curve" => {
+            let three = ThreeTimes::of(mechanics, cylinders()?)?;
+            let points = if kind == "linear" { three.line() } else { three.curve() };
+            (points, format!("{kind_at} = {kind}; {}", three.source))
+        }
+        "hpl" | "hplplus10" => {
+            let equation = Hpl::of(mechanics)?;
+            let ten = if kind == "hplplus10" { first_ten(mechanics)? } else { Vec::new() };
+            let at = |distance: u64| ten.get(distance as usize - 1).copied().unwrap_or_else(|| equation.ms(distance));
+            let cylinders = cylinders()?;
+            let mut distances = spread(cylinders);
+            distances.extend([equation.division.saturating_sub(1), equation.division]);
+            let points = at_distances(distances, cylinders, at);
+            (points, format!("{kind_at} = {kind}; {}", equation.source))
+        }
+        other => {
+            let message = format!(
+                "Seek type = {other} is not known: give extracted (with Full seek curve), linear, curve, constant, hpl or hplplus10"
+            );
+            return Err(bad(mechanics.path, mechanics.required("Seek type")?.line, message));
+        }
+    };
+    let list: Vec<String> = points.iter().map(|(distance, ms)| format!("[{distance}, {ms}]")).collect();
+    out.value("seek_cylinders", format!("[{}]", list.join(", ")), &source);
+    Ok(())
+}
+
+/// Distances at which an equation is taken.
+fn spread(cylinders: u64) -> Vec<u64> {
+    let beyond = std::iter::successors(Some(DENSE), |distance| Some(distance + distance / 50));
+    (1..DENSE).chain(beyond.take_while(|distance| *distance < cylinders)).chain([cylinders.saturating_sub(1)]).collect()
+}
+
+/// Points of an equation, ascending and inside of the disk, at least two.
+fn at_distances(mut distances: Vec<u64>, cylinders: u64, ms: impl Fn(u64) -> f64) -> Vec<(u64, f64)> {
+    distances.retain(|distance| (1..cylinders.max(3)).contains(distance));
+    distances.sort_unstable();
+    distances.dedup();
+    distances
+        .into_iter()
+        .map(|distance| (distance, (ms(distance).clamp(0.0, SEEK_MS_MAX) * 1e6).round() / 1e6))
+        .collect()
+}
+
+/// The single-cylinder, average and full-stroke seek times.
+struct ThreeTimes {
+    one: f64,
+    average: Option<f64>,
+    full: f64,
+    cylinders: u64,
+    source: String,
+}
+
+impl ThreeTimes {
+    fn of(mechanics: &Fields, cylinders: u64) -> Result<ThreeTimes, Error> {
+        let (one, full) =
+            (mechanics.positive("Single cylinder seek time")?, mechanics.positive("Full strobe seek time")?);
+        let average = match mechanics.get("Average seek time") {
+            Some(_) => Some(mechanics.positive("Average seek time")?),
+            None => None,
+        };
+        let middle = average.as_ref().map_or(String::new(), |average| format!("; {}", average.source));
+        let source = format!("{}{middle}; {}", one.source, full.source);
+        Ok(ThreeTimes {
+            one: one.value,
+            average: average.map(|found| found.value),
+            full: full.value,
+            cylinders,
+            source,
         })
-    })
+    }
+
+    /// Lines from one cylinder over a third of the stroke to all of it.
+    fn line(&self) -> Vec<(u64, f64)> {
+        let (third, all) = (self.cylinders / 3, (self.cylinders.saturating_sub(1)).max(2));
+        let middle = self.average.filter(|_| third > 1).map(|average| (third, average));
+        [Some((1, self.one)), middle, Some((all, self.full))].into_iter().flatten().collect()
+    }
+
+    /// Lee's equation; lines where it would fall.
+    fn curve(&self) -> Vec<(u64, f64)> {
+        let Some(average) = self.average else { return self.line() };
+        let n = self.cylinders.max(1) as f64;
+        let a = (-10.0 * self.one + 15.0 * average - 5.0 * self.full) / (3.0 * n.sqrt());
+        let b = (7.0 * self.one - 15.0 * average + 8.0 * self.full) / (3.0 * n);
+        if a < 0.0 || b < 0.0 {
+            return self.line();
+        }
+        let ms = |distance: u64| {
+            let further = (distance - 1) as f64;
+            a * further.sqrt() + b * further + self.one
+        };
+        at_distances(spread(self.cylinders), self.cylinders, ms)
+    }
+}
+
+/// The equation of Ruemmler and Wilkes: a root up to a distance, a line from there on.
+struct Hpl {
+    division: u64,
+    root: (f64, f64),
+    line: (f64, f64),
+    /// A time of its own for one cylinder.
+    one: Option<f64>,
+    source: String,
+}
+
+impl Hpl {
+    fn of(mechanics: &Fields) -> Result<Hpl, Error> {
+        const KEY: &str = "HPL seek equation values";
+        let values = times(mechanics, KEY, 6)?;
+        let line = mechanics.required(KEY)?.line;
+        let is_one = values[5] >= 0.0;
+        if values[..5].iter().any(|value| *value < 0.0) || !(is_one || values[5] == -1.0) {
+            return Err(bad(mechanics.path, line, format!("{KEY}: give numbers from 0 on; only the last may be -1")));
+        }
+        Ok(Hpl {
+            division: values[0] as u64,
+            root: (values[1], values[2]),
+            line: (values[3], values[4]),
+            one: is_one.then_some(values[5]),
+            source: mechanics.source(line, KEY),
+        })
+    }
+
+    fn ms(&self, distance: u64) -> f64 {
+        match self.one {
+            Some(one) if distance == 1 => one,
+            _ if distance < self.division => self.root.0 + self.root.1 * (distance as f64).sqrt(),
+            _ => self.line.0 + self.line.1 * distance as f64,
+        }
+    }
+}
+
+fn first_ten(mechanics: &Fields) -> Result<Vec<f64>, Error> {
+    const KEY: &str = "First ten seek times";
+    let mut ten = times(mechanics, KEY, 10)?;
+    if ten.iter().any(|ms| *ms < 0.0) {
+        return Err(bad(mechanics.path, mechanics.required(KEY)?.line, format!("{KEY}: give milliseconds from 0 on")));
+    }
+    ten.truncate(10);
+    Ok(ten)
+}
+
+/// The numbers of a list, at least this many.
+fn times(mechanics: &Fields, key: &str, least: usize) -> Result<Vec<f64>, Error> {
+    let line = mechanics.required(key)?.line;
+    let list = mechanics.list(key)?;
+    let numbers: Vec<f64> = list.iter().filter_map(|value| value.number()).collect();
+    if numbers.len() < list.len() || numbers.len() < least {
+        return Err(bad(mechanics.path, line, format!("{key}: give {least} numbers in brackets")));
+    }
+    Ok(numbers)
+}
+
+/// The points of a measured seek curve: distance, milliseconds and perhaps their deviation.
+fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
+    let mut lines = (1u64..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let (number, heading) = lines.next().ok_or_else(|| bad(path, 1, "an empty seek curve: copy the file again"))?;
+    let count = heading.trim().strip_prefix("Seek distances measured:").and_then(|n| n.trim().parse::<usize>().ok());
+    let count = count.ok_or_else(|| bad(path, number, "expected \"Seek distances measured: N\""))?;
+    let mut points: Vec<(u64, f64)> = Vec::new();
+    for (number, line) in lines {
+        let point = || {
+            let mut columns = line.split(',').map(str::trim);
+            let point = (columns.next()?.parse::<u64>().ok()?, columns.next()?.parse::<f64>().ok()?);
+            let rest = (columns.next().is_none_or(|deviation| deviation.parse::<f64>().is_ok()), columns.next());
+            (rest == (true, None)).then_some(point)
+        };
+        let (distance, ms) =
+            point().ok_or_else(|| bad(path, number, "expected a distance in cylinders, a comma, and milliseconds"))?;
+        if distance == 0 || points.last().is_some_and(|last| last.0 >= distance) {
+            return Err(bad(path, number, "distances must rise from 1 on: put the lines in order"));
+        }
+        if !(0.0..=SEEK_MS_MAX).contains(&ms) {
+            return Err(bad(path, number, format!("a seek of {ms} ms: give milliseconds from 0 to {SEEK_MS_MAX}")));
+        }
+        points.push((distance, ms));
+    }
+    if points.len() != count || count == 0 {
+        let message = format!(
+            "{count} distances are announced and {} follow: the file was cut short, copy it again",
+            points.len()
+        );
+        return Err(bad(path, number, message));
+    }
+    Ok(points)
+}
+
+/// The longest time that a bus or the drive itself takes for a sector of a read or a write, if any.
+fn bus_time(key: &str, specs: &Fields, blocks: &[Block]) -> Result<Option<SourcedNumber>, Error> {
+    let buses = blocks.iter().filter(|block| block.of == "disksim_bus");
+    let mut times = buses.map(|block| block.fields().optional(key)).collect::<Result<Vec<_>, _>>()?;
+    times.push(specs.optional("Bulk sector transfer time")?);
+    let longest = times.into_iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value));
+    Ok(longest.filter(|time| time.value > 0.0))
+}
+
+/// Buffer, bus and overheads.
+fn electronics(out: &mut Toml, specs: &Fields, blocks: &[Block]) -> Result<(), Error> {
+    let read = bus_time("Read block transfer time", specs, blocks)?;
+    let write = bus_time("Write block transfer time", specs, blocks)?;
+    let differs = write.as_ref().map(|time| time.value) != read.as_ref().map(|time| time.value);
+    for (key, time) in [("bus_bytes_per_s", read), ("write_bus_bytes_per_s", write.filter(|_| differs))] {
+        if let Some(time) = time {
+            let source = format!("{}: {} ms a sector", time.source, time.value);
+            out.value(key, SECTOR_BYTES as f64 / time.value * 1000.0, &source);
+        }
+    }
+    overheads(out, specs)?;
+    let (segment, segment_at) = specs.count("Segment size (in blks)", 1 << 32)?;
+    let (level, level_at) = specs.count("Fast write level", 2)?;
+    if level > 0 {
+        let (segments, at) = specs.count("Maximum number of write segments", 1 << 16)?;
+        let source = format!("{} times {}; {}", at.source, segment_at.source, level_at.source);
+        out.value("write_cache_bytes", segments * segment * SECTOR_BYTES, &source);
+    }
+    watermark(out, specs)?;
+    read_ahead(out, specs, segment, &segment_at)
+}
+
+fn watermark(out: &mut Toml, specs: &Fields) -> Result<(), Error> {
+    let Some(high) = specs.optional("High (read) water mark")?.filter(|high| high.value > 0.0) else { return Ok(()) };
+    match specs.optional("Set watermark by reqsize")? {
+        // A share of a segment is more than most requests ask for.
+        Some(of_request) if of_request.value == 0.0 => {
+            out.value("watermark", 1, &format!("{}; {}: assumption", high.source, of_request.source));
+        }
+        _ => out.value("watermark", high.value.min(1.0), &high.source),
+    }
+    Ok(())
+}
+
+fn read_ahead(out: &mut Toml, specs: &Fields, segment: u64, segment_at: &SourcedNumber) -> Result<(), Error> {
+    let (to, to_at) = specs.count("Buffer continuous read", 4)?;
+    let caches = specs.optional("Enable caching in buffer")?.is_none_or(|found| found.value > 0.0);
+    match to {
+        _ if !caches => {}
+        0 => {}
+        1 => out.value("read_ahead_to", "\"track\"", &to_at.source),
+        4 => out.value("read_ahead_to", "\"next-track\"", &to_at.source),
+        // To the end of the cylinder is taken for the end of the segment, which is nearer.
+        _ => {
+            let most = specs.optional("Maximum read-ahead (blks)")?;
+            let sectors = most.as_ref().map_or(segment, |most| (most.value.max(0.0) as u64).min(segment));
+            let source = most.map_or(segment_at.source.clone(), |most| most.source);
+            out.value("read_ahead_bytes", sectors * SECTOR_BYTES, &format!("{source}; {}", to_at.source));
+        }
+    }
+    out.value("segment_bytes", segment * SECTOR_BYTES, &segment_at.source);
+    if let Some(count) = specs.optional("Number of buffer segments")?.filter(|count| count.value > 1.0) {
+        out.value("segments", count.value.min(4096.0) as u32, &count.source);
+    }
+    if let Some(passing) = specs.optional("Read any free blocks")?.filter(|found| found.value > 0.0) {
+        out.value("reads_passing", true, &passing.source);
+    }
+    if let Some(immediate) = specs.optional("Immediate buffer read")?.filter(|found| found.value > 0.0) {
+        out.line(&format!("# left out: sectors read as they pass, any_order ({})", immediate.source));
+    }
+    if let Some(over) = specs.optional("Read-ahead over requested")? {
+        out.value("keeps_requested", over.value == 0.0, &over.source);
+    }
+    Ok(())
+}
+
+/// Overheads by kind and by the kind of the request before, and those at the end of a request.
+fn overheads(out: &mut Toml, specs: &Fields) -> Result<(), Error> {
+    let scale = specs.optional("Time scale for overheads")?.map_or(1.0, |found| found.value);
+    let each = specs.optional("Per-request overhead time")?.map_or(0.0, |found| found.value);
+    let ms = |found: &SourcedNumber| found.value * scale + each;
+    let is_set = |key: &str| Ok::<bool, Error>(specs.optional(key)?.is_some_and(|found| found.value > 0.0));
+    let first_disconnect = match is_set("Extra write disconnect")? {
+        true => Some(specs.number("Extradisc command overhead")?),
+        false => None,
+    };
+    for (kind, key) in [
+        ("Read miss", "read_miss_ms"),
+        ("Read hit", "read_hit_ms"),
+        ("Write hit", "write_ms"),
+        ("Write miss", "media_write_ms"),
+    ] {
+        let (read, write) =
+            (specs.number(&format!("{kind} over. after read"))?, specs.number(&format!("{kind} over. after write"))?);
+        match first_disconnect.as_ref().filter(|_| kind.starts_with("Write")) {
+            Some(instead) => out.value(key, ms(instead), &instead.source),
+            None => {
+                let source = format!("{} and line {}", read.source, write.line);
+                out.value(key, format!("[{}, {}]", ms(&read), ms(&write)), &source);
+            }
+        }
+    }
+    let reselects = !is_set("Never disconnect")?;
+    let waits_for_media = specs.count("Fast write level", 2)?.0 == 0;
+    // Who waits for the media gives the bus free meanwhile, and takes it again.
+    let again = if first_disconnect.is_some() { "Other reselect overhead" } else { "First reselect overhead" };
+    let sums: [(&str, &[&str]); 3] = [
+        ("read_reselect_ms", if reselects { &["First reselect overhead"] } else { &[] }),
+        ("read_completion_ms", &["Read completion overhead", "Data preparation overhead"]),
+        (
+            "write_completion_ms",
+            if reselects && waits_for_media {
+                &["Write completion overhead", again]
+            } else {
+                &["Write completion overhead"]
+            },
+        ),
+    ];
+    for (key, parts) in sums {
+        let found = parts.iter().filter_map(|part| specs.optional(part).transpose()).collect::<Result<Vec<_>, _>>()?;
+        let found: Vec<SourcedNumber> = found.into_iter().filter(|found| found.value != 0.0).collect();
+        let sum: f64 = found.iter().map(|found| found.value * scale).sum();
+        if sum != 0.0 {
+            let sources: Vec<String> = found.into_iter().map(|found| found.source).collect();
+            out.value(key, sum, &sources.join("; "));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

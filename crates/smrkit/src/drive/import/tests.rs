@@ -9,6 +9,17 @@ const MODEL: &str = include_str!("../../../../../testdata/disksim/drive.model");
 const SEEK: &str = include_str!("../../../../../testdata/disksim/drive.seek");
 const SPECS: &str = include_str!("../../../../../testdata/disksim/drive.diskspecs");
 
+/// The drive of a model, specs and a seek curve given as text.
+fn disksim_texts(model: &str, specs: &str, seek: &str) -> Result<Imported, Error> {
+    disksim_file(Path::new("drive.diskspecs"), &|path| {
+        Ok(match path.extension().and_then(|ending| ending.to_str()) {
+            Some("model") => model.into(),
+            Some("seek") => seek.into(),
+            _ => specs.into(),
+        })
+    })
+}
+
 fn made() -> Drive {
     let imported = disksim_texts(MODEL, SPECS, SEEK).unwrap();
     Drive::parse(Path::new("drive.toml"), &imported.text).unwrap_or_else(|error| panic!("{error}\n{}", imported.text))
@@ -299,7 +310,7 @@ fn parts_may_lie_in_other_files_or_in_place() {
         }
         .into_bytes())
     };
-    let imported = disksim::import_file(Path::new("drive.parv"), &read).unwrap();
+    let imported = disksim_file(Path::new("drive.parv"), &read).unwrap();
     assert!(imported.text.contains("drive.bus:1") && imported.text.contains("drive.layout:"), "{}", imported.text);
     let body = |text: &str| text[text.find("value = [").unwrap()..].split("  {").nth(1).unwrap().to_string();
     let plain = disksim_texts(MODEL, SPECS, SEEK).unwrap().text;
@@ -313,7 +324,7 @@ fn set_ups_of_other_devices_are_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("sleds.parv", "instantiate [ a ] as B\nmemsmodel_mems sleds { Number of sleds = 1 }\n");
-    let error = disksim_file(&folder.path().join("sleds.parv")).unwrap_err().to_string();
+    let error = disksim_file(&folder.path().join("sleds.parv"), &|path| std::fs::read(path)).unwrap_err().to_string();
     assert!(error.contains("sets up no disk"), "{error}");
     for (name, text) in [("drive.diskspecs", SPECS), ("drive.model", MODEL), ("drive.seek", SEEK)] {
         write(name, text);
@@ -491,4 +502,15 @@ fn the_write_settle_is_taken_if_it_is_a_time() {
         assert_eq!(found.is_some(), line.is_some(), "{settle}: {found:?}");
         assert!(line.is_none_or(|line| found.unwrap().starts_with(line)), "{found:?}");
     }
+}
+
+#[test]
+fn lines_bend_at_a_third_of_the_stroke_if_that_is_a_seek() {
+    let line =
+        |average, cylinders| ThreeTimes { one: 1.0, average, full: 15.0, cylinders, source: String::new() }.line();
+    assert_eq!(line(Some(8.0), 2051), [(1, 1.0), (683, 8.0), (2050, 15.0)]);
+    assert_eq!(line(None, 2051), [(1, 1.0), (2050, 15.0)]);
+    assert_eq!(line(Some(8.0), 6), [(1, 1.0), (2, 8.0), (5, 15.0)]);
+    assert_eq!(line(Some(8.0), 5), [(1, 1.0), (4, 15.0)]);
+    assert_eq!(line(Some(8.0), 1), [(1, 1.0), (2, 15.0)]);
 }

@@ -79,12 +79,12 @@ fn a_write_that_follows_its_predecessor_just_misses() {
     // 8 KB takes one rotation more than its transfer: 10.08 ms (Vguard 2017, table 2).
     for i in 0..100 {
         let end = clock.access(&g, now, true, Pba(8 + i * 16), 16);
-        assert_eq!(format!("{:.2}", (end - now).as_millis()), "10.08");
+        assert_eq!(format!("{:.2}", (end - now).0 as f64 / 1e6), "10.08");
         now = end;
     }
     // A 4 KB write that starts 4 KB after the last one's end misses as well.
     let end = clock.access(&g, now, true, Pba(8 + 100 * 16 + 8), 8);
-    assert_eq!(format!("{:.2}", (end - now).as_millis()), "10.08");
+    assert_eq!(format!("{:.2}", (end - now).0 as f64 / 1e6), "10.08");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_skew_too_small_loses_a_rotation_at_each_track() {
         let skew = m.skew(Some(skew_ms)).unwrap();
         let zone = ZoneShape { surface: 0, outer_cylinder: 0, tracks: 100, track_sectors: 1000, toward: Edge::Inner };
         let g = Geometry::new(&[zone], skew, vec![]).unwrap();
-        Mechanical::new(&g, &m).unwrap().access(&g, Nanos::ZERO, false, Pba(0), 100_000).as_millis() / 10.033445
+        Mechanical::new(&g, &m).unwrap().access(&g, Nanos::ZERO, false, Pba(0), 100_000).0 as f64 / 10_033_445.0
     };
     assert!((time(1.0) - (100.0 + 99.0 * 1.0 / 10.033445)).abs() < 1e-3, "{}", time(1.0));
     assert!((time(0.9) - (199.0 + 99.0 * 0.9 / 10.033445)).abs() < 1e-3, "{}", time(0.9));
