@@ -141,7 +141,9 @@ fn copy(from: &VolumePaths, to: &VolumePaths, goes_on: &GoesOn) -> Result<(), Li
 
 /// Makes a copy durable, and a volume of its own that was left in good order: it knows its own directory.
 fn settle(at: &VolumePaths) -> Result<(), LiveError> {
-    let mut volume = Volume::open(&at.image, &Open { meta: Some(at.meta.clone()), ..Open::default() })?;
+    // A copy of a volume in use looks torn. This one is not: nobody could change the original meanwhile.
+    let how = Open { meta: Some(at.meta.clone()), out_of_step: true, ..Open::default() };
+    let mut volume = Volume::open(&at.image, &how)?;
     leave_in_order(volume.device(), volume.store(), &at.meta)?;
     volume.close()
 }

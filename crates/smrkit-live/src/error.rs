@@ -45,7 +45,11 @@ pub enum LiveError {
         image: PathBuf,
         /// The directory.
         meta: PathBuf,
+        /// True if the image is the older one.
+        is_older: bool,
     },
+    /// An image or a directory that was copied while the volume was in use, or after a crash.
+    TornCopy(PathBuf),
     /// Other users could read or change what is behind the permissions of files.
     Exposed {
         /// The image or the metadata directory.
@@ -134,13 +138,23 @@ impl LiveError {
                 let problem = " is the metadata directory of another image";
                 at(path, &format!("{problem} ({belongs}, not {image}): name the right one with {{meta}}"))
             }
-            OutOfStep { image, meta } => {
-                let both = format!("{} and {}", image.display(), meta.display());
+            OutOfStep { image, meta, is_older } => {
+                let older = if *is_older { image } else { meta };
                 format!(
-                    "{both} were not last used together: one of them is an older copy; restore the other to the same time, \
-                     or let smrkit fsck see what fits"
+                    "{} and {} are not of the same moment, and files would hold the data of others: {} is an older copy, or was \
+                     copied while the volume was mounted; put its newest version back, or restore both from one backup \
+                     (smrkit backup copies a volume in use); smrkit fsck keeps what fits",
+                    image.display(),
+                    meta.display(),
+                    older.display(),
                 )
             }
+            TornCopy(path) => at(
+                path,
+                " is a copy made while the volume was mounted, or after a crash, so that image and directory may be of \
+                 different moments and files hold the data of others: copy the volume with smrkit backup, or after smrkit \
+                 umount; smrkit fsck keeps what fits of this one",
+            ),
             Exposed { path, how, remedy } => {
                 let remedy = format!("{remedy} {}, or trust it as it is with {{trust_open_metadata}}", path.display());
                 at(path, &format!(": {how}: {remedy}"))

@@ -31,7 +31,7 @@ pub(crate) use make::blank_zones;
 pub use make::{CreatedVolume, MkfsOptions, mkfs};
 pub use resize::{Resized, resize};
 
-use crate::directory::{DirectoryStore, Home};
+use crate::directory::{DirectoryStore, Home, MountStep};
 use crate::error::LiveError;
 use crate::image;
 use crate::privacy::exposure;
@@ -46,7 +46,7 @@ pub struct Open {
     pub read_only: bool,
     /// True if a Caveat-Scriptor disk is to destroy what its law says: for tests, it costs writes.
     pub destroys: bool,
-    /// True if an image and a directory that were not last used together will do: for checks.
+    /// True if an image and a directory of different moments will do: for checks.
     pub out_of_step: bool,
     /// True if an image or a directory that other users get at will do.
     pub trust_open_metadata: bool,
@@ -61,7 +61,8 @@ pub struct Volume {
     store: Arc<DirectoryStore>,
     image: PathBuf,
     was_clean: bool,
-    is_in_step: bool,
+    /// Why image and directory are not of the same moment, if they are not.
+    misfit: Option<LiveError>,
     read_only: bool,
     exposed: Vec<LiveError>,
 }
@@ -102,17 +103,20 @@ impl Volume {
         if !how.trust_open_metadata && !exposed.is_empty() {
             return Err(exposed.swap_remove(0));
         }
-        // A crash between the two marks leaves the directory's one ahead.
-        let is_in_step = home.mounts().wrapping_sub(superblock.mounts) <= 1;
-        if !is_in_step && !how.out_of_step {
-            return Err(LiveError::OutOfStep { image: image.into(), meta });
-        }
-        let was_clean = superblock.is_clean && is_in_step && home.mounts() == superblock.mounts;
+        let misfit = match home.check_moment(image, superblock) {
+            Err(misfit) if how.out_of_step => Some(misfit),
+            fits => {
+                fits?;
+                None
+            }
+        };
+        let is_last = home.mark().is_some_and(|mark| mark.mounts == superblock.mounts);
+        let was_clean = superblock.is_clean && misfit.is_none() && is_last;
         let failed = |error| LiveError::file_system(&meta, error);
         let store = Arc::new(DirectoryStore::open(home, !how.read_only).map_err(failed)?);
         let device: Arc<dyn HostManaged> = Arc::new(data_part(area.device()));
         let read_only = how.read_only;
-        let mut volume = Volume { area, device, store, image: image.into(), was_clean, is_in_step, read_only, exposed };
+        let mut volume = Volume { area, device, store, image: image.into(), was_clean, misfit, read_only, exposed };
         if !read_only {
             volume.begin().map_err(|error| match error {
                 LiveError::Full(path) => LiveError::FullToMark(path),
@@ -132,11 +136,14 @@ impl Volume {
         let mut next = self.area.newest().clone();
         // In step, a number that the directory has ahead is used again: however often the image's mark can't be set, the
         // directory stays at most one ahead.
-        next.mounts = 1 + if self.is_in_step { next.mounts } else { next.mounts.max(home.mounts()) };
+        let ahead = home.mark().filter(|_| self.misfit.is_some()).map_or(0, |mark| mark.mounts);
+        next.mounts = 1 + next.mounts.max(ahead);
         next.is_clean = false;
         next.path = home.path().as_os_str().as_bytes().to_vec();
-        home.set_mounts(next.mounts).map_err(failed)?;
-        self.area.store(next).map_err(|error| of_area(&self.image, error))
+        let mounts = next.mounts;
+        self.set_mark(mounts, MountStep::Begins)?;
+        self.area.store(next).map_err(|error| of_area(&self.image, error))?;
+        self.set_mark(mounts, MountStep::InUse)
     }
 
     /// Marks the volume as left in good order: everything in it is durable.
@@ -145,7 +152,15 @@ impl Volume {
             return Ok(());
         }
         let next = Superblock { is_clean: true, ..self.area.newest().clone() };
-        self.area.store(next).map_err(|error| of_area(&self.image, error))
+        let mounts = next.mounts;
+        self.set_mark(mounts, MountStep::Ending)?;
+        self.area.store(next).map_err(|error| of_area(&self.image, error))?;
+        self.set_mark(mounts, MountStep::Closed)
+    }
+
+    fn set_mark(&self, mounts: u64, step: MountStep) -> Result<(), LiveError> {
+        let home = self.store.home();
+        home.set_mark(mounts, step, &self.image).map_err(|error| LiveError::file_system(home.path(), error))
     }
 
     /// The disk for data.
@@ -193,9 +208,9 @@ impl Volume {
         &self.exposed
     }
 
-    /// True if image and directory were last used together.
-    pub fn is_in_step(&self) -> bool {
-        self.is_in_step
+    /// Why image and directory are not of the same moment, if they are not.
+    pub fn misfit(&self) -> Option<&LiveError> {
+        self.misfit.as_ref()
     }
 }
 

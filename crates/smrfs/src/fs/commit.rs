@@ -87,10 +87,10 @@ impl Committer {
     }
 
     /// Makes durable the names under which a node was last made or moved.
-    pub(super) fn sync_names(&self, id: NodeId) -> FsResult {
+    pub(super) fn sync_names(&self, data: &DataStore, id: NodeId) -> FsResult {
         let changes = self.unsynced.lock().directories(id);
         for (directory, _) in &changes {
-            match self.store.sync_dir(*directory) {
+            match data.disk.make_durable(|| self.store.sync_dir(*directory)) {
                 // It is gone, and with it the name.
                 Err(error) if error.errno() == Errno::ENOENT => {}
                 result => result?,
@@ -98,6 +98,11 @@ impl Committer {
         }
         self.unsynced.lock().synced(id, &changes);
         Ok(())
+    }
+
+    /// Nodes whose names may not be durable.
+    pub(super) fn unsynced_nodes(&self) -> Vec<NodeId> {
+        self.unsynced.lock().nodes()
     }
 
     /// The number of a new part of a map, each once.
@@ -112,14 +117,15 @@ impl Committer {
 
     pub(super) fn save_snapshot(&self, data: &DataStore, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
         data.counters.commits.add(1);
-        let Some(snapshot) = snapshot else { return self.sync_store(data, |store| store.sync(file.id)) };
+        let sync = || data.disk.make_durable(|| self.store.sync(file.id));
+        let Some(snapshot) = snapshot else { return sync() };
         if snapshot.plan.is_none() {
             // Its old blocks are free only when it is durably without a name.
             self.restore(data, snapshot);
             return data.disk.flush();
         }
-        let result = data.disk.flush_with(self.store.journal()).and_then(|()| self.store_snapshot(&snapshot));
-        match result.and_then(|()| self.sync_store(data, |store| store.sync(file.id))) {
+        let result = data.disk.flush_with(self.store.journal()).and_then(|()| self.store_snapshot(data, &snapshot));
+        match result.and_then(|()| sync()) {
             Ok(()) => {
                 self.finish(data, snapshot);
                 Ok(())
@@ -167,7 +173,7 @@ impl Committer {
         }
         let (mut stored, mut failure) = (Vec::with_capacity(snapshots.len()), None);
         for snapshot in snapshots {
-            match self.store_snapshot(&snapshot) {
+            match self.store_snapshot(data, &snapshot) {
                 Ok(()) => stored.push(snapshot),
                 Err(error) => {
                     // A file that lost its last name meanwhile, or loses it now, has no use for a map.
@@ -178,7 +184,7 @@ impl Committer {
                 }
             }
         }
-        if let Err(error) = self.sync_store(data, |store| store.sync_all()) {
+        if let Err(error) = data.disk.make_durable(|| self.store.sync_all()) {
             stored.into_iter().for_each(|snapshot| self.restore(data, snapshot));
             return Err(error);
         }
@@ -219,20 +225,14 @@ impl Committer {
         })
     }
 
-    /// Makes durable what the store has. Where that is to flush the disk as well, its failure is a flush's.
-    fn sync_store(&self, data: &DataStore, sync: impl FnOnce(&dyn MetadataStore) -> FsResult) -> FsResult {
-        sync(&*self.store).inspect_err(|error| {
-            if self.store.journal().is_some() && [Errno::EIO, Errno::EROFS].contains(&error.errno()) {
-                data.disk.flush_has_failed();
-            }
-        })
-    }
-
     /// Hands parts and record to the store; on an error the record is still the old one, and the parts are removed.
-    fn store_snapshot(&self, snapshot: &Snapshot) -> FsResult {
+    fn store_snapshot(&self, data: &DataStore, snapshot: &Snapshot) -> FsResult {
         let Some(plan) = &snapshot.plan else { return Ok(()) };
         let remove = |_: &FsError| self.remove_parts(plan.parts.iter().map(|(number, _)| *number));
-        self.store.spill(&plan.parts).inspect_err(remove)?;
+        plan.parts.iter().try_for_each(|(number, part)| self.store.store_spill(*number, part)).inspect_err(remove)?;
+        // All are written before the first is waited for.
+        let sync = |(number, _): &(u64, Vec<u8>)| data.disk.make_durable(|| self.store.sync_spill(*number));
+        plan.parts.iter().try_for_each(sync).inspect_err(remove)?;
         // Without name and open the file's number may be another file's by now; while it is locked it can't lose them.
         let state = snapshot.file.look();
         if state.handles.is_gone() {

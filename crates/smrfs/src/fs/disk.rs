@@ -67,8 +67,7 @@ impl Disk {
         self.read.get()
     }
 
-    /// Makes durable what is on the disk. Once that has failed, what was written may be lost although a later flush says
-    /// nothing of it: nothing more is made durable, and nothing changed, before the next mount.
+    /// Makes durable what is on the disk.
     pub(super) fn flush(&self) -> FsResult {
         self.flush_with(None)
     }
@@ -76,16 +75,24 @@ impl Disk {
     /// Makes durable what is on the disk, at the latest by the next commit of that journal.
     pub(super) fn flush_with(&self, journal: Option<HostJournal>) -> FsResult {
         let _one = self.flushing.lock();
+        self.make_durable(|| Ok(self.device.flush_with(journal)?))
+    }
+
+    /// Does what makes something durable, here or in the store. Once that has failed nothing is acknowledged any more, and
+    /// nothing changed, before the next mount: Linux tells one caller of a lost write, on some file systems not even the one
+    /// whose data it was, and says to the next that all is well.
+    pub(super) fn make_durable(&self, sync: impl FnOnce() -> FsResult) -> FsResult {
         if self.flush_failed() {
             return Err(Errno::EIO.into());
         }
-        self.device.flush_with(journal).inspect_err(|_| self.flush_has_failed())?;
-        Ok(())
-    }
-
-    /// Notes that a flush has failed, whoever asked for it.
-    pub(super) fn flush_has_failed(&self) {
-        self.flush_failed.store(true, Relaxed);
+        if let Err(error) = sync() {
+            if is_lost_write(&error) {
+                self.flush_failed.store(true, Relaxed);
+            }
+            return Err(error);
+        }
+        // Another thread may have been told meanwhile of a failure that was this one's.
+        if self.flush_failed() { Err(Errno::EIO.into()) } else { Ok(()) }
     }
 
     pub(super) fn flush_failed(&self) -> bool {
@@ -192,6 +199,14 @@ impl Disk {
             }
         }
         Ok(())
+    }
+}
+
+/// True if a sync that ends so may have lost what was written before it. One that finds no room or no such node has not.
+fn is_lost_write(error: &FsError) -> bool {
+    match error {
+        FsError::Errno(errno) => [Errno::EIO, Errno::EROFS].contains(errno),
+        _ => true,
     }
 }
 

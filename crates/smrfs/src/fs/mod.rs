@@ -48,6 +48,7 @@ use cache::Files;
 use commit::Committer;
 pub use disk::Scrubbed;
 use file::File;
+pub use mount::Unsaved;
 use place::DataStore;
 use statistics::{Statistics, Usage};
 
@@ -150,8 +151,13 @@ impl FileSystem {
 
     /// EROFS where nothing may be changed.
     fn changeable(&self) -> FsResult {
-        let refused = self.unmounted.load(Relaxed) || self.data.disk.flush_failed();
+        let refused = self.unmounted.load(Relaxed) || self.flush_failed();
         if self.options.read_only || refused { Err(Errno::EROFS.into()) } else { Ok(()) }
+    }
+
+    /// True once something could not be made durable: nothing is acknowledged or changed any more.
+    pub fn flush_failed(&self) -> bool {
+        self.data.disk.flush_failed()
     }
 
     /// Room and its use, as `statfs` tells them, and more.

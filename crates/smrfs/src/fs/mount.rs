@@ -1,6 +1,7 @@
 //! Mounting and unmounting: what is live comes from the maps, or from what a clean unmount saved.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -81,9 +82,6 @@ impl FileSystem {
         if self.options.read_only || self.unmounted.load(Relaxed) {
             return Ok(());
         }
-        if self.data.disk.flush_failed() {
-            return Err(Errno::EIO.into());
-        }
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
         let promised = self.data.allocator.rooms().promised;
@@ -97,19 +95,33 @@ impl FileSystem {
         }
     }
 
-    /// Files with data or a size that is not durable, those with most first: a path where the store knows one, and the bytes in
-    /// memory.
-    pub fn unsaved(&self) -> Vec<(Option<Vec<u8>>, u64)> {
-        let files = self.data.dirty.all();
-        let unsaved = files.iter().filter_map(|file| {
+    /// Files and other nodes of which something is not durable; those with most in memory first.
+    pub fn unsaved(&self) -> Vec<Unsaved> {
+        let mut unsaved = Vec::new();
+        for file in self.data.dirty.all() {
             let state = file.look();
-            let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.data.granule_bytes;
-            (state.versions.is_unsaved() && !state.handles.is_unlinked()).then_some((file.id, bytes))
-        });
-        let mut unsaved: Vec<(NodeId, u64)> = unsaved.collect();
-        unsaved.sort_by_key(|&(id, bytes)| (std::cmp::Reverse(bytes), id));
-        unsaved.into_iter().map(|(id, bytes)| (self.store.path_to(id), bytes)).collect()
+            if state.versions.is_unsaved() && !state.handles.is_unlinked() {
+                let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.data.granule_bytes;
+                unsaved.push((file.id, Some(bytes)));
+            }
+        }
+        let others = self.commits.unsynced_nodes();
+        let with_data: HashSet<NodeId> = unsaved.iter().map(|(id, _)| *id).collect();
+        unsaved.extend(others.into_iter().filter(|id| !with_data.contains(id)).map(|id| (id, None)));
+        unsaved.sort_by_key(|&(id, bytes)| (Reverse(bytes), id));
+        let told = unsaved.into_iter().map(|(id, data_bytes)| Unsaved { path: self.store.path_to(id), data_bytes });
+        // A node without a path has lost its last name, which is not durable either.
+        told.filter(|one| one.path.is_some() || one.data_bytes.is_some()).collect()
     }
+}
+
+/// A node of which something is not durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsaved {
+    /// A path, where the store knows one.
+    pub path: Option<Vec<u8>>,
+    /// Bytes of its data in memory, if data or size have changed since they were durable; none if only its name is not.
+    pub data_bytes: Option<u64>,
 }
 
 fn take_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {

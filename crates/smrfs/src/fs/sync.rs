@@ -68,10 +68,10 @@ impl FileSystem {
         match self.file(id) {
             Ok(file) => self.save(&file)?,
             Err(error) if error.errno() == Errno::EISDIR => return self.sync_dir(id),
-            Err(error) if error.errno() == Errno::EINVAL => self.store.sync(id)?,
+            Err(error) if error.errno() == Errno::EINVAL => self.data.disk.make_durable(|| self.store.sync(id))?,
             Err(error) => return Err(error),
         }
-        self.commits.sync_names(id)
+        self.commits.sync_names(&self.data, id)
     }
 
     /// Makes the names in a directory durable.
@@ -79,8 +79,8 @@ impl FileSystem {
         if self.options.read_only {
             return Ok(());
         }
-        self.store.sync_dir(id)?;
-        self.commits.sync_names(id)
+        self.data.disk.make_durable(|| self.store.sync_dir(id))?;
+        self.commits.sync_names(&self.data, id)
     }
 
     /// Makes data, map and attributes of a file durable.
@@ -119,6 +119,9 @@ impl FileSystem {
     pub fn sync_all(&self) -> FsResult {
         if self.options.read_only {
             return Ok(());
+        }
+        if self.flush_failed() {
+            return Err(Errno::EIO.into());
         }
         let mut failure = None;
         let waiting = self.data.buffers.all();

@@ -1,6 +1,6 @@
 //! Names that are not durable yet: which directories to sync for a node's name to stay.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::units::NodeId;
 
@@ -23,6 +23,12 @@ impl Unsynced {
         let directories = self.now.entry(id).or_default();
         directories.retain(|(other, _)| *other != directory);
         directories.push((directory, self.changes));
+    }
+
+    /// All nodes whose names may not be durable, in order.
+    pub(super) fn nodes(&self) -> Vec<NodeId> {
+        let nodes: BTreeSet<NodeId> = self.now.keys().chain(self.committing.keys()).copied().collect();
+        nodes.into_iter().collect()
     }
 
     /// The changes to make durable for `id`, and for those directories their own, and so on: the uppermost last.

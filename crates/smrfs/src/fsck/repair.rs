@@ -68,7 +68,8 @@ fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, 
         *next - 1
     };
     let plan = stored.plan(&mut map, &head, store.map_bytes_max(), &mut number);
-    store.spill(&plan.parts)?;
+    plan.parts.iter().try_for_each(|(number, part)| store.store_spill(*number, part))?;
+    plan.parts.iter().try_for_each(|(number, _)| store.sync_spill(*number))?;
     store.store_map(file, &plan.record)?;
     store.sync(file)?;
     Ok(stored.done(plan))

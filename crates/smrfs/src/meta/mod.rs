@@ -226,11 +226,6 @@ pub trait MetadataStore: Send + Sync {
     fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
     /// Makes a spilled part and its name durable.
     fn sync_spill(&self, number: u64) -> FsResult;
-    /// Stores parts durably: all are written before the first is waited for.
-    fn spill(&self, parts: &[(u64, Vec<u8>)]) -> FsResult {
-        parts.iter().try_for_each(|(number, part)| self.store_spill(*number, part))?;
-        parts.iter().try_for_each(|(number, _)| self.sync_spill(*number))
-    }
     /// Removes a spilled part.
     fn remove_spill(&self, number: u64) -> FsResult;
     /// The numbers of all spilled parts.

@@ -148,7 +148,7 @@ impl MetadataStore for Counted {
         self.read(self.store.load_spill(number).map(Some)).map(Option::unwrap_or_default)
     }
     fn sync_spill(&self, number: u64) -> FsResult {
-        self.called(0, 0);
+        self.synced()?;
         self.store.sync_spill(number)
     }
     fn remove_spill(&self, number: u64) -> FsResult {
@@ -178,7 +178,7 @@ impl MetadataStore for Counted {
         self.store.sync(id)
     }
     fn sync_dir(&self, id: NodeId) -> FsResult {
-        self.called(0, 0);
+        self.synced()?;
         self.store.sync_dir(id)
     }
     fn sync_all(&self) -> FsResult {

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
-use smrfs::error::Errno;
+use smrfs::error::{Errno, FsResult};
 use smrfs::fs::FileSystem;
+use smrfs::meta::{Kind, NewNode};
 use smrfs::units::{HostJournal, NodeId};
 
 use crate::counted::{Counted, Counts};
@@ -72,31 +73,57 @@ fn a_failed_flush_makes_the_mount_read_only() {
     }
 }
 
-/// A commit that was to flush the disk leaves nobody to say what is on it; one that was not leaves the disk as it was.
+/// The store's disk may have forgotten what a sync was to save, and says to the next caller that all is well.
 #[test]
-fn a_failed_commit_that_was_to_flush_counts_as_a_failed_flush() {
+fn a_failed_sync_of_the_store_counts_as_a_failed_flush() {
     for model in [Model::StrictAppend, Model::Caveat] {
-        for (journal, everything) in [None, Some(HostJournal(7))].into_iter().flat_map(|j| [(j, false), (j, true)]) {
+        for (journal, way) in [None, Some(HostJournal(7))].into_iter().flat_map(|j| (0..4).map(move |way| (j, way))) {
             let counts = Arc::new(Counts { journal: Mutex::new(journal), ..Counts::default() });
             let kept = counts.clone();
             let rig = Rig::with_store(model, options(), |store, _| Arc::new(Counted { store, counts: kept }));
-            let id = make(&rig.fs, b"a");
-            rig.fs.write(id, 0, Data::Bytes(&[5; 1000])).unwrap();
-            let sync = || if everything { rig.fs.sync_all() } else { rig.fs.sync(id) };
+            let (fs, root) = (&rig.fs, rig.fs.root());
+            let id = make(fs, b"a");
+            let pipe = fs.make(root, b"pipe", &NewNode { kind: Kind::Pipe, ..FILE }).unwrap().id;
+            fs.write(id, 0, Data::Bytes(&[5; 1000])).unwrap();
+            let syncs: [&dyn Fn() -> FsResult; 4] =
+                [&|| fs.sync(id), &|| fs.sync_dir(root), &|| fs.sync(pipe), &|| fs.sync_all()];
             counts.syncs_fail.store(true, Relaxed);
-            assert_eq!(sync().unwrap_err().errno(), Errno::EIO);
+            assert_eq!(syncs[way]().unwrap_err().errno(), Errno::EIO);
             counts.syncs_fail.store(false, Relaxed);
-            assert_eq!(rig.device.deferred.load(Relaxed), journal.is_some());
-            let (synced, written) = (sync(), rig.fs.write(id, 0, Data::Bytes(&[7])));
-            match journal {
-                None => assert!(synced.is_ok() && written.is_ok()),
-                Some(_) => assert_eq!(
-                    (synced.unwrap_err().errno(), written.unwrap_err().errno()),
-                    (Errno::EIO, Errno::EROFS),
-                    "{model:?} {everything}"
-                ),
+            for sync in syncs {
+                assert_eq!(sync().unwrap_err().errno(), Errno::EIO, "{model:?} {way}");
             }
+            assert_eq!(make_error(fs), Errno::EROFS);
+            assert_eq!(fs.unmount().unwrap_err().errno(), Errno::EIO);
         }
+    }
+}
+
+fn make_error(fs: &FileSystem) -> Errno {
+    fs.make(fs.root(), b"new", &FILE).unwrap_err().errno()
+}
+
+/// Names were made since the last flush that went well: an fsync of their directory must not vouch for them.
+#[test]
+fn nothing_is_acknowledged_after_a_failed_flush() {
+    for rig in rigs() {
+        let (fs, root) = (&rig.fs, rig.fs.root());
+        let id = make(fs, b"a");
+        fs.write(id, 0, Data::Bytes(&[5; 1000])).unwrap();
+        fs.sync(id).unwrap();
+        let folder = fs.make(root, b"folder", &NewNode { kind: Kind::Directory, ..FILE }).unwrap().id;
+        fs.write(id, 0, Data::Bytes(&[6; 1000])).unwrap();
+        rig.device.flushes_fail.store(true, Relaxed);
+        assert_eq!(fs.sync(id).unwrap_err().errno(), Errno::EIO);
+        rig.device.flushes_fail.store(false, Relaxed);
+        for (what, synced) in
+            [("root", fs.sync_dir(root)), ("folder", fs.sync_dir(folder)), ("folder as a file", fs.sync(folder))]
+        {
+            assert_eq!(synced.map_err(|error| error.errno()), Err(Errno::EIO), "{what}");
+        }
+        assert_eq!(fs.sync_all().unwrap_err().errno(), Errno::EIO);
+        assert!(fs.flush_failed());
+        assert_eq!(fs.unsaved().len(), 1);
     }
 }
 

@@ -142,7 +142,7 @@ fn what_is_not_durable_is_told_of_named_files_most_first() {
     fs.sync(fs.lookup(root, b"durable").unwrap().id).unwrap();
     fs.open(open, true, false).unwrap();
     fs.unlink(root, b"open").unwrap();
-    let bytes = |fs: &FileSystem| fs.unsaved().into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>();
+    let bytes = |fs: &FileSystem| fs.unsaved().into_iter().filter_map(|one| one.data_bytes).collect::<Vec<_>>();
     assert_eq!(bytes(fs), [3 * GRANULE, GRANULE]);
     fs.sync(three).unwrap();
     assert_eq!(bytes(fs), [GRANULE]);

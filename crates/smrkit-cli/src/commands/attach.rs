@@ -149,7 +149,7 @@ impl Detach {
             }
             client => client?,
         };
-        client.ask(ControlCommand::Unmount)?;
+        client.ask(ControlCommand::Unmount { give_up: false })?;
         client.wait_for_end();
         Ok(Done::All)
     }

@@ -82,12 +82,12 @@ impl Fsck {
         Ok(Done::Code(code))
     }
 
-    /// The exit code, as that of fsck(8). An image and a directory that were not last used together count as an error.
+    /// The exit code, as that of fsck(8). An image and a directory of different moments count as an error.
     fn code(&self, volume: &Volume, verdict: Verdict) -> u8 {
         match verdict {
             Verdict::ErrorsLeft => 4,
-            _ if !volume.is_in_step() && self.no_changes => 4,
-            Verdict::Clean if volume.is_in_step() => 0,
+            _ if volume.misfit().is_some() && self.no_changes => 4,
+            Verdict::Clean if volume.misfit().is_none() => 0,
             Verdict::Clean | Verdict::Repaired => 1,
         }
     }
@@ -98,7 +98,7 @@ impl Fsck {
             "meta": volume.meta(),
             "uuid": volume.superblock().uuid.to_string(),
             "was_clean": volume.was_clean(),
-            "in_step": volume.is_in_step(),
+            "in_step": volume.misfit().is_none(),
             "exit_code": code,
         });
         Ok(joined(record, serde_json::to_value(report)?))
@@ -106,13 +106,9 @@ impl Fsck {
 
     fn text(&self, volume: &Volume, report: &Report) -> String {
         let mut text = String::new();
-        if !volume.is_in_step() {
-            text += &format!(
-                "{} and {} were not last used together: one is an older copy, and files may hold the data of others{}\n",
-                self.image.display(),
-                volume.meta().display(),
-                if self.no_changes { "" } else { "; taken for a pair from now on" }
-            );
+        if let Some(misfit) = volume.misfit() {
+            let taken = if self.no_changes { "" } else { "; taken for a pair from now on" };
+            text += &format!("{misfit}{taken}\n");
         }
         for finding in &report.findings {
             text += &format!("{}{}\n", finding.problem, if finding.repaired { " (repaired)" } else { "" });
@@ -132,7 +128,7 @@ impl Fsck {
             format::count(report.extents)
         );
         text + &match report.verdict {
-            Verdict::Clean if volume.is_in_step() => "nothing is wrong\n".to_string(),
+            Verdict::Clean if volume.misfit().is_none() => "nothing is wrong\n".to_string(),
             Verdict::Clean => "the maps make sense\n".to_string(),
             Verdict::Repaired => format!("{} problems, all repaired\n", format::count(report.found)),
             Verdict::ErrorsLeft => {

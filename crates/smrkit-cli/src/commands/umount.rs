@@ -17,11 +17,14 @@ pub struct Umount {
     /// The mount point.
     #[arg(value_name = "MOUNTPOINT")]
     mount_point: PathBuf,
+    /// End it although something can't be saved; what was synced before is safe.
+    #[arg(long)]
+    give_up: bool,
 }
 
 impl Umount {
     pub fn execute(self) -> anyhow::Result<Done> {
-        mount::end(&mount::canonical(&self.mount_point)?)?;
+        mount::end(&mount::canonical(&self.mount_point)?, self.give_up)?;
         Ok(Done::All)
     }
 }

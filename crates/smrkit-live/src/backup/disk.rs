@@ -24,7 +24,7 @@ use smrkit::tally::Cause;
 
 use super::paths::{VolumePaths, leave_in_order, refuse_taken, remove};
 use crate::contents::{self, GoesOn};
-use crate::directory::{self, DirectoryStore, Home};
+use crate::directory::{self, DirectoryStore, Home, MountStep};
 use crate::error::LiveError;
 use crate::image::{Blank, bytes_for};
 use crate::volume::{blank_zones, of_area};
@@ -124,8 +124,9 @@ fn fill(
     directory::copy(&from.meta, &to.meta, goes_on)?;
     let first = source.newest();
     let home = Home::open(&to.meta, first.metadata, first.uuid, first.key)?;
-    let mounts = 1 + first.mounts.max(home.mounts());
-    home.set_mounts(mounts).map_err(failed)?;
+    let mounts = 1 + first.mounts;
+    // Nothing takes the copy for a volume before its superblock is there, which says the same.
+    home.set_mark(mounts, MountStep::Closed, &to.image).map_err(failed)?;
     let path = home.path().as_os_str().as_bytes().to_vec();
     let store = Arc::new(DirectoryStore::open(home, true).map_err(failed)?);
     let original =

@@ -49,7 +49,7 @@ fn answer(caller: &Caller, let_go: &dyn Fn() -> Result<(), String>, command: Con
             ),
             Err(error) => failure(error),
         },
-        ControlCommand::Unmount => match let_go() {
+        ControlCommand::Unmount { .. } => match let_go() {
             Ok(()) => return ControlReply::of_end(|client| caller.wish(Wish::End(client))),
             Err(error) => failure(error),
         },

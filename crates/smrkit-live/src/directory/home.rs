@@ -16,6 +16,7 @@ use smrfs::superblock::{Uuid, VolumeKey};
 use smrfs::units::HostJournal;
 
 use super::attributes::{get, set};
+use super::mark::MountStep;
 use super::probe::{Probe, probe};
 use super::seal::{SEAL_BYTES, Sealer};
 use super::{entries, failed, stat, walk, way};
@@ -29,8 +30,6 @@ use crate::reserve::Reserve;
 const VOLUME: &[u8] = b"user.smrfs.volume";
 /// The attribute of a saved state that tells which nodes it, the directory and the tree were when it was stored.
 const PLACE: &[u8] = b"user.smrfs.place";
-/// The attribute of the directory that counts the mounts it has seen.
-const MOUNTS: &[u8] = b"user.smrfs.mounts";
 /// The version of the directory's layout.
 const VERSION: u32 = 1;
 pub(super) const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
@@ -39,7 +38,7 @@ pub(super) const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
 #[derive(Debug)]
 pub struct Home {
     path: PathBuf,
-    fd: OwnedFd,
+    pub(super) fd: OwnedFd,
     volume: VolumeMark,
     /// Seals the volume's maps.
     pub(super) sealer: Sealer,
@@ -214,7 +213,7 @@ impl Home {
         }
         // The root that users see is like that of a new file system.
         rustix::fs::fchmod(self.folder("tree")?, Mode::from_raw_mode(0o755)).map_err(failed)?;
-        self.set_mounts(0)?;
+        self.set_mark(0, MountStep::Closed, Path::new(""))?;
         self.sync_all()
     }
 
@@ -246,18 +245,6 @@ impl Home {
     pub fn exposure(&self) -> Result<Option<LiveError>, LiveError> {
         let stat = rustix::fs::fstat(&self.fd).map_err(|error| LiveError::os(&self.path, error))?;
         Ok(privacy::exposure(&self.path, &stat))
-    }
-
-    /// Number of mounts it has seen.
-    pub fn mounts(&self) -> u64 {
-        let text = get(&self.fd, MOUNTS).unwrap_or_default();
-        std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
-    }
-
-    /// Notes how many mounts it has seen, durably.
-    pub fn set_mounts(&self, mounts: u64) -> FsResult {
-        set(&self.fd, MOUNTS, mounts.to_string().as_bytes(), XattrFlags::empty()).map_err(failed)?;
-        rustix::fs::fsync(&self.fd).map_err(failed)
     }
 
     /// Removes all saved states but damaged maps that a check has put aside: they are not to be trusted after a crash.

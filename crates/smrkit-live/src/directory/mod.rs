@@ -11,6 +11,7 @@ mod errors;
 mod home;
 mod index;
 mod maps;
+mod mark;
 mod names;
 mod nodes;
 mod place;
@@ -42,6 +43,7 @@ use smrfs::units::{HostJournal, NodeId};
 pub use copy::copy;
 use errors::{checked, failed, failed_io};
 pub use home::{Home, Site};
+pub use mark::MountStep;
 use nodes::Nodes;
 use way::open_at;
 

@@ -58,8 +58,8 @@ impl Gate {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Waits for the requests under way, makes everything durable and lets no more in; `ended` sees how that went.
-    pub fn shut(&self, ended: impl FnOnce(&FileSystem, &FsResult)) -> FsResult {
+    /// Waits for the requests under way, makes everything durable and lets no more in; `ended` says how that went.
+    pub fn shut<E>(&self, ended: impl FnOnce(&FileSystem, FsResult) -> Result<(), E>) -> Result<(), E> {
         let core = {
             let mut core = self.core.write();
             core.take()
@@ -69,7 +69,6 @@ impl Gate {
             log("unmount: a bug; what was not yet durable may be lost");
             Err(FsError::Errno(Errno::EIO))
         });
-        ended(&core, &result);
-        result
+        ended(&core, result)
     }
 }

@@ -35,6 +35,7 @@ impl Background {
             quiet_ticks: 0,
             dirty: false,
             error: None,
+            is_given_up: false,
         };
         let thread = thread::Builder::new().name("background".to_string()).spawn(move || {
             while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
@@ -67,10 +68,19 @@ struct BackgroundWork {
     dirty: bool,
     /// The last error, so that it is logged once.
     error: Option<String>,
+    /// True once it was logged that nothing can be made durable any more.
+    is_given_up: bool,
 }
 
 impl BackgroundWork {
     fn tick(&mut self) {
+        if !self.is_given_up && self.gate.quietly("look", |core| Ok(core.flush_failed())).unwrap_or(false) {
+            self.is_given_up = true;
+            log(
+                "data could not be made durable: the mount is read-only from now on, and nothing is acknowledged; what was \
+                 synced before is safe (smrkit umount names the rest)",
+            );
+        }
         let requests = self.gate.requests();
         let is_quiet = requests == self.requests;
         self.quiet_ticks = if is_quiet { self.quiet_ticks.saturating_add(1) } else { 0 };

@@ -30,7 +30,11 @@ pub enum ControlCommand {
         cells: usize,
     },
     /// Unmounts, and answers when all is durable and the image is free.
-    Unmount,
+    Unmount {
+        /// True if what can't be saved is given up.
+        #[serde(default)]
+        give_up: bool,
+    },
     /// Makes everything durable.
     Sync,
     /// Makes everything durable, and lets programs wait until the client's next line, or until it hangs up.

@@ -122,9 +122,10 @@ fn point_error(path: &Path, error: io::Error) -> MountError {
 }
 
 /// Ends the mount at `path` ([`canonical`]) cleanly, and waits until its image is free; what a killed process left is removed.
-pub fn end(path: &Path) -> Result<(), MountError> {
-    let asked =
-        ControlClient::connect(path).and_then(|mut client| client.ask(control::ControlCommand::Unmount).map(drop));
+/// If something can't be saved, it does not end, unless that is given up.
+pub fn end(path: &Path, give_up: bool) -> Result<(), MountError> {
+    let command = control::ControlCommand::Unmount { give_up };
+    let asked = ControlClient::connect(path).and_then(|mut client| client.ask(command).map(drop));
     match asked {
         // The process is gone, or about to go.
         Err(MountError::NotMounted(_) | MountError::Control { .. }) if is_dead(path) => unmount(path, Unmount::Detach),

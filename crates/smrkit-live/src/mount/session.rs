@@ -31,8 +31,8 @@ enum MountEnd {
     Ended(io::Result<()>),
     /// The process was asked to end.
     Signal,
-    /// A client asks, and waits for the outcome.
-    Unmount(EndClient),
+    /// A client asks, and waits for the outcome; true if what can't be saved is given up.
+    Unmount(EndClient, bool),
 }
 
 /// Tells a mount that its process shall end.
@@ -99,15 +99,19 @@ impl Session {
     pub fn wait(self, close: impl FnOnce() -> Result<(), MountError>) -> Result<(), MountError> {
         let waiting = self.serve();
         self.background.stop();
-        let ended = self
-            .gate
-            .shut(|core, result| Unsaved::log_lost(core, &self.options, result))
-            .map_err(MountError::from)
-            .and_then(|()| close());
+        let shut = self.gate.shut(|core, result| match result {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let unsaved = Unsaved::lost(core, error, &self.options);
+                unsaved.lines().for_each(|line| log(&format!("not saved: {line}")));
+                Err(unsaved)
+            }
+        });
+        let ended = shut.map_err(MountError::Unsaved).and_then(|()| close());
         self.server.hide();
         drop(self.gate);
         let late = self.events.try_iter().filter_map(|event| match event {
-            MountEnd::Unmount(client) => Some(client),
+            MountEnd::Unmount(client, _) => Some(client),
             MountEnd::Ended(_) | MountEnd::Signal => None,
         });
         waiting.into_iter().chain(late).for_each(|client| client.tell(&ended));
@@ -135,8 +139,8 @@ impl Session {
                     until = Some(Instant::now() + GRACE);
                 }
                 // Another client has already had it unmounted.
-                Ok(MountEnd::Unmount(client)) if !waiting.is_empty() => waiting.push(client),
-                Ok(MountEnd::Unmount(client)) => match self.unmount() {
+                Ok(MountEnd::Unmount(client, _)) if !waiting.is_empty() => waiting.push(client),
+                Ok(MountEnd::Unmount(client, gives_up)) => match self.unmount(gives_up) {
                     Ok(()) => waiting.push(client),
                     Err(error) => client.refuse(&error),
                 },
@@ -149,12 +153,13 @@ impl Session {
         }
     }
 
-    /// Unmounts, unless something would be lost by that.
-    fn unmount(&self) -> Result<(), MountError> {
-        match Unsaved::after_sync(&self.gate, &self.options) {
-            Some(unsaved) => Err(MountError::Unsaved(unsaved)),
-            None => point::unmount_patiently(&self.options.mount_point),
+    /// Unmounts; unless `gives_up`, not if something would be lost by that.
+    fn unmount(&self, gives_up: bool) -> Result<(), MountError> {
+        let saved = Unsaved::after_sync(&self.gate, &self.options);
+        if !gives_up {
+            saved.map_err(MountError::Unsaved)?;
         }
+        point::unmount_patiently(&self.options.mount_point)
     }
 
     fn end_at_a_signal(&self) {
@@ -199,13 +204,15 @@ impl Clients {
     fn answer(&self, command: ControlCommand) -> ControlReply {
         let value = match command {
             ControlCommand::Report => {
-                match self.gate.quietly("report", |core| Ok((core.usage()?, core.statistics()))) {
-                    Ok((usage, statistics)) => json!({
+                let asked = |core: &FileSystem| Ok((core.usage()?, core.statistics(), core.flush_failed()));
+                match self.gate.quietly("report", asked) {
+                    Ok((usage, statistics, flush_failed)) => json!({
                         "ok": true,
                         "image": self.options.image,
                         "meta": self.options.meta,
                         "mount_point": self.options.mount_point,
-                        "read_only": self.options.read_only,
+                        "read_only": self.options.read_only || flush_failed,
+                        "flush_failed": flush_failed,
                         "process": std::process::id(),
                         "version": env!("CARGO_PKG_VERSION"),
                         "mounted_s": self.started.elapsed().as_secs_f64(),
@@ -226,8 +233,8 @@ impl Clients {
             ControlCommand::Inject { .. } => {
                 control::failure("a mount takes no faults: name the image of a served drive")
             }
-            ControlCommand::Unmount => {
-                return ControlReply::of_end(|client| drop(self.events.send(MountEnd::Unmount(client))));
+            ControlCommand::Unmount { give_up } => {
+                return ControlReply::of_end(|client| drop(self.events.send(MountEnd::Unmount(client, give_up))));
             }
             ControlCommand::Hold => return self.hold(),
         };

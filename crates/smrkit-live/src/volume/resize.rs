@@ -47,13 +47,14 @@ pub fn resize(path: &Path, how: &Open, size_bytes: u64) -> Result<Resized, LiveE
     // A resizing that is refused leaves the volume as clean as it was, unless one was interrupted before.
     let shape = resized.as_ref().map_or(before, |resized| resized.after);
     volume.set_shape(shape)?;
+    volume.close()?;
     resized
 }
 
 impl Volume {
-    /// Marks the volume as one of that shape, left in good order.
+    /// Marks the volume as one of that shape.
     fn set_shape(&mut self, shape: Shape) -> Result<(), LiveError> {
-        let next = Superblock { shape, is_clean: true, ..self.area.newest().clone() };
+        let next = Superblock { shape, ..self.area.newest().clone() };
         self.area.store(next).map_err(|error| of_area(&self.image, error))
     }
 }

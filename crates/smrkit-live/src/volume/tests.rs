@@ -1,9 +1,11 @@
 //! Volumes: changes that survive, and refusals, after which nothing has changed.
 
 use std::fs;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::meta::MetadataStore;
@@ -12,6 +14,7 @@ use smrkit::tally::Cause;
 use tempfile::TempDir;
 
 use super::{Layout, MkfsOptions, Open, Volume, mkfs};
+use crate::directory::MountStep;
 use crate::error::LiveError;
 
 struct Place {
@@ -127,23 +130,124 @@ fn an_image_remembers_its_metadata_directory_also_when_it_has_moved() {
 }
 
 #[test]
-fn a_copy_from_another_time_is_noticed() {
-    for model in MODELS {
+fn an_older_image_is_noticed_however_few_mounts_older_it_is() {
+    for (model, mounts) in MODELS.into_iter().flat_map(|model| [(model, 1), (model, 2), (model, 3)]) {
         let place = Place::made(model);
         fs::copy(place.path("image"), place.path("copy")).unwrap();
-        for _ in 0..3 {
+        for _ in 0..mounts {
             place.open().unwrap().close().unwrap();
         }
-        fs::rename(place.path("copy"), place.path("image")).unwrap();
+        // In place: the file is the one that was mounted, and its contents are not.
+        fs::copy(place.path("copy"), place.path("image")).unwrap();
         let before = fs::read(place.path("image")).unwrap();
-        assert!(matches!(place.open(), Err(LiveError::OutOfStep { .. })));
+        for read_only in [false, true] {
+            let opened = Volume::open(&place.path("image"), &Open { read_only, ..Open::default() });
+            assert!(matches!(opened, Err(LiveError::OutOfStep { is_older: true, .. })), "{model:?}, {mounts} mounts");
+        }
         assert!(fs::read(place.path("image")).unwrap() == before);
         let check = Open { out_of_step: true, ..Open::default() };
         let mut volume = Volume::open(&place.path("image"), &check).unwrap();
-        assert!(!volume.is_in_step() && !volume.was_clean());
+        assert!(volume.misfit().is_some() && !volume.was_clean());
         volume.close().unwrap();
         drop(volume);
         assert!(place.open().unwrap().was_clean());
+    }
+}
+
+/// Image and directory are copied at random moments, before, during and after mounts, one of which ends in a crash. Two copies
+/// are a volume if nobody had it open between them and while they were made.
+#[test]
+fn copies_are_a_volume_only_if_both_are_of_one_moment_between_mounts() {
+    let mut accepted = 0;
+    for seed in 0..20 {
+        let mut dice = Pcg64Mcg::seed_from_u64(seed);
+        let place = Place::made(MODELS[seed as usize % 2]);
+        let (mut images, mut metas) = (Vec::new(), Vec::new());
+        // A moment is one between two mounts, or none.
+        let mut copy_some = |moment: Option<u64>, dice: &mut Pcg64Mcg| {
+            let name = |what: &str, count: usize| place.path(&format!("{what}-{count}"));
+            if dice.random_bool(0.5) {
+                let to = name("image", images.len());
+                fs::copy(place.path("image"), &to).unwrap();
+                fs::set_permissions(&to, fs::Permissions::from_mode(0o600)).unwrap();
+                images.push((moment, to));
+            }
+            if dice.random_bool(0.5) {
+                let to = name("meta", metas.len());
+                crate::directory::copy(&place.path("meta"), &to, &|| true).unwrap();
+                metas.push((moment, to));
+            }
+        };
+        for mount in 0..3 {
+            copy_some(Some(mount), &mut dice);
+            let mut volume = place.open().unwrap();
+            copy_some(None, &mut dice);
+            if mount > 0 || seed % 4 > 0 {
+                volume.close().unwrap();
+            } else {
+                drop(volume);
+                copy_some(None, &mut dice);
+            }
+        }
+        copy_some(Some(3), &mut dice);
+        for (image_moment, image) in &images {
+            for (meta_moment, meta) in &metas {
+                // A crash leaves no copy that is one for sure.
+                let crashed = seed % 4 == 0 && *image_moment == Some(1);
+                let is_whole = image_moment.is_some() && image_moment == meta_moment && !crashed;
+                let how = Open { meta: Some(meta.clone()), read_only: true, ..Open::default() };
+                let opened = Volume::open(image, &how);
+                let wrong = format!("seed {seed}: {image_moment:?} and {meta_moment:?}");
+                match opened {
+                    Ok(_) => assert!(is_whole, "{wrong}"),
+                    Err(LiveError::OutOfStep { .. } | LiveError::TornCopy(_)) => assert!(!is_whole, "{wrong}"),
+                    Err(error) => panic!("{wrong}: {error}"),
+                }
+                accepted += u32::from(is_whole);
+            }
+        }
+        assert!(place.open().is_ok(), "the originals are a volume all the time");
+    }
+    assert!(accepted > 10);
+}
+
+/// Each step of a mount and of its end is durable before the next: a crash after any of them leaves a volume.
+#[test]
+fn a_crash_between_the_marks_leaves_a_volume() {
+    use MountStep::{Begins, Closed, Ending, InUse};
+    for model in MODELS {
+        let place = Place::made(model);
+        place.open().unwrap().close().unwrap();
+        for (step, ahead, is_clean, fits) in [
+            (Begins, 1, true, true),
+            (Begins, 1, false, true),
+            (Begins, 0, false, true),
+            (InUse, 0, false, true),
+            (Ending, 0, false, true),
+            (Ending, 0, true, true),
+            (Closed, 0, true, true),
+            (Begins, 0, true, false),
+            (Begins, 2, true, false),
+            (InUse, 0, true, false),
+            (InUse, 1, true, false),
+            (InUse, 1, false, false),
+            (Closed, 0, false, false),
+            (Closed, 1, true, false),
+        ] {
+            let mut volume = place.open().unwrap();
+            let mounts = volume.superblock().mounts;
+            if is_clean {
+                volume.close().unwrap();
+            }
+            let mark = |step, mounts| volume.store().home().set_mark(mounts, step, &place.path("image")).unwrap();
+            mark(step, mounts + ahead);
+            drop(volume);
+            let look = || Volume::open(&place.path("image"), &Open { read_only: true, ..Open::default() });
+            assert_eq!(look().is_ok(), fits, "{model:?}: {step:?} {ahead} ahead, {is_clean}");
+            let mend = Open { out_of_step: true, ..Open::default() };
+            Volume::open(&place.path("image"), &mend).unwrap().close().unwrap();
+            assert!(look().unwrap().was_clean());
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Images, metadata directories and the daemon are tested with the command (`crates/smrkit-cli/tests/mounted`).
 
 mod ageing;
+mod flush_fails;
 mod memory;
 mod operations;
 mod semantics;
@@ -54,7 +55,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         let path = self.folder.path().canonicalize().expect("the folder's path");
-        let ended = mount::end(&path);
+        let ended = mount::end(&path, false);
         if ended.is_err() {
             // Whatever went wrong, nothing stays mounted.
             let _ = mount::unmount(&path, mount::Unmount::Detach);

@@ -24,9 +24,24 @@ const DISTANCE: u64 = 16;
 
 /// A fresh file system, and the disk that it is on.
 pub fn file_system(model: Model) -> (FileSystem, Arc<dyn HostManaged>) {
+    let (disk, space) = disk(model);
+    (mounted(disk.clone(), space), disk)
+}
+
+/// A fresh file system on a disk behind `front`.
+pub fn file_system_on<D: HostManaged + 'static>(
+    model: Model,
+    front: impl FnOnce(Arc<dyn HostManaged>) -> Arc<D>,
+) -> (FileSystem, Arc<D>) {
+    let (disk, space) = disk(model);
+    let disk = front(disk);
+    (mounted(disk.clone(), space), disk)
+}
+
+fn disk(model: Model) -> (Arc<dyn HostManaged>, Box<dyn Space>) {
     let shape = shape(model);
     let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
-    let (device, space): (Arc<dyn HostManaged>, Box<dyn Space>) = match model {
+    match model {
         Model::StrictAppend => (
             Arc::new(StrictAppend::new(memory, shape, &[]).expect("a disk")),
             Box::new(BandSpace::new(&shape, BandsOptions::default()).expect("a space")),
@@ -35,10 +50,12 @@ pub fn file_system(model: Model) -> (FileSystem, Arc<dyn HostManaged>) {
             Arc::new(CaveatScriptor::new(memory, shape, WriteHistory::Blank).expect("a disk")),
             Box::new(Caveat::new(&shape, CaveatOptions::default()).expect("a space")),
         ),
-    };
+    }
+}
+
+fn mounted(device: Arc<dyn HostManaged>, space: Box<dyn Space>) -> FileSystem {
     let store = Arc::new(MemoryStore::new(Limits::LARGE, Arc::new(now)));
-    let core = FileSystem::mount(device.clone(), store, space, FsOptions::default()).expect("a fresh file system");
-    (core, device)
+    FileSystem::mount(device, store, space, FsOptions::default()).expect("a fresh file system")
 }
 
 fn shape(model: Model) -> Shape {

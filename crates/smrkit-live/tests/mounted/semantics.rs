@@ -318,7 +318,8 @@ fn statfs_counts_what_is_written() {
 fn a_mount_in_use_is_not_unmounted() {
     on_each_model(|root| {
         let file = File::create(root.join("f")).unwrap();
-        let refused = ControlClient::connect(root).unwrap().ask(control::ControlCommand::Unmount).unwrap_err();
+        let refused =
+            ControlClient::connect(root).unwrap().ask(control::ControlCommand::Unmount { give_up: false }).unwrap_err();
         assert!(refused.to_string().contains("in use"), "{refused}");
         drop(file);
     });
@@ -330,6 +331,6 @@ fn a_panic_in_the_core_is_an_error_and_the_next_request_works() {
     let answer = gate.ask("test", |_: &FileSystem| -> Result<(), FsError> { panic!("planted") });
     assert!(matches!(answer, Err(FsError::Errno(Number::EIO))));
     assert!(gate.ask("test", |core| core.usage()).is_ok());
-    gate.shut(|_, _| ()).unwrap();
+    gate.shut(|_, ended| ended).unwrap();
     assert!(matches!(gate.ask("test", |core| core.usage()), Err(FsError::Errno(Number::ENODEV))));
 }

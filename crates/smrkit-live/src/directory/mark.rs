@@ -1,0 +1,151 @@
+//! The mark of a metadata directory: the mounts that it has seen, how far the last one has come, and which nodes directory and
+//! image were then. With the superblock it tells whether the two belong to the same moment.
+//!
+//! A mount changes the two in turn, and each step is durable before the next:
+//!
+//! | directory | superblock |
+//! |---|---|
+//! | `begins`, with the new number | as the last mount left it |
+//! | `begins` | the new number, not clean |
+//! | `in-use` | the new number, not clean |
+//! | `ending` | the new number, not clean |
+//! | `ending` | the new number, clean |
+//! | `closed` | the new number, clean |
+//!
+//! Any other pair comes from two moments. Data and maps change during `in-use` alone, so a pair that is not clean may be a
+//! torn copy as well as what a crash left: only nodes that are the same as at the mount are taken for the latter.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, XattrFlags};
+use smrfs::error::FsResult;
+use smrfs::superblock::Superblock;
+
+use super::attributes::{get, set};
+use super::{Home, failed, stat};
+use crate::error::LiveError;
+
+/// The attribute of the directory that holds its mark.
+const MARK: &[u8] = b"user.smrfs.mounts";
+
+/// A step of a mount. All words have one length: where a disk is full, a mark can still be replaced by the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountStep {
+    /// The image is about to be marked as in use.
+    Begins,
+    /// Image and directory may change.
+    InUse,
+    /// Everything is durable, and the image is about to be marked as clean.
+    Ending,
+    /// The image is marked as clean.
+    Closed,
+}
+
+const STEPS: [(MountStep, &str); 4] = [
+    (MountStep::Begins, "begins"),
+    (MountStep::InUse, "in-use"),
+    (MountStep::Ending, "ending"),
+    (MountStep::Closed, "closed"),
+];
+
+/// A metadata directory's mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountMark {
+    /// The number of the last mount.
+    pub mounts: u64,
+    /// How far it has come.
+    pub step: MountStep,
+    /// The directory's node then; none where its file system does not tell.
+    directory: Option<String>,
+    /// The image's node then; none for a device as well.
+    image: Option<String>,
+}
+
+impl MountMark {
+    fn text(&self) -> String {
+        let step = STEPS.iter().find(|(step, _)| *step == self.step).map_or("", |(_, word)| word);
+        let node = |node: &Option<String>| node.clone().unwrap_or("-".into());
+        format!("{} {step} {} {}", self.mounts, node(&self.directory), node(&self.image))
+    }
+
+    fn parse(text: &[u8]) -> Option<MountMark> {
+        let words: Vec<&str> = std::str::from_utf8(text).ok()?.split(' ').collect();
+        let [mounts, step, directory, image] = words[..] else { return None };
+        let (step, _) = *STEPS.iter().find(|(_, word)| *word == step)?;
+        let node = |word: &str| (word != "-").then(|| word.to_string());
+        Some(MountMark { mounts: mounts.parse().ok()?, step, directory: node(directory), image: node(image) })
+    }
+
+    /// True if a mount that went step by step leaves this mark with that superblock.
+    fn fits(&self, superblock: &Superblock) -> bool {
+        let Superblock { mounts, is_clean, .. } = *superblock;
+        match self.step {
+            MountStep::Begins => mounts == self.mounts && !is_clean || mounts.checked_add(1) == Some(self.mounts),
+            MountStep::InUse => mounts == self.mounts && !is_clean,
+            MountStep::Ending => mounts == self.mounts,
+            MountStep::Closed => mounts == self.mounts && is_clean,
+        }
+    }
+}
+
+impl Home {
+    /// The directory's mark; none if it was lost.
+    pub fn mark(&self) -> Option<MountMark> {
+        MountMark::parse(&get(&self.fd, MARK).ok()?)
+    }
+
+    /// Sets the directory's mark, durably.
+    pub fn set_mark(&self, mounts: u64, step: MountStep, image: &Path) -> FsResult {
+        let mark = MountMark { mounts, step, directory: stat::birth(&self.fd)?, image: birth_of_image(image) };
+        set(&self.fd, MARK, mark.text().as_bytes(), XattrFlags::empty()).map_err(failed)?;
+        rustix::fs::fsync(&self.fd).map_err(failed)
+    }
+
+    /// Refuses an image with that superblock, if it and the directory are not of the same moment.
+    pub fn check_moment(&self, image: &Path, superblock: &Superblock) -> Result<(), LiveError> {
+        let (path, meta) = (image.to_path_buf(), self.path().to_path_buf());
+        let Some(mark) = self.mark().filter(|mark| mark.fits(superblock)) else {
+            let is_older = self.mark().is_some_and(|mark| superblock.mounts < mark.mounts);
+            return Err(LiveError::OutOfStep { image: path, meta, is_older });
+        };
+        if superblock.is_clean {
+            return Ok(());
+        }
+        let differs = |noted: Option<String>, found: Option<String>| noted.zip(found).is_some_and(|(a, b)| a != b);
+        let directory = stat::birth(&self.fd).map_err(|error| LiveError::file_system(&meta, error))?;
+        if differs(mark.directory, directory) {
+            return Err(LiveError::TornCopy(meta));
+        }
+        match differs(mark.image, birth_of_image(image)) {
+            true => Err(LiveError::TornCopy(path)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The node of an image file. A device has none: its node is made anew at each start of the host.
+fn birth_of_image(path: &Path) -> Option<String> {
+    let fd: OwnedFd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mode = rustix::fs::fstat(&fd).ok()?.st_mode;
+    (FileType::from_raw_mode(mode) == FileType::RegularFile).then(|| stat::birth(&fd).ok().flatten())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_parsed_as_it_was_written() {
+        for (step, word) in STEPS {
+            for node in [None, Some("7:1.000000002".to_string())] {
+                let mark = MountMark { mounts: 12, step, directory: node.clone(), image: node };
+                assert_eq!(MountMark::parse(mark.text().as_bytes()), Some(mark));
+            }
+            assert_eq!(word.len(), STEPS[0].1.len());
+        }
+        for wrong in ["", "12", "12 closed -", "12 closed - - -", "x closed - -", "12 open - -"] {
+            assert_eq!(MountMark::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+}
