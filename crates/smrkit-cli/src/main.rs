@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use smrkit_live::mount::helper;
+use smrkit_live::mount::helper::Helper;
 
 /// Simulates and checks shingled disks: what would it be like to live with one?
 #[derive(Parser)]
@@ -42,8 +42,8 @@ fn arguments() -> Vec<OsString> {
 
 fn main() -> ExitCode {
     let mut called = std::env::args_os();
-    if helper::is_called(called.next().as_deref()) {
-        return commands::help(called);
+    if let Some(helper) = called.next().as_deref().and_then(Helper::called) {
+        return commands::help(helper, called);
     }
     // Before anything else, so that an interrupt finds a handler from the beginning.
     if called.next().is_some_and(|command| INTERRUPTIBLE.iter().any(|name| command == *name)) {

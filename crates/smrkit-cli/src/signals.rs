@@ -1,9 +1,10 @@
 //! Signals that ask a command to end: SIGINT, SIGTERM and SIGHUP.
 
+use std::sync::Arc;
 use std::thread;
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 /// Calls `handler` for each signal from now on, in a thread of its own.
@@ -11,6 +12,8 @@ use signal_hook::iterator::Signals;
 /// # Errors
 /// If the system refuses a handler or a thread.
 pub fn handle(mut handler: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
+    // Without a handler a write past the limit of file sizes (`ulimit -f`) ends the process; with one it is an error.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("signals")?;
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
     let wait = move || signals.forever().for_each(|_| handler());
     thread::Builder::new().name("signals".into()).spawn(wait).context("signals")?;

@@ -17,15 +17,16 @@ use crate::contents;
 pub use crate::contents::GoesOn;
 use crate::directory;
 use crate::error::LiveError;
-use crate::mount::control::{ControlClient, ControlCommand};
+use crate::mount::control::{ControlClient, ControlCommand, value_path};
 use crate::mount::{self, MountError};
 use crate::volume::{Open, Volume, of_area};
 use crate::zoned;
-pub use paths::VolumePaths;
+pub(crate) use paths::damaged_maps;
+pub use paths::{Copy, VolumePaths};
 use paths::{leave_in_order, refuse_taken, remove, taken};
 
 /// Copies the volume that is mounted at `point` into `folder`, which is made.
-pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<VolumePaths, MountError> {
+pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, MountError> {
     let point = mount::canonical(point)?;
     // What programs have changed in mapped pages; and little is left to write while they wait.
     mount::sync(&point)?;
@@ -38,32 +39,32 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<VolumeP
         return Err(LiveError::impossible(what).into());
     }
     let held = client.ask(ControlCommand::Hold)?;
-    let place = |key: &str| held[key].as_str().map(PathBuf::from).unwrap_or_default();
+    let place = |key: &str| value_path(&held[key]).unwrap_or_default();
     let from = VolumePaths { image: place("image"), meta: place("meta") };
     let to = VolumePaths::in_backup(&made.path);
-    if zoned::is_zoned(&from.image)? {
+    let damaged = if zoned::is_zoned(&from.image)? {
         let area = Area::load(zoned::look(&from.image)?).map_err(|error| of_area(&from.image, error))?;
         let copied = disk::copy(&area, &from, &to, false, goes_on)?;
         drop(client);
-        copied.settle()?;
+        copied.settle()?
     } else {
         copy(&from, &to, goes_on)?;
         drop(client);
-        settle(&to)?;
-    }
+        settle(&to)?
+    };
     made.keep();
-    Ok(to)
+    Ok(Copy { at: to, damaged })
 }
 
 /// Copies a volume that is not mounted into `folder`, which is made.
-pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> Result<VolumePaths, MountError> {
+pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> Result<Copy, MountError> {
     let volume = Volume::open(image, &Open { read_only: true, ..how.clone() })?;
     let from = VolumePaths { image: image.into(), meta: volume.meta().into() };
     let made = Folder::make(folder)?;
     let to = VolumePaths::in_backup(&made.path);
-    duplicate(&volume, &from, &to, false, goes_on)?;
+    let damaged = duplicate(&volume, &from, &to, false, goes_on)?;
     made.keep();
-    Ok(to)
+    Ok(Copy { at: to, damaged })
 }
 
 /// Options of making a volume of a backup.
@@ -78,12 +79,13 @@ pub struct RestoreOptions {
 }
 
 /// Makes a volume of the backup in `folder`.
-pub fn restore(folder: &Path, wanted: &RestoreOptions, goes_on: &GoesOn) -> Result<(), MountError> {
+pub fn restore(folder: &Path, wanted: &RestoreOptions, goes_on: &GoesOn) -> Result<Copy, MountError> {
     let from = VolumePaths::in_backup(folder);
     let (meta, trust_open_metadata) = (Some(from.meta.clone()), wanted.trust_open_metadata);
     let how = Open { meta, read_only: true, trust_open_metadata, ..Open::default() };
     let volume = Volume::open(&from.image, &how)?;
-    Ok(duplicate(&volume, &from, &wanted.to, wanted.force, goes_on)?)
+    let damaged = duplicate(&volume, &from, &wanted.to, wanted.force, goes_on)?;
+    Ok(Copy { at: wanted.to.clone(), damaged })
 }
 
 /// Copies a volume that is open, and so locked. Nothing is left of a copy that fails.
@@ -93,7 +95,7 @@ fn duplicate(
     to: &VolumePaths,
     force: bool,
     goes_on: &GoesOn,
-) -> Result<(), LiveError> {
+) -> Result<Vec<String>, LiveError> {
     if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
         return disk::copy(volume.area(), from, to, force, goes_on)?.settle();
     }
@@ -140,10 +142,11 @@ fn copy(from: &VolumePaths, to: &VolumePaths, goes_on: &GoesOn) -> Result<(), Li
 }
 
 /// Makes a copy durable, and a volume of its own that was left in good order: it knows its own directory.
-fn settle(at: &VolumePaths) -> Result<(), LiveError> {
+fn settle(at: &VolumePaths) -> Result<Vec<String>, LiveError> {
     // A copy of a volume in use looks torn. This one is not: nobody could change the original meanwhile.
     let how = Open { meta: Some(at.meta.clone()), out_of_step: true, ..Open::default() };
     let mut volume = Volume::open(&at.image, &how)?;
-    leave_in_order(volume.device(), volume.store(), &at.meta)?;
-    volume.close()
+    let damaged = leave_in_order(volume.device(), volume.store(), &at.meta)?;
+    volume.close()?;
+    Ok(damaged)
 }

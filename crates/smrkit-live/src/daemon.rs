@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use crate::mount::run_directory::RUN_DIRECTORY;
+
 /// Message of a daemon to whoever started it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,12 +31,12 @@ pub enum Started {
 /// Starts this program anew with `arguments` in the background, its standard error led into `log`; waits until it is ready.
 pub fn start(arguments: &[OsString], log: &Path) -> io::Result<Started> {
     let log = File::options().append(true).create(true).mode(0o600).open(log)?;
-    let mut child = Command::new(std::env::current_exe()?)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    // It leaves this directory, and a path relative to it would be another one there.
+    if let Some(path) = std::env::var_os(RUN_DIRECTORY) {
+        command.env(RUN_DIRECTORY, std::path::absolute(path)?);
+    }
+    let mut child = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
         BufReader::new(out).read_line(&mut line)?;

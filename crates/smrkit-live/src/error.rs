@@ -30,6 +30,8 @@ pub enum LiveError {
     NotADirectory(PathBuf),
     /// A directory that is no metadata directory.
     NotMetadata(PathBuf),
+    /// The tree of a metadata directory is missing.
+    NoTree(PathBuf),
     /// A metadata directory of another image.
     OtherImage {
         /// The directory.
@@ -133,6 +135,11 @@ impl LiveError {
                 path,
                 " is no metadata directory of SMRfs, or it was copied without its extended attributes: name the right one \
                  with {meta}, or copy it again with its attributes (cp -a, rsync -aX, tar --xattrs)",
+            ),
+            NoTree(path) => at(
+                path,
+                " is missing, and with it all names: put it back from a copy, with its attributes; if the volume held no files, \
+                 make it anew (mkdir -m 755)",
             ),
             OtherImage { path, belongs, image } => {
                 let problem = " is the metadata directory of another image";

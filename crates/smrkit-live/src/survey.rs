@@ -53,8 +53,10 @@ pub struct Survey {
     pub counts: Counts,
     /// The bands, on strict-append.
     pub bands: Option<Fill>,
-    /// Regular files.
+    /// Regular files with data, as far as their maps can be used.
     pub files: u64,
+    /// Files whose maps can't be used.
+    pub damaged_maps: u64,
     /// Extents of their maps.
     pub extents: u64,
     /// Nodes in all, and free.
@@ -65,7 +67,7 @@ pub struct Survey {
     pub surface: Vec<Cell>,
 }
 
-/// Looks at a volume; the surface in about `cells` parts. Maps that make no sense are an error: check it first.
+/// Looks at a volume; the surface in about `cells` parts.
 pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
     let mut space = volume.space()?;
     let device = volume.device();
@@ -85,16 +87,18 @@ pub fn survey(volume: &Volume, cells: usize) -> Result<Survey, LiveError> {
         free_nodes,
         ..Usage::default()
     };
-    Ok(disk_survey(&*device, &reports, usage, adopted.files, &spans, cells))
+    let files = (adopted.files, adopted.damaged.len() as u64);
+    Ok(disk_survey(&*device, &reports, usage, files, &spans, cells))
 }
 
-/// Looks at a mounted file system on `device`; the surface in about `cells` parts. Files without data are not counted.
+/// Looks at a mounted file system on `device`; the surface in about `cells` parts.
 pub fn survey_of_mount(core: &FileSystem, device: &dyn HostManaged, cells: usize) -> FsResult<Survey> {
     let reports = device.report(0, device.shape().bands.count)?;
     let (usage, live) = (core.usage()?, core.live());
-    let files: HashSet<u64> = live.iter().map(|(_, owner)| owner.file.0).collect();
+    let files: HashSet<u64> = live.iter().chain(&core.further_owners()).map(|(_, owner)| owner.file.0).collect();
     let spans: Vec<Span> = live.iter().map(|(span, _)| *span).collect();
-    Ok(disk_survey(device, &reports, usage, files.len() as u64, &spans, cells))
+    let files = (files.len() as u64, core.damaged_maps().len() as u64);
+    Ok(disk_survey(device, &reports, usage, files, &spans, cells))
 }
 
 /// The survey of a disk with that use of its room, and with data in `spans`.
@@ -102,7 +106,7 @@ fn disk_survey(
     device: &dyn HostManaged,
     reports: &[BandReport],
     usage: Usage,
-    files: u64,
+    (files, damaged_maps): (u64, u64),
     spans: &[Span],
     cells: usize,
 ) -> Survey {
@@ -115,6 +119,7 @@ fn disk_survey(
         counts: usage.counts,
         bands,
         files,
+        damaged_maps,
         extents: spans.len() as u64,
         nodes: usage.nodes,
         free_nodes: usage.free_nodes,

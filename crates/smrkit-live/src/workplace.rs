@@ -1,10 +1,10 @@
 //! A directory of a mounted file system as a target of workloads: the same events as in simulation, as system calls.
 //!
 //! Bytes written are random, so that nothing below can compress them. No fsync; reads are the kernel's business. What is on
-//! the disk of an SMRfs, its control socket tells.
+//! the disk of an SMRfs, its control socket tells. No host's file system is filled, neither that of a directory nor that of an
+//! SMRfs's image: work ends as on a full disk when only its reserve is left.
 
 use std::cell::RefCell;
-
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,11 +19,12 @@ use smrfs::error::{DeviceError, FsError, FsResult};
 use smrfs::space::Counts;
 use smrfs::workload::{Act, Cleaned, FileKey, Target, TargetRoom};
 use smrkit::error::Error;
+use smrkit::quantity::Bytes;
 use smrkit::units::Nanos;
 use smrkit::workload::dice::Dice;
 
 use crate::mount;
-use crate::mount::control::{ControlClient, ControlCommand};
+use crate::mount::control::{ControlClient, ControlCommand, value_path};
 use crate::survey::Survey;
 
 /// The directory that is made for the work.
@@ -31,9 +32,16 @@ const FOLDER: &str = "smrkit-age";
 /// Bytes of one system call.
 const CALL_BYTES: usize = 1 << 20;
 
+/// Room that stays free on a host: a twentieth of its file system, but not more than this. (Assumption.)
+const HOST_RESERVE_BYTES: u64 = 1 << 30;
+
 /// A directory in which a workload runs.
 pub struct Workplace {
     root: PathBuf,
+    /// Bytes that files may fill, if the directory is not an SMRfs.
+    size_bytes: Option<u64>,
+    /// Paths on the file systems of the host that what is written there fills.
+    hosts: Vec<PathBuf>,
     open: HashMap<FileKey, File>,
     sizes: HashMap<FileKey, u64>,
     live_bytes: u64,
@@ -43,19 +51,45 @@ pub struct Workplace {
 }
 
 impl Workplace {
-    /// Makes a folder for the work in `directory`. Errors: it is there already, or can't be made.
-    pub fn new(directory: &Path, seed: u64) -> Result<Workplace, Error> {
+    /// Makes a folder for the work in `directory` of an SMRfs; in that of another file system only with a size. Errors: it is
+    /// there already, or can't be made.
+    pub fn new(directory: &Path, size_bytes: Option<u64>, seed: u64) -> Result<Workplace, Error> {
         let root = directory.join(FOLDER);
         if root.exists() {
             let message = "is there already: remove it, or name another directory";
             return Err(Error::Usage(format!("{} {message}", root.display())));
         }
+        let mut daemon = daemon_of(directory);
+        let hosts = match (&mut daemon, size_bytes) {
+            (_, Some(_)) => vec![directory.to_path_buf()],
+            (Some(daemon), None) => daemon.ask(ControlCommand::Report).map_or(Vec::new(), |report| {
+                ["image", "meta"].iter().filter_map(|&key| value_path(&report[key])).collect()
+            }),
+            (None, None) => {
+                return Err(Error::Usage(format!(
+                    "{} is not on a mounted SMRfs of this user, and ageing fills most of a file system: name a directory of \
+                     one, or give the bytes to use here (--any-directory SIZE)",
+                    directory.display()
+                )));
+            }
+        };
+        if let Some(size_bytes) = size_bytes {
+            let spare = spare_bytes(directory).map_err(|error| Error::reading(directory, error))?;
+            if size_bytes > spare {
+                return Err(Error::Usage(format!(
+                    "--any-directory {}: the file system of {} has {} to spare: give less",
+                    Bytes(size_bytes),
+                    directory.display(),
+                    Bytes(spare)
+                )));
+            }
+        }
         fs::create_dir(&root).map_err(|error| Error::writing(&root, error))?;
         let mut dice = Dice::new(seed, u64::MAX);
         let buffer = (0..CALL_BYTES / 8).flat_map(|_| dice.next().to_le_bytes()).collect();
         let (open, sizes) = (HashMap::new(), HashMap::new());
-        let daemon = daemon_of(&root).map(RefCell::new);
-        Ok(Workplace { root, open, sizes, live_bytes: 0, buffer, began: Instant::now(), daemon })
+        let (daemon, began) = (daemon.map(RefCell::new), Instant::now());
+        Ok(Workplace { root, size_bytes, hosts, open, sizes, live_bytes: 0, buffer, began, daemon })
     }
 
     /// The disk, if it is an SMRfs of this user.
@@ -99,6 +133,15 @@ impl Workplace {
     }
 
     fn append(&mut self, file: FileKey, bytes: u64) -> io::Result<()> {
+        let full = || Err(rustix::io::Errno::NOSPC.into());
+        if self.size_bytes.is_some_and(|size| self.live_bytes + bytes > size) {
+            return full();
+        }
+        for host in &self.hosts {
+            if spare_bytes(host)? < bytes {
+                return full();
+            }
+        }
         let mut to = self.opened(file)?;
         let mut left = bytes;
         while left > 0 {
@@ -168,8 +211,11 @@ impl Target for Workplace {
     }
 
     fn room(&self) -> FsResult<TargetRoom> {
-        let (usable_bytes, free_bytes) = Workplace::room_of(&self.root)
-            .map_err(|error| FsError::Device(DeviceError::Io(io::Error::other(error.to_string()))))?;
+        let (usable_bytes, free_bytes) = match self.size_bytes {
+            Some(size) => (size, size.saturating_sub(self.live_bytes)),
+            None => Workplace::room_of(&self.root)
+                .map_err(|error| FsError::Device(DeviceError::Io(io::Error::other(error.to_string()))))?,
+        };
         Ok(TargetRoom { usable_bytes, live_bytes: self.live_bytes, free_bytes, counts: self.counts() })
     }
 
@@ -178,6 +224,13 @@ impl Target for Workplace {
         let number = |key: &str| report.as_ref().and_then(|report| report["statistics"][key].as_u64()).unwrap_or(0);
         Cleaned { moved_bytes: number("moved_bytes"), resets: number("resets"), stalls: number("stalls") }
     }
+}
+
+/// Bytes that the file system of `path` has beyond its reserve.
+fn spare_bytes(path: &Path) -> io::Result<u64> {
+    let told = rustix::fs::statvfs(path)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(told.f_frsize);
+    Ok(bytes(told.f_bavail).saturating_sub((bytes(told.f_blocks) / 20).min(HOST_RESERVE_BYTES)))
 }
 
 /// A line to the process that serves the file system of `directory`, if it is an SMRfs of this user.
@@ -195,12 +248,13 @@ mod tests {
     use smrfs::age::course::{AgeingResult, Benchmark, CourseOptions};
     use smrfs::bench::fileserver::FileserverOptions;
     use smrfs::bench::postmark::PostmarkOptions;
+    use smrfs::error::Errno;
     use smrfs::workload::driver::End;
 
     #[test]
     fn a_course_in_a_directory_leaves_the_files_that_its_books_have() {
         let folder = tempfile::tempdir().unwrap();
-        let mut place = Workplace::new(folder.path(), 1).unwrap();
+        let mut place = Workplace::new(folder.path(), Some(8 << 20), 1).unwrap();
         let postmark = PostmarkOptions { files: 5, transactions: 20, size_bytes: (3000, 70_000), seed: 1 };
         let server = FileserverOptions { files: 5, rounds: 10, mean_bytes: 9e4, append_bytes: 16 << 10, seed: 1 };
         let benchmarks = vec![Benchmark::Postmark(postmark), Benchmark::Fileserver(server)];
@@ -214,15 +268,35 @@ mod tests {
             }
         }
         assert_eq!((bytes, course.last.live_bytes), (place.live_bytes, place.live_bytes));
-        let again = Workplace::new(folder.path(), 1).err().map(|error| error.to_string()).unwrap_or_default();
+        let again =
+            Workplace::new(folder.path(), Some(8 << 20), 1).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(again.contains("remove it"), "{again}");
+    }
+
+    #[test]
+    fn a_directory_that_is_no_smrfs_takes_the_bytes_that_it_was_given_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |size| Workplace::new(folder.path(), size, 1).err().unwrap().to_string();
+        assert!(said(None).contains("--any-directory"), "{}", said(None));
+        assert!(said(Some(u64::MAX)).contains("to spare: give less"), "{}", said(Some(u64::MAX)));
+        assert!(!folder.path().join(FOLDER).exists());
+        let mut place = Workplace::new(folder.path(), Some(5000), 1).unwrap();
+        let file = FileKey { folder: 1, number: 1 };
+        place.perform(Act::Create(file)).unwrap();
+        place.perform(Act::Append { file, bytes: 4000 }).unwrap();
+        assert_eq!(place.perform(Act::Append { file, bytes: 1001 }).unwrap_err().errno(), Errno::ENOSPC);
+        let room = place.room().unwrap();
+        assert_eq!((room.usable_bytes, room.free_bytes, room.live_bytes), (5000, 1000, 4000));
+        // All but the reserve of the host is taken: so is the place full, whatever it was given.
+        let host = place.hosts[0].clone();
+        assert!(spare_bytes(&host).unwrap() < Workplace::room_of(&host).unwrap().1);
     }
 
     /// More than a call moves is written and read in several.
     #[test]
     fn long_files_are_written_and_read_call_by_call() {
         let folder = tempfile::tempdir().unwrap();
-        let mut place = Workplace::new(folder.path(), 1).unwrap();
+        let mut place = Workplace::new(folder.path(), Some(8 << 20), 1).unwrap();
         let file = FileKey { folder: 2, number: 3 };
         let (call, long) = (CALL_BYTES as u64, 5 * CALL_BYTES as u64 / 2);
         place.perform(Act::Create(file)).unwrap();

@@ -50,6 +50,14 @@ fn mount(report: &Value, last: Option<&Value>) -> String {
     };
     let mut text = format!("{} on {}\n", text_of(report, "image"), text_of(report, "mount_point"));
     text += &format!("mounted for {}, {} requests\n\n", duration(mounted_s(report)), count(number(report, "requests")));
+    if report["flush_failed"] == true {
+        text +=
+            "a flush failed: read-only, and nothing is acknowledged any more (smrkit umount names what is unsaved)\n";
+    }
+    let damaged = report["damaged_maps"].as_array().map_or(0, Vec::len);
+    if damaged > 0 {
+        text += &format!("{damaged} files can't be read, because their maps are damaged (smrkit fsck names them)\n");
+    }
     text += &format!("{}\n{}\n\n", space(report), surface(report));
     text += &format!("{:<22} {:>12} {:>14}\n", "", "per second", "since mount");
     let rows = [
@@ -82,10 +90,14 @@ fn counters(report: &Value) -> String {
     }
     text += "\n";
     text += &format!(
-        "stalls: {} writes waited, {} at most, {} moved at most for one write\n",
-        get("stalls"),
+        "one write waited for cleaning {} at most, while {} were moved; {} found no room without it\n",
         nanos(get("longest_stall_ns")),
         bytes(get("most_moved_for_one_write_bytes") as f64),
+        match get("stalls") {
+            0 => "none".to_string(),
+            1 => "1 write".to_string(),
+            writes => format!("{} writes", count(writes)),
+        },
     );
     text + &format!(
         "commits: {}; {} in memory, {} files not yet durable\n",
@@ -133,8 +145,15 @@ fn number(of: &Value, key: &str) -> u64 {
     of[key].as_u64().unwrap_or(0)
 }
 
-fn text_of<'a>(of: &'a Value, key: &str) -> &'a str {
-    of[key].as_str().unwrap_or("?")
+/// A text, or a path that is none and comes as bytes.
+fn text_of(of: &Value, key: &str) -> String {
+    match &of[key] {
+        Value::Array(bytes) => {
+            let bytes: Vec<u8> = bytes.iter().filter_map(|byte| byte.as_u64()?.try_into().ok()).collect();
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+        text => text.as_str().unwrap_or("?").to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -173,7 +192,7 @@ mod tests {
                 "stalls": 5, "longest_stall_ns": 6_000_000, "most_moved_for_one_write_bytes": 7000, "commits": 8,
                 "buffered_bytes": 9000, "dirty_files": 10}}))
         };
-        let rest = "\nstalls: 5 writes waited, 6 ms at most, 7 kB moved at most for one write\n\
+        let rest = "\none write waited for cleaning 6 ms at most, while 7 kB were moved; 5 writes found no room without it\n\
                     commits: 8; 9 kB in memory, 10 files not yet durable\n";
         assert_eq!(of(0, 0), format!("cleaner: 3 pieces moved, 4 bands reset{rest}"));
         let failures = "; 1 pieces could not be moved, 0 resets failed: unmount, and check all data (smrkit fsck)";

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::shared::Shared;
-use crate::error::{FsError, FsResult};
-use crate::map::{self, Decoded};
+use crate::error::{FsError, FsResult, SealFault};
+use crate::map::{self, Decoded, MapError};
 use crate::meta::MetadataStore;
 use crate::space::Space;
 use crate::units::{NodeId, Owner, Span};
@@ -12,32 +12,81 @@ use crate::units::{NodeId, Owner, Span};
 /// Room that the maps use.
 #[derive(Debug, Default)]
 pub struct Adopted {
-    /// Regular files.
+    /// Regular files with data.
     pub files: u64,
     /// Granules in maps; what files share, once.
     pub mapped: u64,
     /// Granules promised by fallocate.
     pub promised: u64,
+    /// Files whose maps can't be used.
+    pub damaged: Vec<DamagedMap>,
     /// Extents that files share.
     pub(super) shared: Shared,
+    /// Files with data, if they are known before their maps are read.
+    pub(super) with_data: HashSet<NodeId>,
 }
 
-/// Reads every map, and has a fresh `space` adopt what they name; `each` sees them. Errors: a map that makes no sense, or
-/// names what another has, without a word of sharing.
+/// A file whose map can't be used: it can't be read, and the others can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedMap {
+    /// The file.
+    pub file: NodeId,
+    /// The fault.
+    pub reason: String,
+}
+
+/// Reads every map, and has a fresh `space` adopt what they name; `each` sees them. A map that makes no sense costs its file
+/// alone. Errors: a map of a newer program, or one that can't be read now, whose data would be overwritten; and a map that names
+/// what another has, without a word of sharing, which tells of an image and a directory of different moments.
 pub fn adopt_maps(
     store: &dyn MetadataStore,
     space: &mut dyn Space,
     each: &mut dyn FnMut(NodeId, &Decoded),
 ) -> FsResult<Adopted> {
     let (mut adopted, mut sharing) = (Adopted::default(), HashSet::new());
-    store.scan(&mut |id, record| {
-        adopted.files += 1;
-        let Some(record) = record else { return Ok(()) };
-        let decoded =
-            map::decode(&record, |number| map::load_part(store, number)).map_err(|error| in_file(id, error))?;
+    let mut of_others = Vec::new();
+    store.inspect(&mut |id, found| {
+        let mut reason = None;
+        let record = match found {
+            Ok(None) => return Ok(()),
+            Ok(Some(map)) => map.record,
+            Err(FsError::Seal(error)) => {
+                let why = error.fault.to_string();
+                match error.fault {
+                    SealFault::Damaged | SealFault::Forged => {
+                        adopted.damaged.push(DamagedMap { file: id, reason: why });
+                        return Ok(());
+                    }
+                    SealFault::Version(_) => return Err(in_file(id, FsError::Corrupt(why))),
+                    SealFault::Owner { map, .. } => {
+                        reason = Some(why);
+                        map.record
+                    }
+                }
+            }
+            Err(error) => return Err(in_file(id, error)),
+        };
+        if let Err(error @ MapError::Version(_)) = map::summary(&record) {
+            return Err(in_file(id, error.into()));
+        }
+        let decoded = match map::decode(&record, |number| map::load_part(store, number)) {
+            Err(error @ (FsError::Corrupt(_) | FsError::ForgedPart(_))) => {
+                adopted.damaged.push(DamagedMap { file: id, reason: error.to_string() });
+                return Ok(());
+            }
+            decoded => decoded?,
+        };
+        if let Some(reason) = reason {
+            // It may be a copy of another file's map, which comes first.
+            adopted.damaged.push(DamagedMap { file: id, reason });
+            each(id, &decoded);
+            of_others.push((id, decoded));
+            return Ok(());
+        }
         if decoded.summary.head.shares {
             sharing.insert(id);
         }
+        adopted.files += u64::from(decoded.map.extents() > 0);
         for piece in decoded.map.extents_from(0) {
             let Some(span) = piece.span() else { continue };
             let may_share = |other: NodeId| sharing.contains(&id) && sharing.contains(&other);
@@ -48,6 +97,15 @@ pub fn adopt_maps(
         each(id, &decoded);
         Ok(())
     })?;
+    // The owner may come back, and find the data as it was.
+    for (id, decoded) in of_others {
+        for piece in decoded.map.extents_from(0) {
+            let Some(span) = piece.span() else { continue };
+            if space.adopt(span, Owner { file: id, granule: piece.first }) {
+                adopted.mapped += span.count;
+            }
+        }
+    }
     Ok(adopted)
 }
 

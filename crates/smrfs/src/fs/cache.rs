@@ -3,8 +3,8 @@
 //! A file stays while somebody holds it: an open, a commit to come, a call under way. Of the others the longest unused go
 //! first. What stays of them is the head of their record, for `stat`; of these, too, there is a bounded number.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -38,6 +38,8 @@ struct Shard {
 /// The files in memory.
 pub(super) struct Files {
     store: Arc<dyn MetadataStore>,
+    /// Files that had data at the mount, if that was told: the map of one that has none now was lost.
+    with_data: Mutex<HashSet<NodeId>>,
     /// Extents in memory before files are dropped.
     extents_max: usize,
     shards: Vec<Mutex<Shard>>,
@@ -48,9 +50,10 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn new(store: Arc<dyn MetadataStore>, extents_max: usize) -> Files {
+    pub(super) fn new(store: Arc<dyn MetadataStore>, extents_max: usize, with_data: HashSet<NodeId>) -> Files {
         Files {
             store,
+            with_data: Mutex::new(with_data),
             extents_max,
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             clock: AtomicU64::new(0),
@@ -71,6 +74,7 @@ impl Files {
     /// A file was just made: it has no map, and what is known of that number is of one that is gone.
     pub(super) fn put_new(&self, id: NodeId) {
         let file = Arc::new(File::new(id, true));
+        self.with_data.lock().remove(&id);
         self.used(&file);
         let mut shard = self.shard(id).lock();
         shard.heads.remove(&id);
@@ -183,6 +187,15 @@ impl Files {
         }
     }
 
+    /// The record of a file as the store has it.
+    fn load_record(&self, id: NodeId) -> FsResult<Option<Vec<u8>>> {
+        let record = self.store.load_map(id)?;
+        if record.is_none() && self.with_data.lock().contains(&id) {
+            return Err(FsError::Corrupt(format!("the map of file {id} is gone, and it had data: run smrkit fsck")));
+        }
+        Ok(record)
+    }
+
     /// The regular file of that number, its map read from the store if it is not in memory.
     pub(super) fn file(&self, id: NodeId, data: &DataStore) -> FsResult<Arc<File>> {
         let file = self.get_or_put(id);
@@ -210,7 +223,7 @@ impl Files {
             Kind::Directory => return Err(Errno::EISDIR.into()),
             _ => return Err(Errno::EINVAL.into()),
         }
-        if let Some(record) = self.store.load_map(file.id)? {
+        if let Some(record) = self.load_record(file.id)? {
             self.decode_into(data, file, &record, state)?;
         }
         state.loaded = true;
@@ -236,7 +249,7 @@ impl Files {
 
     /// The record of a file: from memory, or else from the store.
     pub(super) fn known(&self, id: NodeId, data: &DataStore) -> FsResult<Result<Arc<File>, Option<RecordSummary>>> {
-        let found = self.head(id, || match self.store.load_map(id)? {
+        let found = self.head(id, || match self.load_record(id)? {
             Some(record) => Ok(Some(map::summary(&record)?)),
             None => Ok(None),
         })?;

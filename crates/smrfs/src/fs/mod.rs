@@ -42,12 +42,13 @@ use crate::device::HostManaged;
 use crate::error::{Errno, FsResult};
 use crate::meta::MetadataStore;
 use crate::units::{NodeId, Owner, Span};
-pub use adopt::{Adopted, adopt_maps};
+pub use adopt::{Adopted, DamagedMap, adopt_maps};
 use allocator::Allocator;
 use cache::Files;
 use commit::Committer;
 pub use disk::Scrubbed;
 use file::File;
+use mount::Found;
 pub use mount::Unsaved;
 use place::DataStore;
 use statistics::{Statistics, Usage};
@@ -117,6 +118,7 @@ pub struct FileSystem {
     /// Held shared while a name is made, alone while one is taken away: what a rename replaces is known before.
     names: RwLock<()>,
     unmounted: AtomicBool,
+    damaged: Vec<DamagedMap>,
 }
 
 impl FileSystem {
@@ -125,17 +127,19 @@ impl FileSystem {
         store: Arc<dyn MetadataStore>,
         allocator: Allocator,
         options: FsOptions,
-        next_part: u64,
+        found: Found,
     ) -> FileSystem {
+        let Adopted { damaged, with_data, .. } = found.adopted;
         FileSystem {
             data: DataStore::new(device, store.clone(), allocator, options.block_granules),
-            files: Files::new(store.clone(), options.cached_extents),
-            commits: Committer::new(store.clone(), next_part),
+            files: Files::new(store.clone(), options.cached_extents, with_data),
+            commits: Committer::new(store.clone(), found.next_part),
             store,
             options,
             cleaning: Mutex::default(),
             names: RwLock::default(),
             unmounted: AtomicBool::new(false),
+            damaged,
         }
     }
 
@@ -176,6 +180,11 @@ impl FileSystem {
             free_nodes: room.free_nodes,
             name_bytes: room.name_bytes,
         })
+    }
+
+    /// Files whose maps can't be used, as far as the mount has read maps.
+    pub fn damaged_maps(&self) -> &[DamagedMap] {
+        &self.damaged
     }
 
     /// Files whose maps are in memory.

@@ -21,9 +21,9 @@ use crate::units::{Granule, NodeId, Owner, Span};
 pub(crate) const STATE: &str = "free-map";
 
 /// Findings of a mount.
-struct Found {
-    adopted: Adopted,
-    next_part: u64,
+pub(super) struct Found {
+    pub(super) adopted: Adopted,
+    pub(super) next_part: u64,
     /// The files that promises were made to, after a scan.
     promising: Vec<NodeId>,
 }
@@ -39,7 +39,7 @@ impl FileSystem {
     ) -> FsResult<FileSystem> {
         let shape = *device.shape();
         let saved = store.load_state(STATE)?.and_then(|bytes| saved::decode(&bytes, &shape));
-        let found = match &saved {
+        let mut found = match &saved {
             Some(saved) => take_saved(saved, &mut *space)?,
             None => scan(&*store, &mut *space, options.read_only)?,
         };
@@ -53,12 +53,13 @@ impl FileSystem {
             store.remove_state(STATE)?;
             discard_dead(&*device, &*space, &shape);
         }
-        let Adopted { mapped, promised, shared, .. } = found.adopted;
+        let Adopted { mapped, promised, .. } = found.adopted;
         let rooms = Rooms { usable: space.usable(), mapped, promised };
-        let allocator = Allocator::new(space, shared, rooms);
-        let mounted = FileSystem::new(device, store, allocator, options, found.next_part);
+        let allocator = Allocator::new(space, std::mem::take(&mut found.adopted.shared), rooms);
+        let promising = std::mem::take(&mut found.promising);
+        let mounted = FileSystem::new(device, store, allocator, options, found);
         if !mounted.options.read_only {
-            mounted.drop_promises(&found.promising)?;
+            mounted.drop_promises(&promising)?;
         }
         Ok(mounted)
     }
@@ -130,8 +131,10 @@ fn take_saved(saved: &SavedState, space: &mut dyn Space) -> FsResult<Found> {
         if !space.adopt(span, owner) {
             return Err(not_there(span, owner));
         }
+        adopted.with_data.insert(owner.file);
     }
     for &(span, owner) in &saved.shared {
+        adopted.with_data.insert(owner.file);
         if adopt(space, &mut adopted.shared, span, owner, |_| true)? > 0 {
             return Err(not_there(span, owner));
         }
@@ -152,7 +155,8 @@ fn scan(store: &dyn MetadataStore, space: &mut dyn Space, read_only: bool) -> Fs
             parts.remove(&number);
         });
     })?;
-    if !read_only {
+    // A map that can't be used does not tell which parts are its own: fsck may need them.
+    if !read_only && adopted.damaged.is_empty() {
         for number in parts {
             store.remove_spill(number)?;
         }

@@ -64,9 +64,9 @@ pub struct Statistics {
     pub failed_resets: u64,
     /// Commits, and fsyncs.
     pub commits: u64,
-    /// Host writes that had to wait for cleaning.
+    /// Host writes that found no room without cleaning.
     pub stalls: u64,
-    /// The longest such wait, by the disk's clock.
+    /// The longest that one host write waited for cleaning, forced or ahead of need, by the disk's clock.
     pub longest_stall_ns: u64,
     /// Time that host writes waited for cleaning in all, forced or in the background, by the disk's clock.
     pub waited_ns: u64,

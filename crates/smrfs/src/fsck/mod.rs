@@ -16,7 +16,7 @@ use crate::error::FsResult;
 use crate::fs::mount::STATE;
 use crate::fs::saved;
 use crate::meta::MetadataStore;
-use crate::units::{Owner, Span};
+use crate::units::{NodeId, Owner, Span};
 use findings::Findings;
 use report::{Problem, Report};
 use scan::{Scan, continues};
@@ -83,6 +83,12 @@ fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan,
     let reason = match saved::decode(&bytes, device.shape()) {
         None => Some("it makes no sense".to_string()),
         Some(saved) => {
+            let mut files: Vec<NodeId> = saved.extents.iter().map(|(_, owner)| owner.file).collect();
+            files.sort_unstable();
+            files.dedup();
+            for file in files.into_iter().filter(|file| scan.without_map.contains(file)) {
+                findings.add(Problem::LostMap { file: file.0 });
+            }
             let said = by_owner(&saved.extents, &saved.shared);
             let found = by_owner(&scan.extents, &scan.shared);
             difference(joined(said.into_iter()), joined(found.into_iter()))

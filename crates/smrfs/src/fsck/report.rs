@@ -66,6 +66,11 @@ pub enum Problem {
         /// The codec's message.
         reason: String,
     },
+    /// A file that had data at the last unmount, and has no map now. It is empty.
+    LostMap {
+        /// The file.
+        file: u64,
+    },
     /// A part that a map names and that is not there. Its file loses its data.
     MissingPart {
         /// The file.
@@ -153,6 +158,7 @@ impl fmt::Display for Problem {
                 )
             }
             Problem::NewerMap { file, reason } => write!(f, "file {file}: its map is not understood: {reason}"),
+            Problem::LostMap { file } => write!(f, "file {file}: its map is gone, and it had data at the last unmount"),
             Problem::MissingPart { file, part } => write!(f, "file {file}: part {part} of its map is missing"),
             Problem::BadSize { file, bytes } => write!(f, "file {file}: {bytes} bytes is no size"),
             Problem::BadPromise { file, granules } => {

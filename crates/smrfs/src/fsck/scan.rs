@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use smrkit::tally::Cause;
 
@@ -44,6 +44,8 @@ pub(super) struct Scan {
     /// Parts that maps name.
     pub parts: BTreeSet<u64>,
     pub fixes: BTreeMap<NodeId, Fix>,
+    /// Files without a map.
+    pub without_map: HashSet<NodeId>,
     pub behind_end: u64,
     pub read: u64,
     /// The mark of each map: copies have the same.
@@ -66,6 +68,9 @@ impl Scan {
     ) -> FsResult {
         store.inspect(&mut |file, found| {
             self.files += 1;
+            if matches!(found, Ok(None)) {
+                self.without_map.insert(file);
+            }
             let Some(map) = self.sealed(file, found, findings)? else { return Ok(()) };
             self.marks.push((map.mark, file));
             let Some(decoded) = self.decode(store, file, &map.record, findings)? else { return Ok(()) };

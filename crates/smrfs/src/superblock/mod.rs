@@ -152,13 +152,14 @@ impl Superblock {
         if reader.take::<8>().ok() != Some(*MAGIC) {
             return Err(SuperblockError::Foreign);
         }
-        let version = u32::from_le_bytes(reader.take()?);
-        if version != VERSION {
-            return Err(SuperblockError::Version(version));
-        }
+        // Of every version: a flipped bit in the version itself is damage, and no other program helps.
         let (body, sum) = granule.split_last_chunk::<4>().ok_or(SuperblockError::Checksum)?;
         if checksum(body) != u32::from_le_bytes(*sum) {
             return Err(SuperblockError::Checksum);
+        }
+        let version = u32::from_le_bytes(reader.take()?);
+        if version != VERSION {
+            return Err(SuperblockError::Version(version));
         }
         let (uuid, metadata) = (Uuid(reader.take()?), Uuid(reader.take()?));
         let model = match reader.take::<1>()? {

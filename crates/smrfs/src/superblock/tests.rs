@@ -131,6 +131,9 @@ fn what_is_no_superblock_is_said_to_be_none() {
     for (version, remedy) in [(1, "new volume (smrkit mkfs)"), (3, "newer smrkit")] {
         let mut other = bytes.clone();
         other[8] = version;
+        assert_eq!(Superblock::decode(&other), Err(SuperblockError::Checksum), "damage, whatever the version says");
+        let sum = checksum(&other[..508]).to_le_bytes();
+        other[508..].copy_from_slice(&sum);
         let error = Superblock::decode(&other).unwrap_err();
         assert_eq!(error, SuperblockError::Version(u32::from(version)));
         assert!(error.to_string().contains(remedy), "{error}");

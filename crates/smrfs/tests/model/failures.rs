@@ -140,3 +140,28 @@ fn a_write_that_failed_in_part_leaves_a_file_of_today() {
         assert!(attr.mtime.seconds > 0 && attr.ctime.seconds > 0);
     }
 }
+
+/// After a crash its place is not known: it is lost, and nothing else.
+#[test]
+fn a_map_that_makes_no_sense_costs_its_file_alone() {
+    for mut rig in rigs() {
+        let (one, two) = (make(&rig.fs, b"a"), make(&rig.fs, b"b"));
+        for (id, byte) in [(one, 5), (two, 6)] {
+            rig.fs.write(id, 0, Data::Bytes(&[byte; 1000])).unwrap();
+        }
+        rig.fs.sync_all().unwrap();
+        rig.store.store_map(one, b"no map").unwrap();
+        rig.mount();
+        let fs = rig.fs.clone();
+        assert_eq!(fs.damaged_maps().iter().map(|damaged| damaged.file).collect::<Vec<_>>(), [one]);
+        assert_eq!(fs.attributes(one).unwrap_err().errno(), Errno::EIO);
+        assert_eq!(content(&fs, two), [6; 1000]);
+        fs.write(two, 0, Data::Bytes(&[7; 1000])).unwrap();
+        fs.sync(two).unwrap();
+        fs.unlink(fs.root(), b"a").unwrap();
+        drop(fs);
+        rig.remount(true);
+        assert_eq!(content(&rig.fs, two), [7; 1000]);
+        assert!(rig.fs.damaged_maps().is_empty());
+    }
+}

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use smrkit_live::backup::{self, VolumePaths};
+use smrkit_live::backup::{self, Copy, VolumePaths};
+use smrkit_live::mount::control::path_value;
 
 use super::volume::VolumeOptions;
 use crate::exit::Done;
@@ -42,7 +43,7 @@ impl Backup {
             true => backup::of_mount(&self.source, &self.folder, &until_interrupted())?,
             false => backup::of_volume(&self.source, &self.volume.open(), &self.folder, &until_interrupted())?,
         };
-        tell(&made, self.json)
+        tell(made, self.json)
     }
 }
 
@@ -80,8 +81,7 @@ impl Restore {
     pub fn execute(self) -> anyhow::Result<Done> {
         let to = VolumePaths { image: self.image, meta: self.meta };
         let wanted = backup::RestoreOptions { to, force: self.force, trust_open_metadata: self.trust_open_metadata };
-        backup::restore(&self.folder, &wanted, &until_interrupted())?;
-        tell(&wanted.to, self.json)
+        tell(backup::restore(&self.folder, &wanted, &until_interrupted())?, self.json)
     }
 }
 
@@ -92,10 +92,15 @@ fn until_interrupted() -> impl Fn() -> bool + Sync {
     move || !interrupt.is_set()
 }
 
-fn tell(made: &VolumePaths, as_json: bool) -> anyhow::Result<Done> {
-    let VolumePaths { image, meta } = made;
+fn tell(made: Copy, as_json: bool) -> anyhow::Result<Done> {
+    let Copy { at: VolumePaths { image, meta }, damaged } = made;
+    damaged.iter().for_each(|file| eprintln!("smrkit: warning: the copy has a damaged map as it was: {file}"));
     match as_json {
-        true => print_json(&json!({"image": image, "meta": meta}))?,
+        true => print_json(&json!({
+            "image": path_value(&image),
+            "meta": path_value(&meta),
+            "damaged_maps": damaged,
+        }))?,
         false => print(format!("{} and {} are a volume that is whole\n", image.display(), meta.display()))?,
     }
     Ok(Done::All)

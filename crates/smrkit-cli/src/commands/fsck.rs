@@ -9,7 +9,7 @@ use smrfs::fsck::{FsckOptions, check};
 use smrkit::error::Error;
 use smrkit_live::block::image::is_drive_image;
 use smrkit_live::error::LiveError;
-use smrkit_live::mount::control::joined;
+use smrkit_live::mount::control::{joined, path_value};
 use smrkit_live::volume::{Open, Volume};
 
 use super::drive_image;
@@ -94,8 +94,8 @@ impl Fsck {
 
     fn record(&self, volume: &Volume, report: &Report, code: u8) -> anyhow::Result<Value> {
         let record = json!({
-            "image": self.image,
-            "meta": volume.meta(),
+            "image": path_value(&self.image),
+            "meta": path_value(volume.meta()),
             "uuid": volume.superblock().uuid.to_string(),
             "was_clean": volume.was_clean(),
             "in_step": volume.misfit().is_none(),

@@ -9,6 +9,7 @@ use smrfs::device::Model;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 use smrkit_live::image::ImageTarget;
+use smrkit_live::mount::control::path_value;
 use smrkit_live::volume::{CreatedVolume, Layout, MkfsOptions, mkfs};
 
 use crate::exit::Done;
@@ -117,8 +118,8 @@ impl Mkfs {
         let (shape, probe) = (&made.superblock.shape, &made.probe);
         let granule = shape.granule_bytes;
         json!({
-            "image": self.image,
-            "meta": made.meta,
+            "image": path_value(&self.image),
+            "meta": path_value(&made.meta),
             "uuid": made.superblock.uuid.to_string(),
             "model": shape.model,
             "granule_bytes": granule,

@@ -18,8 +18,9 @@ use smrkit::error::Error;
 use smrkit::message::worded;
 use smrkit_live::daemon::{self, Started};
 use smrkit_live::log::log;
-use smrkit_live::mount::helper::{self, HELPER, HelperMount, HelperRequest};
-use smrkit_live::mount::{self, Handle, MountError, MountOptions, Session, run_directory};
+use smrkit_live::mount::control::{ControlClient, ControlCommand};
+use smrkit_live::mount::helper::{self, Helper, HelperMount, HelperRequest, HelperUmount};
+use smrkit_live::mount::{self, Handle, MountError, MountOptions, Session, Unmount, run_directory};
 use smrkit_live::volume::{Open, Volume};
 
 use super::volume::VolumeOptions;
@@ -71,12 +72,19 @@ pub struct Mount {
     daemon: bool,
 }
 
-/// Does what mount(8) asks for of its helper, with the exit codes that it has.
-pub fn help(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+/// Does what mount(8) or umount(8) asks for of its helper, with the exit codes that they have.
+pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let failed = |code, error: &dyn Display| {
-        eprintln!("{HELPER}: {error}");
+        eprintln!("{}: {error}", helper.name());
         ExitCode::from(code)
     };
+    if helper == Helper::Umount {
+        let asked = match HelperUmount::parse(arguments) {
+            Err(error) => return failed(HELPER_USAGE, &error),
+            Ok(asked) => asked,
+        };
+        return unmount(&asked).map_or_else(|error| failed(HELPER_FAILED, &error), |()| ExitCode::SUCCESS);
+    }
     let done = match HelperRequest::parse(arguments) {
         Err(error) => return failed(HELPER_USAGE, &error),
         Ok(HelperRequest::Nothing) => Ok(()),
@@ -87,6 +95,18 @@ pub fn help(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let told = |error| worded(&remedy::chain(&error), &helper::option);
     done.map_or_else(|error| failed(HELPER_FAILED, &told(error)), |()| ExitCode::SUCCESS)
+}
+
+fn unmount(asked: &HelperUmount) -> Result<(), MountError> {
+    let point = mount::canonical(&asked.point)?;
+    if asked.lazy {
+        return mount::unmount(&point, Unmount::Detach);
+    }
+    match mount::end(&point, asked.give_up) {
+        // One of another user, whose run directory is another: nobody tells here when everything is durable.
+        Err(MountError::NotMounted(_)) => mount::unmount(&point, Unmount::Clean),
+        ended => ended,
+    }
 }
 
 impl From<HelperMount> for Mount {
@@ -110,6 +130,7 @@ impl Mount {
     pub fn execute(self) -> anyhow::Result<Done> {
         let interval = mount::commit_interval(self.commit_interval.as_deref())?;
         if self.foreground {
+            // Its log, which names damaged maps, goes to standard error.
             let (mounted, said) = self.start(interval)?;
             print(said)?;
             return serve(mounted);
@@ -201,11 +222,21 @@ impl Mount {
         let started = daemon::start(&arguments, &log).with_context(|| format!("the log is {}", log.display()))?;
         match started {
             Started::Ready => {
+                warn_of_damage(&mount_point);
                 let (image, point) = (image.display(), mount_point.display());
                 Ok(format!("{image} is mounted on {point}; the log is {}\n", log.display()))
             }
             Started::Failed { error, code } => Err(remedy::ChildError { error, code }.into()),
         }
+    }
+}
+
+/// Names the files that can't be read. A mount that ends at once has no more to tell.
+fn warn_of_damage(mount_point: &Path) {
+    let report = ControlClient::connect(mount_point).and_then(|mut client| client.ask(ControlCommand::Report));
+    let Ok(report) = report else { return };
+    for file in report["damaged_maps"].as_array().into_iter().flatten().filter_map(|file| file.as_str()) {
+        eprintln!("smrkit: warning: a damaged map, so that the file can't be read (see smrkit fsck): {file}");
     }
 }
 

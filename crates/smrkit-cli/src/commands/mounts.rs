@@ -39,7 +39,7 @@ fn chosen(report: &Value) -> Value {
 }
 
 fn line(report: &Value) -> String {
-    let text = |key: &str| report[key].as_str().unwrap_or_default();
+    let path = |key: &str| control::value_path(&report[key]).unwrap_or_default();
     let how = if report["read_only"] == true { "ro" } else { "rw" };
-    format!("{} on {} ({how}, process {})\n", text("image"), text("mount_point"), report["process"])
+    format!("{} on {} ({how}, process {})\n", path("image").display(), path("mount_point").display(), report["process"])
 }

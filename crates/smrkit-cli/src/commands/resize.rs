@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::Args;
 use serde_json::json;
 use smrkit::quantity::Bytes;
+use smrkit_live::mount::control::path_value;
 use smrkit_live::volume::resize;
 
 use super::volume::VolumeOptions;
@@ -42,7 +43,7 @@ impl Resize {
         let usable = resized.usable * granule;
         match self.json {
             true => print_json(&json!({
-                "image": self.image,
+                "image": path_value(&self.image),
                 "raw_bytes": after,
                 "raw_bytes_before": before,
                 "usable_bytes": usable,

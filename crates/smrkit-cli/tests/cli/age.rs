@@ -8,10 +8,9 @@ use super::{Scratch, reproduce::json, smrkit};
 fn ageing_in_a_directory_and_in_simulation_is_one_sequence() {
     let scratch = Scratch::new();
     let directory = scratch.path("");
-    // As much as the directory's file system would take is not known here: a fill that both can keep.
     let common = "--bytes 30MB --size-factor 0.001 --seed 4";
     let simulated = json(&format!("age --simulate caveat --size 2GB {common}"));
-    let real = json(&format!("age {directory} {common}"));
+    let real = json(&format!("age {directory} --any-directory 2GB {common}"));
     for key in ["created", "deleted"] {
         assert_eq!(simulated["ager"][key], real["ager"][key], "{key}");
     }
@@ -24,7 +23,7 @@ fn ageing_in_a_directory_and_in_simulation_is_one_sequence() {
     let sum =
         ["readable_bytes", "not_writable_bytes", "write_once_bytes", "writable_bytes"].map(|key| last[key].as_u64());
     assert!(sum.into_iter().flatten().sum::<u64>().abs_diff(2_000_000_000) < 65_536, "{last}");
-    smrkit(&format!("age {directory} --bytes 1MB")).failed(2);
+    smrkit(&format!("age {directory} --any-directory 2GB --bytes 1MB")).says(2, &["remove it"]);
 }
 
 #[test]
@@ -55,6 +54,8 @@ fn what_cannot_be_is_refused_with_its_remedy() {
     for (arguments, code, words) in [
         ("age", 2, "--simulate"),
         ("age /nowhere --bytes 1MB", 3, "check the path"),
+        ("age / --bytes 1MB", 2, "not on a mounted SMRfs"),
+        ("age / --any-directory 9000TB --bytes 1MB", 2, "to spare"),
         (&unsorted, 3, "must ascend"),
         ("age --simulate caveat --granule 3000", 2, "divisor"),
         ("age --simulate caveat --size 9TB", 4, "larger drive"),

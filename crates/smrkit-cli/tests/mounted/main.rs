@@ -9,6 +9,7 @@ mod copies;
 mod count;
 mod databases;
 mod durable;
+mod edges;
 mod full;
 mod handles;
 mod helper;

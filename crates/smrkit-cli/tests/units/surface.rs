@@ -29,6 +29,7 @@ fn disk(bands: Option<Fill>) -> Survey {
         },
         bands,
         files: 1234,
+        damaged_maps: 0,
         extents: 2345,
         nodes: 5000,
         free_nodes: 3766,
@@ -69,7 +70,7 @@ fn cells_are_drawn_by_what_most_of_them_allows() {
 fn a_disk_is_shown_as_a_line_a_table_and_a_picture() {
     let expected = format!(
         "\
-x: 500 MB of 900 MB free; 1,234 files in 2,345 extents; room for 3,766 more files
+x: 500 MB of 900 MB free; 1,234 files with data in 2,345 extents; room for 3,766 more files
 
 disk                           bytes   share
 ────────────────────────────────────────────

@@ -78,14 +78,14 @@ fn undo(disk: &dyn HostManaged, to: &VolumePaths) {
 }
 
 impl Copied {
-    /// Makes it durable, and a volume that was left in good order. Nothing is left if that fails.
-    pub(super) fn settle(self) -> Result<(), LiveError> {
+    /// Makes it durable, and a volume that was left in good order; tells which maps can't be used. Nothing is left if that fails.
+    pub(super) fn settle(self) -> Result<Vec<String>, LiveError> {
         let Copied { disk, store, to, superblock } = self;
         let failed = |error: AreaError| of_area(&to.image, error);
         let durable = disk.flush().map_err(|error| failed(error.into()));
         durable
             .and_then(|()| leave_in_order(Arc::new(data_part(&disk)), store, &to.meta))
-            .and_then(|()| Area::begin(Arc::clone(&disk), superblock).map(drop).map_err(failed))
+            .and_then(|damaged| Area::begin(Arc::clone(&disk), superblock).map(|_| damaged).map_err(failed))
             .inspect_err(|_| undo(&*disk, &to))
     }
 }

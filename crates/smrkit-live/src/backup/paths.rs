@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrfs::device::HostManaged;
-use smrfs::fs::{FileSystem, FsOptions};
+use smrfs::fs::{DamagedMap, FileSystem, FsOptions};
 use smrfs::meta::MetadataStore;
 
 use crate::directory::DirectoryStore;
@@ -54,14 +54,35 @@ pub(super) fn refuse_taken(path: &Path) -> Result<(), LiveError> {
     }
 }
 
-/// Makes a copied directory durable, and saves what an unmount saves: all maps have been read.
+/// A backup that was made, or a volume made of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Where it is.
+    pub at: VolumePaths,
+    /// Files whose maps can't be used, and why: the copy has them as they are.
+    pub damaged: Vec<String>,
+}
+
+/// Makes a copied directory durable, and saves what an unmount saves: all maps have been read. Tells which can't be used.
 pub(super) fn leave_in_order(
     device: Arc<dyn HostManaged>,
     store: Arc<DirectoryStore>,
     meta: &Path,
-) -> Result<(), LiveError> {
+) -> Result<Vec<String>, LiveError> {
     let failed = |error| LiveError::file_system(meta, error);
     store.sync_all().map_err(failed)?;
     let space = space(device.shape())?;
-    FileSystem::mount(device, store, space, FsOptions::default()).and_then(|core| core.unmount()).map_err(failed)
+    let core = FileSystem::mount(device, store, space, FsOptions::default()).map_err(failed)?;
+    let damaged = damaged_maps(&core);
+    core.unmount().map_err(failed)?;
+    Ok(damaged)
+}
+
+/// The files of a mount whose maps can't be used, and why.
+pub(crate) fn damaged_maps(core: &FileSystem) -> Vec<String> {
+    let told = core.damaged_maps().iter().map(|DamagedMap { file, reason }| {
+        let path = core.path_to(*file).map(|path| String::from_utf8_lossy(&path).into_owned());
+        format!("{}: {reason}", path.unwrap_or(format!("file {file}")))
+    });
+    told.collect()
 }

@@ -68,7 +68,11 @@ fn copy_home(home: &CopyPair, course: &mut CopyCourse) -> FsResult {
     // The folder for files without a name serves for those with several.
     let first_names = way::open_directory(&home.to, b"orphans").map_err(failed)?;
     for folder in ["maps", "tree"] {
-        let top = home.enter(folder.as_bytes()).map_err(failed)?;
+        let top = match home.enter(folder.as_bytes()) {
+            // Lost when it was empty.
+            Err(Os::NOENT) if folder == "maps" => continue,
+            top => top.map_err(failed)?,
+        };
         let top = walk::each_directory(top, &mut |_, pair| copy_entries(pair, &first_names, course))?;
         finish(&top.from, &top.to)?;
     }

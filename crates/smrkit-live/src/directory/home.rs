@@ -230,9 +230,7 @@ impl Home {
         }
         lock(path, &fd)?;
         let home = Home::new(absolute(path)?, fd, volume, key);
-        for folder in FOLDERS {
-            home.folder(folder).map_err(|_| LiveError::NotMetadata(path.into()))?;
-        }
+        home.folder("tree").map_err(|_| LiveError::NoTree(path.join("tree")))?;
         Ok(home)
     }
 
@@ -276,6 +274,18 @@ impl Home {
         let nodes = [stat::birth(state)?, stat::birth(&self.fd)?, stat::birth(&self.folder("tree")?)?];
         let words: Option<Vec<String>> = nodes.into_iter().collect();
         Ok(words.map(|words| words.join(" ")))
+    }
+
+    /// Makes the folders again that were lost when they were empty, as some programs that copy lose them. The tree is none of
+    /// them: with an empty one all data would count as free.
+    pub(super) fn make_lost_folders(&self) -> FsResult {
+        for folder in FOLDERS {
+            match rustix::fs::mkdirat(&self.fd, folder, Mode::RWXU) {
+                Ok(()) | Err(Os::EXIST) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(())
     }
 
     /// Bytes that users' attributes of one file may take all in all, if they share the room with the map.

@@ -232,7 +232,7 @@ impl Home {
 
     pub(super) fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
         super::checked(name.as_bytes())?;
-        let file = match read_only(&self.folder("state")?, name) {
+        let file = match self.folder("state").and_then(|folder| read_only(&folder, name)) {
             Err(FsError::Errno(Errno::ENOENT)) => return Ok(None),
             file => file?,
         };

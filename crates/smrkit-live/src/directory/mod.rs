@@ -56,6 +56,7 @@ pub struct DirectoryStore {
     device: u64,
     /// The journal of the file system that the directory lies on.
     journal: Option<HostJournal>,
+    /// The folder of nodes without a name; 0 where it is missing, and nothing changes.
     orphans: u64,
     nodes: Mutex<Nodes>,
     /// Held shared while a name is used, alone while one goes or moves.
@@ -77,21 +78,29 @@ impl DirectoryStore {
     /// Opens a store that keeps at most `descriptors` in its cache.
     fn open_with(home: Home, writable: bool, descriptors: usize) -> FsResult<DirectoryStore> {
         if writable {
+            home.make_lost_folders()?;
             home.empty_orphans()?;
         }
-        let (tree, orphans) = (home.folder("tree")?, home.folder("orphans")?);
-        let (root_stat, orphans_stat) =
-            (rustix::fs::fstat(&tree).map_err(failed)?, rustix::fs::fstat(&orphans).map_err(failed)?);
+        let tree = home.folder("tree")?;
+        let root_stat = rustix::fs::fstat(&tree).map_err(failed)?;
+        let orphans = match home.folder("orphans") {
+            Err(FsError::Errno(Errno::ENOENT)) if !writable => None,
+            orphans => Some(orphans?),
+        };
         let journal = home.journal().filter(|journal| *journal == HostJournal(root_stat.st_dev));
         let mut nodes = Nodes::new(descriptors);
         nodes.anchor(root_stat.st_ino, Arc::new(tree));
-        nodes.anchor(orphans_stat.st_ino, Arc::new(orphans));
+        let mut orphans_id = 0;
+        if let Some(orphans) = orphans {
+            orphans_id = rustix::fs::fstat(&orphans).map_err(failed)?.st_ino;
+            nodes.anchor(orphans_id, Arc::new(orphans));
+        }
         Ok(DirectoryStore {
             home,
             root: root_stat.st_ino,
             device: root_stat.st_dev,
             journal,
-            orphans: orphans_stat.st_ino,
+            orphans: orphans_id,
             nodes: Mutex::new(nodes),
             names: RwLock::new(()),
             owners: RwLock::new(()),

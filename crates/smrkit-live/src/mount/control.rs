@@ -3,8 +3,10 @@
 //! `{"command": "report"}` tells usage and statistics, `survey` (with a number of `cells`) what lies where; `unmount`, `sync`, `hold`,
 //! `scrub` and `defragment` (with an `inode`) do something. An answer has `"ok": true` or an `"error"`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -131,7 +133,7 @@ pub fn mounts() -> Result<Vec<Value>, MountError> {
     }
     // A served drive is no mount.
     reports.retain(|report| report["kind"] != "drive");
-    reports.sort_by(|one, other| one["mount_point"].as_str().cmp(&other["mount_point"].as_str()));
+    reports.sort_by_key(|report| value_path(&report["mount_point"]));
     Ok(reports)
 }
 
@@ -270,6 +272,23 @@ fn send(stream: &mut UnixStream, value: &Value) -> io::Result<()> {
     stream.write_all((value.to_string() + "\n").as_bytes())
 }
 
+/// A path in JSON: text, or an array of its bytes where they are none.
+pub fn path_value(path: &Path) -> Value {
+    path.to_str().map_or_else(|| json!(path.as_os_str().as_bytes()), |text| json!(text))
+}
+
+/// The path that `path_value` has put there.
+pub fn value_path(value: &Value) -> Option<PathBuf> {
+    match value {
+        Value::String(text) => Some(PathBuf::from(text)),
+        Value::Array(bytes) => {
+            let bytes: Option<Vec<u8>> = bytes.iter().map(|byte| byte.as_u64()?.try_into().ok()).collect();
+            Some(PathBuf::from(OsString::from_vec(bytes?)))
+        }
+        _ => None,
+    }
+}
+
 /// The fields of a record, and behind them those of another.
 pub fn joined(mut record: Value, more: Value) -> Value {
     if let (Value::Object(record), Value::Object(more)) = (&mut record, more) {
@@ -324,6 +343,15 @@ mod tests {
         let sent = b"what?\n{\"command\":\"report\"}\n{\"command\":\"sync\"}";
         let answers = answers(sent);
         assert_eq!(answers.iter().map(|answer| answer["ok"] == true).collect::<Vec<_>>(), [false, true, true]);
+    }
+
+    #[test]
+    fn a_path_survives_json_whatever_its_bytes_are() {
+        for bytes in [&b"/srv/disk.img"[..], b"/srv/\xff\xfe.img"] {
+            let path = PathBuf::from(OsString::from_vec(bytes.to_vec()));
+            assert_eq!(value_path(&path_value(&path)), Some(path));
+        }
+        assert_eq!(value_path(&json!([256])), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Arguments of `mount.fuse.smrfs`, as mount(8) calls it for the type `fuse.smrfs`: by hand, for fstab, or for a remount.
+//! Arguments of `mount.fuse.smrfs` and `umount.fuse.smrfs`, as mount(8) and umount(8) call them for the type `fuse.smrfs`: by
+//! hand, for fstab, or for a remount.
 //!
 //! `mount.fuse.smrfs SOURCE TARGET [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE]`. An option that is not understood is
-//! refused, unless `-s` asks to be lenient.
+//! refused, unless `-s` asks to be lenient. `umount.fuse.smrfs TARGET [-flnrv] [-N NAMESPACE] [-t TYPE]`.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -13,8 +14,30 @@ use smrkit::message::worded;
 
 use super::commit_interval;
 
-/// The program's name then.
-pub const HELPER: &str = "mount.fuse.smrfs";
+/// A program of mount(8) and umount(8), which this one is if it is called by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Helper {
+    /// Mounts and remounts.
+    Mount,
+    /// Unmounts.
+    Umount,
+}
+
+impl Helper {
+    /// The program's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Helper::Mount => "mount.fuse.smrfs",
+            Helper::Umount => "umount.fuse.smrfs",
+        }
+    }
+
+    /// The helper that a program of that path is, if it is one.
+    pub fn called(program: &OsStr) -> Option<Helper> {
+        let name = Path::new(program).file_name()?;
+        [Helper::Mount, Helper::Umount].into_iter().find(|helper| name == helper.name())
+    }
+}
 
 /// Options that are always in force here, that SMRfs has no choice in, or that are not for the file system.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -90,9 +113,36 @@ pub struct HelperMount {
     pub commit_interval: Option<String>,
 }
 
-/// True if the program was called by that name.
-pub fn is_called(program: Option<&OsStr>) -> bool {
-    program.and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == HELPER)
+/// Request of umount(8).
+#[derive(Debug, PartialEq, Eq)]
+pub struct HelperUmount {
+    /// The mount point.
+    pub point: PathBuf,
+    /// True if what can't be saved is given up (`-f`).
+    pub give_up: bool,
+    /// True if it is to go out of sight at once (`-l`).
+    pub lazy: bool,
+}
+
+impl HelperUmount {
+    /// Reads the arguments behind the program's name.
+    pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<HelperUmount, String> {
+        let (mut point, mut give_up, mut lazy) = (None, false, false);
+        while let Some(argument) = arguments.next() {
+            let text = argument.to_str().unwrap_or_default();
+            match text.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+                None if point.is_none() => point = Some(PathBuf::from(argument)),
+                Some("t" | "N") => drop(arguments.next().ok_or(format!("{text} wants a value"))?),
+                Some(letters) if letters.chars().all(|letter| "flnrv".contains(letter)) => {
+                    give_up |= letters.contains('f');
+                    lazy |= letters.contains('l');
+                }
+                _ => return Err(format!("{} is not understood: call it by umount", argument.display())),
+            }
+        }
+        let point = point.ok_or("call it with a mount point, as umount does")?;
+        Ok(HelperUmount { point, give_up, lazy })
+    }
 }
 
 /// Option of mount(8) that sets a field.
@@ -220,8 +270,21 @@ mod tests {
 
     #[test]
     fn the_name_of_the_program_decides() {
-        assert!(is_called(Some(OsStr::new("/sbin/mount.fuse.smrfs"))));
-        assert!(!is_called(Some(OsStr::new("/usr/bin/smrkit"))) && !is_called(None));
+        let called = |path| Helper::called(OsStr::new(path));
+        let paths = ["/sbin/mount.fuse.smrfs", "umount.fuse.smrfs", "/usr/bin/smrkit"];
+        assert_eq!(paths.map(called), [Some(Helper::Mount), Some(Helper::Umount), None]);
+    }
+
+    #[test]
+    fn umount_names_a_mount_point_and_how_it_is_to_end() {
+        let parsed = |line: &str| HelperUmount::parse(line.split_whitespace().map(OsString::from));
+        let umount = |give_up, lazy| Ok(HelperUmount { point: "/mnt".into(), give_up, lazy });
+        assert_eq!(parsed("/mnt -n -t fuse.smrfs"), umount(false, false));
+        assert_eq!(parsed("-fv /mnt -N /proc/1/ns"), umount(true, false));
+        assert_eq!(parsed("/mnt -lr"), umount(false, true));
+        for line in ["", "/mnt /other", "/mnt -x", "/mnt -t"] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
     }
 
     #[test]

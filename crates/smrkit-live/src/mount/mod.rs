@@ -99,6 +99,16 @@ pub enum MountError {
         "{0} was unmounted, and its process still makes data durable: wait until it ends (its log tells), and try again"
     )]
     PointEnding(PathBuf),
+    /// The volume was unmounted out of sight, and programs still have files open.
+    #[error(
+        "{path} was unmounted, and programs still have files open on it: end them (process {process} serves them), and try again"
+    )]
+    PointPinned {
+        /// The path.
+        path: PathBuf,
+        /// The process that serves it.
+        process: u64,
+    },
     /// Another error at the mount point.
     #[error("{path}: {error}")]
     Point {

@@ -74,7 +74,14 @@ fn wait_for_end(path: &Path) -> Result<(), MountError> {
             return Err(MountError::PointTaken(path.to_path_buf()));
         }
         if began.elapsed() > END_LIMIT {
-            return Err(MountError::PointEnding(path.to_path_buf()));
+            let report =
+                ControlClient::connect(path).and_then(|mut client| client.ask(control::ControlCommand::Report));
+            let path = path.to_path_buf();
+            // One that still tells of itself is not committing for the last time: it has requests to serve.
+            return Err(match report.ok().and_then(|report| report["process"].as_u64()) {
+                Some(process) => MountError::PointPinned { path, process },
+                None => MountError::PointEnding(path),
+            });
         }
         thread::sleep(BETWEEN_TRIES);
     }

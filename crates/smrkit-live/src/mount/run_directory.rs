@@ -12,10 +12,13 @@ use rustix::process::geteuid;
 
 use super::MountError;
 
+/// The variable that names the directory.
+pub const RUN_DIRECTORY: &str = "SMRKIT_RUN_DIR";
+
 /// The directory of this user, made if need be: `$SMRKIT_RUN_DIR`, or `/run/smrkit` for root and
 /// `$XDG_RUNTIME_DIR/smrkit` for others, or one in the directory for temporary files.
 pub fn run_directory() -> Result<PathBuf, MountError> {
-    if let Some(path) = env::var_os("SMRKIT_RUN_DIR") {
+    if let Some(path) = env::var_os(RUN_DIRECTORY) {
         return own(PathBuf::from(path));
     }
     let system = match geteuid().is_root() {

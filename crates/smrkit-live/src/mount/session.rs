@@ -12,9 +12,10 @@ use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::FileSystem;
 
 use super::background::Background;
-use super::control::{self, ControlCommand, ControlReply, ControlServer, EndClient};
+use super::control::{self, ControlCommand, ControlReply, ControlServer, EndClient, path_value};
 use super::point::{self, Unmount};
 use super::{MountError, MountOptions, Unsaved, kernel, scrub};
+use crate::backup;
 use crate::fuse::{self, Adapter, Gate};
 use crate::log::log;
 use crate::survey::survey_of_mount;
@@ -65,6 +66,8 @@ impl Session {
         options: MountOptions,
     ) -> Result<Session, MountError> {
         point::check(&options.mount_point)?;
+        let damaged = backup::damaged_maps(&core);
+        damaged.iter().for_each(|file| log(&format!("a damaged map, which can't be read: {file}")));
         let root = core.root();
         let gate = Arc::new(Gate::new(core));
         let background = Background::start(gate.clone(), options.commit_interval).map_err(MountError::Refused)?;
@@ -82,7 +85,8 @@ impl Session {
         spawned.map_err(MountError::Refused)?;
         let started = Instant::now();
         let device = Arc::downgrade(device);
-        let clients = Clients { options: options.clone(), gate: gate.clone(), device, started, events: sender.clone() };
+        let clients =
+            Clients { options: options.clone(), gate: gate.clone(), device, started, damaged, events: sender.clone() };
         let server = ControlServer::start(&options.mount_point, move |command| clients.answer(command));
         let server = server.inspect_err(|_| {
             let _ = point::unmount(&options.mount_point, Unmount::Detach);
@@ -197,6 +201,8 @@ struct Clients {
     /// Weak: at the end the image is to be free before the last client is.
     device: Weak<dyn HostManaged>,
     started: Instant,
+    /// Files whose maps can't be used, and why.
+    damaged: Vec<String>,
     events: Sender<MountEnd>,
 }
 
@@ -208,15 +214,16 @@ impl Clients {
                 match self.gate.quietly("report", asked) {
                     Ok((usage, statistics, flush_failed)) => json!({
                         "ok": true,
-                        "image": self.options.image,
-                        "meta": self.options.meta,
-                        "mount_point": self.options.mount_point,
+                        "image": path_value(&self.options.image),
+                        "meta": path_value(&self.options.meta),
+                        "mount_point": path_value(&self.options.mount_point),
                         "read_only": self.options.read_only || flush_failed,
                         "flush_failed": flush_failed,
                         "process": std::process::id(),
                         "version": env!("CARGO_PKG_VERSION"),
                         "mounted_s": self.started.elapsed().as_secs_f64(),
                         "requests": self.gate.requests(),
+                        "damaged_maps": self.damaged,
                         "usage": usage,
                         "statistics": statistics,
                     }),
@@ -247,7 +254,12 @@ impl Clients {
             survey_of_mount(core, &*device, cells)
         });
         match surveyed {
-            Ok(survey) => json!({"ok": true, "image": self.options.image, "meta": self.options.meta, "survey": survey}),
+            Ok(survey) => json!({
+                "ok": true,
+                "image": path_value(&self.options.image),
+                "meta": path_value(&self.options.meta),
+                "survey": survey,
+            }),
             Err(error) => refused(&error),
         }
     }
@@ -283,8 +295,8 @@ impl Clients {
         let spawned = thread::Builder::new().name("hold".to_string()).spawn(move || gate.hold(held));
         match spawned.map(|_| result.recv()) {
             Ok(Ok(mut value)) => {
-                value["image"] = json!(self.options.image);
-                value["meta"] = json!(self.options.meta);
+                value["image"] = path_value(&self.options.image);
+                value["meta"] = path_value(&self.options.meta);
                 ControlReply { until_next: Some(until_next), ..value.into() }
             }
             _ => control::failure("no thread to hold the mount").into(),

@@ -9,8 +9,9 @@ use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::stacked;
 use smrfs::device::{HostManaged, Model};
-use smrfs::error::DeviceResult;
+use smrfs::error::{DeviceResult, FsError};
 use smrfs::fs::{FileSystem, FsOptions};
+use smrfs::fsck::report::Problem;
 use smrfs::meta::{Kind, MetadataStore, NewNode};
 use smrfs::units::{HostJournal, NodeId};
 use tempfile::TempDir;
@@ -165,5 +166,103 @@ fn a_commit_gives_no_map_to_a_file_with_a_reused_number() {
         assert_eq!(volume.store().load_map(id).unwrap(), None);
         fs.forget(id, 2);
         fs.unlink(fs.root(), b"new").unwrap();
+    }
+}
+
+/// The stub of a file in the metadata directory.
+fn stub(folder: &Path, name: &str) -> std::path::PathBuf {
+    folder.join("meta/tree").join(name)
+}
+
+const MAP: &str = "user.smrfs.map";
+
+/// A volume with three files, left after a crash or not.
+fn with_files(folder: &Path, model: Model, ends_well: bool) -> [Vec<u8>; 3] {
+    made(folder, model);
+    let (mut volume, fs) = open(folder);
+    let (uid, gid) = owner();
+    let new = NewNode { kind: Kind::File, mode: 0o600, uid, gid, rdev: 0 };
+    let contents = [1, 2, 3].map(|byte| vec![byte; 100_000 * usize::from(byte)]);
+    for (name, bytes) in ["a", "b", "c"].iter().zip(&contents) {
+        let id = fs.make(fs.root(), name.as_bytes(), &new).unwrap().id;
+        fs.write(id, 0, Data::Bytes(bytes)).unwrap();
+    }
+    fs.sync_all().unwrap();
+    if ends_well {
+        fs.unmount().unwrap();
+        drop(fs);
+        volume.close().unwrap();
+    }
+    contents
+}
+
+fn corrupt(fs: &FileSystem, name: &str) -> bool {
+    matches!(fs.lookup(fs.root(), name.as_bytes()), Err(FsError::Corrupt(_) | FsError::Seal(_)))
+}
+
+#[test]
+fn one_damaged_map_costs_its_file_and_not_the_volume() {
+    for (model, ends_well) in [Model::StrictAppend, Model::Caveat].into_iter().flat_map(|m| [(m, false), (m, true)]) {
+        let folder = TempDir::new().unwrap();
+        let folder = folder.path();
+        let contents = with_files(folder, model, ends_well);
+        let mut map = [0; 4096];
+        let bytes = rustix::fs::getxattr(stub(folder, "b"), MAP, &mut map).unwrap();
+        map[bytes / 2] ^= 1;
+        rustix::fs::setxattr(stub(folder, "b"), MAP, &map[..bytes], rustix::fs::XattrFlags::REPLACE).unwrap();
+        let image = folder.join("image");
+        let whole = |fs: &FileSystem| content(fs, "a") == contents[0] && content(fs, "c") == contents[2];
+        let names = |named: Vec<String>| named.len() == 1 && named[0].starts_with("/b: ");
+        {
+            let volume = Volume::open(&image, &Open { read_only: true, ..Open::default() }).unwrap();
+            assert_eq!(survey(&volume, 64).unwrap().damaged_maps, 1);
+            let read_only = FsOptions { read_only: true, ..FsOptions::default() };
+            let fs = FileSystem::mount(volume.device(), volume.store(), volume.space().unwrap(), read_only).unwrap();
+            assert!(whole(&fs) && corrupt(&fs, "b"));
+            assert!(ends_well || names(crate::backup::damaged_maps(&fs)), "a saved state names none");
+        }
+        let backup = folder.join("backup");
+        let copy = crate::backup::of_volume(&image, &Open::default(), &backup, &|| true).unwrap();
+        assert!(names(copy.damaged));
+        let how = Open { meta: Some(copy.at.meta), ..Open::default() };
+        drop(Volume::open(&copy.at.image, &how).unwrap());
+        let (_volume, fs) = open(folder);
+        assert!(whole(&fs) && corrupt(&fs, "b"));
+        // Others are written, and where the place is known, the data stays for a repair.
+        let id = fs.lookup(fs.root(), b"a").unwrap().id;
+        fs.write(id, 0, Data::Bytes(&[9; 50_000])).unwrap();
+        fs.sync(id).unwrap();
+        fs.unlink(fs.root(), b"b").unwrap();
+        fs.sync_all().unwrap();
+    }
+}
+
+#[test]
+fn a_map_that_is_gone_is_damage_and_not_an_empty_file() {
+    for model in [Model::StrictAppend, Model::Caveat] {
+        let folder = TempDir::new().unwrap();
+        let folder = folder.path();
+        let contents = with_files(folder, model, true);
+        rustix::fs::removexattr(stub(folder, "b"), MAP).unwrap();
+        let check = |repair: bool| {
+            let volume = Volume::open(&folder.join("image"), &Open { read_only: !repair, ..Open::default() }).unwrap();
+            let options = smrfs::fsck::FsckOptions { repair, ..smrfs::fsck::FsckOptions::default() };
+            let report = smrfs::fsck::check(&*volume.device(), &*volume.store(), &options).unwrap();
+            report.findings.iter().any(|finding| matches!(finding.problem, Problem::LostMap { .. }))
+        };
+        assert!(check(false), "{model:?}");
+        {
+            let (_volume, fs) = open(folder);
+            assert!(corrupt(&fs, "b") && content(&fs, "a") == contents[0]);
+            // A file that is made anew with that number is no damage.
+            fs.unlink(fs.root(), b"b").unwrap();
+            let (uid, gid) = owner();
+            let new = NewNode { kind: Kind::File, mode: 0o600, uid, gid, rdev: 0 };
+            for number in 0..20 {
+                let id = fs.make(fs.root(), format!("new-{number}").as_bytes(), &new).unwrap().id;
+                fs.forget(id, 1);
+                assert_eq!(content(&fs, &format!("new-{number}")), b"");
+            }
+        }
     }
 }

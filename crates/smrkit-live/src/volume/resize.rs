@@ -7,7 +7,7 @@ use std::path::Path;
 
 use smrfs::device::{Model, Shape};
 use smrfs::error::FsError;
-use smrfs::fs::adopt_maps;
+use smrfs::fs::{DamagedMap, adopt_maps};
 use smrfs::superblock::Superblock;
 use smrfs::superblock::area::{data_shape, granules_min};
 use smrfs::units::Granule;
@@ -89,6 +89,9 @@ impl Needs {
         let mut space = volume.space()?;
         let unfit = |error: FsError| LiveError::image(volume.image(), error.to_string());
         let adopted = adopt_maps(&*volume.store(), &mut *space, &mut |_, _| ()).map_err(unfit)?;
+        if let Some(DamagedMap { file, reason }) = adopted.damaged.first() {
+            return Err(unfit(FsError::Corrupt(format!("file {file}: {reason}: run smrkit fsck first"))));
+        }
         let last = space.live().before(Granule(u64::MAX));
         Ok(Needs { end: last.map_or(0, |(span, _)| span.end().0), granules: adopted.mapped + adopted.promised })
     }

@@ -71,7 +71,7 @@ fn on_a_mount(layout: Layout, world: &World, options: &CourseOptions) -> AgeingR
     let shape = layout.data_shape().expect("a shape");
     let space = world.space(&shape).expect("a space");
     let mount = Hosted::start(folder.path(), layout, space, world.options()).expect("a mount");
-    let mut place = Workplace::new(mount.point(), 1).expect("a workplace");
+    let mut place = Workplace::new(mount.point(), None, 1).expect("a workplace");
     assert_eq!(place.shape(), Some(shape), "the mount is found below the directory");
     let course = AgeingResult::run(options, &mut place, &mut |_| true).expect("a course");
     drop(place);

@@ -80,7 +80,7 @@ impl MountPlan {
         );
         let shape = self.layout.data_shape()?;
         let mount = Hosted::start(folder.path(), self.layout, self.world.space(&shape)?, self.world.options())?;
-        let mut place = Workplace::new(mount.point(), self.course.ager.seed)?;
+        let mut place = Workplace::new(mount.point(), None, self.course.ager.seed)?;
         let course = AgeingResult::run(&self.course, &mut place, &mut |share| watch.is_at(share))?;
         drop(place);
         mount.end()?;

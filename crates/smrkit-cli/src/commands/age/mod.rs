@@ -9,6 +9,7 @@ use smrfs::age::course::AgeingResult;
 use smrfs::workload::Target;
 use smrkit::error::Error;
 use smrkit::experiment::pool;
+use smrkit::quantity::parse_bytes;
 use smrkit_live::workplace::Workplace;
 use smrkit_options::COMMIT;
 use smrkit_papers::ageing::Aged;
@@ -21,6 +22,7 @@ use options::{Ageing, Simulation};
 const EXAMPLES: &str = "\
 Examples:
   smrkit age /mnt/smrfs --bytes 10GB                      on a mounted file system, in a folder of its own there
+  smrkit age /mnt/ext4 --any-directory 10GB               to compare: 10 GB of another file system
   smrkit age --simulate caveat                            the paper's 100 GB disk, 800 GB written, in seconds
   smrkit age --simulate strict-append --size 10GB --benchmarks --figures out
   smrkit age --simulate caveat --sizes sizes.csv --did 3MiB --placement adjacent
@@ -30,9 +32,12 @@ Sizes and ages are read from lines of value,cumulative_percent; values in MB and
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Age {
-    /// A directory of the file system to age.
+    /// A directory of the mounted SMRfs to age.
     #[arg(conflicts_with = "simulate")]
     directory: Option<PathBuf>,
+    /// Take a directory of any file system, and this many bytes of it as the file system to age.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, requires = "directory")]
+    any_directory: Option<u64>,
     #[command(flatten)]
     simulation: Simulation,
     #[command(flatten)]
@@ -46,7 +51,7 @@ impl Age {
         let world = self.simulation.world()?;
         let disk_bytes = match (&world, &self.directory) {
             (Some(world), _) => world.disk_bytes,
-            (None, Some(directory)) => Workplace::room_of(directory)?.0,
+            (None, Some(directory)) => self.any_directory.unwrap_or(Workplace::room_of(directory)?.0),
             (None, None) => return Err(Error::Usage("name a directory, or --simulate a model".into()).into()),
         };
         let course = self.ageing.course(disk_bytes)?;
@@ -54,7 +59,8 @@ impl Age {
         let (mut target, shape): (Box<dyn Target>, _) = match (&world, &self.directory) {
             (Some(world), _) => (Box::new(world.mount()?), Some(world.shape())),
             (None, directory) => {
-                let place = Workplace::new(directory.as_deref().unwrap_or(".".as_ref()), course.ager.seed)?;
+                let place =
+                    Workplace::new(directory.as_deref().unwrap_or(".".as_ref()), self.any_directory, course.ager.seed)?;
                 let shape = place.shape();
                 (Box::new(place), shape)
             }

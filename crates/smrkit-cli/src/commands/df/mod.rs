@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use smrkit::error::Error;
 use smrkit_live::block::image::is_drive_image;
-use smrkit_live::mount::control::{ControlClient, ControlCommand, joined};
+use smrkit_live::mount::control::{ControlClient, ControlCommand, joined, path_value};
 use smrkit_live::mount::{self, MountError};
 use smrkit_live::survey::{Survey, survey};
 use smrkit_live::volume::{Open, Volume};
@@ -70,8 +70,8 @@ impl Df {
         let volume = Volume::open(&self.image, &Open { read_only: true, ..self.volume.open() })?;
         let survey = survey(&volume, CELLS)?;
         let about = json!({
-            "image": self.image,
-            "meta": volume.meta(),
+            "image": path_value(&self.image),
+            "meta": path_value(volume.meta()),
             "uuid": volume.superblock().uuid.to_string(),
             "was_clean": volume.was_clean(),
         });
@@ -88,7 +88,7 @@ impl Df {
         })?;
         let mut answer = client.ask(ControlCommand::Survey { cells: CELLS })?;
         let survey = serde_json::from_value(answer["survey"].take())?;
-        let about = json!({"image": answer["image"], "meta": answer["meta"], "mount_point": self.image});
+        let about = json!({"image": answer["image"], "meta": answer["meta"], "mount_point": path_value(&self.image)});
         Ok((about, survey))
     }
 }
@@ -111,6 +111,7 @@ fn record(about: Value, survey: &Survey) -> Value {
         "writable_bytes": bytes(counts.writable),
         "garbage_bytes": bytes(counts.garbage),
         "files": survey.files,
+        "damaged_maps": survey.damaged_maps,
         "extents": survey.extents,
         "nodes": survey.nodes,
         "free_nodes": survey.free_nodes,

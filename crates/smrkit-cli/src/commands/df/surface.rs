@@ -29,12 +29,16 @@ pub fn text(name: &str, survey: &Survey) -> String {
 fn summary(name: &str, survey: &Survey) -> String {
     let bytes = |granules: u64| format::bytes((granules * survey.shape.granule_bytes) as f64);
     format!(
-        "{name}: {} of {} free; {} files in {} extents; room for {} more files",
+        "{name}: {} of {} free; {} files with data in {} extents; room for {} more files{}",
         bytes(free(survey)),
         bytes(survey.usable),
         format::count(survey.files),
         format::count(survey.extents),
-        format::count(survey.free_nodes)
+        format::count(survey.free_nodes),
+        match survey.damaged_maps {
+            0 => String::new(),
+            count => format!("; {} files with damaged maps (smrkit fsck names them)", format::count(count)),
+        }
     )
 }
 

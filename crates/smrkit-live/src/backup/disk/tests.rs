@@ -90,7 +90,7 @@ fn put(
     to: &VolumePaths,
     goes_on: &GoesOn,
 ) -> Result<(), LiveError> {
-    onto(Arc::clone(disk), source, from, to, goes_on)?.settle()
+    onto(Arc::clone(disk), source, from, to, goes_on)?.settle().map(drop)
 }
 
 /// The volume on `disk` with the directory `meta` has these files, and a check finds nothing.
@@ -272,7 +272,7 @@ fn an_interrupted_backup_or_restore_of_an_image_leaves_nothing() {
     let wanted = RestoreOptions { to: new.clone(), force: false, trust_open_metadata: false };
     type Step<'a> = &'a dyn Fn(&GoesOn) -> Result<(), MountError>;
     let backup: Step = &|goes_on| of_volume(&old.image, &how, &saved, goes_on).map(drop);
-    let back: Step = &|goes_on| restore(&saved, &wanted, goes_on);
+    let back: Step = &|goes_on| restore(&saved, &wanted, goes_on).map(drop);
     for (step, left) in [(backup, [&saved, &saved]), (back, [&new.image, &new.meta])] {
         for questions in 0.. {
             let asked = AtomicU64::new(0);
