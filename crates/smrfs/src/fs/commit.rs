@@ -186,7 +186,8 @@ impl Committer {
         }
         if let Err(error) = data.disk.make_durable(|| self.store.sync_all()) {
             stored.into_iter().for_each(|snapshot| self.restore(data, snapshot));
-            return Err(error);
+            // After a failed sync of a part this is only its echo.
+            return Err(failure.unwrap_or(error));
         }
         stored.into_iter().for_each(|snapshot| self.finish(data, snapshot));
         failure.map_or(Ok(()), Err)

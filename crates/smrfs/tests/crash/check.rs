@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use smrfs::device::memory::WriteLoss as DiskLoss;
-use smrfs::error::FsError;
+use smrfs::error::{Errno, FsError};
 use smrfs::fs::FileSystem;
 use smrfs::meta::memory::StoreLoss;
 use smrfs::power::Power;
@@ -53,6 +53,8 @@ fn work_until_cut(rig: &Rig) {
     };
     match work() {
         Ok(()) | Err(FsError::PowerCut | FsError::Device(smrfs::error::DeviceError::PowerCut)) => {}
+        // Once something could not be made durable, that is all that later syncs say.
+        Err(error) if error.errno() == Errno::EIO && !rig.power.is_on() => {}
         Err(error) => panic!("recovery: {error}"),
     }
 }

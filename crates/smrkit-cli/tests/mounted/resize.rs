@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-use super::{Bench, MODELS, blocks};
+use super::{Bench, MODELS, blocks, kill};
 
 const MIB: u64 = 1 << 20;
 
@@ -87,13 +87,15 @@ fn an_interrupted_resize_is_refused_until_it_is_done_again() {
         bench.mount().done();
         write(&bench, 0..5);
         bench.umount().done();
-        fs::copy(bench.path("disk.img"), bench.path("small.img")).unwrap();
-        resize(&bench, "128MiB").done();
-        // As if only the head had been written: that of the large image before the rest of the small one.
+        bench.smrkit(&["backup", &bench.path("disk.img"), &bench.path("saved")]).done();
+        bench.smrkit(&["resize", &bench.path("saved/disk.img"), "128MiB"]).done();
+        // As if only the head had been written: that of the large image before the rest of the small one, which is in use.
         let mut head = vec![0; 4096];
-        File::open(bench.path("disk.img")).unwrap().read_exact_at(&mut head, 0).unwrap();
-        let length = fs::metadata(bench.path("disk.img")).unwrap().len();
-        fs::copy(bench.path("small.img"), bench.path("disk.img")).unwrap();
+        File::open(bench.path("saved/disk.img")).unwrap().read_exact_at(&mut head, 0).unwrap();
+        let length = fs::metadata(bench.path("saved/disk.img")).unwrap().len();
+        bench.mount().done();
+        kill(bench.process());
+        bench.umount().done();
         let image = OpenOptions::new().write(true).open(bench.path("disk.img")).unwrap();
         image.set_len(length).unwrap();
         image.write_all_at(&head, 0).unwrap();
