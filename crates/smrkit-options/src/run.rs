@@ -58,6 +58,9 @@ pub struct RunOptions {
     /// Length of the timeline's windows. Python's alone.
     #[arg(skip)]
     pub window: Option<Nanos>,
+    /// Sectors of each member of the array that are used at most. Python's alone.
+    #[arg(skip)]
+    pub used_sectors: Option<Vec<u64>>,
 }
 
 /// A run that was asked for, its names looked up and nothing read yet.
@@ -79,6 +82,7 @@ impl RunOptions {
             default_layers: self.default_layers(),
             rebuild: self.rebuild,
             window: self.window,
+            used_sectors: self.used_sectors.clone(),
             from_state: self.from_state.as_deref().map(read_state).transpose()?,
             ..self.system.asked(self.conditions.capacity)?
         };

@@ -48,6 +48,15 @@ pub fn show_drive(py: Python, name: &str) -> PyResult<String> {
     Ok(catalogue::drive(&Drive::load(name).raised(py)?).to_string())
 }
 
+/// The text of the file of a drive that comes with smrkit.
+#[pyfunction]
+pub fn drive_file(py: Python, name: &str) -> PyResult<&'static str> {
+    Drive::load(name).raised(py)?;
+    let found = DRIVES.iter().find(|(own, _)| *own == name).map(|(_, text)| *text);
+    let message = format!("{name} does not come with smrkit: read its file");
+    found.ok_or(Error::Usage(message)).raised(py)
+}
+
 /// The options of a run: name, kind of value, and true if there may be several.
 #[pyfunction]
 pub fn options() -> Vec<(String, &'static str, bool)> {

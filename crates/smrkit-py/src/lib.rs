@@ -20,7 +20,7 @@ mod _native {
     #[pymodule_export]
     use crate::advice::{Advice, advise, advise_options};
     #[pymodule_export]
-    use crate::catalogue::{drives, layers, options, show_drive, show_layer};
+    use crate::catalogue::{drive_file, drives, layers, options, show_drive, show_layer};
     #[pymodule_export]
     use crate::catalogue::{trace_generate, trace_info, trace_read, trace_split};
     #[pymodule_export]

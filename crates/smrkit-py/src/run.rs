@@ -24,7 +24,8 @@ type RunResult = (Outcomes, Option<Rows>, Option<Rows>);
 
 /// Runs what is asked for; `single` refuses more than one run. With a `baseline`, outcomes are judged next to conventional disks.
 #[pyfunction]
-#[pyo3(signature = (options, requests, single, latencies, accesses, baseline, until_ns, window_ns, save_state, progress))]
+#[pyo3(signature = (options, requests, single, latencies, accesses, baseline, until_ns, window_ns, used_sectors,
+    save_state, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn compare(
     py: Python,
@@ -36,13 +37,15 @@ pub fn compare(
     baseline: bool,
     until_ns: Option<u64>,
     window_ns: Option<u64>,
+    used_sectors: Option<Vec<u64>>,
     save_state: Option<PathBuf>,
     progress: Option<Bound<PyAny>>,
 ) -> PyResult<RunResult> {
     let names_none = options.iter().all(|(name, _)| name != "layer");
     let in_python = is_in_python(&options, names_none);
     let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
-    let options = RunOptions { until: until_ns.map(Nanos), window: window_ns.map(Nanos), ..options };
+    let (until, window) = (until_ns.map(Nanos), window_ns.map(Nanos));
+    let options = RunOptions { until, window, used_sectors, ..options };
     let demand = requests.map(|requests| requests.get().demand());
     let latencies = latencies.then(Shared::<RequestColumns>::default);
     let accesses = accesses.then(Shared::<AccessColumns>::default);

@@ -44,7 +44,9 @@ def kept(result):
     """A result in lines: rows, then tables; of a fraction the digits that no processor rounds otherwise."""
     value = lambda one: f"{one:.5e}" if isinstance(one, float) else str(one)
     for row in result["rows"]:
-        item, paper, ours, unit, verdict, reason = (value(row[key]) for key in ("item", "paper", "ours", "unit", "verdict", "reason"))
+        item, paper, ours, unit, verdict, reason = (
+            value(row[key]) for key in ("item", "paper", "ours", "unit", "verdict", "reason")
+        )
         yield f"{item}: {ours} {unit}, paper {paper}: {verdict}; {reason}"
     for table in result["tables"]:
         yield from ["", table["heading"], *(" | ".join(cells) for cells in [table["header"], *table["rows"]])]
@@ -137,12 +139,16 @@ class Measures(unittest.TestCase):
         self.assertEqual(said(1000.0, 1000.5, 0.06), "+0.050 %, within 0.06 %")
 
     def test_numbers_keep_the_digits_that_count(self):
-        shown = [reproduce.shown(value) for value in (623.24, 2172.81, 3.486, 0.5, 12_500.0, -150.25, 1234, "x", None, float("nan"))]
+        shown = [
+            reproduce.shown(value) for value in (623.24, 2172.81, 3.486, 0.5, 12_500.0, -150.25, 1234, "x", None, float("nan"))
+        ]
         self.assertEqual(shown, ["623.24", "2,172.81", "3.486", "0.5", "12,500", "-150.25", "1,234", "x", "-", "-"])
 
     def test_seeds_are_told_by_their_ends(self):
         of = lambda *values: tuple(reproduce.Spread.of(values))
-        self.assertEqual([of(3.0), of(3.0, 3.0), of(5.0, 1.0, 3.0)], [(3.0, "one seed"), (3.0, "2 seeds alike"), (3.0, "3 seeds: 1 to 5")])
+        self.assertEqual(
+            [of(3.0), of(3.0, 3.0), of(5.0, 1.0, 3.0)], [(3.0, "one seed"), (3.0, "2 seeds alike"), (3.0, "3 seeds: 1 to 5")]
+        )
 
 
 class Interrupts(unittest.TestCase):

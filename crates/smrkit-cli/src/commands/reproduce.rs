@@ -1,16 +1,15 @@
-//! `smrkit reproduce`: a paper's figures and tables, its numbers next to ours.
+//! `smrkit reproduce`: a paper's figures and tables, its numbers next to ours, by the studies of the Python package.
 
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
-use clap::Args;
-use smrkit_papers::study::Study;
-use smrkit_papers::traces::Traces;
-use smrkit_papers::{REPRODUCTIONS, Scale, find};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
 
 use crate::exit::Done;
-use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, pretty};
-use smrkit_options::paths::Paths;
+use crate::output::OutputOptions;
 use smrkit_options::value::count;
 
 const EXAMPLES: &str = "\
@@ -19,14 +18,20 @@ Examples:
   smrkit reproduce cassuto-cache --report cassuto.html --json cassuto.json
   smrkit reproduce all --traces traces --report papers.html
 
-The exit code is 0 also where numbers differ from the paper's: the rows say why.";
+The studies are scripts of the Python package, as python -m smrkit.reproduce runs them; SMRKIT_PYTHON names another Python
+than python3. The exit code is 0 also where numbers differ from the paper's: the rows say why.";
+
+/// Ends well where the studies and the libraries that they draw with are installed.
+const HAS_STUDIES: &str = "import sys; from importlib.util import find_spec; \
+                           sys.exit(not all(map(find_spec, ['smrkit.reproduce', 'polars', 'matplotlib'])))";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Reproduce {
-    #[arg(help = known())]
+    /// What to reproduce: cassuto-cache, cassuto-sblocks, vguard, he-du, caveat, arrays, drives, compare, or all papers with
+    /// all.
     name: String,
-    /// Shorter runs, fewer seeds, rougher verdicts. Each paper takes under two minutes on two cores.
+    /// Shorter runs, fewer seeds, rougher verdicts.
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -40,27 +45,41 @@ pub struct Reproduce {
     seed: u64,
 }
 
-/// The names that there are.
-fn known() -> String {
-    let names: Vec<&str> = REPRODUCTIONS.iter().map(|reproduction| reproduction.name).collect();
-    format!("What to reproduce: {}, or all papers with all", names.join(", "))
-}
-
 impl Reproduce {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let chosen = find(&self.name)?;
-        let scale = Scale { quick: self.quick, seed: self.seed, traces: Traces::find(self.traces.as_deref())? };
-        let mut paths = Paths { inputs: scale.traces.files(), ..Paths::default() };
-        self.outputs.name(&mut paths);
-        paths.check()?;
-        let interrupt = Interrupt::watch();
-        let opening = interrupt.opening_outputs(&paths);
-        let outputs = self.outputs.open()?;
-        drop(opening);
-        let study = Study::make(&chosen, scale, &interrupt)?;
-        interrupt.writing();
-        let figures = || study.figures().cloned().collect();
-        outputs.write(|| study.text(), || pretty(&study.record()), || study.page(), figures)?;
-        Ok(if study.interrupted { Done::Interrupted } else { Done::All })
+        let python = std::env::var_os("SMRKIT_PYTHON").unwrap_or_else(|| "python3".into());
+        let mut check = Command::new(&python);
+        check.args(["-c", HAS_STUDIES]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if !check.status().is_ok_and(|status| status.success()) {
+            bail!(
+                "the studies are in the Python package, which {} lacks: make wheel, then pip install polars matplotlib \
+                 out/wheels/smrkit-*.whl",
+                python.display()
+            );
+        }
+        // Studies that age file systems or import drives call this command in turn.
+        let own = std::env::current_exe().context("the path of this command")?;
+        let mut study = Command::new(&python);
+        study.args(["-m", "smrkit.reproduce"]).args(self.arguments()).env("SMRKIT", own);
+        // Replaced by the study, which then hears signals itself, and whose exit code is ours.
+        Err(study.exec()).with_context(|| python.display().to_string())
+    }
+
+    fn arguments(&self) -> Vec<OsString> {
+        let Reproduce { name, quick, outputs, traces, seed } = self;
+        let format = outputs.figure_format.to_possible_value().map(|value| value.get_name().to_string());
+        let mut words: Vec<OsString> = vec![name.into(), "--seed".into(), seed.to_string().into()];
+        words.extend(quick.then(|| "--quick".into()));
+        let paths = [
+            ("--json", &outputs.json),
+            ("--report", &outputs.report),
+            ("--figures", &outputs.figures),
+            ("--figure-format", &format.map(PathBuf::from)),
+            ("--traces", traces),
+        ];
+        for (option, value) in paths {
+            words.extend(value.iter().flat_map(|value| [option.into(), value.into()]));
+        }
+        words
     }
 }

@@ -62,10 +62,10 @@ pub struct OutputOptions {
     pub report: Option<PathBuf>,
     /// Write the figures into this directory.
     #[arg(long, value_name = "DIR")]
-    figures: Option<PathBuf>,
+    pub figures: Option<PathBuf>,
     /// The figures' format.
     #[arg(long, value_enum, default_value_t)]
-    figure_format: FigureFormat,
+    pub figure_format: FigureFormat,
 }
 
 /// Places of results, opened before the work starts.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Scratch, reproduce::json, smrkit};
+use super::{Scratch, kept::json, smrkit};
 
 #[test]
 fn ageing_in_a_directory_and_in_simulation_is_one_sequence() {

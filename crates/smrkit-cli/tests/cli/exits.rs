@@ -141,7 +141,6 @@ fn an_output_never_takes_the_place_of_an_input() {
         format!("{run} --workload mix:count=1 --json {twice} --report {twice}"),
         format!("advise --trace {trace} --json {hard}"),
         format!("advise --drive {drive} --json {drive}"),
-        format!("reproduce he-du --quick --traces {} --json {trace}", scratch.path("")),
         format!("trace info {trace} --json={soft}"),
         format!("trace convert {trace} {hard}"),
     ];

@@ -17,6 +17,7 @@ mod helped;
 mod kept_text;
 mod keys;
 mod options;
+mod kept;
 mod reproduce;
 mod results;
 mod served;

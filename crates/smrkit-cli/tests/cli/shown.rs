@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::reproduce::known::{drawn, same};
-use super::reproduce::made;
+use super::kept::{drawn, made, same};
 use super::{Scratch, command, finish, root, smrkit};
 
 /// Runs each command with the project's files in `ROOT` and a folder of its own; `FIGURES` are told of too.
@@ -181,7 +180,6 @@ fn drives_and_layers_are_told_as_they_were() {
         "drives import disksim ROOT/testdata/disksim --to drives",
         "drives show drives/drive.toml --figure FIGURES.svg",
         "drives show drives/drive.toml --json",
-        "reproduce drives --quick -q --figures FIGURES",
     ];
     commands.extend(more.map(str::to_string));
     book("shown-drives", &commands.iter().map(String::as_str).collect::<Vec<_>>());

@@ -53,7 +53,7 @@ fn an_interrupt_prints_and_writes_what_there_is_and_exits_with_130() {
 
 /// Standard output of a command that a signal ends with 130 after so many seconds of CPU. Once more where the machine was so busy
 /// that the command had no time to come to its results before its patience was over.
-pub(super) fn interrupted(arguments: &str, signal: &str, after_s: f64) -> String {
+fn interrupted(arguments: &str, signal: &str, after_s: f64) -> String {
     for _ in 0..20 {
         let mut child = start(arguments);
         let mut stdout = child.stdout.take().unwrap();
@@ -294,9 +294,4 @@ fn a_run_ends_in_time_at_any_moment() {
 #[test]
 fn advice_ends_in_time_at_any_moment() {
     ends_in_time_at_any_moment("advise --workload random-write:count=4G", Duration::from_secs(2));
-}
-
-#[test]
-fn a_reproduction_ends_in_time_at_any_moment() {
-    ends_in_time_at_any_moment("reproduce cassuto-sblocks", Duration::from_secs(2));
 }

@@ -7,7 +7,7 @@
 
 from smrkit import trace
 from smrkit._advice import Advice, advise
-from smrkit._catalogue import drives, layers
+from smrkit._catalogue import drive_file, drives, layers
 from smrkit._errors import Error, FaultError, ImpossibleError, InputError, UsageError
 from smrkit._layer import Disk, Layer, register
 from smrkit._native import __version__
@@ -39,6 +39,7 @@ __all__ = [
     "__version__",
     "advise",
     "compare",
+    "drive_file",
     "drives",
     "layers",
     "merge",

@@ -32,3 +32,15 @@ def drives(name: str | None = None) -> Any:
     'mechanical'
     """
     return json.loads(_native.drives() if name is None else _native.show_drive(name))
+
+
+def drive_file(name: str) -> str:
+    """The file of a drive that comes with smrkit, to make another drive of it.
+
+    Examples
+    --------
+    >>> import smrkit
+    >>> "rpm" in smrkit.drive_file("tiny")
+    True
+    """
+    return _native.drive_file(name)

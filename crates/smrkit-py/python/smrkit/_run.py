@@ -1,6 +1,6 @@
 """Runs and comparisons."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from importlib import import_module
@@ -24,6 +24,7 @@ def run(
     baseline: bool = True,
     until: timedelta | None = None,
     window: timedelta | None = None,
+    used_sectors: Sequence[int] | None = None,
     save_state: str | PathLike[str] | None = None,
     progress: Progress = False,
     **options: Unpack[Options],
@@ -44,6 +45,8 @@ def run(
         The drive's time at which the run ends, if its requests don't end before.
     window
         The length of the timeline's windows; unless given, it doubles as the run grows.
+    used_sectors
+        How many sectors of each member of the array are used at most.
     save_state
         A file for the state of drive and layer at the end, which ``from_state`` begins another run with.
     progress
@@ -71,8 +74,19 @@ def run(
     >>> len(outcome.latencies)
     2000
     """
-    how = (True, latencies, accesses, baseline, nanoseconds(until), nanoseconds(window), save_state)
-    native, *kept = _compare(requests, how, progress, options)
+    native, *kept = _compare(
+        requests,
+        progress,
+        options,
+        single=True,
+        latencies=latencies,
+        accesses=accesses,
+        baseline=baseline,
+        until=until,
+        window=window,
+        used_sectors=used_sectors,
+        save_state=save_state,
+    )
     tables = [None if rows is None else Table(rows) for rows in kept]
     return Outcome(native, 0, *tables)
 
@@ -98,7 +112,7 @@ def compare(*, requests: Any = None, progress: Progress = False, **options: Unpa
     >>> [(run.layer, run.parameters.get("region_sectors")) for run in runs]
     [('rmw', 256), ('rmw', 512), ('vguard', None)]
     """
-    return Outcomes(_compare(requests, (False, False, False, True, None, None, None), progress, options)[0])
+    return Outcomes(_compare(requests, progress, options)[0])
 
 
 def nanoseconds(time: timedelta | None) -> int | None:
@@ -108,13 +122,22 @@ def nanoseconds(time: timedelta | None) -> int | None:
 
 def _compare(
     requests: Any,
-    how: tuple[bool, bool, bool, bool, int | None, int | None, str | PathLike[str] | None],
     progress: Progress,
     options: Mapping[str, Any],
+    *,
+    single: bool = False,
+    latencies: bool = False,
+    accesses: bool = False,
+    baseline: bool = True,
+    until: timedelta | None = None,
+    window: timedelta | None = None,
+    used_sectors: Sequence[int] | None = None,
+    save_state: str | PathLike[str] | None = None,
 ) -> tuple[_native.Outcomes, _native.Rows | None, _native.Rows | None]:
     table = None if requests is None else _native.Requests(requests)
     with bar(progress) as said:
-        return _native.compare(pairs(options), table, *how, said)
+        times = nanoseconds(until), nanoseconds(window)
+        return _native.compare(pairs(options), table, single, latencies, accesses, baseline, *times, used_sectors, save_state, said)
 
 
 def bar(progress: Progress) -> AbstractContextManager[Callable[[float, str], object] | None]:

@@ -9,6 +9,7 @@ import html
 import io
 import json
 import math
+import operator
 import os
 import runpy
 import signal
@@ -20,6 +21,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeVar
@@ -37,6 +39,13 @@ SHORT_SEEKS = ((0.0, 0.8), (0.1, 1.2), (0.333, 2.0), (0.5, 2.5), (1.0, 4.0))
 ENDINGS = ("csv.zst", "csv.gz", "csv", "parquet", "tsv.zst")
 #: What a row of ``numbers.toml`` may have beside ``item``, ``paper``, ``unit``, ``reason``, ``source``, ``basis``: one of these at most.
 MEASURES = ("equal", "digits", "within", "off", "least", "most", "above", "below", "measure")
+
+BOUNDS = {
+    "least": ("at least", operator.ge),
+    "above": ("over", operator.gt),
+    "most": ("at most", operator.le),
+    "below": ("under", operator.lt),
+}
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -77,8 +86,9 @@ def short(value: float) -> str:
 
 def with_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
     """A number in the largest unit that it fills: :data:`SECONDS` or :data:`BYTES`."""
-    scale, unit = next(((scale, unit) for scale, unit in reversed(units) if abs(value) >= 0.9995 * scale), units[0])
-    return f"{short(value / scale)} {unit if value else units[0][1]}"
+    filled = ((scale, unit) for scale, unit in reversed(units) if abs(value) >= 0.9995 * scale or value == 0 and scale == 1)
+    scale, unit = next(filled, units[0])
+    return f"{short(value / scale)} {unit}"
 
 
 SECONDS = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
@@ -122,13 +132,7 @@ def judged(number: Mapping[str, Any], paper: Any, ours: Any) -> tuple[bool, str]
     if "off" in number:
         off, most = ours - paper, number["off"]
         return abs(off) <= most, f"{off:+.3f}{unit}, {'within' if abs(off) <= most else 'more than'} {most}{unit}"
-    bounds = {
-        "least": ("at least", lambda bound: ours >= bound),
-        "above": ("over", lambda bound: ours > bound),
-        "most": ("at most", lambda bound: ours <= bound),
-        "below": ("under", lambda bound: ours < bound),
-    }
-    kept = [(word, number[key], holds(number[key])) for key, (word, holds) in bounds.items() if key in number]
+    kept = [(word, number[key], holds(ours, number[key])) for key, (word, holds) in BOUNDS.items() if key in number]
     return all(holds for *_, holds in kept), "must be " + " and ".join(f"{word} {bound:,}" for word, bound, _ in kept)
 
 
@@ -161,10 +165,15 @@ class Study:
         """A file for a run, such as one of a drive; it is gone after the study."""
         self._folder = self._folder or TemporaryDirectory(prefix="smrkit-")
         path = Path(self._folder.name, name)
-        path.write_text(text, encoding="utf-8")
+        # Runs on other threads may be reading it.
+        if not path.exists():
+            path.write_text(text, encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text, f"another file is called {name}"
         return path
 
-    def small_drive(self, name: str, *, tracks: int, track_sectors: int, switch_ms: float, seek: Sequence[Sequence[float]], **more: float) -> Path:
+    def small_drive(
+        self, name: str, *, tracks: int, track_sectors: int, switch_ms: float, seek: Sequence[Sequence[float]], **more: float
+    ) -> Path:
         """A drive file: one surface, tracks of one length, the rotation and the law of st5000as0011.
 
         ``more`` may have ``reach``, the tracks that a write reaches (2), and ``skew_ms``.
@@ -224,7 +233,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
 
     def run(self, arguments: Mapping[str, Any]) -> Outcome:
         """The outcome of a run."""
-        default = {"seed": self.seed, "prefill": "none", "baseline": False, "progress": self._watch}
+        default: dict[str, Any] = {"seed": self.seed, "prefill": "none", "baseline": False, "progress": self._watch}
         return smrkit.run(**(default | dict(arguments)))
 
     def command(self, *words: str) -> Any:
@@ -289,7 +298,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
             verdict = "agree" if agrees else "differs"
         # What was fitted agrees by construction; a difference, or what can't be judged, is one with the paper's own number.
         basis = "paper" if basis == "fitted" and verdict != "agree" else basis
-        reasons.append({"fitted": "by construction", "derived": "derived here, not in the paper"}.get(basis, ""))
+        reasons.append({"fitted": "by construction", "derived": "derived here, not in the paper"}.get(str(basis), ""))
         self.rows.append(
             {
                 "reproduction": self.name,
@@ -314,9 +323,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         """A figure that ``draw`` fills, where one was asked for."""
         if not self.draws:
             return
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=size, layout="constrained")
+        figure = import_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
         draw(figure)
         self.figures.append((self._heading, f"{self.name}-{name}", figure))
 
@@ -338,7 +345,10 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
 def summary(studies: Sequence[Study]) -> list[str]:
     """What came out, in a few lines."""
     rows = [row for study in studies for row in study.rows]
-    count = lambda **wanted: sum(all(row[key] == value for key, value in wanted.items()) for row in rows)
+
+    def count(**wanted: str) -> int:
+        return sum(all(row[key] == value for key, value in wanted.items()) for row in rows)
+
     fitted, derived = (count(verdict="agree", basis=basis) for basis in ("fitted", "derived"))
     lines = []
     if rows:
@@ -347,7 +357,9 @@ def summary(studies: Sequence[Study]) -> list[str]:
             f"{count(verdict='differs')} differ, {count(verdict='not-comparable')} are not comparable."
         )
     if fitted:
-        lines.append("By construction: what goes in was solved from, or fitted to, the paper's number, so that agreement is no evidence.")
+        lines.append(
+            "By construction: what goes in was solved from, or fitted to, the paper's number, so that agreement is no evidence."
+        )
     if derived:
         own = count(verdict="agree", basis="paper")
         lines.append(f"{derived} more agree with numbers derived here, which the paper does not print; with its own, {own} do.")
@@ -363,7 +375,14 @@ def grids(study: Study, heading: str) -> list[tuple[list[str], list[list[str]]]]
     made = [(table["header"], table["rows"]) for table in study.tables if table["heading"] == heading]
     rows = [row for row in study.rows if row["item"].startswith(f"{heading} / ")]
     cells = [
-        [row["item"].removeprefix(f"{heading} / "), shown(row["paper"]), shown(row["ours"]), row["unit"], row["verdict"], row["reason"]]
+        [
+            row["item"].removeprefix(f"{heading} / "),
+            shown(row["paper"]),
+            shown(row["ours"]),
+            row["unit"],
+            row["verdict"],
+            row["reason"],
+        ]
         for row in rows
     ]
     compared = (["item", "paper", "ours", "unit", "verdict", "by which measure, and why"], cells)
@@ -388,8 +407,8 @@ def text(studies: Sequence[Study]) -> str:
 
 def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[at]) for row in [header, *rows]) for at in range(len(header))]
-    line = lambda row: "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
-    return [line(header), "─" * min(WIDTH, sum(widths) + 2 * len(widths) - 2), *map(line, rows)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in [header, *rows]]
+    return [lines[0], "─" * min(WIDTH, sum(widths) + 2 * len(widths) - 2), *lines[1:]]
 
 
 def record(studies: Sequence[Study]) -> dict[str, Any]:
@@ -407,8 +426,13 @@ def record(studies: Sequence[Study]) -> dict[str, Any]:
 
 def page(studies: Sequence[Study]) -> str:
     """The result as a page that opens offline."""
-    said = lambda lines: "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-    cells = lambda kind, row: "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in row) + "</tr>"
+
+    def said(lines: Iterable[str]) -> str:
+        return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+
+    def cells(kind: str, row: Iterable[str]) -> str:
+        return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in row) + "</tr>"
+
     parts = [said(summary(studies))]
     for study in studies:
         parts.append(f"<h1>{html.escape(study.numbers['paper'])}</h1>" + said([study.numbers["before"]]))
@@ -472,7 +496,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if Path(output).is_file() and str(output).endswith(ENDINGS):
             _parser().error(f"{output} is there, and may be a trace: write to another file")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    codes = {UsageError: 2, InputError: 3, ImpossibleError: 4}
+    codes: dict[type[Exception], int] = {UsageError: 2, InputError: 3, ImpossibleError: 4}
     try:
         draws = bool(asked.figures or asked.report)
         studies = reproduce(asked.name, quick=asked.quick, seed=asked.seed, traces=_folder(asked.traces), draws=draws)
@@ -495,6 +519,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     # Studies import this module by its name: their classes must be those of the one that runs.
-    from smrkit.reproduce import main
-
-    sys.exit(main())
+    sys.exit(import_module("smrkit.reproduce").main())

@@ -1,6 +1,7 @@
 //! `smrkit age`: fills a file system and lets it grow old, on a mount or in simulation; benchmarks alongside if asked for.
 
 mod options;
+mod result;
 
 use std::path::PathBuf;
 
@@ -12,12 +13,12 @@ use smrkit::experiment::pool;
 use smrkit::quantity::parse_bytes;
 use smrkit_live::workplace::Workplace;
 use smrkit_options::COMMIT;
-use smrkit_papers::ageing::Aged;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{OutputOptions, pretty};
 use options::{Ageing, Simulation};
+use result::Aged;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -30,6 +30,15 @@ pub struct Ageing {
     /// Amount to write [default: 8 times the file system].
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     bytes: Option<u64>,
+    /// Amount to write in all, with benchmarks and what the ager writes after them [default: it ends with them].
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", requires = "benchmarks")]
+    until: Option<u64>,
+    /// Amount to write before the ager's events are recorded.
+    #[arg(long, value_parser = parse_bytes, default_value = "0", value_name = "SIZE")]
+    record_from: u64,
+    /// Amount to write from one sample to the next [default: a five-hundredth of all].
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    sample: Option<u64>,
     /// End after this time. In simulation it is that of the model's clock.
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     duration: Option<Nanos>,
@@ -109,13 +118,13 @@ impl Ageing {
             ager,
             before_bytes: bytes,
             duty: Duty { idle_percent: self.idle, spell: self.spell },
-            record_from_bytes: 0,
+            record_from_bytes: self.record_from,
             benchmarks: if self.benchmarks { paper_benchmarks(disk_bytes, self.seed) } else { Vec::new() },
             interleave: self.interleave,
-            until_bytes: if self.benchmarks { u64::MAX } else { bytes },
+            until_bytes: self.until.unwrap_or(if self.benchmarks { u64::MAX } else { bytes }),
             until_time: self.duration,
-            stop_at_b: true,
-            sample_bytes: (bytes / 500).max(1),
+            stop_at_b: self.until.is_none(),
+            sample_bytes: self.sample.unwrap_or(bytes / 500).max(1),
         })
     }
 }
@@ -177,6 +186,9 @@ pub struct Simulation {
     /// Drive prefix isolation distance.
     #[arg(long, value_parser = parse_bytes, default_value = "1MiB", value_name = "SIZE", requires = "simulate")]
     dpid: u64,
+    /// Size of a band. Caveat-Scriptor has none.
+    #[arg(long, value_parser = parse_bytes, default_value = "32MiB", value_name = "SIZE", requires = "simulate")]
+    band: u64,
     /// Granule of allocation. Coarser ones are faster to simulate.
     #[arg(long, value_parser = parse_bytes, default_value = "64KiB", value_name = "SIZE", requires = "simulate")]
     granule: u64,
@@ -201,6 +213,7 @@ impl Simulation {
             granule_bytes: self.granule,
             did_bytes: self.did,
             dpid_bytes: self.dpid,
+            band_bytes: self.band,
             caveat: CaveatOptions { placement: self.placement, defragment: self.defragment, ..paper.caveat },
             ..paper
         }))

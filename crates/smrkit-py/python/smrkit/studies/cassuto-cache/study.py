@@ -1,6 +1,7 @@
 """Cassuto et al., "Indirection Systems for Shingled-Recording Disk Drives", MSST 2010, section IV: the set-associative disk cache."""
 
 import math
+import re
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
@@ -31,20 +32,8 @@ def costs(drive: str) -> tuple[float, float]:
 
 def random_drive(study: Study, sector_us: float) -> Path:
     """cassuto-random with another cost of a sector."""
-    return study.file(
-        f"cassuto-random-{sector_us}.toml",
-        f"""
-name = "cassuto-random-{sector_us}"
-summary = "cassuto-random with another cost of a sector"
-[geometry]
-zones = {{ value = [{{ tracks = 600_000, track_sectors = 1000 }}], source = "cassuto-random" }}
-[interference]
-blocks = {{ value = 6, source = "cassuto-random" }}
-[constant]
-command_ms = {{ value = {costs("cassuto-random")[0]}, source = "cassuto-random" }}
-sector_us = {{ value = {sector_us}, source = "figures 8, 12 and 13" }}
-""",
-    )
+    text = re.sub("sector_us = { value = [0-9.]+", f"sector_us = {{ value = {sector_us}", smrkit.drive_file("cassuto-random"))
+    return study.file(f"cassuto-random-{sector_us}.toml", text)
 
 
 def accounting(study: Study) -> None:
@@ -76,7 +65,10 @@ def accounting(study: Study) -> None:
 def table1(study: Study) -> None:
     study.section("Table I: simulated")
     seeds = study.seeds(5, 2)
-    pairs = [{"drive": "cassuto-table1", "layer": layer, "workload": "cassuto-pc", "seed": seed} for layer, seed in product(("in-place", "set-assoc"), seeds)]
+    pairs = [
+        {"drive": "cassuto-table1", "layer": layer, "workload": "cassuto-pc", "seed": seed}
+        for layer, seed in product(("in-place", "set-assoc"), seeds)
+    ]
     runs = study.runs(pairs)
     plain, cached = runs[: len(seeds)], runs[len(seeds) :]
     columns = {
@@ -134,7 +126,10 @@ def figure5(study: Study) -> None:
     study.section("Figure 5: the cache's size", seeds=len(seeds))
     common = {"drive": "cassuto-table1", "workload": FIGURE_5}
     plain = study.runs(common | {"layer": "in-place", "seed": seed} for seed in seeds)
-    sized = [common | {"layer": "set-assoc", "seed": seed, "set": {"set-assoc.cache_percent": size}} for size, seed in product(percents, seeds)]
+    sized = [
+        common | {"layer": "set-assoc", "seed": seed, "set": {"set-assoc.cache_percent": size}}
+        for size, seed in product(percents, seeds)
+    ]
     runs = study.runs(sized)
     each = [runs[at : at + len(seeds)] for at in range(0, len(runs), len(seeds))]
     overloading = [fmean(run.write_overloading for run in of) for of in each]
@@ -178,7 +173,12 @@ def figures6to8(study: Study) -> None:
     end_s = study.pick(20_000, 12_000)
     study.section("Figures 6 to 8: random writes over time", end=end_s)
     drives = {"7.46": "cassuto-table1"} | {f"{us:g}": random_drive(study, us) for us in study.pick([4.9, 4.0, 3.0], [4.0])}
-    common = {"layer": "set-assoc", "workload": "random-write:count=100M", "until": timedelta(seconds=end_s), "window": timedelta(seconds=WINDOW_S)}
+    common = {
+        "layer": "set-assoc",
+        "workload": "random-write:count=100M",
+        "until": timedelta(seconds=end_s),
+        "window": timedelta(seconds=WINDOW_S),
+    }
     cases = list(product(drives, (50_000, 10_000)))
     runs = study.runs(common | {"drive": drives[cost], "set": {"set-assoc.region_sectors": region}} for cost, region in cases)
     windows, after, longest = {}, {}, {}
@@ -192,10 +192,22 @@ def figures6to8(study: Study) -> None:
         large, small = (cost, 50_000), (cost, 10_000)
         first, means = windows[large][0], [fmean(windows[small]), fmean(windows[large])]
         better = 100 * (means[0] / means[1] - 1)
-        study.row("{cost} µs: windows of 0 IOPS, regions of 50,000", share(after[large], lambda iops: iops == 0), cost=cost, longest=longest[large])
+        study.row(
+            "{cost} µs: windows of 0 IOPS, regions of 50,000",
+            share(after[large], lambda iops: iops == 0),
+            cost=cost,
+            longest=longest[large],
+        )
         study.row("{cost} µs: windows under 50 IOPS, regions of 50,000", share(after[large], lambda iops: iops < 50), cost=cost)
-        study.row("{cost} µs: fastest window after the drop", max(after[large]), value=max(after[large]) / first, cost=cost, first=first)
-        study.row("{cost} µs: windows of 0 IOPS, regions of 10,000", share(after[small], lambda iops: iops == 0), cost=cost, longest=longest[small])
+        study.row(
+            "{cost} µs: fastest window after the drop", max(after[large]), value=max(after[large]) / first, cost=cost, first=first
+        )
+        study.row(
+            "{cost} µs: windows of 0 IOPS, regions of 10,000",
+            share(after[small], lambda iops: iops == 0),
+            cost=cost,
+            longest=longest[small],
+        )
         against = f"{means[0]:.0f} against {means[1]:.0f}"
         study.row("{cost} µs: mean IOPS, 10,000 against 50,000", against, value=better, cost=cost, better=better)
 
@@ -220,7 +232,9 @@ def figures6to8(study: Study) -> None:
 def filled_at_random(percent: int, capacity: int, seed: int, reads: pl.DataFrame) -> pl.DataFrame:
     """Random writes until each cache region has its share, without those for one that has, and then the reads."""
     room = REGION * percent // 100 // 8
-    writes = pl.DataFrame(smrkit.trace.generate(f"random-write:count={max(1, CACHES * room * 3 // 2)}", capacity=capacity, seed=seed))
+    writes = pl.DataFrame(
+        smrkit.trace.generate(f"random-write:count={max(1, CACHES * room * 3 // 2)}", capacity=capacity, seed=seed)
+    )
     # Native region i is cached in region i mod M (section IV.A).
     taken = pl.int_range(pl.len()).over(pl.col("lba") // REGION % CACHES) < room
     writes = writes.filter(taken)
@@ -237,7 +251,11 @@ def figure9(study: Study) -> None:
     [empty] = study.runs([common | {"workload": "random-write:count=1"}])
     capacity = empty.capacity.host_sectors * 512
     reads = pl.DataFrame(smrkit.trace.generate(read, capacity=capacity))
-    random = [common | {"requests": filled_at_random(percent, capacity, study.seed, reads), "warmup": CACHES * (REGION * percent // 100 // 8)} for percent in percents]
+    random = [
+        common
+        | {"requests": filled_at_random(percent, capacity, study.seed, reads), "warmup": CACHES * (REGION * percent // 100 // 8)}
+        for percent in percents
+    ]
     in_order = []
     for percent in percents:
         writes = CACHES * REGION * percent // 100 // 1024
@@ -260,7 +278,9 @@ def figure9(study: Study) -> None:
         ax.plot(percents, at_random, "o-", label="filled at random")
         ax.plot(percents, ordered, "s-", label="filled in order")
         ax.axhline(rate(plain), color="grey", linestyle=":", label="plain drive")
-        ax.set(xlabel="Cache filled before (%)", ylabel="Sequential read (MB/s)", title="Sequential read against the cache's fill")
+        ax.set(
+            xlabel="Cache filled before (%)", ylabel="Sequential read (MB/s)", title="Sequential read against the cache's fill"
+        )
         ax.legend()
 
     study.figure("figure-9", draw)

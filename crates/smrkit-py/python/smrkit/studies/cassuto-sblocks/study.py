@@ -1,32 +1,28 @@
 """Cassuto et al., "Indirection Systems for Shingled-Recording Disk Drives", MSST 2010, section V: S-blocks."""
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import correlation, fmean
 from typing import Any
 
 import polars as pl
+import smrkit
 from smrkit import Outcome
 from smrkit.reproduce import Study, falls, listed
 
 #: A cost of a sector at which figure 13's 50 ms come nearer (derived: they need about 2.5 to 5 µs).
 FASTER_US = 2.5
-FASTER = """
-name = "cassuto-random-faster"
-summary = "cassuto-random with a lower cost of a sector"
-[geometry]
-zones = { value = [{ tracks = 600_000, track_sectors = 1000 }], source = "cassuto-random" }
-[interference]
-blocks = { value = 6, source = "cassuto-random" }
-[constant]
-command_ms = { value = 1.016, source = "cassuto-random" }
-sector_us = { value = 2.5, source = "figure 13" }
-"""
 
 
 def on_sblocks(workload: str = "random-write:count=100M", **set_: Any) -> dict[str, Any]:
     """A run of the layer on cassuto-random."""
-    return {"drive": "cassuto-random", "layer": "s-block", "workload": workload, "set": {f"s-block.{key}": value for key, value in set_.items()}}
+    return {
+        "drive": "cassuto-random",
+        "layer": "s-block",
+        "workload": workload,
+        "set": {f"s-block.{key}": value for key, value in set_.items()},
+    }
 
 
 def until(end_s: int) -> dict[str, Any]:
@@ -73,7 +69,8 @@ class Course:
 def figure12(study: Study) -> None:
     end_s = study.pick(1200, 1000)
     study.section("Figures 12 and 13: random writes, closest to the tail", end=end_s)
-    faster = study.file("cassuto-random-faster.toml", FASTER)
+    text = re.sub("sector_us = { value = [0-9.]+", f"sector_us = {{ value = {FASTER_US}", smrkit.drive_file("cassuto-random"))
+    faster = study.file("cassuto-random-faster.toml", text)
     runs = study.runs([on_sblocks() | until(end_s), on_sblocks() | until(end_s) | {"drive": faster}])
     course, quick = (Course.of(run, end_s) for run in runs)
     before = course.iops[: course.drop]
@@ -106,7 +103,9 @@ def figure12(study: Study) -> None:
 
 def policies(study: Study) -> None:
     # Long enough to use up the spare S-blocks.
-    end_s, shown = study.pick((1600, ["closest-to-tail", "largest", "cache-tail", "weighted"]), (1200, ["closest-to-tail", "largest"]))
+    end_s, shown = study.pick(
+        (1600, ["closest-to-tail", "largest", "cache-tail", "weighted"]), (1200, ["closest-to-tail", "largest"])
+    )
     study.section("Figures 13 and 14: destage policies", end=end_s)
     runs = study.runs(on_sblocks(policy=policy) | until(end_s) for policy in shown)
     moved = [f"{run.layer_stats.sblocks_moved:,} S-blocks moved for {run.layer_stats.destages:,} destages" for run in runs]
@@ -114,7 +113,12 @@ def policies(study: Study) -> None:
     by_far = 20 * closest <= largest
     study.row("largest: longest write", largest / 1e3, moved=moved[1])
     study.row("longest write, largest to closest-to-tail", largest / closest)
-    study.row("which policy has the shorter longest write", "closest-to-tail, by far" if by_far else "not by far", agrees=by_far, moved=moved[0])
+    study.row(
+        "which policy has the shorter longest write",
+        "closest-to-tail, by far" if by_far else "not by far",
+        agrees=by_far,
+        moved=moved[0],
+    )
     for policy, run, of_run in zip(shown, runs, moved):
         last = Course.of(run, end_s).last(200)
         study.row("{policy}: IOPS in the last 200 s", last, policy=policy, longest=longest_ms(run), moved=of_run)
@@ -208,7 +212,11 @@ def figure9(study: Study) -> None:
 
 def sections(study: Study) -> None:
     study.section("Sections, and writes of whole S-blocks")
-    inside, there, elsewhere = "random-write:span=2900M,count=12k", "random-write:span=2900M,count=3k", "random-write:start=10G,span=280G,count=3k"
+    inside, there, elsewhere = (
+        "random-write:span=2900M,count=12k",
+        "random-write:span=2900M,count=3k",
+        "random-write:start=10G,span=280G,count=3k",
+    )
     whole = "sequential-write:size=1024000,count=2k"
     runs = study.runs(
         [

@@ -91,7 +91,11 @@ def demands(study: Study, span: int, spare: int) -> dict[str, dict[str, Any]]:
     tables |= {name: smrkit.trace.read(path) for name, path in paths.items() if path}
     made = {}
     for name, table in tables.items():
-        frame = pl.DataFrame(table).filter(pl.col("op").is_in(["read", "write"])).cast({"op": pl.String, "lba": pl.Int64, "sectors": pl.Int64})
+        frame = (
+            pl.DataFrame(table)
+            .filter(pl.col("op").is_in(["read", "write"]))
+            .cast({"op": pl.String, "lba": pl.Int64, "sectors": pl.Int64})
+        )
         sectors = pl.col("sectors").clip(upper_bound=span)
         once = frame.select("op", pl.min_horizontal(pl.col("lba") % span, span - sectors), sectors).rows()
         counted = min(len(once), study.pick(20_000, 2000))
@@ -116,7 +120,13 @@ def lost_to_cuts(study: Study) -> list[str]:
     for at in range(len(schemes)):
         lost = [run.power_cut.lost_sectors for run in runs[at * len(cuts) : (at + 1) * len(cuts)] if run.get("power_cut")]
         some = sum(sectors > 0 for sectors in lost)
-        said.append(f"{math.ceil(max(lost) / 2)} kB at most, in {some} of {len(lost)} cuts" if some else "nothing" if lost else "no cut was reached")
+        said.append(
+            f"{math.ceil(max(lost) / 2)} kB at most, in {some} of {len(lost)} cuts"
+            if some
+            else "nothing"
+            if lost
+            else "no cut was reached"
+        )
     return said
 
 
@@ -152,10 +162,16 @@ def study(study: Study) -> None:
         for key in ("mean", "p99_9"):
             cells += [f"{short(geometric_mean(times(layer, demand, idle, key) for demand in asked))} ×" for idle in own]
         cells += [with_unit(max(run.latency_ns.all.max for run in of) / 1e9, SECONDS) for of in own.values()]
-        cells += [f"{short(geometric_mean(run.write_amplification for run in of if run.write_amplification is not None))} ×" for of in own.values()]
+        cells += [
+            f"{short(geometric_mean(run.write_amplification for run in of if run.write_amplification is not None))} ×"
+            for of in own.values()
+        ]
         maps = max(run.map_bytes for of in own.values() for run in of)
         lines.append([layer, *cells, f"{scheme.lost_percent():.1f} %", with_unit(maps, BYTES), cut])
-    study.table(["scheme", "mean", "idle", "99.9 %", "idle", "longest", "idle", "written", "idle", "lost", "maps", "power cut takes"], lines)
+    study.table(
+        ["scheme", "mean", "idle", "99.9 %", "idle", "longest", "idle", "written", "idle", "lost", "maps", "power cut takes"],
+        lines,
+    )
 
     def draw(figure: Any) -> None:
         panels = [(key, idle) for key in ("mean", "p99_9") for idle in (False, True)]

@@ -39,7 +39,11 @@ def described(study: Study) -> None:
             study.row("rms", rms, value=rms - theirs[drive], paper=theirs[drive])
         study.row("mean", of["mean_ours_ms"], paper=of["mean_measured_ms"])
         share = 100 * of["slow_reads_within_half_ms"] / max(1, of["slow_reads"])
-        why = "DiskSim itself is near chance on this drive" if drive in list(theirs)[:7] else "no share of DiskSim's is at hand for this drive"
+        why = (
+            "DiskSim itself is near chance on this drive"
+            if drive in list(theirs)[:7]
+            else "no share of DiskSim's is at hand for this drive"
+        )
         other: dict[str, Any] = {} if drive == "hp_c2490a" else {"comparable": False, "paper": None, "why": why}
         study.row("reads over 3 ms within 0.5 ms", share, **other)
 
@@ -57,7 +61,9 @@ def host_managed(study: Study) -> None:
     study.section("The 15 TB host-managed disk")
     reads = f"random-read:size=256Ki,count={study.pick(20_000, 4000)}"
     streams = [f"sequential-{op}:size=256Ki,bytes=1Gi" for op in ("read", "write")]
-    random, read, write = study.runs([full("hc620", "in-place", reads, 16), *(full("hc620", "in-place", stream, 8) for stream in streams)])
+    random, read, write = study.runs(
+        [full("hc620", "in-place", reads, 16), *(full("hc620", "in-place", stream, 8) for stream in streams)]
+    )
     study.row("random read, 16 outstanding", iops(random))
     study.row("random read, 50 %", random.latency_ns.all.p50 / 1e6)
     study.row("random read, 99 %", random.latency_ns.all.p99 / 1e6)
@@ -107,7 +113,9 @@ def rebuilds(study: Study) -> None:
     ):
         part = smrkit.drives(drive)["raw_sectors"] // study.pick(100, 400) * 512
         for kind, layer in (("drive-managed", MANAGED), ("conventional", "in-place")):
-            array = study.file(f"{layer}.toml", f'level = "raid1"\n[[member]]\nlayer = "in-place"\n[[member]]\nlayer = "{layer}"\n')
+            array = study.file(
+                f"{layer}.toml", f'level = "raid1"\n[[member]]\nlayer = "in-place"\n[[member]]\nlayer = "{layer}"\n'
+            )
             run = {"drive": drive, "capacity": part, "array": array, "rebuild": rebuild, "requests": none}
             cases[f"{what}, {kind}"] = (size, run | {"arrival": "trace", "depth": 32, "prefill": "full"})
     for (item, (size, _)), run in zip(cases.items(), study.runs(run for _, run in cases.values())):

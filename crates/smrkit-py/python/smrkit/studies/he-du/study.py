@@ -96,8 +96,15 @@ def figure2(study: Study) -> None:
     for scheme in SCHEMES:
         for fill in FILLS:
             tracks = bands * N * fill // 100
-            places = {"op": ["write"] * tracks, "lba": [track * TRACK + TRACK // 2 for track in range(tracks)], "sectors": [8] * tracks}
-            jobs.append(on_scheme(scheme, fill) | {"drive": drive(study, bands), "requests": places | {"time_ns": [0] * tracks}, "prefill": "sequential"})
+            places = {
+                "op": ["write"] * tracks,
+                "lba": [track * TRACK + TRACK // 2 for track in range(tracks)],
+                "sectors": [8] * tracks,
+            }
+            jobs.append(
+                on_scheme(scheme, fill)
+                | {"drive": drive(study, bands), "requests": places | {"time_ns": [0] * tracks}, "prefill": "sequential"}
+            )
     runs = iter(study.runs(jobs))
     same = lambda ours, paper: abs(ours - paper) < 1e-9
     for scheme in SCHEMES:
@@ -123,7 +130,10 @@ def figure2(study: Study) -> None:
 
 
 def on_scheme(scheme: str, fill: int) -> dict[str, Any]:
-    return {"layer": "track-map", "set": {"track-map.scheme": scheme, "track-map.fill_percent": fill, "track-map.random_tracks": 0}}
+    return {
+        "layer": "track-map",
+        "set": {"track-map.scheme": scheme, "track-map.fill_percent": fill, "track-map.random_tracks": 0},
+    }
 
 
 @dataclass
@@ -158,7 +168,9 @@ def loads(study: Study) -> list[Load]:
         frame = pl.DataFrame(table).sort("time_ns", maintain_order=True).cast({"lba": pl.Int64, "sectors": pl.Int64})
         frame = frame.head(QUICK_REQUESTS) if study.quick else frame
         found.append((f"{trace['file'] if path else 'a stand-in'} for {trace['paper']}", trace, frame))
-        stands.append(f"{trace['paper']} (not at hand): {trace['file'] if path else 'generated, for its substitute is not at hand either'}")
+        stands.append(
+            f"{trace['paper']} (not at hand): {trace['file'] if path else 'generated, for its substitute is not at hand either'}"
+        )
     study.section("Table 1: traces", stands="; ".join(stands))
     made = []
     for name, trace, frame in found:
@@ -166,7 +178,12 @@ def loads(study: Study) -> list[Load]:
         gap = frame["time_ns"][-1] / max(1, len(frame) - 1) / 1e9
         gap_text = f"{gap:.3g} s" if gap >= 1 else f"{1e3 * gap:.3g} ms"
         written = f"{100 * len(writes) / len(frame):.1f} % writes of {writes.sum() * 0.512 / max(1, len(writes)):.1f} kB"
-        study.row("{name}", f"{len(frame):,} requests {gap_text} apart, × {trace['stretched']}; {written}", name=name, role=trace["role"])
+        study.row(
+            "{name}",
+            f"{len(frame):,} requests {gap_text} apart, × {trace['stretched']}; {written}",
+            name=name,
+            role=trace["role"],
+        )
         # A quarter of the space ends with a band of each scheme's groups.
         bands = 12 * math.ceil((frame["lba"] + frame["sectors"]).max() / (N * TRACK) / 12)
         common = {"drive": drive(study, bands), "arrival": "trace", "time_scale": trace["stretched"]}
@@ -174,7 +191,9 @@ def loads(study: Study) -> list[Load]:
         for fill in FILLS:
             span = bands * N * TRACK * fill // 100
             sectors = pl.col("sectors").clip(upper_bound=span)
-            requests = frame.select("time_ns", "op", pl.min_horizontal(pl.col("lba") % span, span - sectors).alias("lba"), sectors)
+            requests = frame.select(
+                "time_ns", "op", pl.min_horizontal(pl.col("lba") % span, span - sectors).alias("lba"), sectors
+            )
             schemes = [common | on_scheme(scheme, fill) | {"requests": requests, "prefill": "sequential"} for scheme in SCHEMES]
             jobs.append([common | {"layer": "in-place", "requests": requests}, *schemes])
         made.append(Load(name, FILLS, jobs, []))
@@ -219,16 +238,33 @@ def trace_rows(study: Study, load: Load) -> None:
         worst = max(abs(off) for off in slower(load.war(of), paper))
         updates = load.runs[-1][of].layer_stats.track_updates
         shares = listed(100 * count / max(1, sum(updates)) for count in updates)
-        study.row("{name}: WAR of {scheme}", listed(load.war(of), 2), value=worst, paper=listed(paper, 2), name=name, scheme=scheme, worst=worst, shares=shares)
+        study.row(
+            "{name}: WAR of {scheme}",
+            listed(load.war(of), 2),
+            value=worst,
+            paper=listed(paper, 2),
+            name=name,
+            scheme=scheme,
+            worst=worst,
+            shares=shares,
+        )
     plain, first = load.response(0)[:3], load.response(1)[:3]
     for of, scheme in list(enumerate(SCHEMES, 1))[1:]:
         ours = load.response(of)[:3]
         words = {"name": name, "scheme": scheme}
         outperforms = all(one < other for one, other in zip(ours, first))
-        study.row("{name}: response of {scheme} at 25, 50, 75 % full", listed(ours, 2), agrees=outperforms, other=listed(first, 2), **words)
+        study.row(
+            "{name}: response of {scheme} at 25, 50, 75 % full",
+            listed(ours, 2),
+            agrees=outperforms,
+            other=listed(first, 2),
+            **words,
+        )
         service = listed(slower(load.service(of)[:3], load.service(0)), 2)
         item = "{name}: {scheme} against the plain disk at 25, 50, 75 % full"
-        study.row(item, listed(slower(ours, plain), 2), value=max(slower(ours, plain)), plain=listed(plain, 2), service=service, **words)
+        study.row(
+            item, listed(slower(ours, plain), 2), value=max(slower(ours, plain)), plain=listed(plain, 2), service=service, **words
+        )
     second, third, fourth = (load.response(of)[:2] for of in (2, 3, 4))
     ahead = all(one < other for of in (second, fourth) for one, other in zip(of, third))
     both = f"{listed(second, 2)} and {listed(fourth, 2)}"

@@ -171,7 +171,14 @@ def table2(study: Study, found: dict[str, Trace]) -> None:
         ratio = by_layer[1][P99_9] / by_layer[0][P99_9]
         quotient = "{trace}: drive-managed / vguard, 99.9 %"
         if name not in found:
-            study.row(quotient, None, paper=ratio, comparable=False, trace=name, why="the trace is not at hand; the figure has all its percentiles")
+            study.row(
+                quotient,
+                None,
+                paper=ratio,
+                comparable=False,
+                trace=name,
+                why="the trace is not at hand; the figure has all its percentiles",
+            )
             continue
         trace, tuned = found[name], name == "wdev_1"
         copies = trace.vguard.layer_stats.get("guard_copies", 0)
@@ -198,9 +205,17 @@ def further(study: Study, all_of: list[Trace], room: int) -> None:
     ratios = {}
     for trace in (one for one in all_of if one.vguard):
         for layer, run in zip(LAYERS, (trace.vguard, trace.managed)):
-            study.row("{trace}: {layer}", "  ".join(f"{value:.2f}" for value in percentiles(run)), trace=trace.name, layer=layer, requests=run.requests)
+            study.row(
+                "{trace}: {layer}",
+                "  ".join(f"{value:.2f}" for value in percentiles(run)),
+                trace=trace.name,
+                layer=layer,
+                requests=run.requests,
+            )
         ratios[trace.name], writes = trace.ratio(), trace.write_percent()
-        claimed: dict[str, Any] = {} if writes > 24 else {"comparable": False, "paper": None, "basis": "paper", "why": "no claim for 24 % or less"}
+        claimed: dict[str, Any] = (
+            {} if writes > 24 else {"comparable": False, "paper": None, "basis": "paper", "why": "no claim for 24 % or less"}
+        )
         study.row("{trace}: drive-managed / vguard, 99.9 %", trace.ratio(), trace=trace.name, writes=writes, **claimed)
     for trace in (one for one in all_of if not one.vguard):
         study.row("{trace}: latency", None, trace=trace.name, end=trace.info.highest_end_sectors, room=room)
@@ -215,7 +230,16 @@ def figure2(study: Study, chosen: list[Trace]) -> None:
         turns, reads = ours / rotation_ms, 100 - trace.write_percent()
         is_part = trace.part == "part"
         why = "a part of a trace: first writes to tracks, which copy, weigh more" if is_part else ""
-        study.row("{trace}: vguard, 95 %", ours, value=turns, comparable=not is_part, trace=trace.name, turns=turns, reads=reads, why=why)
+        study.row(
+            "{trace}: vguard, 95 %",
+            ours,
+            value=turns,
+            comparable=not is_part,
+            trace=trace.name,
+            turns=turns,
+            reads=reads,
+            why=why,
+        )
 
     def tenth(run: Outcome) -> float:
         return next(latency for latency, share in zip(*cdf(run)) if share >= 0.1)
@@ -296,7 +320,12 @@ def random_writes(study: Study) -> None:
         for what, key in (("mean", "mean"), ("median", "p50"), ("90 %", "p90")):
             vguard, managed = latencies(key)
             item = "{span}: {what}, vguard against drive-managed"
-            words: dict[str, Any] = {"off": 100 * (vguard / managed - 1), "value": 100 * (vguard / managed - 1), "span": span, "what": what}
+            words: dict[str, Any] = {
+                "off": 100 * (vguard / managed - 1),
+                "value": 100 * (vguard / managed - 1),
+                "span": span,
+                "what": what,
+            }
             if key == "p90":
                 item = f"{'500 GB' if span == '500 GB' else '{span}'}: 90 %, vguard against drive-managed"
             elif span == "500 GB":
@@ -308,13 +337,17 @@ def random_writes(study: Study) -> None:
             study.row("{span}: {what}, vguard below drive-managed", against, agrees=vguard < managed, span=span, what=what)
             study.row("{span}: {what}, how far below", 100 * (1 - vguard / managed), span=span, what=what, both=against)
         if span in ("2 TB", "4 TB"):
-            a_write = [fmean(run.layer_stats.bands_cleaned / (run.requests - first(run)) for run in of_layer) for of_layer in both]
+            a_write = [
+                fmean(run.layer_stats.bands_cleaned / (run.requests - first(run)) for run in of_layer) for of_layer in both
+            ]
             item = "{span}: bands cleaned per write after the first cleaning, vguard and drive-managed"
             study.row(item, f"{a_write[0]:.2f} and {a_write[1]:.2f}", value=min(a_write), span=span)
     for partial in ("off", "on"):
         a_write = [run.layer_stats.bands_cleaned / run.requests for run in of("steady", partial)]
         study.row(f"1 TB: bands cleaned per write, second half, partial={partial}", Spread.of(a_write))
-    spreads = {"phase": runs["4 TB", "vguard", study.seed]} | {spread: runs["spread", spread, study.seed] for spread in ("band", "episode")}
+    spreads = {"phase": runs["4 TB", "vguard", study.seed]} | {
+        spread: runs["spread", spread, study.seed] for spread in ("band", "episode")
+    }
     for what, key in (("mean", "mean"), ("median", "p50"), ("90 %", "p90")):
         managed = ms(runs["4 TB", "drive-managed", study.seed].latency_ns.all[key])
         each = {spread: ms(run.latency_ns.all[key]) for spread, run in spreads.items()}
