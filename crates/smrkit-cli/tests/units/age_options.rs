@@ -118,3 +118,10 @@ fn a_simulated_disk_is_as_it_was_asked_for() {
     // The name that it had before.
     assert_eq!(world("--simulate caveat --placement beside").unwrap().unwrap().caveat.placement, Placement::Adjacent);
 }
+
+#[test]
+fn a_fill_by_size_gives_disks_of_any_size_the_same_benchmarks() {
+    let benchmarks = |disk| given("--fill 700MB --benchmarks").unwrap().ageing.course(disk).unwrap().benchmarks;
+    assert_eq!(benchmarks(3_000_000_000), benchmarks(1_000_000_000));
+    assert_eq!(benchmarks(3_000_000_000), course("--fill 70 --benchmarks").unwrap().benchmarks);
+}

@@ -114,12 +114,17 @@ impl Ageing {
             ..paper
         };
         let bytes = self.bytes.unwrap_or(disk_bytes.saturating_mul(8));
+        // By the disk that such a fill would be 70 % of, or file systems of unequal size would see unequal benchmarks.
+        let of_paper = match self.fill {
+            Fill::Percent(_) => disk_bytes,
+            Fill::Bytes(bytes) => (u128::from(bytes) * 10 / 7) as u64,
+        };
         Ok(CourseOptions {
             ager,
             before_bytes: bytes,
             duty: Duty { idle_percent: self.idle, spell: self.spell },
             record_from_bytes: self.record_from,
-            benchmarks: if self.benchmarks { paper_benchmarks(disk_bytes, self.seed) } else { Vec::new() },
+            benchmarks: if self.benchmarks { paper_benchmarks(of_paper, self.seed) } else { Vec::new() },
             interleave: self.interleave,
             until_bytes: self.until.unwrap_or(if self.benchmarks { u64::MAX } else { bytes }),
             until_time: self.duration,
