@@ -10,15 +10,14 @@ use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
 use smrkit_live::block::attached::{self, Attached};
-use smrkit_live::block::control::Control;
+use smrkit_live::block::control::{ControlRequest, ControlSocket, control};
 use smrkit_live::block::image;
 use smrkit_live::block::server::{DriveServer, Listener};
-use smrkit_live::block::wish::{Wish, wishes};
 use smrkit_live::daemon::{self, Started};
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
 use smrkit_live::mount::{self, MountError, run_directory};
 
-use super::serve::{DriveOptions, tell_report};
+use super::serve::{DriveOptions, print_report};
 use crate::exit::{self, Done};
 use crate::output::print;
 use crate::remedy;
@@ -72,36 +71,37 @@ impl Attach {
     /// Serves until it is detached, or a signal comes.
     fn serve(&self, image: &Path) -> anyhow::Result<Done> {
         mount::check_system()?;
-        let (device, options) = self.how.open(image)?;
+        let (drive, pace) = self.how.open(image)?;
         if self.daemon {
             // Every path of the user's has been opened.
             daemon::detach()?;
         }
-        let (caller, wishes) = wishes().context("a pair of sockets")?;
+        let (controller, requests) = control().context("a pair of sockets")?;
         let socket = place(image, "nbd")?;
         let listener = Listener::unix(&socket).with_context(|| socket.display().to_string())?;
-        let server = DriveServer::new(device, listener, options);
-        let serving = thread::spawn(move || server.run(&wishes));
-        let attached = Attached::new(&socket, &place(image, "mnt")?).inspect_err(|_| caller.wish(Wish::Stop));
+        let server = DriveServer::new(drive, listener, pace);
+        let serving = thread::spawn(move || server.run(&requests));
+        let attached =
+            Attached::new(&socket, &place(image, "mnt")?).inspect_err(|_| controller.send(ControlRequest::Stop));
         let attached = match attached {
             Ok(attached) => Arc::new(Mutex::new(attached)),
             Err(error) => {
-                // The image is closed in good order before its failure is told.
+                // The image is closed before the failure is reported.
                 let _ = serving.join();
                 return Err(error).context("the drive can't be shown as a file or a loop device");
             }
         };
         let held = attached.clone();
         let let_go = move || held.lock().unwrap_or_else(PoisonError::into_inner).detach();
-        let _control = Control::start(image, &caller, let_go.clone())?;
-        let stop = caller.clone();
+        let _socket = ControlSocket::start(image, &controller, let_go.clone())?;
+        let stop = controller.clone();
         signals::handle(move || match let_go() {
-            Ok(()) => stop.wish(Wish::Stop),
+            Ok(()) => stop.send(ControlRequest::Stop),
             Err(error) => eprintln!("smrkit: {error}"),
         })?;
         self.tell_ready(&attached.lock().unwrap_or_else(PoisonError::into_inner))?;
         let (report, closed) = serving.join().map_err(|_| anyhow::anyhow!("the server has failed"))?;
-        tell_report(&report);
+        print_report(&report);
         closed?;
         Ok(Done::All)
     }

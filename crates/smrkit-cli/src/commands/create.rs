@@ -1,4 +1,4 @@
-//! `smrkit create`: makes the image of a drive or an array that `smrkit serve` serves.
+//! `smrkit create`: makes an image that `smrkit serve` serves as a drive or an array.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,7 @@ use smrkit::experiment::system::{System, Systems};
 use smrkit::layer;
 use smrkit::quantity::Bytes;
 use smrkit::settings::Settings;
+use smrkit::stats::outcome::RunRecord;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_options::system::SystemOptions;
 
@@ -22,17 +23,14 @@ Examples:
   smrkit create disk.img --layer in-place --capacity 64GB       a conventional disk, to compare with
   smrkit create raid.img --array raid5:disks=4 --capacity 64GB  an array of four such drives
 
-The image is sparse: it takes up what is written to it. smrkit serve shows it as a block device.";
+The image is a plain raw file, sparse: it takes up what is written to it. smrkit serve presents it as a block device.";
 
 /// The layer of drives for which none is named.
 const DEFAULT_LAYER: &str = "drive-managed";
 
+/// The drive or the array that an image is served as.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Create {
-    /// The image file to make.
-    #[arg(value_name = "IMAGE")]
-    image: PathBuf,
+pub struct DriveChoice {
     /// The drive's name, or a drive file. See smrkit drives [default: st5000as0011].
     #[arg(long)]
     drive: Option<String>,
@@ -48,6 +46,40 @@ pub struct Create {
     /// A parameter.
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
+}
+
+impl DriveChoice {
+    /// True if any of it was given.
+    pub fn is_made(&self) -> bool {
+        let DriveChoice { drive, layer, array, capacity, set } = self;
+        drive.is_some() || layer.is_some() || array.is_some() || capacity.is_some() || !set.is_empty()
+    }
+
+    /// The drive or the array; where no size was given, with room for at least `sectors`.
+    pub fn record(&self, sectors: Option<u64>) -> Result<RunRecord, Error> {
+        let (drive, array) = (self.drive.clone(), self.array.clone());
+        let asked = SystemOptions { drive, layer: self.layer.iter().cloned().collect(), array }.asked(self.capacity)?;
+        let default_layers = vec![layer::find(DEFAULT_LAYER)?];
+        let system = System { set: self.set.clone(), default_layers, ..asked };
+        let mut runs = Systems::new(&system)?.runs(&[Settings::default()], sectors)?;
+        match (runs.pop(), runs.is_empty()) {
+            (Some(planned), true) => Ok(image::complete_record(&planned)),
+            _ => {
+                let remedy = "an image holds one drive or array: name one layer, and give each parameter one value";
+                Err(Error::Usage(remedy.into()))
+            }
+        }
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Create {
+    /// The image file to make, and IMAGE.smr beside it.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    #[command(flatten)]
+    choice: DriveChoice,
     /// Overwrite what is there.
     #[arg(long)]
     force: bool,
@@ -55,18 +87,7 @@ pub struct Create {
 
 impl Create {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let (drive, array) = (self.drive.clone(), self.array.clone());
-        let asked = SystemOptions { drive, layer: self.layer.iter().cloned().collect(), array }.asked(self.capacity)?;
-        let default_layers = vec![layer::find(DEFAULT_LAYER)?];
-        let system = System { set: self.set.clone(), default_layers, ..asked };
-        let mut runs = Systems::new(&system)?.runs(&[Settings::default()], None)?;
-        let (Some(planned), true) = (runs.pop(), runs.is_empty()) else {
-            return Err(Error::Usage(
-                "an image holds one drive or array: name one layer, and give each parameter one value".into(),
-            )
-            .into());
-        };
-        let image = image::create(&self.image, image::complete_record(&planned), self.force)?;
+        let image = image::create(&self.image, self.choice.record(None)?, self.force)?;
         print(text(&image))?;
         Ok(Done::All)
     }
@@ -76,7 +97,7 @@ impl Create {
 fn text(image: &DriveImage) -> String {
     let described = image.describe();
     let word = |key: &str| described[key].as_str().unwrap_or_default();
-    let (size, array) = (Bytes::of_sectors(image.export_sectors()), word("array"));
+    let (size, array) = (Bytes::of_sectors(image.sectors()), word("array"));
     let array = if array.is_empty() { String::new() } else { format!("{array}, ") };
     format!("{}: {size} of {array}{} under {}\n", image.path().display(), word("drive"), word("layer"))
 }

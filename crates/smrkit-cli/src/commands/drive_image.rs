@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use smrkit::quantity::Bytes;
-use smrkit_live::block::device::BlockDevice;
+use smrkit::settings::Queue;
+use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::DriveImage;
 use smrkit_live::error::LiveError;
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
@@ -30,11 +31,10 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
             (about, state)
         }
         Err(MountError::NotMounted(_)) => {
-            let image = DriveImage::open(path, true)?;
+            let image = DriveImage::open(path, |_| Ok(None))?;
             let mut about = image.describe();
             about["was_clean"] = image.was_clean().into();
-            let state =
-                if image.was_clean() { "" } else { "; not closed in good order: its next use begins with recovery" };
+            let state = if image.was_clean() { "" } else { "; not closed cleanly" };
             (about, state.to_string())
         }
         Err(error) => return Err(error.into()),
@@ -60,18 +60,17 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
     Ok(Done::All)
 }
 
-/// Lets the layers rebuild their maps, and checks them, and of an array the copies and the parity. The image is closed in good order.
-pub fn fsck(path: &Path) -> anyhow::Result<Done> {
-    let image = DriveImage::open(path, true)?;
+/// Checks the layers' maps, after the requests since the last checkpoint. The image is closed cleanly, unless nothing is to be changed.
+pub fn fsck(path: &Path, no_changes: bool) -> anyhow::Result<Done> {
+    let image = DriveImage::open(path, |_| Ok(None))?;
     let was_clean = image.was_clean();
-    let (mut device, _) = BlockDevice::open(image, None)?;
-    let checked = device.check();
-    let (now, is_array) = (device.now(), device.is_array());
-    device.close(now)?;
-    let state = if was_clean { "closed in good order" } else { "not closed in good order, recovered" };
+    let image = if no_changes { image.read_only() } else { image };
+    let (drive, _) = ServedDrive::open(image, None, Queue::Drive, 0)?;
+    let checked = drive.check();
+    drive.close()?;
+    let state = if was_clean { "closed cleanly" } else { "not closed cleanly" };
     let (verdict, code) = match checked {
-        Ok(()) if is_array => ("maps make sense, copies and parity agree".to_string(), u8::from(!was_clean)),
-        Ok(()) => ("the layer's maps make sense".to_string(), u8::from(!was_clean)),
+        Ok(()) => ("the layer's maps make sense".to_string(), u8::from(!was_clean && !no_changes)),
         Err(fault) => (fault.to_string(), 4),
     };
     print(format!("{}: {state}: {verdict}\n", path.display()))?;

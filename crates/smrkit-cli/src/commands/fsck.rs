@@ -6,7 +6,6 @@ use clap::Args;
 use serde_json::{Value, json};
 use smrfs::fsck::report::{Problem, Report, Verdict};
 use smrfs::fsck::{FsckOptions, check};
-use smrkit::error::Error;
 use smrkit_live::block::image::is_drive_image;
 use smrkit_live::error::LiveError;
 use smrkit_live::mount::control::{joined, path_value};
@@ -54,11 +53,7 @@ pub struct Fsck {
 impl Fsck {
     pub fn execute(self) -> anyhow::Result<Done> {
         if is_drive_image(&self.image) {
-            if self.no_changes {
-                let remedy = "a served drive is checked by letting its layer recover: leave out -n, or check a copy";
-                return Err(Error::Usage(remedy.into()).into());
-            }
-            return drive_image::fsck(&self.image);
+            return drive_image::fsck(&self.image, self.no_changes);
         }
         let how = Open { read_only: self.no_changes, out_of_step: true, ..self.volume.open() };
         let mut volume = Volume::open(&self.image, &how)?;

@@ -1,10 +1,10 @@
-//! `smrkit inject`: does something to a served drive on purpose.
+//! `smrkit inject`: injects a fault into a served drive.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use smrkit::error::Error;
-use smrkit_live::block::fault::InjectedFault;
+use smrkit_live::block::control::InjectedFault;
 use smrkit_live::block::image;
 use smrkit_live::mount::MountError;
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
@@ -13,7 +13,7 @@ use crate::exit::Done;
 
 const EXAMPLES: &str = "\
 Examples:
-  smrkit inject disk.img power-cut            the next physical write is torn; requests fail until the layer has recovered
+  smrkit inject disk.img power-cut            the next write of the drive is torn, and commands under way fail
   smrkit inject disk.img bad-sector 2048      reads of the sector fail until it is written
   smrkit inject disk.img slow 8s              the next request takes 8 seconds longer
   smrkit inject disk.img timeout              the next request never completes

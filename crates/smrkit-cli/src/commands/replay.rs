@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use smrkit_live::block::replay::replay;
+use smrkit_live::block::log::replay;
 use smrkit_report::format;
 
 use crate::exit::Done;
@@ -27,7 +27,7 @@ impl Replay {
     pub fn execute(self) -> anyhow::Result<Done> {
         let replayed = replay(&self.log)?;
         let requests = format::counted(replayed.requests, "request");
-        let mut text = match &replayed.first {
+        let text = match &replayed.first {
             None => format!("{requests} took the simulator's time to the nanosecond\n"),
             Some(first) => format!(
                 "{requests}: {}, the first in line {}\n  logged    {}\n  replayed  {}\n",
@@ -37,9 +37,6 @@ impl Replay {
                 first.replayed
             ),
         };
-        if let Some(line) = replayed.killed_before {
-            text += &format!("line {line}: the server had been killed; what follows was not replayed\n");
-        }
         print(text)?;
         Ok(if replayed.differences == 0 { Done::All } else { Done::Code(5) })
     }

@@ -13,16 +13,16 @@ use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Queue, SettingChoice};
 use smrkit::units::SECTOR_BYTES;
-use smrkit_live::block::control::Control;
-use smrkit_live::block::device::{BlockDevice, Opened};
+use smrkit_live::block::control::{ControlRequest, ControlSocket, Controller, control};
+use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::{FoundState, LogWriter};
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{DriveServer, Listener, ServeOptions, ServeReport};
-use smrkit_live::block::wish::{Caller, Wish, wishes};
+use smrkit_live::block::server::{DriveServer, Listener, ServeReport};
 use smrkit_options::value::one_of;
 use tempfile::TempDir;
 
+use super::create::DriveChoice;
 use crate::exit::Done;
 use crate::output::print;
 use crate::signals;
@@ -76,35 +76,45 @@ pub struct DriveOptions {
     /// Give the drive a volatile write cache. What is not flushed is lost with the server, or by a power cut [default: none].
     #[arg(long, value_name = "SIZE")]
     write_cache: Option<Bytes>,
-    /// Write straight to the image. Faster, but a crash of the host may lose what was flushed.
-    #[arg(long)]
-    no_journal: bool,
+    #[command(flatten)]
+    choice: DriveChoice,
 }
 
 impl DriveOptions {
-    /// Opens the drive in `image`.
-    pub fn open(&self, image: &Path) -> anyhow::Result<(BlockDevice, ServeOptions)> {
+    /// Opens the drive in `image`, and says its pace.
+    pub fn open(&self, image: &Path) -> anyhow::Result<(ServedDrive, Pace)> {
         let cache_sectors = self.write_cache.map_or(0, |size| size.0 / SECTOR_BYTES);
         if self.write_cache.is_some() && cache_sectors == 0 {
             return Err(Error::Usage("--write-cache has room for a sector at least: 512 bytes".into()).into());
         }
-        let image = DriveImage::open(image, !self.no_journal)?;
+        let image = DriveImage::open(image, |sectors| self.choice.record(Some(sectors)).map(Some))?;
+        match image.note() {
+            Some(note) => eprintln!("smrkit: {note}"),
+            None if self.choice.is_made() => {
+                let beside = image::state_path(image.path()).display().to_string();
+                let problem = format!("{beside} says which drive it is: leave out the options of create");
+                return Err(Error::Usage(problem.into()).into());
+            }
+            None => {}
+        }
         if cache_sectors > 0 && image.system().array().is_some() {
             let remedy = "--write-cache is that of one drive: leave it out, or serve a drive";
             return Err(Error::Usage(remedy.into()).into());
         }
-        let log = self.log.as_deref().map(|path| LogWriter::open(path, &image.head().run)).transpose()?;
-        let (device, opened) = BlockDevice::open(image, log)?;
-        tell_opened(&device, &opened);
-        let device = device.with_write_cache(cache_sectors as usize);
-        Ok((device, ServeOptions { pace: self.pace, queue: self.queue }))
+        let log = self.log.as_deref().map(|path| LogWriter::open(path, image.run())).transpose()?;
+        let (drive, found) = ServedDrive::open(image, log, self.queue, cache_sectors as usize)?;
+        if found == FoundState::Recovered {
+            let path = drive.image().path().display();
+            eprintln!("smrkit: {path} was not closed cleanly: the drive goes on after the last request in {path}.smr");
+        }
+        Ok((drive, self.pace))
     }
 }
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Serve {
-    /// The image, made by smrkit create.
+    /// The image, made by smrkit create; or any raw file or block device.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
     #[command(flatten)]
@@ -122,23 +132,23 @@ impl Serve {
         let image = image::canonical(&self.image)?;
         // A place that is taken is found before the image is marked as in use.
         let (listener, _place) = self.listener()?;
-        let (device, options) = self.how.open(&self.image)?;
-        let (caller, wishes) = wishes().context("a pair of sockets")?;
+        let (drive, pace) = self.how.open(&self.image)?;
+        let (controller, requests) = control().context("a pair of sockets")?;
         let uri = listener.to_string();
-        let _control = Control::start(&image, &caller, || Ok(()))?;
-        let stop = caller.clone();
-        signals::handle(move || stop.wish(Wish::Stop))?;
-        let server = DriveServer::new(device, listener, options);
+        let _socket = ControlSocket::start(&image, &controller, || Ok(()))?;
+        let stop = controller.clone();
+        signals::handle(move || stop.send(ControlRequest::Stop))?;
+        let server = DriveServer::new(drive, listener, pace);
         if self.command.is_empty() {
             print(format!("{uri}\n"))?;
-            let (report, closed) = server.run(&wishes);
-            tell_report(&report);
+            let (report, closed) = server.run(&requests);
+            print_report(&report);
             closed?;
             return Ok(Done::All);
         }
-        let commanded = self.start(&uri, caller);
-        let (report, closed) = server.run(&wishes);
-        tell_report(&report);
+        let commanded = self.start(&uri, controller);
+        let (report, closed) = server.run(&requests);
+        print_report(&report);
         closed?;
         let status = commanded.join().map_err(|_| anyhow::anyhow!("the command could not be waited for"))??;
         Ok(Done::Code(status.code().map_or(1, |code| code as u8)))
@@ -164,7 +174,7 @@ impl Serve {
     }
 
     /// Runs the command; the server is asked to stop when it ends.
-    fn start(&self, uri: &str, caller: Caller) -> thread::JoinHandle<anyhow::Result<ExitStatus>> {
+    fn start(&self, uri: &str, controller: Controller) -> thread::JoinHandle<anyhow::Result<ExitStatus>> {
         let mut command = match &self.command[..] {
             [line] => {
                 let mut shell = Command::new("sh");
@@ -182,7 +192,7 @@ impl Serve {
         command.env("uri", uri);
         thread::spawn(move || {
             let status = command.status().with_context(|| name);
-            caller.wish(Wish::Stop);
+            controller.send(ControlRequest::Stop);
             status
         })
     }
@@ -193,23 +203,8 @@ fn with_uri(argument: &OsString, uri: &str) -> OsString {
     argument.to_str().map_or_else(|| argument.clone(), |text| text.replace("${uri}", uri).replace("$uri", uri).into())
 }
 
-fn tell_opened(device: &BlockDevice, opened: &Opened) {
-    let image = device.image();
-    if opened.found == FoundState::Recovered && !image.was_clean() {
-        let keeps = device.drives().iter().all(|drive| drive.layer.keeps_acknowledged());
-        let described = image.describe();
-        let layer = described["layer"].as_str().unwrap_or_default();
-        let lost = if keeps { "nothing that was flushed is lost" } else { "this layer promises nothing after that" };
-        eprintln!(
-            "smrkit: {} was not closed in good order: {layer} has rebuilt its maps in {}; {lost}",
-            image.path().display(),
-            shown(opened.lasted)
-        );
-    }
-}
-
-/// Tells how late a server's completions were.
-pub fn tell_report(report: &ServeReport) {
+/// Prints how late a server's completions were.
+pub fn print_report(report: &ServeReport) {
     if report.has_failed {
         eprintln!("smrkit: the drive failed; see above");
     }

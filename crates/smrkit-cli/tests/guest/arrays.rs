@@ -9,16 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rand::{RngExt, SeedableRng};
-use smrkit::medium::Buf;
-use smrkit::request::{Op, Request};
-use smrkit::units::Lba;
-use smrkit_live::block::device::BlockDevice;
+use smrkit::settings::Queue;
+use smrkit_live::block::drive::{Command as DriveCommand, CommandKind, ServedDrive};
 use smrkit_live::block::image::DriveImage;
 
 use super::Guest;
 
 /// Sectors of the writes that fill a cache.
-const PIECE: u32 = 8;
+const PIECE: u64 = 8;
 /// The drive that has been in use.
 const USED: &str = "used";
 
@@ -31,17 +29,15 @@ struct Served {
 
 /// Writes at random to a drive-managed drive, without a pause, until its persistent cache is full.
 fn use_up(image: &Path) {
-    let (mut device, _) = BlockDevice::open(DriveImage::open(image, false).unwrap(), None).unwrap();
-    let places = device.image().export_sectors() / u64::from(PIECE);
+    let image = DriveImage::open(image, |_| Ok(None)).unwrap();
+    let places = image.sectors() / PIECE;
+    let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs, 0).unwrap();
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(1);
-    while device.gauges().cache_fill.unwrap() < 1.0 {
-        let lba = Lba(random.random_range(0..places) * u64::from(PIECE));
-        let arrival = device.now();
-        let served = device.serve(&Request::new(Op::Write, lba, PIECE), arrival, &mut Buf::Bytes(vec![7; 4096]));
-        assert!(served.is_ok());
+    while drive.gauges().cache_fill.unwrap() < 1.0 {
+        let at = random.random_range(0..places) * PIECE * 512;
+        drive.serve(DriveCommand::new(CommandKind::Write, at, PIECE * 512, vec![7; 4096])).unwrap();
     }
-    let now = device.now();
-    device.close(now).unwrap();
+    drive.close().unwrap();
 }
 
 impl Served {

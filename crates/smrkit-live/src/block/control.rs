@@ -1,56 +1,176 @@
-//! The control socket of a served drive, by the path of its image: reports, and faults on purpose.
+//! Requests to the server from outside of NBD: reports, faults and the end, over the control socket by the path of an image, or from a
+//! signal.
+//!
+//! The server waits for its clients; a byte wakes it.
 
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use serde_json::Value;
+use smrkit::error::Error;
+use smrkit::names::known;
+use smrkit::quantity::{exact_duration, parse_count, parse_duration};
+use smrkit::units::Nanos;
 
-use super::fault::InjectedFault;
-use super::wish::{Caller, Wish};
 use crate::mount::MountError;
-use crate::mount::control::{ControlCommand, ControlReply, ControlServer, done, ending, failure};
+use crate::mount::control::{ControlCommand, ControlReply, ControlServer, EndClient, done, ending, failure};
 
 /// Time that a busy server has to answer (assumption).
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The socket, until it is dropped.
-pub struct Control(ControlServer);
+/// A fault that is injected into a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InjectedFault {
+    /// The power is cut at the next physical write; how much of that is written, the seed decides.
+    PowerCut(u64),
+    /// Reads of a sector fail until it is written.
+    BadSector(u64),
+    /// The next request takes this much longer.
+    Slow(Nanos),
+    /// The next request never completes.
+    Timeout,
+}
 
-impl Control {
-    /// Listens for those who name `image` ([`crate::mount::canonical`]); passes on to the server what they wish.
-    ///
-    /// Whoever asks it to end hears what `let_go` says; if that is no error, the server is stopped.
-    pub fn start(
-        image: &Path,
-        caller: &Caller,
-        let_go: impl Fn() -> Result<(), String> + Clone + Send + 'static,
-    ) -> Result<Control, MountError> {
-        let caller = caller.clone();
-        ControlServer::start(image, move |command| answer(&caller, &let_go, command)).map(Control)
+impl fmt::Display for InjectedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InjectedFault::PowerCut(seed) => write!(f, "power-cut {seed}"),
+            InjectedFault::BadSector(lba) => write!(f, "bad-sector {lba}"),
+            InjectedFault::Slow(span) => write!(f, "slow {}", exact_duration(*span)),
+            InjectedFault::Timeout => f.write_str("timeout"),
+        }
     }
 }
 
-impl Drop for Control {
+impl FromStr for InjectedFault {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<InjectedFault, Error> {
+        let (name, value) = text.split_once(' ').unwrap_or((text, ""));
+        let number = |default: Option<u64>| match (value, default) {
+            ("", Some(default)) => Ok(default),
+            _ => {
+                parse_count(value).map_err(|_| Error::Usage(format!("'{text}': expected a whole number after {name}")))
+            }
+        };
+        match name {
+            "power-cut" => Ok(InjectedFault::PowerCut(number(Some(1))?)),
+            "bad-sector" => Ok(InjectedFault::BadSector(number(None)?)),
+            "slow" if value.is_empty() => {
+                Err(Error::Usage(format!("'{text}': the duration is missing: slow TIME, as in slow 8s")))
+            }
+            "slow" => Ok(InjectedFault::Slow(parse_duration(value)?)),
+            "timeout" if value.is_empty() => Ok(InjectedFault::Timeout),
+            "timeout" => Err(Error::Usage(format!("'{text}': timeout takes nothing more"))),
+            _ => {
+                let names = ["power-cut", "bad-sector", "slow", "timeout"];
+                Err(Error::Usage(format!("'{text}': {}", known(name, names.into_iter()))))
+            }
+        }
+    }
+}
+
+/// A request of another thread to the server.
+#[derive(Debug)]
+pub enum ControlRequest {
+    /// To end soon; a second one, to end now.
+    Stop,
+    /// To end as well, and to reply how the image was closed.
+    End(EndClient),
+    /// To inject a fault.
+    Inject(InjectedFault, Sender<Result<(), String>>),
+    /// To report on the drive and its queue.
+    Report(Sender<Value>),
+}
+
+/// The server's end: a channel, and a socket that wakes it.
+pub struct ControlRequests {
+    receiver: Receiver<ControlRequest>,
+    woken: UnixStream,
+}
+
+impl ControlRequests {
+    /// The requests that came since.
+    pub(super) fn receive(&self) -> impl Iterator<Item = ControlRequest> {
+        let mut bytes = [0; 64];
+        while (&self.woken).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
+        self.receiver.try_iter()
+    }
+}
+
+/// Ready to be read once there is a request.
+impl AsFd for ControlRequests {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.woken.as_fd()
+    }
+}
+
+/// Sends requests to a server.
+#[derive(Clone)]
+pub struct Controller {
+    sender: Sender<ControlRequest>,
+    waker: Arc<UnixStream>,
+}
+
+impl Controller {
+    /// Sends a request; a server that has ended needs none.
+    pub fn send(&self, request: ControlRequest) {
+        let _ = self.sender.send(request);
+        // One byte that is not read yet is as good as two.
+        let _ = (&*self.waker).write(&[1]);
+    }
+}
+
+/// A way to send requests to a server, and the server's end of it.
+pub fn control() -> io::Result<(Controller, ControlRequests)> {
+    let (sender, receiver) = mpsc::channel();
+    let (waker, woken) = UnixStream::pair()?;
+    waker.set_nonblocking(true)?;
+    woken.set_nonblocking(true)?;
+    Ok((Controller { sender, waker: Arc::new(waker) }, ControlRequests { receiver, woken }))
+}
+
+/// The control socket, until it is dropped.
+pub struct ControlSocket(ControlServer);
+
+impl ControlSocket {
+    /// Listens for those who name `image` ([`crate::mount::canonical`]), and passes their requests on to the server.
+    ///
+    /// `let_go` is called before it is asked to end; if that fails, the server goes on.
+    pub fn start(
+        image: &Path,
+        controller: &Controller,
+        let_go: impl Fn() -> Result<(), String> + Clone + Send + 'static,
+    ) -> Result<ControlSocket, MountError> {
+        let controller = controller.clone();
+        ControlServer::start(image, move |command| answer(&controller, &let_go, command)).map(ControlSocket)
+    }
+}
+
+impl Drop for ControlSocket {
     fn drop(&mut self) {
         self.0.hide();
     }
 }
 
-fn answer(caller: &Caller, let_go: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {
+fn answer(controller: &Controller, let_go: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {
     match command {
-        ControlCommand::Report => asked(caller, PATIENCE, Wish::Report, |report| report),
+        ControlCommand::Report => ask(controller, PATIENCE, ControlRequest::Report, |report| report),
         ControlCommand::Inject { fault } => match fault.parse::<InjectedFault>() {
-            Ok(fault) => asked(
-                caller,
-                PATIENCE,
-                |answer| Wish::Inject(fault, answer),
-                |told| told.map_or_else(failure, |()| done()),
-            ),
+            Ok(fault) => {
+                let request = |reply| ControlRequest::Inject(fault, reply);
+                ask(controller, PATIENCE, request, |injected| injected.map_or_else(failure, |()| done()))
+            }
             Err(error) => failure(error),
         },
         ControlCommand::Unmount { .. } => match let_go() {
-            Ok(()) => return ControlReply::of_end(|client| caller.wish(Wish::End(client))),
+            Ok(()) => return ControlReply::of_end(|client| controller.send(ControlRequest::End(client))),
             Err(error) => failure(error),
         },
         _ => failure("a served drive is no file system: serve it, mount what is on it, and ask there"),
@@ -58,17 +178,17 @@ fn answer(caller: &Caller, let_go: &dyn Fn() -> Result<(), String>, command: Con
     .into()
 }
 
-/// Asks the server, and waits for what it says, but not for ever: one request may keep it for minutes.
-fn asked<T>(
-    caller: &Caller,
+/// Asks the server and waits for its reply, but not for ever.
+fn ask<T>(
+    controller: &Controller,
     patience: Duration,
-    wish: impl FnOnce(Sender<T>) -> Wish,
-    told: impl FnOnce(T) -> Value,
+    request: impl FnOnce(Sender<T>) -> ControlRequest,
+    reply: impl FnOnce(T) -> Value,
 ) -> Value {
-    let (sender, answer) = mpsc::channel();
-    caller.wish(wish(sender));
-    match answer.recv_timeout(patience) {
-        Ok(answer) => told(answer),
+    let (sender, receiver) = mpsc::channel();
+    controller.send(request(sender));
+    match receiver.recv_timeout(patience) {
+        Ok(answer) => reply(answer),
         Err(RecvTimeoutError::Disconnected) => ending(),
         Err(RecvTimeoutError::Timeout) => failure("the drive is busy, and does what was asked after that"),
     }
@@ -77,14 +197,41 @@ fn asked<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::wish::wishes;
 
     #[test]
     fn a_busy_server_keeps_nobody_waiting_for_its_report() {
-        let (caller, server) = wishes().unwrap();
-        let told = asked(&caller, Duration::from_millis(50), Wish::Report, |report| report);
-        assert!(told["error"].as_str().unwrap().contains("the drive is busy"), "{told}");
+        let (controller, server) = control().unwrap();
+        let reply = ask(&controller, Duration::from_millis(50), ControlRequest::Report, |report| report);
+        assert!(reply["error"].as_str().unwrap().contains("the drive is busy"), "{reply}");
         drop(server);
-        assert_eq!(asked(&caller, Duration::from_secs(60), Wish::Report, |report| report), ending());
+        assert_eq!(ask(&controller, Duration::from_secs(60), ControlRequest::Report, |report| report), ending());
+    }
+
+    #[test]
+    fn faults_are_named_as_they_are_asked_for() {
+        let table = [
+            ("power-cut 7", InjectedFault::PowerCut(7)),
+            ("bad-sector 90", InjectedFault::BadSector(90)),
+            ("slow 30ms", InjectedFault::Slow(Nanos(30_000_000))),
+            ("timeout", InjectedFault::Timeout),
+        ];
+        for (name, fault) in table {
+            assert_eq!((fault.to_string().as_str(), name.parse::<InjectedFault>().unwrap()), (name, fault));
+        }
+        let read = ["power-cut", "power-cut 1k", "bad-sector 1_000"].map(|text| text.parse::<InjectedFault>().unwrap());
+        assert_eq!(read, [InjectedFault::PowerCut(1), InjectedFault::PowerCut(1000), InjectedFault::BadSector(1000)]);
+        for (wrong, remedy) in [
+            ("power-cut soon", "expected a whole number after power-cut"),
+            ("bad-sector", "expected a whole number after bad-sector"),
+            ("bad-sector -1", "expected a whole number after bad-sector"),
+            ("slow", "the duration is missing: slow TIME, as in slow 8s"),
+            ("timeout 5", "timeout takes nothing more"),
+            ("powr-cut", "did you mean `power-cut`?"),
+            ("fire", "known: power-cut, bad-sector, slow, timeout"),
+        ] {
+            let said = wrong.parse::<InjectedFault>().unwrap_err().to_string();
+            assert!(said.contains(wrong) && said.contains(remedy), "{said}");
+        }
+        assert!("slow soon".parse::<InjectedFault>().is_err());
     }
 }

@@ -1,17 +1,19 @@
-//! An image of a drive or an array: a head that says which drives and which layers, the bits of what the host has written, and the
-//! platters.
+//! An image: a plain raw file or block device, byte N of which is byte N of the drive, and `IMAGE.smr` beside it, which says what drive
+//! it is served as and holds that drive's state.
 //!
-//! The file is sparse, and as long as all of it would be: 17/16 of each drive, for each sector's label. The head names the drive by the
-//! text of its file, so that the image stays what it is when drive files change.
+//! The state is no data: without it, or with another's, what is in the image is served all the same. `IMAGE.smr` is a line of JSON,
+//! the state as bytes, and the events since as lines of a log. It is replaced as a whole; events are appended in between.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, FallocateFlags, OFlags, RenameFlags, SeekFrom};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use smrfs::map::checksum;
@@ -29,71 +31,164 @@ use smrkit::settings::Settings;
 use smrkit::stats::outcome::RunRecord;
 use smrkit::units::SECTOR_BYTES;
 
-use super::journal;
-use super::storage::Storage;
-use super::store::Store;
-use super::unsettled;
-use super::written;
+use super::log::LogEvent;
 use crate::error::LiveError;
 use crate::exclusive;
 
-const MAGIC: &[u8; 8] = b"SMRdrive";
-/// 4: its journal copies ranges; labels say that a band's tracks in the scratch pad, or an S-block, are whole.
-const VERSION: u32 = 4;
-/// Magic, version, length and checksum of the text, checksum of these.
-const FIXED_BYTES: usize = 24;
-/// The head's room; the bits of what was written follow.
-const HEAD_BYTES: u64 = 1 << 20;
-/// A byte that tells whether the image was closed in good order, in a sector of its own.
-const STATE_BYTE: u64 = HEAD_BYTES - SECTOR_BYTES;
-/// The number of its journal's first record follows, by which the journal is known to be its own.
-const FIRST_RECORD_BYTE: u64 = STATE_BYTE + 8;
-/// Parts of an image begin at multiples of this.
-const ALIGN_BYTES: u64 = 1 << 20;
-/// Zeros in a layer's books, of which a copy may have made holes, are no more than this (assumption).
-const BOOKS_OF_ZEROS_BYTES: u64 = 64 << 20;
-/// Exports are whole multiples of this many sectors, for hosts that know 4 KiB only.
+const VERSION: u32 = 1;
+/// The first bytes of a state file, so that nothing else is taken for one.
+const MAGIC: &[u8] = b"{\"smrkit_state\":";
+/// Bytes of the first line at most: several drive files (assumption).
+const HEAD_BYTES_MAX: u64 = 8 << 20;
+/// Images that are made are whole multiples of this many sectors, for hosts that know 4 KiB only.
 const EXPORT_SECTORS: u64 = 8;
+/// Blocks of an image that its fingerprint looks at, and the bytes of each (assumption).
+const SAMPLES: u64 = 16;
+const SAMPLE_BYTES: u64 = 4096;
 
-/// The head of an image: which drive or array it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ImageHead {
+/// Bytes of an image: a file, a block device, or in tests something that remembers its writes.
+pub trait Storage: Send + Sync {
+    /// Fills `bytes` from `offset` on.
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
+    /// Writes `bytes` at `offset`.
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Makes zeros of a range, and frees its room where that can be done.
+    fn punch(&self, range: Range<u64>) -> io::Result<()>;
+    /// Makes all that was written durable.
+    fn sync(&self) -> io::Result<()>;
+    /// The first range from `offset` on, and before `end`, that holds data.
+    fn data_from(&self, offset: u64, end: u64) -> io::Result<Option<Range<u64>>>;
+}
+
+impl Storage for File {
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(bytes, offset)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn punch(&self, range: Range<u64>) -> io::Result<()> {
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(self, how, range.start, range.end - range.start) {
+            Err(Errno::OPNOTSUPP) => write_zeros(self, range),
+            result => Ok(result?),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn data_from(&self, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
+        let start = match rustix::fs::seek(self, SeekFrom::Data(offset)) {
+            Err(Errno::NXIO) => return Ok(None),
+            // A block device has no holes.
+            Err(Errno::INVAL) => return Ok((offset < end).then_some(offset..end)),
+            start => start?,
+        };
+        let range = start..rustix::fs::seek(self, SeekFrom::Hole(start))?.min(end);
+        Ok((range.start < range.end).then_some(range))
+    }
+}
+
+/// Writes zeros that take up room.
+pub(super) fn write_zeros(storage: &dyn Storage, range: Range<u64>) -> io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    for at in range.clone().step_by(ZEROS.len()) {
+        storage.write(at, &ZEROS[..(range.end - at).min(ZEROS.len() as u64) as usize])?;
+    }
+    Ok(())
+}
+
+/// The first line of a state file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct StateHead {
+    smrkit_state: u32,
+    made_by: String,
     /// The drive or the array: layers, sizes and parameters.
-    pub run: RunRecord,
-    /// The smrkit that made the image.
-    pub made_by: String,
+    run: RunRecord,
+    image: Identity,
+    /// Runs of sectors that can't be read until they are written: first and number.
+    unreadable: Vec<(u64, u64)>,
+    /// Bytes of the state that follows; 0 of a drive that is new.
+    state_bytes: u64,
+    checksum: u32,
 }
 
-/// A served drive's image, locked against a second user.
+/// How an image is known again: where it lies, or else by some of what is in it, which a copy has too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Identity {
+    bytes: u64,
+    device: u64,
+    inode: u64,
+    fingerprint: u32,
+}
+
+impl Identity {
+    fn of(file: &File, bytes: u64) -> io::Result<Identity> {
+        let found = file.metadata()?;
+        let mut sample = Vec::new();
+        for number in 0..SAMPLES {
+            let at = bytes / SAMPLES * number;
+            let mut block = vec![0; SAMPLE_BYTES.min(bytes - at) as usize];
+            file.read_exact_at(&mut block, at)?;
+            sample.extend_from_slice(&block);
+        }
+        let is_device = found.file_type().is_block_device();
+        let (device, inode) = if is_device { (found.rdev(), 0) } else { (found.dev(), found.ino()) };
+        Ok(Identity { bytes, device, inode, fingerprint: checksum(&sample) })
+    }
+
+    fn is_of(&self, image: &Identity) -> bool {
+        let is_there = (self.device, self.inode) == (image.device, image.inode);
+        self.bytes == image.bytes && (is_there || self.fingerprint == image.fingerprint)
+    }
+}
+
+/// State of a drive as its state file has it: at the last checkpoint, and the events since.
+#[derive(Default)]
+pub struct SavedState {
+    /// The model's; empty of a drive that is new.
+    pub model: Vec<u8>,
+    /// Runs of sectors that can't be read: first and number.
+    pub unreadable: Vec<(u64, u64)>,
+    /// Events since. None if it was closed cleanly.
+    pub events: Vec<LogEvent>,
+}
+
+/// An image, locked against a second user.
 pub struct DriveImage {
-    drive: Arc<ImagedDrive>,
-    file: Arc<dyn Storage>,
-    store: Arc<Store>,
-    was_clean: bool,
-    /// The number of the first record of its journal.
-    first_record: u64,
-    /// Device and inode of the journal, to know it from another file at its path.
-    journal: Option<(u64, u64)>,
-}
-
-/// The drive or the array that an image is of.
-struct ImagedDrive {
     path: PathBuf,
+    file: Option<File>,
+    storage: Arc<dyn Storage>,
+    bytes: u64,
     system: MemberRun,
-    head: ImageHead,
-    sizes: Sizes,
-    places: Places,
+    run: RunRecord,
+    saved: SavedState,
+    was_clean: bool,
+    note: Option<String>,
+    /// Where the state is kept; nowhere if a file that is not ours is in its place.
+    state_file: Option<StateFile>,
 }
 
-/// Sectors of a drive or of an array.
-struct Sizes {
-    host: u64,
-    /// Of all drives.
-    raw: u64,
-    cache: u64,
+struct StateFile {
+    path: PathBuf,
+    /// Device and inode of the file that is there, if there is one, and the end of its events, where it is open for more.
+    own: Option<(u64, u64)>,
+    out: Option<File>,
 }
 
-/// The drive or the array of `record`. Errors: an array of arrays, or a layer that breaks a drive's law of shingling.
+/// Path of the file that holds the state of the drive in `image`.
+pub fn state_path(image: &Path) -> PathBuf {
+    let mut name = image.as_os_str().to_owned();
+    name.push(".smr");
+    name.into()
+}
+
+/// The drive or the array of `record`. Errors: an array of arrays, a layer that breaks a drive's law of shingling or that needs a host
+/// that knows of zones, and a drive file that is named by its path.
 pub fn system_of(record: &RunRecord) -> Result<MemberRun, Error> {
     refuse_paths(&MemberSpec::parse(&record.system)?, record)?;
     let system = record::planned(record, Settings::default())?.system().clone();
@@ -121,27 +216,31 @@ fn refuse_paths(spec: &MemberSpec, record: &RunRecord) -> Result<(), Error> {
     let is_built_in = DRIVES.iter().any(|(own, _)| name.split('@').next() == Some(own)) && !name.contains('/');
     match is_built_in || record.drive_files.contains_key(name) {
         true => Ok(()),
-        false => {
-            Err(Error::Usage(format!("the drive `{name}` does not come with smrkit, and its text is missing here")))
-        }
+        false => Err(Error::Usage(
+            format!("the drive `{name}` does not come with smrkit, and its text is missing here").into(),
+        )),
     }
 }
 
-/// A drive as it stands in an image. Errors: its layer breaks its law of shingling.
+/// A drive as it is served. Errors: its layer breaks its law of shingling, or leaves zones to the host.
 fn held_by_its_layer(run: &DriveRun) -> Result<DriveRun, Error> {
     let mut run = run.clone();
     if run.layer.name == BASELINE {
         // A conventional disk: the platters of the drive without their shingling.
         run.drive = run.drive.with_interference(Interference::None)?;
+    } else if run.layer.name == "zoned" {
+        let remedy = "a host sees no zones over NBD, so that it can't keep to a host-managed disk's rules: choose dm-zoned or zone-log";
+        return Err(Error::Impossible(remedy.into()));
     } else if run.drive.interference.form().is_some_and(|form| !run.layer.copes_with.contains(&form)) {
         let (layer, drive) = (run.layer.name, &run.drive.name);
         let problem = format!("layer {layer} would destroy data on {drive}, whose law of shingling it does not know");
-        return Err(Error::Impossible(problem + ": choose another layer or drive (smrkit layers)"));
+        return Err(Error::Impossible((problem + ": choose another layer or drive (smrkit layers)").into()));
     }
     Ok(run)
 }
 
-/// The record of a run with the text of every drive file, those that come with smrkit included.
+/// The record of a run with the text of every drive file, those that come with smrkit included: so the drive stays what it is when
+/// drive files change.
 pub fn complete_record(run: &PlannedRun) -> RunRecord {
     let mut record = run.record();
     for drive in run.system().drives() {
@@ -152,73 +251,132 @@ pub fn complete_record(run: &PlannedRun) -> RunRecord {
     record
 }
 
-/// Makes an image of the drive or the array in `record`; with `force` over one that is there.
-pub fn create(path: &Path, record: RunRecord, force: bool) -> Result<DriveImage, LiveError> {
-    let system = system_of(&record).map_err(|error| LiveError::impossible(error.message()))?;
-    let mut options = File::options();
-    options.read(true).write(true).mode(0o600).create(true).create_new(!force);
-    let file = match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(LiveError::Exists(path.into())),
-        file => file.map_err(|error| LiveError::io(path, error))?,
-    };
-    lock(path, &file)?;
-    let journal = journal_path(path);
-    if fs::symlink_metadata(&journal).is_ok_and(|found| found.len() > 0) {
-        let _ = if force { Ok(()) } else { fs::remove_file(path) };
-        return Err(LiveError::image(
-            &journal,
-            "a file is where the image's journal is to be: move it away, or remove it",
-        ));
+/// Makes an image of the drive or the array in `run`: a sparse file; with `force` over one that is there.
+pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, LiveError> {
+    let system = system_of(&run).map_err(|error| LiveError::impossible(error.message()))?;
+    let sectors = system.host_sectors().map_err(|error| LiveError::impossible(error.message()))?;
+    let bytes = sectors / EXPORT_SECTORS * EXPORT_SECTORS * SECTOR_BYTES;
+    if bytes == 0 {
+        return Err(LiveError::impossible("the layer leaves a host less than 4096 bytes: give a larger drive"));
     }
-    let head = ImageHead { run: record, made_by: smrkit::VERSION.into() };
-    let write = || {
-        file.set_len(0)?;
-        file.set_len(Places::of(&system)?.end)?;
-        file.write_all_at(&encode(&head)?, 0)?;
-        file.write_all_at(&[1], STATE_BYTE)?;
-        file.sync_all()
+    let is_new = fs::symlink_metadata(path).is_err();
+    if !is_new && !force {
+        return Err(LiveError::Exists(path.into()));
+    }
+    let state = state_path(path);
+    // Before anything is changed: a file of the user's may have that name.
+    let own = match read_state_file(&state)? {
+        StateFound::Missing => None,
+        StateFound::Read(read) if force => Some(read.inode),
+        StateFound::Read(_) => return Err(LiveError::Exists(state)),
+        StateFound::Other(why) => return Err(LiveError::image(&state, why + ": move it away, or remove it")),
     };
-    write().map_err(|error| {
-        if !force {
-            // It was not there before.
+    let mut options = File::options();
+    options.read(true).write(true).mode(0o600).create(true).create_new(is_new).custom_flags(flags(OFlags::NONBLOCK));
+    let file = options.open(path).map_err(|error| LiveError::io(path, error))?;
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Err(LiveError::image(path, "no regular file: serve it as it is (smrkit serve), or give another path"));
+    }
+    lock(path, &file)?;
+    let made = file.set_len(0).and_then(|()| file.set_len(bytes)).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            let remedy = "this file system holds no file as long as this drive: give a smaller one, or another file system (xfs, tmpfs)";
+            LiveError::image(path, remedy)
+        }
+        _ => LiveError::io(path, error),
+    });
+    let image = made.and_then(|()| {
+        let mut image = DriveImage {
+            path: path.into(),
+            storage: Arc::new(file.try_clone().map_err(|error| LiveError::io(path, error))?),
+            file: Some(file),
+            bytes,
+            system,
+            run,
+            saved: SavedState::default(),
+            was_clean: true,
+            note: None,
+            state_file: Some(StateFile { path: state, own, out: None }),
+        };
+        image.save(&[], &[])?;
+        Ok(image)
+    });
+    image.inspect_err(|_| {
+        if is_new {
             let _ = fs::remove_file(path);
         }
-        match error.kind() {
-            io::ErrorKind::FileTooLarge => {
-                let remedy = "this file system holds no file as long as these drives: give smaller drives, or another file system (xfs, tmpfs)";
-                LiveError::image(path, remedy)
-            }
-            _ => LiveError::io(path, error),
-        }
-    })?;
-    drop(file);
-    let image = DriveImage::open(path, false)?;
-    image.close(None)?;
-    Ok(image)
+    })
 }
 
-fn missing_is_fine(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+fn flags(flags: OFlags) -> i32 {
+    flags.bits() as i32
 }
 
 fn lock(path: &Path, file: &File) -> Result<(), LiveError> {
     exclusive::lock(file).map_err(|error| match error {
-        rustix::io::Errno::WOULDBLOCK => LiveError::InUse(path.into()),
+        Errno::WOULDBLOCK => LiveError::InUse(path.into()),
         error => LiveError::os(path, error),
     })
 }
 
-/// The journal of the image at `path`.
-pub fn journal_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".journal");
-    name.into()
+/// What is at the path of a state file.
+enum StateFound {
+    Missing,
+    Read(Box<StateRead>),
+    /// Something else, which is left alone, and why.
+    Other(String),
 }
 
-/// Tells whether the file at `path` begins as an image of a served drive does.
+struct StateRead {
+    head: StateHead,
+    state: Vec<u8>,
+    events: Vec<LogEvent>,
+    inode: (u64, u64),
+}
+
+fn read_state_file(path: &Path) -> Result<StateFound, LiveError> {
+    let other = |why: &str| Ok(StateFound::Other(why.into()));
+    // A FIFO would wait for a writer, and a link lead elsewhere.
+    let opened = File::options().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path);
+    let mut file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StateFound::Missing),
+        Err(error) => return other(&format!("it can't be opened ({error})")),
+    };
+    let failed = |error| LiveError::io(path, error);
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return other("it is no regular file");
+    }
+    let mut start = vec![0; HEAD_BYTES_MAX.min(found.len()) as usize];
+    file.read_exact(&mut start).map_err(failed)?;
+    let end = start.iter().position(|&byte| byte == b'\n').filter(|_| start.starts_with(MAGIC));
+    let Some(head) = end.and_then(|end| serde_json::from_slice::<StateHead>(&start[..end]).ok()) else {
+        return other("it is no state of a drive");
+    };
+    if head.smrkit_state != VERSION {
+        return other("it was made by another smrkit");
+    }
+    let end = end.unwrap_or_default() as u64 + 1;
+    if found.len() - end < head.state_bytes {
+        return other("it is cut short");
+    }
+    let mut rest = start.split_off(end as usize);
+    file.read_to_end(&mut rest).map_err(failed)?;
+    let lines = rest.split_off(head.state_bytes as usize);
+    if checksum(&rest) != head.checksum {
+        return other("it is damaged");
+    }
+    // A crash may have torn the last line, and of the host's leave anything behind what was synced.
+    let lines = lines.split_inclusive(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\n"));
+    let events = lines.map_while(|line| LogEvent::parse(std::str::from_utf8(line?).ok()?)).collect();
+    Ok(StateFound::Read(Box::new(StateRead { head, state: rest, events, inode: (found.dev(), found.ino()) })))
+}
+
+/// Tells whether the file at `path` is served as a drive: it has a state beside it.
 pub fn is_drive_image(path: &Path) -> bool {
-    let mut magic = [0; MAGIC.len()];
-    File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok() && magic == *MAGIC
+    let path = path.canonicalize().unwrap_or_else(|_| path.into());
+    path.exists() && matches!(read_state_file(&state_path(&path)), Ok(StateFound::Read(_)))
 }
 
 /// The absolute path of an image.
@@ -236,338 +394,244 @@ fn not_opened(path: &Path, error: io::Error) -> LiveError {
 }
 
 impl DriveImage {
-    /// Opens the image at `path` for this process alone. With `keeps_journal`, a crash of the host loses nothing that was flushed.
-    pub fn open(path: &Path, keeps_journal: bool) -> Result<DriveImage, LiveError> {
+    /// Opens the image at `path` for this process alone. `system` says which drive a number of sectors is to be served as where no
+    /// state beside the image does; that is an error where it says none.
+    pub fn open(
+        path: &Path,
+        system: impl FnOnce(u64) -> Result<Option<RunRecord>, Error>,
+    ) -> Result<DriveImage, LiveError> {
         let failed = |error| LiveError::io(path, error);
-        let file = File::options().read(true).write(true).open(path).map_err(|error| not_opened(path, error))?;
-        lock(path, &file)?;
-        let head = decode(path, &file)?;
-        let system = system_of(&head.run).map_err(|error| LiveError::image(path, error.to_string()))?;
-        let places = Places::of(&system).map_err(failed)?;
-        if file.metadata().map_err(failed)?.len() < places.end {
-            let what = "the image is shorter than its drive: copy it again (cp --sparse=always)";
-            return Err(LiveError::image(path, what));
+        let options = File::options().read(true).write(true).custom_flags(flags(OFlags::NONBLOCK)).clone();
+        let file = options.open(path).map_err(|error| not_opened(path, error))?;
+        let kind = file.metadata().map_err(failed)?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(LiveError::image(path, "no regular file and no block device: give one of these"));
         }
-        let sizes = Sizes::of(&system).map_err(|error| LiveError::image(path, error.to_string()))?;
-        let journal_bytes = keeps_journal.then_some(journal::FULL_BYTES);
-        let (was_clean, first_record) = state(&file).map_err(failed)?;
-        let (journal, identity) = open_journal(&journal_path(path), was_clean, first_record)?;
-        let drive = Arc::new(ImagedDrive { path: path.into(), system, head, sizes, places });
-        let image = DriveImage::in_files(drive, Arc::new(file), Arc::new(journal), journal_bytes)?;
-        Ok(DriveImage { journal: Some(identity), ..image })
-    }
-
-    /// The drive in other storage, for tests that cut the power. `journal_bytes`: size at which the journal moves to the image.
-    pub fn in_storage(
-        &self,
-        file: Arc<dyn Storage>,
-        journal: Arc<dyn Storage>,
-        journal_bytes: Option<u64>,
-    ) -> Result<DriveImage, LiveError> {
-        DriveImage::in_files(self.drive.clone(), file, journal, journal_bytes)
-    }
-
-    fn in_files(
-        drive: Arc<ImagedDrive>,
-        file: Arc<dyn Storage>,
-        journal: Arc<dyn Storage>,
-        journal_bytes: Option<u64>,
-    ) -> Result<DriveImage, LiveError> {
-        let open = || {
-            let (was_clean, found) = state(&*file)?;
-            // An image in use has a journal that goes on.
-            let first = if was_clean { RandomState::new().hash_one(0) >> 3 } else { found };
-            let own = drive.places.written..drive.places.end;
-            Ok((
-                Arc::new(Store::open(file.clone(), own, journal, journal_bytes, first.max(1))?),
-                was_clean,
-                first.max(1),
-            ))
+        lock(path, &file)?;
+        let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| failed(error.into()))?;
+        if bytes == 0 || bytes % SECTOR_BYTES > 0 {
+            let remedy = "its length is no multiple of 512 bytes: lengthen it (truncate --size=%512), or make one with smrkit create";
+            return Err(LiveError::image(path, remedy));
+        }
+        let identity = Identity::of(&file, bytes).map_err(failed)?;
+        let state_path = state_path(&canonical(path)?);
+        let beside = state_path.display();
+        let mut state_file = Some(StateFile { path: state_path.clone(), own: None, out: None });
+        let (read, why) = match read_state_file(&state_path)? {
+            StateFound::Missing => (None, format!("there is no {beside}")),
+            StateFound::Read(read) if read.head.image.is_of(&identity) => (Some(read), String::new()),
+            StateFound::Read(_) => {
+                state_file = None;
+                (None, format!("{beside} belongs to another image, and is left alone"))
+            }
+            StateFound::Other(why) => {
+                state_file = None;
+                (None, format!("{beside} is left alone: {why}"))
+            }
         };
-        let (store, was_clean, first_record) = open().map_err(|error| LiveError::io(&drive.path, error))?;
-        Ok(DriveImage { drive, file, store, was_clean, first_record, journal: None })
+        let impossible = |error: Error| LiveError::image(path, error.to_string());
+        let (run, saved, was_clean, note) = match read {
+            Some(read) => {
+                let StateRead { head, state, events, inode } = *read;
+                state_file.iter_mut().for_each(|file| file.own = Some(inode));
+                let was_clean = events.is_empty();
+                // Somebody wrote to the image in the meantime: what could not be read then may be something else by now.
+                let is_unchanged = !was_clean || head.image.fingerprint == identity.fingerprint;
+                let unreadable = if is_unchanged { head.unreadable } else { Vec::new() };
+                (head.run, SavedState { model: state, unreadable, events }, was_clean, None)
+            }
+            None => {
+                let missing =
+                    || LiveError::image(path, format!("no image of a drive ({why}): make one with smrkit create"));
+                let run = system(bytes / SECTOR_BYTES)
+                    .map_err(|error| LiveError::impossible(error.message()))?
+                    .ok_or_else(missing)?;
+                let kept = if state_file.is_some() { "" } else { ", and its state will not be kept" };
+                (run, SavedState::default(), true, Some(format!("{why}: the drive starts with a fresh state{kept}")))
+            }
+        };
+        let system = system_of(&run).map_err(impossible)?;
+        if system.host_sectors().map_err(impossible)? < bytes / SECTOR_BYTES {
+            return Err(LiveError::image(
+                path,
+                "the image is longer than the drive that it is served as: give a larger one",
+            ));
+        }
+        let storage = Arc::new(file.try_clone().map_err(failed)?);
+        Ok(DriveImage {
+            path: path.into(),
+            file: Some(file),
+            storage,
+            bytes,
+            system,
+            run,
+            saved,
+            was_clean,
+            note,
+            state_file,
+        })
+    }
+
+    /// The drive over other storage, and without a file for its state: for tests that cut the power.
+    pub fn over(&self, storage: Arc<dyn Storage>) -> DriveImage {
+        DriveImage {
+            path: self.path.clone(),
+            file: None,
+            storage,
+            bytes: self.bytes,
+            system: self.system.clone(),
+            run: self.run.clone(),
+            saved: SavedState::default(),
+            was_clean: true,
+            note: None,
+            state_file: None,
+        }
+    }
+
+    /// The image without a place for its state: what is beside it stays as it is.
+    pub fn read_only(self) -> DriveImage {
+        DriveImage { state_file: None, ..self }
     }
 
     /// The path that it was opened by.
     pub fn path(&self) -> &Path {
-        &self.drive.path
+        &self.path
     }
 
     /// The drive under its layer, or the array of such drives.
     pub fn system(&self) -> &MemberRun {
-        &self.drive.system
+        &self.system
     }
 
-    /// The image's head.
-    pub fn head(&self) -> &ImageHead {
-        &self.drive.head
+    /// The record of the drive or the array.
+    pub fn run(&self) -> &RunRecord {
+        &self.run
     }
 
     /// Sectors that a host is offered.
-    pub fn export_sectors(&self) -> u64 {
-        self.drive.sizes.host / EXPORT_SECTORS * EXPORT_SECTORS
+    pub fn sectors(&self) -> u64 {
+        self.bytes / SECTOR_BYTES
     }
 
-    /// The drive or the array that it is an image of, its layers and their sizes.
+    /// True if it was closed cleanly.
+    pub fn was_clean(&self) -> bool {
+        self.was_clean
+    }
+
+    /// Why the drive starts with a fresh state, where it did not have to.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// The drive or the array that it is served as, its layers and their sizes.
     pub fn describe(&self) -> Value {
-        let (drives, sizes) = (self.system().drives(), &self.drive.sizes);
+        let drives = self.system.drives();
         let all = |name: &dyn Fn(&DriveRun) -> String| {
             let mut names: Vec<String> = drives.iter().map(|drive| name(drive)).collect();
             names.dedup();
             names.join(", ")
         };
+        let capacities = drives.iter().filter_map(|run| (run.layer.capacity)(&run.drive, &run.parameters).ok());
+        let (raw, cache) = capacities.fold((0, 0), |sum, one| (sum.0 + one.raw_sectors, sum.1 + one.cache_sectors));
         let mut described = json!({
-            "image": self.path(),
+            "image": self.path,
             "layer": all(&|drive| drive.layer.name.into()),
             "drive": all(&|drive| drive.drive.name.clone()),
-            "export_bytes": self.export_sectors() * SECTOR_BYTES,
-            "raw_bytes": sizes.raw * SECTOR_BYTES,
-            "cache_bytes": sizes.cache * SECTOR_BYTES,
+            "export_bytes": self.bytes,
+            "raw_bytes": raw * SECTOR_BYTES,
+            "cache_bytes": cache * SECTOR_BYTES,
         });
-        if let Some(array) = self.system().array() {
+        if let Some(array) = self.system.array() {
             described["array"] = format!("{} of {} drives", array.level, array.members.len()).into();
         }
         described
     }
 
-    /// True if it was closed in good order.
-    pub fn was_clean(&self) -> bool {
-        self.was_clean
+    pub(super) fn storage(&self) -> &dyn Storage {
+        &*self.storage
     }
 
-    pub(super) fn store(&self) -> &Arc<Store> {
-        &self.store
+    pub(super) fn take_saved(&mut self) -> SavedState {
+        std::mem::take(&mut self.saved)
     }
 
-    /// Places of its parts.
-    pub(super) fn places(&self) -> &Places {
-        &self.drive.places
-    }
-
-    /// From now on the image is in use: whoever opens it next finds that out, unless it is closed first.
-    pub(super) fn begin(&self) -> Result<(), LiveError> {
-        let write = self.file.write(FIRST_RECORD_BYTE, &self.first_record.to_le_bytes());
-        write.map_err(|error| LiveError::io(&self.drive.path, error))?;
-        self.mark(0)?;
-        self.file.set_length(self.places().end).map_err(|error| LiveError::io(&self.drive.path, error))
-    }
-
-    /// All of it is in the image, durably, and behind the platters the layer's books, if it has any; the journal is gone.
-    pub(super) fn close(&self, books: Option<&[u64]>) -> Result<(), LiveError> {
-        let write = || {
-            if let Some(books) = books {
-                let words: Vec<u8> = books.iter().flat_map(|word| word.to_le_bytes()).collect();
-                let whole = [&u64::from(checksum(&words)).to_le_bytes()[..], &words].concat();
-                self.file.write(self.places().end, &whole)?;
-            }
-            self.store.close()
+    /// Replaces the state file: by this state, and no events since.
+    pub(super) fn save(&mut self, state: &[u8], unreadable: &[(u64, u64)]) -> Result<(), LiveError> {
+        let (Some(target), Some(file)) = (&mut self.state_file, &self.file) else { return Ok(()) };
+        let failed = |error| LiveError::io(&target.path, error);
+        let head = StateHead {
+            smrkit_state: VERSION,
+            made_by: smrkit::VERSION.into(),
+            run: self.run.clone(),
+            image: Identity::of(file, self.bytes).map_err(|error| LiveError::io(&self.path, error))?,
+            unreadable: unreadable.to_vec(),
+            state_bytes: state.len() as u64,
+            checksum: checksum(state),
         };
-        write().map_err(|error| LiveError::io(&self.drive.path, error))?;
-        self.mark(1)?;
-        let path = journal_path(&self.drive.path);
-        match self.journal.is_some_and(|own| identity(&path).is_ok_and(|found| found == own)) {
-            true => fs::remove_file(&path).or_else(missing_is_fine).map_err(|error| LiveError::io(&path, error)),
-            false => Ok(()),
+        let mut bytes = serde_json::to_vec(&head).map_err(|error| failed(error.into()))?;
+        bytes.push(b'\n');
+        bytes.extend_from_slice(state);
+        let mut name = target.path.as_os_str().to_owned();
+        name.push(format!(".{:016x}", RandomState::new().hash_one(0)));
+        let new = PathBuf::from(name);
+        let mut out = File::options().append(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
+        let replaced = out.write_all(&bytes).and_then(|()| out.sync_data()).and_then(|()| target.replace_by(&new));
+        if let Err(error) = replaced {
+            let _ = fs::remove_file(&new);
+            return Err(LiveError::io(&target.path, error));
+        }
+        let found = out.metadata().map_err(|error| LiveError::io(&target.path, error))?;
+        (target.own, target.out) = (Some((found.dev(), found.ino())), Some(out));
+        Ok(())
+    }
+
+    /// Appends events to the state file, as lines.
+    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        match self.state_file.as_mut().and_then(|file| file.out.as_mut()) {
+            Some(out) => out.write_all(lines),
+            None => Ok(()),
         }
     }
+}
 
-    /// Books of the layers as they were when the image was closed in good order.
-    pub(super) fn books(&self) -> io::Result<Option<Vec<u64>>> {
-        let (end, length) = (self.places().end, self.file.length()?);
-        if !self.was_clean || length < end + 8 || self.is_too_long(end, length)? {
-            return Ok(None);
+impl StateFile {
+    /// Puts the file at `new` in the place of the one that was read or written last; if another is there, it stays.
+    fn replace_by(&self, new: &Path) -> io::Result<()> {
+        match self.own {
+            None => Ok(rustix::fs::renameat_with(CWD, new, CWD, &self.path, RenameFlags::NOREPLACE)?),
+            Some(own) => {
+                let found = fs::symlink_metadata(&self.path)?;
+                if (found.dev(), found.ino()) != own {
+                    return Err(io::Error::new(
+                        io::ErrorKind::AlreadyExists,
+                        "another file is there by now; the state is not kept",
+                    ));
+                }
+                fs::rename(new, &self.path)
+            }
         }
-        let mut bytes = vec![0; (length - end) as usize];
-        self.file.read(end, &mut bytes)?;
-        let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
-        let mut words: Vec<u64> = words.collect();
-        let sum = words.remove(0);
-        Ok((sum == u64::from(checksum(&bytes[8..]))).then_some(words))
     }
-
-    /// True if books would take more memory than they take room: a forged length costs no room.
-    fn is_too_long(&self, mut at: u64, end: u64) -> io::Result<bool> {
-        let mut room = BOOKS_OF_ZEROS_BYTES;
-        while let Some(range) = self.file.allocated_from(at)? {
-            room += 2 * (range.end - range.start);
-            at = range.end;
-        }
-        Ok(end - self.places().end > room)
-    }
-
-    fn mark(&self, state: u8) -> Result<(), LiveError> {
-        let write = self.file.write(STATE_BYTE, &[state]).and_then(|()| self.file.sync());
-        write.map_err(|error| LiveError::io(&self.drive.path, error))
-    }
-}
-
-/// True if the image was closed in good order, and the number of its journal's first record.
-fn state<S: Storage + ?Sized>(file: &S) -> io::Result<(bool, u64)> {
-    let (mut state, mut first) = ([0], [0; 8]);
-    file.read(STATE_BYTE, &mut state)?;
-    file.read(FIRST_RECORD_BYTE, &mut first)?;
-    Ok((state[0] == 1, u64::from_le_bytes(first)))
-}
-
-/// Device and inode of what is at a path; of a link itself.
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let found = fs::symlink_metadata(path)?;
-    Ok((found.dev(), found.ino()))
-}
-
-/// Opens the journal of an image whose records are numbered from `first` on, or makes one. Errors: what is there is none of this image,
-/// or its own is missing.
-fn open_journal(path: &Path, was_clean: bool, first: u64) -> Result<(File, (u64, u64)), LiveError> {
-    let failed = |error| LiveError::io(path, error);
-    let mut options = File::options();
-    options.read(true).write(true).create(was_clean).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-    let file = options.open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            let what =
-                "the image was not closed in good order, and its journal is missing: copy both, image and journal";
-            LiveError::image(path, what)
-        }
-        _ => failed(error),
-    })?;
-    let found = file.metadata().map_err(failed)?;
-    let is_own = match was_clean {
-        // A clean image has no journal: this is that of an earlier state, or of something else.
-        true => found.len() == 0,
-        false => journal::belongs(&file, first).map_err(failed)?,
-    };
-    if !found.is_file() || !is_own {
-        let what = "a file that is not the journal of this image as it is now: restore both of the same time, or move the file away";
-        return Err(LiveError::image(path, what));
-    }
-    Ok((file, (found.dev(), found.ino())))
-}
-
-impl Sizes {
-    fn of(system: &MemberRun) -> Result<Sizes, Error> {
-        let mut sizes = Sizes { host: system.host_sectors()?, raw: 0, cache: 0 };
-        for run in system.drives() {
-            let capacity = (run.layer.capacity)(&run.drive, &run.parameters)?;
-            sizes.raw += capacity.raw_sectors;
-            sizes.cache += capacity.cache_sectors;
-        }
-        Ok(sizes)
-    }
-}
-
-/// Places where the parts of an image begin, and its end.
-pub(super) struct Places {
-    /// The bits of what the host has written.
-    pub written: u64,
-    /// The bits of those parts of an array that a crash may catch half written.
-    pub unsettled: u64,
-    /// Places of each drive.
-    pub drives: Vec<DrivePlaces>,
-    /// The end of the image.
-    pub end: u64,
-}
-
-/// Places where the parts of a drive begin.
-pub(super) struct DrivePlaces {
-    /// The bits of what an array has written to it.
-    pub written: u64,
-    /// The platters, with the labels behind them.
-    pub platters: u64,
-}
-
-impl Places {
-    fn of(system: &MemberRun) -> io::Result<Places> {
-        let bits = |sectors: Result<u64, Error>| sectors.map(written::bytes_for).map_err(io::Error::other);
-        let unsettled = HEAD_BYTES + bits(system.host_sectors())?;
-        let mut places = Places { written: HEAD_BYTES, unsettled, drives: Vec::new(), end: unsettled };
-        if let Some(array) = system.array() {
-            places.end += bits(unsettled::parts(array))?;
-        }
-        for run in system.drives() {
-            let written = places.end;
-            let own = if system.array().is_some() { bits(run.host_sectors())? } else { 0 };
-            let platters = (written + own).next_multiple_of(ALIGN_BYTES);
-            let sectors = run.drive.geometry.sectors();
-            places.end = platters + (sectors + sectors.div_ceil(16)) * SECTOR_BYTES;
-            places.drives.push(DrivePlaces { written, platters });
-        }
-        Ok(places)
-    }
-
-    /// The parts of the drives.
-    pub(super) fn media(&self) -> std::ops::Range<u64> {
-        self.drives[0].written..self.end
-    }
-}
-
-fn encode(head: &ImageHead) -> io::Result<Vec<u8>> {
-    let text = serde_json::to_vec(head)?;
-    if (FIXED_BYTES + text.len()) as u64 > STATE_BYTE {
-        return Err(io::Error::other("the drive file is longer than the head of an image: shorten its comments"));
-    }
-    Ok([encode_fixed(VERSION, &text), text].concat())
-}
-
-fn encode_fixed(version: u32, text: &[u8]) -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    for word in [version, text.len() as u32, checksum(text)] {
-        bytes.extend_from_slice(&word.to_le_bytes());
-    }
-    bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
-    bytes
-}
-
-fn decode(path: &Path, file: &File) -> Result<ImageHead, LiveError> {
-    let wrong = |what: &str| LiveError::image(path, what);
-    let mut fixed = [0; FIXED_BYTES];
-    let read = file.read_exact_at(&mut fixed, 0);
-    if read.is_err() || !fixed.starts_with(MAGIC) {
-        return Err(wrong(
-            "no image of a served drive: make one with smrkit create (SMRfs images are for smrkit mount)",
-        ));
-    }
-    let word = |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
-    let damaged = || wrong("the head of the image is damaged: restore it from a copy");
-    if word(20) != checksum(&fixed[..20]) {
-        return Err(damaged());
-    }
-    if word(8) != VERSION {
-        return Err(wrong(&format!("an image of format {}, made by another smrkit: use that one", word(8))));
-    }
-    let mut text = vec![0; (word(12) as usize).min(STATE_BYTE as usize)];
-    let read = file.read_exact_at(&mut text, FIXED_BYTES as u64);
-    if read.is_err() || checksum(&text) != word(16) {
-        return Err(damaged());
-    }
-    serde_json::from_slice(&text).map_err(|_| damaged())
 }
 
 #[cfg(test)]
 mod tests {
-    use smrkit::experiment::size::AskedCapacity;
-    use smrkit::experiment::system::{System, Systems};
-
     use super::*;
 
-    /// The format that the image's file names.
-    fn version(path: &Path) -> u32 {
-        let mut word = [0; 4];
-        File::open(path).unwrap().read_exact_at(&mut word, 8).unwrap();
-        u32::from_le_bytes(word)
-    }
-
     #[test]
-    fn an_image_of_another_format_is_refused_and_left_alone() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("drive.img");
-        let system = System::drive("st5000as0011").layer("log").capacity(AskedCapacity::Sectors(2_000_000));
-        let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
-        let head = create(&path, complete_record(&planned), false).unwrap().head().clone();
-        let text = &encode(&head).unwrap()[FIXED_BYTES..];
-        for (format, opens) in [(VERSION - 1, false), (VERSION, true), (VERSION + 1, false)] {
-            File::options().write(true).open(&path).unwrap().write_all_at(&encode_fixed(format, text), 0).unwrap();
-            let opened = DriveImage::open(&path, true);
-            assert_eq!((opened.is_ok(), version(&path)), (opens, format));
-            assert!(opened.is_err() || opened.is_ok_and(|image| image.was_clean() && *image.head() == head));
-        }
+    fn holes_are_punched_and_found() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        assert_eq!(file.data_from(0, 1 << 20).unwrap(), None);
+        file.write(65_536, &[1; 8192]).unwrap();
+        file.write(524_288, &[1; 4096]).unwrap();
+        let found = [0, 65_536, 69_632, 73_728, 524_288, 528_384].map(|from| file.data_from(from, 526_336).unwrap());
+        let (first, second) = (Some(65_536..73_728), Some(524_288..526_336));
+        assert_eq!(found, [first.clone(), first, Some(69_632..73_728), second.clone(), second, None]);
+        file.punch(65_536..69_632 + 7).unwrap();
+        let mut bytes = [1; 8192];
+        file.read(65_536, &mut bytes).unwrap();
+        assert!(bytes[..4103] == [0; 4103] && bytes[4103..] == [1; 4089]);
+        assert_eq!(file.data_from(0, 1 << 20).unwrap().unwrap().start, 69_632);
+        assert!(file.read((1 << 20) - 1, &mut bytes).is_err(), "beyond its end");
     }
 }

@@ -1,34 +1,44 @@
-//! The log of a served drive: every request in the order in which it came to the drive, with its times. It can be replayed. Where no
-//! order of waiting commands is told, each request was served before the next.
+//! The log of a served drive, and its replay: every request in the order in which it came to the drive, with its times.
 //!
 //! The first line says in JSON which drive it was. Then one line an event, numbers in decimal, times in nanoseconds of the drive:
 //!
 //! ```text
+//! state BYTES
 //! open new|clean|recovered NOW
 //! queue fcfs|sptf|drive
 //! read|write|discard|flush LBA SECTORS ARRIVAL START END
 //! fault slow SPAN | power-cut SEED | bad-sector LBA | timeout
-//! failed OP LBA SECTORS ARRIVAL NOW
+//! failed OP LBA SECTORS ARRIVAL
 //! idle TIME
 //! interrupted TIME
 //! recovered NOW
 //! closed
 //! ```
+//!
+//! `state` is the drive's state in hexadecimal, where it is not new when it is opened, so that a log may begin at any time. The same lines
+//! without it follow the state in `IMAGE.smr`.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use smrkit::device::Served;
-use smrkit::error::Error;
+use smrkit::device::{Completion, Served};
+use smrkit::engine::system::MemberRun;
+use smrkit::error::{DiskResult, Error};
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::stats::outcome::RunRecord;
 use smrkit::units::{Lba, Nanos};
 
-use super::fault::InjectedFault;
+use super::control::InjectedFault;
+use super::image::system_of;
+use super::model::{Model, is_power_cut};
+use crate::log::log;
 
 /// The first line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,9 +57,9 @@ const LATEST_NS: u64 = u64::MAX / 2;
 pub enum FoundState {
     /// Never used.
     New,
-    /// As it was left; the layer's maps came from the image.
+    /// As it was left.
     Clean,
-    /// The layer rebuilt its maps from the platters.
+    /// As at its last checkpoint, with the requests since.
     Recovered,
 }
 
@@ -62,11 +72,13 @@ impl FoundState {
 }
 
 /// One line.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum LogEvent {
+    /// The state in which the drive is about to be opened.
+    State(Vec<u8>),
     /// The drive begins to serve.
     Open(FoundState, Nanos),
-    /// Requests may be under way together; the order in which drives serve commands that wait.
+    /// The order in which drives serve commands that wait.
     Queue(Queue),
     /// A request was served.
     Served {
@@ -90,15 +102,19 @@ pub enum LogEvent {
     Idle(Nanos),
     /// Work of the drive's own, begun before this time, met a cut of the power.
     Interrupted(Nanos),
-    /// The power came back, and the layer has rebuilt its maps.
+    /// The power came back.
     Recovered(Nanos),
-    /// The drive was switched off in good order.
+    /// The drive was switched off cleanly.
     Closed,
 }
 
 impl fmt::Display for LogEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            LogEvent::State(bytes) => {
+                f.write_str("state ")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
             LogEvent::Open(found, now) => write!(f, "open {} {}", found.name(), now.0),
             LogEvent::Served { request: Request { op, lba, sectors, .. }, arrival, served } => {
                 let Served { start, end } = served;
@@ -118,7 +134,7 @@ impl fmt::Display for LogEvent {
 }
 
 impl LogEvent {
-    fn parse(line: &str) -> Option<LogEvent> {
+    pub(super) fn parse(line: &str) -> Option<LogEvent> {
         let words: Vec<&str> = line.split(' ').collect();
         let number = |at: usize| words.get(at)?.parse::<u64>().ok();
         let time = |at: usize| number(at).filter(|&ns| ns <= LATEST_NS).map(Nanos);
@@ -127,6 +143,11 @@ impl LogEvent {
             Some(Request::new(op, Lba(number(at + 1)?), number(at + 2)?.try_into().ok()?))
         };
         match words[0] {
+            "state" => {
+                let text = words.get(1)?;
+                let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+                (0..text.len()).step_by(2).map(byte).collect::<Option<Vec<u8>>>().map(LogEvent::State)
+            }
             "open" => {
                 let found = FoundState::ALL.into_iter().find(|found| Some(&found.name()) == words.get(1))?;
                 Some(LogEvent::Open(found, time(2)?))
@@ -157,18 +178,29 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Goes on with the log at `path`, or begins it.
+    /// Goes on with the log at `path`, or begins it. A last line that a killed server left unfinished is cut off.
     pub fn open(path: &Path, run: &RunRecord) -> Result<LogWriter, Error> {
         let failed = |error| Error::writing(path, error);
-        let file = File::options().create(true).append(true).open(path).map_err(failed)?;
-        let is_new = file.metadata().map_err(failed)?.len() == 0;
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o644).custom_flags(flags);
+        let mut file = options.open(path).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?;
+        if !found.is_file() {
+            return Err(Error::input(path, "no regular file: name a new one for the log"));
+        }
+        if found.len() > 0 {
+            if LogReader::open(path)?.run != *run {
+                return Err(Error::input(path, "the log of another drive: name a new file"));
+            }
+            let end = end_of_lines(&file, found.len()).map_err(failed)?;
+            file.set_len(end).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
+        }
         let mut out = BufWriter::with_capacity(1 << 20, file);
-        if is_new {
+        if found.len() == 0 {
             let head = LogHead { smrkit_log: VERSION, run: run.clone(), made_by: smrkit::VERSION.into() };
             let text = serde_json::to_string(&head).map_err(|error| failed(error.into()))?;
             writeln!(out, "{text}").map_err(failed)?;
-        } else if LogReader::open(path)?.run != *run {
-            return Err(Error::input(path, "the log of another drive: name a new file"));
         }
         Ok(LogWriter { out, path: path.to_path_buf() })
     }
@@ -181,6 +213,100 @@ impl LogWriter {
     /// Writes out what has gathered.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.out.flush().map_err(|error| Error::writing(&self.path, error))
+    }
+}
+
+/// The end of the last whole line of a file.
+fn end_of_lines(file: &File, length: u64) -> io::Result<u64> {
+    let mut block = vec![0; 4096];
+    let mut end = length;
+    while end > 0 {
+        let start = end.saturating_sub(block.len() as u64);
+        let bytes = &mut block[..(end - start) as usize];
+        file.read_exact_at(bytes, start)?;
+        if let Some(at) = bytes.iter().rposition(|&byte| byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+/// Events of a served drive on their way to its log and to `IMAGE.smr`, in the order in which requests came: one that is under way keeps
+/// those behind it waiting until its times are known.
+pub(super) struct Events {
+    log: Option<LogWriter>,
+    /// Lines for the state file that were not taken yet.
+    pub lines: Vec<u8>,
+    /// In order; those with a tag are under way.
+    held: VecDeque<(Option<u64>, LogEvent)>,
+}
+
+impl Events {
+    pub fn new(log: Option<LogWriter>) -> Events {
+        Events { log, lines: Vec::new(), held: VecDeque::new() }
+    }
+
+    /// Adds what has happened.
+    pub fn add(&mut self, event: LogEvent) {
+        match self.held.is_empty() {
+            true => self.write(&event),
+            false => self.held.push_back((None, event)),
+        }
+    }
+
+    /// Adds the state in which the drive is opened, to the log alone.
+    pub fn add_state(&mut self, state: Vec<u8>) {
+        self.write_to_log(&LogEvent::State(state));
+    }
+
+    /// Adds a request that is under way, as it stands in the log if it fails.
+    pub fn begin(&mut self, tag: u64, failed: LogEvent) {
+        self.held.push_back((Some(tag), failed));
+    }
+
+    /// A request was served, or failed.
+    pub fn end(&mut self, tag: u64, served: Option<LogEvent>) {
+        if let Some(held) = self.held.iter_mut().find(|held| held.0 == Some(tag)) {
+            held.0 = None;
+            if let Some(served) = served {
+                held.1 = served;
+            }
+        }
+        while self.held.front().is_some_and(|held| held.0.is_none())
+            && let Some((_, event)) = self.held.pop_front()
+        {
+            self.write(&event);
+        }
+    }
+
+    /// Drops requests that are under way, and all that waits for them: the service ends here.
+    pub fn drop_held(&mut self) {
+        self.held.clear();
+    }
+
+    fn write(&mut self, event: &LogEvent) {
+        // Into memory: that can't fail.
+        let _ = writeln!(self.lines, "{event}");
+        self.write_to_log(event);
+    }
+
+    fn write_to_log(&mut self, event: &LogEvent) {
+        if let Some(Err(error)) = self.log.as_mut().map(|out| out.add(event)) {
+            self.give_up(&error);
+        }
+    }
+
+    /// Writes out what has gathered for the log.
+    pub fn flush(&mut self) {
+        if let Some(Err(error)) = self.log.as_mut().map(LogWriter::flush) {
+            self.give_up(&error);
+        }
+    }
+
+    fn give_up(&mut self, error: &dyn fmt::Display) {
+        log(&format!("the log ends here: {error}"));
+        self.log = None;
     }
 }
 
@@ -222,11 +348,207 @@ impl Iterator for LogReader {
         };
         self.line += 1;
         let wrong = || {
-            let message =
-                format!("line {} is no event: the server was killed while it wrote, cut the line off", self.line);
+            let message = format!(
+                "line {} is no event: if it is the last one, the server was killed while it wrote, and it can be deleted",
+                self.line
+            );
             Error::input(&self.path, message)
         };
         Some(LogEvent::parse(&line).ok_or_else(wrong))
+    }
+}
+
+/// The findings of a replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplayFindings {
+    /// Requests in the log.
+    pub requests: u64,
+    /// Requests, recoveries and beginnings whose times differ.
+    pub differences: u64,
+    /// The first of them.
+    pub first: Option<Difference>,
+}
+
+/// A time that is not as it was logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The line in the log.
+    pub line: u64,
+    /// Time or state in the log.
+    pub logged: String,
+    /// Time or state in the replay.
+    pub replayed: String,
+}
+
+/// Replays the log at `path`: times must come out to the nanosecond, for the served drive is the simulator's.
+pub fn replay(path: &Path) -> Result<ReplayFindings, Error> {
+    let mut reader = LogReader::open(path)?;
+    let system = system_of(&reader.run)?;
+    let host_sectors = system.host_sectors()?;
+    let mut replay = Replay::new(Model::new(&system)?, system);
+    while let Some(event) = reader.next() {
+        let event = event?;
+        if let LogEvent::Served { request, .. } | LogEvent::Failed { request, .. } = &event
+            && request.lba.0.saturating_add(request.sectors.into()) > host_sectors
+        {
+            let message =
+                format!("line {} asks for sectors past the drive's end: that is no drive's log", reader.line());
+            return Err(Error::input(path, message));
+        }
+        replay.follow(event, reader.line())?;
+    }
+    replay.finish()?;
+    Ok(replay.findings)
+}
+
+/// A drive that follows events of a log.
+pub(super) struct Replay {
+    pub model: Model,
+    system: MemberRun,
+    pub findings: ReplayFindings,
+    slow_by: Nanos,
+    /// True if the drive is switched on.
+    is_on: bool,
+    /// True if the power was cut while requests came.
+    met_power_cut: bool,
+    /// Requests that are under way, by their lines.
+    under_way: BTreeMap<u64, LogEvent>,
+}
+
+impl Replay {
+    pub fn new(model: Model, system: MemberRun) -> Replay {
+        Replay {
+            model,
+            system,
+            findings: ReplayFindings::default(),
+            slow_by: Nanos::ZERO,
+            is_on: false,
+            met_power_cut: false,
+            under_way: BTreeMap::new(),
+        }
+    }
+
+    pub fn follow(&mut self, event: LogEvent, line: u64) -> Result<(), Error> {
+        match event {
+            LogEvent::State(state) => {
+                self.finish()?;
+                self.begin()?;
+                self.model.restore(&state)?;
+            }
+            LogEvent::Open(found, now) => {
+                if found == FoundState::New {
+                    // Whatever came before: nothing of it is on the drive.
+                    self.finish()?;
+                    self.begin()?;
+                }
+                self.is_on = true;
+                let own = self.model.now;
+                self.compare(line, LogEvent::Open(found, now), own == now, LogEvent::Open(found, own));
+            }
+            LogEvent::Queue(queue) => self.model.order_commands(queue, &self.system),
+            LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } => {
+                self.findings.requests += 1;
+                let slow_by = std::mem::take(&mut self.slow_by);
+                self.under_way.insert(line, event);
+                let came = self.model.advance_to(arrival);
+                self.meet_cut(came)?;
+                if !self.met_power_cut {
+                    let submitted = self.model.submit(line, &request, arrival, slow_by);
+                    self.meet_cut(submitted)?;
+                }
+            }
+            LogEvent::Fault(InjectedFault::PowerCut(_)) => self.model.will_lose_power = true,
+            LogEvent::Fault(InjectedFault::Slow(span)) => self.slow_by = span,
+            LogEvent::Fault(InjectedFault::BadSector(_) | InjectedFault::Timeout) => {}
+            LogEvent::Idle(time) => {
+                let idled = self.model.idle_until(time);
+                self.meet_cut(idled.map(drop))?;
+            }
+            LogEvent::Interrupted(time) => {
+                let idled = self.model.idle_until(time);
+                self.meet_cut(idled.map(drop))?;
+                self.recover(line, &event)?;
+            }
+            LogEvent::Recovered(now) => {
+                if self.model.will_lose_power {
+                    self.recover(line, &event)?;
+                }
+                let own = self.model.now;
+                self.compare(line, event, own == now, LogEvent::Recovered(own));
+            }
+            LogEvent::Closed => {
+                self.end()?;
+                self.is_on = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        (self.model, self.slow_by) = (Model::new(&self.system)?, Nanos::ZERO);
+        Ok(())
+    }
+
+    /// The log ends here, or the drive is opened anew. Where it was not closed, more may have come to what is under way than the log
+    /// says: that is left out.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.is_on) {
+            self.findings.requests -= std::mem::take(&mut self.under_way).len() as u64;
+        }
+        self.end()
+    }
+
+    /// Lets what is under way come to its end.
+    fn end(&mut self) -> Result<(), Error> {
+        while !self.met_power_cut && !self.under_way.is_empty() {
+            let stepped = self.model.step(Nanos::MAX);
+            let went_on = *stepped.as_ref().unwrap_or(&false);
+            self.meet_cut(stepped.map(drop))?;
+            if !went_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares what has been completed, and takes note of a power cut, if that ended what was done.
+    fn meet_cut(&mut self, result: DiskResult) -> Result<(), Error> {
+        match result {
+            Err(fault) if is_power_cut(&fault) => self.met_power_cut = true,
+            result => result?,
+        }
+        while let Some(Completion { tag, start, end, .. }) = self.model.take_done() {
+            let Some(event) = self.under_way.remove(&tag) else { continue };
+            if let LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } = event {
+                let found = LogEvent::Served { request, arrival, served: Served { start, end } };
+                self.compare(tag, &event, found == event, &found);
+            }
+        }
+        Ok(())
+    }
+
+    /// The power comes back after a cut, which may still have to be met; that there was none is a difference. Nothing of what was under
+    /// way was served.
+    fn recover(&mut self, line: u64, logged: &LogEvent) -> Result<(), Error> {
+        self.end()?;
+        for (line, event) in std::mem::take(&mut self.under_way) {
+            if matches!(event, LogEvent::Served { .. }) {
+                self.compare(line, event, false, "not served before the power cut");
+            }
+        }
+        if !std::mem::take(&mut self.met_power_cut) {
+            self.compare(line, logged, false, "no power cut");
+        }
+        self.model.power_cut();
+        Ok(())
+    }
+
+    fn compare(&mut self, line: u64, logged: impl fmt::Display, agrees: bool, replayed: impl fmt::Display) {
+        if !agrees {
+            self.findings.differences += 1;
+            let (logged, replayed) = (logged.to_string(), replayed.to_string());
+            self.findings.first.get_or_insert(Difference { line, logged, replayed });
+        }
     }
 }
 
@@ -250,6 +572,7 @@ mod tests {
             served: Served { start: Nanos(4), end: Nanos(5) },
         };
         vec![
+            ("state 00ff7a", LogEvent::State(vec![0, 255, 0x7a])),
             ("open new 0", LogEvent::Open(FoundState::New, Nanos(0))),
             ("open clean 7", LogEvent::Open(FoundState::Clean, Nanos(7))),
             ("open recovered 9223372036854775807", LogEvent::Open(FoundState::Recovered, Nanos(LATEST_NS))),
@@ -272,10 +595,13 @@ mod tests {
     #[test]
     fn a_line_tells_its_event_and_no_other() {
         for (line, event) in events() {
-            assert_eq!((event.to_string().as_str(), LogEvent::parse(line)), (line, Some(event)));
+            assert_eq!((event.to_string().as_str(), LogEvent::parse(line)), (line, Some(event.clone())));
         }
         let wrong = [
             "",
+            "state",
+            "state 0",
+            "state 0g",
             "open",
             "open new",
             "open old 1",
@@ -322,7 +648,7 @@ mod tests {
         let whole = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, whole.replace("idle 9", "idle")).unwrap();
         let wrong = LogReader::open(&path).unwrap().find_map(Result::err).unwrap().to_string();
-        assert!(wrong.contains("line 14 is no event"), "{wrong}");
+        assert!(wrong.contains("line 15 is no event"), "{wrong}");
         for (from, to) in [("\"smrkit_log\":1", "\"smrkit_log\":2"), ("{", "[")] {
             std::fs::write(&path, whole.replacen(from, to, 1)).unwrap();
             assert!(LogReader::open(&path).err().unwrap().to_string().contains("not a log of smrkit serve"));

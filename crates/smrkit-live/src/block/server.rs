@@ -1,31 +1,27 @@
-//! The server of a drive or an array: clients' commands go through its queue, and replies wait until the drive's clock says so.
+//! The server of a drive or an array: clients' commands go into the drive's queue, and each gets its reply when the drive's clock says so.
 //!
 //! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
 
-mod clients;
-mod commands;
-mod work;
-
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
-use smrkit::settings::Queue;
+use smrkit::device::NCQ_COMMANDS;
+use smrkit::request::Op;
+use smrkit::stats::histogram::LatencyCounts;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
-use super::device::{BlockDevice, Ended, Unserved};
+use super::control::{ControlRequest, ControlRequests};
+use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
 use super::nbd::wire::HOLE_AND_ZEROS;
-use super::nbd::{Context, Export, Extent, NbdCommand, NbdError, NbdKind};
+use super::nbd::{Connection, Context, Export, Extent, NbdError};
 use super::pace::{Pace, PacedClock, timespec};
-pub use super::report::ServeReport;
-use super::watchdog::{self, Watchdog};
-use super::wish::{Wish, Wishes};
 use crate::error::LiveError;
-use crate::log::log;
 use crate::mount::control::{EndClient, joined};
-use clients::NbdClients;
-use commands::{DueReply, HostCommands, Job};
 
 /// The longest read or write (that of the protocol's specification).
 const LONGEST_BYTES: u32 = 32 << 20;
@@ -33,32 +29,53 @@ const LONGEST_BYTES: u32 = 32 << 20;
 const PREFERRED_BYTES: u32 = 4096;
 /// Extents that a reply tells at most (assumption).
 const EXTENTS_MAX: usize = 1 << 16;
+/// Clients at a time (assumption).
+const CLIENTS_MAX: usize = 64;
+/// Buffers that are kept for later use, and how long they may be.
+const POOL_BUFFERS: usize = NCQ_COMMANDS as usize;
+const POOLED_BYTES: usize = 1 << 20;
 /// Time on the wall clock after which work on commands stops to look at the clients (assumption).
 const WORK: Duration = Duration::from_millis(10);
+/// Bytes of commands under way without a pace at which others wait: a look at the clients waits for them (assumption).
+const UNDER_WAY_BYTES: u64 = 8 << 20;
 /// Time on the wall clock in which commands that the drive has begun may end once the server is asked to stop (assumption).
 const GRACE: Duration = Duration::from_millis(500);
+/// Lateness that programs hardly notice: replies that are no later were in time, however short their latency.
+const LATE: Duration = Duration::from_millis(1);
 
-/// Pace and order of a served drive.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ServeOptions {
-    /// Pace of its time.
-    pub pace: Pace,
-    /// The order of a drive's commands; [`Queue::Drive`] is its own where its file has one, else shortest positioning time first where
-    /// it has mechanics.
-    pub queue: Queue,
+/// A server's account of what it has done.
+#[derive(Default)]
+pub struct ServeReport {
+    /// Commands that were completed.
+    pub completed: u64,
+    /// Lateness of replies by the wall clock; empty without a pace.
+    pub lateness: LatencyCounts,
+    /// Mean latency of those replies by the wall clock, as the drive has it.
+    pub mean_latency: Duration,
+    /// True if the server had real-time priority.
+    pub is_real_time: bool,
+    /// True if the drive failed.
+    pub has_failed: bool,
+}
+
+impl ServeReport {
+    /// True if the server fell behind the drive's clock: one reply in a hundred was late by more than a twentieth of the mean latency
+    /// and by more than `LATE` (assumptions).
+    pub fn fell_behind(&self) -> bool {
+        let late = Duration::from_nanos(self.lateness.list().summary().all.p99);
+        late > self.mean_latency.div_f64(20.0).max(LATE)
+    }
 }
 
 /// The server.
 pub struct DriveServer {
-    device: BlockDevice,
+    drive: ServedDrive,
     clock: Option<PacedClock>,
-    clients: NbdClients,
-    commands: HostCommands,
+    clients: Clients,
     /// Sum of the latencies of replies, in the drive's time.
     latencies: Nanos,
     /// True if the drive may have work of its own.
     has_idle_work: bool,
-    watchdog: Watchdog,
     report: ServeReport,
     /// When it ends at the latest, once it was asked to stop.
     stops_by: Option<Instant>,
@@ -66,32 +83,34 @@ pub struct DriveServer {
     look_at: Instant,
     /// True if work was left when that moment came.
     has_more_work: bool,
-    /// Clients that wait for its end.
+    /// Who asked for its end, and waits for it.
     ending: Vec<EndClient>,
 }
 
 impl DriveServer {
-    /// Serves `device` to whoever connects to `listener`.
-    pub fn new(mut device: BlockDevice, listener: Listener, options: ServeOptions) -> DriveServer {
-        device.order_commands(options.queue);
-        let clock = PacedClock::new(options.pace, device.now());
+    /// Serves `drive` to whoever connects to `listener`.
+    pub fn new(drive: ServedDrive, listener: Listener, pace: Pace) -> DriveServer {
+        let clock = PacedClock::new(pace, drive.now());
         let export = Export {
-            bytes: device.image().export_sectors() * SECTOR_BYTES,
+            bytes: drive.image().sectors() * SECTOR_BYTES,
             sector_bytes: SECTOR_BYTES as u32,
             preferred_bytes: PREFERRED_BYTES,
             longest_bytes: LONGEST_BYTES,
         };
-        let image = device.image().path().display().to_string();
-        let watchdog = Watchdog::start(watchdog::LONG, move |line| log(&format!("{image}: {line}")));
         let is_real_time = clock.as_ref().is_some_and(PacedClock::is_real_time);
         DriveServer {
-            device,
+            drive,
             clock,
-            clients: NbdClients::new(listener, export),
-            commands: HostCommands::default(),
+            clients: Clients {
+                listener,
+                export,
+                connections: BTreeMap::new(),
+                next: 0,
+                owed: BTreeSet::new(),
+                pool: Vec::new(),
+            },
             latencies: Nanos::ZERO,
             has_idle_work: true,
-            watchdog,
             report: ServeReport { is_real_time, ..ServeReport::default() },
             stops_by: None,
             look_at: Instant::now(),
@@ -100,11 +119,11 @@ impl DriveServer {
         }
     }
 
-    /// Serves until it is asked to stop; closes the image in good order.
-    pub fn run(mut self, wishes: &Wishes) -> (ServeReport, Result<(), LiveError>) {
+    /// Serves until it is asked to stop; closes the image cleanly.
+    pub fn run(mut self, requests: &ControlRequests) -> (ServeReport, Result<(), LiveError>) {
         while !self.is_over() {
-            if self.wait(wishes) {
-                self.hear(wishes);
+            if self.wait(requests) {
+                self.receive(requests);
             }
             self.look_at = Instant::now() + WORK;
             self.has_more_work = false;
@@ -112,25 +131,25 @@ impl DriveServer {
                 self.read_commands();
             }
             self.work();
-            if self.clients.send() {
-                let clients = &self.clients;
-                self.commands.drop_waiting(|job| clients.is_gone(job.client));
+            let gone = self.clients.send();
+            if !gone.is_empty() {
+                // Nobody waits for the replies.
+                drop(self.drive.take_waiting(|command| gone.contains(&command.client)));
             }
         }
         self.end_all();
-        self.report.has_failed = self.device.failure().is_some();
+        self.report.has_failed = self.drive.failure.is_some();
         if let Some(clock) = &self.clock {
             self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.completed.max(1)));
         }
-        let now = self.now();
-        let closed = self.device.close(now);
+        let closed = self.drive.close();
         self.ending.into_iter().for_each(|client| client.tell(&closed));
         (self.report, closed)
     }
 
     /// True once it was asked to stop, and what the drive had begun has ended and been told, or there is no more time for that.
     fn is_over(&self) -> bool {
-        let is_told = self.commands.is_empty() && !self.clients.want_to_send();
+        let is_told = self.drive.outstanding() == 0 && !self.clients.want_to_send();
         self.stops_by.is_some_and(|by| is_told || Instant::now() >= by)
     }
 
@@ -138,42 +157,34 @@ impl DriveServer {
     fn stop(&mut self) {
         let now = Instant::now();
         self.stops_by = Some(if self.stops_by.is_some() { now } else { now + GRACE });
-        self.commands.take_waiting().into_iter().for_each(|job| self.complete(DueReply { job, is_served: false }));
+        let waiting = self.drive.take_waiting(|_| true);
+        waiting.into_iter().for_each(|command| self.clients.reply(command, Some(NbdError::Shutdown)));
     }
 
     /// The drive's time goes on to the end of all that it has begun, without a wait. No client is told that it was done: by the clock
     /// it was not yet.
     fn end_all(&mut self) {
-        while !self.device.is_idle() {
-            self.device.go_on(None);
-            while let Some(Ended { tag, .. }) = self.device.take_ended() {
-                if let Some(job) = self.commands.end(tag) {
-                    self.clients.reply(DueReply { job, is_served: false });
-                }
-            }
+        while !self.drive.is_idle() {
+            self.drive.advance(None);
         }
-        while let Some((_, DueReply { job, .. })) = self.commands.take_due(Nanos::MAX) {
-            self.clients.reply(DueReply { job, is_served: false });
+        while let Some(command) = self.drive.take_ended() {
+            self.clients.reply(command, Some(NbdError::Shutdown));
         }
         self.clients.send();
     }
 
-    /// Waits until a client, a wish or the clock has something to do, and reads what clients have sent. True if there may be a
-    /// wish.
-    fn wait(&mut self, wishes: &Wishes) -> bool {
+    /// Waits until a client, a request or the clock has something to do, and reads what clients have sent. True if there may be a
+    /// request.
+    fn wait(&mut self, requests: &ControlRequests) -> bool {
         let until = self.clock.as_ref().and_then(|_| self.next_moment());
-        let mut files = Vec::with_capacity(self.clients.count() + 2);
-        files.push(PollFd::new(wishes, PollFlags::IN));
-        let is_deaf = self.commands.is_full() || self.stops_by.is_some();
+        let mut files = Vec::with_capacity(self.clients.connections.len() + 2);
+        files.push(PollFd::new(requests, PollFlags::IN));
+        let is_deaf = self.drive.is_full() || self.stops_by.is_some();
         self.clients.wait_for(&mut files, is_deaf);
         let has_more = self.has_more_work || !is_deaf && self.clients.has_more();
-        let at_most = match has_more {
-            true => Some(Duration::ZERO),
-            false => {
-                let by = self.stops_by.into_iter().chain(self.clients.first_mute()).min();
-                by.map(|by| by.saturating_duration_since(Instant::now()))
-            }
-        };
+        let by = self.stops_by.into_iter().chain(self.clients.first_mute()).min();
+        let by = by.map(|by| by.saturating_duration_since(Instant::now()));
+        let at_most = if has_more { Some(Duration::ZERO) } else { by };
         let waited = match &self.clock {
             Some(clock) => {
                 let at_most = at_most.map(|span| clock.after(span));
@@ -186,104 +197,316 @@ impl DriveServer {
         }
         let ready: Vec<PollFlags> = files.iter().map(|file| file.revents()).collect();
         drop(files);
-        self.clients.receive(&ready[1..]);
+        self.clients.receive(&ready[1..], is_deaf);
         !ready[0].is_empty()
     }
 
-    fn hear(&mut self, wishes: &Wishes) {
-        for wish in wishes.told() {
-            match wish {
-                Wish::Stop => self.stop(),
-                Wish::End(client) => {
+    fn receive(&mut self, requests: &ControlRequests) {
+        for request in requests.receive() {
+            match request {
+                ControlRequest::Stop => self.stop(),
+                ControlRequest::End(client) => {
                     self.stop();
                     self.ending.push(client);
                 }
                 // Whoever asked may have gone.
-                Wish::Report(sender) => drop(sender.send(self.tell())),
-                Wish::Inject(fault, sender) => drop(sender.send(self.device.inject(fault, self.now()))),
+                ControlRequest::Report(sender) => drop(sender.send(self.describe())),
+                ControlRequest::Inject(fault, sender) => drop(sender.send(self.drive.inject(fault, self.now()))),
             }
         }
     }
 
     /// State of the drive and its queue.
-    fn tell(&self) -> Value {
-        let drives = self.device.drives();
+    fn describe(&self) -> Value {
+        let drives = self.drive.drives();
         let sectors = drives.iter().map(|drive| drive.physical_sectors());
         let (read, written) = sectors.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let told = json!({
+        let described = json!({
             "ok": true,
             "kind": "drive",
             "process": std::process::id(),
             "version": env!("CARGO_PKG_VERSION"),
-            "clients": self.clients.count(),
+            "clients": self.clients.connections.len(),
             "completed": self.report.completed,
-            "waiting": self.commands.count(),
-            "drive_time_ns": self.device.now().0,
-            "cache_fill": self.device.gauges().cache_fill,
+            "waiting": self.drive.outstanding(),
+            "drive_time_ns": self.drive.now().0,
+            "cache_fill": self.drive.gauges().cache_fill,
             "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
             "physical_read_bytes": read * SECTOR_BYTES,
             "physical_written_bytes": written * SECTOR_BYTES,
             "lateness_ns": self.report.lateness.list().summary().all,
-            "power_cuts": self.device.power_cuts(),
-            "has_failed": self.device.failure().is_some(),
-            "failure": self.device.failure(),
+            "power_cuts": self.drive.power_cuts,
+            "has_failed": self.drive.failure.is_some(),
+            "failure": self.drive.failure,
         });
-        joined(told, self.device.image().describe())
+        joined(described, self.drive.image().describe())
     }
 
     /// Takes in what clients have sent, as long as there is room and time: replies that tell much take both.
     fn read_commands(&mut self) {
         let arrival = self.now();
-        for client in self.clients.numbers() {
-            while let Some(command) =
-                self.clients.next_command(client, self.commands.is_full() || self.is_time_to_look())
+        for client in self.clients.connections.keys().copied().collect::<Vec<_>>() {
+            while let Some(command) = self.clients.next_command(client, self.drive.is_full() || self.is_time_to_look())
             {
-                self.take(client, command, arrival);
+                match command.kind {
+                    CommandKind::BlockStatus => self.reply_status(client, &command),
+                    _ => self.drive.push(Command { client, arrival, ..command }),
+                }
             }
         }
     }
 
-    /// True if clients are to be looked at before work goes on.
-    fn is_time_to_look(&self) -> bool {
-        Instant::now() >= self.look_at
-    }
-
-    /// Puts a command into the queue.
-    fn take(&mut self, client: u64, command: NbdCommand, arrival: Nanos) {
-        let NbdCommand { kind, cookie, offset, bytes, fua, one_extent, data } = command;
-        if kind == NbdKind::BlockStatus {
-            return self.tell_status(client, cookie, offset, bytes, one_extent);
-        }
-        self.commands.push(Job { client, cookie, kind, offset, bytes, fua, arrival, data });
-    }
-
-    fn tell_status(&mut self, client: u64, cookie: u64, offset: u64, bytes: u64, one_extent: bool) {
+    fn reply_status(&mut self, client: u64, command: &Command) {
+        let (offset, bytes) = (command.offset, command.bytes);
         let range = offset / SECTOR_BYTES..(offset + bytes) / SECTOR_BYTES;
-        let Some(connection) = self.clients.get(client) else { return };
-        let most = if one_extent { 1 } else { EXTENTS_MAX };
-        let told: Result<Vec<_>, Unserved> = connection
+        let Some(connection) = self.clients.connections.get_mut(&client) else { return };
+        let most = if command.one_extent { 1 } else { EXTENTS_MAX };
+        let found: io::Result<Vec<_>> = connection
             .contexts()
             .iter()
             .map(|&context| {
                 let mut extents = match context {
                     Context::Allocation => {
                         let status = |is_hole: bool| if is_hole { HOLE_AND_ZEROS } else { 0 };
-                        let parts = self.device.extents(range.clone())?;
+                        let parts = self.drive.extents(range.clone())?;
                         parts.into_iter().map(|(sectors, is_hole)| (sectors, status(is_hole))).collect()
                     }
-                    Context::Track => self.device.tracks(range.clone())?,
+                    Context::Track => self.drive.tracks(range.clone())?,
                 };
                 extents.truncate(most);
+                let in_bytes = |(sectors, status): (u64, u32)| (sectors * SECTOR_BYTES, status);
                 Ok((context, extents.into_iter().map(in_bytes).collect::<Vec<Extent>>()))
             })
             .collect();
-        match told {
-            Ok(told) => connection.status(cookie, &told),
-            Err(_) => connection.failed(cookie, NbdError::Io),
+        match found {
+            Ok(found) => connection.status(command.cookie, &found),
+            Err(_) => connection.failed(command.cookie, NbdError::Io),
+        }
+    }
+
+    /// The time of the drive at which there is something to do.
+    fn next_moment(&self) -> Option<Nanos> {
+        let now = self.now();
+        // When a drive is free that is at work for itself.
+        let free = self.drive.drives().into_iter().flat_map(|drive| [drive.now(), drive.disk.free_at()]);
+        let free = free.filter(|&free| free > now).min();
+        let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.drive.is_idle());
+        let begin = Some(self.drive.now()).filter(|&begin| begin > now && self.drive.waiting() > 0);
+        [self.drive.next(), idle, begin].into_iter().flatten().min()
+    }
+
+    /// The drive's time: the clock's, where it keeps pace.
+    fn now(&self) -> Nanos {
+        self.clock.as_ref().map_or(self.drive.now(), PacedClock::now)
+    }
+
+    fn is_time_to_look(&self) -> bool {
+        Instant::now() >= self.look_at
+    }
+
+    /// Begins what may be begun, and replies to what is done.
+    fn work(&mut self) {
+        let now = self.now();
+        match self.clock.is_some() {
+            true => self.work_until(now),
+            false => self.work_off(),
+        }
+        if self.clock.is_some() && self.drive.waiting() == 0 && self.drive.is_idle() && self.drive.now() <= now {
+            self.has_idle_work = self.drive.step_before(now);
+            self.drive.write_gathered();
+        }
+        self.note_loss();
+    }
+
+    /// Lets the drive's time go on to `now`, and begins what may be begun then.
+    fn work_until(&mut self, now: Nanos) {
+        loop {
+            self.advance(Some(now));
+            let mut has_begun = false;
+            while self.drive.begin_next(now) {
+                has_begun = true;
+            }
+            self.has_idle_work |= has_begun;
+            self.reply_ended();
+            if !has_begun {
+                return;
+            }
+            if self.is_time_to_look() {
+                self.has_more_work = true;
+                return;
+            }
+        }
+    }
+
+    /// Serves commands one event after another, since nobody waits for the wall clock.
+    fn work_off(&mut self) {
+        while self.drive.outstanding() > 0 {
+            if self.is_time_to_look() {
+                self.has_more_work = true;
+                return;
+            }
+            while self.drive.under_way_bytes() < UNDER_WAY_BYTES && self.drive.begin_next(self.drive.now()) {}
+            self.reply_ended();
+            if !self.drive.is_idle() {
+                self.advance(None);
+            }
+        }
+    }
+
+    fn advance(&mut self, limit: Option<Nanos>) {
+        self.drive.advance(limit);
+        self.drive.write_gathered();
+        self.reply_ended();
+    }
+
+    /// Replies to the commands that have ended.
+    fn reply_ended(&mut self) {
+        self.note_loss();
+        while let Some(command) = self.drive.take_ended() {
+            let CommandState::Ended(end, result) = command.state else { continue };
+            self.report.completed += 1;
+            self.latencies += end.since(command.arrival);
+            if let Some(clock) = &self.clock {
+                let op = if command.kind == CommandKind::Read { Op::Read } else { Op::Write };
+                self.report.lateness.record(op, clock.late(end).as_nanos() as u64);
+            }
+            let error = result.err().map(|error| match error {
+                CommandError::Io => NbdError::Io,
+                CommandError::NoSpace => NbdError::NoSpace,
+            });
+            self.clients.reply(command, error);
+        }
+    }
+
+    /// After a loss every client that is there is owed an error.
+    fn note_loss(&mut self) {
+        if self.drive.take_loss() {
+            self.clients.owed.extend(self.clients.connections.keys());
         }
     }
 }
 
-fn in_bytes((sectors, status): (u64, u32)) -> Extent {
-    (sectors * SECTOR_BYTES, status)
+/// The clients of a server.
+struct Clients {
+    listener: Listener,
+    export: Export,
+    connections: BTreeMap<u64, Connection>,
+    next: u64,
+    /// Clients that were there when a power cut lost what was not flushed, and whose next flush fails.
+    owed: BTreeSet<u64>,
+    /// Buffers for the bytes of commands.
+    pool: Vec<Vec<u8>>,
+}
+
+impl Clients {
+    /// Adds what to wait for to `files`: new clients, then each client, from which nothing is read where `is_busy`.
+    fn wait_for<'a>(&'a self, files: &mut Vec<PollFd<'a>>, is_busy: bool) {
+        files.push(PollFd::new(&self.listener, PollFlags::IN));
+        for client in self.connections.values() {
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, !is_busy && client.is_open() && !client.is_full());
+            flags.set(PollFlags::OUT, client.wants_to_send());
+            files.push(PollFd::from_borrowed_fd(client.stream().as_fd(), flags));
+        }
+    }
+
+    /// Reads what clients have sent, and takes in new ones, as `ready` says of what was waited for.
+    fn receive(&mut self, ready: &[PollFlags], is_busy: bool) {
+        let Some((accepts, ready)) = ready.split_first() else { return };
+        for (client, flags) in self.connections.values_mut().zip(ready) {
+            if flags.intersects(PollFlags::HUP | PollFlags::ERR) || flags.contains(PollFlags::IN) && !is_busy {
+                client.receive();
+            }
+        }
+        while !accepts.is_empty()
+            && let Ok(Some(stream)) = self.listener.accept()
+        {
+            // One too many finds its connection closed.
+            if self.connections.len() < CLIENTS_MAX {
+                self.connections.insert(self.next, Connection::new(stream));
+                self.next += 1;
+            }
+        }
+    }
+
+    /// True if a client has sent something that was not looked at, and may be now.
+    fn has_more(&self) -> bool {
+        self.connections.values().any(Connection::has_more)
+    }
+
+    /// True if something is to be sent to any client.
+    fn want_to_send(&self) -> bool {
+        self.connections.values().any(Connection::wants_to_send)
+    }
+
+    /// When the handshake that has been mute for longest is to end.
+    fn first_mute(&self) -> Option<Instant> {
+        self.connections.values().filter_map(Connection::mute_until).min()
+    }
+
+    /// The next command of a client that has come as a whole; none where the server is busy, until that ends.
+    fn next_command(&mut self, client: u64, is_busy: bool) -> Option<Command> {
+        self.connections.get_mut(&client)?.next(&self.export, &mut self.pool, is_busy)
+    }
+
+    /// Replies to a command if its client is still there.
+    fn reply(&mut self, command: Command, mut error: Option<NbdError>) {
+        let Some(connection) = self.connections.get_mut(&command.client) else { return };
+        if command.kind == CommandKind::Read {
+            connection.reading_bytes -= command.bytes as usize;
+        }
+        // A durable write vouches for itself alone: what a cut took is for the client's next flush to say.
+        if command.kind == CommandKind::Flush && self.owed.remove(&command.client) {
+            error = error.or(Some(NbdError::Io));
+        }
+        match (command.kind, error) {
+            (_, Some(error)) => connection.failed(command.cookie, error),
+            (CommandKind::Read, None) => {
+                let bytes = command.bytes as usize;
+                return connection.data(command.cookie, command.offset, command.data, bytes, &mut self.pool);
+            }
+            (_, None) => connection.done(command.cookie),
+        }
+        self.pool.push(command.data);
+    }
+
+    /// Sends what clients take, and forgets those that are gone; returns those whose connections broke.
+    fn send(&mut self) -> BTreeSet<u64> {
+        let now = Instant::now();
+        for client in self.connections.values_mut() {
+            if client.wants_to_send() {
+                client.send(&mut self.pool);
+            }
+            if client.mute_until().is_some_and(|until| until <= now) {
+                client.end();
+            }
+        }
+        let broken =
+            self.connections.iter().filter(|(_, client)| client.is_broken()).map(|(client, _)| *client).collect();
+        self.connections.retain(|_, client| !client.is_over());
+        self.owed.retain(|client| self.connections.contains_key(client));
+        self.pool.retain(|buffer| (1..=POOLED_BYTES).contains(&buffer.capacity()));
+        self.pool.truncate(POOL_BUFFERS);
+        broken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_fell_behind_if_replies_were_late_for_their_latency() {
+        let mut report = ServeReport { mean_latency: Duration::from_millis(10), ..ServeReport::default() };
+        assert!(!report.fell_behind());
+        (0..990).for_each(|_| report.lateness.record(Op::Read, 40_000));
+        (0..9).for_each(|_| report.lateness.record(Op::Write, 80_000_000));
+        assert!(!report.fell_behind());
+        (0..9).for_each(|_| report.lateness.record(Op::Write, 1_200_000));
+        assert!(report.fell_behind());
+        // What a write cache takes in has hardly a latency.
+        let mut cached = ServeReport::default();
+        cached.lateness.record(Op::Write, 50_000);
+        assert!(!cached.fell_behind());
+    }
 }

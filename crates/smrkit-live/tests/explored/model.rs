@@ -54,6 +54,15 @@ pub struct Model {
 }
 
 impl Model {
+    /// What is found after a crash amid `request`: the host knows no more.
+    pub fn found(bytes: &[u8], request: usize) -> Model {
+        let found = (0..).zip(bytes.chunks_exact(512)).map(|(lba, sector)| {
+            let write = write_of(lba, sector).unwrap_or_else(|| panic!("LBA {lba} holds what nobody wrote"));
+            (lba, vec![(request, write)])
+        });
+        Model { sectors: found.collect(), flushes: vec![request + 1] }
+    }
+
     pub fn write(&mut self, request: usize, lba: u64, sectors: u64, number: u64) {
         for lba in lba..lba + sectors {
             self.sectors.entry(lba).or_default().push((request, number));
@@ -97,13 +106,5 @@ impl Model {
             }
         }
         Ok(())
-    }
-
-    /// The model without `request` and those after it.
-    pub fn before(&self, request: usize) -> Model {
-        let mut model = self.clone();
-        model.sectors.values_mut().for_each(|all| all.retain(|&(at, _)| at < request));
-        model.flushes.retain(|&at| at < request);
-        model
     }
 }

@@ -2,11 +2,10 @@
 
 use rand::{Rng, RngExt, SeedableRng};
 use smrkit::settings::Queue;
-use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
 
 use super::client::{Client, FUA, TRIM, WRITE, WRITE_ZEROES};
-use super::{ARRAYS, LAYERS, Served, check_image, image};
+use super::{ARRAYS, LAYERS, ServeOptions, Served, check_image, image};
 
 /// The part of the drive that is used.
 const BYTES: usize = 4 << 20;
@@ -95,7 +94,6 @@ fn overtaking(layer: &str) {
 
 #[test]
 fn an_image_shrinks_when_its_sectors_are_trimmed() {
-    // A cache keeps what was trimmed, on each of an array's drives.
     let arrays = ["raid5:disks=3,chunk=16KiB,layer=in-place", ARRAYS[1], ARRAYS[2]];
     for layer in LAYERS.into_iter().chain(arrays) {
         let folder = TempDir::new().unwrap();

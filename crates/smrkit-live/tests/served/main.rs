@@ -20,13 +20,12 @@ use smrkit::device::spec::ArraySpec;
 use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::settings::{Queue, Settings};
-use smrkit_live::block::device::BlockDevice;
-use smrkit_live::block::fault::InjectedFault;
+use smrkit_live::block::control::{ControlRequest, Controller, InjectedFault, control};
+use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{DriveServer, Listener, ServeOptions, ServeReport};
-use smrkit_live::block::wish::{Caller, Wish, wishes};
+use smrkit_live::block::server::{DriveServer, Listener, ServeReport};
 use tempfile::TempDir;
 
 const LAYERS: [&str; 10] =
@@ -58,19 +57,35 @@ fn image(folder: &Path, layer: &str) -> PathBuf {
     path
 }
 
-/// Checks the drive's maps, or those of an array's drives, and that its copies and parity agree.
+/// Opens an image that was made.
+fn open_image(path: &Path) -> DriveImage {
+    DriveImage::open(path, |_| Ok(None)).unwrap()
+}
+
+/// Opens the drive in an image that was made.
+fn open_drive(path: &Path) -> ServedDrive {
+    ServedDrive::open(open_image(path), None, Queue::Fcfs, 0).unwrap().0
+}
+
+/// Checks the drive's maps, or those of an array's drives.
 fn check_image(path: &Path) {
-    let (mut device, _) = BlockDevice::open(DriveImage::open(path, true).unwrap(), None).unwrap();
-    device.check().unwrap();
-    let now = device.now();
-    device.close(now).unwrap();
+    let drive = open_drive(path);
+    drive.check().unwrap();
+    drive.close().unwrap();
+}
+
+/// Pace and order of a served drive.
+#[derive(Clone, Copy, Default)]
+struct ServeOptions {
+    pace: Pace,
+    queue: Queue,
 }
 
 /// A server in a thread, until it is stopped or dropped.
 struct Served {
     socket: PathBuf,
     uri: String,
-    caller: Caller,
+    controller: Controller,
     serving: Option<JoinHandle<ServeReport>>,
     /// Folder of the image, if it is this server's own.
     folder: Option<TempDir>,
@@ -99,45 +114,44 @@ impl Served {
 
     /// Serves the image at `path` with a volatile write cache of this many sectors.
     fn cached(path: &Path, options: ServeOptions, log: Option<&Path>, cache_sectors: usize) -> Served {
-        let image = DriveImage::open(path, true).unwrap();
-        let log = log.map(|log| LogWriter::open(log, &image.head().run).unwrap());
+        let image = open_image(path);
+        let log = log.map(|log| LogWriter::open(log, image.run()).unwrap());
         let socket = path.with_extension("sock");
         let listener = Listener::unix(&socket).unwrap();
         let uri = listener.to_string();
-        let (device, _) = BlockDevice::open(image, log).unwrap();
-        let device = device.with_write_cache(cache_sectors);
-        let (caller, wishes) = wishes().unwrap();
+        let (drive, _) = ServedDrive::open(image, log, options.queue, cache_sectors).unwrap();
+        let (controller, requests) = control().unwrap();
         let serving = std::thread::spawn(move || {
-            let (report, closed) = DriveServer::new(device, listener, options).run(&wishes);
+            let (report, closed) = DriveServer::new(drive, listener, options.pace).run(&requests);
             closed.unwrap();
             report
         });
-        Served { socket, uri, caller, serving: Some(serving), folder: None }
+        Served { socket, uri, controller, serving: Some(serving), folder: None }
     }
 
     fn inject(&self, fault: InjectedFault) {
-        self.ask(|sender| Wish::Inject(fault, sender)).unwrap();
+        self.ask(|sender| ControlRequest::Inject(fault, sender)).unwrap();
     }
 
     fn report(&self) -> Value {
-        self.ask(Wish::Report)
+        self.ask(ControlRequest::Report)
     }
 
-    fn ask<T>(&self, wish: impl FnOnce(Sender<T>) -> Wish) -> T {
+    fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> ControlRequest) -> T {
         let (sender, answer) = channel();
-        self.caller.wish(wish(sender));
+        self.controller.send(request(sender));
         answer.recv().unwrap()
     }
 
     fn stop(mut self) -> ServeReport {
-        self.caller.wish(Wish::Stop);
+        self.controller.send(ControlRequest::Stop);
         self.serving.take().unwrap().join().unwrap()
     }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.caller.wish(Wish::Stop);
+        self.controller.send(ControlRequest::Stop);
         if let Some(serving) = self.serving.take() {
             // A test that fails already need not hear of this too.
             let _ = serving.join();

@@ -1,25 +1,29 @@
 //! Files that are already there where a server wants to put its own.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::io::Read;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use smrkit::medium::Buf;
-use smrkit::request::{Op, Request};
-use smrkit::units::{Lba, Nanos};
-use smrkit_live::block::device::BlockDevice;
-use smrkit_live::block::image::{DriveImage, journal_path, system_of};
+use rand::{RngExt, SeedableRng};
+use smrkit::settings::Queue;
+use smrkit_live::block::drive::{Command, CommandKind, CommandState, ServedDrive};
+use smrkit_live::block::image::{self, DriveImage, state_path, system_of};
+use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::server::Listener;
 use tempfile::TempDir;
 
-use super::image;
+use super::{image as made, open_drive, open_image};
 
-/// What is at a path: its kind, inode, and the bytes of a file.
-fn seen(path: &Path) -> (fs::FileType, u64, Vec<u8>) {
+/// What is at a path: its kind, inode, length, and the first bytes of a file.
+fn seen(path: &Path) -> (fs::FileType, u64, u64, Vec<u8>) {
     let found = fs::symlink_metadata(path).unwrap();
-    let bytes = if found.is_file() { fs::read(path).unwrap() } else { Vec::new() };
-    (found.file_type(), found.ino(), bytes)
+    let mut bytes = Vec::new();
+    if found.is_file() {
+        fs::File::open(path).unwrap().take(1 << 20).read_to_end(&mut bytes).unwrap();
+    }
+    (found.file_type(), found.ino(), found.len(), bytes)
 }
 
 #[test]
@@ -41,57 +45,11 @@ fn a_socket_takes_the_place_of_no_file() {
     assert_eq!(fs::read(&file).unwrap(), b"thesis");
 }
 
-/// Serves a write and a flush, and is killed.
-fn use_and_kill(path: &Path) {
-    let mut device = BlockDevice::open(DriveImage::open(path, true).unwrap(), None).unwrap().0;
-    for (op, sectors) in [(Op::Write, 1), (Op::Flush, 0)] {
-        device.serve(&Request::new(op, Lba(0), sectors), Nanos::ZERO, &mut Buf::Bytes(vec![1; 512])).unwrap();
-    }
-}
-
-#[test]
-fn a_journal_that_is_not_the_images_is_refused_and_left_alone() {
-    let folder = TempDir::new().unwrap();
-    let path = image(folder.path(), "log");
-    let journal = journal_path(&path);
-    let refused = |what: &str| {
-        let before = seen(&journal);
-        assert!(DriveImage::open(&path, true).is_err(), "{what}");
-        assert_eq!(seen(&journal), before, "{what}");
-    };
-    let [backup, other] = ["backup", "other"].map(|name| folder.path().join(name));
-    fs::copy(&path, &backup).unwrap();
-    fs::write(&journal, "my own notes").unwrap();
-    refused("notes");
-    fs::remove_file(&journal).unwrap();
-    fs::write(&other, "").unwrap();
-    symlink(&other, &journal).unwrap();
-    refused("a link");
-    fs::remove_file(&journal).unwrap();
-    use_and_kill(&path);
-    let own = fs::read(&journal).unwrap();
-    fs::write(&journal, "my own notes").unwrap();
-    refused("notes in the place of its journal");
-    fs::remove_file(&journal).unwrap();
-    assert!(DriveImage::open(&path, true).is_err_and(|error| error.to_string().contains("copy both")));
-    assert!(!journal.exists());
-    fs::write(&journal, &own).unwrap();
-    drop(DriveImage::open(&path, true).unwrap());
-    // The image is restored, and what it had been is forgotten.
-    fs::write(&journal, &own).unwrap();
-    fs::copy(&backup, &path).unwrap();
-    refused("the journal of a later state");
-    fs::remove_file(&journal).unwrap();
-    use_and_kill(&path);
-    fs::write(&journal, &own).unwrap();
-    refused("the journal of another use");
-}
-
 #[test]
 fn a_drive_file_that_a_head_names_by_its_path_is_not_opened() {
     let folder = TempDir::new().unwrap();
-    let path = image(folder.path(), "log");
-    let mut run = DriveImage::open(&path, true).unwrap().head().run.clone();
+    let path = made(folder.path(), "log");
+    let mut run = open_image(&path).run().clone();
     let file = folder.path().join("drive.toml");
     fs::write(&file, include_str!("../../../smrkit/drives/tiny.toml")).unwrap();
     run.system = run.system.replace("drive=st5000as0011", &format!("drive={}", file.display()));
@@ -102,4 +60,116 @@ fn a_drive_file_that_a_head_names_by_its_path_is_not_opened() {
     fs::remove_file(&file).unwrap();
     run.system = run.system.split(",capacity").next().unwrap().to_string();
     system_of(&run).unwrap();
+}
+
+/// `cp` keeps neither inode nor times: the copy is known by what is in it.
+#[test]
+fn a_copy_of_image_and_state_goes_on_where_the_drive_was() {
+    let folder = TempDir::new().unwrap();
+    let [path, copy] = [made(folder.path(), "log"), folder.path().join("copy.img")];
+    let mut drive = open_drive(&path);
+    (0..16)
+        .for_each(|at| drop(drive.serve(Command::new(CommandKind::Write, at << 20, 4096, vec![at as u8 + 1; 4096]))));
+    let now = drive.now();
+    drive.close().unwrap();
+    for [from, to] in [[path.clone(), copy.clone()], [state_path(&path), state_path(&copy)]] {
+        assert!(std::process::Command::new("cp").args([from, to]).status().unwrap().success());
+    }
+    let image = open_image(&copy);
+    assert!(image.was_clean() && image.note().is_none());
+    assert!(ServedDrive::open(image, None, Queue::Fcfs, 0).unwrap().0.now() >= now);
+    // Other data in the place of the copy is no such copy.
+    fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&[7; 4096], 0).unwrap();
+    fs::copy(&path, &copy).unwrap();
+    fs::rename(state_path(&path), folder.path().join("other.img.smr")).unwrap();
+    fs::rename(&copy, folder.path().join("other.img")).unwrap();
+    let other = DriveImage::open(&folder.path().join("other.img"), |_| Ok(None)).err().unwrap().to_string();
+    assert!(other.contains("belongs to another image"), "{other}");
+}
+
+/// Files of many kinds, made at a path; what one was that is to be left alone.
+const KINDS: [&str; 9] =
+    ["text", "empty", "link", "dangling", "directory", "fifo", "socket", "state of another image", "torn state"];
+
+fn place(kind: &str, path: &Path, other: &Path) {
+    match kind {
+        "text" => fs::write(path, "thesis\n").unwrap(),
+        "empty" => fs::write(path, "").unwrap(),
+        "link" => symlink(other, path).unwrap(),
+        "dangling" => symlink(other.with_extension("nowhere"), path).unwrap(),
+        "directory" => fs::create_dir(path).unwrap(),
+        "fifo" => assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success()),
+        "socket" => drop(UnixListener::bind(path).unwrap()),
+        "state of another image" => drop(fs::copy(state_path(other), path).unwrap()),
+        _ => fs::write(path, &fs::read(state_path(other)).unwrap()[..100]).unwrap(),
+    }
+}
+
+/// Whatever lies in the place of an image, its state, its socket or its log: none of it is changed, but what is the drive's own. Data is
+/// served all the same where only the state is not to be had.
+#[test]
+fn no_file_that_was_there_is_changed() {
+    let folder = TempDir::new().unwrap();
+    let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(8);
+    for round in 0..200 {
+        let folder = folder.path().join(round.to_string());
+        fs::create_dir(&folder).unwrap();
+        let other = folder.join("other.img");
+        fs::rename(made(&folder, "in-place"), &other).unwrap();
+        fs::rename(state_path(&folder.join("drive.img")), state_path(&other)).unwrap();
+        let run = open_image(&other).run().clone();
+        fs::OpenOptions::new().write(true).open(&other).unwrap().write_all_at(&[round as u8 + 1; 4096], 0).unwrap();
+        let [path, socket, log] = ["drive.img", "s", "log"].map(|name| folder.join(name));
+        let state = state_path(&path);
+        let has_image = random.random_range(0..4) > 0;
+        if has_image {
+            made(&folder, "log");
+            // It was used before; only its state gets lost.
+            let mut drive = open_drive(&path);
+            drive.serve(Command::new(CommandKind::Write, 0, 512, vec![7; 512])).unwrap();
+            drive.close().unwrap();
+        }
+        let mut there: Vec<(&str, PathBuf)> = Vec::new();
+        for path in [&path, &state, &socket, &log] {
+            if random.random() && (*path != state || !has_image || random.random()) {
+                if path == &path.with_extension("img") && has_image {
+                    continue;
+                }
+                let _ = fs::remove_file(path);
+                let kind = KINDS[random.random_range(0..KINDS.len())];
+                place(kind, path, &other);
+                there.push((kind, path.clone()));
+            }
+        }
+        // A dead socket is what a server may take over.
+        there.retain(|(kind, path)| (*kind, path) != ("socket", &socket));
+        let before: Vec<_> = there.iter().map(|(_, path)| seen(path)).collect();
+        let others = [seen(&other), seen(&state_path(&other))];
+        let what = format!("round {round}: {there:?}");
+        // What is empty or a link to an image may be an image or a log: then it may be used as one.
+        let is_own = |path: &Path| there.iter().any(|(kind, at)| at == path && ["empty", "link"].contains(kind));
+        let image = DriveImage::open(&path, |_| Ok(Some(run.clone())));
+        if has_image {
+            let image = image.unwrap();
+            let is_foreign = there.iter().any(|(_, path)| *path == state);
+            assert_eq!(image.note().is_some(), is_foreign || !state.exists(), "{what}");
+            let log = LogWriter::open(&log, image.run()).ok();
+            let mut drive = ServedDrive::open(image, log, Queue::Fcfs, 0).unwrap().0;
+            let read = drive.serve(Command::new(CommandKind::Read, 0, 512, Vec::new())).unwrap();
+            assert!(matches!(read.state, CommandState::Ended(_, Ok(()))) && read.data == [7; 512], "{what}");
+            drive.close().unwrap();
+        } else if !is_own(&path)
+            && let Ok(image) = image
+        {
+            panic!("{what}: {} is served as an image", image.path().display());
+        }
+        drop(Listener::unix(&socket));
+        let _ = image::create(&path, run, false);
+        for ((kind, path), before) in there.iter().zip(before) {
+            if *path != log || !["empty"].contains(kind) {
+                assert_eq!(seen(path), before, "{what}");
+            }
+        }
+        assert!([seen(&other), seen(&state_path(&other))] == others, "{what}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use rand::{RngExt, SeedableRng};
-use smrkit_live::block::fault::InjectedFault;
+use smrkit_live::block::control::InjectedFault;
 
 use super::Served;
 use super::client::{self, Client, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};

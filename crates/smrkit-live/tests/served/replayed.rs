@@ -5,21 +5,16 @@ use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
-use smrkit::medium::Buf;
-use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
-use smrkit::units::{Lba, Nanos};
-use smrkit_live::block::device::BlockDevice;
-use smrkit_live::block::fault::InjectedFault;
-use smrkit_live::block::image::DriveImage;
-use smrkit_live::block::log::LogWriter;
+use smrkit::units::Nanos;
+use smrkit_live::block::control::InjectedFault;
+use smrkit_live::block::drive::{Command, CommandKind, ServedDrive};
+use smrkit_live::block::log::{LogWriter, ReplayFindings, replay};
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::replay::{ReplayFindings, replay};
-use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, FUA, READ, TRIM, WRITE};
-use super::{ARRAYS, LAYERS, Served, image};
+use super::{ARRAYS, LAYERS, ServeOptions, Served, image, open_image};
 use crate::count::count_from;
 
 /// Sends random requests, sixteen at a time; fails are fine.
@@ -59,10 +54,10 @@ fn every_layer_takes_the_simulators_time_at_any_order_and_pace() {
             let served = Served::open(&path, ServeOptions { pace, queue }, Some(&log));
             load(&mut Client::new(&served.socket), &mut rand_pcg::Pcg64Mcg::seed_from_u64(9), rounds());
             served.stop();
-            let ReplayFindings { requests, differences, first, killed_before } = replay(&log).unwrap();
+            let ReplayFindings { requests, differences, first } = replay(&log).unwrap();
             println!("{layer}, {queue:?}, {pace:?}: {requests} requests replayed, {differences} differ");
             assert!(requests >= 16 * rounds() as u64, "{layer}: {requests}");
-            assert_eq!((differences, first, killed_before), (0, None, None), "{layer}, {queue:?}");
+            assert_eq!((differences, first), (0, None), "{layer}, {queue:?}");
         }
     }
 }
@@ -127,7 +122,7 @@ fn cut_while_idle(layer: &str, cache_sectors: usize) -> Option<String> {
     assert_eq!(client.read(0, 4096), [5; 4096]);
     served.stop();
     let replayed = replay(&log).unwrap();
-    assert_eq!((replayed.differences, replayed.first, replayed.killed_before), (0, None, None), "{layer}");
+    assert_eq!((replayed.differences, replayed.first), (0, None), "{layer}");
     Some(std::fs::read_to_string(&log).unwrap())
 }
 
@@ -170,35 +165,52 @@ fn faults_and_recoveries_are_replayed_too() {
         let replayed = replay(&log).unwrap();
         let text = std::fs::read_to_string(&log).unwrap();
         assert!(text.contains("\nfailed ") && text.contains("\nfault slow 8s"), "{layer}");
-        assert_eq!((replayed.differences, replayed.first, replayed.killed_before), (0, None, None), "{layer}");
+        assert_eq!((replayed.differences, replayed.first), (0, None), "{layer}");
     }
 }
 
+/// Kills, a session without the log, and a log that begins late: the log carries the state.
 #[test]
-fn what_happened_outside_of_the_log_is_not_replayed() {
-    let folder = TempDir::new().unwrap();
-    let path = image(folder.path(), "log");
-    let open = |log: &Path| {
-        let image = DriveImage::open(&path, true).unwrap();
-        let log = LogWriter::open(log, &image.head().run).unwrap();
-        BlockDevice::open(image, Some(log)).unwrap().0
-    };
-    let log = folder.path().join("log");
-    // Killed twice: before anything is on the drive, which is a new one then, and after.
-    for op in [Op::Write, Op::Flush] {
-        let mut killed = open(&log);
-        for op in [Op::Write, op] {
-            let request = Request::new(op, Lba(0), u32::from(op == Op::Write));
-            killed.serve(&request, Nanos::ZERO, &mut Buf::Bytes(vec![1; 512])).unwrap();
+fn a_log_goes_on_over_kills_and_may_begin_at_any_time() {
+    for layer in ["log", "drive-managed", ARRAYS[0]] {
+        let folder = TempDir::new().unwrap();
+        let path = image(folder.path(), layer);
+        let open = |log: Option<&Path>| {
+            let image = open_image(&path);
+            let log = log.map(|log| LogWriter::open(log, image.run()).unwrap());
+            ServedDrive::open(image, log, Queue::Sptf, 0).unwrap().0
+        };
+        let write = |drive: &mut ServedDrive, from: u64, to: u64| {
+            for at in from..to {
+                let at = at * 7919 % 1000 * 4096;
+                drive.serve(Command::new(CommandKind::Write, at, 4096, vec![1; 4096])).unwrap();
+            }
+            drive.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new())).unwrap();
+        };
+        let [log, later] = ["log", "later"].map(|name| folder.path().join(name));
+        for session in 0..3 {
+            let mut killed = open(Some(&log));
+            write(&mut killed, session * 50, session * 50 + 50);
+            killed.flush_events();
+            drop(killed);
+            // A line that was not finished.
+            let mut text = std::fs::read(&log).unwrap();
+            text.extend_from_slice(b"write 1 ");
+            std::fs::write(&log, text).unwrap();
         }
-        killed.flush_log();
+        let mut unlogged = open(None);
+        write(&mut unlogged, 150, 200);
+        unlogged.close().unwrap();
+        for log in [&log, &later] {
+            let mut drive = open(Some(log));
+            write(&mut drive, 200, 250);
+            drive.close().unwrap();
+            let ReplayFindings { requests, differences, first } = replay(log).unwrap();
+            // What a killed session ended with may have been under way.
+            let expected = if *log == later { 52 } else { 3 * 50 + 52 };
+            assert_eq!((requests, differences, first), (expected, 0, None), "{layer}");
+        }
     }
-    open(&log).close(Nanos::ZERO).unwrap();
-    let ReplayFindings { requests, differences, first, killed_before } = replay(&log).unwrap();
-    assert_eq!((requests, differences, first, killed_before), (4, 0, None, Some(8)));
-    let later = folder.path().join("later");
-    open(&later).close(Nanos::ZERO).unwrap();
-    assert!(replay(&later).unwrap_err().to_string().contains("used before this log began"));
 }
 
 #[test]

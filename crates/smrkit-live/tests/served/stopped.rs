@@ -5,14 +5,12 @@ use std::time::{Duration, Instant};
 
 use smrkit::settings::Queue;
 use smrkit::units::Nanos;
-use smrkit_live::block::fault::InjectedFault;
-use smrkit_live::block::image::DriveImage;
+use smrkit_live::block::control::InjectedFault;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::ServeOptions;
 use tempfile::TempDir;
 
 use super::client::{self, Client, READ, WRITE};
-use super::{Served, image};
+use super::{ServeOptions, Served, image, open_image};
 
 const DEPTH: u64 = 32;
 /// Time in which a server has to end: half of it is for what the drive has begun.
@@ -47,7 +45,7 @@ fn stop_under_load(layer: &str, fault: Option<InjectedFault>) -> usize {
     let begun = Instant::now();
     served.stop();
     assert!(begun.elapsed() < SOON, "{layer}, {fault:?}: {:?}", begun.elapsed());
-    assert!(DriveImage::open(&path, true).unwrap().was_clean());
+    assert!(open_image(&path).was_clean());
     load.join().unwrap()
 }
 

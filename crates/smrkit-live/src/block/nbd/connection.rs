@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::handshake::{Agreed, Export, Next, greeting};
 use super::stream::Stream;
 use super::wire::{self, Context, Extent, NbdError, command};
+use crate::block::drive::{Command, CommandKind};
 
 /// Bytes of a request without its payload.
 const REQUEST_BYTES: usize = 28;
@@ -25,32 +26,6 @@ const UNTAKEN_MAX: usize = 128 << 20;
 const MUTE: Duration = Duration::from_secs(10);
 /// Parts that are sent at a time.
 const PARTS: usize = 16;
-
-/// Kind of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NbdKind {
-    Read,
-    Write,
-    Flush,
-    Trim,
-    WriteZeroes,
-    BlockStatus,
-}
-
-/// A command that makes sense: aligned, inside the export, with no flag that is not its own.
-#[derive(Debug)]
-pub struct NbdCommand {
-    pub kind: NbdKind,
-    pub cookie: u64,
-    pub offset: u64,
-    pub bytes: u64,
-    /// True if it must be durable before it completes.
-    pub fua: bool,
-    /// Of a block status: whether one extent is enough.
-    pub one_extent: bool,
-    /// Data to be written.
-    pub data: Vec<u8>,
-}
 
 /// A request as it came.
 #[derive(Clone, Copy, Debug)]
@@ -204,7 +179,7 @@ impl Connection {
 
     /// The next command of what was read, with its payload in a buffer of `pool`; none of a client that is full, or for a server
     /// that is busy. Others get their reply here.
-    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, is_busy: bool) -> Option<NbdCommand> {
+    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, is_busy: bool) -> Option<Command> {
         self.is_held_back = is_busy && self.start < self.end || self.is_full();
         if is_busy || self.is_held_back {
             return None;
@@ -323,12 +298,17 @@ impl Connection {
         match head.kind(export, !self.agreed.contexts.is_empty()) {
             Ok(kind) => {
                 self.outstanding += 1;
-                if kind == NbdKind::Read {
+                if kind == CommandKind::Read {
                     self.reading_bytes += head.bytes as usize;
                 }
-                let (fua, one_extent) = (head.flags & command::FUA != 0, head.flags & command::ONE_EXTENT != 0);
-                let (cookie, offset, bytes) = (head.cookie, head.offset, u64::from(head.bytes));
-                Step::Command(NbdCommand { kind, cookie, offset, bytes, fua, one_extent, data })
+                let has = |flag: u16| head.flags & flag != 0;
+                Step::Command(Command {
+                    cookie: head.cookie,
+                    fua: has(command::FUA),
+                    no_hole: has(command::NO_HOLE),
+                    one_extent: has(command::ONE_EXTENT),
+                    ..Command::new(kind, head.offset, u64::from(head.bytes), data)
+                })
             }
             Err(error) => {
                 self.refuse(head.cookie, error);
@@ -444,7 +424,7 @@ fn some(count: usize) -> io::Result<usize> {
 }
 
 enum Step {
-    Command(NbdCommand),
+    Command(Command),
     Again,
     Wait,
 }
@@ -459,32 +439,32 @@ impl RequestHead {
     }
 
     /// The command's kind, if it makes sense.
-    fn kind(&self, export: &Export, has_contexts: bool) -> Result<NbdKind, NbdError> {
+    fn kind(&self, export: &Export, has_contexts: bool) -> Result<CommandKind, NbdError> {
         use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
         let (kind, flags) = match self.kind {
-            command::READ => (NbdKind::Read, DONT_FRAGMENT),
-            command::WRITE => (NbdKind::Write, 0),
-            command::FLUSH => (NbdKind::Flush, 0),
-            command::TRIM => (NbdKind::Trim, 0),
-            command::WRITE_ZEROES => (NbdKind::WriteZeroes, NO_HOLE),
-            command::BLOCK_STATUS if has_contexts => (NbdKind::BlockStatus, ONE_EXTENT),
+            command::READ => (CommandKind::Read, DONT_FRAGMENT),
+            command::WRITE => (CommandKind::Write, 0),
+            command::FLUSH => (CommandKind::Flush, 0),
+            command::TRIM => (CommandKind::Trim, 0),
+            command::WRITE_ZEROES => (CommandKind::WriteZeroes, NO_HOLE),
+            command::BLOCK_STATUS if has_contexts => (CommandKind::BlockStatus, ONE_EXTENT),
             _ => return Err(NbdError::Invalid),
         };
         if self.flags & !(flags | FUA) != 0 {
             return Err(NbdError::Invalid);
         }
-        if kind == NbdKind::Flush {
+        if kind == CommandKind::Flush {
             return if self.bytes == 0 && self.offset == 0 { Ok(kind) } else { Err(NbdError::Invalid) };
         }
         let (bytes, sector) = (u64::from(self.bytes), u64::from(export.sector_bytes));
         let is_inside = self.offset.checked_add(bytes).is_some_and(|end| end <= export.bytes);
-        let writes = matches!(kind, NbdKind::Write | NbdKind::WriteZeroes | NbdKind::Trim);
+        let writes = matches!(kind, CommandKind::Write | CommandKind::WriteZeroes | CommandKind::Trim);
         match () {
             () if bytes == 0 || !bytes.is_multiple_of(sector) || !self.offset.is_multiple_of(sector) => {
                 Err(NbdError::Invalid)
             }
             () if !is_inside => Err(if writes { NbdError::NoSpace } else { NbdError::Invalid }),
-            () if kind == NbdKind::Read && self.bytes > export.longest_bytes => Err(NbdError::Overflow),
+            () if kind == CommandKind::Read && self.bytes > export.longest_bytes => Err(NbdError::Overflow),
             () => Ok(kind),
         }
     }

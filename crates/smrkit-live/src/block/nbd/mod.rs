@@ -7,7 +7,7 @@ mod handshake;
 mod stream;
 pub(super) mod wire;
 
-pub use connection::{Connection, NbdCommand, NbdKind};
+pub use connection::Connection;
 pub use handshake::Export;
 pub use stream::Listener;
 pub use wire::{Context, Extent, NbdError};

@@ -65,6 +65,7 @@ pub enum NbdError {
     Io = 5,
     Invalid = 22,
     NoSpace = 28,
+    Shutdown = 108,
     Overflow = 75,
 }
 

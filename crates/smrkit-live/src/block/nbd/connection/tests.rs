@@ -100,11 +100,11 @@ fn a_command_is_aligned_inside_the_export_and_has_its_own_flags() {
     let end = EXPORT.bytes;
     let kind = |head: RequestHead| head.kind(&EXPORT, true);
     for (number, expected) in [
-        (READ, NbdKind::Read),
-        (WRITE, NbdKind::Write),
-        (TRIM, NbdKind::Trim),
-        (WRITE_ZEROES, NbdKind::WriteZeroes),
-        (BLOCK_STATUS, NbdKind::BlockStatus),
+        (READ, CommandKind::Read),
+        (WRITE, CommandKind::Write),
+        (TRIM, CommandKind::Trim),
+        (WRITE_ZEROES, CommandKind::WriteZeroes),
+        (BLOCK_STATUS, CommandKind::BlockStatus),
     ] {
         assert_eq!(kind(head(0, number, 512, 512)), Ok(expected));
         assert_eq!(kind(head(FUA, number, end - 512, 512)), Ok(expected));
@@ -121,16 +121,16 @@ fn a_command_is_aligned_inside_the_export_and_has_its_own_flags() {
         let expected = [number == WRITE_ZEROES, number == READ, number == BLOCK_STATUS, false];
         assert_eq!(own, expected, "{number}");
     }
-    assert_eq!(kind(head(0, FLUSH, 0, 0)), Ok(NbdKind::Flush));
-    assert_eq!(kind(head(FUA, FLUSH, 0, 0)), Ok(NbdKind::Flush));
+    assert_eq!(kind(head(0, FLUSH, 0, 0)), Ok(CommandKind::Flush));
+    assert_eq!(kind(head(FUA, FLUSH, 0, 0)), Ok(CommandKind::Flush));
     for wrong in [head(0, FLUSH, 512, 0), head(0, FLUSH, 0, 512), head(0, DISCONNECT, 0, 0), head(0, 5, 0, 512)] {
         assert_eq!(kind(wrong), Err(NbdError::Invalid));
     }
     assert_eq!(head(0, BLOCK_STATUS, 0, 512).kind(&EXPORT, false), Err(NbdError::Invalid), "no context was agreed");
     let longest = EXPORT.longest_bytes;
-    assert_eq!(kind(head(0, READ, 0, longest)), Ok(NbdKind::Read));
+    assert_eq!(kind(head(0, READ, 0, longest)), Ok(CommandKind::Read));
     assert_eq!(kind(head(0, READ, 0, longest + 512)), Err(NbdError::Overflow));
-    assert_eq!(kind(head(0, TRIM, 0, longest + 512)), Ok(NbdKind::Trim));
+    assert_eq!(kind(head(0, TRIM, 0, longest + 512)), Ok(CommandKind::Trim));
 }
 
 /// Buffers of what was written and read go back to the pool; short replies gather in one that stays.

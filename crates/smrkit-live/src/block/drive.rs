@@ -1,0 +1,994 @@
+//! A served drive or array: commands in one queue, the model that says when they complete, and the image that holds the data.
+//!
+//! A command reads or writes the image at the moment at which the model completes it. Commands on the same sectors, one of which changes
+//! them, keep their order: the later one waits.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::ops::Range;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use smrkit::device::{Completion, LayeredDisk, Served};
+use smrkit::error::{DiskResult, Fault};
+use smrkit::layer::Gauges;
+use smrkit::request::{Op, Request};
+use smrkit::settings::Queue;
+use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
+
+use super::control::InjectedFault;
+use super::image::{DriveImage, write_zeros};
+use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
+use super::model::{Model, is_power_cut};
+use crate::error::LiveError;
+use crate::log::log;
+
+const SECTOR: usize = SECTOR_BYTES as usize;
+/// Zeros are written in pieces of this many sectors: 8 MiB (assumption).
+const ZERO_SECTORS: u64 = 1 << 14;
+/// Sectors of a write from the write cache at most: 1 MiB (assumption).
+const RUN_SECTORS: usize = 2048;
+/// Bytes of what writes replaced that are kept for a power cut; what is older counts as durable, as in a drive's cache (assumption).
+const UNDO_BYTES: usize = 64 << 20;
+/// Commands, and bytes to be written, that wait at most before clients are kept waiting (assumption).
+const COMMANDS_MAX: usize = 1024;
+const WAITING_BYTES_MAX: usize = 128 << 20;
+/// Bytes of events that gather before they are written out, and in `IMAGE.smr` before the state is saved anew (assumption).
+const EVENTS_BYTES: usize = 64 << 10;
+const EVENTS_BYTES_MAX: u64 = 64 << 20;
+/// Sectors whose tracks are looked up at a time (assumption).
+const LOCATED_SECTORS: u64 = 1 << 16;
+/// The least of a drive's time for which it works for itself at once (assumption).
+const STEP: Nanos = Nanos(1_000_000);
+/// The track of sectors that hold nothing of the host's.
+const NO_TRACK: u32 = u32::MAX;
+
+/// Kind of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandKind {
+    /// Reads data.
+    Read,
+    /// Writes data.
+    Write,
+    /// Makes durable what was written.
+    Flush,
+    /// Discards data: zeros are read then.
+    Trim,
+    /// Writes zeros.
+    WriteZeroes,
+    /// Asks which parts are holes.
+    BlockStatus,
+}
+
+/// Why a command failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandError {
+    /// The drive or the image failed.
+    Io,
+    /// The image's file system is full.
+    NoSpace,
+}
+
+/// A host's command, from its arrival to its reply.
+#[derive(Debug)]
+pub struct Command {
+    /// Number of its client.
+    pub client: u64,
+    /// The client's number for it.
+    pub cookie: u64,
+    /// Its kind.
+    pub kind: CommandKind,
+    /// The first byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+    /// True if it must be durable before it completes.
+    pub fua: bool,
+    /// Zeros are to take up room.
+    pub no_hole: bool,
+    /// Of a block status: one extent is enough.
+    pub one_extent: bool,
+    /// Data to be written, or that was read.
+    pub data: Vec<u8>,
+    /// When it came.
+    pub arrival: Nanos,
+    /// How far it is.
+    pub state: CommandState,
+}
+
+/// State of a command.
+#[derive(Debug)]
+pub enum CommandState {
+    /// It was not begun.
+    Waiting,
+    /// The model serves it.
+    UnderWay {
+        /// The model's tag of the first step.
+        tag: u64,
+        /// Steps that have not completed.
+        steps: VecDeque<Step>,
+        /// True if it never completes.
+        is_silent: bool,
+    },
+    /// It completed at this moment of the drive's time.
+    Ended(Nanos, Result<(), CommandError>),
+}
+
+/// A request of the drive, and what it does to the image.
+#[derive(Debug)]
+pub struct Step {
+    request: Request,
+    /// When it came to the drive.
+    arrival: Nanos,
+    /// Data from the write cache; a write's own where there are none.
+    cached: Option<Vec<u8>>,
+}
+
+impl Command {
+    /// A command of whole sectors.
+    pub fn new(kind: CommandKind, offset: u64, bytes: u64, data: Vec<u8>) -> Command {
+        let (client, cookie, arrival) = (0, 0, Nanos::ZERO);
+        let (fua, no_hole, one_extent, state) = (false, false, false, CommandState::Waiting);
+        Command { client, cookie, kind, offset, bytes, fua, no_hole, one_extent, data, arrival, state }
+    }
+
+    fn sectors(&self) -> Range<u64> {
+        self.offset / SECTOR_BYTES..(self.offset + self.bytes) / SECTOR_BYTES
+    }
+
+    fn changes(&self) -> bool {
+        matches!(self.kind, CommandKind::Write | CommandKind::Trim | CommandKind::WriteZeroes)
+    }
+
+    /// True if the command must wait for the other: they are for the same sectors, and one changes them.
+    fn conflicts(&self, other: &Command) -> bool {
+        let (own, others) = (self.sectors(), other.sectors());
+        (self.changes() || other.changes()) && own.start < others.end && others.start < own.end
+    }
+
+    fn tag(&self) -> Option<u64> {
+        if let CommandState::UnderWay { tag, .. } = self.state { Some(tag) } else { None }
+    }
+}
+
+/// A drive or an array that is served.
+pub struct ServedDrive {
+    image: DriveImage,
+    model: Model,
+    events: Events,
+    /// Commands in the order of their arrival, those that were begun before the others.
+    queue: VecDeque<Command>,
+    begun: usize,
+    ended: VecDeque<Command>,
+    /// Bytes that waiting writes hold.
+    waiting_bytes: usize,
+    next_tag: u64,
+    cache: WriteCache,
+    /// True if a layer may lose writes that completed and were not flushed when the power is cut.
+    may_lose: bool,
+    undo: UndoLog,
+    /// Sectors that can't be read until they are written.
+    unreadable: BTreeSet<u64>,
+    slow_by: Nanos,
+    is_silent: bool,
+    cut_seed: u64,
+    has_lost: bool,
+    /// Power cuts so far.
+    pub power_cuts: u64,
+    /// Fault that ended the service, and the remedy.
+    pub failure: Option<String>,
+    /// Bytes of events in the state file.
+    events_bytes: u64,
+}
+
+impl ServedDrive {
+    /// Opens the drive of `image` in the state in which it was left, with a volatile write cache of `cache_sectors`, if any.
+    pub fn open(
+        mut image: DriveImage,
+        log: Option<LogWriter>,
+        queue: Queue,
+        cache_sectors: usize,
+    ) -> Result<(ServedDrive, FoundState), LiveError> {
+        let saved = image.take_saved();
+        let wrong = |error: &dyn ToString| LiveError::image(image.path(), error.to_string());
+        let mut unreadable: BTreeSet<u64> = saved.unreadable.iter().flat_map(|&(lba, n)| lba..lba + n).collect();
+        let mut model = Model::new(image.system()).map_err(|error| wrong(&error))?;
+        let mut found = FoundState::New;
+        if !saved.model.is_empty() {
+            found = FoundState::Clean;
+            model.restore(&saved.model).map_err(|fault| wrong(&fault))?;
+        }
+        if !saved.events.is_empty() {
+            found = FoundState::Recovered;
+            let mut replay = Replay::new(model, image.system().clone());
+            for (line, event) in (1..).zip(saved.events) {
+                note_unreadable(&mut unreadable, &event);
+                replay.follow(event, line).map_err(|error| wrong(&error))?;
+            }
+            model = replay.model;
+            model.will_lose_power = false;
+            model.drain().map_err(|fault| wrong(&fault))?;
+        }
+        model.order_commands(queue, image.system());
+        let may_lose = !model.drives().iter().all(|drive| drive.layer.keeps_acknowledged());
+        let mut drive = ServedDrive {
+            image,
+            model,
+            events: Events::new(log),
+            queue: VecDeque::new(),
+            begun: 0,
+            ended: VecDeque::new(),
+            waiting_bytes: 0,
+            next_tag: 0,
+            cache: WriteCache { room: cache_sectors, ..WriteCache::default() },
+            may_lose,
+            undo: UndoLog::default(),
+            unreadable,
+            slow_by: Nanos::ZERO,
+            is_silent: false,
+            cut_seed: 0,
+            has_lost: false,
+            power_cuts: 0,
+            failure: None,
+            events_bytes: 0,
+        };
+        let state = drive.checkpoint()?;
+        if found != FoundState::New {
+            drive.events.add_state(state);
+        }
+        drive.events.add(LogEvent::Open(found, drive.model.now));
+        drive.events.add(LogEvent::Queue(queue));
+        drive.write_events();
+        Ok((drive, found))
+    }
+
+    /// The image.
+    pub fn image(&self) -> &DriveImage {
+        &self.image
+    }
+
+    /// The disks and the layers of all drives, in order.
+    pub fn drives(&self) -> Vec<&LayeredDisk> {
+        self.model.drives()
+    }
+
+    /// Gauges of the layers.
+    pub fn gauges(&self) -> Gauges {
+        self.model.member().gauges()
+    }
+
+    /// The drive's time.
+    pub fn now(&self) -> Nanos {
+        self.model.now
+    }
+
+    /// The time of the next event of what is under way.
+    pub fn next(&self) -> Option<Nanos> {
+        self.model.next()
+    }
+
+    /// Commands that have not ended.
+    pub fn outstanding(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Commands that the drive has not begun.
+    pub fn waiting(&self) -> usize {
+        self.queue.len() - self.begun
+    }
+
+    /// True if nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.begun == 0
+    }
+
+    /// Bytes of the commands that are under way.
+    pub fn under_way_bytes(&self) -> u64 {
+        self.queue.iter().take(self.begun).map(|command| command.bytes).sum()
+    }
+
+    /// True if no more commands are to come for now.
+    pub fn is_full(&self) -> bool {
+        self.queue.len() >= COMMANDS_MAX || self.waiting_bytes >= WAITING_BYTES_MAX
+    }
+
+    /// A command comes.
+    pub fn push(&mut self, command: Command) {
+        self.waiting_bytes += command.data.len();
+        self.queue.push_back(command);
+    }
+
+    /// Takes out the commands that have not been begun and that `pick` names.
+    pub fn take_waiting(&mut self, mut pick: impl FnMut(&Command) -> bool) -> Vec<Command> {
+        let (taken, kept) = self.queue.drain(self.begun..).partition::<Vec<Command>, _>(|command| pick(command));
+        self.queue.extend(kept);
+        self.waiting_bytes = self.queue.iter().skip(self.begun).map(|command| command.data.len()).sum();
+        taken
+    }
+
+    /// The first command that has ended, if any is left.
+    pub fn take_ended(&mut self) -> Option<Command> {
+        self.ended.pop_front()
+    }
+
+    /// Serves a command; none if it never completes. Nothing else is under way.
+    pub fn serve(&mut self, command: Command) -> Option<Command> {
+        self.push(command);
+        while !self.queue.is_empty() && self.ended.is_empty() {
+            if !self.begin_next(self.model.now) {
+                self.advance(None);
+            }
+        }
+        self.take_ended()
+    }
+
+    /// Begins the first of the commands that wait, if it need not wait any longer.
+    pub fn begin_next(&mut self, now: Nanos) -> bool {
+        let Some(command) = self.queue.get(self.begun) else { return false };
+        // With a write cache all but reads go alone: they change what it holds.
+        let is_alone = |command: &Command| self.cache.room > 0 && command.kind != CommandKind::Read;
+        let mut begun = self.queue.iter().take(self.begun);
+        let must_wait = begun.clone().any(|other| command.conflicts(other))
+            || begun.next().is_some_and(|other| is_alone(other) || is_alone(command));
+        // Nothing may be under way where the state is saved.
+        let saves = self.events_bytes > 4 * EVENTS_BYTES_MAX && self.begun > 0;
+        if must_wait || saves || self.model.now > now {
+            return false;
+        }
+        let at = self.begun;
+        self.waiting_bytes -= self.queue[at].data.len();
+        let steps = self.steps(at);
+        let (tag, is_silent) = (self.next_tag, std::mem::take(&mut self.is_silent));
+        let command = &mut self.queue[at];
+        command.state = CommandState::UnderWay { tag, steps, is_silent };
+        self.begun += 1;
+        self.submit_step(at, now.max(self.model.now));
+        true
+    }
+
+    /// Requests of the drive that a command takes; none where the write cache takes it in.
+    fn steps(&mut self, at: usize) -> VecDeque<Step> {
+        let command = &self.queue[at];
+        let Range { start, end } = command.sectors();
+        let step = |op, range: Range<u64>, cached| {
+            let request = Request::new(op, Lba(range.start), (range.end - range.start) as u32);
+            Step { request, arrival: Nanos::ZERO, cached }
+        };
+        let flush = || step(Op::Flush, 0..0, None);
+        let (kind, fua) = (command.kind, command.fua);
+        let mut steps = VecDeque::new();
+        if self.cache.room > 0 && kind != CommandKind::Read {
+            match kind {
+                CommandKind::Write => self.cache.insert(start, &self.queue[at].data),
+                CommandKind::WriteZeroes | CommandKind::Trim => self.cache.remove(start..end),
+                _ => {}
+            }
+            if fua || kind == CommandKind::Flush || self.cache.is_full() {
+                let runs = self.cache.take(|_| true).into_iter();
+                steps.extend(
+                    runs.map(|(lba, bytes)| step(Op::Write, lba..lba + (bytes.len() / SECTOR) as u64, Some(bytes))),
+                );
+            }
+        }
+        match kind {
+            CommandKind::Read => steps.push_back(step(Op::Read, start..end, None)),
+            CommandKind::Write if self.cache.room > 0 => {}
+            CommandKind::Write => steps.push_back(step(Op::Write, start..end, None)),
+            CommandKind::Trim => steps.push_back(step(Op::Discard, start..end, None)),
+            CommandKind::WriteZeroes => {
+                let pieces = (start..end).step_by(ZERO_SECTORS as usize);
+                steps.extend(pieces.map(|from| step(Op::Write, from..end.min(from + ZERO_SECTORS), None)));
+            }
+            CommandKind::Flush | CommandKind::BlockStatus => steps.push_back(flush()),
+        }
+        if fua && kind != CommandKind::Flush {
+            steps.push_back(flush());
+        }
+        steps
+    }
+
+    /// Submits the first step of a command that is under way to the model; one without steps has ended.
+    fn submit_step(&mut self, at: usize, now: Nanos) {
+        let arrival = self.model.now.max(now);
+        let CommandState::UnderWay { tag, steps, .. } = &mut self.queue[at].state else { return };
+        let Some(step) = steps.front_mut() else { return self.end(at, arrival, Ok(())) };
+        (*tag, step.arrival) = (self.next_tag, arrival);
+        let (tag, request) = (*tag, step.request);
+        self.next_tag += 1;
+        self.events.begin(tag, LogEvent::Failed { request, arrival });
+        if self.failure.is_some() {
+            return self.fail_under_way();
+        }
+        let slow_by = std::mem::take(&mut self.slow_by);
+        if let Err(fault) = self.model.submit(tag, &request, arrival, slow_by) {
+            self.meet(fault);
+        }
+    }
+
+    /// Lets time go on to `limit`; without one until a command ends, and to all else that happens at that moment.
+    pub fn advance(&mut self, limit: Option<Nanos>) {
+        let mut until = limit.unwrap_or(Nanos::MAX);
+        while self.failure.is_none() {
+            let stepped = self.model.step(until);
+            let mut has_completed = false;
+            while let Some(done) = self.model.take_done() {
+                has_completed = true;
+                self.complete(done);
+            }
+            match stepped {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(fault) => self.meet(fault),
+            }
+            if until == Nanos::MAX && (has_completed || !self.ended.is_empty()) {
+                until = self.model.now + Nanos(1);
+            }
+        }
+        if until < Nanos::MAX {
+            self.model.now = self.model.now.max(until);
+        }
+        if self.failure.is_some() {
+            // The service ends here; a log tells of power cuts alone.
+            self.events.drop_held();
+            self.fail_under_way();
+        }
+        if self.begun == 0 && self.events_bytes > EVENTS_BYTES_MAX {
+            let saved = self.checkpoint().map(drop);
+            self.give_up_on(saved);
+        }
+    }
+
+    /// The model completed a step.
+    fn complete(&mut self, Completion { tag, start, end, .. }: Completion) {
+        let Some(at) = self.queue.iter().take(self.begun).position(|one| one.tag() == Some(tag)) else { return };
+        let CommandState::UnderWay { steps, .. } = &mut self.queue[at].state else { return };
+        let Some(Step { request, arrival, cached }) = steps.pop_front() else { return };
+        self.events.end(tag, Some(LogEvent::Served { request, arrival, served: Served { start, end } }));
+        let done = self.carry_out(at, &request, cached);
+        let CommandState::UnderWay { steps, .. } = &self.queue[at].state else { return };
+        match done {
+            Ok(()) if !steps.is_empty() => self.submit_step(at, self.model.now),
+            done => self.end(at, end, done),
+        }
+    }
+
+    /// Reads or writes the image, as a step of a command asks for that has completed.
+    fn carry_out(&mut self, at: usize, request: &Request, cached: Option<Vec<u8>>) -> Result<(), CommandError> {
+        let range = request.lba.0..request.end().0;
+        let bytes = range.start * SECTOR_BYTES..range.end * SECTOR_BYTES;
+        let result = match request.op {
+            Op::Read => self.read(at, range, bytes)?,
+            Op::Flush => self.flush()?,
+            Op::Write | Op::Discard => {
+                if self.may_lose {
+                    self.undo.remember(&self.image, range.clone()).map_err(|error| self.failed(&error))?;
+                }
+                let (command, storage) = (&self.queue[at], self.image.storage());
+                let written = match (&cached, command.kind) {
+                    (Some(data), _) => storage.write(bytes.start, data),
+                    (None, CommandKind::Write) => storage.write(bytes.start, &command.data),
+                    (None, _) if command.no_hole => write_zeros(storage, bytes),
+                    (None, _) => storage.punch(bytes),
+                };
+                if written.is_ok() && !self.unreadable.is_empty() {
+                    self.unreadable.retain(|lba| !range.contains(lba));
+                }
+                written
+            }
+        };
+        result.map_err(|error| self.failed(&error))
+    }
+
+    fn read(&mut self, at: usize, range: Range<u64>, bytes: Range<u64>) -> Result<io::Result<()>, CommandError> {
+        if self.unreadable.range(range.clone()).next().is_some() {
+            return Err(CommandError::Io);
+        }
+        let data = &mut self.queue[at].data;
+        data.resize((bytes.end - bytes.start) as usize, 0);
+        let read = self.image.storage().read(bytes.start, data);
+        self.cache.overlay(range, data);
+        Ok(read)
+    }
+
+    fn flush(&mut self) -> Result<io::Result<()>, CommandError> {
+        self.write_events();
+        if let Err(error) = self.image.storage().sync() {
+            // The system forgets what it could not write, and the next sync would succeed without it.
+            let failure = format!("{error}; the drive fails every command from now on: serve it anew");
+            log(&format!("{}: {failure}", self.image.path().display()));
+            self.failure = Some(failure);
+            return Err(CommandError::Io);
+        }
+        self.undo.clear();
+        Ok(Ok(()))
+    }
+
+    fn failed(&self, error: &io::Error) -> CommandError {
+        log(&format!("{}: {error}", self.image.path().display()));
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CommandError::NoSpace,
+            _ => CommandError::Io,
+        }
+    }
+
+    /// A command has ended.
+    fn end(&mut self, at: usize, end: Nanos, result: Result<(), CommandError>) {
+        let Some(mut command) = self.queue.remove(at) else { return };
+        self.begun -= 1;
+        let was = std::mem::replace(&mut command.state, CommandState::Ended(end, result));
+        if !matches!(was, CommandState::UnderWay { is_silent: true, .. }) {
+            self.ended.push_back(command);
+        }
+    }
+
+    /// Nothing of what is under way is served.
+    fn fail_under_way(&mut self) {
+        while self.begun > 0 {
+            if let Some(tag) = self.queue[0].tag() {
+                self.events.end(tag, None);
+            }
+            self.end(0, self.model.now, Err(CommandError::Io));
+        }
+    }
+
+    /// A step of the model met a fault.
+    fn meet(&mut self, fault: Box<Fault>) {
+        match is_power_cut(&fault) {
+            true => self.lose_power(None),
+            false => self.give_up_on(Err::<(), _>(fault)),
+        }
+    }
+
+    fn give_up_on<E: ToString>(&mut self, result: Result<(), E>) {
+        if let Err(error) = result {
+            let failure = format!("{}; the drive fails every command from now on: serve it anew", error.to_string());
+            log(&format!("{}: {failure}", self.image.path().display()));
+            self.failure = Some(failure);
+        }
+    }
+
+    /// The power was cut during `event` or while commands were under way, and is back: writes under way are torn, and of those that were
+    /// not flushed a part is undone, as far as the layer does not keep them.
+    fn lose_power(&mut self, event: Option<LogEvent>) {
+        let mut random = Pcg64Mcg::seed_from_u64(self.cut_seed);
+        let lost = self.tear_under_way(&mut random).and_then(|()| self.lose_unflushed(&mut random));
+        self.fail_under_way();
+        event.into_iter().for_each(|event| self.events.add(event));
+        self.has_lost |= self.cache.room > 0 || self.may_lose;
+        self.cache.sectors.clear();
+        self.model.power_cut();
+        self.power_cuts += 1;
+        self.events.add(LogEvent::Recovered(self.model.now));
+        let saved =
+            lost.map_err(|error| LiveError::io(self.image.path(), error)).and_then(|()| self.checkpoint().map(drop));
+        self.give_up_on(saved);
+    }
+
+    /// Of writes under way all sectors, none, or the first ones are there.
+    fn tear_under_way(&mut self, random: &mut Pcg64Mcg) -> io::Result<()> {
+        for command in self.queue.iter().take(self.begun) {
+            let CommandState::UnderWay { steps, .. } = &command.state else { continue };
+            let Some(Step { request, cached, .. }) = steps.front() else { continue };
+            let data = cached.as_ref().unwrap_or(&command.data);
+            if request.op != Op::Write || data.is_empty() {
+                continue;
+            }
+            let kept = random.random_range(0..=data.len() / SECTOR);
+            if self.may_lose {
+                self.undo.remember(&self.image, request.lba.0..request.lba.0 + kept as u64)?;
+            }
+            self.image.storage().write(request.lba.0 * SECTOR_BYTES, &data[..kept * SECTOR])?;
+            self.unreadable.retain(|lba| !(request.lba.0..request.lba.0 + kept as u64).contains(lba));
+        }
+        Ok(())
+    }
+
+    fn lose_unflushed(&mut self, random: &mut Pcg64Mcg) -> io::Result<()> {
+        let undone = self.undo.undo(random);
+        undone.iter().try_for_each(|(lba, sector)| self.image.storage().write(lba * SECTOR_BYTES, sector))?;
+        if self.may_lose { self.image.storage().sync() } else { Ok(()) }
+    }
+
+    /// True if a power cut may have lost completed writes that were not flushed, since this was last asked.
+    pub fn take_loss(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost)
+    }
+
+    /// Does a little of what is due or helps while nothing waits, if any begins before `time`; returns whether it did. A command may
+    /// come then.
+    pub fn step_before(&mut self, time: Nanos) -> bool {
+        let (from, mut span) = (self.model.free_from(), STEP);
+        while from < time && self.failure.is_none() {
+            if self.idle_until(time.min(from + span), false) {
+                return true;
+            }
+            if from + span >= time {
+                break;
+            }
+            span = span + span;
+        }
+        false
+    }
+
+    /// Lets drives do their own work that begins before `time`; returns whether any did. That becomes an event, since it decides which
+    /// command is next; with `always` in any case.
+    fn idle_until(&mut self, time: Nanos, always: bool) -> bool {
+        match self.model.idle_until(time) {
+            Err(fault) if is_power_cut(&fault) => {
+                self.lose_power(Some(LogEvent::Interrupted(time)));
+                true
+            }
+            Ok(false) if !always => false,
+            idled => {
+                self.events.add(LogEvent::Idle(time));
+                let any = *idled.as_ref().unwrap_or(&false);
+                self.give_up_on(idled.map(drop));
+                any
+            }
+        }
+    }
+
+    /// Injects a fault at the drive's time `at`.
+    pub fn inject(&mut self, fault: InjectedFault, at: Nanos) -> Result<(), String> {
+        match fault {
+            InjectedFault::PowerCut(seed) => {
+                let at = self.model.now.max(at);
+                if self.cache.room > 0 {
+                    self.write_back_some(seed, at);
+                }
+                // The cut is to meet what comes after `at`, in a replay too.
+                self.idle_until(at, true);
+                self.cut_seed = seed;
+                self.model.will_lose_power = true;
+            }
+            InjectedFault::BadSector(lba) if lba >= self.image.sectors() => {
+                let sectors = self.image.sectors();
+                return Err(format!("sector {lba} is past the drive's end: it has {sectors}"));
+            }
+            InjectedFault::BadSector(lba) => drop(self.unreadable.insert(lba)),
+            InjectedFault::Slow(span) => self.slow_by = span,
+            InjectedFault::Timeout => self.is_silent = true,
+        }
+        self.events.add(LogEvent::Fault(fault));
+        Ok(())
+    }
+
+    /// Of the write cache anything may have been written back when the power is cut.
+    fn write_back_some(&mut self, seed: u64, at: Nanos) {
+        while self.begun > 0 {
+            self.advance(None);
+        }
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        // As commands of the cache's own, before all that wait.
+        let room = std::mem::take(&mut self.cache.room);
+        for (lba, data) in self.cache.take(|_| random.random()) {
+            let waiting = self.take_waiting(|_| true);
+            let (bytes, ended) = (data.len() as u64, std::mem::take(&mut self.ended));
+            let write = Command { arrival: at, ..Command::new(CommandKind::Write, lba * SECTOR_BYTES, bytes, data) };
+            self.serve(write);
+            self.ended = ended;
+            waiting.into_iter().for_each(|command| self.push(command));
+        }
+        self.cache.room = room;
+    }
+
+    /// Writes back some of the write cache, as a drive may at any time.
+    pub fn write_back(&mut self, pick: impl FnMut(u64) -> bool) {
+        let room = std::mem::take(&mut self.cache.room);
+        for (lba, data) in self.cache.take(pick) {
+            self.serve(Command::new(CommandKind::Write, lba * SECTOR_BYTES, data.len() as u64, data));
+        }
+        self.cache.room = room;
+    }
+
+    /// Checks the layers' maps. Nothing is under way.
+    pub fn check(&self) -> DiskResult {
+        self.drives().into_iter().try_for_each(LayeredDisk::check)
+    }
+
+    /// Parts of some sectors, in order: how many, and whether they are a hole, which reads as zeros.
+    pub fn extents(&self, range: Range<u64>) -> io::Result<Vec<(u64, bool)>> {
+        let mut parts: Vec<(u64, bool)> = Vec::new();
+        let mut add = |sectors: u64, is_hole: bool| match parts.last_mut() {
+            Some((count, last)) if *last == is_hole => *count += sectors,
+            _ if sectors > 0 => parts.push((sectors, is_hole)),
+            _ => {}
+        };
+        let (mut at, end) = (range.start, range.end);
+        while at < end {
+            let data = self.image.storage().data_from(at * SECTOR_BYTES, end * SECTOR_BYTES)?;
+            let data = data
+                .map_or(end..end, |data| (data.start / SECTOR_BYTES).max(at)..data.end.div_ceil(SECTOR_BYTES).min(end));
+            for lba in self.cache.sectors.range(at..data.start).map(|(lba, _)| *lba) {
+                add(lba - at, true);
+                add(1, false);
+                at = lba + 1;
+            }
+            add(data.start - at, true);
+            add(data.end - data.start, false);
+            at = data.end;
+        }
+        Ok(parts)
+    }
+
+    /// Parts of some sectors, the first ones where there is much data: how many, and the track that the layer has put them on; [`NO_TRACK`]
+    /// in holes.
+    pub fn tracks(&self, range: Range<u64>) -> io::Result<Vec<(u64, u32)>> {
+        let (mut at, mut looked_up) = (range.start, 0);
+        let mut parts: Vec<(u64, u32)> = Vec::new();
+        let (runs, drives) = (self.image.system().drives(), self.model.drives());
+        let geometries: Vec<_> = runs.iter().map(|run| &run.drive.geometry).collect();
+        let before = geometries.iter().scan(0, |sum, geometry| Some(std::mem::replace(sum, *sum + geometry.tracks())));
+        let first: Vec<u64> = before.collect();
+        let place = |lba: Lba| self.model.array().map_or((0, lba), |array| array.layout().place(lba));
+        for (sectors, is_hole) in self.extents(range)? {
+            if is_hole {
+                parts.push((sectors, NO_TRACK));
+                at += sectors;
+                continue;
+            }
+            for _ in 0..sectors {
+                if looked_up == LOCATED_SECTORS {
+                    return Ok(parts);
+                }
+                let (disk, own) = place(Lba(at));
+                let disk = disk as usize;
+                let track = (first[disk] + geometries[disk].track_of(drives[disk].layer.locate(own)).0) as u32;
+                match parts.last_mut() {
+                    Some((count, last)) if *last == track => *count += 1,
+                    _ => parts.push((1, track)),
+                }
+                (at, looked_up) = (at + 1, looked_up + 1);
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Ends cleanly: all data is in the image, durably, and the state beside it.
+    pub fn close(mut self) -> Result<(), LiveError> {
+        while self.begun > 0 {
+            self.advance(None);
+        }
+        drop(self.take_waiting(|_| true));
+        (self.ended, self.is_silent) = (VecDeque::new(), false);
+        let flush = self.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new()));
+        let is_flushed = matches!(flush, Some(Command { state: CommandState::Ended(_, Ok(())), .. }));
+        self.events.add(LogEvent::Closed);
+        self.events.flush();
+        if !is_flushed || self.failure.is_some() {
+            let why = self.failure.map(|failure| format!("{failure}; ")).unwrap_or_default();
+            return Err(LiveError::image(self.image.path(), why + "not closed cleanly"));
+        }
+        self.checkpoint().map(drop)
+    }
+
+    /// Saves the state, and returns the model's. Nothing is under way.
+    fn checkpoint(&mut self) -> Result<Vec<u8>, LiveError> {
+        let state = self.model.state();
+        let mut unreadable: Vec<(u64, u64)> = Vec::new();
+        for &lba in &self.unreadable {
+            match unreadable.last_mut() {
+                Some((first, n)) if *first + *n == lba => *n += 1,
+                _ => unreadable.push((lba, 1)),
+            }
+        }
+        self.image.save(&state, &unreadable)?;
+        self.events.lines.clear();
+        self.events_bytes = 0;
+        Ok(state)
+    }
+
+    /// Writes out the events that have gathered for the state file.
+    fn write_events(&mut self) {
+        let lines = std::mem::take(&mut self.events.lines);
+        self.events_bytes += lines.len() as u64;
+        let written = self.image.append(&lines).map_err(|error| LiveError::io(self.image.path(), error));
+        self.give_up_on(written);
+        self.events.lines = lines;
+        self.events.lines.clear();
+    }
+
+    /// Writes out events where many have gathered.
+    pub fn write_gathered(&mut self) {
+        if self.events.lines.len() >= EVENTS_BYTES {
+            self.write_events();
+        }
+    }
+
+    /// Writes out what has gathered of the log and of the events.
+    pub fn flush_events(&mut self) {
+        self.write_events();
+        self.events.flush();
+    }
+}
+
+/// Takes note of sectors that an event made unreadable or readable.
+fn note_unreadable(unreadable: &mut BTreeSet<u64>, event: &LogEvent) {
+    match event {
+        LogEvent::Fault(InjectedFault::BadSector(lba)) => drop(unreadable.insert(*lba)),
+        LogEvent::Served { request, .. } if matches!(request.op, Op::Write | Op::Discard) && !unreadable.is_empty() => {
+            unreadable.retain(|lba| !(request.lba.0..request.end().0).contains(lba));
+        }
+        _ => {}
+    }
+}
+
+/// What writes since the last flush have replaced in the image.
+#[derive(Default)]
+struct UndoLog {
+    writes: VecDeque<UndoneWrite>,
+    bytes: usize,
+}
+
+struct UndoneWrite {
+    sectors: Range<u64>,
+    /// The bytes before it; none of a write that is too long to be undone.
+    before: Option<Vec<u8>>,
+}
+
+impl UndoLog {
+    fn remember(&mut self, image: &DriveImage, sectors: Range<u64>) -> io::Result<()> {
+        let bytes = ((sectors.end - sectors.start) * SECTOR_BYTES) as usize;
+        let before = match bytes <= UNDO_BYTES / 4 {
+            true => {
+                let mut before = vec![0; bytes];
+                image.storage().read(sectors.start * SECTOR_BYTES, &mut before)?;
+                self.bytes += bytes;
+                Some(before)
+            }
+            false => None,
+        };
+        self.writes.push_back(UndoneWrite { sectors, before });
+        while self.bytes > UNDO_BYTES
+            && let Some(oldest) = self.writes.pop_front()
+        {
+            self.bytes -= oldest.before.map_or(0, |before| before.len());
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.writes.clear();
+        self.bytes = 0;
+    }
+
+    /// Sectors with their contents when a random part of the writes had not been made. A later write that was made stays, whatever becomes
+    /// of earlier ones to the same sectors.
+    fn undo(&mut self, random: &mut Pcg64Mcg) -> BTreeMap<u64, Vec<u8>> {
+        let (mut undone, mut kept) = (BTreeMap::new(), BTreeSet::new());
+        for UndoneWrite { sectors, before } in std::mem::take(&mut self.writes).into_iter().rev() {
+            let n = sectors.end - sectors.start;
+            let made = match (&before, random.random_range(0..3)) {
+                (None, _) | (_, 0) => n,
+                (_, 1) => 0,
+                _ => random.random_range(0..=n),
+            };
+            let before = before.unwrap_or_default();
+            for (lba, sector) in sectors.clone().zip(before.chunks_exact(SECTOR)).skip(made as usize) {
+                if !kept.contains(&lba) {
+                    undone.insert(lba, sector.to_vec());
+                }
+            }
+            for lba in sectors.start..sectors.start + made {
+                // Where a later one was undone, this one is what was there before it, and is what stays.
+                kept.insert(lba);
+            }
+        }
+        self.bytes = 0;
+        undone
+    }
+}
+
+/// A volatile write cache above the layer: writes that were not flushed, in memory and unordered. A power cut and a kill lose them.
+///
+/// A write completes at once and takes no time of the drive's; writing it back does.
+#[derive(Default)]
+struct WriteCache {
+    /// Sectors that it holds at most; 0 is none.
+    room: usize,
+    sectors: BTreeMap<u64, Box<[u8; SECTOR]>>,
+}
+
+impl WriteCache {
+    fn is_full(&self) -> bool {
+        self.sectors.len() >= self.room
+    }
+
+    fn insert(&mut self, lba: u64, bytes: &[u8]) {
+        for (lba, sector) in (lba..).zip(bytes.as_chunks().0) {
+            self.sectors.insert(lba, Box::new(*sector));
+        }
+    }
+
+    fn remove(&mut self, range: Range<u64>) {
+        for lba in self.sectors.range(range).map(|(lba, _)| *lba).collect::<Vec<_>>() {
+            self.sectors.remove(&lba);
+        }
+    }
+
+    /// Puts what it holds of the sectors in `range` over `bytes`, read from there.
+    fn overlay(&self, range: Range<u64>, bytes: &mut [u8]) {
+        let first = range.start;
+        for (lba, sector) in self.sectors.range(range) {
+            let at = (lba - first) as usize * SECTOR;
+            bytes[at..at + SECTOR].copy_from_slice(&sector[..]);
+        }
+    }
+
+    /// Takes out the sectors that `pick` names, as runs to be written: the first LBA of each, and its bytes.
+    fn take(&mut self, mut pick: impl FnMut(u64) -> bool) -> Vec<(u64, Vec<u8>)> {
+        let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
+        for lba in self.sectors.keys().copied().filter(|&lba| pick(lba)).collect::<Vec<_>>() {
+            let Some(sector) = self.sectors.remove(&lba) else { continue };
+            match runs.last_mut() {
+                Some((first, bytes))
+                    if *first + (bytes.len() / SECTOR) as u64 == lba && bytes.len() < RUN_SECTORS * SECTOR =>
+                {
+                    bytes.extend_from_slice(&sector[..]);
+                }
+                _ => runs.push((lba, sector.to_vec())),
+            }
+        }
+        runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A byte that tells sectors and writes apart.
+    fn bytes(lba: u64, sectors: u64, stamp: u64) -> Vec<u8> {
+        (lba..lba + sectors).flat_map(|lba| [(31 * stamp + 7 * lba) as u8; SECTOR]).collect()
+    }
+
+    #[test]
+    fn it_holds_what_a_map_of_sectors_would() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let (mut cache, mut model) = (WriteCache { room: 30, ..WriteCache::default() }, BTreeMap::new());
+        for stamp in 0..2000 {
+            let (lba, sectors) = (random.random_range(0..60u64), random.random_range(1..8u64));
+            let range = lba..lba + sectors;
+            match random.random_range(0..8) {
+                0 => {
+                    cache.remove(range.clone());
+                    model.retain(|lba, _| !range.contains(lba));
+                }
+                1 => {
+                    let taken = cache.take(|lba| range.contains(&lba));
+                    let runs: Vec<u64> = taken.iter().map(|run| run.0).collect();
+                    let begins =
+                        |lba: &u64| range.contains(lba) && (*lba == range.start || !model.contains_key(&(lba - 1)));
+                    assert_eq!(runs, model.keys().copied().filter(begins).collect::<Vec<u64>>());
+                    let taken: Vec<u8> = taken.into_iter().flat_map(|run| run.1).collect();
+                    let held: Vec<u8> = model.range(range.clone()).flat_map(|(_, byte)| [*byte; SECTOR]).collect();
+                    assert!(taken == held, "{range:?}");
+                    model.retain(|lba, _| !range.contains(lba));
+                }
+                2 if random.random_bool(0.05) => {
+                    cache.sectors.clear();
+                    model.clear();
+                }
+                _ => {
+                    let written = bytes(lba, sectors, stamp);
+                    cache.insert(lba, &written);
+                    model.extend(range.clone().zip(written.chunks(SECTOR).map(|sector| sector[0])));
+                }
+            }
+            assert_eq!(cache.is_full(), model.len() >= 30);
+            assert!(cache.sectors.keys().eq(model.keys()));
+            let mut read = vec![1; SECTOR * sectors as usize];
+            cache.overlay(range.clone(), &mut read);
+            let expected: Vec<u8> = range.flat_map(|lba| [*model.get(&lba).unwrap_or(&1); SECTOR]).collect();
+            assert!(read == expected, "after write {stamp}");
+        }
+    }
+
+    #[test]
+    fn a_long_run_is_taken_out_in_pieces() {
+        let mut cache = WriteCache { room: 10_000, ..WriteCache::default() };
+        cache.insert(5, &bytes(5, 5000, 1));
+        let runs: Vec<_> = cache.take(|_| true).iter().map(|(lba, bytes)| (*lba, bytes.len() / SECTOR)).collect();
+        assert_eq!(runs, [(5, 2048), (2053, 2048), (4101, 904)]);
+    }
+}

@@ -1,0 +1,214 @@
+//! The drive or the array in timing mode: what happens when, without a byte of data.
+//!
+//! Events are processed in the order of the drives' time and not before that is asked for. The same requests at the same times give
+//! the same events, in whatever steps time goes on, so that a log can be replayed.
+
+use std::collections::BTreeSet;
+
+use smrkit::device::{
+    Array, Command, Completion, Contents, DriveContents, LayeredDisk, Member, MemberDrive, NCQ_COMMANDS, Queueing,
+};
+use smrkit::drive::Drive;
+use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::error::{DiskResult, Error, Fault};
+use smrkit::medium::{Buf, Medium};
+use smrkit::request::{Op, Request};
+use smrkit::settings::Queue;
+use smrkit::units::{Lba, Nanos};
+
+/// A drive or an array, with its time.
+pub(super) struct Model {
+    member: Member,
+    /// The time of the last event or arrival.
+    pub now: Nanos,
+    done: Vec<Completion>,
+    /// Tags of writes that are under way.
+    writes: BTreeSet<u64>,
+    /// True if the power is to be cut at the end of the next write, of the host's or of a drive's own.
+    pub will_lose_power: bool,
+}
+
+/// The order of a drive's commands, and how many it sees. [`Queue::Drive`] is shortest positioning time first where the drive has
+/// mechanics and its file no order.
+fn queueing(queue: Queue, drive: &Drive) -> Queueing {
+    let order = match queue {
+        Queue::Drive if drive.command_order.is_none() && drive.clock.mechanical().is_some() => Queue::Sptf,
+        queue => queue,
+    };
+    Queueing::new(order, NCQ_COMMANDS, drive.command_order)
+}
+
+fn drive(run: &DriveRun) -> Result<Member, Error> {
+    let queueing = queueing(Queue::Fcfs, &run.drive);
+    let device = run.device(Medium::NoData)?;
+    Ok(Member::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None))))
+}
+
+impl Model {
+    /// The drive or the array of `system` as it is when new.
+    pub fn new(system: &MemberRun) -> Result<Model, Error> {
+        let member = match system {
+            MemberRun::Drive(run) => drive(run)?,
+            MemberRun::Array(array) => {
+                Member::Array(Box::new(array.build_of(Contents::None, |member| match member {
+                    MemberRun::Drive(run) => drive(run),
+                    MemberRun::Array(_) => Err(Error::Impossible("an array of arrays".into())),
+                })?))
+            }
+        };
+        Ok(Model { member, now: Nanos::ZERO, done: Vec::new(), writes: BTreeSet::new(), will_lose_power: false })
+    }
+
+    /// The whole state. Nothing is under way.
+    pub fn state(&self) -> Vec<u8> {
+        [&self.now.0.to_le_bytes()[..], &self.member.state()].concat()
+    }
+
+    /// Takes over the state of a model of the same system. After an error this one is of no use.
+    pub fn restore(&mut self, state: &[u8]) -> DiskResult {
+        let Some((now, state)) = state.split_first_chunk() else {
+            return Err(Box::new(Fault::Inconsistent("the state of the drive is cut short".into())));
+        };
+        self.now = Nanos(u64::from_le_bytes(*now));
+        self.member.restore(state)
+    }
+
+    /// The drives, in order.
+    pub fn drives(&self) -> Vec<&LayeredDisk> {
+        self.member.layered()
+    }
+
+    pub fn member(&self) -> &Member {
+        &self.member
+    }
+
+    pub fn array(&self) -> Option<&Array> {
+        self.member.array()
+    }
+
+    /// The order in which the drives serve commands from now on. Nothing is under way.
+    pub fn order_commands(&mut self, queue: Queue, system: &MemberRun) {
+        let runs = system.drives();
+        self.member.order_commands(|number| queueing(queue, &runs[number].drive));
+    }
+
+    /// The time of the next event, as far as it is known.
+    pub fn next(&self) -> Option<Nanos> {
+        let next = if self.member.has_pending() { self.now } else { self.member.next() };
+        (next < Nanos::MAX).then_some(next)
+    }
+
+    /// Processes the next event if it is due by `limit`; returns whether one was. Errors: it would have been the end of a write, and the
+    /// power is cut.
+    pub fn step(&mut self, limit: Nanos) -> DiskResult<bool> {
+        let before = self.done.len();
+        let any = self.member.step(&mut self.now, limit, &mut self.done)?;
+        for at in (before..self.done.len()).rev() {
+            // The cut comes between two events, where every layer's maps make sense: only the data of the write is torn.
+            if self.writes.remove(&self.done[at].tag) && self.will_lose_power {
+                self.done.remove(at);
+                return Err(power_cut());
+            }
+        }
+        Ok(any)
+    }
+
+    /// Processes all events to come.
+    pub fn drain(&mut self) -> DiskResult {
+        while self.step(Nanos::MAX)? {}
+        self.done.clear();
+        Ok(())
+    }
+
+    /// Processes every event that is due by `time`.
+    pub fn advance_to(&mut self, time: Nanos) -> DiskResult {
+        while self.step(time)? {}
+        self.now = self.now.max(time);
+        Ok(())
+    }
+
+    /// The first command that was completed, if any is left.
+    pub fn take_done(&mut self) -> Option<Completion> {
+        (!self.done.is_empty()).then(|| self.done.remove(0))
+    }
+
+    /// Submits a request at `arrival`. The drives that serve it are kept busy for `slow_by` first.
+    pub fn submit(&mut self, tag: u64, request: &Request, arrival: Nanos, slow_by: Nanos) -> DiskResult {
+        self.advance_to(arrival)?;
+        if slow_by > Nanos::ZERO {
+            self.keep_busy(request.lba, slow_by)?;
+        }
+        if matches!(request.op, Op::Write | Op::Discard) {
+            self.writes.insert(tag);
+        }
+        self.member.submit(Command { tag, request: *request, arrival, host: true, data: Buf::NoData })
+    }
+
+    fn keep_busy(&mut self, lba: Lba, span: Nanos) -> DiskResult {
+        let disks = self.array().map_or(vec![0], |array| {
+            let layout = array.layout();
+            (0..layout.copies()).map(|copy| layout.copy(lba, copy).0 as usize).collect()
+        });
+        let (now, mut drives) = (self.now, self.member.drives());
+        for disk in disks {
+            let drive = &mut drives[disk];
+            if drive.outstanding() == 0 {
+                drive.device_mut().idle_until(now)?;
+            }
+            let busy_until = drive.device().now().max(now) + span;
+            drive.device_mut().disk.wait_until(busy_until);
+        }
+        Ok(())
+    }
+
+    /// The earliest moment at which a drive may work for itself. Nothing is under way.
+    pub fn free_from(&self) -> Nanos {
+        self.drives().iter().map(|drive| drive.now()).min().unwrap_or_default()
+    }
+
+    /// Lets drives without commands do their own work that begins before `time`; returns whether any did. Errors: the power is cut then.
+    pub fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
+        self.advance_to(time)?;
+        let mut any = false;
+        for drive in self.member.drives().into_iter().filter(|drive| drive.outstanding() == 0) {
+            while drive.device_mut().step_before(time)? {
+                any = true;
+            }
+        }
+        if any && self.will_lose_power { Err(power_cut()) } else { Ok(any) }
+    }
+
+    /// The power of all drives was cut and is back: commands under way are gone, and so is what layers keep in volatile memory.
+    pub fn power_cut(&mut self) {
+        self.done.clear();
+        self.writes.clear();
+        self.will_lose_power = false;
+        self.member.power_cut();
+        // By the drives' time alone: a replay knows of no other between two events. One drive may have been further than another.
+        let now = self.drives().iter().map(|drive| drive.now()).max().unwrap_or_default();
+        self.now = now;
+        self.member.drives().into_iter().for_each(|drive| drive.device_mut().disk.wait_until(now));
+    }
+}
+
+fn power_cut() -> Box<Fault> {
+    Box::new(Fault::PowerCut { write: 0 })
+}
+
+/// True if a planned power cut ended what was done.
+pub(super) fn is_power_cut(fault: &Fault) -> bool {
+    matches!(fault, Fault::PowerCut { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drives_own_order_is_its_files_or_what_its_mechanics_allow() {
+        let orders = |name: &str, queue| queueing(queue, &Drive::load(name).unwrap()).orders();
+        let own = ["st8000as0002", "st5000as0011", "tiny-constant"].map(|name| orders(name, Queue::Drive));
+        assert_eq!(own, [true, true, false]);
+        assert_eq!([Queue::Fcfs, Queue::Sptf].map(|queue| orders("st5000as0011", queue)), [false, true]);
+    }
+}
