@@ -11,7 +11,7 @@ use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::statistics::Usage;
 use smrfs::fs::{FileSystem, adopt_maps};
 use smrfs::fsck::report::Fill;
-use smrfs::meta::{MetadataStore, StoreRoom};
+use smrfs::meta::{Durability, StoreRoom};
 use smrfs::space::Counts;
 use smrfs::units::{Granule, Span};
 

@@ -1,18 +1,20 @@
 //! The allocator: the space map of a volume, what files share, and the room that is promised to writers.
 //!
-//! The space stays locked from the placing to the end of the write, so that the order of writes is the order of placing.
+//! The space stays locked from the placing to the end of the write, so that the order of writes is the order of placing. Room
+//! is promised when data is accepted, so that the disk never fills later; overwritten data need no new room for good, because
+//! the old place comes back with the commit.
 
-use std::ops::Range;
+use std::ops::{Add, Range};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::buffer::Buffer;
 use super::file::FileState;
-use super::room::{Rooms, Use};
 use super::shared::{Shared, SharedPart};
-use crate::error::{DeviceError, DeviceResult, FsResult};
-use crate::map::{FileMap, FilePiece};
+use crate::error::{DeviceError, DeviceResult, Errno, FsResult};
+use crate::map::{FileMap, FilePiece, Ranges};
 use crate::space::{AllocationRequest, CleaningStep, Counts, Space, Trigger};
 use crate::units::{Granule, NodeId, Owner, Span};
 
@@ -198,6 +200,7 @@ impl Allocator {
     ) -> FsResult<Option<Vec<(Span, Owner)>>> {
         let mut failure = None;
         for _ in 0..2 {
+            // Locked until the data is written: a strict-append band takes its writes in the order of placing only.
             let mut space = self.space.lock();
             let Some(span) = space.place(want) else { return Ok(None) };
             match write(span) {
@@ -208,6 +211,8 @@ impl Allocator {
                     return Ok(Some(pieces));
                 }
                 Err(error) => {
+                    // Nobody knows what is there now, nor what it did to the neighbours: it counts as written, and is not tried
+                    // again in place.
                     space.failed(span);
                     failure = Some(error);
                 }
@@ -244,11 +249,13 @@ impl Allocator {
             return;
         }
         let mut space = self.space.lock();
+        // What others share stays taken; only its last release makes it free.
         let mut shared = self.shared.write();
         let mut spans: Vec<Span> = spans.into_iter().flat_map(|span| shared.release(span)).collect();
         drop(shared);
         join_neighbours(&mut spans);
         for span in spans {
+            // In this order and under the lock, or the host might drop what the next writer has just put there.
             discarded(span);
             space.release(span);
         }
@@ -323,6 +330,7 @@ impl Allocator {
 
     /// True if nothing has happened since the progress was `seen`, and nothing is about to.
     pub(super) fn is_stuck_since(&self, seen: Progress) -> bool {
+        // First the writes under way, then the progress: one that ends in between shows in the progress.
         self.placing.load(Acquire) == 0 && self.progress() == seen
     }
 
@@ -372,4 +380,133 @@ fn join_neighbours(spans: &mut Vec<Span>) {
         before.count += if touch { span.count } else { 0 };
         touch
     });
+}
+
+/// Granules in use and promised, over all files.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rooms {
+    /// Room that files can fill in all.
+    pub usable: u64,
+    /// In the maps in memory; what is shared, once.
+    pub mapped: u64,
+    /// To data in memory that has no place yet, by fallocate, and to writes under way.
+    pub promised: u64,
+}
+
+impl Rooms {
+    /// Room that can still be promised.
+    pub(super) fn free(&self) -> u64 {
+        self.usable.saturating_sub(self.mapped.saturating_add(self.promised))
+    }
+
+    /// True if there is room for all that was promised.
+    pub(super) fn is_kept(&self) -> bool {
+        self.mapped.saturating_add(self.promised) <= self.usable
+    }
+
+    /// Promises `granules`, all or none.
+    pub(super) fn promise(&mut self, granules: u64) -> FsResult {
+        if granules > 0 && granules > self.free() {
+            return Err(Errno::ENOSPC.into());
+        }
+        self.promised += granules;
+        Ok(())
+    }
+
+    /// Takes a promise back.
+    pub(super) fn take_back(&mut self, granules: u64) {
+        debug_assert!(granules <= self.promised, "{granules} taken back of {} promised", self.promised);
+        self.promised = self.promised.saturating_sub(granules);
+    }
+
+    /// Shared extents of `more` granules have a place in some map, and of `less` in none.
+    pub(super) fn recount(&mut self, more: u64, less: u64) {
+        self.mapped = (self.mapped + more).saturating_sub(less);
+    }
+
+    /// Something that used `before` uses `after` now.
+    pub(super) fn change(&mut self, before: Use, after: Use) {
+        self.mapped = (self.mapped + after.mapped).saturating_sub(before.mapped);
+        self.promised = (self.promised + after.unplaced).saturating_sub(before.unplaced);
+    }
+}
+
+impl Add for Use {
+    type Output = Use;
+
+    fn add(self, other: Use) -> Use {
+        Use { mapped: self.mapped + other.mapped, unplaced: self.unplaced + other.unplaced }
+    }
+}
+
+/// Room that a range of a file needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Use {
+    /// Granules with a place on the disk.
+    pub mapped: u64,
+    /// Granules that have no place yet but are promised one.
+    pub unplaced: u64,
+}
+
+/// Granules of one file that fallocate promised a place to, and the number of those that wait for one.
+#[derive(Default)]
+pub(super) struct Promises {
+    ranges: Ranges,
+    /// Granules without a place, promised by fallocate or buffered.
+    unplaced: u64,
+}
+
+impl Promises {
+    /// Promises of `granules` that a record names: it tells how many, and they are taken to be the first that are `shared`, and
+    /// then the first holes of the map.
+    pub(super) fn of_record(granules: u64, shared: &[FilePiece], map: &FileMap) -> Promises {
+        let mut promises = Promises { unplaced: granules, ..Promises::default() };
+        let (mut left, mut at) = (granules, 0);
+        for piece in shared {
+            let count = piece.count.min(left);
+            promises.add(piece.first..piece.first + count);
+            left -= count;
+        }
+        while left > 0 {
+            let hole = map.next_hole(at);
+            let end = map.next_data(hole).unwrap_or(u64::MAX).min(hole + left);
+            promises.add(hole..end);
+            left -= end - hole;
+            at = end;
+        }
+        promises
+    }
+
+    pub(super) fn add(&mut self, range: Range<u64>) {
+        self.ranges.insert(range);
+    }
+
+    pub(super) fn remove(&mut self, range: Range<u64>) {
+        self.ranges.remove(range);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Granules that fallocate promised.
+    pub(super) fn granules(&self) -> u64 {
+        self.ranges.count()
+    }
+
+    /// Granules without a place, promised or buffered.
+    pub(super) fn unplaced(&self) -> u64 {
+        self.unplaced
+    }
+
+    /// Granules of `range`, a hole or shared, that are promised or buffered.
+    pub(super) fn unplaced_in(&self, range: Range<u64>, buffer: &Buffer) -> u64 {
+        let buffered = buffer.within(range.clone()).filter(|&granule| !self.ranges.contains(granule));
+        self.ranges.count_within(range) + buffered.count() as u64
+    }
+
+    /// A range of the file used `before` and uses `after`.
+    pub(super) fn change(&mut self, before: Use, after: Use) {
+        self.unplaced = self.unplaced + after.unplaced - before.unplaced;
+    }
 }

@@ -1,10 +1,16 @@
-//! Data that the host has written and the disk has not: whole granules of one file, in memory.
+//! Data that the host has written and the disk has not: whole granules of a file, in memory; and the files that wait to have
+//! theirs written out.
 //!
 //! In simulation a page has no bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
+
+use super::file::{File, FileState};
+use super::statistics::Counter;
 use crate::data::{Data, ReadBuffer};
 
 /// A granule's bytes; none in simulation, which reads as zeros.
@@ -124,4 +130,74 @@ impl Buffer {
 /// A granule of zeros.
 pub(super) fn zeros(granule_bytes: u64) -> Box<[u8]> {
     vec![0; granule_bytes as usize].into_boxed_slice()
+}
+
+/// The files with something in their buffers, in the order in which they are to be written out. Any may leave.
+#[derive(Default)]
+struct Queue {
+    files: BTreeMap<u64, Arc<File>>,
+    next: u64,
+}
+
+/// Buffered data of all files.
+#[derive(Default)]
+pub(super) struct Buffers {
+    queue: Mutex<Queue>,
+    bytes: Counter,
+}
+
+impl Buffers {
+    /// Unwritten bytes in memory.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    /// `bytes` more are buffered.
+    pub(super) fn added(&self, bytes: u64) {
+        self.bytes.add(bytes);
+    }
+
+    /// `bytes` are buffered no more; a file with nothing left need not wait.
+    pub(super) fn removed(&self, state: &mut FileState, bytes: u64) {
+        self.bytes.take(bytes);
+        if state.buffer.is_empty()
+            && let Some(turn) = state.waiting.take()
+        {
+            self.queue.lock().files.remove(&turn);
+        }
+    }
+
+    /// Puts a file at the end, if it does not wait yet.
+    pub(super) fn queue(&self, file: &Arc<File>, state: &mut FileState) {
+        if state.waiting.is_none() {
+            state.waiting = Some(self.queue.lock().join(file));
+        }
+    }
+
+    /// Puts a file that waits at the end: others come first now.
+    pub(super) fn queue_again(&self, file: &Arc<File>, state: &mut FileState) {
+        if let Some(turn) = state.waiting {
+            let mut queue = self.queue.lock();
+            queue.files.remove(&turn);
+            state.waiting = Some(queue.join(file));
+        }
+    }
+
+    /// The file that waits longest.
+    pub(super) fn first(&self) -> Option<Arc<File>> {
+        self.queue.lock().files.values().next().cloned()
+    }
+
+    /// All files that wait.
+    pub(super) fn all(&self) -> Vec<Arc<File>> {
+        self.queue.lock().files.values().cloned().collect()
+    }
+}
+
+impl Queue {
+    fn join(&mut self, file: &Arc<File>) -> u64 {
+        self.next += 1;
+        self.files.insert(self.next, file.clone());
+        self.next
+    }
 }

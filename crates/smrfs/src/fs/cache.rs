@@ -11,10 +11,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use parking_lot::Mutex;
 
+use super::allocator::Promises;
 use super::file::{File, FileState, Times};
 use super::place::DataStore;
-use super::room::Promises;
-use super::sharing::Sharing;
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{self, FileMap, Head, RecordSummary};
 use crate::meta::{Kind, MetadataStore};
@@ -173,12 +172,7 @@ impl Files {
         let Some(state) = file.state.try_read() else { return };
         // A record does not tell which granules are promised: that is known only here.
         let promises = !state.promises.is_empty();
-        if Arc::strong_count(file) > 1
-            || state.handles.is_open()
-            || state.versions.is_dirty()
-            || state.handles.is_unlinked()
-            || promises
-        {
+        if Arc::strong_count(file) > 1 || state.opens > 0 || state.is_dirty() || state.is_unlinked || promises {
             return;
         }
         drop(state);
@@ -212,7 +206,7 @@ impl Files {
             self.weigh(&file, state.map.extents());
         }
         self.shrink();
-        if file.look().handles.is_gone() { Err(Errno::ENOENT.into()) } else { Ok(file) }
+        if file.look().is_gone { Err(Errno::ENOENT.into()) } else { Ok(file) }
     }
 
     fn load(&self, data: &DataStore, file: &Arc<File>, state: &mut FileState) -> FsResult {
@@ -240,7 +234,8 @@ impl Files {
         state.settled_size = head.size;
         state.times = Some(Times { mtime: head.mtime, ctime: head.ctime });
         let shared = data.allocator.shared_of(&state.map);
-        state.sharing = Sharing::loaded(!shared.is_empty(), head.shares);
+        state.shares = !shared.is_empty();
+        state.record_shares = state.shares && head.shares;
         // A map that was committed while something was not written may have more than the size.
         data.drop_behind(file, state, head.size.div_ceil(data.granule_bytes));
         state.promises = Promises::of_record(head.promised, &shared, &state.map);

@@ -1,19 +1,20 @@
 //! Making things durable: data, flush, map, and only then is the old place free. The map's own commit may flush data as well.
 //!
-//! `sync` does so for one file. A commit of everything flushes the disk once and the store once. What a snapshot names was
-//! written before it was taken, so no lock on a file's state is held while the disk works.
+//! `sync` does so for one file and the names that lead to it. A commit of everything flushes the disk once and the store once.
+//! What a snapshot names was written before it was taken, so no lock on a file's state is held while the disk works.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::{Mutex, MutexGuard};
 
+use super::FileSystem;
 use super::cache::Files;
 use super::file::{File, FileState, Times};
-use super::place::DataStore;
-use super::unsynced::Unsynced;
-use super::waiting::DirtyFiles;
+use super::place::{DataStore, SMALL};
+use super::statistics::CleaningWork;
 use crate::error::{Errno, FsError, FsResult};
 use crate::map::{Head, StoragePlan};
 use crate::meta::MetadataStore;
@@ -131,7 +132,7 @@ impl Committer {
                 Ok(())
             }
             Err(error) => {
-                let unlinked = file.look().handles.is_unlinked();
+                let unlinked = file.look().is_unlinked;
                 self.restore(data, snapshot);
                 if unlinked { Ok(()) } else { Err(error) }
             }
@@ -141,13 +142,15 @@ impl Committer {
     /// Makes durable what has been written, and frees what that replaced. Needs no room.
     pub(super) fn commit(&self, data: &DataStore, files: &Files) -> FsResult {
         let _one = self.committing.lock();
-        let Some(due) = self.due(&data.dirty) else { return Ok(()) };
+        let Some(due) = self.due(&data.dirty.lock()) else { return Ok(()) };
         data.counters.commits.add(1);
+        // All of them before the first snapshot: a file whose fsync is under way would otherwise store an older map after a newer one.
         let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
+        // Only what was put off before the snapshots is free when they are durable.
         let taken = self.begin();
         let snapshots = due.iter().filter_map(|file| {
             let mut state = file.lock();
-            if !state.handles.is_unlinked() {
+            if !state.is_unlinked {
                 // What finds no room or can't be written stays buffered.
                 let _ = data.write_out(file, &mut state);
             }
@@ -158,6 +161,7 @@ impl Committer {
         drop(commits);
         match &result {
             Ok(()) => self.done(taken).into_iter().for_each(|gone| self.free(data, gone)),
+            // Nobody knows what of it is durable, so both the old places and the new ones stay taken.
             Err(_) => self.undone(taken),
         }
         result
@@ -177,7 +181,7 @@ impl Committer {
                 Ok(()) => stored.push(snapshot),
                 Err(error) => {
                     // A file that lost its last name meanwhile, or loses it now, has no use for a map.
-                    if !snapshot.file.look().handles.is_unlinked() && error.errno() != Errno::ENOENT {
+                    if !snapshot.file.look().is_unlinked && error.errno() != Errno::ENOENT {
                         failure = Some(error);
                     }
                     self.restore(data, snapshot);
@@ -201,7 +205,7 @@ impl Committer {
         file: &Arc<File>,
         state: &mut FileState,
     ) -> Option<Snapshot> {
-        if state.handles.is_gone() || (!state.versions.is_dirty() && !state.has_retired()) {
+        if state.is_gone || (!state.is_dirty() && state.retired.is_empty()) {
             return None;
         }
         let size = state.size_to_commit(data.granule_bytes);
@@ -211,18 +215,18 @@ impl Committer {
             Times { mtime: now, ctime: now }
         });
         let promised = state.promises.granules();
-        let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.sharing.shares() };
+        let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.shares };
         let mut number = || self.new_part();
-        let plan = (!state.handles.is_unlinked())
+        let plan = (!state.is_unlinked)
             .then(|| state.stored.plan(&mut state.map, &head, self.store.map_bytes_max(), &mut number));
         files.weigh(file, state.map.extents());
         Some(Snapshot {
             file: file.clone(),
             plan,
-            retired: state.take_retired(),
-            changes: state.buffer.is_empty().then_some(state.versions.newest()),
+            retired: std::mem::take(&mut state.retired),
+            changes: state.buffer.is_empty().then_some(state.version),
             size,
-            shares: state.sharing.shares(),
+            shares: state.shares,
         })
     }
 
@@ -236,7 +240,7 @@ impl Committer {
         plan.parts.iter().try_for_each(sync).inspect_err(remove)?;
         // Without name and open the file's number may be another file's by now; while it is locked it can't lose them.
         let state = snapshot.file.look();
-        if state.handles.is_gone() {
+        if state.is_gone {
             return Ok(());
         }
         self.store.store_map(snapshot.file.id, &plan.record).inspect_err(remove)
@@ -253,20 +257,20 @@ impl Committer {
     fn finish(&self, data: &DataStore, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
         let mut obsolete = snapshot.plan.map_or(Vec::new(), |plan| state.stored.done(plan));
-        if state.handles.is_gone() {
+        if state.is_gone {
             // It lost its last name meanwhile, and this map with it.
             obsolete.extend(state.stored.numbers());
             drop(state);
             self.put_off(UnlinkedFile { spans: snapshot.retired, parts: obsolete });
             return;
         }
-        state.sharing.note_durable(snapshot.shares);
+        state.record_shares |= snapshot.shares;
         if let Some(changes) = snapshot.changes {
-            state.versions.note_durable(changes);
+            state.durable_version = changes;
             state.settled_size = state.settled_size.max(snapshot.size.min(state.size));
         }
-        if !state.versions.is_dirty() {
-            data.dirty.remove(snapshot.file.id);
+        if !state.is_dirty() {
+            data.dirty.lock().remove(&snapshot.file.id);
         }
         drop(state);
         self.free(data, UnlinkedFile { spans: snapshot.retired, parts: obsolete });
@@ -275,14 +279,14 @@ impl Committer {
     /// The snapshot is not durable, or nobody knows: what it replaced stays.
     fn restore(&self, data: &DataStore, snapshot: Snapshot) {
         let mut state = snapshot.file.lock();
-        if state.handles.is_gone() {
+        if state.is_gone {
             // It lost its last name meanwhile.
             drop(state);
             self.put_off(UnlinkedFile { spans: snapshot.retired, parts: Vec::new() });
             return;
         }
-        state.put_back_retired(snapshot.retired);
-        data.dirty.add(&snapshot.file);
+        state.retired.extend(snapshot.retired);
+        data.dirty.lock().insert(snapshot.file.id, snapshot.file.clone());
     }
 
     /// No durable map names these any more.
@@ -292,8 +296,8 @@ impl Committer {
     }
 
     /// The files to commit, where there is anything to commit at all. The caller is alone.
-    fn due(&self, dirty: &DirtyFiles) -> Option<Vec<Arc<File>>> {
-        let files = dirty.all();
+    fn due(&self, dirty: &BTreeMap<NodeId, Arc<File>>) -> Option<Vec<Arc<File>>> {
+        let files: Vec<Arc<File>> = dirty.values().cloned().collect();
         let nothing = files.is_empty() && self.pending_free.lock().is_empty();
         (self.store_changed.swap(false, Relaxed) || !nothing).then_some(files)
     }
@@ -316,5 +320,260 @@ impl Committer {
         self.unsynced.lock().end(false);
         self.pending_free.lock().extend(taken.0);
         self.store_changed();
+    }
+}
+
+impl FileSystem {
+    /// Moves a file's data into as few extents as possible, a block at a time; tells whether there is more to do.
+    pub fn defragment(&self, id: NodeId) -> FsResult<bool> {
+        self.changeable()?;
+        let file = self.file(id)?;
+        self.data.join_step(&file, 2)
+    }
+
+    /// Joins a block of a file that was written in small pieces, if room is plentiful.
+    fn join_in_background(&self) -> FsResult<bool> {
+        let Some(id) = self.data.fragmented.lock().first().copied() else { return Ok(false) };
+        let rooms = self.data.allocator.rooms();
+        let plenty = rooms.free() > rooms.usable / 8;
+        let more = match self.file(id) {
+            Ok(file) if plenty => self.data.join_step(&file, SMALL as usize),
+            _ => Ok(false),
+        };
+        match more {
+            Ok(true) => Ok(true),
+            more => {
+                let mut others = self.data.fragmented.lock();
+                others.remove(&id);
+                more.map(|_| !others.is_empty())
+            }
+        }
+    }
+
+    /// One bounded step of what is due in the background (writing out, cleaning, joining): `idle` if nothing else is to do.
+    /// Tells whether there is more. Commits come from `sync_all`, on the caller's timer.
+    pub fn background(&self, idle: bool) -> FsResult<bool> {
+        if self.changeable().is_err() {
+            return Ok(false);
+        }
+        let more = self.background_step(idle)?;
+        if idle && more {
+            // Nobody waits for it now. A host that comes back would, if its first fsync had to write all that idle steps left.
+            self.data.disk.flush()?;
+        }
+        Ok(more)
+    }
+
+    fn background_step(&self, idle: bool) -> FsResult<bool> {
+        let cleaner = self.cleaning.lock();
+        let seen = self.data.allocator.progress();
+        if let Some(step) = self.data.allocator.next_step(idle) {
+            self.execute(step, seen, &mut CleaningWork::default())?;
+            return Ok(true);
+        }
+        drop(cleaner);
+        Ok(idle && (self.write_out_oldest(&mut CleaningWork::default())? || self.join_in_background()?))
+    }
+
+    /// Makes a file durable: data, map, attributes and the name it was last made or moved under.
+    pub fn sync(&self, id: NodeId) -> FsResult {
+        if self.options.read_only {
+            return Ok(());
+        }
+        match self.file(id) {
+            Ok(file) => self.save(&file)?,
+            Err(error) if error.errno() == Errno::EISDIR => return self.sync_dir(id),
+            Err(error) if error.errno() == Errno::EINVAL => self.data.disk.make_durable(|| self.store.sync(id))?,
+            Err(error) => return Err(error),
+        }
+        self.commits.sync_names(&self.data, id)
+    }
+
+    /// Makes the names in a directory durable.
+    pub fn sync_dir(&self, id: NodeId) -> FsResult {
+        if self.options.read_only {
+            return Ok(());
+        }
+        self.data.disk.make_durable(|| self.store.sync_dir(id))?;
+        self.commits.sync_names(&self.data, id)
+    }
+
+    /// Makes data, map and attributes of a file durable.
+    pub(super) fn save(&self, file: &Arc<File>) -> FsResult {
+        let mut work = CleaningWork::default();
+        loop {
+            let seen = self.data.allocator.progress();
+            let commit = file.commit.lock();
+            let mut state = file.lock();
+            if state.is_gone {
+                return Ok(());
+            }
+            if self.data.write_out(file, &mut state)? {
+                if state.is_dirty() {
+                    drop(state);
+                    // The disk works while the map is put together.
+                    self.data.disk.start_flush();
+                    state = file.lock();
+                    if state.is_gone {
+                        return Ok(());
+                    }
+                }
+                let snapshot = self.commits.snapshot(&self.data, &self.files, file, &mut state);
+                drop(state);
+                self.data.counters.count(&work);
+                return self.commits.save_snapshot(&self.data, file, snapshot);
+            }
+            // Whoever makes room may have to commit this file.
+            drop(state);
+            drop(commit);
+            self.make_room(seen, &mut work)?;
+        }
+    }
+
+    /// Makes everything durable (what a commit in the background does, too).
+    pub fn sync_all(&self) -> FsResult {
+        if self.options.read_only {
+            return Ok(());
+        }
+        if self.flush_failed() {
+            return Err(Errno::EIO.into());
+        }
+        let mut failure = None;
+        let waiting = self.data.buffers.all();
+        for file in waiting {
+            let mut work = CleaningWork::default();
+            if let Err(error) = self.write_out_all(&file, &mut work) {
+                failure = Some(error);
+            }
+            self.data.counters.count(&work);
+        }
+        self.commit()?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Writes out buffers, the longest waiting first, until they keep to their limit.
+    pub(super) fn balance(&self, work: &mut CleaningWork) -> FsResult {
+        while self.data.buffers.bytes() > self.options.buffer_bytes && self.write_out_oldest(work)? {}
+        Ok(())
+    }
+
+    /// Writes out the buffer of the file that waits longest; tells whether there was one.
+    fn write_out_oldest(&self, work: &mut CleaningWork) -> FsResult<bool> {
+        let Some(file) = self.data.buffers.first() else { return Ok(false) };
+        let result = self.write_out_all(&file, work);
+        if result.is_err() {
+            self.data.buffers.queue_again(&file, &mut file.lock());
+        }
+        result.map(|()| true)
+    }
+
+    /// Writes out what is buffered of a file, and has room made where there is none.
+    fn write_out_all(&self, file: &Arc<File>, work: &mut CleaningWork) -> FsResult {
+        loop {
+            let seen = self.data.allocator.progress();
+            let mut state = file.lock();
+            if self.data.write_out(file, &mut state)? {
+                return Ok(());
+            }
+            drop(state);
+            self.make_room(seen, work)?;
+        }
+    }
+}
+
+/// A directory in which a node's names have changed, and which change that was.
+pub(super) type Change = (NodeId, u64);
+
+/// For each node the directories in which its names have changed since the last commit of everything.
+#[derive(Default)]
+pub(super) struct Unsynced {
+    now: HashMap<NodeId, Vec<Change>>,
+    /// Changes that a commit under way makes durable.
+    committing: HashMap<NodeId, Vec<Change>>,
+    changes: u64,
+}
+
+impl Unsynced {
+    /// A name of `id` in `directory` was made or taken away.
+    pub(super) fn add(&mut self, id: NodeId, directory: NodeId) {
+        self.changes += 1;
+        let directories = self.now.entry(id).or_default();
+        directories.retain(|(other, _)| *other != directory);
+        directories.push((directory, self.changes));
+    }
+
+    /// All nodes whose names may not be durable, in order.
+    pub(super) fn nodes(&self) -> Vec<NodeId> {
+        let nodes: BTreeSet<NodeId> = self.now.keys().chain(self.committing.keys()).copied().collect();
+        nodes.into_iter().collect()
+    }
+
+    /// The changes to make durable for `id`, and for those directories their own, and so on: the uppermost last.
+    pub(super) fn directories(&self, id: NodeId) -> Vec<Change> {
+        let mut found: Vec<Change> = Vec::new();
+        let (mut next, mut of) = (0, id);
+        loop {
+            for map in [&self.now, &self.committing] {
+                for change in map.get(&of).into_iter().flatten() {
+                    if !found.iter().any(|(other, _)| *other == change.0) {
+                        found.push(*change);
+                    }
+                }
+            }
+            let Some(&(directory, _)) = found.get(next) else { return found };
+            (next, of) = (next + 1, directory);
+        }
+    }
+
+    /// Forgets durable changes of names of `id` and of the directories that they lie in.
+    pub(super) fn synced(&mut self, id: NodeId, durable: &[Change]) {
+        for node in durable.iter().map(|(directory, _)| *directory).chain([id]) {
+            let Some(left) = self.now.get_mut(&node) else { continue };
+            left.retain(|change| !durable.contains(change));
+            if left.is_empty() {
+                self.now.remove(&node);
+            }
+        }
+    }
+
+    /// A commit of everything begins.
+    pub(super) fn begin(&mut self) {
+        self.committing = std::mem::take(&mut self.now);
+    }
+
+    /// Ends the commit under way.
+    pub(super) fn end(&mut self, durable: bool) {
+        let committing = std::mem::take(&mut self.committing);
+        if !durable {
+            for (id, changes) in committing {
+                changes.into_iter().for_each(|(directory, _)| self.add(id, directory));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_durable_once_also_for_the_files_below_it() {
+        let (root, folder, one, two) = (NodeId(1), NodeId(2), NodeId(3), NodeId(4));
+        let mut unsynced = Unsynced::default();
+        unsynced.add(folder, root);
+        unsynced.add(one, folder);
+        unsynced.add(two, folder);
+        let directories = |changes: &[Change]| changes.iter().map(|change| change.0).collect::<Vec<_>>();
+        let of_one = unsynced.directories(one);
+        assert_eq!(directories(&of_one), [folder, root]);
+        // Moved meanwhile: that is another change.
+        unsynced.add(folder, root);
+        unsynced.synced(one, &of_one);
+        assert!(unsynced.directories(one).is_empty());
+        let of_two = unsynced.directories(two);
+        assert_eq!(directories(&of_two), [folder, root]);
+        unsynced.synced(two, &of_two);
+        unsynced.add(one, folder);
+        assert_eq!(directories(&unsynced.directories(one)), [folder], "the folder's own name is durable");
     }
 }

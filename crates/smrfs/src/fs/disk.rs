@@ -9,7 +9,7 @@ use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use super::buffer::{PageBytes, zeros};
-use super::counters::Counter;
+use super::statistics::Counter;
 use crate::data::{Data, ReadBuffer};
 use crate::device::{HostManaged, Shape};
 use crate::error::{DeviceError, DeviceResult, Errno, FsError, FsResult};

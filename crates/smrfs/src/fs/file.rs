@@ -5,12 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::allocator::{Promises, Use};
 use super::buffer::Buffer;
-use super::handles::Handles;
-use super::room::{Promises, Use};
 use super::shared::Shared;
-use super::sharing::Sharing;
-use super::versions::Versions;
 use crate::error::{Errno, FsResult};
 use crate::map::{FileMap, FilePiece, Stored};
 use crate::meta::Time;
@@ -56,10 +53,25 @@ pub(super) struct FileState {
     pub promises: Promises,
     pub buffer: Buffer,
     /// Not in the map any more, but perhaps in the durable one.
-    retired: Vec<Span>,
-    pub sharing: Sharing,
-    pub versions: Versions,
-    pub handles: Handles,
+    pub retired: Vec<Span>,
+    /// True if others may have some of its extents as well.
+    pub shares: bool,
+    /// True if the durable record says that it shares.
+    pub record_shares: bool,
+    /// Writes that wait for room, which was promised to what is not shared.
+    pub stalled_writes: u32,
+    /// Counts changes of what a record holds.
+    pub version: u64,
+    /// The version that the store has durably.
+    pub durable_version: u64,
+    /// The version of the last change of data or size.
+    pub data_version: u64,
+    pub opens: u32,
+    pub writers: u32,
+    /// True if its last name is gone.
+    pub is_unlinked: bool,
+    /// True if its data is gone, too: it was neither named nor open.
+    pub is_gone: bool,
     /// Its turn to have its buffer written out, if there is something in it.
     pub waiting: Option<u64>,
     /// Granule of the file at which joining goes on.
@@ -92,7 +104,7 @@ impl File {
     /// The file's state, to change, if it still has its data.
     pub(super) fn lock_alive(&self) -> FsResult<RwLockWriteGuard<'_, FileState>> {
         let state = self.lock();
-        if state.handles.is_gone() { Err(Errno::ENOENT.into()) } else { Ok(state) }
+        if state.is_gone { Err(Errno::ENOENT.into()) } else { Ok(state) }
     }
 }
 
@@ -136,19 +148,24 @@ impl FileState {
         }
     }
 
-    /// True if the durable map may name what this one does not.
-    pub(super) fn has_retired(&self) -> bool {
-        !self.retired.is_empty()
+    /// True if the store's record is older than the file in memory.
+    pub(super) fn is_dirty(&self) -> bool {
+        self.version != self.durable_version
     }
 
-    /// Takes what a commit of this map is to free.
-    pub(super) fn take_retired(&mut self) -> Vec<Span> {
-        std::mem::take(&mut self.retired)
+    /// True if data or size have changed since they were made durable.
+    pub(super) fn is_unsaved(&self) -> bool {
+        self.data_version > self.durable_version
     }
 
-    /// Leaves to the next commit what a failed one was to free.
-    pub(super) fn put_back_retired(&mut self, retired: Vec<Span>) {
-        self.retired.extend(retired);
+    /// One `open` ends; EBADF if there is none.
+    pub(super) fn close(&mut self, writing: bool) -> FsResult {
+        if self.opens == 0 || (writing && self.writers == 0) {
+            return Err(Errno::EBADF.into());
+        }
+        self.opens -= 1;
+        self.writers -= u32::from(writing);
+        Ok(())
     }
 
     /// The size up to which this map can be committed although some granules are not written: behind it there is nothing

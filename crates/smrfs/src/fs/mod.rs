@@ -1,35 +1,20 @@
 //! The file system: names from the metadata store, data on the shingled disk, and the order that keeps them together.
 
-mod adopt;
-mod allocate;
 mod allocator;
-mod attributes;
 mod buffer;
 mod cache;
 mod clean;
 mod commit;
-mod counters;
 #[cfg(test)]
 mod decision_tests;
 mod disk;
-mod edit;
 mod file;
-mod handles;
 pub(crate) mod mount;
 mod names;
 mod place;
 mod read;
-mod relocate;
-mod room;
-pub(crate) mod saved;
-mod share;
 mod shared;
-mod sharing;
 pub mod statistics;
-mod sync;
-mod unsynced;
-mod versions;
-mod waiting;
 mod write;
 
 use std::sync::Arc;
@@ -42,7 +27,6 @@ use crate::device::HostManaged;
 use crate::error::{Errno, FsResult};
 use crate::meta::MetadataStore;
 use crate::units::{NodeId, Owner, Span};
-pub use adopt::{Adopted, DamagedMap, adopt_maps};
 use allocator::Allocator;
 use cache::Files;
 use commit::Committer;
@@ -50,6 +34,7 @@ pub use disk::Scrubbed;
 use file::File;
 use mount::Found;
 pub use mount::Unsaved;
+pub use mount::{Adopted, DamagedMap, adopt_maps};
 use place::DataStore;
 use statistics::{Statistics, Usage};
 
@@ -212,7 +197,7 @@ impl FileSystem {
         Statistics {
             read_bytes: self.data.disk.read_bytes(),
             buffered_bytes: self.data.buffers.bytes(),
-            dirty_files: self.data.dirty.count(),
+            dirty_files: self.data.dirty.lock().len() as u64,
             ..self.data.counters.statistics()
         }
     }

@@ -1,20 +1,23 @@
-//! Mounting and unmounting: what is live comes from the maps, or from what a clean unmount saved.
+//! Mounting and unmounting: what is live comes from the maps, or from the state that a clean unmount saved.
+//!
+//! The saved state is integers of seven bits a byte, the lowest first, each extent by its distance from the one before; then, if
+//! files share any, the shared extents with each further owner; then a checksum.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::adopt::{Adopted, adopt, adopt_maps, not_there};
-use super::allocator::Allocator;
-use super::file::BEHIND_ALL;
-use super::room::Rooms;
-use super::saved::{self, SavedState};
+use super::allocator::{Allocator, Rooms};
+use super::file::{BEHIND_ALL, File};
+use super::shared::Shared;
 use super::{FileSystem, FsOptions};
 use crate::device::{HostManaged, Model, Shape};
-use crate::error::{Errno, FsResult};
+use crate::error::{Errno, FsError, FsResult, SealFault};
+use crate::map::{self, Decoded, MapError, RecordReader, put, sealed};
 use crate::meta::MetadataStore;
 use crate::space::Space;
+use crate::space::live::Live;
 use crate::units::{Granule, NodeId, Owner, Span};
 
 /// The name of the saved state in the store.
@@ -38,7 +41,7 @@ impl FileSystem {
         options: FsOptions,
     ) -> FsResult<FileSystem> {
         let shape = *device.shape();
-        let saved = store.load_state(STATE)?.and_then(|bytes| saved::decode(&bytes, &shape));
+        let saved = store.load_state(STATE)?.and_then(|bytes| decode(&bytes, &shape));
         let mut found = match &saved {
             Some(saved) => take_saved(saved, &mut *space)?,
             None => scan(&*store, &mut *space, options.read_only)?,
@@ -86,10 +89,10 @@ impl FileSystem {
         self.sync_all()?;
         self.unmounted.store(true, Relaxed);
         let promised = self.data.allocator.rooms().promised;
-        let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().handles.is_unlinked());
+        let unlinked = |owner: Owner| self.files.get(owner.file).is_some_and(|file| file.look().is_unlinked);
         let (live, shared) = (self.live(), self.data.allocator.shared());
         let saved = SavedState::new(self.commits.next_part(), promised, &live, &shared, unlinked);
-        match self.store.store_state(STATE, &saved::encode(&saved, self.data.disk.shape())) {
+        match self.store.store_state(STATE, &encode(&saved, self.data.disk.shape())) {
             // The next mount reads all maps instead.
             Err(error) if error.errno() == Errno::ENOSPC => Ok(()),
             stored => stored,
@@ -99,9 +102,10 @@ impl FileSystem {
     /// Files and other nodes of which something is not durable; those with most in memory first.
     pub fn unsaved(&self) -> Vec<Unsaved> {
         let mut unsaved = Vec::new();
-        for file in self.data.dirty.all() {
+        let dirty: Vec<Arc<File>> = self.data.dirty.lock().values().cloned().collect();
+        for file in dirty {
             let state = file.look();
-            if state.versions.is_unsaved() && !state.handles.is_unlinked() {
+            if state.is_unsaved() && !state.is_unlinked {
                 let bytes = state.buffer.within(0..BEHIND_ALL).count() as u64 * self.data.granule_bytes;
                 unsaved.push((file.id, Some(bytes)));
             }
@@ -177,4 +181,334 @@ fn discard_dead(device: &dyn HostManaged, space: &dyn Space, shape: &Shape) {
         dead(span.at, span.end());
     }
     dead(Granule(shape.granules), Granule(shape.granules));
+}
+
+/// Room that the maps use.
+#[derive(Debug, Default)]
+pub struct Adopted {
+    /// Regular files with data.
+    pub files: u64,
+    /// Granules in maps; what files share, once.
+    pub mapped: u64,
+    /// Granules promised by fallocate.
+    pub promised: u64,
+    /// Files whose maps can't be used.
+    pub damaged: Vec<DamagedMap>,
+    /// Extents that files share.
+    pub(super) shared: Shared,
+    /// Files with data, if they are known before their maps are read.
+    pub(super) with_data: HashSet<NodeId>,
+}
+
+/// A file whose map can't be used: it can't be read, and the others can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedMap {
+    /// The file.
+    pub file: NodeId,
+    /// The fault.
+    pub reason: String,
+}
+
+/// Reads every map, and has a fresh `space` adopt what they name; `each` sees them. A map that makes no sense costs its file
+/// alone. Errors: a map of a newer program, or one that can't be read now, whose data would be overwritten; and a map that names
+/// what another has, without a word of sharing, which tells of an image and a directory of different moments.
+pub fn adopt_maps(
+    store: &dyn MetadataStore,
+    space: &mut dyn Space,
+    each: &mut dyn FnMut(NodeId, &Decoded),
+) -> FsResult<Adopted> {
+    let (mut adopted, mut sharing) = (Adopted::default(), HashSet::new());
+    let mut of_others = Vec::new();
+    store.inspect(&mut |id, found| {
+        let mut reason = None;
+        let record = match found {
+            Ok(None) => return Ok(()),
+            Ok(Some(map)) => map.record,
+            Err(FsError::Seal(error)) => {
+                let why = error.fault.to_string();
+                match error.fault {
+                    SealFault::Damaged | SealFault::Forged => {
+                        adopted.damaged.push(DamagedMap { file: id, reason: why });
+                        return Ok(());
+                    }
+                    SealFault::Version(_) => return Err(in_file(id, FsError::Corrupt(why))),
+                    SealFault::Owner { map, .. } => {
+                        reason = Some(why);
+                        map.record
+                    }
+                }
+            }
+            Err(error) => return Err(in_file(id, error)),
+        };
+        if let Err(error @ MapError::Version(_)) = map::summary(&record) {
+            return Err(in_file(id, error.into()));
+        }
+        let decoded = match map::decode(&record, |number| map::load_part(store, number)) {
+            Err(error @ (FsError::Corrupt(_) | FsError::ForgedPart(_))) => {
+                adopted.damaged.push(DamagedMap { file: id, reason: error.to_string() });
+                return Ok(());
+            }
+            decoded => decoded?,
+        };
+        if let Some(reason) = reason {
+            // It may be a copy of another file's map, which comes first.
+            adopted.damaged.push(DamagedMap { file: id, reason });
+            each(id, &decoded);
+            of_others.push((id, decoded));
+            return Ok(());
+        }
+        if decoded.summary.head.shares {
+            sharing.insert(id);
+        }
+        adopted.files += u64::from(decoded.map.extents() > 0);
+        for piece in decoded.map.extents_from(0) {
+            let Some(span) = piece.span() else { continue };
+            let may_share = |other: NodeId| sharing.contains(&id) && sharing.contains(&other);
+            let owner = Owner { file: id, granule: piece.first };
+            adopted.mapped += adopt(space, &mut adopted.shared, span, owner, may_share)?;
+        }
+        adopted.promised = adopted.promised.saturating_add(decoded.summary.head.promised);
+        each(id, &decoded);
+        Ok(())
+    })?;
+    // The owner may come back, and find the data as it was.
+    for (id, decoded) in of_others {
+        for piece in decoded.map.extents_from(0) {
+            let Some(span) = piece.span() else { continue };
+            if space.adopt(span, Owner { file: id, granule: piece.first }) {
+                adopted.mapped += span.count;
+            }
+        }
+    }
+    Ok(adopted)
+}
+
+/// Adopts an extent that others may have as well, if `may_share` with their files; tells how many granules nobody had.
+pub(super) fn adopt(
+    space: &mut dyn Space,
+    shared: &mut Shared,
+    span: Span,
+    owner: Owner,
+    may_share: impl Fn(NodeId) -> bool,
+) -> FsResult<u64> {
+    if space.adopt(span, owner) {
+        return Ok(span.count);
+    }
+    let others: Vec<(Span, Owner)> = space.live().cut_to(span).collect();
+    if !others.iter().all(|(_, other)| may_share(other.file)) {
+        return Err(not_there(span, owner));
+    }
+    let (mut at, mut adopted) = (span.at, 0);
+    let ends = others.iter().map(|(other, _)| *other).chain([Span { at: span.end(), count: 0 }]);
+    for other in ends {
+        let before = Span { at, count: other.at - at };
+        if !space.adopt(before, owner.further(at - span.at)) {
+            return Err(not_there(span, owner));
+        }
+        adopted += before.count;
+        shared.add(other, owner.further(other.at - span.at), space.live());
+        at = other.end();
+    }
+    Ok(adopted)
+}
+
+pub(super) fn not_there(span: Span, owner: Owner) -> FsError {
+    let file = owner.file;
+    FsError::Corrupt(format!("the map of file {file} names {span}, which is another's or not there: run smrkit fsck"))
+}
+
+fn in_file(id: NodeId, error: FsError) -> FsError {
+    match error {
+        FsError::Corrupt(why) => FsError::Corrupt(format!("file {id}: {why}")),
+        other => other,
+    }
+}
+
+/// The version of a state without shared extents, and of one with them.
+const ALONE: u64 = 1;
+const SHARED: u64 = 2;
+
+/// State that a clean unmount saves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SavedState {
+    /// The number of the next part of a map.
+    pub next_part: u64,
+    /// Granules in maps.
+    pub mapped: u64,
+    /// Granules promised.
+    pub promised: u64,
+    /// Live extents, in ascending order.
+    pub extents: Vec<(Span, Owner)>,
+    /// Live extents with further owners.
+    pub shared: Vec<(Span, Owner)>,
+}
+
+impl SavedState {
+    /// The state of what is `live`, and `shared` extents with all their owners, without the files that are `unlinked`.
+    pub(super) fn new(
+        next_part: u64,
+        promised: u64,
+        live: &[(Span, Owner)],
+        shared: &[(Span, Owner)],
+        unlinked: impl Fn(Owner) -> bool,
+    ) -> SavedState {
+        let stays = |(_, owner): &&(Span, Owner)| !unlinked(*owner);
+        let mut first = Live::new();
+        for &(span, owner) in live.iter().filter(stays) {
+            first.insert(span, owner);
+        }
+        let mut further = |&(span, owner): &(Span, Owner)| !first.holds(span, owner) && !first.insert(span, owner);
+        let shared = shared.iter().filter(stays).copied().filter(|one| further(one)).collect();
+        let (extents, mapped) = (first.from(Granule(0)).collect(), first.granules());
+        SavedState { next_part, mapped, promised, extents, shared }
+    }
+}
+
+pub(super) fn encode(saved: &SavedState, shape: &Shape) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 + saved.extents.len() * 8);
+    let version = if saved.shared.is_empty() { ALONE } else { SHARED };
+    let head = [version, shape.granules, shape.granule_bytes, saved.next_part, saved.mapped, saved.promised];
+    head.into_iter().for_each(|value| put(&mut out, value));
+    put_extents(&mut out, &saved.extents, Span::end);
+    if version == SHARED {
+        put_extents(&mut out, &saved.shared, |span| span.at);
+    }
+    sealed(out)
+}
+
+/// Each extent by its distance from `from` of the one before.
+fn put_extents(out: &mut Vec<u8>, extents: &[(Span, Owner)], from: impl Fn(Span) -> Granule) {
+    put(out, extents.len() as u64);
+    let mut before = Granule(0);
+    for &(span, owner) in extents {
+        for value in [span.at - before, span.count, owner.file.0, owner.granule] {
+            put(out, value);
+        }
+        before = from(span);
+    }
+}
+
+fn take_extents(
+    next: &mut impl FnMut() -> Option<u64>,
+    shape: &Shape,
+    from: impl Fn(Span) -> Granule,
+) -> Option<Vec<(Span, Owner)>> {
+    let count = next()?;
+    let mut extents = Vec::with_capacity(count.min(1 << 20) as usize);
+    let mut before = Granule(0);
+    for _ in 0..count {
+        let span = Span::new(before.0.checked_add(next()?)?, next()?);
+        span.at.0.checked_add(span.count).filter(|&end| end <= shape.granules)?;
+        let owner = Owner { file: NodeId(next()?), granule: next()? };
+        owner.granule.checked_add(span.count)?;
+        extents.push((span, owner));
+        before = from(span);
+    }
+    Some(extents)
+}
+
+/// None if anything about it is doubtful.
+pub(crate) fn decode(bytes: &[u8], shape: &Shape) -> Option<SavedState> {
+    let mut reader = RecordReader::checked(bytes).ok()?;
+    let mut next = || reader.integer().ok();
+    let version = next().filter(|version| [ALONE, SHARED].contains(version))?;
+    if [next()?, next()?] != [shape.granules, shape.granule_bytes] {
+        return None;
+    }
+    let (next_part, mapped, promised) = (next()?, next()?, next()?);
+    let extents = take_extents(&mut next, shape, Span::end)?;
+    let shared = if version == SHARED { take_extents(&mut next, shape, |span| span.at)? } else { Vec::new() };
+    let granules: u64 = extents.iter().map(|(span, _)| span.count).sum();
+    (reader.end().is_ok() && granules == mapped).then_some(SavedState { next_part, mapped, promised, extents, shared })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::data::{Data, ReadBuffer};
+    use crate::device::caveat::{CaveatScriptor, WriteHistory};
+    use crate::device::memory::Memory;
+    use crate::device::{Bands, Model};
+    use crate::error::FsError;
+    use crate::fs::mount::STATE;
+    use crate::fs::{FileSystem, FsOptions};
+    use crate::meta::memory::{Limits, MemoryStore};
+    use crate::meta::{Kind, Maps, NewNode, Time};
+    use crate::power::Power;
+    use crate::space::caveat::{Caveat, CaveatOptions};
+
+    #[test]
+    fn what_was_saved_comes_back_and_a_flipped_bit_does_not() {
+        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        let shape = Shape { model: Model::Caveat, granule_bytes: 4096, granules: 1000, did: 1, dpid: 1, bands };
+        let owner = |file, granule| Owner { file: NodeId(file), granule };
+        let extents = vec![(Span::new(0, 5), owner(7, 0)), (Span::new(300, 200), owner(1 << 40, 9))];
+        let shared =
+            vec![(Span::new(2, 3), owner(9, 4)), (Span::new(2, 3), owner(5, 0)), (Span::new(310, 1), owner(7, 8))];
+        for shared in [Vec::new(), shared] {
+            let saved = SavedState { next_part: 3, mapped: 205, promised: 2, extents: extents.clone(), shared };
+            comes_back(&saved, &shape);
+        }
+    }
+
+    fn comes_back(saved: &SavedState, shape: &Shape) {
+        let bytes = encode(saved, shape);
+        assert_eq!(decode(&bytes, shape).as_ref(), Some(saved));
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode(&bytes, shape), None, "bit {bit}");
+        }
+        assert_eq!(decode(&bytes, &Shape { granules: 999, ..*shape }), None);
+    }
+
+    /// Whoever changes the saved state can't make one file's data another's.
+    #[test]
+    fn swapped_owners_give_nobody_the_data_of_another() {
+        let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
+        let shape = Shape { model: Model::Caveat, granule_bytes: 512, granules: 400, did: 2, dpid: 2, bands };
+        let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
+        let store = Arc::new(MemoryStore::new(Limits::EXT4, Arc::new(Time::default)));
+        let mounted = || {
+            let device = Arc::new(CaveatScriptor::new(memory.clone(), shape, WriteHistory::Untracked).unwrap());
+            let space =
+                Box::new(Caveat::new(&shape, CaveatOptions { block_granules: 8, ..CaveatOptions::default() }).unwrap());
+            FileSystem::mount(device, store.clone(), space, FsOptions::default()).unwrap()
+        };
+        let fs = mounted();
+        let new = NewNode { kind: Kind::File, mode: 0o600, uid: 0, gid: 0, rdev: 0 };
+        let [one, two] = [b"a", b"b"].map(|name| fs.make(fs.root(), name, &new).unwrap().id);
+        for (id, byte) in [(one, 1), (two, 2)] {
+            fs.write(id, 0, Data::Bytes(&[byte; 4096])).unwrap();
+        }
+        fs.unmount().unwrap();
+        let mut saved = decode(&store.load_state(STATE).unwrap().unwrap(), &shape).unwrap();
+        for (_, owner) in &mut saved.extents {
+            owner.file = if owner.file == one { two } else { one };
+        }
+        store.store_state(STATE, &encode(&saved, &shape)).unwrap();
+        let fs = mounted();
+        for id in [one, two] {
+            let read = fs.read(id, 0, ReadBuffer::Bytes(&mut [0; 4096]));
+            assert!(matches!(read, Err(FsError::Corrupt(_))), "{read:?}");
+            assert!(fs.write(id, 0, Data::Bytes(&[3; 512])).is_err());
+        }
+        // A disk that is filled is cleaned as well: nothing of the two is moved or overwritten.
+        let other = fs.make(fs.root(), b"c", &new).unwrap().id;
+        let room = fs.usage().unwrap().free * 512;
+        for round in 0..20 {
+            fs.write(other, round % 3 * 512, Data::Bytes(&vec![4; (room - 1024) as usize])).unwrap();
+        }
+        fs.sync_all().unwrap();
+        drop(fs);
+        store.remove_state(STATE).unwrap();
+        let fs = mounted();
+        for (id, byte) in [(one, 1), (two, 2)] {
+            let mut back = [0; 4096];
+            fs.read(id, 0, ReadBuffer::Bytes(&mut back)).unwrap();
+            assert_eq!(back, [byte; 4096]);
+        }
+    }
 }

@@ -1,14 +1,17 @@
-//! Names: the store's business, but for what becomes of the data of files that lose their last one.
+//! Names and attributes: the store's business, but for size, blocks and times of files, and for what becomes of the data of
+//! those that lose their last name.
 //!
-//! Their blocks wait until the change of names is durable, and while the file is open.
+//! Their blocks wait until the change of names is durable, and while the file is open. A file without a record has the store's
+//! own times. Once it has one, its record's times count, because storing a record changes the times of the store's own node; so
+//! whatever changes a file's times changes its record.
 
 use std::sync::Arc;
 
 use super::FileSystem;
 use super::commit::UnlinkedFile;
-use super::file::{BEHIND_ALL, File, FileState};
+use super::file::{BEHIND_ALL, File, FileState, Times};
 use crate::error::{Errno, FsError, FsResult};
-use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode};
+use crate::meta::{Attr, Entry, Kind, NewNode, RenameMode, SetAttr};
 use crate::units::NodeId;
 
 impl FileSystem {
@@ -76,7 +79,7 @@ impl FileSystem {
         self.changeable()?;
         self.save_unsaved(id)?;
         let _names = self.names.write();
-        if self.files.get(id).is_some_and(|file| file.look().handles.is_unlinked()) {
+        if self.files.get(id).is_some_and(|file| file.look().is_unlinked) {
             return Err(Errno::ENOENT.into());
         }
         let attr = self.store.link(id, parent, name)?;
@@ -89,6 +92,7 @@ impl FileSystem {
     pub fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
         self.changeable()?;
         let _names = self.names.write();
+        // Looked up and read before the name goes: afterwards there is nothing to read its map by, and its room would stay taken.
         let victim = self.victim(parent, name)?;
         let result = self.store.unlink(parent, name);
         if result.is_ok() {
@@ -131,7 +135,7 @@ impl FileSystem {
 
     /// Commits a file with data that is not durable.
     fn save_unsaved(&self, id: NodeId) -> FsResult {
-        match self.files.get(id).filter(|file| file.look().versions.is_unsaved()) {
+        match self.files.get(id).filter(|file| file.look().is_unsaved()) {
             Some(file) => self.save(&file),
             None => Ok(()),
         }
@@ -210,7 +214,8 @@ impl FileSystem {
         }
         let file = self.file(id)?;
         let mut state = file.lock_alive()?;
-        state.handles.open(writing);
+        state.opens += 1;
+        state.writers += u32::from(writing);
         drop(state);
         if truncate && let Err(error) = self.truncate(id, 0) {
             self.release(id, writing)?;
@@ -221,18 +226,18 @@ impl FileSystem {
 
     /// True if some `open` for writing has not ended.
     pub fn is_open_for_writing(&self, id: NodeId) -> FsResult<bool> {
-        Ok(self.file(id)?.look().handles.has_writers())
+        Ok(self.file(id)?.look().writers > 0)
     }
 
     /// One `open` ends.
     pub fn release(&self, id: NodeId, writing: bool) -> FsResult {
         let file = self.files.get(id).ok_or(Errno::EBADF)?;
         let mut state = file.lock();
-        state.handles.close(writing)?;
-        if writing && !state.handles.has_writers() && state.buffer.is_empty() {
+        state.close(writing)?;
+        if writing && state.writers == 0 && state.buffer.is_empty() {
             self.data.allocator.closed(id);
         }
-        if !state.handles.is_open() && state.handles.is_unlinked() {
+        if state.opens == 0 && state.is_unlinked {
             self.drop_data(&file, &mut state);
         }
         Ok(())
@@ -271,8 +276,8 @@ impl FileSystem {
 
     fn last_name_gone(&self, file: &Arc<File>) {
         let mut state = file.lock();
-        state.handles.unlink();
-        if !state.handles.is_open() {
+        state.is_unlinked = true;
+        if state.opens == 0 {
             self.drop_data(file, &mut state);
         } else if let Some(times) = &mut state.times {
             times.ctime = self.store.now();
@@ -281,11 +286,11 @@ impl FileSystem {
 
     /// The data of a file that is neither named nor open is freed by a commit.
     fn drop_data(&self, file: &Arc<File>, state: &mut FileState) {
-        state.handles.end();
+        state.is_gone = true;
         self.data.rearrange(file, state, 0..BEHIND_ALL, &mut 0, |state| state.map.remove(0..BEHIND_ALL));
-        let gone = UnlinkedFile { spans: state.take_retired(), parts: state.stored.numbers().collect() };
+        let gone = UnlinkedFile { spans: std::mem::take(&mut state.retired), parts: state.stored.numbers().collect() };
         self.commits.put_off(gone);
-        self.data.dirty.remove(file.id);
+        self.data.dirty.lock().remove(&file.id);
         self.data.allocator.closed(file.id);
         self.files.remove(file);
     }
@@ -295,4 +300,78 @@ impl FileSystem {
 struct Victim {
     attr: Attr,
     file: Option<Arc<File>>,
+}
+
+impl FileSystem {
+    /// Attributes as `stat` tells them.
+    pub fn attributes(&self, id: NodeId) -> FsResult<Attr> {
+        self.overlaid(self.store.attributes(id)?)
+    }
+
+    /// The store's attributes of a node, with those that the core knows better.
+    pub(super) fn overlaid(&self, attr: Attr) -> FsResult<Attr> {
+        if attr.kind != Kind::File {
+            return Ok(attr);
+        }
+        let (size, granules, times) = match self.files.known(attr.id, &self.data)? {
+            Ok(file) => {
+                let state = file.look();
+                (state.size, state.map.granules() + state.promises.unplaced(), state.times)
+            }
+            Err(Some(summary)) => {
+                let head = summary.head;
+                let times = Times { mtime: head.mtime, ctime: head.ctime };
+                (head.size, summary.granules + head.promised, Some(times))
+            }
+            Err(None) => (0, 0, None),
+        };
+        let times = times.unwrap_or(Times { mtime: attr.mtime, ctime: attr.ctime });
+        let blocks = granules.saturating_mul(self.data.granule_bytes / 512);
+        Ok(Attr { size, blocks, mtime: times.mtime, ctime: times.ctime, ..attr })
+    }
+
+    /// Changes attributes, the size among them.
+    pub fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr> {
+        self.changeable()?;
+        if let Some(size) = set.size {
+            self.truncate(id, size)?;
+        }
+        let rest = SetAttr { size: None, ..*set };
+        if rest == SetAttr::default() {
+            return self.attributes(id);
+        }
+        self.commits.store_changed();
+        let attr = self.store.set_attributes(id, &rest)?;
+        if attr.kind == Kind::File {
+            self.recorded(id, |times| {
+                times.ctime = attr.ctime;
+                if rest.mtime.is_some() {
+                    times.mtime = attr.mtime;
+                }
+            })?;
+        }
+        self.overlaid(attr)
+    }
+
+    /// Changes the times in a file's record, if it has one.
+    fn recorded(&self, id: NodeId, change: impl FnOnce(&mut Times)) -> FsResult {
+        if matches!(self.files.known(id, &self.data)?, Err(None)) {
+            return Ok(());
+        }
+        let file = self.file(id)?;
+        let mut state = file.lock();
+        if let Some(times) = &mut state.times {
+            change(times);
+            self.data.touch(&file, &mut state);
+        }
+        Ok(())
+    }
+
+    /// Something else than the data of a node has changed. That is done: a record that can't be read keeps its time.
+    pub(super) fn status_changed(&self, id: NodeId, kind: Kind) {
+        if kind == Kind::File {
+            let now = self.store.now();
+            let _ = self.recorded(id, |times| times.ctime = now);
+        }
+    }
 }

@@ -1,17 +1,20 @@
-//! Data of files, and putting it on the disk: a place from the space, the write, and the file's map in memory, in this order; and the
-//! room that the host has for it.
+//! Data of files, in memory and on the disk: the buffer, sizes and promises of room; then a place from the space, the write, and
+//! the file's map in memory, in this order; and the room that the host has for it.
+//!
+//! Room is promised before anything changes, so that a full disk is noticed here and not when the buffer is written out.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use smrkit::tally::Cause;
 
-use super::allocator::Allocator;
-use super::counters::Counters;
+use super::allocator::{Allocator, Use};
+use super::buffer::{Buffers, PageBytes, zeros};
 use super::disk::Disk;
-use super::file::{BEHIND_ALL, File, FileState};
-use super::room::Use;
-use super::waiting::{Buffers, DirtyFiles, FragmentedFiles};
+use super::file::{BEHIND_ALL, File, FileState, Times};
+use super::statistics::Counters;
 use crate::data::Data;
 use crate::device::HostManaged;
 use crate::error::{Errno, FsError, FsResult};
@@ -71,8 +74,10 @@ pub(super) struct DataStore {
     pub disk: Disk,
     pub allocator: Allocator,
     pub buffers: Buffers,
-    pub dirty: DirtyFiles,
-    pub fragmented: FragmentedFiles,
+    /// Files whose record is to be stored, or that have something to release.
+    pub dirty: Mutex<BTreeMap<NodeId, Arc<File>>>,
+    /// Files written in small pieces, to be joined when there is nothing else to do.
+    pub fragmented: Mutex<BTreeSet<NodeId>>,
     pub counters: Counters,
     pub granule_bytes: u64,
     /// The largest block.
@@ -93,8 +98,8 @@ impl DataStore {
             disk: Disk::new(device),
             allocator,
             buffers: Buffers::default(),
-            dirty: DirtyFiles::default(),
-            fragmented: FragmentedFiles::default(),
+            dirty: Mutex::default(),
+            fragmented: Mutex::default(),
             counters: Counters::default(),
             store,
         }
@@ -122,6 +127,8 @@ impl DataStore {
         load: &WriteBatch<'_>,
         held: &mut Held,
     ) -> FsResult<Option<u64>> {
+        // Held until the old places are retired: a writer that finds no room must not conclude that nothing will become free while
+        // this one is between its write and that.
         let _placing = self.allocator.placing();
         let after = state.end_before(load.runs[0].start);
         let Some(pieces) = self.write_block(file.id, after, load)? else { return Ok(None) };
@@ -133,6 +140,7 @@ impl DataStore {
         let runs: Vec<Range<u64>> =
             pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
         if load.moving {
+            // A moved piece keeps its place in the account: neither newer than what is buffered above it, nor promised.
             let old = runs.into_iter().flat_map(|run| insert(state, run)).collect();
             self.retire(file, state, old);
         } else {
@@ -187,6 +195,8 @@ impl DataStore {
     ) {
         let (mut before, mut after, mut old) = (Use::default(), Use::default(), Vec::new());
         for range in ranges {
+            // What the range uses depends on map, buffer and promises together, so it is taken before the first and after the last
+            // of the three changes: in between, a granule on its way from the buffer to the map would not count at all.
             before = before + self.allocator.uses(state, range.clone());
             self.unbuffer(state, range.clone());
             state.promises.remove(range.clone());
@@ -206,6 +216,9 @@ impl DataStore {
     /// A range of a file used `before` and uses `after`; what is more comes out of `held`.
     pub(super) fn account(&self, state: &mut FileState, before: Use, after: Use, held: &mut Held) {
         state.promises.change(before, after);
+        // `held` was promised to the call before anything changed, and counts as promised until now: what the range uses more than
+        // before is paid from it, or it would count twice. A granule that only goes from the buffer, or from a promise, to a place
+        // on the disk uses as much as before, and nothing of `held`.
         let more = (after.mapped + after.unplaced).saturating_sub(before.mapped + before.unplaced).min(*held);
         *held -= more;
         self.allocator.change(before, after, more);
@@ -222,15 +235,16 @@ impl DataStore {
 
     /// The file's record changes: it has to be committed.
     pub(super) fn touch(&self, file: &Arc<File>, state: &mut FileState) {
-        if state.versions.change() {
-            self.dirty.add(file);
+        if !state.is_dirty() {
+            self.dirty.lock().insert(file.id, file.clone());
         }
+        state.version += 1;
     }
 
     /// Data or size of the file change.
     pub(super) fn touch_data(&self, file: &Arc<File>, state: &mut FileState) {
         self.touch(file, state);
-        state.versions.note_written();
+        state.data_version = state.version;
     }
 
     /// Writes out what is buffered of a file, in the order of the file. `false`: no room for the rest.
@@ -253,19 +267,20 @@ impl DataStore {
                 leave_out(&mut runs, count);
             }
         }
+        // Nothing is buffered any more, so a map that is committed from now on has all of the size behind it.
         state.settled_size = state.size;
-        if !state.handles.has_writers() && any {
+        if state.writers == 0 && any {
             self.allocator.closed(file.id);
         }
         if small > SMALL {
-            self.fragmented.add(file.id);
+            self.fragmented.lock().insert(file.id);
         }
         Ok(true)
     }
 
     /// Gives what no other file shares any more of `range` to the file alone: it can be replaced without more room.
     pub(super) fn reclaim(&self, file: &File, state: &mut FileState, range: Range<u64>) {
-        if !state.sharing.shares() {
+        if !state.shares {
             return;
         }
         let before = self.allocator.uses(state, range.clone());
@@ -278,6 +293,8 @@ impl DataStore {
 
     /// The granules of `range` that have to be promised before it can be written.
     pub(super) fn lacks(&self, file: &File, state: &mut FileState, range: Range<u64>) -> u64 {
+        // A shared granule counts as if it had no place, because its place can't be reused as long as others have it. So what is no
+        // longer shared has to become the file's own first, or overwriting it would need room that a full disk does not have.
         self.reclaim(file, state, range.clone());
         let uses = self.allocator.uses(state, range.clone());
         range.end.saturating_sub(range.start) - uses.mapped - uses.unplaced
@@ -299,7 +316,7 @@ impl DataStore {
     pub(super) fn keep_room_on_host(&self, bytes: u64, extents: u64) -> FsResult {
         let accepted = self.buffers.bytes() + bytes;
         self.disk.reserve(accepted + SLACK_BYTES).map_err(|error| no_room(error.into()))?;
-        let files = self.dirty.count() + 1;
+        let files = self.dirty.lock().len() as u64 + 1;
         let extents = extents + accepted / self.granule_bytes + 1;
         self.store.reserve(files * RECORD_BYTES + extents * EXTENT_BYTES).map_err(no_room)
     }
@@ -331,4 +348,181 @@ fn leave_out(runs: &mut Vec<Range<u64>>, mut count: u64) {
 /// Treats lack of space as ENOSPC, not as a disk failure.
 fn no_room(error: FsError) -> FsError {
     if error.errno() == Errno::ENOSPC { Errno::ENOSPC.into() } else { error }
+}
+
+/// Room promised to one write under way; what is not used is given back.
+pub(super) struct HeldRoom<'a> {
+    allocator: &'a Allocator,
+    pub granules: u64,
+}
+
+impl<'a> HeldRoom<'a> {
+    pub(super) fn new(allocator: &'a Allocator) -> HeldRoom<'a> {
+        HeldRoom { allocator, granules: 0 }
+    }
+
+    /// Raises it to `granules`, or says that there is no room.
+    pub(super) fn at_least(&mut self, granules: u64) -> FsResult {
+        if granules > self.granules {
+            self.allocator.promise(granules - self.granules)?;
+            self.granules = granules;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for HeldRoom<'_> {
+    fn drop(&mut self) {
+        self.allocator.take_back(self.granules);
+    }
+}
+
+impl DataStore {
+    /// Has a granule in the buffer, as the file has it now.
+    pub(super) fn fetch(&self, file: &Arc<File>, state: &mut FileState, granule: u64, held: &mut Held) -> FsResult {
+        if !state.buffer.has(granule) {
+            let page = match state.map.at(granule) {
+                Some(at) => self.disk.read_page(at)?,
+                None if self.disk.holds_no_bytes() => None,
+                None => Some(zeros(self.granule_bytes)),
+            };
+            self.put_page(file, state, granule, page, held);
+        }
+        Ok(())
+    }
+
+    /// Has a granule with data in the buffer, to be changed in part: only where it is shared that takes room.
+    pub(super) fn fetch_with_room(&self, file: &Arc<File>, state: &mut FileState, granule: u64) -> FsResult {
+        let mut promise = HeldRoom::new(&self.allocator);
+        promise.at_least(self.lacks(file, state, granule..granule + 1))?;
+        self.fetch(file, state, granule, &mut promise.granules)
+    }
+
+    fn put_page(&self, file: &Arc<File>, state: &mut FileState, granule: u64, page: PageBytes, held: &mut Held) {
+        let before = self.allocator.uses(state, granule..granule + 1);
+        if !state.buffer.has(granule) {
+            self.buffers.added(self.granule_bytes);
+        }
+        state.buffer.put(granule, page);
+        let after = self.allocator.uses(state, granule..granule + 1);
+        self.account(state, before, after, held);
+        self.touch_data(file, state);
+        self.buffers.queue(file, state);
+    }
+
+    /// Puts the bytes of `range` into the buffer; where a granule is not whole, the rest comes from the disk.
+    pub(super) fn buffer(
+        &self,
+        file: &Arc<File>,
+        state: &mut FileState,
+        range: &Range<u64>,
+        data: Data<'_>,
+        held: &mut Held,
+    ) -> FsResult {
+        let granule = self.granule_bytes;
+        let mut from = range.start;
+        while from < range.end {
+            let at = from / granule;
+            let to = range.end.min((at + 1) * granule);
+            let whole = to - from == granule;
+            let bytes = data.part(from - range.start, to - from);
+            match bytes {
+                Data::Bytes(bytes) if whole => self.put_page(file, state, at, Some(bytes.into()), held),
+                Data::Blank(_) if whole => self.put_page(file, state, at, None, held),
+                part => {
+                    self.fetch(file, state, at, held)?;
+                    state.buffer.patch(at, granule, from - at * granule, part);
+                }
+            }
+            from = to;
+        }
+        if !range.is_empty() {
+            self.grown(state, range.end);
+        }
+        Ok(())
+    }
+
+    /// Before a file grows up to the byte `end`: what its last granule has behind the old end becomes zeros.
+    pub(super) fn clear_tail(&self, file: &Arc<File>, state: &mut FileState, end: u64) -> FsResult {
+        let (granule, behind) = (state.size / self.granule_bytes, state.size % self.granule_bytes);
+        if end > state.size && behind > 0 && (state.map.at(granule).is_some() || state.buffer.has(granule)) {
+            self.fetch_with_room(file, state, granule)?;
+            state.buffer.clear(granule, behind, self.granule_bytes);
+        }
+        Ok(())
+    }
+
+    /// Before room is promised to a file that is to grow: its last granule may need some itself.
+    pub(super) fn clear_shared_tail(&self, file: &Arc<File>, state: &mut FileState, end: u64) -> FsResult {
+        if state.shares { self.clear_tail(file, state, end) } else { Ok(()) }
+    }
+
+    /// Makes zeros of what `range` has of granules that it does not cover.
+    pub(super) fn clear_edges(&self, file: &Arc<File>, state: &mut FileState, range: Range<u64>) -> FsResult {
+        let granule = self.granule_bytes;
+        let edge = |at: u64| (at, range.start.max(at * granule)..range.end.min((at + 1) * granule));
+        let has_data = |state: &FileState, at| state.map.at(at).is_some() || state.buffer.has(at);
+        let mut edges = vec![edge(range.start / granule), edge(range.end / granule)];
+        edges.retain(|(at, part)| part.start < part.end && part.end - part.start < granule && has_data(state, *at));
+        edges.dedup();
+        // Both or none: there may be no room for the second.
+        edges.iter().try_for_each(|(at, _)| self.fetch_with_room(file, state, *at))?;
+        for (at, part) in edges {
+            state.buffer.clear(at, part.start - at * granule, part.end - at * granule);
+        }
+        Ok(())
+    }
+
+    /// Promises room to what has none in `range`, all or nothing; of that, `emptied` becomes a hole first.
+    pub(super) fn promise_range(
+        &self,
+        file: &Arc<File>,
+        state: &mut FileState,
+        range: Range<u64>,
+        emptied: Range<u64>,
+    ) -> FsResult {
+        let mut held = self.lacks(file, state, range.clone());
+        if held > 0 && self.beyond_host(held)? > 0 {
+            return Err(Errno::ENOSPC.into());
+        }
+        self.allocator.promise(held)?;
+        if emptied.start < emptied.end {
+            self.rearrange(file, state, emptied.clone(), &mut 0, |state| {
+                let old = state.map.remove(emptied.clone());
+                state.promises.add(emptied);
+                old
+            });
+        }
+        let before = self.allocator.uses(state, range.clone());
+        for piece in self.allocator.without_room(state.map.lookup(range.clone())) {
+            state.promises.add(piece.first..piece.end());
+        }
+        let after = self.allocator.uses(state, range);
+        self.account(state, before, after, &mut held);
+        self.allocator.take_back(held);
+        self.touch(file, state);
+        Ok(())
+    }
+
+    /// Makes a file longer by a hole.
+    pub(super) fn grow(&self, file: &Arc<File>, state: &mut FileState, size: u64) -> FsResult {
+        self.clear_tail(file, state, size)?;
+        self.grown(state, size);
+        Ok(())
+    }
+
+    /// The file reaches to the byte `end` at least.
+    pub(super) fn grown(&self, state: &mut FileState, end: u64) {
+        state.size = state.size.max(end);
+        if state.buffer.is_empty() {
+            state.settled_size = state.size;
+        }
+    }
+
+    /// Data or size of a file have changed, now.
+    pub(super) fn now_changed(&self, file: &Arc<File>, state: &mut FileState) {
+        let now = self.now();
+        state.times = Some(Times { mtime: now, ctime: now });
+        self.touch_data(file, state);
+    }
 }

@@ -66,7 +66,7 @@ impl FileSystem {
         let file = self.file(id)?;
         // The lock keeps what is read from being released meanwhile.
         let state = file.look();
-        if state.handles.is_gone() {
+        if state.is_gone {
             return Err(Errno::ENOENT.into());
         }
         let bytes = room.bytes().min(state.size.saturating_sub(offset));

@@ -1,15 +1,14 @@
-//! Writing: large aligned parts go straight to the disk, the rest through the buffer.
+//! Writing: large aligned parts go straight to the disk, the rest through the buffer; sizes, holes and promises of room.
 //!
 //! A writer that finds no place lets go of the file, has room made, and goes on.
 
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use super::FileSystem;
-use super::counters::CleaningWork;
-use super::edit::HeldRoom;
 use super::file::File;
-use super::place::WriteBatch;
+use super::place::{HeldRoom, WriteBatch};
+use super::statistics::CleaningWork;
+use super::{Allocate, FileSystem};
 use crate::data::Data;
 use crate::error::{Errno, FsResult};
 use crate::units::NodeId;
@@ -41,13 +40,15 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Work that is told of no room is done once more after a commit, where others gave up what a file shared with them: until
-    /// that is durable, it is not the file's to replace.
+    /// Does `work`, and if there is no room and the file shares extents, once more after a commit.
     pub(super) fn again_with_room(&self, file: &File, mut work: impl FnMut() -> FsResult) -> FsResult {
         let done = work();
-        if !done.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().sharing.shares() {
+        if !done.as_ref().is_err_and(|error| error.errno() == Errno::ENOSPC) || !file.look().shares {
             return done;
         }
+        // Others may have given up what they shared with this file. Their durable maps name it until they are committed, so it still
+        // counts as shared, and a write there as one into a hole; after the commit `reclaim` makes it the file's own, which can be
+        // overwritten without more room. The cleaner's lock comes before that of commits.
         let cleaner = self.cleaning.lock();
         self.commit()?;
         drop(cleaner);
@@ -89,13 +90,15 @@ impl FileSystem {
                     self.data.grown(&mut state, at * granule);
                 }
                 None => {
-                    state.sharing.stall();
+                    // Making room may have to lock this very file, so it is let go. Nobody may share it meanwhile: the room was
+                    // promised for what it has alone.
+                    state.stalled_writes += 1;
                     drop(state);
                     let made = self.make_room(seen, work);
                     state = file.lock();
-                    state.sharing.unstall();
+                    state.stalled_writes -= 1;
                     made?;
-                    if state.handles.is_gone() {
+                    if state.is_gone {
                         return Err(Errno::ENOENT.into());
                     }
                     // It may have been cut off meanwhile.
@@ -111,6 +114,65 @@ impl FileSystem {
             &mut promise.granules,
         )?;
         self.data.now_changed(file, &mut state);
+        Ok(())
+    }
+}
+
+impl FileSystem {
+    /// Makes a file as long as `size`: what is cut off is gone, what is added is a hole.
+    pub(super) fn truncate(&self, id: NodeId, size: u64) -> FsResult {
+        if size > SIZE_MAX {
+            return Err(Errno::EFBIG.into());
+        }
+        let file = self.file(id)?;
+        let mut state = file.lock_alive()?;
+        if size < state.size {
+            self.data.drop_behind(&file, &mut state, size.div_ceil(self.data.granule_bytes));
+            state.size = size;
+            state.settled_size = state.settled_size.min(size);
+        } else {
+            self.data.grow(&file, &mut state, size)?;
+        }
+        self.data.now_changed(&file, &mut state);
+        Ok(())
+    }
+
+    /// Promises room, makes holes, makes zeros.
+    pub fn allocate(&self, id: NodeId, how: Allocate, offset: u64, bytes: u64) -> FsResult {
+        self.changeable()?;
+        if bytes == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let end = offset.checked_add(bytes).filter(|&end| end <= SIZE_MAX).ok_or(Errno::EFBIG)?;
+        let file = self.file(id)?;
+        let mut state = file.lock_alive()?;
+        let whole = offset.div_ceil(self.data.granule_bytes)..end / self.data.granule_bytes;
+        let all = offset / self.data.granule_bytes..end.div_ceil(self.data.granule_bytes);
+        match how {
+            Allocate::Extend => {
+                self.data.clear_shared_tail(&file, &mut state, end)?;
+                self.data.promise_range(&file, &mut state, all, 0..0)?;
+                self.data.grow(&file, &mut state, end)?;
+            }
+            Allocate::KeepSize => self.data.promise_range(&file, &mut state, all, 0..0)?,
+            Allocate::Punch => {
+                self.data.clear_edges(&file, &mut state, offset..end)?;
+                if whole.start < whole.end {
+                    self.data.rearrange(&file, &mut state, whole.clone(), &mut 0, |state| state.map.remove(whole));
+                }
+            }
+            Allocate::Zero(extend) => {
+                if extend {
+                    self.data.clear_shared_tail(&file, &mut state, end)?;
+                }
+                self.data.promise_range(&file, &mut state, all, whole)?;
+                self.data.clear_edges(&file, &mut state, offset..end)?;
+                if extend {
+                    self.data.grow(&file, &mut state, end)?;
+                }
+            }
+        }
+        self.data.now_changed(&file, &mut state);
         Ok(())
     }
 }

@@ -13,8 +13,7 @@ mod surface;
 
 use crate::device::HostManaged;
 use crate::error::FsResult;
-use crate::fs::mount::STATE;
-use crate::fs::saved;
+use crate::fs::mount::{self, STATE};
 use crate::meta::MetadataStore;
 use crate::units::{NodeId, Owner, Span};
 use findings::Findings;
@@ -80,7 +79,7 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Fsck
 /// Compares the saved free map with the maps; `scan` is in the order of the disk by now.
 fn check_saved(device: &dyn HostManaged, store: &dyn MetadataStore, scan: &Scan, findings: &mut Findings) -> FsResult {
     let Some(bytes) = store.load_state(STATE)? else { return Ok(()) };
-    let reason = match saved::decode(&bytes, device.shape()) {
+    let reason = match mount::decode(&bytes, device.shape()) {
         None => Some("it makes no sense".to_string()),
         Some(saved) => {
             let mut files: Vec<NodeId> = saved.extents.iter().map(|(_, owner)| owner.file).collect();

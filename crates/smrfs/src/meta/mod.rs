@@ -152,15 +152,10 @@ pub struct StoreRoom {
     pub name_bytes: u32,
 }
 
-/// A store of names, attributes and maps. Calls may come from several threads. Errors of name operations are those of the
-/// system call of that name.
-///
-/// Nothing is durable before a sync. A map is stored atomically: a crash leaves the old one or the new one. `sync` of a
-/// file makes its map, its attributes and its data here durable, but not its name; `sync_dir` makes names durable.
-pub trait MetadataStore: Send + Sync {
+/// The tree of names. Errors of name operations are those of the system call of that name.
+pub trait Names: Send + Sync {
     /// The root directory.
     fn root(&self) -> NodeId;
-
     /// The node of that name. The caller owes a `forget` for each answer of this and of the calls that make a node.
     fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
     /// The node of that number, whether or not it was looked up before. Stores whose nodes need no handles know none.
@@ -173,11 +168,6 @@ pub trait MetadataStore: Send + Sync {
     }
     /// The caller gives back `count` answers of `lookup` and its like; the store may forget where the node was.
     fn forget(&self, id: NodeId, count: u64);
-    /// Attributes as `stat` tells them.
-    fn attributes(&self, id: NodeId) -> FsResult<Attr>;
-    /// Changes attributes (but never the size), and tells the new ones.
-    fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr>;
-
     /// Makes a node that is no link.
     fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr>;
     /// Makes a symbolic link.
@@ -194,7 +184,18 @@ pub trait MetadataStore: Send + Sync {
     fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult;
     /// Some entries of a directory, from the place `from` on (0: its beginning), without `.` and `..`; empty at its end.
     fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>>;
+    /// A path to the node from the root, for messages, where the store knows one.
+    fn path_to(&self, _id: NodeId) -> Option<Vec<u8>> {
+        None
+    }
+}
 
+/// Attributes of nodes: those of `stat`, and users' own.
+pub trait Attributes: Send + Sync {
+    /// Attributes as `stat` tells them.
+    fn attributes(&self, id: NodeId) -> FsResult<Attr>;
+    /// Changes attributes (but never the size), and tells the new ones.
+    fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr>;
     /// A user's attribute.
     fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>>;
     /// The names of the user's attributes, not of the store's own.
@@ -203,13 +204,18 @@ pub trait MetadataStore: Send + Sync {
     fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult;
     /// Removes a user's attribute.
     fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
-
     /// Names the files with attributes that can't be read, and the fault; removes these attributes if `repair`. Stores that can't
     /// have any name none.
     fn check_attributes(&self, _repair: bool, _tell: &mut dyn FnMut(NodeId, String)) -> FsResult {
         Ok(())
     }
+    /// The store's time now, as it would put it into a node.
+    fn now(&self) -> Time;
+}
 
+/// Maps of files, parts of maps that are too long, and states: what the core keeps in the store. A map is stored atomically: a crash
+/// leaves the old one or the new one.
+pub trait Maps: Send + Sync {
     /// The map of a file, as `store_map` left it; none for a file that never had one.
     fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
     /// Stores a file's map, atomically. ENOSPC if it is longer than fits next to the user's attributes.
@@ -224,13 +230,10 @@ pub trait MetadataStore: Send + Sync {
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult;
     /// Data that `store_spill` stored.
     fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
-    /// Makes a spilled part and its name durable.
-    fn sync_spill(&self, number: u64) -> FsResult;
     /// Removes a spilled part.
     fn remove_spill(&self, number: u64) -> FsResult;
     /// The numbers of all spilled parts.
     fn spills(&self) -> FsResult<Vec<u64>>;
-
     /// A file of the store's own, such as the saved free map; none if it was never stored, or was stored by another store of
     /// which this one is a copy: it may name nodes by their numbers.
     fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>>;
@@ -238,19 +241,6 @@ pub trait MetadataStore: Send + Sync {
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult;
     /// Removes it, durably.
     fn remove_state(&self, name: &str) -> FsResult;
-
-    /// The journal whose commit, or a flush of its disk, ends every sync of the store; none if there is no such.
-    fn journal(&self) -> Option<HostJournal> {
-        None
-    }
-
-    /// Makes a file's map and attributes durable.
-    fn sync(&self, id: NodeId) -> FsResult;
-    /// Makes the names in a directory durable.
-    fn sync_dir(&self, id: NodeId) -> FsResult;
-    /// Makes everything durable.
-    fn sync_all(&self) -> FsResult;
-
     /// Tells every regular file and its map; a node with several names once.
     fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult;
     /// Tells every regular file as `scan` does; a map with a wrong seal ([`FsError::Seal`](crate::error::FsError::Seal)) or
@@ -258,16 +248,32 @@ pub trait MetadataStore: Send + Sync {
     fn inspect(&self, visit: &mut dyn FnMut(NodeId, FsResult<Option<SealedMap>>) -> FsResult) -> FsResult {
         self.scan(&mut |id, record| visit(id, Ok(record.map(|record| SealedMap { record, mark: id.0 }))))
     }
+}
+
+/// What makes names, attributes and maps durable, and the room for them. Nothing is durable before a sync: `sync` of a file makes its
+/// map, its attributes and its data here durable, but not its name; `sync_dir` makes names durable.
+pub trait Durability: Send + Sync {
+    /// Makes a spilled part and its name durable.
+    fn sync_spill(&self, number: u64) -> FsResult;
+    /// The journal whose commit, or a flush of its disk, ends every sync of the store; none if there is no such.
+    fn journal(&self) -> Option<HostJournal> {
+        None
+    }
+    /// Makes a file's map and attributes durable.
+    fn sync(&self, id: NodeId) -> FsResult;
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, id: NodeId) -> FsResult;
+    /// Makes everything durable.
+    fn sync_all(&self) -> FsResult;
     /// Room of the store.
     fn room(&self) -> FsResult<StoreRoom>;
     /// Sees to it that `bytes` of maps can be stored; ENOSPC if there is no room for them.
     fn reserve(&self, _bytes: u64) -> FsResult {
         Ok(())
     }
-    /// A path to the node from the root, for messages, where the store knows one.
-    fn path_to(&self, _id: NodeId) -> Option<Vec<u8>> {
-        None
-    }
-    /// The store's time now, as it would put it into a node.
-    fn now(&self) -> Time;
 }
+
+/// A store of names, attributes and maps. Calls may come from several threads.
+pub trait MetadataStore: Names + Attributes + Maps + Durability {}
+
+impl<S: Names + Attributes + Maps + Durability> MetadataStore for S {}

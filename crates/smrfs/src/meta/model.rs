@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use smrkit::units::Nanos;
 
-use super::{Attr, Entry, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
+use super::{
+    Attr, Attributes, Durability, Entry, Maps, MetadataStore, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time,
+};
 use crate::device::HostManaged;
 use crate::error::FsResult;
 use crate::units::NodeId;
@@ -70,47 +72,55 @@ impl<S: MetadataStore> ModelStore<S> {
     }
 }
 
-impl<S: MetadataStore> MetadataStore for ModelStore<S> {
+impl<S: MetadataStore> Names for ModelStore<S> {
     pass_on! { self => self.store;
         fn root(&self) -> NodeId;
         fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
         fn forget(&self, id: NodeId, count: u64);
-        fn attributes(&self, id: NodeId) -> FsResult<Attr>;
         fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>>;
         fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>>;
-        fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>>;
-        fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>>;
-        fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
-        fn map_bytes_max(&self) -> usize;
-        fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
-        fn spills(&self) -> FsResult<Vec<u64>>;
-        fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>>;
-        fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult;
-        fn room(&self) -> FsResult<StoreRoom>;
-        fn now(&self) -> Time;
     }
 
     pass_on! { self => changed of self.store;
-        fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr>;
         fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr>;
         fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr>;
         fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
         fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult;
         fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult;
         fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult;
-        fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
-        fn remove_spill(&self, number: u64) -> FsResult;
+    }
+}
+
+impl<S: MetadataStore> Attributes for ModelStore<S> {
+    pass_on! { self => self.store;
+        fn attributes(&self, id: NodeId) -> FsResult<Attr>;
+        fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>>;
+        fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>>;
+        fn now(&self) -> Time;
     }
 
-    pass_on! { self => committed of self.store;
-        fn sync_spill(&self, number: u64) -> FsResult;
-        fn sync(&self, id: NodeId) -> FsResult;
-        fn sync_dir(&self, id: NodeId) -> FsResult;
-        fn sync_all(&self) -> FsResult;
+    pass_on! { self => changed of self.store;
+        fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr>;
+        fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
     }
 
     fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
         self.wrote(value.len(), self.store.set_attribute(id, name, value, create, replace))
+    }
+}
+
+impl<S: MetadataStore> Maps for ModelStore<S> {
+    pass_on! { self => self.store;
+        fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
+        fn map_bytes_max(&self) -> usize;
+        fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
+        fn spills(&self) -> FsResult<Vec<u64>>;
+        fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>>;
+        fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult;
+    }
+
+    pass_on! { self => changed of self.store;
+        fn remove_spill(&self, number: u64) -> FsResult;
     }
 
     fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult {
@@ -130,6 +140,18 @@ impl<S: MetadataStore> MetadataStore for ModelStore<S> {
     }
 }
 
+impl<S: MetadataStore> Durability for ModelStore<S> {
+    pass_on! { self => self.store;
+        fn room(&self) -> FsResult<StoreRoom>;
+    }
+
+    pass_on! { self => committed of self.store;
+        fn sync_spill(&self, number: u64) -> FsResult;
+        fn sync(&self, id: NodeId) -> FsResult;
+        fn sync_dir(&self, id: NodeId) -> FsResult;
+        fn sync_all(&self) -> FsResult;
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::*;

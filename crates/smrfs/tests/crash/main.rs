@@ -15,7 +15,7 @@ mod watch;
 mod zones;
 
 use smrfs::device::memory::WriteLoss as DiskLoss;
-use smrfs::meta::MetadataStore;
+use smrfs::meta::Maps;
 use smrfs::meta::memory::StoreLoss;
 
 use count::count_from;

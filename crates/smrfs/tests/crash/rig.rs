@@ -12,7 +12,7 @@ use smrfs::error::{DeviceError, FsError, FsResult};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::map;
 use smrfs::meta::memory::{Limits, MemoryStore, StoreLoss};
-use smrfs::meta::{MetadataStore, Time};
+use smrfs::meta::{Maps, Time};
 use smrfs::power::Power;
 use smrfs::safety::checker::Order;
 use smrfs::space::Space;

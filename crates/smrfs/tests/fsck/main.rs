@@ -16,7 +16,7 @@ use smrfs::fsck::report::{Problem, Report, Verdict};
 use smrfs::fsck::{FsckOptions, check};
 use smrfs::map::{self, FileMap, Head, Stored};
 use smrfs::meta::memory::{Limits, MemoryStore};
-use smrfs::meta::{Kind, MetadataStore, NewNode, Time};
+use smrfs::meta::{Kind, Maps, MetadataStore, NewNode, Time};
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;

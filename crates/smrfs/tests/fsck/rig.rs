@@ -18,7 +18,7 @@ use smrfs::fsck::report::Report;
 use smrfs::fsck::{FsckOptions, check};
 use smrfs::map::{self, FileMap, Head, Stored};
 use smrfs::meta::memory::{Limits, MemoryStore};
-use smrfs::meta::{Kind, MetadataStore, NewNode, Time};
+use smrfs::meta::{Kind, Maps, Names, NewNode, Time};
 use smrfs::power::Power;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::BandsOptions;

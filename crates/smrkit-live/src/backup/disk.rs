@@ -15,7 +15,7 @@ use smrfs::device::copy::{CopyError, copy as copy_bands, fits};
 use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape, stacked};
 use smrfs::error::{DeviceError, DeviceResult, FsResult};
 use smrfs::map;
-use smrfs::meta::MetadataStore;
+use smrfs::meta::{Maps, Names};
 use smrfs::superblock::Superblock;
 use smrfs::superblock::area::{Area, AreaError, data_part};
 use smrfs::units::{Granule, NodeId, Span};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smrfs::device::HostManaged;
 use smrfs::fs::{DamagedMap, FileSystem, FsOptions};
-use smrfs::meta::MetadataStore;
+use smrfs::meta::Durability;
 
 use crate::directory::DirectoryStore;
 use crate::error::LiveError;

@@ -1,13 +1,18 @@
-//! Extended attributes of an open node, as the host's file system has them.
+//! Attributes of nodes: extended ones as the host's file system has them, and what of them users have, next to a node's map or, long
+//! ones, in the stub of a file.
 
 use std::os::fd::OwnedFd;
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno as Os;
-use smrfs::meta::{ACCESS_LIST, DEFAULT_ACCESS_LIST};
+use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::meta::{ACCESS_LIST, Attr, Attributes, DEFAULT_ACCESS_LIST, Kind, SetAttr, Time};
+use smrfs::units::NodeId;
 
-use super::way;
+use super::stat::{at, for_fd};
+use super::values::{self, LIST, ValueList};
+use super::{DirectoryStore, failed, open_at, stat, way};
 
 /// Prefix of our own attributes; users neither see nor set them.
 pub const OWN: &[u8] = b"user.smrfs.";
@@ -67,4 +72,149 @@ pub fn list(fd: &OwnedFd) -> Result<Vec<Vec<u8>>, Os> {
         got => got?,
     };
     Ok(names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+}
+
+/// Refuses names that users have no attributes under; `of_ours` is the answer for our own.
+fn checked_attribute(name: &[u8], of_ours: Errno) -> FsResult {
+    match name {
+        _ if name.starts_with(OWN) => Err(of_ours.into()),
+        _ if is_hidden(name) => Err(Errno::EOPNOTSUPP.into()),
+        _ => Ok(()),
+    }
+}
+
+impl Attributes for DirectoryStore {
+    fn attributes(&self, NodeId(id): NodeId) -> FsResult<Attr> {
+        let _names = self.names_stay();
+        let (fd, place) = {
+            let mut nodes = self.nodes();
+            (nodes.fd(id), nodes.place(id))
+        };
+        // A descriptor that is not at hand need not be opened for this: the name will do.
+        let stat = match (fd, place) {
+            (Some(fd), _) => for_fd(&fd)?,
+            (None, Some(place)) => match at(&*self.fd(place.parent)?, &place.name)? {
+                stat if stat.st_ino == id => stat,
+                _ => return Err(Errno::ENOENT.into()),
+            },
+            (None, None) => for_fd(&*self.fd(id)?)?,
+        };
+        Ok(self.told(&stat))
+    }
+
+    fn set_attributes(&self, NodeId(id): NodeId, set: &SetAttr) -> FsResult<Attr> {
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        let kind = stat::kind(&stat::for_fd(&fd)?);
+        match set.uid {
+            Some(uid) if kind == Kind::File => self.give_file(&fd, uid, set.gid)?,
+            uid if uid.is_some() || set.gid.is_some() => stat::change_owner(&fd, uid, set.gid)?,
+            _ => {}
+        }
+        if let Some(mode) = set.mode {
+            way::steady(|| stat::change_mode(&fd, kind, mode))?;
+        }
+        let now = DirectoryStore::clock();
+        if set.atime.is_some() || set.mtime.is_some() {
+            stat::change_times(&fd, set, now)?;
+        }
+        if let Some(node) = self.nodes().get(id) {
+            node.changed = Some(now);
+            if set.mtime.is_some() {
+                node.modified = None;
+            }
+        }
+        Ok(self.told(&stat::for_fd(&fd)?))
+    }
+
+    fn attribute(&self, NodeId(id): NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
+        checked_attribute(name, Errno::ENODATA)?;
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        let _values = self.values_moved.read();
+        match get(&fd, name) {
+            Err(Os::NODATA) => self.long_attribute(&fd, name),
+            got => got.map_err(failed),
+        }
+    }
+
+    fn attribute_names(&self, NodeId(id): NodeId) -> FsResult<Vec<Vec<u8>>> {
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        let _values = self.values_moved.read();
+        let mut names = list(&fd).map_err(failed)?;
+        let has_long = names.iter().any(|name| name == LIST);
+        names.retain(|name| !is_hidden(name));
+        if has_long {
+            let long = ValueList::load(&fd)?;
+            names.extend(long.names().filter(|name| !is_hidden(name)).map(<[u8]>::to_vec));
+            names.sort_unstable();
+            names.dedup();
+        }
+        Ok(names)
+    }
+
+    fn set_attribute(&self, NodeId(id): NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
+        checked_attribute(name, Errno::EPERM)?;
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        let _alone = self.values_change.lock();
+        let long = ValueList::load(&fd)?;
+        let exists = || long.has(name) || get(&fd, name).is_ok();
+        if create && exists() {
+            return Err(Errno::EEXIST.into());
+        }
+        if replace && !exists() {
+            return Err(Errno::ENODATA.into());
+        }
+        let short = self.leave_room(&fd, &[name], name.len() + value.len()).and_then(|()| {
+            set(&fd, name, value, XattrFlags::empty()).map_err(|error| match error {
+                // Too long for its place: a matter of room, whatever the file system calls it.
+                Os::TOOBIG | Os::RANGE => Errno::ENOSPC.into(),
+                error => failed(error),
+            })
+        });
+        match short {
+            Ok(()) if long.has(name) => self.drop_long(&fd, &long, name)?,
+            // The kernel itself looks at access lists.
+            Err(FsError::Errno(Errno::ENOSPC)) if !is_access_list(name) => self.set_long(&fd, &long, name, value)?,
+            done => done?,
+        }
+        self.has_changed(id);
+        Ok(())
+    }
+
+    fn remove_attribute(&self, NodeId(id): NodeId, name: &[u8]) -> FsResult {
+        checked_attribute(name, Errno::ENODATA)?;
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        let _alone = self.values_change.lock();
+        let long = ValueList::load(&fd)?;
+        let is_long = long.has(name);
+        if is_long {
+            // What lies next to the file counts: it goes last.
+            self.drop_long(&fd, &long, name)?;
+        }
+        match remove(&fd, name) {
+            Err(Os::NODATA) if is_long => {}
+            done => done.map_err(failed)?,
+        }
+        self.has_changed(id);
+        Ok(())
+    }
+
+    fn check_attributes(&self, repair: bool, tell: &mut dyn FnMut(NodeId, String)) -> FsResult {
+        self.walk(&mut |directory, found| {
+            let file = open_at(directory, &found.name, Kind::File)?;
+            if let Some(reason) = values::check(&file, repair)? {
+                tell(NodeId(found.id), reason);
+            }
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    fn now(&self) -> Time {
+        DirectoryStore::clock()
+    }
 }

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::error::{Errno, FsResult};
 use smrfs::meta::memory::{Limits, MemoryStore};
-use smrfs::meta::{Attr, Kind, MetadataStore, RenameMode, SetAttr, SetTime, Time};
+use smrfs::meta::{Attr, Attributes, Kind, Maps, MetadataStore, Names, RenameMode, SetAttr, SetTime, Time};
 use smrfs::units::NodeId;
 use tempfile::TempDir;
 

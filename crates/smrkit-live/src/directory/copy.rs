@@ -16,7 +16,7 @@ use smrfs::meta::{Kind, SetAttr, SetTime};
 
 use super::home::{FOLDERS, open_directory};
 use super::walk::{self, WalkEntry, WalkPlace};
-use super::{DirectoryStore, attributes, entries, failed, failed_io, open_at, stat, values, way};
+use super::{DirectoryStore, attributes, failed, failed_io, open_at, stat, values, way};
 use crate::contents::{self, GoesOn};
 use crate::error::LiveError;
 
@@ -77,7 +77,7 @@ fn copy_home(home: &CopyPair, course: &mut CopyCourse) -> FsResult {
         finish(&top.from, &top.to)?;
     }
     let mut names = Vec::new();
-    entries::each_entry(&first_names, |entry| names.push(entry.file_name().to_owned()))?;
+    walk::each_entry(&first_names, |entry| names.push(entry.file_name().to_owned()))?;
     names.iter().try_for_each(|name| rustix::fs::unlinkat(&first_names, name, AtFlags::empty())).map_err(failed)?;
     // What makes it a metadata directory comes last.
     copy_attributes(&home.from, &home.to)

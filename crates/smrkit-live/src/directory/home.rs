@@ -19,12 +19,10 @@ use super::attributes::{get, set};
 use super::mark::MountStep;
 use super::probe::{Probe, probe};
 use super::seal::{SEAL_BYTES, Sealer};
-use super::{entries, failed, stat, walk, way};
+use super::{failed, stat, walk, way};
 use crate::error::LiveError;
-use crate::exclusive;
-use crate::journal;
-use crate::privacy;
 use crate::reserve::Reserve;
+use crate::{exclusive, journal, privacy};
 
 /// The attribute of the directory: version, its UUID, the image's, bytes for attributes of a file, and whether they share.
 const VOLUME: &[u8] = b"user.smrfs.volume";
@@ -104,7 +102,7 @@ pub fn inspect(path: &Path) -> Result<Before, LiveError> {
     }
     let mut entries = 0;
     // What an empty file system has in its root is no obstacle.
-    entries::each_entry(&fd, |entry| entries += usize::from(entry.file_name().to_bytes() != b"lost+found"))
+    walk::each_entry(&fd, |entry| entries += usize::from(entry.file_name().to_bytes() != b"lost+found"))
         .map_err(|error| LiveError::file_system(path, error))?;
     if entries > 0 { Err(LiveError::NotEmpty(path.into())) } else { Ok(Before::Empty) }
 }
@@ -249,7 +247,7 @@ impl Home {
     pub fn forget_states(&self) -> FsResult {
         let folder = self.folder("state")?;
         let mut names = Vec::new();
-        entries::each_entry(&folder, |entry| names.push(entry.file_name().to_owned()))?;
+        walk::each_entry(&folder, |entry| names.push(entry.file_name().to_owned()))?;
         names.retain(|name| !name.to_bytes().starts_with(b"damaged-map."));
         names.iter().try_for_each(|name| rustix::fs::unlinkat(&folder, name, AtFlags::empty())).map_err(failed)?;
         rustix::fs::fsync(folder).map_err(failed)
@@ -308,7 +306,7 @@ impl Home {
     pub(super) fn empty_orphans(&self) -> FsResult {
         let orphans = self.folder("orphans")?;
         let mut names = Vec::new();
-        entries::each_entry(&orphans, |entry| names.push(entry.file_name().to_owned()))?;
+        walk::each_entry(&orphans, |entry| names.push(entry.file_name().to_owned()))?;
         names.iter().try_for_each(|name| rustix::fs::unlinkat(&orphans, name, AtFlags::empty())).map_err(failed)
     }
 

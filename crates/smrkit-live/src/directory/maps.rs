@@ -10,12 +10,14 @@ use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
 use rustix::rand::GetRandomFlags;
 use smrfs::error::{Errno, FsError, FsResult, SealedMap};
+use smrfs::meta::{Durability, Kind, Maps, StoreRoom};
+use smrfs::units::{HostJournal, NodeId};
 
 use super::attributes::{get, remove, set};
-use super::entries::each_entry;
 use super::seal::{Owners, Sealer};
+use super::walk::each_entry;
 use super::way::with_permissions;
-use super::{DirectoryStore, Home, failed, failed_io, stat};
+use super::{DirectoryStore, Home, checked, failed, failed_io, open_at, stat};
 use crate::reserve::Use;
 
 /// The attribute that holds a file's map.
@@ -53,44 +55,10 @@ fn random_mark() -> FsResult<u64> {
 }
 
 impl DirectoryStore {
-    pub(super) fn read_map(&self, id: u64) -> FsResult<Option<Vec<u8>>> {
-        let _names = self.names_stay();
-        let _owners = self.owners_stay();
-        Ok(map_of(&self.home.sealer, &*self.fd(id)?)?.map(|map| map.record))
-    }
-
-    pub(super) fn write_map(&self, id: u64, map: &[u8]) -> FsResult {
-        let _names = self.names_stay();
-        let _owners = self.owners_stay();
-        let fd = self.fd(id)?;
-        let sealer = &self.home.sealer;
-        let known = self.nodes().get(id).and_then(|node| node.mark);
-        let mark = known.map_or_else(|| mark_of(sealer, &fd), Ok)?;
-        let map = sealer.seal_map(map, Owners::only(stat::for_fd(&fd)?.st_uid), mark);
-        let store = || with_permissions(&fd, || set(&fd, MAP, &map, XattrFlags::empty()));
-        match self.home.reserve.with(map.len() as u64, Use::Accepted, store) {
-            // Too long for its place: a matter of room, whatever the file system calls it.
-            Err(Os::TOOBIG | Os::RANGE) => return Err(Errno::ENOSPC.into()),
-            done => done.map_err(failed)?,
-        }
-        self.has_mark(id, Some(mark));
-        Ok(())
-    }
-
     /// Notes the mark of a file's map, so that storing the next one need not read this one.
     fn has_mark(&self, id: u64, mark: Option<u64>) {
         if let Some(node) = self.nodes().get(id) {
             node.mark = mark;
-        }
-    }
-
-    pub(super) fn remove_map(&self, id: u64) -> FsResult {
-        let _names = self.names_stay();
-        let fd = self.fd(id)?;
-        self.has_mark(id, None);
-        match with_permissions(&fd, || remove(&fd, MAP)) {
-            Err(Os::NODATA) => Ok(()),
-            done => done.map_err(failed),
         }
     }
 
@@ -119,14 +87,6 @@ impl DirectoryStore {
         given
     }
 
-    pub(super) fn sync_node(&self, id: u64) -> FsResult {
-        let fd = {
-            let _names = self.names_stay();
-            self.fd(id)?
-        };
-        self.sync_open(&fd)
-    }
-
     /// Makes what is open durable, with its attributes.
     pub(super) fn sync_open(&self, fd: &OwnedFd) -> FsResult {
         match rustix::fs::fsync(fd) {
@@ -145,11 +105,6 @@ fn spill_name(number: u64) -> (String, String) {
 impl Home {
     fn spill_folder(&self, number: u64) -> FsResult<OwnedFd> {
         self.folder(&format!("maps/{}", spill_name(number).0))
-    }
-
-    /// Stores a part of a map under a new number.
-    pub(super) fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
-        self.reserve.with(part.len() as u64, Use::Accepted, || self.try_to_spill(number, part))
     }
 
     fn try_to_spill(&self, number: u64, part: &[u8]) -> FsResult {
@@ -181,21 +136,6 @@ impl Home {
         Ok(())
     }
 
-    pub(super) fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
-        let file = read_only(&self.spill_folder(number)?, &spill_name(number).1)?;
-        let mut stored = Vec::new();
-        File::from(file).read_to_end(&mut stored).map_err(failed_io)?;
-        self.sealer.open_part(number, &stored)
-    }
-
-    pub(super) fn sync_spill(&self, number: u64) -> FsResult {
-        let folder = self.spill_folder(number)?;
-        let file = read_only(&folder, &spill_name(number).1)?;
-        rustix::fs::fsync(file).map_err(failed)?;
-        rustix::fs::fsync(folder).map_err(failed)?;
-        self.settle_folder(number)
-    }
-
     /// Makes the name of a part's folder durable, once a mount: whoever made it, in another thread or before a crash, may not
     /// have come to that.
     fn settle_folder(&self, number: u64) -> FsResult {
@@ -208,48 +148,8 @@ impl Home {
         Ok(())
     }
 
-    pub(super) fn remove_spill(&self, number: u64) -> FsResult {
-        let folder = self.spill_folder(number)?;
-        rustix::fs::unlinkat(folder, spill_name(number).1, AtFlags::empty()).map_err(failed)
-    }
-
-    /// The numbers of all spilled parts, in order; what is named otherwise is not ours.
-    pub(super) fn spills(&self) -> FsResult<Vec<u64>> {
-        let mut numbers = Vec::new();
-        for folder in 0..256 {
-            let folder = match self.spill_folder(folder) {
-                Err(FsError::Errno(Errno::ENOENT)) => continue,
-                folder => folder?,
-            };
-            each_entry(&folder, |entry| {
-                let name = std::str::from_utf8(entry.file_name().to_bytes()).unwrap_or_default();
-                numbers.extend(u64::from_str_radix(name, 16).ok().filter(|&number| spill_name(number).1 == name));
-            })?;
-        }
-        numbers.sort_unstable();
-        Ok(numbers)
-    }
-
-    pub(super) fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
-        super::checked(name.as_bytes())?;
-        let file = match self.folder("state").and_then(|folder| read_only(&folder, name)) {
-            Err(FsError::Errno(Errno::ENOENT)) => return Ok(None),
-            file => file?,
-        };
-        if !self.is_bound(&file)? {
-            return Ok(None);
-        }
-        let mut bytes = Vec::new();
-        File::from(file).read_to_end(&mut bytes).map_err(failed_io)?;
-        Ok(Some(bytes))
-    }
-
-    pub(super) fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        self.reserve.with(bytes.len() as u64, Use::Accepted, || self.try_to_store_state(name, bytes))
-    }
-
     fn try_to_store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        super::checked(name.as_bytes())?;
+        checked(name.as_bytes())?;
         let folder = self.folder("state")?;
         let new = format!("{name}.new");
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -266,15 +166,156 @@ impl Home {
         )?;
         rustix::fs::fsync(folder).map_err(failed)
     }
+}
 
-    pub(super) fn remove_state(&self, name: &str) -> FsResult {
-        super::checked(name.as_bytes())?;
-        let folder = self.folder("state")?;
+impl Maps for DirectoryStore {
+    fn load_map(&self, NodeId(id): NodeId) -> FsResult<Option<Vec<u8>>> {
+        let _names = self.names_stay();
+        let _owners = self.owners_stay();
+        Ok(map_of(&self.home.sealer, &*self.fd(id)?)?.map(|map| map.record))
+    }
+
+    fn store_map(&self, NodeId(id): NodeId, map: &[u8]) -> FsResult {
+        let _names = self.names_stay();
+        let _owners = self.owners_stay();
+        let fd = self.fd(id)?;
+        let sealer = &self.home.sealer;
+        let known = self.nodes().get(id).and_then(|node| node.mark);
+        let mark = known.map_or_else(|| mark_of(sealer, &fd), Ok)?;
+        let map = sealer.seal_map(map, Owners::only(stat::for_fd(&fd)?.st_uid), mark);
+        let store = || with_permissions(&fd, || set(&fd, MAP, &map, XattrFlags::empty()));
+        match self.home.reserve.with(map.len() as u64, Use::Accepted, store) {
+            // Too long for its place: a matter of room, whatever the file system calls it.
+            Err(Os::TOOBIG | Os::RANGE) => return Err(Errno::ENOSPC.into()),
+            done => done.map_err(failed)?,
+        }
+        self.has_mark(id, Some(mark));
+        Ok(())
+    }
+
+    fn forget_mark(&self, NodeId(id): NodeId) -> FsResult {
+        let _names = self.names_stay();
+        let fd = self.fd(id)?;
+        self.has_mark(id, None);
+        match with_permissions(&fd, || remove(&fd, MAP)) {
+            Err(Os::NODATA) => Ok(()),
+            done => done.map_err(failed),
+        }
+    }
+
+    fn map_bytes_max(&self) -> usize {
+        self.home.map_bytes()
+    }
+
+    fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
+        self.home.reserve.with(part.len() as u64, Use::Accepted, || self.home.try_to_spill(number, part))
+    }
+
+    fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
+        let file = read_only(&self.home.spill_folder(number)?, &spill_name(number).1)?;
+        let mut stored = Vec::new();
+        File::from(file).read_to_end(&mut stored).map_err(failed_io)?;
+        self.home.sealer.open_part(number, &stored)
+    }
+
+    fn remove_spill(&self, number: u64) -> FsResult {
+        let folder = self.home.spill_folder(number)?;
+        rustix::fs::unlinkat(folder, spill_name(number).1, AtFlags::empty()).map_err(failed)
+    }
+
+    fn spills(&self) -> FsResult<Vec<u64>> {
+        let mut numbers = Vec::new();
+        for folder in 0..256 {
+            let folder = match self.home.spill_folder(folder) {
+                Err(FsError::Errno(Errno::ENOENT)) => continue,
+                folder => folder?,
+            };
+            each_entry(&folder, |entry| {
+                let name = std::str::from_utf8(entry.file_name().to_bytes()).unwrap_or_default();
+                numbers.extend(u64::from_str_radix(name, 16).ok().filter(|&number| spill_name(number).1 == name));
+            })?;
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
+        checked(name.as_bytes())?;
+        let file = match self.home.folder("state").and_then(|folder| read_only(&folder, name)) {
+            Err(FsError::Errno(Errno::ENOENT)) => return Ok(None),
+            file => file?,
+        };
+        if !self.home.is_bound(&file)? {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        File::from(file).read_to_end(&mut bytes).map_err(failed_io)?;
+        Ok(Some(bytes))
+    }
+
+    fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
+        self.home.reserve.with(bytes.len() as u64, Use::Accepted, || self.home.try_to_store_state(name, bytes))
+    }
+
+    fn remove_state(&self, name: &str) -> FsResult {
+        checked(name.as_bytes())?;
+        let folder = self.home.folder("state")?;
         match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
             Ok(()) => rustix::fs::fsync(folder).map_err(failed),
             Err(Os::NOENT) => Ok(()),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
+        self.inspect(&mut |id, map| visit(id, map?.map(|map| map.record)))
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(NodeId, FsResult<Option<SealedMap>>) -> FsResult) -> FsResult {
+        let index = self.walk(&mut |directory, found| {
+            let file = open_at(directory, &found.name, Kind::File)?;
+            visit(NodeId(found.id), map_of(&self.home.sealer, &file))
+        })?;
+        self.nodes().index = Some(index);
+        Ok(())
+    }
+}
+
+impl Durability for DirectoryStore {
+    fn journal(&self) -> Option<HostJournal> {
+        self.journal
+    }
+
+    fn sync(&self, NodeId(id): NodeId) -> FsResult {
+        let fd = {
+            let _names = self.names_stay();
+            self.fd(id)?
+        };
+        self.sync_open(&fd)
+    }
+
+    fn sync_dir(&self, id: NodeId) -> FsResult {
+        self.sync(id)
+    }
+
+    fn sync_spill(&self, number: u64) -> FsResult {
+        let folder = self.home.spill_folder(number)?;
+        let file = read_only(&folder, &spill_name(number).1)?;
+        rustix::fs::fsync(file).map_err(failed)?;
+        rustix::fs::fsync(folder).map_err(failed)?;
+        self.home.settle_folder(number)
+    }
+
+    fn sync_all(&self) -> FsResult {
+        self.home.sync_all()
+    }
+
+    fn room(&self) -> FsResult<StoreRoom> {
+        self.home.room()
+    }
+
+    fn reserve(&self, bytes: u64) -> FsResult {
+        self.home.reserve.keep(bytes).map_err(failed_io)
     }
 }
 

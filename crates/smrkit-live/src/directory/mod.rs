@@ -6,20 +6,14 @@
 
 mod attributes;
 mod copy;
-mod entries;
-mod errors;
 mod home;
-mod index;
 mod maps;
 mod mark;
 mod names;
 mod nodes;
-mod place;
 pub mod probe;
 pub(crate) mod seal;
 mod stat;
-mod tree;
-mod users;
 mod values;
 #[cfg(test)]
 mod comparison_tests;
@@ -36,12 +30,11 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::time::{ClockId, clock_gettime};
-use smrfs::error::{Errno, FsError, FsResult, SealedMap};
-use smrfs::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
-use smrfs::units::{HostJournal, NodeId};
+use smrfs::error::{DeviceError, Errno, FsError, FsResult};
+use smrfs::meta::{Kind, Time};
+use smrfs::units::HostJournal;
 
 pub use copy::copy;
-use errors::{checked, failed, failed_io};
 pub use home::{Home, Site};
 pub use mark::MountStep;
 use nodes::Nodes;
@@ -202,31 +195,6 @@ impl DirectoryStore {
         let now = clock_gettime(ClockId::Realtime);
         Time { seconds: now.tv_sec, nanoseconds: now.tv_nsec as u32 }
     }
-
-    fn set_stat(&self, id: u64, set: &SetAttr) -> FsResult<Attr> {
-        let _names = self.names_stay();
-        let fd = self.fd(id)?;
-        let kind = stat::kind(&stat::for_fd(&fd)?);
-        match set.uid {
-            Some(uid) if kind == Kind::File => self.give_file(&fd, uid, set.gid)?,
-            uid if uid.is_some() || set.gid.is_some() => stat::change_owner(&fd, uid, set.gid)?,
-            _ => {}
-        }
-        if let Some(mode) = set.mode {
-            way::steady(|| stat::change_mode(&fd, kind, mode))?;
-        }
-        let now = DirectoryStore::clock();
-        if set.atime.is_some() || set.mtime.is_some() {
-            stat::change_times(&fd, set, now)?;
-        }
-        if let Some(node) = self.nodes().get(id) {
-            node.changed = Some(now);
-            if set.mtime.is_some() {
-                node.modified = None;
-            }
-        }
-        Ok(self.told(&stat::for_fd(&fd)?))
-    }
 }
 
 /// Number of descriptors that are cached: a quarter of what the process may have, and as many again for nodes without a name.
@@ -235,186 +203,21 @@ fn descriptors() -> usize {
     (limit / 4).clamp(16, 8192) as usize
 }
 
-impl MetadataStore for DirectoryStore {
-    fn root(&self) -> NodeId {
-        NodeId(self.root)
-    }
+/// Error of the operating system, as the core says it.
+fn failed(errno: rustix::io::Errno) -> FsError {
+    FsError::Errno(Errno(errno.raw_os_error()))
+}
 
-    fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        self.look_up(parent.0, name)
-    }
+/// Error of a file, as the core says it.
+fn failed_io(error: std::io::Error) -> FsError {
+    error.raw_os_error().map_or(FsError::Device(DeviceError::Io(error)), |errno| Errno(errno).into())
+}
 
-    fn find(&self, id: NodeId) -> FsResult<Attr> {
-        self.find_node(id.0)
-    }
-
-    fn parent(&self, directory: NodeId) -> FsResult<Attr> {
-        self.find_parent(directory.0)
-    }
-
-    fn forget(&self, id: NodeId, count: u64) {
-        self.forget_answers(id.0, count);
-    }
-
-    fn attributes(&self, id: NodeId) -> FsResult<Attr> {
-        self.stat(id.0)
-    }
-
-    fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr> {
-        self.set_stat(id.0, set)
-    }
-
-    fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
-        self.make_node(parent.0, name, new)
-    }
-
-    fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
-        self.make_symlink(parent.0, name, target, uid, gid)
-    }
-
-    fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>> {
-        let _names = self.names_stay();
-        let fd = self.fd(id.0)?;
-        match rustix::fs::readlinkat(&fd, c"", Vec::new()) {
-            Ok(target) => Ok(target.into_bytes()),
-            // What is no link has no target; the kernel says so in another way for an empty path.
-            Err(rustix::io::Errno::NOENT) => Err(Errno::EINVAL.into()),
-            Err(error) => Err(failed(error)),
-        }
-    }
-
-    fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr> {
-        self.add_name(id.0, parent.0, name)
-    }
-
-    fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
-        self.remove_name(parent.0, name, false)
-    }
-
-    fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult {
-        self.remove_name(parent.0, name, true)
-    }
-
-    fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
-        self.move_name((from.0.0, from.1), (to.0.0, to.1), mode)
-    }
-
-    fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {
-        self.entries(id.0, from)
-    }
-
-    fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
-        self.user_attribute(id.0, name)
-    }
-
-    fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>> {
-        self.user_attributes(id.0)
-    }
-
-    fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
-        self.set_user_attribute(id.0, name, value, (create, replace))
-    }
-
-    fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult {
-        self.remove_user_attribute(id.0, name)
-    }
-
-    fn check_attributes(&self, repair: bool, tell: &mut dyn FnMut(NodeId, String)) -> FsResult {
-        self.check_values(repair, tell)
-    }
-
-    fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>> {
-        self.read_map(id.0)
-    }
-
-    fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult {
-        self.write_map(id.0, map)
-    }
-
-    fn forget_mark(&self, id: NodeId) -> FsResult {
-        self.remove_map(id.0)
-    }
-
-    fn map_bytes_max(&self) -> usize {
-        self.home.map_bytes()
-    }
-
-    fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
-        self.home.store_spill(number, part)
-    }
-
-    fn load_spill(&self, number: u64) -> FsResult<Vec<u8>> {
-        self.home.load_spill(number)
-    }
-
-    fn sync_spill(&self, number: u64) -> FsResult {
-        self.home.sync_spill(number)
-    }
-
-    fn remove_spill(&self, number: u64) -> FsResult {
-        self.home.remove_spill(number)
-    }
-
-    fn spills(&self) -> FsResult<Vec<u64>> {
-        self.home.spills()
-    }
-
-    fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>> {
-        self.home.load_state(name)
-    }
-
-    fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        self.home.store_state(name, bytes)
-    }
-
-    fn remove_state(&self, name: &str) -> FsResult {
-        self.home.remove_state(name)
-    }
-
-    fn journal(&self) -> Option<HostJournal> {
-        self.journal
-    }
-
-    fn sync(&self, id: NodeId) -> FsResult {
-        self.sync_node(id.0)
-    }
-
-    fn sync_dir(&self, id: NodeId) -> FsResult {
-        self.sync_node(id.0)
-    }
-
-    fn sync_all(&self) -> FsResult {
-        self.home.sync_all()
-    }
-
-    fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
-        self.visit_files(&mut |id, map| visit(id, map?.map(|map| map.record)))
-    }
-
-    fn inspect(&self, visit: &mut dyn FnMut(NodeId, FsResult<Option<SealedMap>>) -> FsResult) -> FsResult {
-        self.visit_files(visit)
-    }
-
-    fn room(&self) -> FsResult<StoreRoom> {
-        self.home.room()
-    }
-
-    fn reserve(&self, bytes: u64) -> FsResult {
-        self.home.reserve.keep(bytes).map_err(failed_io)
-    }
-
-    fn path_to(&self, id: NodeId) -> Option<Vec<u8>> {
-        let nodes = self.nodes();
-        let (mut path, mut at) = (Vec::new(), id.0);
-        while at != self.root {
-            let place = nodes.place(at)?;
-            path.splice(0..0, [b"/", &*place.name].concat());
-            at = place.parent;
-        }
-        Some(path)
-    }
-
-    fn now(&self) -> Time {
-        DirectoryStore::clock()
+/// Refuses what is no name: nothing, `.`, `..`, or with a slash or a zero byte in it.
+fn checked(name: &[u8]) -> FsResult {
+    match name {
+        b"" | b"." | b".." => Err(Errno::EINVAL.into()),
+        _ if name.iter().any(|&byte| byte == b'/' || byte == 0) => Err(Errno::EINVAL.into()),
+        _ => Ok(()),
     }
 }

@@ -1,28 +1,19 @@
 //! Names: making, finding, moving and taking them away.
 
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
 use smrfs::error::{Errno, FsResult};
-use smrfs::meta::{Attr, DEFAULT_ACCESS_LIST, Kind, NewNode, RenameMode, SetAttr, SetTime};
+use smrfs::meta::{Attr, DEFAULT_ACCESS_LIST, Entry, Kind, Names, NewNode, RenameMode, SetAttr, SetTime};
+use smrfs::units::NodeId;
 
-use super::nodes::Hold;
-use super::place::NodeName;
+use super::nodes::{Hold, NodeName};
+use super::walk::{LIST_BYTES, is_dots, reopened};
 use super::{DirectoryStore, attributes, checked, failed, open_at, stat, way};
 
 impl DirectoryStore {
-    pub(super) fn look_up(&self, parent: u64, name: &[u8]) -> FsResult<Attr> {
-        checked(name)?;
-        let _names = self.names_stay();
-        let directory = self.fd(parent)?;
-        let found = stat::at(&directory, name)?;
-        if found.st_dev != self.device {
-            return Err(Errno::EXDEV.into());
-        }
-        self.answer(&found, parent, name)
-    }
-
     /// Notes that an answer about a node goes out.
     fn answer(&self, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Attr> {
         let was_orphan = self.nodes().answered(found.st_ino, stat::kind(found), parent, name);
@@ -46,18 +37,6 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Finds a node by its number: one that nobody has looked up in the index, which is made anew where it lacks the node.
-    pub(super) fn find_node(&self, id: u64) -> FsResult<Attr> {
-        let _names = self.names_stay();
-        self.find_named(id)
-    }
-
-    pub(super) fn find_parent(&self, directory: u64) -> FsResult<Attr> {
-        let _names = self.names_stay();
-        let place = self.nodes().place(directory).ok_or(Errno::ENOENT)?;
-        self.find_named(place.parent)
-    }
-
     /// The caller holds the lock of names.
     fn find_named(&self, id: u64) -> FsResult<Attr> {
         let found = stat::for_fd(&*self.fd(id)?)?;
@@ -69,49 +48,9 @@ impl DirectoryStore {
         self.answer(&found, place.parent, &place.name)
     }
 
-    pub(super) fn forget_answers(&self, id: u64, count: u64) {
-        let gone = self.nodes().forget(id, count);
-        if gone.is_some_and(|node| node.is_orphan) {
-            // It goes at the next mount if it can't go now.
-            let _ = self.drop_orphan(id);
-        }
-    }
-
     fn drop_orphan(&self, id: u64) -> FsResult {
         let orphans = self.fd(self.orphans)?;
         rustix::fs::unlinkat(&orphans, id.to_string(), AtFlags::empty()).map_err(failed)
-    }
-
-    pub(super) fn make_node(&self, parent: u64, name: &[u8], new: &NewNode) -> FsResult<Attr> {
-        checked(name)?;
-        let _names = self.names_stay();
-        let directory = self.fd(parent)?;
-        let mode = Mode::from_raw_mode(new.mode & 0o7777);
-        let fd = match new.kind {
-            Kind::File => {
-                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                rustix::fs::openat(&directory, name, flags, mode).map_err(failed)?
-            }
-            Kind::Directory => {
-                rustix::fs::mkdirat(&directory, name, mode).map_err(failed)?;
-                open_at(&directory, name, Kind::Directory)?
-            }
-            Kind::Link => return Err(Errno::EINVAL.into()),
-            kind => {
-                let device = u64::from(new.rdev);
-                rustix::fs::mknodat(&directory, name, stat::type_of(kind), mode, device).map_err(failed)?;
-                open_at(&directory, name, kind)?
-            }
-        };
-        let made = match self.give_to(&directory, &fd, new) {
-            Ok(made) => made,
-            Err(error) => {
-                let flags = if new.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-                let _ = rustix::fs::unlinkat(&directory, name, flags);
-                return Err(error);
-            }
-        };
-        self.enter(&made, fd, parent, name)
     }
 
     /// A new node is there: notes its descriptor, and answers.
@@ -162,51 +101,6 @@ impl DirectoryStore {
         Ok(made)
     }
 
-    pub(super) fn make_symlink(&self, parent: u64, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
-        checked(name)?;
-        let _names = self.names_stay();
-        let directory = self.fd(parent)?;
-        rustix::fs::symlinkat(target, &directory, name).map_err(failed)?;
-        let owned = || -> FsResult<(Stat, OwnedFd)> {
-            let fd = open_at(&directory, name, Kind::Link)?;
-            let made = rustix::fs::fstat(&fd).map_err(failed)?;
-            let new = NewNode { kind: Kind::Link, mode: made.st_mode & 0o7777, uid, gid, rdev: 0 };
-            Ok((self.give_to(&directory, &fd, &new)?, fd))
-        };
-        match owned() {
-            Ok((made, fd)) => self.enter(&made, fd, parent, name),
-            Err(error) => {
-                let _ = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
-                Err(error)
-            }
-        }
-    }
-
-    pub(super) fn add_name(&self, id: u64, parent: u64, name: &[u8]) -> FsResult<Attr> {
-        checked(name)?;
-        let _names = self.names_stay();
-        let to = self.fd(parent)?;
-        let place = self.nodes().place(id);
-        match place {
-            Some(place) => {
-                let from = self.fd(place.parent)?;
-                rustix::fs::linkat(&from, &*place.name, &to, name, AtFlags::empty()).map_err(failed)?;
-            }
-            None => {
-                let path = way::path_of(&*self.fd(id)?);
-                rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(failed)?;
-            }
-        }
-        let found = stat::at(&to, name)?;
-        if found.st_ino != id {
-            let _ = rustix::fs::unlinkat(&to, name, AtFlags::empty());
-            return Err(Errno::ENOENT.into());
-        }
-        self.has_modified(parent);
-        self.has_changed(id);
-        self.answer(&found, parent, name)
-    }
-
     pub(super) fn remove_name(&self, parent: u64, name: &[u8], is_directory: bool) -> FsResult {
         checked(name)?;
         let _names = self.names_change();
@@ -251,7 +145,165 @@ impl DirectoryStore {
         }
     }
 
-    pub(super) fn move_name(&self, from: (u64, &[u8]), to: (u64, &[u8]), mode: RenameMode) -> FsResult {
+    fn note_move(
+        &self,
+        (moving, from): (&Stat, (u64, &[u8])),
+        (there, to): (Option<&Stat>, (u64, &[u8])),
+        mode: RenameMode,
+        orphan: Option<NodeName>,
+    ) {
+        if there.is_some_and(|there| there.st_ino == moving.st_ino) {
+            return;
+        }
+        {
+            let mut nodes = self.nodes();
+            match (mode, there) {
+                (RenameMode::Replace, Some(there)) => nodes.lost(there.st_ino, to.0, to.1, orphan),
+                (RenameMode::Exchange, Some(there)) => nodes.moved(there.st_ino, to, from),
+                _ => {}
+            }
+            nodes.moved(moving.st_ino, from, to);
+        }
+        self.has_modified(from.0);
+        self.has_modified(to.0);
+        self.has_changed(moving.st_ino);
+        there.into_iter().for_each(|there| self.has_changed(there.st_ino));
+    }
+}
+
+impl Names for DirectoryStore {
+    fn root(&self) -> NodeId {
+        NodeId(self.root)
+    }
+
+    fn lookup(&self, NodeId(parent): NodeId, name: &[u8]) -> FsResult<Attr> {
+        checked(name)?;
+        let _names = self.names_stay();
+        let directory = self.fd(parent)?;
+        let found = stat::at(&directory, name)?;
+        if found.st_dev != self.device {
+            return Err(Errno::EXDEV.into());
+        }
+        self.answer(&found, parent, name)
+    }
+
+    fn find(&self, NodeId(id): NodeId) -> FsResult<Attr> {
+        let _names = self.names_stay();
+        self.find_named(id)
+    }
+
+    fn parent(&self, NodeId(directory): NodeId) -> FsResult<Attr> {
+        let _names = self.names_stay();
+        let place = self.nodes().place(directory).ok_or(Errno::ENOENT)?;
+        self.find_named(place.parent)
+    }
+
+    fn forget(&self, NodeId(id): NodeId, count: u64) {
+        let gone = self.nodes().forget(id, count);
+        if gone.is_some_and(|node| node.is_orphan) {
+            // It goes at the next mount if it can't go now.
+            let _ = self.drop_orphan(id);
+        }
+    }
+
+    fn make(&self, NodeId(parent): NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
+        checked(name)?;
+        let _names = self.names_stay();
+        let directory = self.fd(parent)?;
+        let mode = Mode::from_raw_mode(new.mode & 0o7777);
+        let fd = match new.kind {
+            Kind::File => {
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                rustix::fs::openat(&directory, name, flags, mode).map_err(failed)?
+            }
+            Kind::Directory => {
+                rustix::fs::mkdirat(&directory, name, mode).map_err(failed)?;
+                open_at(&directory, name, Kind::Directory)?
+            }
+            Kind::Link => return Err(Errno::EINVAL.into()),
+            kind => {
+                let device = u64::from(new.rdev);
+                rustix::fs::mknodat(&directory, name, stat::type_of(kind), mode, device).map_err(failed)?;
+                open_at(&directory, name, kind)?
+            }
+        };
+        let made = match self.give_to(&directory, &fd, new) {
+            Ok(made) => made,
+            Err(error) => {
+                let flags = if new.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+                let _ = rustix::fs::unlinkat(&directory, name, flags);
+                return Err(error);
+            }
+        };
+        self.enter(&made, fd, parent, name)
+    }
+
+    fn make_link(&self, NodeId(parent): NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
+        checked(name)?;
+        let _names = self.names_stay();
+        let directory = self.fd(parent)?;
+        rustix::fs::symlinkat(target, &directory, name).map_err(failed)?;
+        let owned = || -> FsResult<(Stat, OwnedFd)> {
+            let fd = open_at(&directory, name, Kind::Link)?;
+            let made = rustix::fs::fstat(&fd).map_err(failed)?;
+            let new = NewNode { kind: Kind::Link, mode: made.st_mode & 0o7777, uid, gid, rdev: 0 };
+            Ok((self.give_to(&directory, &fd, &new)?, fd))
+        };
+        match owned() {
+            Ok((made, fd)) => self.enter(&made, fd, parent, name),
+            Err(error) => {
+                let _ = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
+                Err(error)
+            }
+        }
+    }
+
+    fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>> {
+        let _names = self.names_stay();
+        let fd = self.fd(id.0)?;
+        match rustix::fs::readlinkat(&fd, c"", Vec::new()) {
+            Ok(target) => Ok(target.into_bytes()),
+            // What is no link has no target; the kernel says so in another way for an empty path.
+            Err(rustix::io::Errno::NOENT) => Err(Errno::EINVAL.into()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn link(&self, NodeId(id): NodeId, NodeId(parent): NodeId, name: &[u8]) -> FsResult<Attr> {
+        checked(name)?;
+        let _names = self.names_stay();
+        let to = self.fd(parent)?;
+        let place = self.nodes().place(id);
+        match place {
+            Some(place) => {
+                let from = self.fd(place.parent)?;
+                rustix::fs::linkat(&from, &*place.name, &to, name, AtFlags::empty()).map_err(failed)?;
+            }
+            None => {
+                let path = way::path_of(&*self.fd(id)?);
+                rustix::fs::linkat(rustix::fs::CWD, path, &to, name, AtFlags::SYMLINK_FOLLOW).map_err(failed)?;
+            }
+        }
+        let found = stat::at(&to, name)?;
+        if found.st_ino != id {
+            let _ = rustix::fs::unlinkat(&to, name, AtFlags::empty());
+            return Err(Errno::ENOENT.into());
+        }
+        self.has_modified(parent);
+        self.has_changed(id);
+        self.answer(&found, parent, name)
+    }
+
+    fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult {
+        self.remove_name(parent.0, name, false)
+    }
+
+    fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult {
+        self.remove_name(parent.0, name, true)
+    }
+
+    fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
+        let (from, to) = ((from.0.0, from.1), (to.0.0, to.1));
         checked(from.1)?;
         checked(to.1)?;
         let _names = self.names_change();
@@ -282,28 +334,45 @@ impl DirectoryStore {
         Ok(())
     }
 
-    fn note_move(
-        &self,
-        (moving, from): (&Stat, (u64, &[u8])),
-        (there, to): (Option<&Stat>, (u64, &[u8])),
-        mode: RenameMode,
-        orphan: Option<NodeName>,
-    ) {
-        if there.is_some_and(|there| there.st_ino == moving.st_ino) {
-            return;
+    fn list(&self, NodeId(id): NodeId, from: u64) -> FsResult<Vec<Entry>> {
+        let directory = {
+            let _names = self.names_stay();
+            reopened(&*self.fd(id)?)?
+        };
+        if from > 0 {
+            rustix::fs::seek(&directory, SeekFrom::Start(from)).map_err(failed)?;
         }
-        {
-            let mut nodes = self.nodes();
-            match (mode, there) {
-                (RenameMode::Replace, Some(there)) => nodes.lost(there.st_ino, to.0, to.1, orphan),
-                (RenameMode::Exchange, Some(there)) => nodes.moved(there.st_ino, to, from),
-                _ => {}
+        let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
+        let mut raw = RawDir::new(&directory, &mut buffer);
+        let mut entries = Vec::new();
+        // One buffer's worth, but more than `.` and `..` where there is more.
+        while !raw.is_buffer_empty() || entries.is_empty() {
+            let entry = match raw.next() {
+                // The end; or a directory that has been removed while it is in use.
+                None | Some(Err(rustix::io::Errno::NOENT)) => break,
+                Some(entry) => entry.map_err(failed)?,
+            };
+            if is_dots(&entry) {
+                continue;
             }
-            nodes.moved(moving.st_ino, from, to);
+            let name = entry.file_name().to_bytes().to_vec();
+            let kind = match entry.file_type() {
+                FileType::Unknown => stat::kind(&stat::at(&directory, &name)?),
+                known => stat::kind_of(known),
+            };
+            entries.push(Entry { id: NodeId(entry.ino()), kind, name, next: entry.next_entry_cookie() });
         }
-        self.has_modified(from.0);
-        self.has_modified(to.0);
-        self.has_changed(moving.st_ino);
-        there.into_iter().for_each(|there| self.has_changed(there.st_ino));
+        Ok(entries)
+    }
+
+    fn path_to(&self, id: NodeId) -> Option<Vec<u8>> {
+        let nodes = self.nodes();
+        let (mut path, mut at) = (Vec::new(), id.0);
+        while at != self.root {
+            let place = nodes.place(at)?;
+            path.splice(0..0, [b"/", &*place.name].concat());
+            at = place.parent;
+        }
+        Some(path)
     }
 }

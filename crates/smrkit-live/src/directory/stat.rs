@@ -155,25 +155,6 @@ pub fn change_times(fd: &OwnedFd, set: &SetAttr, now: Time) -> FsResult {
 }
 
 impl DirectoryStore {
-    /// Attributes of a node as `stat` tells them.
-    pub(super) fn stat(&self, id: u64) -> FsResult<Attr> {
-        let _names = self.names_stay();
-        let (fd, place) = {
-            let mut nodes = self.nodes();
-            (nodes.fd(id), nodes.place(id))
-        };
-        // A descriptor that is not at hand need not be opened for this: the name will do.
-        let stat = match (fd, place) {
-            (Some(fd), _) => for_fd(&fd)?,
-            (None, Some(place)) => match at(&*self.fd(place.parent)?, &place.name)? {
-                stat if stat.st_ino == id => stat,
-                _ => return Err(Errno::ENOENT.into()),
-            },
-            (None, None) => for_fd(&*self.fd(id)?)?,
-        };
-        Ok(self.told(&stat))
-    }
-
     /// Attributes of a node from the kernel, with times of the fine clock where they are known.
     pub(super) fn told(&self, stat: &Stat) -> Attr {
         let mut attr = attr(stat);

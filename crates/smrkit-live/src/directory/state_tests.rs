@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use smrfs::error::Errno;
-use smrfs::meta::{Attr, Kind, MetadataStore, RenameMode, SetAttr, SetTime, Time};
+use smrfs::meta::{Attr, Attributes, Durability, Kind, Maps, Names, RenameMode, SetAttr, SetTime, Time};
 use smrfs::units::NodeId;
 use tempfile::TempDir;
 
@@ -225,10 +225,11 @@ fn a_state_is_one_of_the_directory_that_it_is_in() {
         Some(users) => assert!(most == users || most + 1 == users, "half for maps: {most}, {users}"),
         None => assert!(most >= 4000, "{most}"),
     }
+    let store = DirectoryStore::open(home, true).unwrap();
     for name in ["free-map", "damaged-map.7", "damaged-map", "other"] {
-        home.store_state(name, name.as_bytes()).unwrap();
+        store.store_state(name, name.as_bytes()).unwrap();
     }
-    home.forget_states().unwrap();
+    store.home().forget_states().unwrap();
     let left: Vec<_> =
         std::fs::read_dir(folder.path().join("meta/state")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["damaged-map.7"]);

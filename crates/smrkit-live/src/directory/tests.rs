@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use smrfs::error::{Errno, FsResult};
-use smrfs::meta::{Kind, MetadataStore, NewNode, RenameMode, SetAttr};
+use smrfs::meta::{Attributes, Durability, Kind, Maps, MetadataStore, Names, NewNode, RenameMode, SetAttr};
 use smrfs::superblock::{Uuid, VolumeKey};
 use smrfs::units::NodeId;
 use tempfile::TempDir;

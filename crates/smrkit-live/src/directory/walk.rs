@@ -1,12 +1,14 @@
-//! Walks over directories, with one open at a time.
+//! Directories listed, and walks over all of the tree, with one directory open at a time: for the index of names, for maps and
+//! attributes, and for copies.
 
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, Mode};
+use rustix::fs::{FileType, Mode, RawDir, RawDirEntry};
 use smrfs::error::FsResult;
 
-use super::entries::each_entry;
-use super::{failed, stat, way};
+use super::nodes::Index;
+use super::{DirectoryStore, failed, stat, way};
 
 /// An entry found on a walk.
 pub(super) struct WalkEntry {
@@ -97,4 +99,71 @@ pub fn open_up(directory: OwnedFd) -> FsResult {
         Ok(found)
     })
     .map(drop)
+}
+
+/// Bytes of entries that are asked for at a time.
+pub const LIST_BYTES: usize = 32 << 10;
+
+/// Opens a directory anew, with a reading place of its own.
+pub fn reopened(directory: &OwnedFd) -> FsResult<OwnedFd> {
+    way::open_directory(directory, b".").map_err(failed)
+}
+
+/// True if an entry is `.` or `..`.
+pub fn is_dots(entry: &RawDirEntry<'_>) -> bool {
+    matches!(entry.file_name().to_bytes(), b"." | b"..")
+}
+
+/// Shows every entry of a directory, without `.` and `..`.
+pub fn each_entry(directory: &OwnedFd, mut show: impl FnMut(&RawDirEntry<'_>)) -> FsResult {
+    let directory = reopened(directory)?;
+    let mut buffer = [MaybeUninit::uninit(); LIST_BYTES];
+    let mut entries = RawDir::new(&directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(failed)?;
+        if !is_dots(&entry) {
+            show(&entry);
+        }
+    }
+    Ok(())
+}
+
+impl DirectoryStore {
+    /// Makes the index of names by a walk over the tree.
+    pub(super) fn make_index(&self) -> FsResult {
+        let index = self.walk(&mut |_, _| Ok(()))?;
+        self.nodes().index = Some(index);
+        Ok(())
+    }
+
+    /// Walks over the tree; shows each regular file once.
+    pub(super) fn walk(&self, show: &mut dyn FnMut(&OwnedFd, &WalkEntry) -> FsResult) -> FsResult<Index> {
+        let mut index = Index::new();
+        let root = reopened(&self.home.folder("tree")?)?;
+        each_directory(root, &mut |id, directory| self.enter_directory(id, directory, &mut index, show))?;
+        Ok(index)
+    }
+
+    /// Notes what lies in a directory, shows its files, and gives the directories in it.
+    fn enter_directory(
+        &self,
+        id: u64,
+        directory: &OwnedFd,
+        index: &mut Index,
+        show: &mut dyn FnMut(&OwnedFd, &WalkEntry) -> FsResult,
+    ) -> FsResult<Vec<WalkEntry>> {
+        let mut below = Vec::new();
+        for found in entries_of(directory)? {
+            if index.contains(found.id) {
+                continue;
+            }
+            index.insert(found.id, id, &found.name);
+            match found.file_type {
+                FileType::Directory => below.push(found),
+                FileType::RegularFile => show(directory, &found)?,
+                _ => {}
+            }
+        }
+        Ok(below)
+    }
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno as Os;
 use smrfs::error::FsResult;
 use smrfs::meta::Kind;
 
-use super::errors::failed;
+use super::failed;
 
 /// Path of an open descriptor.
 pub fn path_of(fd: &OwnedFd) -> String {

@@ -12,7 +12,7 @@ use smrfs::error::Errno;
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::fsck::report::{Problem, Verdict};
 use smrfs::fsck::{self, check};
-use smrfs::meta::{Kind, MetadataStore, NewNode, SetAttr};
+use smrfs::meta::{Attributes, Kind, Maps, Names, NewNode, SetAttr};
 use smrfs::superblock::VolumeKey;
 use tempfile::TempDir;
 

@@ -12,7 +12,7 @@ use smrfs::device::{HostManaged, Model};
 use smrfs::error::{DeviceResult, FsError};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::fsck::report::Problem;
-use smrfs::meta::{Kind, MetadataStore, NewNode};
+use smrfs::meta::{Kind, Maps, NewNode};
 use smrfs::units::{HostJournal, NodeId};
 use tempfile::TempDir;
 

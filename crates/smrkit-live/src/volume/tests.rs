@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
-use smrfs::meta::MetadataStore;
+use smrfs::meta::Maps;
 use smrfs::units::Granule;
 use smrkit::tally::Cause;
 use tempfile::TempDir;

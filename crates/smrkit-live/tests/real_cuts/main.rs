@@ -23,7 +23,7 @@ use rand_pcg::Pcg64;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Model;
 use smrfs::fs::{FileSystem, FsOptions};
-use smrfs::meta::{Kind, MetadataStore, NewNode, RenameMode, SetAttr};
+use smrfs::meta::{Durability, Kind, MetadataStore, NewNode, RenameMode, SetAttr};
 use smrfs::units::NodeId;
 use smrkit_live::volume::{Layout, MkfsOptions, Open, Volume, mkfs};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::meta::{MetadataStore, RenameMode};
+use crate::meta::{Durability, Maps, Names, RenameMode};
 
 const DIRECTORIES: usize = 3;
 

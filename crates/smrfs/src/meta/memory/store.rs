@@ -6,13 +6,15 @@ use super::journal::{Effect, Journal};
 use super::tree::{self, NAME_BYTES, ROOT, SavedNode};
 use super::{MemoryStore, StoreState};
 use crate::error::{Errno, FsError, FsResult};
-use crate::meta::{Attr, Entry, Kind, MetadataStore, NewNode, RenameMode, SetAttr, StoreRoom, Time};
+use crate::meta::{
+    Attr, Attributes, Durability, Entry, Kind, Maps, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time,
+};
 use crate::units::NodeId;
 
 /// Longest value of a user's attribute, as Linux has it.
 const VALUE_BYTES: usize = 65_536;
 
-impl MetadataStore for MemoryStore {
+impl Names for MemoryStore {
     fn root(&self) -> NodeId {
         ROOT
     }
@@ -25,17 +27,6 @@ impl MetadataStore for MemoryStore {
 
     fn forget(&self, id: NodeId, count: u64) {
         self.lock().tree.forget(id, count);
-    }
-
-    fn attributes(&self, id: NodeId) -> FsResult<Attr> {
-        self.see()?.tree.attr(id)
-    }
-
-    fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr> {
-        let (now, mut state) = ((self.clock)(), self.touch()?);
-        state.tree.set(id, set, now)?;
-        state.save(id);
-        state.tree.attr(id)
     }
 
     fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
@@ -117,6 +108,19 @@ impl MetadataStore for MemoryStore {
     fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>> {
         self.see()?.tree.list(id, from)
     }
+}
+
+impl Attributes for MemoryStore {
+    fn attributes(&self, id: NodeId) -> FsResult<Attr> {
+        self.see()?.tree.attr(id)
+    }
+
+    fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr> {
+        let (now, mut state) = ((self.clock)(), self.touch()?);
+        state.tree.set(id, set, now)?;
+        state.save(id);
+        state.tree.attr(id)
+    }
 
     fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
         attribute_name(name)?;
@@ -166,6 +170,12 @@ impl MetadataStore for MemoryStore {
         Ok(())
     }
 
+    fn now(&self) -> Time {
+        (self.clock)()
+    }
+}
+
+impl Maps for MemoryStore {
     fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>> {
         Ok(self.see()?.tree.node(id)?.saved.map.as_ref().map(|map| map.to_vec()))
     }
@@ -205,11 +215,6 @@ impl MetadataStore for MemoryStore {
         self.see()?.parts.get(&number).map(|part| part.to_vec()).ok_or(Errno::ENOENT.into())
     }
 
-    fn sync_spill(&self, number: u64) -> FsResult {
-        self.touch()?.synced(|journal, at| journal.sync_part(at, number));
-        Ok(())
-    }
-
     fn remove_spill(&self, number: u64) -> FsResult {
         let mut state = self.touch()?;
         state.parts.remove(&number).ok_or(Errno::ENOENT)?;
@@ -239,6 +244,26 @@ impl MetadataStore for MemoryStore {
         Ok(())
     }
 
+    fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
+        let files: Vec<u64> = {
+            let state = self.see()?;
+            let named = |node: &tree::Node| node.saved.kind == Kind::File && node.links > 0;
+            state.tree.nodes.iter().filter(|(_, node)| named(node)).map(|(&id, _)| id).collect()
+        };
+        // The store is not locked while it is visited: a visit may read parts.
+        files.into_iter().map(NodeId).try_for_each(|id| match self.load_map(id) {
+            Err(FsError::Errno(Errno::ENOENT)) => Ok(()),
+            map => visit(id, map?),
+        })
+    }
+}
+
+impl Durability for MemoryStore {
+    fn sync_spill(&self, number: u64) -> FsResult {
+        self.touch()?.synced(|journal, at| journal.sync_part(at, number));
+        Ok(())
+    }
+
     fn sync(&self, id: NodeId) -> FsResult {
         self.touch()?.synced(|journal, at| journal.sync(at, id));
         Ok(())
@@ -256,30 +281,12 @@ impl MetadataStore for MemoryStore {
         Ok(())
     }
 
-    fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult {
-        let files: Vec<u64> = {
-            let state = self.see()?;
-            let named = |node: &tree::Node| node.saved.kind == Kind::File && node.links > 0;
-            state.tree.nodes.iter().filter(|(_, node)| named(node)).map(|(&id, _)| id).collect()
-        };
-        // The store is not locked while it is visited: a visit may read parts.
-        files.into_iter().map(NodeId).try_for_each(|id| match self.load_map(id) {
-            Err(FsError::Errno(Errno::ENOENT)) => Ok(()),
-            map => visit(id, map?),
-        })
-    }
-
     fn room(&self) -> FsResult<StoreRoom> {
         let used = self.see()?.tree.nodes.len() as u64;
         let free_nodes = self.limits.nodes.saturating_sub(used);
         Ok(StoreRoom { nodes: self.limits.nodes, free_nodes, free_bytes: u64::MAX >> 1, name_bytes: NAME_BYTES as u32 })
     }
-
-    fn now(&self) -> Time {
-        (self.clock)()
-    }
 }
-
 impl MemoryStore {
     /// Bytes of the map that take up room of the users' attributes.
     fn map_beyond(&self, saved: &SavedNode) -> usize {

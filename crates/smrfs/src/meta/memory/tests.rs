@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use proptest::prelude::*;
 
 use super::*;
-use crate::meta::{MetadataStore, RenameMode};
+use crate::meta::{Attributes, Maps, Names, RenameMode};
 
 /// A clock that counts.
 fn counter() -> Clock {
