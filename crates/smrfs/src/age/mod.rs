@@ -3,5 +3,4 @@
 pub mod ager;
 pub mod course;
 pub mod distribution;
-pub mod simulated;
 pub mod world;

@@ -6,7 +6,6 @@
 
 pub mod caveat;
 pub mod copy;
-mod history;
 pub mod memory;
 pub mod modelled;
 pub(crate) mod order;

@@ -4,7 +4,6 @@
 //! bytes are kept, and of each part 8. Left out: the tree of names (the conventional file system has a check of its own),
 //! and whether shingling has damaged data, which only reading it tells.
 
-mod findings;
 mod overlap;
 mod repair;
 pub mod report;
@@ -16,7 +15,7 @@ use crate::error::FsResult;
 use crate::fs::mount::{self, STATE};
 use crate::meta::MetadataStore;
 use crate::units::{NodeId, Owner, Span};
-use findings::Findings;
+use report::Findings;
 use report::{Problem, Report};
 use scan::{Scan, continues};
 use surface::Surface;

@@ -3,7 +3,7 @@
 //! Integers are LEB128 (seven bits a byte, the lowest first); signed ones are folded (0, -1, 1, -2, ...) before. By hand: a damaged
 //! record ends in the error that tells short ones from those out of range.
 
-use super::error::MapError;
+use super::record::MapError;
 use super::{FileMap, FilePiece};
 use crate::units::{Granule, Span};
 

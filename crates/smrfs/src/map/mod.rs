@@ -4,7 +4,6 @@
 //! knows what of it is durable and plans what to write at a commit; `decode` reads it back.
 
 mod code;
-mod error;
 mod overlay;
 mod ranges;
 mod record;
@@ -19,8 +18,8 @@ use crate::units::{Granule, Span};
 
 pub(crate) use code::{RecordReader, put};
 pub use code::{checksum, checksum_of_more, sealed};
-pub use error::MapError;
 pub use ranges::Ranges;
+pub use record::MapError;
 pub use record::{Head, RecordSummary, summary};
 pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, StoragePlan, Stored, decode, load_part, part_numbers};
 

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::code::{LIMIT, PieceWriter, RecordReader, apply, pieces};
-use super::error::MapError;
 use super::overlay::{Overlay, data_in};
+use super::record::MapError;
 use super::record::{
     Base, EXTENTS, Head, INDEX, PartRef, RecordSummary, read_part, read_parts, read_record, write_part, write_parts,
     write_record,

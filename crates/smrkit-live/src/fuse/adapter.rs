@@ -2,32 +2,30 @@
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::io;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
+use std::{io, thread};
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, Generation, INodeNo, KernelConfig, LockOwner,
-    Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
     TimeOrNow, WriteFlags,
 };
 use rustix::fs::XattrFlags;
+use rustix::param::page_size;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::error::{FsError, FsResult};
 use smrfs::fs::{FileSystem, Seek};
-use smrfs::meta::{ACCESS_LIST, Attr, Kind, NewNode, SetAttr};
-use smrfs::units::NodeId;
+use smrfs::meta::{ACCESS_LIST, Attr, DEFAULT_ACCESS_LIST, Kind, NewNode, SetAttr};
+use smrfs::units::{GRANULE_BYTES, NodeId};
 
 use super::convert::{self, KEPT, Numbers};
-use super::copy;
-use super::features::negotiate;
 use super::gate::Gate;
 use super::listing;
-use super::modes::{clear_set_group, clear_set_id, make, with_set_id_cleared};
-use super::pages;
 
 /// Number by which lseek(2) knows the search for data and for a hole (Linux).
 const SEEK_DATA: i32 = 3;
@@ -78,9 +76,9 @@ impl Adapter {
         work: impl FnOnce(&FileSystem) -> FsResult<T>,
         answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
     ) {
-        let grown = self.ask(what, |core| pages::growing(core, self.numbers.node(ino), || work(core)));
+        let grown = self.ask(what, |core| growing(core, self.numbers.node(ino), || work(core)));
         match grown {
-            Ok((done, tail)) => pages::clear(self.notifier.get(), ino, tail, move || answer(Ok(done))),
+            Ok((done, tail)) => clear_pages(self.notifier.get(), ino, tail, move || answer(Ok(done))),
             Err(error) => answer(Err(error)),
         }
     }
@@ -452,7 +450,7 @@ impl fuser::Filesystem for Adapter {
     ) {
         let (from, to) = (self.numbers.node(ino_in), self.numbers.node(ino_out));
         let copy = |core: &FileSystem| {
-            let done = copy::copy(core, (from, offset_in), (to, offset_out), len)?;
+            let done = copy_range(core, (from, offset_in), (to, offset_out), len)?;
             if req.uid() != 0 && clear_set_id(core, req, to)? {
                 self.forget_attributes(ino_out);
             }
@@ -483,6 +481,183 @@ impl fuser::Filesystem for Adapter {
             }
         };
         // What programs have changed in mapped pages is no data yet.
-        pages::write(self.notifier.get().filter(|_| is_written), ino, answer);
+        write_back_pages(self.notifier.get().filter(|_| is_written), ino, answer);
     }
+}
+
+/// Bytes that are in memory at a time, and those of a request: the caller asks again for the rest (assumption).
+const PIECE_BYTES: u64 = 1 << 20;
+const REQUEST_BYTES: u64 = 16 << 20;
+
+/// Bytes that a request shares at most: the answer has 32 bits.
+const SHARED_BYTES: u64 = 1 << 30;
+
+/// Copies up to `bytes` bytes from a place in a file to one in another, or apart in the same; tells how many. Fewer are no
+/// error: the caller asks again for the rest.
+fn copy_range(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
+    let shared = core.share(from, to, bytes.min(SHARED_BYTES))?;
+    if shared > 0 {
+        return Ok(shared);
+    }
+    // What lies before the first whole granule, so that the rest can be shared.
+    let head = match (from.1 % GRANULE_BYTES, to.1 % GRANULE_BYTES) {
+        (skipped, same) if skipped == same && skipped > 0 => GRANULE_BYTES - skipped,
+        _ => REQUEST_BYTES,
+    };
+    copy_bytes(core, from, to, bytes.min(head))
+}
+
+/// Copies bytes, fewer at the original's end or when only some could be written. The next piece is read while one is written.
+fn copy_bytes(core: &FileSystem, from: (NodeId, u64), to: (NodeId, u64), bytes: u64) -> FsResult<u64> {
+    let read = |done: u64| {
+        let mut piece = vec![0; (bytes - done).min(PIECE_BYTES) as usize];
+        let found = core.read(from.0, from.1 + done, ReadBuffer::Bytes(&mut piece))?;
+        piece.truncate(found as usize);
+        FsResult::Ok(piece)
+    };
+    let (mut piece, mut done) = (read(0)?, 0);
+    while !piece.is_empty() {
+        let next_at = done + piece.len() as u64;
+        let (written, next) = std::thread::scope(|scope| {
+            let next = (next_at < bytes).then(|| scope.spawn(|| read(next_at)));
+            let written = core.write(to.0, to.1 + done, Data::Bytes(&piece));
+            (written, next.map_or_else(|| Ok(Vec::new()), |next| next.join().unwrap_or_else(|_| Ok(Vec::new()))))
+        });
+        match written {
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+            Ok(()) => done = next_at,
+        }
+        // What can't be read is told to the next request, which begins with it.
+        piece = next.unwrap_or_default();
+    }
+    Ok(done)
+}
+
+/// The largest write of one request, and the largest block.
+const WRITE_BYTES_MAX: u32 = 1 << 20;
+
+/// Asks the kernel for its features when a session begins.
+///
+/// Never FUSE_ATOMIC_O_TRUNC: a running program would be truncated before ETXTBSY is found. No write-back cache: it
+/// gained nothing. KILLPRIV_V2: the kernel says when a write must clear set-id bits, and need not ask for capabilities
+/// before each write. POSIX_ACL: the kernel obeys access lists. DONT_MASK: it leaves the mask of new nodes to
+/// us, since a default access list takes its place. EXPORT_SUPPORT: it looks up `.` of a node that it has forgotten.
+pub fn negotiate(config: &mut KernelConfig) {
+    let wanted = [
+        InitFlags::FUSE_DO_READDIRPLUS,
+        InitFlags::FUSE_READDIRPLUS_AUTO,
+        InitFlags::FUSE_PARALLEL_DIROPS,
+        InitFlags::FUSE_ASYNC_DIO,
+        InitFlags::FUSE_CACHE_SYMLINKS,
+        InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+        InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+        InitFlags::FUSE_POSIX_ACL,
+        InitFlags::FUSE_DONT_MASK,
+        InitFlags::FUSE_EXPORT_SUPPORT,
+    ];
+    for flag in wanted {
+        // An older kernel goes without.
+        let _ = config.add_capabilities(flag);
+    }
+    let _ = config.set_max_write(WRITE_BYTES_MAX);
+}
+
+/// Does what may make a file longer; tells the bytes between the old and the new end that may lie in a mapped page.
+fn growing<T>(core: &FileSystem, id: NodeId, work: impl FnOnce() -> FsResult<T>) -> FsResult<(T, Range<u64>)> {
+    let may_be_mapped = core.is_open_for_writing(id)?;
+    let end = || if may_be_mapped { core.attributes(id).map(|attr| attr.size) } else { Ok(0) };
+    let before = end()?;
+    let done = work()?;
+    let page_end = before.next_multiple_of(page_size() as u64);
+    Ok((done, before..end()?.min(page_end)))
+}
+
+/// Puts zeros into the kernel's page of a file, where there are bytes of it in `range`, and answers then.
+fn clear_pages(notifier: Option<&Notifier>, ino: INodeNo, range: Range<u64>, answer: impl FnOnce() + Send + 'static) {
+    let Some(notifier) = notifier.filter(|_| !range.is_empty()) else { return answer() };
+    let zeros = vec![0; (range.end - range.start) as usize];
+    // A kernel that does not know the node has no page of it.
+    change(notifier, move |notifier| drop(notifier.store(ino, range.start, &zeros)), answer);
+}
+
+/// Has the kernel write what programs have changed in mapped pages of a file, and answers then.
+fn write_back_pages(notifier: Option<&Notifier>, ino: INodeNo, answer: impl FnOnce() + Send + 'static) {
+    let Some(notifier) = notifier else { return answer() };
+    change(notifier, move |notifier| drop(notifier.inval_inode(ino, 0, 0)), answer);
+}
+
+/// The kernel may have pages read or written first, by requests that the session's threads answer: this must be none of them. A
+/// reply that is dropped is an EIO.
+fn change(
+    notifier: &Notifier,
+    change: impl FnOnce(&Notifier) + Send + 'static,
+    answer: impl FnOnce() + Send + 'static,
+) {
+    let notifier = notifier.clone();
+    drop(thread::Builder::new().name("pages".into()).spawn(move || {
+        change(&notifier);
+        answer();
+    }));
+}
+
+/// Makes a node. The mask counts only where the directory has no default access list, which takes its place.
+fn make(core: &FileSystem, parent: NodeId, name: &OsStr, new: &NewNode, umask: u32) -> FsResult<Attr> {
+    let masked = new.mode & !umask;
+    // The list is asked for only where the mask would take something away.
+    let takes_mask = masked != new.mode && core.attribute(parent, DEFAULT_ACCESS_LIST).is_err();
+    let mode = if takes_mask { masked } else { new.mode };
+    core.make(parent, name.as_bytes(), &NewNode { mode, ..*new })
+}
+
+/// True if the user who asks is of that group, or is root. The kernel sends one group: the others stand in /proc, as libfuse
+/// reads them.
+fn is_in_group(req: &Request, gid: u32) -> bool {
+    req.uid() == 0 || req.gid() == gid || further_groups(req.pid()).contains(&gid)
+}
+
+/// The further groups of a process; none if it is gone, or of another namespace.
+fn further_groups(process: u32) -> Vec<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
+    groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
+}
+
+/// Clears the set-group-id bit, where a user who is not of the group sets an access list.
+fn clear_set_group(core: &FileSystem, req: &Request, id: NodeId) -> FsResult {
+    let Attr { mode, gid, .. } = core.attributes(id)?;
+    if mode & 0o2000 == 0 || is_in_group(req, gid) {
+        return Ok(());
+    }
+    core.set_attributes(id, &SetAttr { mode: Some(mode & !0o2000), ..SetAttr::default() }).map(drop)
+}
+
+/// The mode that a change by this user leaves; none if it stays.
+fn cleared(req: &Request, attr: &Attr) -> Option<u32> {
+    convert::without_set_id(attr, || is_in_group(req, attr.gid))
+}
+
+/// Clears set-id bits, as a change of contents by an ordinary user does; true if there were any.
+fn clear_set_id(core: &FileSystem, req: &Request, id: NodeId) -> FsResult<bool> {
+    let mode = cleared(req, &core.attributes(id)?);
+    if mode.is_some() {
+        core.set_attributes(id, &SetAttr { mode, ..SetAttr::default() })?;
+    }
+    Ok(mode.is_some())
+}
+
+/// Change `set` with all that it entails: a new owner always costs a file its set-id bits, a new size only if an ordinary user
+/// sets it.
+fn with_set_id_cleared(core: &FileSystem, req: &Request, id: NodeId, set: SetAttr) -> FsResult<SetAttr> {
+    // From chown(2) with -1 for both, by anyone, or from a write, which clears the bits itself.
+    let is_empty = set == SetAttr::default();
+    let owner = set.uid.is_some() || set.gid.is_some() || is_empty;
+    if set.mode.is_some() || !owner && (set.size.is_none() || req.uid() == 0) {
+        return Ok(set);
+    }
+    let attr = core.attributes(id)?;
+    if is_empty && ![0, attr.uid].contains(&req.uid()) {
+        return Ok(set);
+    }
+    Ok(SetAttr { mode: cleared(req, &attr), ..set })
 }

@@ -5,20 +5,15 @@
 
 mod adapter;
 mod convert;
-mod copy;
-mod features;
 mod gate;
 mod listing;
-mod modes;
-mod pages;
 
 use fuser::INodeNo;
 use smrfs::fs::FileSystem;
 use smrfs::units::NodeId;
 
-pub use adapter::Adapter;
+pub use adapter::{Adapter, negotiate};
 pub use convert::KEPT;
-pub use features::negotiate;
 pub use gate::Gate;
 
 /// The node with that inode number, as users of a mount see numbers.

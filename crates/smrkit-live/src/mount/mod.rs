@@ -2,16 +2,11 @@
 //!
 //! Whoever calls has opened the volume; the command line makes a daemon of it.
 
-mod background;
 pub mod control;
 pub mod helper;
-mod hosted;
-mod kernel;
 pub(crate) mod point;
 pub mod run_directory;
-mod scrub;
 mod session;
-mod unsaved;
 
 use std::io;
 use std::path::PathBuf;
@@ -23,11 +18,8 @@ use smrkit::quantity;
 
 use crate::error::LiveError;
 
-pub use hosted::Hosted;
 pub use point::{Unmount, canonical, check, check_system, end, keep_apart, remount, sync, unmount};
-pub use scrub::{Damaged, ScrubReport as Scrubbed};
-pub use session::{Handle, Session};
-pub use unsaved::Unsaved;
+pub use session::{Damaged, Handle, Hosted, ScrubReport as Scrubbed, Session, Unsaved};
 
 /// Time for which data that nobody syncs stays volatile at most, unless a mount is told otherwise.
 pub const COMMIT_INTERVAL: Duration = Duration::from_millis(500);

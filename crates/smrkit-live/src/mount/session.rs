@@ -1,24 +1,31 @@
-//! A mount under way: the kernel's session, the thread in the background, the control socket, and how they end together.
+//! A mount under way: the kernel's session, work in the background (commits, cleaning, scrubs), the answers to clients, and how it all
+//! ends: with everything durable, or with the names of what is not.
 
-use std::io;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Weak};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use std::{fmt, fs, io};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use smrfs::device::HostManaged;
 use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::FileSystem;
+use smrfs::space::Space;
+use smrfs::units::{NodeId, Owner, Span};
+use smrkit::quantity::Bytes;
 
-use super::background::Background;
 use super::control::{self, ControlCommand, ControlReply, ControlServer, EndClient, path_value};
 use super::point::{self, Unmount};
-use super::{MountError, MountOptions, Unsaved, kernel, scrub};
+use super::{MountError, MountOptions};
 use crate::backup;
 use crate::fuse::{self, Adapter, Gate};
 use crate::log::log;
 use crate::survey::survey_of_mount;
+use crate::volume::{Layout, MkfsOptions, Open, Volume, mkfs};
 
 /// Time that a signal leaves programs that still use the mount (assumption).
 const GRACE: Duration = Duration::from_secs(5);
@@ -73,7 +80,7 @@ impl Session {
         let background = Background::start(gate.clone(), options.commit_interval).map_err(MountError::Refused)?;
         let adapter = Adapter::new(gate.clone(), root);
         let notifier = adapter.notifier();
-        let kernel = kernel::session(adapter, &options)?;
+        let kernel = point::session(adapter, &options)?;
         // A new session: nothing was put there before.
         let _ = notifier.set(kernel.notifier());
         let (sender, events) = mpsc::channel();
@@ -232,7 +239,7 @@ impl Clients {
             }
             ControlCommand::Survey { cells } => self.survey(cells.min(CELLS_MAX)),
             ControlCommand::Sync => self.outcome("sync", FileSystem::sync_all),
-            ControlCommand::Scrub => match scrub::scrub(&self.gate) {
+            ControlCommand::Scrub => match scrub(&self.gate) {
                 Ok(report) => json!({"ok": true, "scrub": report}),
                 Err(error) => refused(&error),
             },
@@ -301,5 +308,319 @@ impl Clients {
             }
             _ => control::failure("no thread to hold the mount").into(),
         }
+    }
+}
+
+/// Time between the thread's looks whether something is due.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The host is idle after this many ticks in a row without a request: a busy machine lets programs wait that are in the midst
+/// of something (assumption).
+const IDLE_TICKS: u32 = 5;
+
+/// The thread, until it is stopped.
+pub(super) struct Background {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Background {
+    /// Starts it.
+    pub(super) fn start(gate: Arc<Gate>, commit_interval: Duration) -> std::io::Result<Background> {
+        let (stop, stopped) = mpsc::channel();
+        let tick = TICK.min(commit_interval);
+        let mut work = BackgroundWork {
+            gate,
+            commit_interval,
+            tick,
+            committed: Instant::now(),
+            requests: 0,
+            quiet_ticks: 0,
+            dirty: false,
+            error: None,
+            is_given_up: false,
+        };
+        let thread = thread::Builder::new().name("background".to_string()).spawn(move || {
+            while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
+                work.tick();
+            }
+        })?;
+        Ok(Background { stop, thread })
+    }
+
+    /// Stops it, and waits for the step under way.
+    pub(super) fn stop(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            log("the thread in the background had ended with a bug");
+        }
+    }
+}
+
+struct BackgroundWork {
+    gate: Arc<Gate>,
+    commit_interval: Duration,
+    /// Time until the next tick.
+    tick: Duration,
+    committed: Instant,
+    /// Requests of the kernel at the last tick.
+    requests: u64,
+    /// Ticks in a row without a request.
+    quiet_ticks: u32,
+    /// True if something may have changed since the last commit.
+    dirty: bool,
+    /// The last error, so that it is logged once.
+    error: Option<String>,
+    /// True once it was logged that nothing can be made durable any more.
+    is_given_up: bool,
+}
+
+impl BackgroundWork {
+    fn tick(&mut self) {
+        if !self.is_given_up && self.gate.quietly("look", |core| Ok(core.flush_failed())).unwrap_or(false) {
+            self.is_given_up = true;
+            log(
+                "data could not be made durable: the mount is read-only from now on, and nothing is acknowledged; what was \
+                 synced before is safe (smrkit umount names the rest)",
+            );
+        }
+        let requests = self.gate.requests();
+        let is_quiet = requests == self.requests;
+        self.quiet_ticks = if is_quiet { self.quiet_ticks.saturating_add(1) } else { 0 };
+        let idle = self.quiet_ticks >= IDLE_TICKS;
+        self.dirty |= !is_quiet;
+        self.requests = requests;
+        let until = Instant::now() + TICK;
+        while self.step("background", |core| core.background(idle)) {
+            self.dirty = true;
+            let host_is_back = idle && self.gate.requests() != requests;
+            if host_is_back || Instant::now() >= until {
+                break;
+            }
+        }
+        // At the next tick it would be too late.
+        if self.dirty && self.committed.elapsed() + self.tick > self.commit_interval {
+            self.dirty = false;
+            self.step("commit", |core| core.sync_all().map(|()| false));
+            self.committed = Instant::now();
+        }
+    }
+
+    /// Does a piece of work; an error ends it, and is logged if it is news.
+    fn step(&mut self, what: &str, work: impl FnOnce(&smrfs::fs::FileSystem) -> smrfs::error::FsResult<bool>) -> bool {
+        match self.gate.quietly(what, work) {
+            Ok(more) => {
+                self.error = None;
+                more
+            }
+            Err(error) => {
+                let error = format!("{what}: {error}");
+                if self.error.as_ref() != Some(&error) {
+                    log(&error);
+                    self.error = Some(error);
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Granules that are read while the gate is held: 1 MiB (assumption).
+const PIECE: u64 = 256;
+
+/// Report of a scrub.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubReport {
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that the disk does not read, or that belong to files whose maps are damaged.
+    pub damaged_bytes: u64,
+    /// The files that they belong to.
+    pub files: Vec<Damaged>,
+}
+
+/// A file with data that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damaged {
+    /// Its path on the mount; bytes that are no text are replaced. None if no name is known.
+    pub path: Option<String>,
+    /// The bytes that can't be read.
+    pub damaged_bytes: u64,
+}
+
+/// Reads what is live now.
+pub(super) fn scrub(gate: &Gate) -> FsResult<ScrubReport> {
+    let mut report = ScrubReport::default();
+    let mut damaged: BTreeMap<NodeId, u64> = BTreeMap::new();
+    // What files share is read for each of them.
+    let all = gate.quietly("scrub", |core| Ok([core.live(), core.further_owners()].concat()))?;
+    for (span, owner) in all {
+        for skip in (0..span.count).step_by(PIECE as usize) {
+            let piece = Span { at: span.at + skip, count: PIECE.min(span.count - skip) };
+            let owner = Owner { granule: owner.granule + skip, ..owner };
+            let found = gate.quietly("scrub", |core| core.scrub(piece, owner))?;
+            report.read_bytes += found.read_bytes;
+            report.damaged_bytes += found.damaged_bytes;
+            if found.damaged_bytes > 0 {
+                *damaged.entry(owner.file).or_default() += found.damaged_bytes;
+            }
+        }
+    }
+    let path = |core: &FileSystem, id| core.path_to(id).map(|path| String::from_utf8_lossy(&path).into_owned());
+    for (id, damaged_bytes) in damaged {
+        let path = gate.quietly("scrub", |core| Ok(path(core, id)))?;
+        report.files.push(Damaged { path, damaged_bytes });
+    }
+    Ok(report)
+}
+
+/// Files that are named; of more only the number is told.
+const NAMED: usize = 5;
+
+/// Data that is not durable, and why.
+#[derive(Debug)]
+pub struct Unsaved {
+    files: Vec<smrfs::fs::Unsaved>,
+    error: FsError,
+    flush_failed: bool,
+    /// True if the mount has ended, and the data with it.
+    is_lost: bool,
+    options: MountOptions,
+}
+
+impl Unsaved {
+    fn new(core: &FileSystem, error: FsError, is_lost: bool, options: &MountOptions) -> Unsaved {
+        let (files, flush_failed) = (core.unsaved(), core.flush_failed());
+        Unsaved { files, error, flush_failed, is_lost, options: options.clone() }
+    }
+
+    /// Makes everything durable, and tells what is left where that fails.
+    pub(super) fn after_sync(gate: &Gate, options: &MountOptions) -> Result<(), Unsaved> {
+        let synced =
+            gate.quietly("sync", |core| Ok(core.sync_all().map_err(|error| Unsaved::new(core, error, false, options))));
+        // A gate that lets nobody in is that of a mount that has ended.
+        synced.unwrap_or(Ok(()))
+    }
+
+    /// What the end of a mount has lost.
+    pub(super) fn lost(core: &FileSystem, error: FsError, options: &MountOptions) -> Unsaved {
+        Unsaved::new(core, error, true, options)
+    }
+
+    /// A line for each file.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.files.iter().map(|smrfs::fs::Unsaved { path, data_bytes }| {
+            let path = path.as_ref().map_or("a file".into(), |path| String::from_utf8_lossy(path));
+            let what = match data_bytes {
+                None => "its name".to_string(),
+                Some(0) => "what was written since its last sync".to_string(),
+                Some(bytes) => format!("what was written since its last sync, {} in memory", Bytes(*bytes)),
+            };
+            format!("{}{path} ({what})", self.options.mount_point.display())
+        })
+    }
+}
+
+impl fmt::Display for Unsaved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (image, meta) = (self.options.image.display(), self.options.meta.display());
+        let point = self.options.mount_point.display();
+        let named: Vec<String> = self.lines().take(NAMED).collect();
+        let more = self.files.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more files") } else { String::new() };
+        let what = if named.is_empty() { "changes of names".into() } else { named.join(", ") };
+        write!(f, "not saved: {what}{more}: ")?;
+        let is_full = self.error.errno() == Errno::ENOSPC;
+        match (self.flush_failed, is_full) {
+            (true, _) => write!(
+                f,
+                "a disk of {image} or {meta} failed to make data durable, so nothing can be saved any more; all that was \
+                 synced before is safe, and {}",
+                if self.is_lost { "there at the next mount" } else { "the mount is read-only" }
+            )?,
+            (false, true) => write!(f, "the disk of {image} or {meta} is full")?,
+            (false, false) => write!(f, "{}", self.error)?,
+        }
+        if self.is_lost {
+            return write!(f, "; the mount has ended: check the disk (its log, dmesg), and mount again");
+        }
+        write!(f, "; nothing was unmounted: ")?;
+        match (self.flush_failed, is_full) {
+            (true, _) => write!(f, "copy these files elsewhere, they can still be read, and end it with ")?,
+            (false, true) => write!(
+                f,
+                "free some room there, or delete files on the mount, and run smrkit umount again, or give up what is not \
+                 saved: "
+            )?,
+            (false, false) => write!(f, "try again, or give up what is not saved: ")?,
+        }
+        write!(f, "smrkit umount --give-up {point}")
+    }
+}
+
+/// As often as file systems in simulation commit, which these are compared with.
+const COMMIT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A mount of this process.
+pub struct Hosted {
+    point: PathBuf,
+    handle: Handle,
+    serving: Option<JoinHandle<Result<(), MountError>>>,
+}
+
+impl Hosted {
+    /// Makes an image, its metadata and a mount point in `folder`, and mounts with that allocator.
+    pub fn start(
+        folder: &Path,
+        layout: Layout,
+        space: Box<dyn Space>,
+        options: smrfs::fs::FsOptions,
+    ) -> Result<Hosted, MountError> {
+        let (image, meta, point) = (folder.join("disk.img"), folder.join("meta"), folder.join("mnt"));
+        fs::create_dir(&point).map_err(|error| MountError::Point { path: point.clone(), error })?;
+        let point = super::canonical(&point)?;
+        super::check(&point)?;
+        mkfs(&MkfsOptions { image: image.clone(), meta: meta.clone(), layout, force: false })?;
+        let mut volume = Volume::open(&image, &Open::default())?;
+        let core = FileSystem::mount(volume.device(), volume.store(), space, options)?;
+        let options = MountOptions {
+            image,
+            meta,
+            mount_point: point.clone(),
+            read_only: false,
+            allow_other: false,
+            commit_interval: COMMIT_INTERVAL,
+        };
+        let session = Session::start(core, &volume.device(), options)?;
+        let handle = session.handle();
+        let serve = move || session.wait(move || Ok(volume.close()?));
+        let serving = thread::Builder::new().name("hosted".into()).spawn(serve).map_err(MountError::Refused)?;
+        Ok(Hosted { point, handle, serving: Some(serving) })
+    }
+
+    /// The mount point.
+    pub fn point(&self) -> &Path {
+        &self.point
+    }
+
+    /// Unmounts; all is durable then.
+    pub fn end(mut self) -> Result<(), MountError> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<(), MountError> {
+        let Some(serving) = self.serving.take() else { return Ok(()) };
+        if point::unmount_patiently(&self.point).is_err() {
+            self.handle.signal();
+        }
+        let died = |_| MountError::Daemon("the thread that served the mount ended with a bug".into());
+        serving.join().map_err(died)?
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `end`.
+        let _ = self.finish();
     }
 }

@@ -4,6 +4,7 @@ use smrkit::error::Error;
 
 use super::{Zone, ZoneKind, ZonedGeometry};
 use crate::device::{Bands, Model, Shape};
+use crate::error::DeviceError;
 
 /// Bands that may be open where the device sets no limit: what host-managed drives on sale allow.
 const MAX_OPEN: u64 = 128;
@@ -96,4 +97,24 @@ impl ZonedLayout {
     pub fn start(&self, band: u64) -> u64 {
         (self.first_zone + band) * self.zone_bytes
     }
+}
+
+/// An error of formatting or opening a zoned device.
+#[derive(Debug, thiserror::Error)]
+pub enum ZonedError {
+    /// The zones of the device do not fit.
+    #[error(transparent)]
+    Unfit(#[from] Error),
+    /// Its first zone holds something else.
+    #[error("no SMRfs file system is on it: make one with smrkit mkfs, or check the path")]
+    Foreign,
+    /// A version of the table of cursors that this program does not know.
+    #[error("its table of cursors has version {0}: use a newer smrkit")]
+    Version(u32),
+    /// Its table of cursors is damaged, or was made for other zones.
+    #[error("its table of cursors is damaged or of other zones: make the file system anew (smrkit mkfs, by force)")]
+    OtherZones,
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }

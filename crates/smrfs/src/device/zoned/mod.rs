@@ -5,14 +5,13 @@
 //! of the other ones among them, which are bands as well.
 
 mod cursors;
-mod error;
 mod layout;
 mod platters;
 
 use smrkit::units::Nanos;
 
 pub use cursors::is_table;
-pub use error::ZonedError;
+pub use layout::ZonedError;
 pub use layout::ZonedLayout;
 pub use platters::Zones;
 

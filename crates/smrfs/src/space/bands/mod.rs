@@ -3,11 +3,9 @@
 //! Data goes to the cursors of a few open bands; what is replaced or deleted stays behind as garbage until cleaning has
 //! moved the rest of its band elsewhere and the band has been reset. Left out: wear, and the disk's own spare bands.
 
-mod check;
 mod clean;
 mod event;
 pub mod options;
-mod setbacks;
 mod streams;
 mod table;
 

@@ -4,7 +4,10 @@
 
 use std::collections::BTreeSet;
 
+use super::BandSpace;
 use crate::device::Bands;
+use crate::space::Space;
+use crate::space::live::Live;
 use crate::units::{Granule, Span};
 
 /// One band.
@@ -247,4 +250,122 @@ impl BandTable {
         }
         Ok(())
     }
+}
+
+impl BandSpace {
+    /// Leaves the live data of `span` where they are. A band that was given up to be cleaned is gone on with.
+    pub(super) fn leave(&mut self, span: Span) {
+        for (number, piece) in self.table.pieces(span).unwrap_or_default() {
+            let live: Vec<Span> =
+                self.live.overlapping(piece).filter_map(|(extent, _)| extent.overlap(piece)).collect();
+            for span in live {
+                let range = span.at.0..span.end().0;
+                let more = span.count - self.unmovable.count_within(range.clone());
+                self.unmovable.insert(range);
+                self.table.change(number, |band| band.unmovable += more);
+                self.go_on_with(number);
+            }
+        }
+        self.cleaner.left_behind();
+    }
+
+    fn go_on_with(&mut self, number: u64) {
+        if self.table.get(number).unused == 0 {
+            return;
+        }
+        self.table.change(number, |band| {
+            band.cursor -= band.unused;
+            band.unused = 0;
+            band.held = false;
+        });
+    }
+
+    /// Drops retired data from those to be moved.
+    pub(super) fn need_not_move(&mut self, span: Span) {
+        if self.unmovable.is_empty() {
+            return;
+        }
+        for (number, piece) in self.table.pieces(span).unwrap_or_default() {
+            let range = piece.at.0..piece.end().0;
+            let less = self.unmovable.count_within(range.clone());
+            self.unmovable.remove(range);
+            self.table.change(number, |band| band.unmovable -= less);
+        }
+    }
+
+    /// The disk did not reset the band.
+    pub(super) fn refuse(&mut self, band: u64) {
+        self.cleaner.refused.push((band, self.clock));
+    }
+
+    /// Bands whose reset failed may be reset again; `false` if there are none.
+    pub(super) fn offer_refused(&mut self) -> bool {
+        self.offer_refused_since(self.clock)
+    }
+
+    /// Offers again those whose reset failed long ago (assumption: a band's worth of writes).
+    pub(super) fn offer_refused_later(&mut self) {
+        if let Some(then) = self.clock.checked_sub(self.shape.bands.granules) {
+            self.offer_refused_since(then);
+        }
+    }
+
+    fn offer_refused_since(&mut self, then: u64) -> bool {
+        let (again, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.cleaner.refused).into_iter().partition(|&(_, since)| since <= then);
+        self.cleaner.refused = later;
+        for &(band, _) in &again {
+            self.table.change(band, |band| band.asked = false);
+            self.cleaner.changed();
+        }
+        !again.is_empty()
+    }
+}
+
+impl BandSpace {
+    pub(super) fn recount(&self) -> Result<(), String> {
+        self.table.check()?;
+        self.streams.check(&self.table)?;
+        for (number, band) in self.table.all() {
+            let span = self.shape.bands.span(number);
+            let (live, retired) = (within(&self.live, span), within(&self.retired, span));
+            let unmovable = self.unmovable.count_within(span.at.0..span.end().0);
+            if (band.live, band.retired, band.unmovable) != (live, retired, unmovable) {
+                return Err(format!(
+                    "band {number} has {live} live, {retired} retired and {unmovable} unmovable granules, kept is {band:?}"
+                ));
+            }
+            let behind = Span { at: span.at + band.cursor, count: span.count - band.cursor };
+            if within(&self.live, behind) + within(&self.retired, behind) > 0 {
+                return Err(format!("band {number} has data behind its cursor: {band:?}"));
+            }
+        }
+        let both = self.retired.from(Granule(0)).find(|&(span, _)| within(&self.live, span) > 0);
+        if let Some((span, _)) = both {
+            return Err(format!("{span} is retired, and some of it live"));
+        }
+        self.sum_up()
+    }
+
+    fn sum_up(&self) -> Result<(), String> {
+        let sums = self.table.sums();
+        if (sums.live, sums.retired) != (self.live.granules(), self.retired.granules()) {
+            return Err(format!(
+                "the sums are {sums:?}, live are {}, retired {}",
+                self.live.granules(),
+                self.retired.granules()
+            ));
+        }
+        let counts = self.counts();
+        let all = counts.readable + counts.not_writable + counts.write_once + counts.writable;
+        if all != self.shape.granules || counts.garbage > counts.not_writable || counts.retired > counts.readable {
+            return Err(format!("{counts:?} do not make {} granules", self.shape.granules));
+        }
+        Ok(())
+    }
+}
+
+/// Granules of `span` that are in `live`.
+fn within(live: &Live, span: Span) -> u64 {
+    live.overlapping(span).filter_map(|(extent, _)| extent.overlap(span)).map(|common| common.count).sum()
 }

@@ -6,8 +6,8 @@
 use std::iter::Peekable;
 
 use super::options::Rule;
-use super::ordered::{Ordered, OrderedPiece};
 use super::runs::WritableRuns;
+use super::runs::{Ordered, OrderedPiece};
 use crate::device::Shape;
 use crate::units::Span;
 

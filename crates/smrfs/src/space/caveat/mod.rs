@@ -6,11 +6,9 @@
 mod clean;
 mod ledger;
 pub mod options;
-mod ordered;
 mod placement;
 mod recount;
 mod reservations;
-mod reserve;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -26,9 +24,9 @@ use crate::units::{Granule, NodeId, Owner, Span};
 use clean::CleaningProgress;
 use ledger::CaveatLedger;
 pub use options::{CaveatError, CaveatOptions, Placement, Rule};
-use ordered::Ordered;
 use reservations::Reservations;
-use reserve::Reserve;
+use reservations::Reserve;
+use runs::Ordered;
 
 /// A disk has at least this many units: the runs that cleaning makes (assumption; a unit is a block on all but tiny disks).
 const UNITS: u64 = 64;
