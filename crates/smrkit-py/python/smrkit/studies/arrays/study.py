@@ -239,7 +239,7 @@ def movement(study: Study, of: str, sources: Sources, seeds: tuple[list[int], li
 def squeezed(study: Study, name: str) -> tuple[Any, int]:
     """A trace whose distinct blocks lie one after another in the order of their addresses, as a file, and its sectors."""
     path = study.trace(name)
-    frame = pl.DataFrame(smrkit.trace.read(path)).cast({"lba": pl.Int64, "sectors": pl.Int64})  # type: ignore[arg-type]
+    frame = pl.DataFrame(smrkit.trace.read(path)).cast({"lba": pl.Int64, "sectors": pl.Int64})
     spans = frame.select(first=pl.col("lba") // BLOCK, end=(pl.col("lba") + pl.col("sectors") + BLOCK - 1) // BLOCK).sort(
         "first", "end"
     )

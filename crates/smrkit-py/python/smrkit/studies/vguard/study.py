@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import polars as pl
 import smrkit
 from smrkit import Outcome
 from smrkit.reproduce import Spread, Study
@@ -49,6 +50,7 @@ class Trace:
     part: str
     path: Path
     info: Any
+    end: int
     vguard: Any = None
     managed: Any = None
 
@@ -148,14 +150,20 @@ def simulated_drives(study: Study) -> int:
     return int(min(vguard.capacity.host_sectors, managed.capacity.host_sectors))
 
 
+def end(path: Path) -> int:
+    """After the last sector that a trace reaches, its volumes laid end to end."""
+    requests = pl.DataFrame(smrkit.trace.read(path))
+    return int((requests["lba"].cast(pl.Int64) + requests["sectors"].cast(pl.Int64)).max())
+
+
 def traces(study: Study, room: int) -> list[Trace]:
     """The traces at hand, those of Table 2 first, with their runs."""
     wanted = {f"msr_{name}": name for name in study.numbers["table2"]} | {
         name: part for name, (part, quick) in FURTHER.items() if quick or not study.quick
     }
     paths = {name: study.trace(name) or study.trace(name.removeprefix("msr_")) for name in wanted}
-    found = [Trace(name, wanted[name], path, smrkit.trace.info(path)) for name, path in paths.items() if path]
-    fitting = [trace for trace in found if trace.info.highest_end_sectors <= room]
+    found = [Trace(name, wanted[name], path, smrkit.trace.info(path), end(path)) for name, path in paths.items() if path]
+    fitting = [trace for trace in found if trace.end <= room]
     common = [{"drive": DRIVE, "trace": trace.path} for trace in fitting]
     of_vguard = study.runs(one | {"layer": "vguard"} for one in common)
     of_managed = study.runs(one | {"layer": "drive-managed", "set": VARIANT} for one in common)
@@ -218,7 +226,7 @@ def further(study: Study, all_of: list[Trace], room: int) -> None:
         )
         study.row("{trace}: drive-managed / vguard, 99.9 %", trace.ratio(), trace=trace.name, writes=writes, **claimed)
     for trace in (one for one in all_of if not one.vguard):
-        study.row("{trace}: latency", None, trace=trace.name, end=trace.info.highest_end_sectors, room=room)
+        study.row("{trace}: latency", None, trace=trace.name, end=trace.end, room=room)
     draw_bars(study, "further-traces", "drive-managed / vguard at 99.9 %", ratios, {})
 
 
