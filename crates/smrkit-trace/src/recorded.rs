@@ -31,10 +31,10 @@ impl Recorded {
                 format!("no result file of this version of smrkit ({error}): give one that smrkit run wrote"),
             )
         })?;
-        match outcomes.runs.is_empty() {
-            true => Err(Error::input(path, "no run is recorded here: give a result file with one")),
-            false => Ok(Recorded { path: path.into(), outcomes: outcomes.runs }),
+        if outcomes.runs.is_empty() {
+            return Err(Error::input(path, "no run is recorded here: give a result file with one"));
         }
+        Ok(Recorded { path: path.into(), outcomes: outcomes.runs })
     }
 
     /// The runs, as they are to be repeated. Errors: a merge of several.

@@ -9,7 +9,6 @@ mod layout;
 mod order;
 mod regions;
 mod slips;
-mod turn;
 mod zone;
 
 use std::sync::Arc;
@@ -20,12 +19,19 @@ use crate::units::{Pba, Track};
 pub use order::{Alternation, Skews, TrackInterleave};
 pub use regions::{Guard, Regions};
 pub use slips::Slips;
-pub use turn::{Turn, turn};
 pub use zone::{Edge, RecordingZone, TRACK_SECTORS_MAX, ZONES_MAX, ZoneShape};
 
 pub(crate) use divisor::{Divisor, pieces_by_divisor};
 pub(crate) use index::StretchIndex;
 pub(crate) use zone::SECTORS_MAX;
+
+/// An angle or a share of a rotation: 2⁶⁴ is a whole turn, so that wrapping arithmetic is arithmetic modulo the turn.
+pub type Turn = u64;
+
+/// Turns a share of a rotation (0 to 1, exclusive) into a `Turn`; what lies outside is folded into it.
+pub fn turn(share: f64) -> Turn {
+    (share.rem_euclid(1.0) * 18_446_744_073_709_551_616.0) as u64
+}
 
 /// Place of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

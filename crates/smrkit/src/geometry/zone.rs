@@ -1,8 +1,8 @@
 //! Recording zones: their tracks, and the angles of their sectors.
 
+use super::Turn;
 use super::divisor::Divisor;
 use super::order::TrackOrder;
-use super::turn::Turn;
 use crate::units::{Pba, Track};
 
 /// Sectors a track may have at most.

@@ -1,12 +1,17 @@
-//! The table of workloads: name, keys, and what makes the requests. Help, docs, parsing and checks all read it.
+//! The table of workloads: name, keys, and what makes the requests. Help, docs, parsing (the short text form and TOML) and checks all read
+//! it.
 
-use super::recipe::{Recipe, Site, Streams};
+use std::fmt;
+
+use toml::{Table, Value as Toml};
+
 use super::recipes::{
     Backup, Burst, CassutoDay, DesktopDay, HotCold, LocalInSpace, LocalInTime, Mix, Overwrite, RandomRead, RandomWrite,
-    Runs, SequentialRead, SequentialWrite, Zipf,
+    Recipe, Runs, SequentialRead, SequentialWrite, Site, Streams, Zipf,
 };
 use crate::error::Error;
-use crate::schema::{Key, Values};
+use crate::names::known;
+use crate::schema::{Key, Refused, Switch, TextPiece, ValueKind, Values, toml_text};
 
 /// A workload: its name, what it does, its keys, and how its requests are made.
 pub struct WorkloadInfo {
@@ -42,8 +47,8 @@ impl WorkloadInfo {
     }
 }
 
-impl std::fmt::Debug for WorkloadInfo {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for WorkloadInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
@@ -130,3 +135,124 @@ pub static WORKLOADS: &[WorkloadInfo] = &[
         &[("span", "304128M"), ("write_share", "")],
     ),
 ];
+
+/// A workload of the table with its values; those not given have the table's defaults.
+#[derive(Clone, Debug)]
+pub(super) struct WorkloadPart {
+    pub info: &'static WorkloadInfo,
+    values: Values,
+}
+
+impl PartialEq for WorkloadPart {
+    fn eq(&self, other: &WorkloadPart) -> bool {
+        self.info.name == other.info.name && self.values == other.values
+    }
+}
+
+impl WorkloadPart {
+    /// The workload of this name, nothing set yet.
+    pub fn named(name: &str) -> Result<WorkloadPart, Error> {
+        let Some(info) = find(name) else {
+            return Err(Error::Usage(format!(
+                "no workload is called `{name}`; {}",
+                known(name, WORKLOADS.iter().map(|w| w.name))
+            )));
+        };
+        Ok(WorkloadPart { info, values: Values::new(info.keys()) })
+    }
+
+    /// Gives a key its value, once.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {
+        self.values.set_once(key, value).map_err(|refused| match refused {
+            Refused::Key(names) => Refused::Key(format!("{} has no key of this name; {names}", self.info.name)),
+            other => other,
+        })
+    }
+
+    /// Refuses values that don't go together.
+    pub fn check(&self) -> Result<(), Error> {
+        self.info.check(&self.values).map_err(|error| Error::Usage(format!("{}: {error}", self.info.name)))
+    }
+
+    /// The streams of its requests, for a host that sees `capacity` sectors; it is part number `number` of its workload.
+    pub fn streams(&self, capacity: u64, seed: u64, number: u64) -> Streams {
+        self.info.streams(&self.values, &Site { part: self.to_string(), capacity, seed, number })
+    }
+}
+
+impl fmt::Display for WorkloadPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info.name)?;
+        for (i, (key, value)) in self.values.given().enumerate() {
+            write!(f, "{}{key}={value}", if i == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads `name:key=value,…`, joined by `+` (together) and `;` (one after another).
+pub(super) fn from_text(text: &str) -> Result<Vec<Vec<WorkloadPart>>, Error> {
+    let phases = TextPiece::whole("workload", text).split(';');
+    let phases = phases.map(|phase| phase.split('+').map(|piece| part(piece).map_err(|e| *e)).collect());
+    phases.collect()
+}
+
+fn part(piece: TextPiece<'_>) -> Result<WorkloadPart, Box<Error>> {
+    let (name, rest) = piece.split_once(':').map_or((piece, None), |(name, rest)| (name, Some(rest)));
+    if name.text.is_empty() {
+        return Err(name.error("a workload is missing: write name:key=value,… and separate by `;` or `+`"));
+    }
+    let mut part = WorkloadPart::named(name.text).map_err(|e| name.error(e))?;
+    if let Some(rest) = rest {
+        rest.settings(|key, value| part.set(key, value))?;
+    }
+    part.check().map_err(|e| piece.error(e))?;
+    Ok(part)
+}
+
+/// Reads a TOML file: `[[part]]` tables with `workload`, its keys, and `together = true` for a part that is merged with
+/// the one before it.
+pub(super) fn from_toml(text: &str) -> Result<Vec<Vec<WorkloadPart>>, Error> {
+    let table: Table = text.parse().map_err(|e| Error::Usage(format!("workload file: {e}")))?;
+    let unknown = table.keys().find(|key| *key != "part");
+    if let Some(key) = unknown {
+        return Err(Error::Usage(format!(
+            "workload file: unknown key `{key}`: write the workloads as [[part]] tables"
+        )));
+    }
+    let Some(Toml::Array(parts)) = table.get("part") else {
+        return Err(Error::Usage("workload file: no [[part]] table: write one for each workload".into()));
+    };
+    let mut phases: Vec<Vec<WorkloadPart>> = Vec::new();
+    for (i, value) in parts.iter().enumerate() {
+        let (part, together) =
+            toml_part(value).map_err(|e| Error::Usage(format!("workload file, part {}: {e}", i + 1)))?;
+        match phases.last_mut() {
+            Some(phase) if together => phase.push(part),
+            None if together => return Err(Error::Usage("workload file, part 1: nothing to be together with".into())),
+            _ => phases.push(vec![part]),
+        }
+    }
+    Ok(phases)
+}
+
+fn toml_part(value: &Toml) -> Result<(WorkloadPart, bool), Error> {
+    let Toml::Table(table) = value else {
+        return Err(Error::Usage("expected a table".into()));
+    };
+    let Some(Toml::String(name)) = table.get("workload") else {
+        return Err(Error::Usage("expected workload = \"NAME\"".into()));
+    };
+    let mut part = WorkloadPart::named(name).map_err(|e| Error::Usage(format!("`{name}`: {e}")))?;
+    let mut together = false;
+    for (key, value) in table.iter().filter(|(key, _)| *key != "workload") {
+        let text = toml_text(value);
+        let taken = match key.as_str() {
+            "together" => Switch.read(text.trim(), true).map(|yes| together = yes).map_err(|e| e.to_string()),
+            key => part.set(key, text.trim()).map_err(|e| e.to_string()),
+        };
+        taken.map_err(|e| Error::Usage(format!("key `{key}`: {e}")))?;
+    }
+    part.check()?;
+    Ok((part, together))
+}

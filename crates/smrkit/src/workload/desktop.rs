@@ -1,35 +1,40 @@
-//! A plausible day of a PC, from boot to the same hour of the next day.
-//!
-//! Every number in the tables below is an assumption about one person's day, not a measurement; together they make
-//! about 340,000 requests and 22 GB of writes. Nothing is taken from a trace.
+//! A plausible day of a PC, from boot to the same hour of the next day, as `workloads/desktop.toml` describes it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 
 use super::dice::{Dice, Shuffle};
+use super::draws::ZipfRanks;
 use super::stream::Pattern;
-use super::zipf::ZipfRanks;
 use crate::request::{Op, Request};
 use crate::units::{Lba, Nanos};
 
-const HOUR: u64 = 3600;
-const DAY_NS: u64 = 24 * HOUR * 1_000_000_000;
-const GIB: u64 = 1 << 21;
+const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
+
+/// The day as its file describes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Day {
+    areas: BTreeMap<String, Area>,
+    sizes: BTreeMap<String, Vec<(u32, u64)>>,
+    ways: BTreeMap<String, Way>,
+    activity: Vec<Activity>,
+}
 
 /// A part of the disk: where it begins (per mille of the span), how many sectors are in use, and at most how much
-/// (per mille of the span), so that the day fits small disks too.
+/// (per mille of the span).
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Area {
     begin: u64,
     sectors: u64,
     at_most: u64,
 }
 
-const SYSTEM: Area = Area { begin: 0, sectors: 40 * GIB, at_most: 120 };
-const JOURNAL: Area = Area { begin: 130, sectors: GIB / 4, at_most: 20 };
-const PROFILE: Area = Area { begin: 150, sectors: 10 * GIB, at_most: 100 };
-const MEDIA: Area = Area { begin: 300, sectors: 200 * GIB, at_most: 250 };
-const DOWNLOADS: Area = Area { begin: 600, sectors: 100 * GIB, at_most: 100 };
-const COPIES: Area = Area { begin: 750, sectors: 400 * GIB, at_most: 200 };
-
 /// Way of an activity through its area.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Way {
     /// Short sequential runs of up to `run` requests in files, some of which are used far more often (Zipf's law).
     Files { files: u64, theta: f64, run: u64 },
@@ -37,73 +42,49 @@ enum Way {
     Stretch,
     /// On from where the last request ended, around the area.
     Append,
-    /// Stretches read here and written to `COPIES`, `chunk` requests at a time.
+    /// Stretches read here and written to `copies`, `chunk` requests at a time.
     Copy { chunk: u64 },
 }
 
+/// What happens between two times of the day.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Activity {
     op: Op,
-    area: &'static Area,
-    way: Way,
-    /// Seconds from boot.
-    from_s: u64,
-    to_s: u64,
+    area: String,
+    way: String,
+    sizes: String,
+    /// From boot.
+    seconds: (u64, u64),
     bursts: u64,
     /// Requests in a burst, and the time between them.
     requests: u64,
     gap_us: u64,
-    /// (sectors, weight)
-    sizes: &'static [(u32, u64)],
 }
 
-const SMALL_READS: &[(u32, u64)] = &[(8, 40), (16, 15), (32, 20), (64, 15), (128, 10)];
-const SMALL_WRITES: &[(u32, u64)] = &[(8, 65), (16, 15), (32, 10), (64, 7), (128, 3)];
-const JOURNAL_WRITES: &[(u32, u64)] = &[(8, 70), (16, 20), (32, 10)];
-const LARGE: &[(u32, u64)] = &[(1024, 1)];
-const PROGRAM_FILES: Way = Way::Files { files: 20_000, theta: 0.9, run: 6 };
-const PROFILE_FILES: Way = Way::Files { files: 5_000, theta: 0.9, run: 3 };
-
-const fn activity(op: Op, area: &'static Area, way: Way, sizes: &'static [(u32, u64)]) -> Activity {
-    Activity { op, area, way, from_s: 0, to_s: 24 * HOUR, bursts: 1, requests: 1, gap_us: 1000, sizes }
+impl Activity {
+    fn all_requests(&self) -> u64 {
+        self.bursts * self.requests
+    }
 }
 
-#[rustfmt::skip]
-static DAY: &[Activity] = &[
-    // Boot and log on: 10,000 reads in the first minutes.
-    Activity { to_s: 180, bursts: 1, requests: 10_000, gap_us: 8_000, ..activity(Op::Read, &SYSTEM, PROGRAM_FILES, SMALL_READS) },
-    // 40 programs are started through 16 waking hours.
-    Activity { from_s: 200, to_s: 16 * HOUR, bursts: 40, requests: 1_200, gap_us: 8_000, ..activity(Op::Read, &SYSTEM, PROGRAM_FILES, SMALL_READS) },
-    // Profiles, caches, mail, databases: small reads and writes in bursts, half a minute apart.
-    Activity { from_s: 100, to_s: 16 * HOUR, bursts: 2_000, requests: 30, gap_us: 10_000, ..activity(Op::Read, &PROFILE, PROFILE_FILES, SMALL_READS) },
-    Activity { from_s: 100, to_s: 16 * HOUR, bursts: 2_000, requests: 45, gap_us: 10_000, ..activity(Op::Write, &PROFILE, PROFILE_FILES, SMALL_WRITES) },
-    // The file system's journal and logs, busy by day, now and then by night.
-    Activity { from_s: 10, to_s: 16 * HOUR, bursts: 14_000, requests: 3, gap_us: 2_000, ..activity(Op::Write, &JOURNAL, Way::Append, JOURNAL_WRITES) },
-    Activity { from_s: 16 * HOUR, bursts: 900, requests: 3, gap_us: 2_000, ..activity(Op::Write, &JOURNAL, Way::Append, JOURNAL_WRITES) },
-    // Five downloads of 840 MB at 10 MB/s.
-    Activity { from_s: HOUR, to_s: 12 * HOUR, bursts: 5, requests: 1_600, gap_us: 50_000, ..activity(Op::Write, &DOWNLOADS, Way::Stretch, LARGE) },
-    // Ten times a film or pictures are looked at.
-    Activity { from_s: 2 * HOUR, to_s: 15 * HOUR, bursts: 10, requests: 1_000, gap_us: 60_000, ..activity(Op::Read, &MEDIA, Way::Stretch, LARGE) },
-    // An evening copy of 15.7 GB, 8 MiB read and written in turns, at 33 MB/s.
-    Activity { from_s: 13 * HOUR, to_s: 14 * HOUR, bursts: 1, requests: 60_000, gap_us: 16_000, ..activity(Op::Read, &MEDIA, Way::Copy { chunk: 16 }, LARGE) },
-    // An update at night.
-    Activity { from_s: 18 * HOUR, to_s: 19 * HOUR, bursts: 10, requests: 800, gap_us: 10_000, ..activity(Op::Write, &SYSTEM, PROGRAM_FILES, &[(128, 1)]) },
-];
+/// The day, from the file that is built in.
+fn day() -> Day {
+    toml::from_str(include_str!("../../workloads/desktop.toml")).expect("the file that is built in is well-formed")
+}
 
 /// The least span that has room for every area.
 pub(super) const LEAST_SECTORS: u64 = 1 << 17;
 
-/// Requests in a day.
-pub(super) fn requests_a_day() -> u64 {
-    DAY.iter().map(|activity| activity.bursts * activity.requests).sum()
-}
-
-/// Sectors asked for in a day, on average.
-pub(super) fn sectors_a_day() -> f64 {
+/// Requests in a day, and sectors asked for, on average.
+pub(super) fn a_day() -> (u64, f64) {
+    let day = day();
     let mean = |sizes: &[(u32, u64)]| {
         let whole: u64 = sizes.iter().map(|size| size.1).sum();
         sizes.iter().map(|size| u64::from(size.0) * size.1).sum::<u64>() as f64 / whole as f64
     };
-    DAY.iter().map(|activity| (activity.bursts * activity.requests) as f64 * mean(activity.sizes)).sum()
+    let sectors = |activity: &Activity| activity.all_requests() as f64 * mean(&day.sizes[&activity.sizes]);
+    (day.activity.iter().map(Activity::all_requests).sum(), day.activity.iter().map(sectors).sum())
 }
 
 /// Day after day.
@@ -115,9 +96,10 @@ pub(super) struct Desktop {
 impl Desktop {
     /// Within `span` ≥ `LEAST_SECTORS` sectors from `first`.
     pub fn new(first: u64, span: u64, mut dice: Dice) -> Desktop {
-        let running = DAY.iter().enumerate().map(|(i, activity)| {
+        let day = day();
+        let running = (0..).zip(&day.activity).map(|(number, activity)| {
             let seed = dice.next();
-            Running::new(activity, first, span, Dice::new(seed, i as u64))
+            Running::new(&day, activity, first, span, Dice::new(seed, number))
         });
         Desktop { activities: running.collect(), day_start_ns: 0 }
     }
@@ -167,7 +149,9 @@ impl Room {
 
 /// An activity on its way through the day.
 struct Running {
-    activity: &'static Activity,
+    activity: Activity,
+    way: Way,
+    sizes: Vec<(u32, u64)>,
     dice: Dice,
     room: Room,
     copies: Room,
@@ -183,22 +167,25 @@ struct Running {
 }
 
 impl Running {
-    fn new(activity: &'static Activity, first: u64, span: u64, mut dice: Dice) -> Running {
-        let room = Room::new(activity.area, first, span);
+    fn new(day: &Day, activity: &Activity, first: u64, span: u64, mut dice: Dice) -> Running {
+        let room = Room::new(&day.areas[&activity.area], first, span);
+        let (way, sizes) = (day.ways[&activity.way], day.sizes[&activity.sizes].clone());
         let mut file_sectors = room.sectors;
         let mut ranks = None;
-        if let Way::Files { files, theta, .. } = activity.way {
+        if let Way::Files { files, theta, .. } = way {
             // Files of at least 64 KiB, which on small disks are fewer.
             let files = files.min(room.sectors / 128).max(1);
             file_sectors = room.sectors / files;
             ranks = Some((ZipfRanks::new(files, theta), Shuffle::new(files, &mut dice)));
         }
         let mut running = Running {
-            activity,
+            activity: activity.clone(),
+            way,
             dice,
             room,
-            copies: Room::new(&COPIES, first, span),
-            weight: activity.sizes.iter().map(|size| size.1).sum(),
+            copies: Room::new(&day.areas["copies"], first, span),
+            weight: sizes.iter().map(|size| size.1).sum(),
+            sizes,
             file_sectors,
             ranks,
             done: 0,
@@ -218,13 +205,13 @@ impl Running {
 
     /// Bursts lie evenly through the activity's hours, each anywhere in the room that its slot leaves.
     fn begin_burst(&mut self) {
-        let a = self.activity;
-        let slot_ns = (a.to_s - a.from_s) * 1_000_000_000 / a.bursts;
-        let room_ns = slot_ns.saturating_sub(a.requests * a.gap_us * 1000);
-        let burst = self.done / a.requests;
-        self.time_ns = Some(a.from_s * 1_000_000_000 + burst * slot_ns + self.dice.below(room_ns + 1));
+        let Activity { seconds: (from_s, to_s), bursts, requests, gap_us, .. } = self.activity;
+        let slot_ns = (to_s - from_s) * 1_000_000_000 / bursts;
+        let room_ns = slot_ns.saturating_sub(requests * gap_us * 1000);
+        let burst = self.done / requests;
+        self.time_ns = Some(from_s * 1_000_000_000 + burst * slot_ns + self.dice.below(room_ns + 1));
         self.run_left = 0;
-        if matches!(a.way, Way::Stretch | Way::Copy { .. }) {
+        if matches!(self.way, Way::Stretch | Way::Copy { .. }) {
             self.at = self.dice.below(self.room.sectors / 8) * 8;
         }
     }
@@ -234,7 +221,7 @@ impl Running {
         let sectors = self.size();
         let (op, lba) = self.place(u64::from(sectors));
         self.done += 1;
-        if self.done == self.activity.bursts * self.activity.requests {
+        if self.done == self.activity.all_requests() {
             self.time_ns = None;
         } else if self.done.is_multiple_of(self.activity.requests) {
             self.begin_burst();
@@ -246,7 +233,7 @@ impl Running {
 
     fn size(&mut self) -> u32 {
         let mut drawn = self.dice.below(self.weight);
-        for &(sectors, weight) in self.activity.sizes {
+        for &(sectors, weight) in &self.sizes {
             if drawn < weight {
                 return sectors;
             }
@@ -256,7 +243,7 @@ impl Running {
     }
 
     fn place(&mut self, sectors: u64) -> (Op, u64) {
-        match self.activity.way {
+        match self.way {
             Way::Files { run, .. } if self.run_left == 0 => {
                 self.run_left = self.dice.between(1, run);
                 self.at = self.in_a_file(sectors);

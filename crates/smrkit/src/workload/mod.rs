@@ -4,22 +4,16 @@
 //! `WORKLOADS` with values for its keys. The same text and seed give the same requests on every platform.
 //! `docs/reference/workloads.md` has each of them with its assumptions.
 
-mod address;
-mod arrivals;
 mod cassuto_pc;
 mod catalog;
 mod desktop;
 pub mod dice;
-mod parse;
-mod part;
-mod recipe;
+mod draws;
+mod patterns;
 mod recipes;
-mod sizes;
 mod stream;
-mod structured;
 #[cfg(test)]
 mod tests;
-mod zipf;
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +22,7 @@ pub use catalog::{WORKLOADS, WorkloadInfo, find};
 
 use crate::error::Error;
 use crate::request::Source;
-use part::WorkloadPart;
+use catalog::WorkloadPart;
 use stream::{Chained, MergedStreams, Stream, StreamSource};
 
 /// A workload has fewer parts than two to this.
@@ -44,13 +38,13 @@ pub struct Workload {
 impl Workload {
     /// Reads the short form: `zipf:size=4Ki,count=10k;backup+desktop`.
     pub fn parse(text: &str) -> Result<Workload, Error> {
-        Workload::from_phases(parse::text(text)?)
+        Workload::from_phases(catalog::from_text(text)?)
     }
 
     /// Reads the TOML form: `[[part]]` tables with `workload = "NAME"`, its keys, and `together = true` to merge a
     /// part with the one before it.
     pub fn from_toml(text: &str) -> Result<Workload, Error> {
-        Workload::from_phases(parse::toml(text)?)
+        Workload::from_phases(catalog::from_toml(text)?)
     }
 
     /// The requests for a host that sees `span_sectors` sectors. Merged parts are told apart by `Request::source`.

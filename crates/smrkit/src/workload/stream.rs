@@ -1,11 +1,8 @@
 //! Streams of requests: a pattern with an end, several merged by time, several one after another.
 
-use super::arrivals::RequestTimes;
-use super::dice::{Coin, Dice};
-use super::sizes::Picker;
 use crate::error::Error;
-use crate::request::{InMemory, Op, Progress, Request, Source};
-use crate::units::{Lba, Nanos};
+use crate::request::{InMemory, Progress, Request, Source};
+use crate::units::Nanos;
 
 /// Requests in the order of their times; it cannot fail.
 pub(super) trait Stream: Send {
@@ -96,37 +93,6 @@ impl<P: Pattern> Stream for Limited<P> {
 
     fn counts(&self) -> (u64, u64) {
         (self.done, if self.over { self.done } else { self.expected.max(self.done) })
-    }
-}
-
-/// Address of the next request, as a sector from the start of the span.
-pub(super) trait Address: Send {
-    /// A place for a request of this length.
-    fn place(&mut self, dice: &mut Dice, sectors: u64) -> u64;
-}
-
-/// The plain pattern: time, length, operation and address are drawn independently.
-pub(super) struct Independent<A> {
-    pub dice: Dice,
-    pub arrivals: RequestTimes,
-    pub sizes: Picker,
-    pub writes: Coin,
-    pub first: u64,
-    pub address: A,
-}
-
-impl<A: Address> Pattern for Independent<A> {
-    #[inline]
-    fn next(&mut self) -> Option<Request> {
-        let time = self.arrivals.next(&mut self.dice);
-        let sectors = self.sizes.pick(&mut self.dice);
-        let op = if self.writes.toss(&mut self.dice) { Op::Write } else { Op::Read };
-        let lba = Lba(self.first + self.address.place(&mut self.dice, u64::from(sectors)));
-        Some(Request { time, ..Request::new(op, lba, sectors) })
-    }
-
-    fn peek(&self) -> Nanos {
-        self.arrivals.peek()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::units::SECTOR_BYTES;
 
 pub use self::params::Read;
-use self::params::{Block, Fields, Files, ParamKind, ParamValue, SourcedNumber, Toml, bad};
+use self::params::{Block, Files, ParamKind, ParamValue, SourcedNumber, Toml, bad};
 
 /// A drive file made from a description.
 #[derive(Clone, Debug)]
@@ -64,8 +64,8 @@ pub fn disksim_file(path: &Path, read: Read) -> Result<Imported, Error> {
 fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Result<Option<Imported>, Error> {
     let mut files = Files::new(read, used);
     let blocks = files.with_sources(path)?;
-    let specs = blocks.iter().find(|block| block.of == "disksim_disk").map(Block::fields);
-    let model = match (&specs, blocks.iter().find(|block| block.of == "dm_disk")) {
+    let specs = blocks.iter().find(|block| block.of == "disksim_disk");
+    let model = match (specs, blocks.iter().find(|block| block.of == "dm_disk")) {
         (Some(specs), _) => files.block(specs, "Model", "dm_disk")?,
         (None, Some(model)) => model.clone(),
         (None, None) if blocks.iter().any(is_other_device) => return Ok(None),
@@ -74,7 +74,6 @@ fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Resul
             return Err(bad(path, 1, message));
         }
     };
-    let model = model.fields();
     let name = path.file_stem().unwrap_or_default().to_string_lossy().to_string();
     let mut out = Toml::default();
     out.line(&format!(
@@ -84,8 +83,8 @@ fn import_noting(path: &Path, read: Read, used: &mut BTreeSet<PathBuf>) -> Resul
     out.line(&format!("name = {:?}", name));
     out.line(&format!("summary = {:?}", format!("{name}, as its DiskSim description says")));
     geometry(&mut out, &mut files, &model)?;
-    mechanics(&mut out, &mut files, &model, specs.as_ref())?;
-    if let Some(specs) = &specs {
+    mechanics(&mut out, &mut files, &model, specs)?;
+    if let Some(specs) = specs {
         electronics(&mut out, specs, &blocks)?;
     }
     Ok(Some(Imported { name, text: out.into(), from: path.into() }))
@@ -97,14 +96,13 @@ fn is_other_device(block: &Block) -> bool {
 }
 
 /// Writes rotation, seeks and switches.
-fn mechanics(out: &mut Toml, files: &mut Files, model: &Fields, specs: Option<&Fields>) -> Result<(), Error> {
+fn mechanics(out: &mut Toml, files: &mut Files, model: &Block, specs: Option<&Block>) -> Result<(), Error> {
     let mechanics = files.block(model, "Mechanical Model", "dm_mech_g1")?;
-    let mechanics = mechanics.fields();
     if let Some(value) = mechanics.get("Access time type")
         && mechanics.text("Access time type")? != "trackSwitchPlusRotation"
     {
         let message = "Access time type: only trackSwitchPlusRotation, seeks and rotation, can be simulated: give it";
-        return Err(bad(mechanics.path, value.line, message));
+        return Err(bad(&mechanics.path, value.line, message));
     }
     out.line("\n[mechanical]");
     let rpm = mechanics.number("Rotation speed (in rpms)")?;
@@ -133,10 +131,9 @@ const TRACK_MAX: u64 = 1 << 24;
 const LISTED_MAX: u64 = 1 << 20;
 
 /// Writes the geometry of a model.
-fn geometry(out: &mut Toml, files: &mut Files, model: &Fields) -> Result<(), Error> {
+fn geometry(out: &mut Toml, files: &mut Files, model: &Block) -> Result<(), Error> {
     let (surfaces, surfaces_at) = model.count("Number of data surfaces", 64)?;
     let layout = files.block(model, "Layout Model", "dm_layout_g1")?;
-    let layout = layout.fields();
     let (mapping, mapping_at) = layout.count("LBN-to-PBN mapping scheme", 64)?;
     let order = match mapping {
         0 => "cylinders",
@@ -144,7 +141,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Fields) -> Result<(), Err
         2 => "alternating-throughout",
         _ => {
             let message = format!("LBN-to-PBN mapping scheme {mapping} is not known: give 0, 1 or 2");
-            return Err(bad(layout.path, mapping_at.line, message));
+            return Err(bad(&layout.path, mapping_at.line, message));
         }
     };
     out.line("\n[geometry]");
@@ -153,14 +150,13 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Fields) -> Result<(), Err
     let zone_of = ZoneRules::from_layout(&layout, surfaces)?;
     let zones = layout.list("Zones")?;
     let Some(first) = zones.first() else {
-        return Err(bad(layout.path, layout.line, "no Zones: add a list of dm_layout_g1_zone blocks"));
+        return Err(bad(&layout.path, layout.line, "no Zones: add a list of dm_layout_g1_zone blocks"));
     };
     out.line("\n[geometry.zones]");
     out.line(&format!("source = {:?}", layout.source(first.line, "Zones; the line of each next to it")));
     out.line("value = [");
     for zone in zones {
         let zone = files.block_of(&layout, "Zones", zone, "dm_layout_g1_zone")?;
-        let zone = zone.fields();
         out.line(&format!("  {{ {} }}, # {}", zone_of.zone(&zone)?, zone.source(zone.line, "zone")));
     }
     out.line("]");
@@ -168,7 +164,7 @@ fn geometry(out: &mut Toml, files: &mut Files, model: &Fields) -> Result<(), Err
 }
 
 /// True where skews are shares of a revolution; in a zone that says nothing, as its layout says.
-fn skews_in_revolutions(fields: &Fields, otherwise: bool) -> Result<bool, Error> {
+fn skews_in_revolutions(fields: &Block, otherwise: bool) -> Result<bool, Error> {
     match fields.get("Skew units") {
         None => Ok(otherwise),
         Some(value) => match fields.text("Skew units")? {
@@ -176,7 +172,7 @@ fn skews_in_revolutions(fields: &Fields, otherwise: bool) -> Result<bool, Error>
             "sectors" => Ok(false),
             other => {
                 let message = format!("Skew units = {other} are not known: give sectors or revolutions");
-                Err(bad(fields.path, value.line, message))
+                Err(bad(&fields.path, value.line, message))
             }
         },
     }
@@ -226,10 +222,10 @@ impl Spares {
 }
 
 impl ZoneRules {
-    fn from_layout(layout: &Fields, surfaces: u64) -> Result<ZoneRules, Error> {
+    fn from_layout(layout: &Block, surfaces: u64) -> Result<ZoneRules, Error> {
         let (scheme, at) = layout.count("Sparing scheme used", 64)?;
         if scheme > 10 {
-            return Err(bad(layout.path, at.line, format!("sparing scheme {scheme} is not known: give 0 to 10")));
+            return Err(bad(&layout.path, at.line, format!("sparing scheme {scheme} is not known: give 0 to 10")));
         }
         let range = match layout.get("Rangesize for sparing") {
             Some(_) => layout.count("Rangesize for sparing", CYLINDERS_MAX)?.0,
@@ -240,19 +236,19 @@ impl ZoneRules {
     }
 
     /// A zone of the drive file, without its braces.
-    fn zone(&self, zone: &Fields) -> Result<String, Error> {
+    fn zone(&self, zone: &Block) -> Result<String, Error> {
         let (first, _) = zone.count("First cylinder number", CYLINDERS_MAX)?;
         let (last, last_at) = zone.count("Last cylinder number", CYLINDERS_MAX)?;
         let (length, length_at) = zone.count("Blocks per track", TRACK_MAX)?;
         if last < first {
             return Err(bad(
-                zone.path,
+                &zone.path,
                 last_at.line,
                 format!("the zone ends at cylinder {last}, before its first: give {first} or more"),
             ));
         }
         if length == 0 {
-            return Err(bad(zone.path, length_at.line, "Blocks per track = 0: give 1 or more"));
+            return Err(bad(&zone.path, length_at.line, "Blocks per track = 0: give 1 or more"));
         }
         let tracks = last - first + 1;
         let all = tracks * self.surfaces;
@@ -266,7 +262,11 @@ impl ZoneRules {
         let (spares, spares_at) = zone.count("Number of spares", all * length)?;
         let spares = self.spares(spares, length, all, slips.len() as u64);
         if spares.is_some_and(|spares| spares.each >= spares.stretch) {
-            return Err(bad(zone.path, spares_at.line, "no fewer spares than sectors that they stand for: give fewer"));
+            return Err(bad(
+                &zone.path,
+                spares_at.line,
+                "no fewer spares than sectors that they stand for: give fewer",
+            ));
         }
         let front = front(zone, all * length, spares, &slips)?;
         if front > 0 {
@@ -277,7 +277,7 @@ impl ZoneRules {
                 let _ = write!(text, ", spare_sectors = {each}, spare_tracks = {}", stretch / length);
             }
             Some(spares) if all * length / spares.stretch > LISTED_MAX => {
-                return Err(bad(zone.path, spares_at.line, "more than 2^20 cylinders with spares: give fewer"));
+                return Err(bad(&zone.path, spares_at.line, "more than 2^20 cylinders with spares: give fewer"));
             }
             Some(spares) => slips.extend(spares.listed(all * length, &slips)),
             None => {}
@@ -290,7 +290,7 @@ impl ZoneRules {
     }
 
     /// An angle in sectors.
-    fn angle(&self, zone: &Fields, key: &str, length: u64) -> Result<f64, Error> {
+    fn angle(&self, zone: &Block, key: &str, length: u64) -> Result<f64, Error> {
         let found = zone.positive(key)?;
         let in_revolutions = skews_in_revolutions(zone, self.in_revolutions)?;
         Ok(if in_revolutions { found.value * length as f64 } else { found.value })
@@ -314,7 +314,7 @@ impl ZoneRules {
     }
 
     /// Raw sectors that are passed over, as first and count: whole tracks where those are the spares.
-    fn slips(&self, zone: &Fields, length: u64, tracks: u64) -> Result<Vec<(u64, u64)>, Error> {
+    fn slips(&self, zone: &Block, length: u64, tracks: u64) -> Result<Vec<(u64, u64)>, Error> {
         let (most, each) = if self.scheme == 1 { (tracks, length) } else { (tracks * length, 1) };
         let slip = |value: &ParamValue| {
             let number = match &value.kind {
@@ -322,7 +322,7 @@ impl ZoneRules {
                 _ => None,
             };
             let message = || format!("slips: expected a place inside of the zone, below {most}");
-            number.map(|n| (n as u64 * each, each)).ok_or_else(|| bad(zone.path, value.line, message()))
+            number.map(|n| (n as u64 * each, each)).ok_or_else(|| bad(&zone.path, value.line, message()))
         };
         let mut slips = zone.list("slips")?.iter().map(slip).collect::<Result<Vec<_>, _>>()?;
         slips.sort_unstable();
@@ -335,7 +335,7 @@ fn slip_text((first, count): &(u64, u64)) -> String {
 }
 
 /// Raw sectors at a zone's front that hold nothing; the description counts those that could hold data.
-fn front(zone: &Fields, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64)]) -> Result<u64, Error> {
+fn front(zone: &Block, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64)]) -> Result<u64, Error> {
     let (empty, at) = zone.count("Empty space at zone front", sectors)?;
     if empty == 0 {
         return Ok(0);
@@ -346,7 +346,7 @@ fn front(zone: &Fields, sectors: u64, spares: Option<Spares>, slips: &[(u64, u64
     };
     let stretch = spares.map_or(0, |spares| spares.stretch);
     let Some(start) = start.checked_mul(stretch).filter(|start| *start < sectors) else {
-        return Err(bad(zone.path, at.line, "more empty space than the zone holds: give less"));
+        return Err(bad(&zone.path, at.line, "more empty space than the zone holds: give less"));
     };
     let before = spares.filter(|spares| spares.at_front).map_or(0, |spares| spares.left_in(start, slips));
     let mut raw = start + before + within;
@@ -361,7 +361,7 @@ const DENSE: u64 = 64;
 const SEEK_MS_MAX: f64 = 2000.0;
 
 /// Writes the seek curve of a mechanical model; equations take the cylinders of the disk.
-fn seek(out: &mut Toml, files: &mut Files, mechanics: &Fields, model: &Fields) -> Result<(), Error> {
+fn seek(out: &mut Toml, files: &mut Files, mechanics: &Block, model: &Block) -> Result<(), Error> {
     let cylinders = || Ok::<u64, Error>(model.count("Number of cylinders", CYLINDERS_MAX)?.0);
     let kind = mechanics.text("Seek type")?;
     let kind_at = mechanics.source(mechanics.required("Seek type")?.line, "Seek type");
@@ -397,7 +397,7 @@ fn seek(out: &mut Toml, files: &mut Files, mechanics: &Fields, model: &Fields) -
             let message = format!(
                 "Seek type = {other} is not known: give extracted (with Full seek curve), linear, curve, constant, hpl or hplplus10"
             );
-            return Err(bad(mechanics.path, mechanics.required("Seek type")?.line, message));
+            return Err(bad(&mechanics.path, mechanics.required("Seek type")?.line, message));
         }
     };
     let list: Vec<String> = points.iter().map(|(distance, ms)| format!("[{distance}, {ms}]")).collect();
@@ -432,7 +432,7 @@ struct ThreeTimes {
 }
 
 impl ThreeTimes {
-    fn of(mechanics: &Fields, cylinders: u64) -> Result<ThreeTimes, Error> {
+    fn of(mechanics: &Block, cylinders: u64) -> Result<ThreeTimes, Error> {
         let (one, full) =
             (mechanics.positive("Single cylinder seek time")?, mechanics.positive("Full strobe seek time")?);
         let average = match mechanics.get("Average seek time") {
@@ -485,13 +485,13 @@ struct Hpl {
 }
 
 impl Hpl {
-    fn of(mechanics: &Fields) -> Result<Hpl, Error> {
+    fn of(mechanics: &Block) -> Result<Hpl, Error> {
         const KEY: &str = "HPL seek equation values";
         let values = times(mechanics, KEY, 6)?;
         let line = mechanics.required(KEY)?.line;
         let is_one = values[5] >= 0.0;
         if values[..5].iter().any(|value| *value < 0.0) || !(is_one || values[5] == -1.0) {
-            return Err(bad(mechanics.path, line, format!("{KEY}: give numbers from 0 on; only the last may be -1")));
+            return Err(bad(&mechanics.path, line, format!("{KEY}: give numbers from 0 on; only the last may be -1")));
         }
         Ok(Hpl {
             division: values[0] as u64,
@@ -511,23 +511,23 @@ impl Hpl {
     }
 }
 
-fn first_ten(mechanics: &Fields) -> Result<Vec<f64>, Error> {
+fn first_ten(mechanics: &Block) -> Result<Vec<f64>, Error> {
     const KEY: &str = "First ten seek times";
     let mut ten = times(mechanics, KEY, 10)?;
     if ten.iter().any(|ms| *ms < 0.0) {
-        return Err(bad(mechanics.path, mechanics.required(KEY)?.line, format!("{KEY}: give milliseconds from 0 on")));
+        return Err(bad(&mechanics.path, mechanics.required(KEY)?.line, format!("{KEY}: give milliseconds from 0 on")));
     }
     ten.truncate(10);
     Ok(ten)
 }
 
 /// The numbers of a list, at least this many.
-fn times(mechanics: &Fields, key: &str, least: usize) -> Result<Vec<f64>, Error> {
+fn times(mechanics: &Block, key: &str, least: usize) -> Result<Vec<f64>, Error> {
     let line = mechanics.required(key)?.line;
     let list = mechanics.list(key)?;
     let numbers: Vec<f64> = list.iter().filter_map(|value| value.number()).collect();
     if numbers.len() < list.len() || numbers.len() < least {
-        return Err(bad(mechanics.path, line, format!("{key}: give {least} numbers in brackets")));
+        return Err(bad(&mechanics.path, line, format!("{key}: give {least} numbers in brackets")));
     }
     Ok(numbers)
 }
@@ -567,16 +567,16 @@ fn measured(path: &Path, text: &str) -> Result<Vec<(u64, f64)>, Error> {
 }
 
 /// The longest time that a bus or the drive itself takes for a sector of a read or a write, if any.
-fn bus_time(key: &str, specs: &Fields, blocks: &[Block]) -> Result<Option<SourcedNumber>, Error> {
+fn bus_time(key: &str, specs: &Block, blocks: &[Block]) -> Result<Option<SourcedNumber>, Error> {
     let buses = blocks.iter().filter(|block| block.of == "disksim_bus");
-    let mut times = buses.map(|block| block.fields().optional(key)).collect::<Result<Vec<_>, _>>()?;
+    let mut times = buses.map(|block| block.optional(key)).collect::<Result<Vec<_>, _>>()?;
     times.push(specs.optional("Bulk sector transfer time")?);
     let longest = times.into_iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value));
     Ok(longest.filter(|time| time.value > 0.0))
 }
 
 /// Buffer, bus and overheads.
-fn electronics(out: &mut Toml, specs: &Fields, blocks: &[Block]) -> Result<(), Error> {
+fn electronics(out: &mut Toml, specs: &Block, blocks: &[Block]) -> Result<(), Error> {
     let read = bus_time("Read block transfer time", specs, blocks)?;
     let write = bus_time("Write block transfer time", specs, blocks)?;
     let differs = write.as_ref().map(|time| time.value) != read.as_ref().map(|time| time.value);
@@ -598,7 +598,7 @@ fn electronics(out: &mut Toml, specs: &Fields, blocks: &[Block]) -> Result<(), E
     read_ahead(out, specs, segment, &segment_at)
 }
 
-fn watermark(out: &mut Toml, specs: &Fields) -> Result<(), Error> {
+fn watermark(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     let Some(high) = specs.optional("High (read) water mark")?.filter(|high| high.value > 0.0) else { return Ok(()) };
     match specs.optional("Set watermark by reqsize")? {
         // A share of a segment is more than most requests ask for.
@@ -610,7 +610,7 @@ fn watermark(out: &mut Toml, specs: &Fields) -> Result<(), Error> {
     Ok(())
 }
 
-fn read_ahead(out: &mut Toml, specs: &Fields, segment: u64, segment_at: &SourcedNumber) -> Result<(), Error> {
+fn read_ahead(out: &mut Toml, specs: &Block, segment: u64, segment_at: &SourcedNumber) -> Result<(), Error> {
     let (to, to_at) = specs.count("Buffer continuous read", 4)?;
     let caches = specs.optional("Enable caching in buffer")?.is_none_or(|found| found.value > 0.0);
     match to {
@@ -643,15 +643,13 @@ fn read_ahead(out: &mut Toml, specs: &Fields, segment: u64, segment_at: &Sourced
 }
 
 /// Overheads by kind and by the kind of the request before, and those at the end of a request.
-fn overheads(out: &mut Toml, specs: &Fields) -> Result<(), Error> {
+fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     let scale = specs.optional("Time scale for overheads")?.map_or(1.0, |found| found.value);
     let each = specs.optional("Per-request overhead time")?.map_or(0.0, |found| found.value);
     let ms = |found: &SourcedNumber| found.value * scale + each;
     let is_set = |key: &str| Ok::<bool, Error>(specs.optional(key)?.is_some_and(|found| found.value > 0.0));
-    let first_disconnect = match is_set("Extra write disconnect")? {
-        true => Some(specs.number("Extradisc command overhead")?),
-        false => None,
-    };
+    let disconnects = is_set("Extra write disconnect")?;
+    let first_disconnect = disconnects.then(|| specs.number("Extradisc command overhead")).transpose()?;
     for (kind, key) in [
         ("Read miss", "read_miss_ms"),
         ("Read hit", "read_hit_ms"),

@@ -43,7 +43,7 @@ impl ParamValue {
     }
 }
 
-/// A block of a file.
+/// A block of a file, whose pairs are asked for by their keys.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub path: Rc<Path>,
@@ -53,12 +53,8 @@ pub(super) struct Block {
     pub entries: Vec<(String, ParamValue)>,
 }
 
-/// A file: its blocks, and the files that it names with `source` outside of them.
-#[derive(Debug, Default)]
-pub(super) struct Params {
-    pub blocks: Vec<Block>,
-    pub sources: Vec<String>,
-}
+/// The blocks of a file, and the files that it names with `source` outside of them.
+type Params = (Vec<Block>, Vec<String>);
 
 /// A mistake in a file, with the remedy.
 pub(super) fn bad(path: &Path, line: u64, message: impl Into<String>) -> Error {
@@ -83,19 +79,19 @@ struct Reader<'a> {
 }
 
 /// Reads a file's text; `path` is for messages.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Params, Error> {
+fn parse(path: &Path, text: &str) -> Result<Params, Error> {
     let mut reader = Reader { path: path.into(), tokens: tokens(text), at: 0 };
-    let mut params = Params::default();
+    let (mut blocks, mut sources) = Params::default();
     let mut words: Vec<&str> = Vec::new();
     while let Some((line, token)) = reader.next() {
         match token {
             Token::Word(word) if words.last() == Some(&"source") => {
-                params.sources.push(word.to_string());
+                sources.push(word.to_string());
                 words.clear();
             }
             Token::Word(word) => words.push(word),
             Token::Mark(b'{') => {
-                params.blocks.push(reader.block(line, &words, 0)?);
+                blocks.push(reader.block(line, &words, 0)?);
                 words.clear();
             }
             Token::Mark(b'[') => {
@@ -111,7 +107,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Params, Error> {
             }
         }
     }
-    Ok(params)
+    Ok((blocks, sources))
 }
 
 fn tokens(text: &str) -> Vec<(u64, Token<'_>)> {
@@ -214,12 +210,12 @@ impl<'a> Reader<'a> {
                     Some(_) => unreachable!("it is no mark"),
                 },
                 Some(b'{') => {
-                    let (line, _) = self.next().unwrap_or((line, Token::Mark(b'{')));
+                    let line = self.next().map_or(line, |(line, _)| line);
                     let words: Vec<&str> = words.split(' ').collect();
                     return Ok(ParamValue { line, kind: ParamKind::Block(self.block(line, &words, depth + 1)?) });
                 }
                 Some(b'[') if words.is_empty() => {
-                    let (line, _) = self.next().unwrap_or((line, Token::Mark(b'[')));
+                    let line = self.next().map_or(line, |(line, _)| line);
                     return Ok(ParamValue { line, kind: ParamKind::List(self.list(line, depth + 1)?) });
                 }
                 Some(b',' | b'}' | b']') if !words.is_empty() => {
@@ -272,14 +268,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The pairs of a block, to be asked for by their keys.
-#[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
-    pub path: &'a Path,
-    pub line: u64,
-    pub entries: &'a [(String, ParamValue)],
-}
-
 /// A number and where it stands: `file:line`.
 #[derive(Clone, Debug)]
 pub(super) struct SourcedNumber {
@@ -289,24 +277,18 @@ pub(super) struct SourcedNumber {
 }
 
 impl Block {
-    pub fn fields(&self) -> Fields<'_> {
-        Fields { path: &self.path, line: self.line, entries: &self.entries }
-    }
-}
-
-impl<'a> Fields<'a> {
     /// File and line, for sources.
     pub fn source(&self, line: u64, key: &str) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         format!("{name}:{line}, {key}")
     }
 
-    pub fn get(&self, key: &str) -> Option<&'a ParamValue> {
+    pub fn get(&self, key: &str) -> Option<&ParamValue> {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     fn missing(&self, key: &str) -> Error {
-        bad(self.path, self.line, format!("this block has no \"{key}\": add {key} = …, or copy the file again"))
+        bad(&self.path, self.line, format!("this block has no \"{key}\": add {key} = …, or copy the file again"))
     }
 
     /// A number that may be left out.
@@ -316,7 +298,7 @@ impl<'a> Fields<'a> {
             Some(number) => {
                 Ok(Some(SourcedNumber { value: number, line: value.line, source: self.source(value.line, key) }))
             }
-            None => Err(bad(self.path, value.line, format!("{key}: expected a number"))),
+            None => Err(bad(&self.path, value.line, format!("{key}: expected a number"))),
         }
     }
 
@@ -327,10 +309,10 @@ impl<'a> Fields<'a> {
     /// A number from 0 on.
     pub fn positive(&self, key: &str) -> Result<SourcedNumber, Error> {
         let found = self.number(key)?;
-        match found.value < 0.0 {
-            true => Err(bad(self.path, found.line, format!("{key} = {}: give a number from 0 on", found.value))),
-            false => Ok(found),
+        if found.value < 0.0 {
+            return Err(bad(&self.path, found.line, format!("{key} = {}: give a number from 0 on", found.value)));
         }
+        Ok(found)
     }
 
     /// A whole number from 0 to `most`.
@@ -338,29 +320,29 @@ impl<'a> Fields<'a> {
         let found = self.number(key)?;
         match found.value {
             value if value.fract() == 0.0 && (0.0..=most as f64).contains(&value) => Ok((value as u64, found)),
-            value => Err(bad(self.path, found.line, format!("{key} = {value}: give a whole number from 0 to {most}"))),
+            value => Err(bad(&self.path, found.line, format!("{key} = {value}: give a whole number from 0 to {most}"))),
         }
     }
 
     /// Words.
-    pub fn text(&self, key: &str) -> Result<&'a str, Error> {
+    pub fn text(&self, key: &str) -> Result<&str, Error> {
         match self.get(key) {
             Some(ParamValue { kind: ParamKind::Text(text), .. }) => Ok(text),
-            Some(value) => Err(bad(self.path, value.line, format!("{key}: expected a name"))),
+            Some(value) => Err(bad(&self.path, value.line, format!("{key}: expected a name"))),
             None => Err(self.missing(key)),
         }
     }
 
-    pub fn required(&self, key: &str) -> Result<&'a ParamValue, Error> {
+    pub fn required(&self, key: &str) -> Result<&ParamValue, Error> {
         self.get(key).ok_or_else(|| self.missing(key))
     }
 
     /// The values of a list; none where the key is left out.
-    pub fn list(&self, key: &str) -> Result<&'a [ParamValue], Error> {
+    pub fn list(&self, key: &str) -> Result<&[ParamValue], Error> {
         match self.get(key) {
             None => Ok(&[]),
             Some(ParamValue { kind: ParamKind::List(values), .. }) => Ok(values),
-            Some(value) => Err(bad(self.path, value.line, format!("{key}: expected a list in brackets"))),
+            Some(value) => Err(bad(&self.path, value.line, format!("{key}: expected a list in brackets"))),
         }
     }
 }
@@ -393,36 +375,31 @@ impl<'a> Files<'a> {
         String::from_utf8(bytes).map_err(|_| bad(path, 1, "not a text file: copy it again"))
     }
 
-    fn params(&mut self, path: &Path) -> Result<Params, Error> {
-        let text = self.text(path)?;
-        parse(path, &text)
-    }
-
     /// The blocks of a file and of those that it names with `source`, each file once.
     pub fn with_sources(&mut self, path: &Path) -> Result<Vec<Block>, Error> {
         let (mut blocks, mut seen) = (Vec::new(), BTreeSet::new());
         let mut next = vec![path.to_path_buf()];
         while let Some(path) = next.pop().filter(|_| seen.len() < SOURCES_MAX) {
             if seen.insert(path.clone()) {
-                let params = self.params(&path)?;
-                blocks.extend(params.blocks);
-                next.extend(params.sources.iter().rev().map(|name| path.with_file_name(name)));
+                let (found, sources) = parse(&path, &self.text(&path)?)?;
+                blocks.extend(found);
+                next.extend(sources.iter().rev().map(|name| path.with_file_name(name)));
             }
         }
         Ok(blocks)
     }
 
     /// The block of a type that a key has, written there or in a file that it names.
-    pub fn block(&mut self, fields: &Fields, key: &str, of: &str) -> Result<Block, Error> {
-        self.block_of(fields, key, fields.required(key)?, of)
+    pub fn block(&mut self, block: &Block, key: &str, of: &str) -> Result<Block, Error> {
+        self.block_of(block, key, block.required(key)?, of)
     }
 
     /// The block of a type that a value stands for, such as one in a list, written there or in a file that it names.
-    pub fn block_of(&mut self, fields: &Fields, key: &str, value: &ParamValue, of: &str) -> Result<Block, Error> {
+    pub fn block_of(&mut self, within: &Block, key: &str, value: &ParamValue, of: &str) -> Result<Block, Error> {
         let block = match &value.kind {
             ParamKind::Block(block) => Some(block.clone()),
             ParamKind::Text(text) => match text.strip_prefix("source ") {
-                Some(name) => self.with_sources(&fields.path.with_file_name(name))?.into_iter().next(),
+                Some(name) => self.with_sources(&within.path.with_file_name(name))?.into_iter().next(),
                 None => None,
             },
             ParamKind::List(_) => None,
@@ -434,7 +411,7 @@ impl<'a> Files<'a> {
             }
             None => {
                 let message = format!("{key}: expected a block, as in {key} = {of} {{ … }} or {key} = source FILE");
-                Err(bad(fields.path, value.line, message))
+                Err(bad(&within.path, value.line, message))
             }
         }
     }

@@ -397,10 +397,10 @@ fn bounds(part: &WorkloadPart, capacity: u64) -> (u64, u64) {
     let text = part.to_string();
     let reach = |key: &str| {
         let found = text.split([':', ',']).find_map(|item| item.strip_prefix(key)?.strip_prefix('='));
-        found.map(|text| text.parse::<recipe::Reach>().unwrap().sectors(capacity))
+        found.map(|text| text.parse::<recipes::Reach>().unwrap().sectors(capacity))
     };
     let default = |key| part.info.keys().into_iter().find(|known| known.name == key).map(|key| key.default);
-    let spans = |text: &str| text.parse::<recipe::Reach>().unwrap().sectors(capacity);
+    let spans = |text: &str| text.parse::<recipes::Reach>().unwrap().sectors(capacity);
     let first = reach("start").unwrap_or(0);
     let span = reach("span").or_else(|| default("span").map(spans)).unwrap_or(capacity);
     (first, first + span.min(capacity - first))
