@@ -19,6 +19,9 @@ impl<const V: u8> Fio<V> {
     const HEADING: &'static str = if V == 2 { "fio version 2 iolog" } else { "fio version 3 iolog" };
 }
 
+/// Words of a heading, which a file of one job has in its first line only.
+const HEADING_WORDS: &[u8] = b"fio version ";
+
 impl<const V: u8> TextFormat for Fio<V> {
     fn tick_ns(&self) -> u64 {
         1000
@@ -34,6 +37,11 @@ impl<const V: u8> TextFormat for Fio<V> {
     }
 
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        if let Some(at) = line.windows(HEADING_WORDS.len()).position(|words| words == HEADING_WORDS) {
+            // The jobs' buffers are flushed in the middle of rows, so that parts of rows look like rows of other offsets.
+            let problem = Problem::SeveralWriters;
+            return Err(Bad { at, len: HEADING_WORDS.len(), name: "the row", problem });
+        }
         let mut columns = LineColumns::spaces(line);
         let ticks = if V == 3 { columns.next("the time")?.integer()? } else { self.clock_us };
         let file = columns.next("the file")?;

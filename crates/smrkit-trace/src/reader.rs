@@ -323,7 +323,7 @@ impl Intake {
 
     /// True if a bad row is to be left out; it is counted then.
     fn skip(&mut self, bad: &Bad) -> bool {
-        let skip = self.skip_bad_rows && bad.problem != Problem::TooManyVolumes;
+        let skip = self.skip_bad_rows && !bad.problem.is_fatal();
         self.notes.skipped_rows += u64::from(skip);
         skip
     }
@@ -340,7 +340,7 @@ impl Intake {
         if cut {
             message += "; the file ends in the middle of this row: it was cut short, fetch or copy it again";
         }
-        if bad.problem != Problem::TooManyVolumes {
+        if !bad.problem.is_fatal() {
             message += if cut { ", or" } else { "; mend the row, or" };
             message += " leave such rows out with {skip_bad_rows}";
         }

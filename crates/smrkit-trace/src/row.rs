@@ -57,6 +57,15 @@ pub(crate) enum Problem {
     TooLong,
     /// More volumes than a trace may have. Never skipped.
     TooManyVolumes,
+    /// Rows of several jobs of fio, torn into each other. Never skipped: what is left of them is no one's trace.
+    SeveralWriters,
+}
+
+impl Problem {
+    /// True if leaving out the row would not mend the trace.
+    pub fn is_fatal(self) -> bool {
+        matches!(self, Problem::TooManyVolumes | Problem::SeveralWriters)
+    }
 }
 
 impl Bad {
@@ -79,6 +88,11 @@ impl Bad {
             Problem::Overflow => format!("{is}: larger than 64 bits hold"),
             Problem::Zero => format!("{is}: expected a size above 0"),
             Problem::TooLong => format!("{is}: a request is shorter than 2 TiB"),
+            Problem::SeveralWriters => {
+                "a second heading of fio: several jobs wrote this file at once, and tore each other's rows. Record each to a \
+                 file of its own: run fio with numjobs=1, or give every job its own write_iolog"
+                    .into()
+            }
             Problem::TooManyVolumes => {
                 format!("{is}: the trace has more than 65,535 volumes; split it by volume before it is read")
             }
@@ -338,7 +352,13 @@ mod tests {
         let of = |problem| Bad { at: 0, len: 0, name: "", problem }.is_of_value();
         let values = [Problem::Zero, Problem::Negative, Problem::Overflow, Problem::TooLong];
         assert!(values.into_iter().all(of));
-        let others = [Problem::Missing, Problem::Surplus, Problem::Expected(""), Problem::TooManyVolumes];
+        let others = [
+            Problem::Missing,
+            Problem::Surplus,
+            Problem::Expected(""),
+            Problem::TooManyVolumes,
+            Problem::SeveralWriters,
+        ];
         assert!(!others.into_iter().any(of));
     }
 }

@@ -98,6 +98,14 @@ fn a_file_of_another_format_is_named() {
     assert!(message.contains("looks like msr"), "{message}");
     let message = error(b"0 file read 0 512\n", &forced("fio-v3")).0;
     assert!(message.contains("should begin with the line \"fio version 3 iolog\""), "{message}");
+    // As two jobs flush their buffers into one file: in the middle of a row, or at its end.
+    for second in ["10 /dev/sdb read 0 4096\n34699fio version 3 iolog\n", "fio version 3 iolog\n"] {
+        let torn = format!("fio version 3 iolog\n0 /dev/sdb add\n{second}20 /dev/sdb read 178000000000000 4096\n");
+        for skip_bad_rows in [false, true] {
+            let message = error(torn.as_bytes(), &OpenOptions { skip_bad_rows, ..OpenOptions::default() }).0;
+            assert!(message.contains("several jobs wrote this file") && message.contains("numjobs=1"), "{message}");
+        }
+    }
 }
 
 #[test]
