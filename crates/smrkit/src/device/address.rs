@@ -80,7 +80,7 @@ pub enum Role {
 impl ArrayLayout {
     /// The layout of an array of members with this many sectors each. Where there are no chunks, `chunk_sectors` moves nothing.
     pub fn new(level: Level, chunk_sectors: u64, member_sectors: &[u64]) -> Result<ArrayLayout, Error> {
-        level.check_disks(member_sectors.len())?;
+        level.check_disks(level.name(), member_sectors.len())?;
         if chunk_sectors == 0 {
             return Err(Error::Usage("a chunk of 0 sectors: give a chunk of 512 bytes or more".into()));
         }

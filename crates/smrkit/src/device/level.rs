@@ -168,18 +168,24 @@ impl Level {
 
     /// The level of this name, or of ZFS's name for it; `raid10` keeps two copies.
     pub fn named(name: &str) -> Result<Level, Error> {
-        let alias = OF_ZFS.iter().find(|(alias, _)| *alias == name);
-        let name = alias.map_or(name, |(_, name)| name);
-        LEVELS.iter().find(|spec| spec.name == name).map(|spec| spec.level).ok_or_else(|| {
+        let name = Level::name_as_written(name)?;
+        let own = OF_ZFS.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
+        let spec = LEVELS.iter().find(|spec| spec.name == own);
+        Ok(spec.map_or(Level::Span, |spec| spec.level))
+    }
+
+    /// A level's name or ZFS's name for it, if it is one.
+    pub fn name_as_written(name: &str) -> Result<&'static str, Error> {
+        let names = LEVELS.iter().map(|spec| spec.name).chain(OF_ZFS.iter().map(|(alias, _)| *alias));
+        names.clone().find(|known| *known == name).ok_or_else(|| {
             let shown: String = name.chars().take(40).collect();
-            let names = LEVELS.iter().map(|spec| spec.name).chain(OF_ZFS.iter().map(|(alias, _)| *alias));
             Error::Usage(format!("no array is called `{shown}`; {}", known(name, names)))
         })
     }
 
-    /// The names of all levels, with commas between.
+    /// The names of all levels, ZFS's too, with commas between.
     pub fn names() -> String {
-        LEVELS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
+        LEVELS.iter().map(|spec| spec.name).chain(OF_ZFS.iter().map(|(alias, _)| *alias)).collect::<Vec<_>>().join(", ")
     }
 
     /// The names of the levels that keep copies or parity, with commas between.
@@ -238,10 +244,14 @@ impl Level {
         self.chosen_copies().map_or(self.spec().disks_min, |copies| copies as usize)
     }
 
-    /// Refuses a number of disks that the level can't have.
-    pub fn check_disks(&self, disks: usize) -> Result<(), Error> {
+    /// Refuses a number of disks that the level, which the user calls `name`, can't have.
+    pub fn check_disks(&self, name: &str, disks: usize) -> Result<(), Error> {
         let (spec, min) = (self.spec(), self.disks_min());
-        let name = spec.name;
+        let is_zfs = OF_ZFS.iter().any(|(alias, _)| *alias == name);
+        let in_same_words = |other: &'static str| {
+            let alias = OF_ZFS.iter().rev().find(|(_, own)| is_zfs && *own == other);
+            alias.map_or(other, |(alias, _)| alias)
+        };
         let message = match self.chosen_copies() {
             Some(0 | 1) => {
                 let message = format!("{name} with copies below 2 mirrors nothing: raise copies, or use raid0");
@@ -257,7 +267,7 @@ impl Level {
             ),
             _ if disks < min => {
                 let other = spec.instead.filter(|_| disks + 1 == min);
-                let other = other.map_or(String::new(), |other| format!(", or use {other}"));
+                let other = other.map_or(String::new(), |other| format!(", or use {}", in_same_words(other)));
                 format!("{name} of {disks} disks: raise disks to {min} or more{other}")
             }
             _ => return Ok(()),
@@ -299,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_level_names_the_numbers_of_disks_that_it_takes() {
-        let said = |level: Level, disks| level.check_disks(disks).map_err(|error| error.to_string());
+        let said = |level: Level, disks| level.check_disks(level.name(), disks).map_err(|error| error.to_string());
         for (level, least) in [
             (Level::Span, 1),
             (Level::Raid0, 1),
@@ -339,6 +349,8 @@ mod tests {
     fn levels_go_by_the_names_of_zfs_too() {
         let named = ["mirror", "raidz", "raidz1", "raidz2", "raidz3"].map(|name| Level::named(name).unwrap());
         assert_eq!(named, [Level::Raid1, Level::Raid5, Level::Raid5, Level::Raid6, Level::Raidz3]);
+        let few = Level::Raid5.check_disks("raidz1", 2).unwrap_err().to_string();
+        assert!(few.starts_with("raidz1 of 2 disks: raise disks to 3 or more, or use mirror"), "{few}");
         let refused = Level::named("radz3").unwrap_err().to_string();
         assert!(refused.contains("did you mean `raidz3`?"), "{refused}");
         assert!(OF_ZFS.iter().all(|(alias, _)| LEVELS.iter().all(|spec| spec.name != *alias)));

@@ -31,7 +31,7 @@ impl DriveSpec {
 impl ArraySpec {
     /// An array with chunks of the usual size.
     pub fn new(level: Level, members: Vec<MemberSpec>) -> ArraySpec {
-        ArraySpec { level, chunk_sectors: CHUNK_SECTORS, write: WritePolicy::Auto, members }
+        ArraySpec { level, name: level.name(), chunk_sectors: CHUNK_SECTORS, write: WritePolicy::Auto, members }
     }
 
     /// The keys that are values: those of an array, then those of a drive in it.
@@ -86,8 +86,11 @@ impl FromStr for ArraySpec {
 
 impl fmt::Display for ArraySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:disks={}", self.level, self.members.len())?;
-        write!(f, ",chunk={}", CHUNK.write(&self.chunk_sectors).text)?;
+        write!(f, "{}:disks={}", self.name, self.members.len())?;
+        // ZFS has no chunks: whoever wrote its words is told of them only if he gave one.
+        if self.name == self.level.name() || self.chunk_sectors != CHUNK_SECTORS {
+            write!(f, ",chunk={}", CHUNK.write(&self.chunk_sectors).text)?;
+        }
         if let Some(copies) = self.level.chosen_copies() {
             write!(f, ",copies={copies}")?;
         }

@@ -155,6 +155,7 @@ impl MemberRun {
             MemberRun::Drive(run) => MemberSpec::Drive(run.spec()),
             MemberRun::Array(array) => MemberSpec::Array(Box::new(ArraySpec {
                 level: array.level,
+                name: array.level.name(),
                 chunk_sectors: array.chunk_sectors,
                 write: array.write,
                 members: array.members.iter().map(MemberRun::spec).collect(),

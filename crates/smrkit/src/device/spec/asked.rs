@@ -13,6 +13,8 @@ pub const DEPTH_MAX: usize = 8;
 pub struct ArraySpec {
     /// Its kind, with the copies of a RAID 10.
     pub level: Level,
+    /// The level's name as it was written: that of ZFS or that of md.
+    pub name: &'static str,
     /// Sectors of a chunk; without effect where there are no chunks.
     pub chunk_sectors: u64,
     /// Way in which partly written stripes get their parity.

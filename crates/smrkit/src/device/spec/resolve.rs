@@ -95,15 +95,15 @@ pub(super) fn array(raw: &RawArray, inherited: &DriveSpec, depth: usize) -> Resu
         return usage(format!("arrays nested more than {DEPTH_MAX} deep: nest fewer"));
     }
     let keys = ArrayKeys::read(&raw.values)?;
+    let name = Level::name_as_written(raw.level.trim())?;
     let level = level(raw, &keys)?;
-    let name = level.name();
     if keys.write != WritePolicy::Auto && level.parities() == 0 {
         let write = WRITE.write(&keys.write).text;
         return usage(format!("{name} has no parity, so that write={write} says nothing: leave it out"));
     }
     let members = members(raw, keys.disks, name, &drive(&raw.drive, inherited)?, depth)?;
-    level.check_disks(members.len())?;
-    Ok(ArraySpec { level, chunk_sectors: keys.chunk, write: keys.write, members })
+    level.check_disks(name, members.len())?;
+    Ok(ArraySpec { level, name, chunk_sectors: keys.chunk, write: keys.write, members })
 }
 
 fn level(raw: &RawArray, keys: &ArrayKeys) -> Result<Level, Error> {

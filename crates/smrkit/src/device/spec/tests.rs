@@ -21,7 +21,7 @@ fn specs() -> impl Strategy<Value = ArraySpec> {
                 members.resize_with(members.len().max(level.disks_min()), || first.clone());
                 let policies = [WritePolicy::Auto, WritePolicy::ReadModifyWrite, WritePolicy::Reconstruct];
                 let write = if level.parities() > 0 { policies[write] } else { WritePolicy::Auto };
-                ArraySpec { level, chunk_sectors, write, members }
+                ArraySpec { chunk_sectors, write, ..ArraySpec::new(level, members) }
             },
         )
     };
@@ -54,6 +54,9 @@ fn the_short_form_reads_as_people_write_it() {
     for (text, canonical) in [
         ("raid5:disks=4,chunk=512KiB,layer=drive-managed", "raid5:disks=4,chunk=512Ki,layer=drive-managed"),
         (" raid1 : disks = 3 ", "raid1:disks=3,chunk=512Ki"),
+        ("raidz1:disks=4", "raidz1:disks=4"),
+        ("mirror:disks=2,drive=tiny", "mirror:disks=2,drive=tiny"),
+        ("raidz2:disks=6,chunk=64Ki", "raidz2:disks=6,chunk=64Ki"),
         ("raid10:disks=5,copies=3", "raid10:disks=5,chunk=512Ki,copies=3"),
         ("raid6:disks=4,write=rmw,chunk=4Ki", "raid6:disks=4,chunk=4Ki,write=rmw"),
         (

@@ -59,6 +59,9 @@ impl<'a> TextPiece<'a> {
     fn setting(self) -> Result2<(TextPiece<'a>, TextPiece<'a>)> {
         match self.outside(b'=')?.first() {
             Some(&i) => Ok((self.slice(0, i).trimmed(), self.slice(i + 1, self.text.len()).trimmed())),
+            None if self.text.parse::<u64>().is_ok() => {
+                Err(self.error(format!("expected key=value: for {0} disks write disks={0}", self.text)))
+            }
             None => Err(self.error("expected key=value")),
         }
     }
