@@ -104,15 +104,13 @@ fn violations(outcome: &Outcome) -> String {
     if all == 0 {
         return String::new();
     }
-    let first = first.first().map(|first| format!("; the first: {first}")).unwrap_or_default();
+    let first = first.first().map(|first| format!(" The first: {first}.")).unwrap_or_default();
     let of = outcome.requests.max(all);
-    let mut text = format!(
-        " {all} of {of} requests break a rule of zones: a host-managed disk refuses them, and these times are no disk's{first}."
-    );
+    let mut text = format!("A host-managed disk would refuse {all} of these {of} requests; ignore the times.{first}");
     if to_full_zones > 0 && outcome.state.prefill == Prefill::Full {
         text += " All zones were full at first: reset them by a discard of the whole zone, or begin with an empty disk (prefill none).";
     }
-    text
+    text + " "
 }
 
 /// The plain verdict in words.
@@ -121,7 +119,8 @@ pub(super) fn sentence(outcome: &Outcome) -> String {
     if outcome.requests == 0 {
         return "No request was counted.".into();
     }
-    let mut text = course(outcome) + &in_all(outcome) + &state(outcome) + &violations(outcome);
+    // What the disk refuses comes first: nothing else that is said holds for such a disk.
+    let mut text = violations(outcome) + &course(outcome) + &in_all(outcome) + &state(outcome);
     text += &format!(" The longest request takes {}", Nanos(verdict.longest_stall_ns));
     text += &stalls(outcome);
     text += &distribution(outcome);

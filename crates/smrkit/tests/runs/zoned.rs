@@ -162,8 +162,11 @@ fn a_violation_is_named_with_request_and_zone() {
     let of = ["writes_off_pointer", "reads_past_pointer", "writes_across_zones", "writes_to_full_zones"];
     assert_eq!(of.map(|key| count(&found, key)), [1, 1, 1, 0]);
     let verdict = &found.verdict.text;
-    assert!(verdict.contains("3 of 4 requests break a rule of zones"), "{verdict}");
-    assert!(verdict.contains("the first: request 2, a write of 8 sectors at LBA 2576: zone 40"), "{verdict}");
+    assert!(
+        verdict.starts_with("A host-managed disk would refuse 3 of these 4 requests; ignore the times."),
+        "{verdict}"
+    );
+    assert!(verdict.contains("The first: request 2, a write of 8 sectors at LBA 2576: zone 40"), "{verdict}");
 }
 
 #[test]

@@ -147,13 +147,20 @@ fn requests_that_break_a_rule_of_zones_are_counted_and_told() {
         one.layer_stats = one.layer_stats.with_violations(&ZoneViolations { all, to_full_zones: full, first });
         violations(&one)
     };
-    let refuses = "requests break a rule of zones: a host-managed disk refuses them, and these times are no disk's";
-    let reset = " All zones were full at first: reset them by a discard of the whole zone, or begin with an empty disk (prefill none).";
+    let refused = |count: &str| format!("A host-managed disk would refuse {count} requests; ignore the times.");
+    let reset = "All zones were full at first: reset them by a discard of the whole zone, or begin with an empty disk (prefill none).";
     assert_eq!(violations(&base()), "");
     assert_eq!(text(0, 0, None, Prefill::Full), "");
-    assert_eq!(text(3, 0, None, Prefill::Full), format!(" 3 of 10 {refuses}."));
-    assert_eq!(text(3, 1, Some("one; two"), Prefill::None), format!(" 3 of 10 {refuses}; the first: one."));
-    assert_eq!(text(12, 1, Some("one"), Prefill::Full), format!(" 12 of 12 {refuses}; the first: one.{reset}"));
+    assert_eq!(text(3, 0, None, Prefill::Full), refused("3 of these 10") + " ");
+    assert_eq!(text(3, 1, Some("one; two"), Prefill::None), refused("3 of these 10") + " The first: one. ");
+    let mut one = base();
+    let broken = ZoneViolations { all: 3, ..ZoneViolations::default() };
+    one.layer_stats = one.layer_stats.with_violations(&broken);
+    assert!(sentence(&one).starts_with("A host-managed disk would refuse"), "before all times");
+    assert_eq!(
+        text(12, 1, Some("one"), Prefill::Full),
+        refused("12 of these 12") + &format!(" The first: one. {reset} ")
+    );
 }
 
 #[test]
