@@ -1,80 +1,96 @@
-//! Runs the changes. Where the demand is long, all of them serve its first part, and the whole what that part does not show.
+//! Runs the changes and judges them. Where the load is long, all of them serve its first part.
 
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Warmup};
-use smrkit::stats::comparison::{Effect, Judged, Problems, Trajectory, effect, mean_request_bytes};
 
-use super::advice::{NotRun, Remedy};
-use super::remedies::{Change, ChangeKind, one_line};
-use super::trial::{Measured, Trial};
-use super::{Question, Reference};
+use crate::advice::{Advice, NotRun, Remedy};
+use crate::changes::{Change, ChangeKind, one_line};
+use crate::comparison::{Effect, Judged, Problems, Trajectory, effect, mean_request_bytes};
+use crate::trial::{Measured, Trial};
+use crate::{Load, Question, Reference};
 
-/// Length of a demand's first part, as a multiple of what fills the cache now; and its fewest requests (assumptions).
+/// Length of a load's first part, as a multiple of what fills the cache now; and its fewest requests (assumptions).
 const FILLS: f64 = 4.0;
 const FEW_REQUESTS: u64 = 50_000;
 
-/// The run of a change, and that of conventional disks over the same requests where those change too; or why there is none.
+/// The run of a change, and that of conventional disks where that is judged by one of its own; or why there is none.
 type Attempted = Result<(Measured, Option<Measured>), NotRun>;
 
-/// A part of the demand that changes serve, with the runs they are compared with.
-struct AttemptPart<'a> {
-    /// The system as it is.
-    own: Trajectory,
+/// What the changes are compared with, over the requests that they serve.
+struct Compared<'a> {
+    own: &'a Trajectory,
     before: Judged,
     /// Conventional disks.
     usual: &'a Measured,
-    /// Only the first this many requests are served.
-    first: Option<u64>,
 }
 
-/// Runs every change and judges it.
+/// Runs every change and puts it into the answer, with what it is compared with.
 pub fn make(
     question: &Question,
     known: &Reference,
     changes: &[Change],
     sectors: u64,
     monitor: &dyn Monitor,
-) -> Result<Vec<Remedy>, Error> {
-    let all: Vec<&Change> = changes.iter().collect();
-    let whole = AttemptPart {
-        own: known.own.trajectory.clone(),
-        before: known.before,
-        usual: &known.conventional,
-        first: None,
+    advice: &mut Advice,
+) -> Result<(), Error> {
+    let part = match first_part(known) {
+        None => None,
+        Some(first) => match as_it_is(question, known, first, sectors, monitor)? {
+            Some((own, usual)) => Some((first, own, usual)),
+            None => {
+                let interrupted = |change| Remedy::new(change, Err(NotRun::Interrupted));
+                advice.remedies = changes.iter().map(interrupted).collect();
+                advice.complete = false;
+                return Ok(());
+            }
+        },
     };
-    let serve = |changes: &[&Change], part: &AttemptPart| -> Result<Vec<Remedy>, Error> {
-        let made = run(question, changes, part.first, sectors, monitor)?;
-        Ok(changes.iter().zip(made).map(|(change, made)| judged(part, change, made)).collect())
+    // A first part that does not show the problems of the whole is no place to try what would cure them.
+    let judged = |(_, own, usual): &(u64, Measured, Measured)| Judged::new(&own.trajectory, &own.compared_with(usual));
+    let part = part.filter(|part| judged(part).problems == known.before.problems);
+    let compared = match &part {
+        None => Compared { own: &known.own.trajectory, before: known.before, usual: &known.conventional },
+        Some(part) => Compared { own: &part.1.trajectory, before: judged(part), usual: &part.2 },
     };
-    let Some(first) = first_part(known) else { return serve(&all, &whole) };
-    let Some((own, usual)) = as_it_is(question, first, sectors, monitor)? else {
-        // An interrupt: there is nothing to compare the others with.
-        return Ok(all.iter().map(|change| Remedy::new(change, Err(NotRun::Interrupted), None)).collect());
-    };
-    let before = Judged::new(&own.trajectory, &own.compared_with(&usual));
-    if before.problems != known.before.problems {
-        return serve(&all, &whole);
+    if let Some((first, own, usual)) = &part {
+        advice.first_requests = Some(*first);
+        advice.compared = (own.trajectory.clone(), own.compared_with(usual));
     }
-    let mut remedies = serve(&all, &AttemptPart { own: own.trajectory, before, usual: &usual, first: Some(first) })?;
-    let again: Vec<usize> = (0..all.len()).filter(|&at| !is_shown(&remedies[at])).collect();
-    let open: Vec<&Change> = again.iter().map(|&at| all[at]).collect();
-    for (at, remedy) in again.into_iter().zip(serve(&open, &whole)?) {
-        remedies[at] = remedy;
+    // What is known of a drive is told of a rebuild that nobody disturbs: of all it takes the least time to run, and it is the one that
+    // others have measured.
+    let calm = known.calm.as_ref().map(|(load, own, usual)| {
+        let before = Judged::new(&own.trajectory, &own.compared_with(usual));
+        (*load, Compared { own: &own.trajectory, before, usual })
+    });
+    let of = |change: &Change| match &calm {
+        Some((load, calm)) if change.kind == ChangeKind::Range => (*load, calm),
+        _ => (known.load, &compared),
+    };
+    let made = run(changes, |change| of(change).0, advice.first_requests, sectors, monitor)?;
+    let mut remedies: Vec<Remedy> =
+        changes.iter().zip(made).map(|(change, made)| judge(of(change).1, change, made)).collect();
+    if part.is_some() {
+        // Nobody has seen what comes after it.
+        let fixes = remedies.iter_mut().filter(|remedy| remedy.effect == Some(Effect::Fixes));
+        fixes.for_each(|remedy| remedy.effect = Some(Effect::FixesSoFar));
     }
-    Ok(remedies)
+    if !question.run.is_conventional() {
+        remedies.insert(0, conventional(question, &compared));
+    }
+    advice.complete = remedies.iter().all(|remedy| remedy.not_run != Some(NotRun::Interrupted));
+    advice.remedies = remedies;
+    Ok(())
 }
 
-/// A first part of the demand may show what a change does: never that it is a fix, or no difference. A pause says what is
-/// kept up with, which it does show.
-fn is_shown(remedy: &Remedy) -> bool {
-    match remedy.effect {
-        Some(Effect::Helps | Effect::Mixed | Effect::Worsens) => true,
-        Some(Effect::Fixes | Effect::FixesSoFar) => remedy.kind == ChangeKind::Idle,
-        // What can't be run can't be run whole either.
-        None => remedy.not_run != Some(NotRun::Interrupted),
-        Some(Effect::None) => false,
-    }
+/// Conventional disks as a change: they have been run.
+fn conventional(question: &Question, compared: &Compared) -> Remedy {
+    let (usual, own) = (compared.usual, &compared.usual.trajectory);
+    let against = usual.compared_with(usual);
+    let after = Judged::new(own, &against);
+    let change = Change::new(ChangeKind::Conventional, "CMR disks", Ok(Trial::for_run(question.run.clone())));
+    let effect = effect(&compared.before, &after);
+    Remedy::new(&change, Ok((effect, own.clone(), against, after.problems)))
 }
 
 /// Requests of the first part; `None` where the whole is not much longer, or nothing is known to be wrong.
@@ -90,39 +106,40 @@ fn first_part(known: &Reference) -> Option<u64> {
 /// The first requests on the system as it is and on conventional disks; `None` after an interrupt.
 fn as_it_is(
     question: &Question,
+    known: &Reference,
     first: u64,
     sectors: u64,
     monitor: &dyn Monitor,
 ) -> Result<Option<(Measured, Measured)>, Error> {
-    let Some(&settings) = question.depths.last() else { return Ok(None) };
-    let own = Change::new(ChangeKind::Layer, "as it is", Ok(Trial::for_run(question.run.clone().with(settings))));
-    let usual = question.run.conventional()?.with(settings);
+    let run = question.run.clone().with(known.load.settings);
+    let usual = run.conventional()?;
+    let own = Change::new(ChangeKind::Layer, "as it is", Ok(Trial::for_run(run)));
     let both = Change { baseline: Some(Trial::for_run(usual)), ..own };
-    let made = run(question, &[&both], Some(first), sectors, monitor)?.pop();
+    let made = self::run(&[both], |_| known.load, Some(first), sectors, monitor)?.pop();
     Ok(made.and_then(Result::ok).and_then(|(own, usual)| Some((own, usual?))))
 }
 
-/// Runs `changes`, on the first this many requests where that is said.
-fn run(
-    question: &Question,
-    changes: &[&Change],
+/// Runs each change under its load, on the first `first` requests if that is given.
+fn run<'a>(
+    changes: &[Change],
+    load: impl Fn(&Change) -> &'a Load + Sync,
     first: Option<u64>,
     sectors: u64,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Attempted>, Error> {
     // A change that is impossible must not end the others.
     let results = pool::make_all(changes, monitor, "change", |_, change, mut watch| {
-        Ok(made(question, change, first, sectors, &mut watch))
+        Ok(made(load(change), change, first, sectors, &mut watch))
     });
     let all = results.into_iter().map(|result| Ok(result?.unwrap_or(Err(NotRun::Interrupted))));
     all.collect()
 }
 
-/// Runs a change, and conventional disks as well where it changes the requests.
-fn made(question: &Question, change: &Change, first: Option<u64>, sectors: u64, watch: &mut RunWatch) -> Attempted {
+/// Runs a change, and conventional disks as well where it is judged by a run of theirs.
+fn made(load: &Load, change: &Change, first: Option<u64>, sectors: u64, watch: &mut RunWatch) -> Attempted {
     let mut serve = |trial: &Trial| -> Result<Measured, NotRun> {
         let trial = Trial { first, ..trial.clone() };
-        match trial.serve(question.demand, sectors, false, watch) {
+        match trial.serve(load.demand.as_ref(), sectors, false, watch) {
             Ok(measured) if measured.outcome.interrupted => Err(NotRun::Interrupted),
             // Nothing can be said of a change that serves nothing.
             Ok(measured) if measured.outcome.requests == 0 && measured.outcome.rebuild.is_none() => {
@@ -136,53 +153,48 @@ fn made(question: &Question, change: &Change, first: Option<u64>, sectors: u64, 
     Ok((own, change.baseline.as_ref().map(serve).transpose()?))
 }
 
-/// Judges a change.
-fn judged(part: &AttemptPart, change: &Change, made: Attempted) -> Remedy {
+/// Judges a change. All are compared with the same run of conventional disks, but for pauses, of which it is asked whether the drive
+/// keeps up with them, and not whether it serves the load as fast.
+fn judge(compared: &Compared, change: &Change, made: Attempted) -> Remedy {
     let judged = made.map(|(own, baseline)| {
-        let is_timed = own.is_timed();
-        let against = own.compared_with(baseline.as_ref().unwrap_or(part.usual));
+        let against = match change.kind {
+            ChangeKind::WriteSize => own.compared_by_bytes(compared.usual),
+            _ => own.compared_with(baseline.as_ref().unwrap_or(compared.usual)),
+        };
         let after = Judged::new(&own.trajectory, &against);
-        let after = match change.kind {
-            // The same bytes by other requests: of them the time can be compared with what it was, by the trace's times the mean.
-            // With pauses, which are fewer then, neither can.
-            ChangeKind::WriteSize => {
-                let mean = own.compared_with(part.usual).whole.mean;
-                let is_open = own.outcome.engine.arrival == Arrival::Trace;
-                let elapsed = is_timed.then(|| own.time_for_a_byte() / part.usual.time_for_a_byte());
-                Judged { multiples: [elapsed, Some(mean).filter(|_| is_open), None, None], ..after }
-            }
-            // A pause is not held against the rate, or the shorter waits of conventional disks, that it leaves.
-            ChangeKind::Idle => {
-                let pairs = part.before.multiples.into_iter().zip(after.multiples);
-                let better = |(was, is): (Option<f64>, Option<f64>)| Some(was?.min(is?));
-                let multiples: Vec<Option<f64>> = pairs.map(better).collect();
-                Judged { multiples: multiples.try_into().unwrap_or(after.multiples), ..after }
-            }
-            _ => after,
-        };
-        let before = match change.kind {
-            // Conventional disks that wait less with it don't make it slow.
-            ChangeKind::Idle => {
-                let was = part.before.problems;
-                Judged { problems: Problems { slow: was.slow || after.problems.slow, ..was }, ..part.before }
-            }
-            _ => part.before,
-        };
         let effect = match change.kind {
-            // What conventional disks do with it is no effect on a drive that does what it did.
-            ChangeKind::Range if own.trajectory == part.own => Effect::None,
-            _ => effect(&before, &after),
+            ChangeKind::Range if own.trajectory == *compared.own => Effect::None,
+            ChangeKind::WriteSize => {
+                // Latencies of larger writes are no longer or shorter than those of smaller ones for what the disk does.
+                let is_open = own.outcome.engine.arrival == Arrival::Trace;
+                let mean = Some(against.whole.mean).filter(|_| is_open);
+                effect(&compared.before, &Judged { multiples: [against.whole.elapsed, mean, None, None], ..after })
+            }
+            ChangeKind::Idle => keeps_up(&compared.before, &after),
+            _ => effect(&compared.before, &after),
         };
-        (effect, own.trajectory, against)
+        (effect, own.trajectory, against, after.problems)
     });
-    Remedy::new(change, judged, part.first)
+    Remedy::new(change, judged)
+}
+
+/// Effect of a pause, which is compared with conventional disks that rest as much. That those wait less with it is no fault of the
+/// drive, and neither is the rate that it leaves.
+fn keeps_up(before: &Judged, after: &Judged) -> Effect {
+    let pairs = before.multiples.into_iter().zip(after.multiples);
+    let better = |(was, is): (Option<f64>, Option<f64>)| Some(was?.min(is?));
+    let multiples: Vec<Option<f64>> = pairs.map(better).collect();
+    let multiples = multiples.try_into().unwrap_or(after.multiples);
+    let was = before.problems;
+    let before = Judged { problems: Problems { slow: was.slow || after.problems.slow, ..was }, ..*before };
+    effect(&before, &Judged { multiples, ..*after })
 }
 
 /// Why a change could not be run, in one line.
 fn why_not(error: &Error) -> NotRun {
     NotRun::Refused(match error {
-        // What helps there is no remedy here: the demand fits the system as it is.
-        Error::NoRoom(_) => "offers less room than the demand needs".into(),
+        // What helps there is no remedy here: the load fits the system as it is.
+        Error::NoRoom(_) => "offers less room than the load needs".into(),
         other => one_line(other),
     })
 }

@@ -4,29 +4,39 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use smrkit::device::spec::{ArraySpec, MemberSpec};
+use smrkit::drive::Drive;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::experiment::Experiment;
-use smrkit::experiment::demand::{Demand, Table};
+use smrkit::experiment::demand::{Demand, GeneratedDemand, Table};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit::experiment::size::AskedCapacity;
-use smrkit::experiment::system::{System, Systems};
+use smrkit::experiment::system::{DEFAULT_DRIVE, System, Systems};
 use smrkit::interleave::SourcePlacement;
 use smrkit::layer;
 use smrkit::settings::{Arrival, Queue, Settings};
-use smrkit::units::SECTOR_BYTES;
+use smrkit::units::{Nanos, SECTOR_BYTES};
+use smrkit::workload::Workload;
 use smrkit_options::conditions::Conditions;
 use smrkit_options::demand::DemandOptions;
 use smrkit_options::system::SystemOptions;
 use smrkit_options::value::count;
 
-use super::advice::Advice;
-use super::{Question, advise};
+use crate::advice::Advice;
+use crate::{Load, LoadKind, Question, advise};
 
-/// The layer of the drives that are sold, unless another is named.
-const DEFAULT_LAYER: &str = "drive-managed";
+/// The layers of drives as they are sold, unless another is named.
+const DRIVE_MANAGED: &str = "drive-managed";
+const HOST_MANAGED: &str = "zoned";
+/// Light use of an array that is rebuilt, for longer than any rebuild lasts: small requests by some users, each of whom waits for an
+/// answer before he asks again a second later. By times of their own a backlog would grow for ever on drives that can't keep up, and
+/// the rebuild would never end.
+const LIGHT_USE: &str = "mix:size=4Ki,write_share=0.5,count=1G";
+const LIGHT_USERS: u32 = 20;
+const LIGHT_PAUSE: Nanos = Nanos(1_000_000_000);
 /// Sectors of the part of a disk on which a rebuild is run: 20 GB.
 const PART_SECTORS: u64 = 20_000_000_000 / SECTOR_BYTES;
 /// Depths of a program that waits for each request, of a rebuild, and of a queue that is full (SATA has 32).
@@ -34,7 +44,7 @@ const DEFAULT_DEPTHS: [u32; 3] = [1, 10, 32];
 
 /// Options of a question.
 #[derive(Args, Clone)]
-#[command(mut_arg("layer", |arg| arg.help("The layer. See smrkit layers [default: drive-managed]").value_name("NAME")))]
+#[command(mut_arg("layer", |arg| arg.help("The layer. See smrkit layers [default: that of the drive as it is sold]").value_name("NAME")))]
 pub struct AdviseOptions {
     #[command(flatten)]
     system: SystemOptions,
@@ -46,7 +56,7 @@ pub struct AdviseOptions {
     /// A parameter.
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
-    /// Commands outstanding, with commas between. Changes are tried at the deepest [default: 1,10,32].
+    /// Commands outstanding, with commas between. Changes are tried at that where it does worst [default: 1,10,32].
     #[arg(long, value_parser = count::<u32>, value_delimiter = ',', value_name = "N1,N2")]
     depth: Vec<u32>,
     #[command(flatten)]
@@ -64,6 +74,8 @@ pub struct AskedAdvice<'a> {
     systems: Systems,
     placement: SourcePlacement,
     whole_disk_bytes: Option<u64>,
+    /// True if the load is for advise to choose: nothing but a rebuild was asked for.
+    is_rebuild_alone: bool,
 }
 
 impl AdviseOptions {
@@ -73,12 +85,9 @@ impl AdviseOptions {
         self.check()?;
         let depths = self.depths()?;
         let settings = depths.last().copied().unwrap_or_default();
-        let mut system = System {
-            set: self.set.clone(),
-            default_layers: vec![layer::find(DEFAULT_LAYER)?],
-            rebuild: self.rebuild,
-            ..self.system.asked(self.conditions.capacity)?
-        };
+        let mut system =
+            System { set: self.set.clone(), rebuild: self.rebuild, ..self.system.asked(self.conditions.capacity)? };
+        system.default_layers = vec![layer::find(layer_as_sold(&system)?)?];
         let placement = self.demand.check_array(system.array.as_ref())?;
         let mut systems = Systems::new(&system)?;
         check_one(systems.count())?;
@@ -87,7 +96,8 @@ impl AdviseOptions {
             system.capacity = Some(AskedCapacity::Sectors(PART_SECTORS));
             systems = Systems::new(&system)?;
         }
-        Ok(AskedAdvice { options: self, depths, system, systems, placement, whole_disk_bytes })
+        let is_rebuild_alone = self.rebuild.is_some() && self.demand.count() == 0 && !has_table;
+        Ok(AskedAdvice { options: self, depths, system, systems, placement, whole_disk_bytes, is_rebuild_alone })
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -123,9 +133,9 @@ impl AdviseOptions {
         Ok(all)
     }
 
-    /// Size of a disk of which only a part is rebuilt: where no trace needs all of it, and no size was asked for.
+    /// Size of a disk of which only a part is rebuilt: where no trace needs all of it.
     fn whole_disk_bytes(&self, systems: &Systems, settings: Settings) -> Result<Option<u64>, Error> {
-        if self.rebuild.is_none() || !self.demand.trace.is_empty() || self.conditions.capacity.is_some() {
+        if self.rebuild.is_none() || !self.demand.trace.is_empty() {
             return Ok(None);
         }
         let whole = systems.runs(&[settings], None)?.pop();
@@ -145,29 +155,82 @@ fn check_one(systems: usize) -> Result<(), Error> {
     }
 }
 
+/// The layer that drives are sold with, where none is named: host-managed disks translate nothing.
+fn layer_as_sold(system: &System) -> Result<&'static str, Error> {
+    let default = DEFAULT_DRIVE.to_string();
+    let mut names: Vec<Option<&String>> = Vec::new();
+    match &system.array {
+        None => names.push(system.drives.first()),
+        Some(array) => names_without_layer(array, &mut names),
+    }
+    let mut host_managed = Vec::new();
+    for name in &names {
+        let name = name.or(system.drives.first()).unwrap_or(&default);
+        let drive = match system.given.get(name) {
+            Some(drive) => drive.clone(),
+            None => Drive::load(name)?,
+        };
+        host_managed.push(drive.host_managed.is_some() && drive.drive_managed.is_none());
+    }
+    match (system.layers.is_empty(), host_managed.contains(&true), host_managed.contains(&false)) {
+        (true, true, true) => Err(Error::Usage(
+            "some of these disks are host-managed, others not: give each a layer= of its own in the {array}".into(),
+        )),
+        (true, true, false) => Ok(HOST_MANAGED),
+        _ => Ok(DRIVE_MANAGED),
+    }
+}
+
+/// The drives of an array that have no layer of their own, by name where they have one.
+fn names_without_layer<'a>(array: &'a ArraySpec, names: &mut Vec<Option<&'a String>>) {
+    for member in &array.members {
+        match member {
+            MemberSpec::Drive(drive) if drive.layer.is_none() => names.push(drive.drive.as_ref()),
+            MemberSpec::Drive(_) => {}
+            MemberSpec::Array(array) => names_without_layer(array, names),
+        }
+    }
+}
+
 impl AskedAdvice<'_> {
     /// Files that are read for it.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         self.systems.files().chain(self.options.system.files()).chain(self.options.demand.files())
     }
 
-    /// The traces and workloads that were named; nothing is asked of disks that are rebuilt alone.
+    /// The traces and workloads that were named; light use, where there is nothing but a rebuild.
     pub fn demand(&self) -> Result<Arc<dyn Demand>, Error> {
-        let demand = &self.options.demand;
-        match self.options.rebuild.is_some() && demand.count() == 0 {
-            true => Ok(Arc::new(Table(Arc::new([])))),
-            false => Ok(Arc::from(demand.open(&self.options.conditions, self.placement)?)),
+        match self.is_rebuild_alone {
+            true => Ok(Arc::new(GeneratedDemand::from(Workload::parse(LIGHT_USE)?))),
+            false => Ok(Arc::from(self.options.demand.open(&self.options.conditions, self.placement)?)),
         }
+    }
+
+    /// The loads under which the system is looked at: that of the question at each depth, and before it none where there is a rebuild.
+    fn loads(&self, demand: &Arc<dyn Demand>) -> Vec<Load> {
+        let mut loads = Vec::new();
+        let first = self.depths.first().copied().unwrap_or_default();
+        let flat_out = Settings { arrival: Arrival::FlatOut, think: Nanos::ZERO, time_scale: 1.0, ..first };
+        if self.options.rebuild.is_some() {
+            let nothing: Arc<dyn Demand> = Arc::new(Table(Arc::new([])));
+            loads.push(Load { kind: LoadKind::Unused, demand: nothing, settings: flat_out });
+        }
+        let load = |kind, settings| Load { kind, demand: Arc::clone(demand), settings };
+        match self.is_rebuild_alone {
+            true => loads.push(load(LoadKind::Light, Settings { depth: LIGHT_USERS, think: LIGHT_PAUSE, ..flat_out })),
+            false => loads.extend(self.depths.iter().map(|&settings| load(LoadKind::Asked, settings))),
+        }
+        loads
     }
 
     /// The answer for `demand`; `None` if an interrupt came before there was one.
     pub fn answer(self, demand: Arc<dyn Demand>, monitor: &dyn Monitor) -> Result<Option<Advice>, Error> {
+        let loads = self.loads(&demand);
         let settings = self.depths.last().copied().into_iter().collect();
         let experiment = Experiment { system: self.system, demand, settings };
         let question = Question {
             run: sized(&experiment, &self.systems, monitor)?,
-            demand: experiment.demand.as_ref(),
-            depths: &self.depths,
+            loads,
             sources: self.options.demand.count().max(1),
             all: self.options.all,
             whole_disk_bytes: self.whole_disk_bytes,

@@ -1,5 +1,6 @@
 //! A run that is to be made: the system with a change, or the demand with one.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smrkit::error::Error;
@@ -8,11 +9,14 @@ use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{RequestSink, RunWatch};
 use smrkit::interleave::SourcePlacement;
 use smrkit::pack::Packed;
+use smrkit::request::Op;
 use smrkit::settings::{Arrival, Settings};
-use smrkit::stats::comparison::{Comparison, Multiples, Trajectory, mean_request_bytes};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::stretches::Stretches;
+use smrkit::stats::rows::RequestRow;
 use smrkit::units::Nanos;
+
+use crate::comparison::{Comparison, Multiples, Trajectory, mean_request_bytes, quotient};
+use crate::stretches::Stretches;
 
 /// A run to be made.
 #[derive(Clone)]
@@ -33,8 +37,54 @@ pub struct Measured {
     pub outcome: Outcome,
     /// The few numbers of the run that decide.
     pub trajectory: Trajectory,
+    /// Share of the bytes written that continue another write; `None` without writes.
+    pub sequential_share: Option<f64>,
     /// Its requests in stretches.
     stretches: Stretches,
+}
+
+/// What is kept of the requests of a run.
+#[derive(Default)]
+struct Served {
+    stretches: Stretches,
+    order: WriteOrder,
+}
+
+/// How much is written behind another write. Streams and queues mix, so that the other one may be one of the last few, and come
+/// after it.
+#[derive(Default)]
+struct WriteOrder {
+    /// First sector and end of the last few writes.
+    last: VecDeque<(u64, u64)>,
+    sequential: u64,
+    all: u64,
+}
+
+/// Writes among which one is looked for that another continues: twice what a drive takes at once.
+const RECENT_WRITES: usize = 64;
+
+impl WriteOrder {
+    fn add(&mut self, row: &RequestRow) {
+        if row.index == 0 {
+            *self = WriteOrder::default();
+        }
+        if row.op != Op::Write {
+            return;
+        }
+        let (sectors, end) = (u64::from(row.sectors), row.lba + u64::from(row.sectors));
+        self.all += sectors;
+        if self.last.iter().any(|&(first, past)| past == row.lba || end == first) {
+            self.sequential += sectors;
+        }
+        if self.last.len() == RECENT_WRITES {
+            self.last.pop_front();
+        }
+        self.last.push_back((row.lba, end));
+    }
+
+    fn share(&self) -> Option<f64> {
+        (self.all > 0).then(|| self.sequential as f64 / self.all as f64)
+    }
 }
 
 impl Trial {
@@ -61,14 +111,18 @@ impl Trial {
                 Some(size) => Box::new(Packed::new(first as Box<dyn Opened>, size, self.run.host_sectors()?)),
             })
         };
-        let stretches = Arc::new(Mutex::new(Stretches::default()));
-        let kept = Arc::clone(&stretches);
-        let sink: RequestSink = Box::new(move |row| kept.lock().unwrap_or_else(PoisonError::into_inner).add(row));
+        let served = Arc::new(Mutex::new(Served::default()));
+        let kept = Arc::clone(&served);
+        let sink: RequestSink = Box::new(move |row| {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.stretches.add(row);
+            kept.order.add(row);
+        });
         watch.hand_requests(sink);
         let outcome = self.run.serve(demand, open, watch).map_err(|error| demand.named(error))?;
         let trajectory = Trajectory::from_outcome(&outcome);
-        let stretches = std::mem::take(&mut *stretches.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Measured { outcome, trajectory, stretches })
+        let Served { stretches, order } = std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Measured { outcome, trajectory, sequential_share: order.share(), stretches })
     }
 }
 
@@ -87,8 +141,19 @@ impl Measured {
         Comparison { whole, from_first_wait, rebuild }
     }
 
+    /// Comparison with `usual`, which served the same bytes by other requests: of these only the time for a byte can be compared,
+    /// and the mean latency where they come at times of their own.
+    pub fn compared_by_bytes(&self, usual: &Measured) -> Comparison {
+        let time = self.is_timed().then(|| quotient(self.time_for_a_byte(), usual.time_for_a_byte()));
+        let times = time.unwrap_or_else(|| quotient(self.trajectory.mean_ns as f64, usual.trajectory.mean_ns as f64));
+        let of = |times: f64| Multiples { elapsed: time.map(|_| times), mean: times, p99: times, longest: times };
+        let after = self.trajectory.rate_after_bytes_per_s.filter(|_| time.is_some());
+        let from_first_wait = after.map(|rate| of(quotient(1e9 / rate, usual.time_for_a_byte())));
+        Comparison { whole: of(times), from_first_wait, rebuild: None }
+    }
+
     /// The time for a byte of its requests, in nanoseconds.
-    pub fn time_for_a_byte(&self) -> f64 {
+    fn time_for_a_byte(&self) -> f64 {
         let bytes = mean_request_bytes(&self.outcome) * self.outcome.requests as f64;
         self.trajectory.elapsed_ns as f64 / bytes.max(1.0)
     }

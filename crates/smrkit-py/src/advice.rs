@@ -29,7 +29,7 @@ impl Advice {
 
     /// The sentences and tables that the command prints.
     fn text(&self) -> String {
-        screen::text(&self.0, false)
+        screen::text(&self.0, screen::Screen::default())
     }
 
     /// The page that the command writes.

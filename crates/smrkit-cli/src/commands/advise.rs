@@ -1,10 +1,10 @@
-//! `smrkit advise`: what a demand meets on one drive or array, and which change would fix it, each shown by a run.
+//! `smrkit advise`: will a drive or an array do for a load, and what would help if not, each shown by a run.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
-use smrkit_advise::screen;
+use smrkit_advise::screen::{self, Screen};
 
 use super::trace::warn;
 use crate::exit::Done;
@@ -16,20 +16,26 @@ use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\
 Examples:
-  smrkit advise --workload random-write:count=100k             a drive-managed disk of 5 TB under random writes
+  smrkit advise --drive like-wd40efax --workload random-write:count=100k
   smrkit advise --trace trace.csv.gz --fold                    a trace of yours
   smrkit advise --trace trace.csv --arrival trace              the same at its own times
   smrkit advise --array raid5:disks=4 --workload mix:count=50k --depth 1,32
-  smrkit advise --array raidz1:disks=4 --rebuild resilver      how long a resilver takes, and whether it ends
+  smrkit advise --array raidz1:disks=4 --rebuild resilver      how long a resilver takes, unused and used, and whether it ends
 
-The answer is for the deepest of the depths; docs/reference/advise.md says what is tried and what the words mean.
+docs/reference/advise.md says what is tried and what the words mean.
 Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.";
+
+/// Columns that lines take at most, to be read well.
+const WIDEST: usize = 120;
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Advise {
     #[command(flatten)]
     asked: AdviseOptions,
+    /// Show the drive at both ends of what is known of it, what could not be run, and what exactly was run.
+    #[arg(long)]
+    details: bool,
     /// Write the results as JSON; - is standard output.
     #[arg(long, value_name = "OUT|-")]
     json: Option<PathBuf>,
@@ -45,13 +51,16 @@ impl Advise {
         let interrupt = Interrupt::watch();
         let demand = asked.demand()?;
         let Some(advice) = asked.answer(demand, &interrupt)? else {
-            eprintln!("smrkit: interrupted before the drive as it is was known: no answer");
+            eprintln!("smrkit: interrupted before the first simulation finished, so there is no answer");
             return Ok(Done::Interrupted);
         };
         interrupt.writing();
         warn(advice.demand.replayed.trace_notes);
         if !matches!(json, Some(JsonTarget::Stdout)) {
-            print(screen::text(&advice, style::is_coloured()))?;
+            let terminal = style::terminal();
+            let width = terminal.columns.unwrap_or(Screen::default().width).min(WIDEST);
+            let screen = Screen { width, is_coloured: terminal.coloured, details: self.details };
+            print(screen::text(&advice, screen))?;
         }
         json.map_or(Ok(()), |json| json.write(pretty(&advice)?))?;
         report.map_or(Ok(()), |report| report.write(screen::page(&advice).as_bytes()))?;

@@ -1,4 +1,4 @@
-"""Advice: how a drive or an array serves a demand, and which changes would help."""
+"""Advice: how a drive or an array serves a load, and which changes would help."""
 
 import os
 from typing import Any, Unpack
@@ -16,11 +16,16 @@ class Advice(Recorded):
     """
 
     schema: int
+    verdict: str
     text: str
     actions: list[Record]
     problems: Record
+    problems_at_ends: Record
+    range: Record | None
     present: list[Record]
+    hardest: int
     remedies: list[Record]
+    first_requests: int | None
     complete: bool
     system: Record
     demand: Record

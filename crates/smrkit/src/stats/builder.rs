@@ -266,7 +266,7 @@ impl Physical {
 
 impl Outcome {
     /// The outcome of a run that asked for nothing on nothing.
-    pub(crate) fn blank() -> Outcome {
+    pub fn blank() -> Outcome {
         OutcomeBuilder::default().finish()
     }
 }

@@ -19,5 +19,3 @@ pub(crate) mod builder;
 mod merge;
 mod summary;
 pub mod rows;
-pub mod stretches;
-pub mod comparison;

@@ -1,16 +1,15 @@
 //! Would a change help? What a run shows, in the few numbers that decide, and two of them compared.
 //!
-//! `docs/reference/advise.md` defines the words. Which changes are tried is the command's affair; how much a problem matters to
-//! somebody is not weighed.
+//! `docs/reference/advise.md` defines the words. How much a problem matters to somebody is not weighed.
 
 use serde::Serialize;
 
-use super::command_times::CommandTimes;
-use super::outcome::Outcome;
-use super::stretches::{Figures, P99_ERROR};
-use super::verdict::time_ratio;
-use crate::layer::BASELINE;
-use crate::units::SECTOR_BYTES;
+use smrkit::layer::BASELINE;
+use smrkit::stats::command_times::CommandTimes;
+use smrkit::stats::outcome::Outcome;
+use smrkit::units::SECTOR_BYTES;
+
+use crate::stretches::{Figures, P99_ERROR};
 
 /// Factor by which something has to be better or worse to count as a difference.
 const FACTOR: f64 = 2.0;
@@ -29,6 +28,8 @@ const SHORT_NS: u64 = 1_000_000_000;
 pub struct Trajectory {
     /// Requests completed.
     pub requests: u64,
+    /// Of them those that a host-managed disk would have refused.
+    pub refused: u64,
     /// Their time.
     pub elapsed_ns: u64,
     /// The first moment that a request waited for cleaning, in seconds; null if none did.
@@ -57,18 +58,18 @@ pub struct Trajectory {
     pub longest_command_ns: u64,
     /// Share of the time that its busiest disk was idle.
     pub idle_share: f64,
-    /// The rebuild or resilver, if there was one that ended.
+    /// The rebuild, resilver or scrub, if there was one that ended.
     pub rebuild: Option<RebuildFigures>,
 }
 
-/// A rebuild or a resilver in a few numbers.
+/// A rebuild, a resilver or a scrub in a few numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RebuildFigures {
-    /// From the failure until the array was redundant again.
+    /// From the failure until the array was redundant again, or all was read.
     pub elapsed_ns: u64,
-    /// Bytes that were rebuilt.
+    /// Bytes that were rebuilt, or read of each disk.
     pub bytes: u64,
-    /// The size of the disk that was rebuilt.
+    /// The size of the disk that was rebuilt; of a scrub, of the first disk.
     pub disk_bytes: u64,
 }
 
@@ -83,6 +84,7 @@ impl Trajectory {
         let until = |at_s: f64| (verdict.rate_before_bytes_per_s * at_s).round() as u64;
         Trajectory {
             requests: outcome.requests,
+            refused: disks.iter().map(|disk| disk.layer_stats.violations().all).sum(),
             elapsed_ns: outcome.elapsed_ns,
             cache_full_at_s: verdict.cache_full_at_s,
             cache_full_after_bytes: verdict.cache_full_at_s.map(until),
@@ -118,10 +120,9 @@ impl Trajectory {
     }
 }
 
-/// The rebuild of an array; nothing of a scrub.
 fn rebuilt(outcome: &Outcome) -> Option<RebuildFigures> {
     let rebuild = outcome.rebuild.as_ref()?;
-    let new = rebuild.members.iter().position(|member| member.new)?;
+    let new = rebuild.members.iter().position(|member| member.new).unwrap_or(0);
     let disk_bytes = outcome.members.get(new)?.capacity.host_sectors * SECTOR_BYTES;
     Some(RebuildFigures { elapsed_ns: rebuild.elapsed_ns, bytes: rebuild.bytes, disk_bytes })
 }
@@ -150,10 +151,13 @@ impl Multiples {
     pub fn from_figures(own: &Figures, other: &Figures, is_timed: bool) -> Multiples {
         let times = |of: fn(&Figures) -> u64| quotient(of(own) as f64, of(other) as f64);
         Multiples {
+            // Where their numbers differ, as after a warm-up until each is steady, the time for a request.
             elapsed: is_timed.then(|| {
-                let both = (own.elapsed_ns as f64, other.elapsed_ns as f64);
-                let ratio = time_ratio(both, (own.requests, other.requests)).filter(|ratio| ratio.is_finite());
-                ratio.unwrap_or_else(|| quotient(both.0, both.1))
+                let for_one = |figures: &Figures| figures.elapsed_ns as f64 / figures.requests.max(1) as f64;
+                match own.requests == other.requests {
+                    true => quotient(own.elapsed_ns as f64, other.elapsed_ns as f64),
+                    false => quotient(for_one(own), for_one(other)),
+                }
             }),
             mean: times(|figures| figures.mean_ns),
             p99: times(|figures| figures.p99_ns),
@@ -167,8 +171,8 @@ impl Multiples {
     }
 }
 
-/// A quotient of two that are not negative; 1 where both are nothing.
-fn quotient(over: f64, under: f64) -> f64 {
+/// Quotient of two that are not negative; 1 where both are nothing.
+pub fn quotient(over: f64, under: f64) -> f64 {
     match (over > 0.0, under > 0.0) {
         (_, true) => over / under,
         (true, false) => f64::INFINITY,
@@ -210,15 +214,17 @@ impl Comparison {
     }
 }
 
-/// Problems of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Problems of a run. Their order is that of how bad they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Problems {
-    /// True if it takes more than twice what conventional disks take for the same requests.
-    pub slow: bool,
-    /// A timeout of 7 s would drop a disk.
-    pub dropped_7s: bool,
+    /// A host-managed disk would refuse some of its requests, so that no time of it is a disk's.
+    pub refused: bool,
     /// A timeout of 30 s would drop a disk.
     pub dropped_30s: bool,
+    /// A timeout of 7 s would drop a disk.
+    pub dropped_7s: bool,
+    /// True if it takes more than twice what conventional disks take for the same requests.
+    pub slow: bool,
 }
 
 /// A run, judged.
@@ -239,6 +245,7 @@ impl Judged {
     /// Judges a run by conventional disks over the same requests.
     pub fn new(course: &Trajectory, comparison: &Comparison) -> Judged {
         let problems = Problems {
+            refused: course.refused > 0,
             slow: comparison.is_slow(),
             dropped_7s: course.dropped_7s > 0,
             dropped_30s: course.dropped_30s > 0,
@@ -257,9 +264,12 @@ impl Problems {
     }
 
     /// True if `self` has one that `other` has not.
-    fn beyond(self, other: Problems) -> bool {
+    pub fn beyond(self, other: Problems) -> bool {
         let new = |own: bool, of_other: bool| own && !of_other;
-        new(self.slow, other.slow) || new(self.dropped_7s, other.dropped_7s) || new(self.dropped_30s, other.dropped_30s)
+        new(self.refused, other.refused)
+            || new(self.slow, other.slow)
+            || new(self.dropped_7s, other.dropped_7s)
+            || new(self.dropped_30s, other.dropped_30s)
     }
 }
 
@@ -305,8 +315,8 @@ pub fn effect(before: &Judged, after: &Judged) -> Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::outcome::{Latencies, Latency, Verdict};
-    use crate::units::Nanos;
+    use smrkit::stats::outcome::{Latencies, Latency, Verdict};
+    use smrkit::units::Nanos;
 
     const S: u64 = 1_000_000_000;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rows::RequestRow;
+use smrkit::stats::rows::RequestRow;
 
 /// Stretches at most; from then on two become one, and each holds twice the requests.
 const STRETCHES_MAX: usize = 1024;
@@ -190,7 +190,7 @@ fn middle_ns(bucket: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Op;
+    use smrkit::request::Op;
 
     fn row(index: u64, latency_ns: u64, end_ns: u64) -> RequestRow {
         let (start_ns, arrival_ns) = (end_ns, end_ns.saturating_sub(latency_ns));
