@@ -13,6 +13,8 @@ use crate::{Load, Question, Reference};
 /// Length of a load's first part, as a multiple of what fills the cache now; and its fewest requests (assumptions).
 const FILLS: f64 = 4.0;
 const FEW_REQUESTS: u64 = 50_000;
+/// Conventional disks, by the name that they have in shops.
+const CONVENTIONAL: &str = "CMR disks";
 
 /// The run of a change, and that of conventional disks where that is judged by one of its own; or why there is none.
 type Attempted = Result<(Measured, Option<Measured>), NotRun>;
@@ -39,8 +41,10 @@ pub fn make(
         Some(first) => match as_it_is(question, known, first, sectors, monitor)? {
             Some((own, usual)) => Some((first, own, usual)),
             None => {
+                let usual =
+                    Change::new(ChangeKind::Conventional, CONVENTIONAL, Ok(Trial::for_run(question.run.clone())));
                 let interrupted = |change| Remedy::new(change, Err(NotRun::Interrupted));
-                advice.remedies = changes.iter().map(interrupted).collect();
+                advice.remedies = std::iter::once(&usual).chain(changes).map(interrupted).collect();
                 advice.complete = false;
                 return Ok(());
             }
@@ -88,7 +92,7 @@ fn conventional(question: &Question, compared: &Compared) -> Remedy {
     let (usual, own) = (compared.usual, &compared.usual.trajectory);
     let against = usual.compared_with(usual);
     let after = Judged::new(own, &against);
-    let change = Change::new(ChangeKind::Conventional, "CMR disks", Ok(Trial::for_run(question.run.clone())));
+    let change = Change::new(ChangeKind::Conventional, CONVENTIONAL, Ok(Trial::for_run(question.run.clone())));
     let effect = effect(&compared.before, &after);
     Remedy::new(&change, Ok((effect, own.clone(), against, after.problems)))
 }

@@ -10,7 +10,8 @@ use smrkit::experiment::system::{System, Systems};
 use smrkit::layer::{self, LayerSpec};
 use smrkit::settings::Settings;
 use smrkit::workload::Workload;
-use smrkit_advise::{Question, advise, screen};
+use smrkit_advise::screen::{self, Screen};
+use smrkit_advise::{Load, LoadKind, Question, advise};
 
 /// Read-modify-write under another name: what is compared with the original must be equal.
 fn registered() -> &'static LayerSpec {
@@ -42,9 +43,9 @@ fn a_layer_of_another_crate_works_wherever_a_layer_is_named() {
     let settings = [Settings::default()];
     let run = one.runs(&settings, None).unwrap().pop().unwrap();
     let demand = Arc::new(workload());
-    let question =
-        Question { run, demand: demand.as_ref(), depths: &settings, sources: 1, all: true, whole_disk_bytes: None };
+    let loads = vec![Load { kind: LoadKind::Asked, demand, settings: settings[0] }];
+    let question = Question { run, loads, sources: 1, all: true, whole_disk_bytes: None };
     let advice = advise(&question, &Unwatched).unwrap().unwrap();
     assert!(advice.remedies.iter().any(|remedy| remedy.change == "layer outside"), "advise tries it too");
-    assert!(screen::text(&advice, false).contains("outside"));
+    assert!(screen::text(&advice, Screen { details: true, ..Screen::default() }).contains("outside"));
 }

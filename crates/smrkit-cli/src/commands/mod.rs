@@ -49,7 +49,7 @@ pub enum Command {
     Results(results::Results),
     /// A page, figures and tables of runs that were recorded.
     Report(report::Report),
-    /// Say when the cache fills, what remains, how long the worst wait is, and what would fix it.
+    /// Will this drive or array cope with your load, and what to change if not.
     Advise(advise::Advise),
     /// Reproduce a paper's figures and tables, its numbers next to ours.
     Reproduce(reproduce::Reproduce),

@@ -92,9 +92,9 @@ def advise(*, requests: Any = None, progress: Progress = False, **options: Unpac
     >>> advice.problems.slow
     True
     >>> [remedy.change for remedy in advice.remedies if remedy.effect == "fixes"][0]
-    'conventional disks'
+    'CMR disks'
     >>> print(advice)  # doctest: +ELLIPSIS
-    It is slow at depth 1: ...
+    Slow: it does ...
     """
     table = None if requests is None else _native.Requests(requests)
     with bar(progress) as said:
