@@ -6,9 +6,9 @@ use smrkit::settings::{Arrival, Warmup};
 
 use crate::advice::{Advice, NotRun, Remedy};
 use crate::changes::{Change, ChangeKind, one_line};
-use crate::comparison::{Effect, Judged, Problems, Trajectory, effect, mean_request_bytes};
+use crate::comparison::{Effect, Judged, Problems, effect, mean_request_bytes};
 use crate::trial::{Measured, Trial};
-use crate::{Load, Question, Reference};
+use crate::{Load, LoadKind, Question, Reference};
 
 /// Length of a load's first part, as a multiple of what fills the cache now; and its fewest requests (assumptions).
 const FILLS: f64 = 4.0;
@@ -21,7 +21,7 @@ type Attempted = Result<(Measured, Option<Measured>), NotRun>;
 
 /// What the changes are compared with, over the requests that they serve.
 struct Compared<'a> {
-    own: &'a Trajectory,
+    /// The system as it is, judged.
     before: Judged,
     /// Conventional disks.
     usual: &'a Measured,
@@ -54,23 +54,29 @@ pub fn make(
     let judged = |(_, own, usual): &(u64, Measured, Measured)| Judged::new(&own.trajectory, &own.compared_with(usual));
     let part = part.filter(|part| judged(part).problems == known.before.problems);
     let compared = match &part {
-        None => Compared { own: &known.own.trajectory, before: known.before, usual: &known.conventional },
-        Some(part) => Compared { own: &part.1.trajectory, before: judged(part), usual: &part.2 },
+        None => Compared { before: known.before, usual: &known.conventional },
+        Some(part) => Compared { before: judged(part), usual: &part.2 },
     };
     if let Some((first, own, usual)) = &part {
         advice.first_requests = Some(*first);
         advice.compared = (own.trajectory.clone(), own.compared_with(usual));
     }
-    // What is known of a drive is told of a rebuild that nobody disturbs: of all it takes the least time to run, and it is the one that
-    // others have measured.
+    // What is known of a drive is told of a rebuild that nobody disturbs: it is the one that others have measured. Other ways to rebuild
+    // are tried on it too where no load was asked for, since it is the cheaper run by far.
     let calm = known.calm.as_ref().map(|(load, own, usual)| {
         let before = Judged::new(&own.trajectory, &own.compared_with(usual));
-        (*load, Compared { own: &own.trajectory, before, usual })
+        (*load, Compared { before, usual })
     });
     let of = |change: &Change| match &calm {
-        Some((load, calm)) if change.kind == ChangeKind::Range => (*load, calm),
+        Some((load, calm)) if change.kind == ChangeKind::Range || known.load.kind == LoadKind::Light => (*load, calm),
         _ => (known.load, &compared),
     };
+    let shown = calm.as_ref().filter(|_| known.load.kind == LoadKind::Light).map_or(&compared, |(_, calm)| calm);
+    if known.load.kind == LoadKind::Light
+        && let Some((_, own, usual)) = &known.calm
+    {
+        advice.compared = (own.trajectory.clone(), own.compared_with(usual));
+    }
     let made = run(changes, |change| of(change).0, advice.first_requests, sectors, monitor)?;
     let mut remedies: Vec<Remedy> =
         changes.iter().zip(made).map(|(change, made)| judge(of(change).1, change, made)).collect();
@@ -80,18 +86,17 @@ pub fn make(
         fixes.for_each(|remedy| remedy.effect = Some(Effect::FixesSoFar));
     }
     if !question.run.is_conventional() {
-        remedies.insert(0, conventional(question, &compared));
+        remedies.insert(0, conventional(question, &compared, shown));
     }
     advice.complete = remedies.iter().all(|remedy| remedy.not_run != Some(NotRun::Interrupted));
     advice.remedies = remedies;
     Ok(())
 }
 
-/// Conventional disks as a change: they have been run.
-fn conventional(question: &Question, compared: &Compared) -> Remedy {
-    let (usual, own) = (compared.usual, &compared.usual.trajectory);
-    let against = usual.compared_with(usual);
-    let after = Judged::new(own, &against);
+/// Conventional disks as a change: they have been run, also under the load to which the other changes are shown.
+fn conventional(question: &Question, compared: &Compared, shown: &Compared) -> Remedy {
+    let after = Judged::new(&compared.usual.trajectory, &compared.usual.compared_with(compared.usual));
+    let (own, against) = (&shown.usual.trajectory, shown.usual.compared_with(shown.usual));
     let change = Change::new(ChangeKind::Conventional, CONVENTIONAL, Ok(Trial::for_run(question.run.clone())));
     let effect = effect(&compared.before, &after);
     Remedy::new(&change, Ok((effect, own.clone(), against, after.problems)))
@@ -167,7 +172,6 @@ fn judge(compared: &Compared, change: &Change, made: Attempted) -> Remedy {
         };
         let after = Judged::new(&own.trajectory, &against);
         let effect = match change.kind {
-            ChangeKind::Range if own.trajectory == *compared.own => Effect::None,
             ChangeKind::WriteSize => {
                 // Latencies of larger writes are no longer or shorter than those of smaller ones for what the disk does.
                 let is_open = own.outcome.engine.arrival == Arrival::Trace;

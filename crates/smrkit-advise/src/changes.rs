@@ -180,7 +180,10 @@ pub fn one_line(error: &Error) -> String {
 
 /// All that is tried, but for conventional disks, which have been run.
 pub fn all(question: &Question, known: &Reference) -> Result<Vec<Change>, Error> {
-    let settings = known.load.settings;
+    let settings = match &known.calm {
+        Some((load, ..)) if known.load.kind == LoadKind::Light => load.settings,
+        _ => known.load.settings,
+    };
     let run = question.run.clone().with(settings);
     if known.before.problems.refused {
         // No time of it is a disk's, so that there is nothing to compare; only a layer that writes in order would help.

@@ -176,7 +176,7 @@ fn load_name(advice: &Advice, present: &Present) -> String {
 fn tried(advice: &Advice, details: bool) -> Grid {
     let hardest = advice.judged();
     let head = match hardest.load {
-        LoadKind::Light => "in light use".to_string(),
+        LoadKind::Light => "while unused".to_string(),
         LoadKind::Unused => "alone".into(),
         LoadKind::Asked if advice.is_open() => "at its own times".into(),
         LoadKind::Asked => format!("at depth {}", hardest.depth),

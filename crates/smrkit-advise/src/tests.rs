@@ -526,7 +526,7 @@ fn lines_fit_the_terminal_and_details_are_told_on_demand() {
                 text.lines().all(|line| line.chars().count() <= width || line.starts_with("   $ ")),
                 "{width}:\n{text}"
             );
-            assert_eq!(text.contains("drive at"), details, "{text}");
+            assert_eq!(text.contains("drive at mech"), details, "{text}");
         }
     }
 }

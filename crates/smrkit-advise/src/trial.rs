@@ -141,13 +141,20 @@ impl Measured {
         Comparison { whole, from_first_wait, rebuild }
     }
 
-    /// Comparison with `usual`, which served the same bytes by other requests: of these only the time for a byte can be compared,
-    /// and the mean latency where they come at times of their own.
+    /// Comparison with `usual`, which served the same bytes by other requests: of these the time for a byte can be compared, and the mean
+    /// latency where they come at times of their own. With pauses, of which there are fewer then, it is the time in which a byte is
+    /// waited for.
     pub fn compared_by_bytes(&self, usual: &Measured) -> Comparison {
         let time = self.is_timed().then(|| quotient(self.time_for_a_byte(), usual.time_for_a_byte()));
-        let times = time.unwrap_or_else(|| quotient(self.trajectory.mean_ns as f64, usual.trajectory.mean_ns as f64));
+        let (own, other) = (&self.trajectory, &usual.trajectory);
+        let requests = match self.outcome.engine.arrival {
+            Arrival::Trace => (1, 1),
+            Arrival::FlatOut | Arrival::Closed => (own.requests, other.requests),
+        };
+        let waits = || quotient(own.mean_ns as f64 * requests.0 as f64, other.mean_ns as f64 * requests.1 as f64);
+        let times = time.unwrap_or_else(waits);
         let of = |times: f64| Multiples { elapsed: time.map(|_| times), mean: times, p99: times, longest: times };
-        let after = self.trajectory.rate_after_bytes_per_s.filter(|_| time.is_some());
+        let after = own.rate_after_bytes_per_s.filter(|_| time.is_some());
         let from_first_wait = after.map(|rate| of(quotient(1e9 / rate, usual.time_for_a_byte())));
         Comparison { whole: of(times), from_first_wait, rebuild: None }
     }

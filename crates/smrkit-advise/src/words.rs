@@ -382,7 +382,8 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
         let Some(figures) = remedy.trajectory.as_ref().map(|run| figures(advice, run)) else { continue };
         let so_far = if remedy.effect == Some(Effect::FixesSoFar) { ", as far as was simulated" } else { "" };
         let help = if remedy.rank() == Some(2) { " (helps, but not enough)" } else { "" };
-        let shown = format!("{figures}{so_far}{help}");
+        let unused = if advice.judged().load == LoadKind::Light { " while nobody uses it" } else { "" };
+        let shown = format!("{figures}{unused}{so_far}{help}");
         match remedy.kind {
             ChangeKind::Conventional => add(format!("Use CMR disks: {shown}"), "other disks", None),
             ChangeKind::WriteSize if is_small_and_random(advice) => add(

@@ -163,15 +163,6 @@ fn pauses_do_not_make_larger_writes_worse() {
 }
 
 #[test]
-fn a_range_that_leaves_the_drive_as_it_is_has_no_effect() {
-    let advice = advice("--drive wd20spzx --workload random-write:count=5000 --depth 1");
-    let own = &advice["present"][0]["elapsed_ns"];
-    let same: Vec<_> =
-        remedies(&advice, "range").into_iter().filter(|remedy| remedy["trajectory"]["elapsed_ns"] == *own).collect();
-    assert!(!same.is_empty() && same.iter().all(|remedy| remedy["effect"] == "none"), "{same:?}");
-}
-
-#[test]
 fn a_cache_is_called_full_only_where_it_is() {
     let text = |arguments: &str| advice(arguments)["text"].as_str().unwrap().to_string();
     let full = text("--workload random-write:count=40k,span=1T --depth 1");
