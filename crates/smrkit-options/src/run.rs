@@ -46,7 +46,7 @@ pub struct RunOptions {
     /// Verify every read, and that nothing of the host's is damaged.
     #[arg(long)]
     pub check: bool,
-    /// Cut the power at this physical write, and recover. Tells what is lost; turns on --check.
+    /// Cut the power at this physical write. Tells what is lost; turns on --check.
     #[arg(long, value_name = "N", value_parser = count::<u64>)]
     pub power_cut: Option<u64>,
     /// Count head movements and bands moved.

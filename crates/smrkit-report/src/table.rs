@@ -104,11 +104,9 @@ fn power_cut(cut: &PowerCut) -> String {
         InFlight::Absent => "the write in flight is absent",
     };
     format!(
-        "power cut at physical write {}, after {} requests: {lost}; {in_flight}; recovery took {} and read {} sectors",
+        "power cut at physical write {}, after {} requests: {lost}; {in_flight}",
         format::count(cut.write),
-        format::count(cut.completed),
-        format::nanos(cut.recovery_ns),
-        format::count(cut.recovery_read_sectors)
+        format::count(cut.completed)
     )
 }
 

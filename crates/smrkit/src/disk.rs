@@ -254,6 +254,8 @@ impl Disk {
     pub(crate) fn power_cut(&mut self) {
         self.clock.power_cut();
         self.power_on();
+        self.tally.set_cleaning_end(Nanos::ZERO);
+        self.background_cleaning_end = Nanos::ZERO;
     }
 
     /// The power comes back.

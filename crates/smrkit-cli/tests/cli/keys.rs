@@ -129,15 +129,6 @@ fn a_power_cut_is_reported_and_its_expected_loss_is_no_violation() {
 }
 
 #[test]
-fn what_a_recovery_cleans_is_not_cleaning_that_a_request_waited_for() {
-    let work = "--prefill none --workload random-write:size=16Ki,count=200 --power-cut 5";
-    let run = outcome(&format!("--drive tiny-constant --layer log {work}"));
-    assert!(run["power_cut"]["recovery_written_sectors"].as_u64() > Some(0), "{}", run["power_cut"]);
-    assert!(run["physical_written_sectors"]["clean"].as_u64() > Some(0));
-    assert!(run["verdict"]["cache_full_at_s"].is_null(), "{}", run["verdict"]);
-}
-
-#[test]
 fn the_page_on_outcomes_names_every_key_and_no_other() {
     let mut found = BTreeSet::new();
     paths("", &outcome("--drive tiny --layer in-place --workload mix:count=100"), &mut found);

@@ -231,9 +231,11 @@ impl LayeredDisk {
     }
 
     /// The power was cut and is back: what the drive and its layer keep in volatile memory only is lost.
-    pub fn power_cut(&mut self) {
+    /// Returns whether the layer promises that all that was acknowledged is still there.
+    pub fn power_cut(&mut self) -> bool {
         self.disk.power_cut();
-        self.layer.power_cut();
+        self.source = 0;
+        self.layer.power_cut()
     }
 
     /// The power comes back after a cut: the layer starts anew and rebuilds its maps from the platters.

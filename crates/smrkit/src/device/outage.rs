@@ -1,5 +1,5 @@
-//! Power cuts of a drive: the layer starts anew, what the host finds is compared with what it was promised, and the host sends
-//! its request again.
+//! Power cuts of a drive: volatile memory is lost, what the host finds is compared with what it was promised, and the host sends its
+//! request again.
 
 use super::LayeredDisk;
 use super::drive_contents::DriveContents;
@@ -11,33 +11,22 @@ use crate::units::Lba;
 /// Lost extents that a result names.
 const LOST_SHOWN: usize = 100;
 
-/// After a fault: if it is a power cut, the layer recovers, however often the power is cut meanwhile; what was under way may
-/// be tried again.
+/// After a fault: if it is a power cut, the layer forgets what it has in volatile memory, and what was under way may be tried
+/// again.
 #[cold]
 pub(super) fn outage(device: &mut LayeredDisk, contents: &mut DriveContents, fault: Box<Fault>) -> DiskResult {
     if contents.tells_of_power_cuts() {
         return Err(fault);
     }
-    let (mut cuts, before, since) = (vec![write_cut(fault)?], device.physical_sectors(), device.now());
-    let keeps = device.layer.keeps_acknowledged();
-    while let Err(fault) = device.recover() {
-        cuts.push(write_cut(fault)?);
-    }
-    let after = device.physical_sectors();
+    let write = write_cut(fault)?;
+    let keeps = device.power_cut();
     device.check()?;
     let Some(check) = contents.check() else { return Ok(()) };
     let loss = check.shadow.audit(device);
-    let report = PowerCut {
-        write: cuts[0],
-        completed: check.shadow.requests(),
-        recovery_ns: device.now().since(since).0,
-        recovery_read_sectors: after.0 - before.0,
-        recovery_written_sectors: after.1 - before.1,
-        ..describe(&loss)
-    };
-    check.power_cuts.extend(cuts.iter().map(|&write| PowerCut { write, ..report.clone() }));
+    let report = PowerCut { write, completed: check.shadow.requests(), ..describe(&loss) };
+    check.power_cuts.push(report.clone());
     match loss.lost.first() {
-        Some(&lba) if keeps => Err(Box::new(Fault::Lost { write: cuts[0], lba, sectors: report.lost_sectors })),
+        Some(&lba) if keeps => Err(Box::new(Fault::Lost { write, lba, sectors: report.lost_sectors })),
         _ => Ok(()),
     }
 }

@@ -102,8 +102,11 @@ pub trait Layer: Send {
         None
     }
 
-    /// Forgets what it keeps in volatile memory only: the power was cut, perhaps in the middle of one of its writes.
-    fn power_cut(&mut self) {}
+    /// Forgets what it keeps in volatile memory only: the power was cut, perhaps in the middle of one of its writes, and is back.
+    /// Nothing has been read yet. Returns whether it promises that all that was acknowledged is still there.
+    fn power_cut(&mut self) -> bool {
+        false
+    }
 
     /// The whole state, as bytes that only a layer built alike understands: see [`Layer::restore`]. Data that it holds in memory is
     /// left out, as on a disk that holds none.

@@ -370,9 +370,12 @@ impl Layer for Rmw {
         self.check_runs()
     }
 
-    /// What held regions took is lost. What a torn rewrite destroyed is lost too.
-    fn power_cut(&mut self) {
+    /// What held regions took is lost, and what a torn rewrite destroyed. Which sectors are in use is known no more: all are taken
+    /// for used.
+    fn power_cut(&mut self) -> bool {
         self.held.clear();
+        (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
+        false
     }
 
     fn state(&self) -> Vec<u8> {

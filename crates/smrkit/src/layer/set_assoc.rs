@@ -325,6 +325,14 @@ impl Layer for SetAssoc {
         self.check_books()
     }
 
+    /// The map is in memory only, and with it goes what was cached.
+    fn power_cut(&mut self) -> bool {
+        self.map = ExtentMap::new();
+        self.fill.fill(0);
+        self.filled_sectors = 0;
+        false
+    }
+
     fn state(&self) -> Vec<u8> {
         state::saved(self)
     }

@@ -100,6 +100,7 @@ impl LayerKeys for ZoneLogKeys {
             resets: true,
             idle: self.idle.delay(),
             whole_sectors: share.whole_sectors,
+            wears: drive.interference.upstream(),
         };
         let (layout, places) = SegmentLayout::of_zones(zones);
         Ok(Box::new(Log::by_rules(layout, places, capacity, rules)))

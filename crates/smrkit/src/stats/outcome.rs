@@ -269,12 +269,6 @@ pub struct PowerCut {
     pub destroyed_sectors: u64,
     /// The first lost extents, (LBA, sectors), ascending.
     pub lost: Vec<(u64, u64)>,
-    /// The time that the layer took to rebuild its maps.
-    pub recovery_ns: u64,
-    /// Sectors read for that.
-    pub recovery_read_sectors: u64,
-    /// Sectors written for that.
-    pub recovery_written_sectors: u64,
 }
 
 /// Fate of a write that was in flight when the power was cut.

@@ -32,6 +32,8 @@ pub(in crate::layer) enum PhaseResult {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
+    /// After a power cut: what the scratch pad has of the stage is read back.
+    Reload,
     Read,
     Overlay,
     Save,
@@ -58,6 +60,8 @@ struct BandWork {
     before: Option<Note>,
     /// The note of this stage.
     note: Option<Note>,
+    /// True if the power was cut while this stage was rewritten: until that is done, its tracks are found in the scratch pad alone.
+    torn: bool,
 }
 
 /// Cleans one band at a time.
@@ -95,6 +99,7 @@ impl Cleaner {
             buf: Buf::NoData,
             before: None,
             note: None,
+            torn: false,
         });
     }
 
@@ -108,8 +113,13 @@ impl Cleaner {
     #[inline]
     pub fn scratch_copy(&self, home: &Home, track: u32) -> Option<Pba> {
         let work = self.work.as_ref()?;
-        let note = work.before.as_ref()?;
-        (work.first <= track && track < work.fresh).then(|| note.place(home, track))
+        match (&work.note, &work.before) {
+            (Some(note), _) if work.torn => {
+                (work.first <= track && track < work.held).then(|| note.place_of(home, track))
+            }
+            (_, Some(before)) => (work.first <= track && track < work.fresh).then(|| before.place(home, track)),
+            _ => None,
+        }
     }
 
     /// The note of the stage at work, and whether that stage has been rewritten: what a record of the map must name, so
@@ -135,6 +145,12 @@ impl Cleaner {
         let Some(work) = &mut self.work else { return Ok(PhaseResult::Phase) };
         loop {
             match work.phase {
+                Phase::Reload => {
+                    work.phase = if work.note.is_some() { Phase::Rewrite } else { Phase::Read };
+                    if work.reload(disk, home)? {
+                        return Ok(PhaseResult::Phase);
+                    }
+                }
                 Phase::Read => {
                     work.next_stage(disk, home)?;
                     work.phase = Phase::Overlay;
@@ -172,6 +188,18 @@ impl Cleaner {
         }
     }
 
+    /// The power was cut, and the memory is empty. A stage goes on from its note, or begins again without one. Returns the first track
+    /// of which nothing is held any more.
+    pub fn power_cut(&mut self) -> Option<u32> {
+        let work = self.work.as_mut()?;
+        work.torn = work.note.is_some();
+        if !work.torn {
+            work.held = work.fresh;
+        }
+        (work.phase, work.buf) = (Phase::Reload, Buf::NoData);
+        Some(work.held)
+    }
+
     /// The newest note in the scratch pad.
     pub fn newest_note(&self, disk: &mut Disk, home: &Home) -> DiskResult<Option<Note>> {
         Note::newest(disk, home)
@@ -205,6 +233,7 @@ impl Cleaner {
             buf,
             before: None,
             note: Some(note),
+            torn: false,
         };
         self.next_half = 1 - note.half;
         self.work = work.advance(disk, home)?.then_some(work);
@@ -259,6 +288,24 @@ impl BandWork {
         Ok(())
     }
 
+    /// Reads back what the scratch pad has of the tracks held; whether there was anything.
+    fn reload(&mut self, disk: &mut Disk, home: &Home) -> DiskResult<bool> {
+        if let Some(note) = &self.note {
+            self.buf = disk.buf(home.sectors_of(self.first..self.held));
+            note.read(disk, home, &mut self.buf)?;
+            return Ok(true);
+        }
+        let sectors = home.sectors_of(self.first..self.fresh);
+        match &self.before {
+            Some(before) if sectors > 0 => {
+                self.buf = disk.buf(sectors);
+                disk.read(before.place(home, self.first), sectors, Cause::Clean, &mut self.buf, 0)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Leaves the tracks that are held but not rewritten to the next stage; whether there is one.
     fn advance(&mut self, disk: &Disk, home: &Home) -> DiskResult<bool> {
         if self.end == self.plan_end {
@@ -268,6 +315,7 @@ impl BandWork {
         buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.held))?;
         self.buf = buf;
         self.before = self.note.take();
+        self.torn = false;
         (self.first, self.fresh, self.phase) = (self.end, self.held, Phase::Read);
         Ok(true)
     }

@@ -84,6 +84,14 @@ impl Note {
         home.pads()[self.half] + NOTE_SECTORS + home.sectors_of(self.from..track)
     }
 
+    /// Place of a track that either half holds.
+    pub(super) fn place_of(&self, home: &Home, track: u32) -> Pba {
+        match track < self.from {
+            true => self.other + home.sectors_of(self.first..track),
+            false => self.place(home, track),
+        }
+    }
+
     /// Writes the note and the tracks from `from` on out of `buf`, which holds those from `first` on.
     pub(super) fn write(&self, disk: &mut Disk, home: &Home, buf: &Buf) -> DiskResult {
         let at = home.sectors_of(self.first..self.from);
@@ -102,7 +110,9 @@ impl Note {
     pub(super) fn read(&self, disk: &mut Disk, home: &Home, buf: &mut Buf) -> DiskResult<bool> {
         let at = home.sectors_of(self.first..self.from);
         let sectors = home.sectors_of(self.from..self.held);
-        disk.read(self.place(home, self.from), sectors, Cause::Clean, buf, at)?;
+        if sectors > 0 {
+            disk.read(self.place(home, self.from), sectors, Cause::Clean, buf, at)?;
+        }
         if at > 0 {
             disk.read(self.other, at, Cause::Clean, buf, 0)?;
         }

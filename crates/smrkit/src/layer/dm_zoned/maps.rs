@@ -6,6 +6,8 @@ use super::blocks::ValidBlocks;
 use super::keys::DmLayout;
 use super::metadata::{BLOCK_WORDS, BlockContents, Metadata, Stale};
 use crate::disk::Disk;
+use std::collections::BTreeMap;
+
 use crate::error::DiskResult;
 use crate::layer::inconsistent;
 use crate::state::state;
@@ -36,9 +38,20 @@ pub(super) struct DmMaps {
     /// Chunk mapped to each zone.
     owners: Vec<u32>,
     metadata: Metadata,
+    /// What the last commit made durable, where it has changed since: of chunks, and of zones.
+    committed_chunks: BTreeMap<u32, ChunkZones>,
+    committed_valid: BTreeMap<u32, ValidBlocks>,
+    /// True for each zone in `committed_valid`.
+    is_changed: Vec<bool>,
 }
 
-state! { DmMaps { parts: metadata; sized: chunks, valid, owners; } }
+state! {
+    DmMaps {
+        parts: metadata;
+        sized: chunks, valid, owners, is_changed;
+        values: committed_chunks, committed_valid;
+    }
+}
 
 impl DmMaps {
     /// Maps in which nothing is mapped.
@@ -49,6 +62,9 @@ impl DmMaps {
             valid: vec![ValidBlocks::none(layout.blocks()); zones],
             owners: vec![NONE; zones],
             metadata: Metadata::new(layout.metadata, layout.zones.clone()),
+            committed_chunks: BTreeMap::new(),
+            committed_valid: BTreeMap::new(),
+            is_changed: vec![false; zones],
         }
     }
 
@@ -81,7 +97,8 @@ impl DmMaps {
     }
 
     pub(super) fn map(&mut self, chunk: u32, zones: ChunkZones) {
-        self.chunks[chunk as usize] = zones;
+        let before = std::mem::replace(&mut self.chunks[chunk as usize], zones);
+        self.committed_chunks.entry(chunk).or_insert(before);
         for zone in zones.each() {
             self.owners[zone as usize] = chunk;
         }
@@ -103,6 +120,9 @@ impl DmMaps {
     /// Makes blocks valid, or invalid, whose bits are in memory.
     #[inline]
     pub(super) fn set_valid(&mut self, zone: u32, first: u32, n: u32, valid: bool) {
+        if !std::mem::replace(&mut self.is_changed[zone as usize], true) {
+            self.committed_valid.insert(zone, self.valid[zone as usize].clone());
+        }
         if self.valid[zone as usize].put(first, n, valid) {
             self.metadata.bits_changed(zone, first, n);
         }
@@ -126,7 +146,28 @@ impl DmMaps {
     pub(super) fn commit(&mut self, disk: &mut Disk) -> DiskResult {
         let DmMaps { metadata, chunks, valid, .. } = self;
         let shape = metadata.shape();
-        metadata.commit(disk, |block| block_words(shape.contents(block), chunks, valid))
+        metadata.commit(disk, |block| block_words(shape.contents(block), chunks, valid))?;
+        // A cut in the middle leaves one set whole, of which the older one is as good: no flush has returned.
+        self.committed_chunks.clear();
+        for (zone, _) in std::mem::take(&mut self.committed_valid) {
+            self.is_changed[zone as usize] = false;
+        }
+        Ok(())
+    }
+
+    /// The power was cut: the maps are those of the last commit.
+    pub(super) fn power_cut(&mut self) {
+        for (chunk, zones) in std::mem::take(&mut self.committed_chunks) {
+            self.chunks[chunk as usize] = zones;
+        }
+        for (zone, valid) in std::mem::take(&mut self.committed_valid) {
+            (self.valid[zone as usize], self.is_changed[zone as usize]) = (valid, false);
+        }
+        self.owners.fill(NONE);
+        for (chunk, zones) in (0..).zip(&self.chunks) {
+            zones.each().for_each(|zone| self.owners[zone as usize] = chunk);
+        }
+        self.metadata.power_cut();
     }
 
     /// Maps each chunk to a zone, in order from `first` on, with all blocks valid; returns the zones.

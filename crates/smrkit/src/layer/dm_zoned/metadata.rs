@@ -223,6 +223,16 @@ impl Metadata {
         }
     }
 
+    /// The power was cut: nothing is in memory but what always is, and nothing differs from the platters.
+    pub fn power_cut(&mut self) {
+        for block in self.queue.drain(..) {
+            self.state[block as usize] = BlockCaching::Absent;
+        }
+        for block in self.dirty.drain(..) {
+            self.is_dirty[block as usize] = false;
+        }
+    }
+
     /// The bitmap blocks in memory as words, those given up first at the front.
     pub fn in_memory(&self) -> impl Iterator<Item = u64> + '_ {
         let used = |block: u32| u64::from(self.state[block as usize] == BlockCaching::Used);

@@ -265,6 +265,22 @@ impl Layer for DmZoned {
         Some(self.drive_state())
     }
 
+    /// Changes since the last commit are lost. Write pointers are the drive's own, and stay.
+    fn power_cut(&mut self) -> bool {
+        self.maps.power_cut();
+        (self.job, self.dirty_since) = (None, None);
+        (self.reclaiming, self.nothing_to_reclaim) = (false, false);
+        self.last_uses = LastUses::new(self.layout.randoms());
+        self.unused = UnusedZones::default();
+        for zone in self.layout.first_sequential()..self.pointers.len() as u32 {
+            if self.maps.owners()[zone as usize] == NONE {
+                self.pointers[zone as usize] = 0;
+            }
+        }
+        self.find_unused();
+        false
+    }
+
     fn state(&self) -> Vec<u8> {
         state::saved(self)
     }

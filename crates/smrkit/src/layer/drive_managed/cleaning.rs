@@ -178,6 +178,14 @@ impl BandCleaning {
         Ok(())
     }
 
+    /// The power was cut, and the memory is empty.
+    pub fn power_cut(&mut self, home: &Home) {
+        if let Some(end) = self.cleaner.power_cut() {
+            let end = home.lba(end);
+            self.merged.retain(|&(lba, ..)| lba < end);
+        }
+    }
+
     /// Counts of cleaning since counting began.
     pub fn counts(&self) -> CleaningCounts {
         self.counts

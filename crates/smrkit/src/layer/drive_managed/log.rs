@@ -137,18 +137,22 @@ pub(super) struct CacheLog {
     entries: VecDeque<LogEntry>,
     /// Number of their headers.
     headers: u64,
+    /// Sectors that are being appended, until they are there.
+    under_way: u64,
+    /// Sectors before one that a second write to it wears.
+    wears: u64,
 }
 
 state! {
     CacheLog {
-        values: next, limit, kept, entries, headers;
-        built: geometry, start, length, guard;
+        values: next, limit, kept, entries, headers, under_way;
+        built: geometry, start, length, guard, wears;
     }
 }
 
 impl CacheLog {
     /// An empty log in the sectors `start..end`.
-    pub fn new(geometry: &Geometry, guard: Guard, start: Pba, end: Pba) -> CacheLog {
+    pub fn new(geometry: &Geometry, (guard, wears): (Guard, u64), start: Pba, end: Pba) -> CacheLog {
         let length = Divisor::new(end - start);
         let mut log = CacheLog {
             geometry: geometry.clone(),
@@ -160,6 +164,8 @@ impl CacheLog {
             kept: 0,
             entries: VecDeque::new(),
             headers: 0,
+            under_way: 0,
+            wears,
         };
         log.keep_from(0);
         log
@@ -292,6 +298,7 @@ impl CacheLog {
         let sectors = n.min(room);
         let part = WritePart::Data { buf, at, sectors };
         self.next.head = head;
+        self.under_way = HEADER + sectors;
         if disk.holds_data() {
             let to_come = (n - sectors).div_ceil(self.request_max());
             let header = LogHeader { to_come, ..LogHeader::for_extent((lba, sectors), buf.digest(at, sectors)?) };
@@ -300,6 +307,7 @@ impl CacheLog {
             let header = WritePart::Record { words: &[], sectors: HEADER };
             costs.append(disk, self.pba(head), cause, sectors, &[header, part])?;
         }
+        self.under_way = 0;
         self.push(LogEntry { data: head + HEADER, lba, sectors, leads: true });
         self.next.head = head + HEADER + sectors;
         Ok((sectors, self.pba(head + HEADER)))
@@ -352,10 +360,12 @@ impl CacheLog {
         let words = header.words(self.next);
         let record = WritePart::Record { words: &words, sectors: HEADER };
         let pba = self.pba(self.next.head);
+        self.under_way = HEADER + data.map_or(0, |data| data.sectors());
         match data {
             Some(data) => costs.append(disk, pba, cause, data.sectors(), &[record, data])?,
             None => costs.append(disk, pba, cause, 0, &[record])?,
         }
+        self.under_way = 0;
         self.next.chain = digest(&words);
         Ok(())
     }
@@ -371,6 +381,11 @@ impl CacheLog {
         };
         self.next = Link { head: link.head + HEADER + header.data_sectors(), chain: digest(&words) };
         Ok(Some(header))
+    }
+
+    /// The power was cut: a torn entry is written over, but for as much as would wear what lies before it.
+    pub fn power_cut(&mut self) {
+        self.next.head += std::mem::take(&mut self.under_way).min(self.wears);
     }
 
     /// Pieces that `map` still finds in an entry: (LBA, sectors, PBA).

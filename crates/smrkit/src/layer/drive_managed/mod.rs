@@ -218,8 +218,14 @@ impl Layer for DriveManaged {
         self.persist(disk)
     }
 
-    fn power_cut(&mut self) {
+    /// Map and log survive (assumption: map copies and headers tell of everything), and what cleaning saved in the scratch pad. Only a write
+    /// cache loses completed writes.
+    fn power_cut(&mut self) -> bool {
         self.write_cache.power_cut();
+        self.cleaning.power_cut(&self.bands.home);
+        self.cache.power_cut();
+        self.bands.written.forget();
+        !self.write_cache.takes(1)
     }
 
     fn state(&self) -> Vec<u8> {

@@ -168,7 +168,8 @@ impl DriveManaged {
             DriveManagedPlan::new(drive, keys)?;
         let (start, end) = home.cache();
         let guard = drive.interference.guard(&drive.geometry);
-        let log = CacheLog::new(&drive.geometry, guard, start, end);
+        let wears = drive.interference.upstream();
+        let log = CacheLog::new(&drive.geometry, (guard, wears), start, end);
         let &[first, second] = home.maps() else { unreachable!("two places for map copies") };
         let copies = MapCopies::new([first, second], copied_max);
         let bypass = Bypass::new(keys.bypass(), keys.bypass_bytes.div_ceil(SECTOR_BYTES));

@@ -275,6 +275,11 @@ impl PersistentCache {
         self.log.restart_at(self.log.next().head, self.copies.number());
     }
 
+    /// The power was cut.
+    pub fn power_cut(&mut self) {
+        self.log.power_cut();
+    }
+
     /// Checks the books: entries in order, as many sectors valid as mapped, room for the next map copy.
     pub fn check(&self) -> DiskResult {
         let (mut valid, mut extents) = (0, 0);

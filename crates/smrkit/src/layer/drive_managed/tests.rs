@@ -34,7 +34,7 @@ fn restored(copies: [Option<&[u64]>; 2]) -> Result<(Link, Extents, u64), String>
             disk.write_parts(place, Cause::Map, &[part]).unwrap();
         }
     }
-    let mut log = CacheLog::new(&drive.geometry, Guard::Tracks(0), Pba(40), Pba(100));
+    let mut log = CacheLog::new(&drive.geometry, (Guard::Tracks(0), 0), Pba(40), Pba(100));
     let mut map = ExtentMap::new();
     let settled = MapCopies::new(PLACES, 10).restore(&mut disk, &mut log, &mut map, 500);
     let settled = settled.map_err(|fault| fault.to_string())?;
@@ -100,7 +100,7 @@ fn a_map_copy_of_another_drive_is_refused() {
 fn maps_are_read_back_as_they_were_written() {
     let (drive, mut map) = (drive(), ExtentMap::new());
     let (mut disk, costs) = (Disk::new(&drive, Medium::Stamps(Stamps::new())), costs::Costs::new(&drive));
-    let mut log = CacheLog::new(&drive.geometry, Guard::Tracks(0), Pba(40), Pba(100));
+    let mut log = CacheLog::new(&drive.geometry, (Guard::Tracks(0), 0), Pba(40), Pba(100));
     let mut copies = MapCopies::new(PLACES, 10);
     for (number, lba) in [100, 300, 104].into_iter().enumerate() {
         let data = disk.buf(6);
@@ -110,7 +110,7 @@ fn maps_are_read_back_as_they_were_written() {
         copies.write(&mut disk, &costs, &mut log, &map, number as u64).unwrap();
     }
     let (mut after, mut found) =
-        (CacheLog::new(&drive.geometry, Guard::Tracks(0), Pba(40), Pba(100)), ExtentMap::new());
+        (CacheLog::new(&drive.geometry, (Guard::Tracks(0), 0), Pba(40), Pba(100)), ExtentMap::new());
     let mut read = MapCopies::new(PLACES, 10);
     assert_eq!(read.restore(&mut disk, &mut after, &mut found, 500).unwrap(), 2);
     assert_eq!((read.number(), after.next(), after.kept(), after.length()), (3, log.next(), log.kept(), log.length()));

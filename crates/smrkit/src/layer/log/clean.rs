@@ -19,7 +19,7 @@ const STAGE_SECTORS: u64 = 4096;
 const GAP_SECTORS: u64 = 256;
 
 /// A segment being cleaned, and how far that has come.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Clone, Copy)]
 pub(super) struct Job {
     pub(super) victim: u32,
     /// The entry of its list that comes next, and where in the segment that begins.
@@ -53,6 +53,7 @@ impl Log {
     /// Does a stage of cleaning, of a new victim if none is under way; returns whether there was one.
     pub(super) fn clean_stage(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let Some(mut job) = self.job.take().or_else(|| self.choose(disk, need)) else { return Ok(false) };
+        let begun = job;
         let done = self.find_runs(&mut job);
         if !self.runs.is_empty() {
             self.counts.segments_moved += u64::from(!job.moved);
@@ -60,7 +61,11 @@ impl Log {
             let runs = std::mem::take(&mut self.runs);
             let moved = self.move_runs(disk, job.victim, &runs);
             self.runs = runs;
-            moved?;
+            if let Err(fault) = moved {
+                // What was moved already is live elsewhere, so that it is not found again.
+                self.job = Some(Job { moved: job.moved, ..begun });
+                return Err(fault);
+            }
         }
         if done {
             self.segments.free_victim(job.victim)?;

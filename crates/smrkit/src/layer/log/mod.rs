@@ -144,6 +144,8 @@ pub(super) struct LogRules {
     pub idle: Option<Nanos>,
     /// Requests up to this length are whole or absent.
     pub whole_sectors: u64,
+    /// Sectors before one that a second write to it wears.
+    pub wears: u64,
 }
 
 pub(super) struct Log {
@@ -302,6 +304,7 @@ impl Log {
             resets: false,
             idle: None,
             whole_sectors: shares.whole_sectors,
+            wears: drive.interference.upstream(),
         };
         let (layout, places) = SegmentLayout::new(drive, keys.segment_tracks);
         Ok(Log::by_rules(layout, places, capacity, rules))
@@ -414,6 +417,16 @@ impl Layer for Log {
 
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
         self.rebuild(disk)
+    }
+
+    /// The map survives (assumption: each segment says what it holds). The torn request is as if it had not come, and its sectors are
+    /// passed over.
+    fn power_cut(&mut self) -> bool {
+        for part in std::mem::take(&mut self.parts) {
+            self.segments.pass_over(part.segment, part.sectors);
+        }
+        self.segments.power_cut(self.rules.wears);
+        true
     }
 
     fn state(&self) -> Vec<u8> {

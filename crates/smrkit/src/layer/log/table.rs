@@ -176,6 +176,25 @@ impl SegmentTable {
         self.free.wrote(at);
     }
 
+    /// Sectors that were written to a segment hold nothing.
+    pub(super) fn pass_over(&mut self, at: u32, sectors: u64) {
+        self.all[at as usize].entries.push(SegmentEntry::gap(sectors));
+        self.entries += 1;
+        self.settle(at, 0);
+    }
+
+    /// The power was cut: of the open segments any may be torn. What lies within `wears` sectors before a sector that is written
+    /// again would be worn, and must not be live.
+    pub(super) fn power_cut(&mut self, wears: u64) {
+        for at in self.open.clone().into_iter().flatten() {
+            let sectors = wears.min(self.get(at).room());
+            if sectors > 0 {
+                self.wrote(at, sectors);
+                self.pass_over(at, sectors);
+            }
+        }
+    }
+
     /// The map points to sectors that were written to a segment.
     #[inline]
     pub(super) fn add_live(&mut self, at: u32, lba: Lba, sectors: u64) {

@@ -48,6 +48,7 @@ impl Log {
             self.note(part.lba, part.sectors, part.pba, part.segment);
             self.segments.settle(part.segment, self.age);
         }
+        self.parts.clear();
         self.reset_emptied();
         if self.segments.free().has_labels() { self.segments.erase_free(disk) } else { Ok(()) }
     }

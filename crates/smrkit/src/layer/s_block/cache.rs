@@ -102,13 +102,17 @@ pub struct CacheBuffer {
     pub data: u64,
     /// Sectors that are mapped here.
     pub valid: u64,
+    /// Sectors that are being appended, until they are there.
+    under_way: u64,
+    /// True if a second write to a sector wears those before it.
+    wears: bool,
 }
 
 state! {
     CacheBuffer {
         parts: entries;
-        values: head, tail, begun, held, data, valid;
-        built: start, page_sectors, payload, pages, guard_pages;
+        values: head, tail, begun, held, data, valid, under_way;
+        built: start, page_sectors, payload, pages, guard_pages, wears;
     }
 }
 
@@ -135,6 +139,8 @@ impl CacheBuffer {
             held: 0,
             data: 0,
             valid: 0,
+            under_way: 0,
+            wears: layout.wears,
         }
     }
 
@@ -237,10 +243,12 @@ impl CacheBuffer {
         self.has_room(length)?;
         let record = u64::from(self.begins_page(self.head));
         let [(first, n), (second, rest)] = self.accesses(self.head, length);
+        self.under_way = length;
         disk.write(first - record, n + record, cause, &Buf::NoData, 0)?;
         if rest > 0 {
             disk.write(second, rest, cause, &Buf::NoData, 0)?;
         }
+        self.under_way = 0;
         self.head += length;
         Ok(())
     }
@@ -271,6 +279,7 @@ impl CacheBuffer {
         let length = pieces.iter().map(AppendPiece::sectors).sum();
         self.has_room(length)?;
         let steps = self.steps(epoch, done, pieces, length);
+        self.under_way = length;
         let mut pba = self.pba(self.head) - u64::from(self.begins_page(self.head));
         for stretch in steps.split(|step| matches!(step, CacheStep::Wrap)) {
             let parts: Vec<WritePart> = stretch
@@ -286,6 +295,7 @@ impl CacheBuffer {
             }
             pba = self.start;
         }
+        self.under_way = 0;
         self.head += length;
         Ok(())
     }
@@ -331,6 +341,15 @@ impl CacheBuffer {
             }
         }
         steps
+    }
+
+    /// The power was cut: what was being appended is void. Where nothing wears, it is written over.
+    pub fn power_cut(&mut self) {
+        let torn = std::mem::take(&mut self.under_way);
+        if self.wears && torn > 0 {
+            self.push(HeaderEntry::void(torn));
+            self.head += torn;
+        }
     }
 
     /// Adds an entry at the head's end of the queue; it has been appended.

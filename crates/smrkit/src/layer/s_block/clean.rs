@@ -182,19 +182,36 @@ impl SBlock {
             return Ok(0);
         }
         let mut buf = taken(&mut self.run_buf, disk, 0);
-        let tail = self.caches[section].tail;
-        self.caches[section].read(disk, tail, length, &mut buf)?;
-        if disk.holds_data() {
-            let pieces = self.pieces_of_run(disk, section, entries, &buf)?;
-            self.caches[section].append(disk, Cause::Clean, self.epoch, self.done, &pieces)?;
-        } else {
-            self.caches[section].append_time(disk, Cause::Clean, length)?;
+        if let Err(fault) = self.copy_run(disk, section, entries, length, &mut buf) {
+            self.map_back(section, entries);
+            return Err(fault);
         }
         self.run_buf = kept(buf);
         self.caches[section].carry_over(entries, length);
         self.counts.runs_copied += 1;
         self.counts.run_sectors += length;
         Ok(length)
+    }
+
+    /// Copies entries at the tail to the head.
+    fn copy_run(&mut self, disk: &mut Disk, section: usize, entries: usize, length: u64, buf: &mut Buf) -> DiskResult {
+        let tail = self.caches[section].tail;
+        self.caches[section].read(disk, tail, length, buf)?;
+        if !disk.holds_data() {
+            return self.caches[section].append_time(disk, Cause::Clean, length);
+        }
+        let pieces = self.pieces_of_run(disk, section, entries, buf)?;
+        self.caches[section].append(disk, Cause::Clean, self.epoch, self.done, &pieces)
+    }
+
+    /// Entries that were mapped to the head were not copied there: they are valid at the tail still.
+    fn map_back(&mut self, section: usize, entries: usize) {
+        let (mut from, mut to) = (self.caches[section].head, self.caches[section].tail);
+        for number in 0..entries {
+            let entry = self.caches[section].entries[number];
+            self.remap(section, from, to, entry);
+            (from, to) = (from + entry.length(), to + entry.length());
+        }
     }
 
     /// Maps the valid entries from the tail on to the head, as many as may be copied at once; how many they are, and how long.

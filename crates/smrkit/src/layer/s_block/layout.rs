@@ -51,6 +51,8 @@ pub struct SBlockLayout {
     pub limit: u64,
     /// Room beyond the limit, for copying.
     pub reserve: u64,
+    /// True if a second write to a sector wears those before it.
+    pub wears: bool,
     /// Beginnings of each section's cache buffer and S-block buffer.
     pub starts: Vec<(Pba, Pba)>,
     /// Use of the platters' sectors.
@@ -99,6 +101,7 @@ impl SBlockLayout {
             guard_pages,
             limit,
             reserve,
+            wears: drive.interference.upstream() > 0,
             starts: Vec::new(),
             capacity: Capacity::default(),
         };

@@ -286,6 +286,14 @@ impl Layer for SBlock {
         self.restore(disk)
     }
 
+    /// The maps survive (assumption: headers tell of everything). What the torn write left must not be written again next to live
+    /// sectors where that wears them.
+    fn power_cut(&mut self) -> bool {
+        self.caches.iter_mut().for_each(CacheBuffer::power_cut);
+        self.slots.iter_mut().for_each(SlotBuffer::power_cut);
+        true
+    }
+
     fn state(&self) -> Vec<u8> {
         state::saved(self)
     }

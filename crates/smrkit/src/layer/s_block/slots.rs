@@ -52,14 +52,18 @@ pub struct SlotBuffer {
     pub cached: Bits,
     /// Slots in use without a valid S-block.
     invalid: Bits,
+    /// True while an S-block is being written to the head.
+    under_way: bool,
+    /// True if a second write to a sector wears those before it.
+    wears: bool,
 }
 
 state! {
     SlotBuffer {
         parts: cached, invalid;
         sized: owner, slot_of;
-        values: head, tail, void_from;
-        built: start, stride, slots, guard_slots, limit;
+        values: head, tail, void_from, under_way;
+        built: start, stride, slots, guard_slots, limit, wears;
     }
 }
 
@@ -82,6 +86,8 @@ impl SlotBuffer {
             slot_of: (0..natives).collect(),
             cached: Bits::new(layout.slots),
             invalid: Bits::new(layout.slots),
+            under_way: false,
+            wears: layout.wears,
         }
     }
 
@@ -135,6 +141,7 @@ impl SlotBuffer {
         }
         let slot = self.slots.remainder(self.head);
         let pba = self.pba(slot);
+        self.under_way = true;
         if disk.holds_data() {
             let (position, extent) = (self.head, self.void_from.unwrap_or(self.head));
             let header = CacheHeader { position, tail: self.tail, extent, ..*header };
@@ -148,10 +155,19 @@ impl SlotBuffer {
         } else {
             disk.write(pba, self.stride, cause, data, at)?;
         }
+        self.under_way = false;
         self.head += 1;
         self.void_from = None;
         self.settle(header.what as u32, slot as u32);
         Ok(())
+    }
+
+    /// The power was cut: what was being written is void. Where nothing wears, it is written over.
+    pub fn power_cut(&mut self) {
+        if std::mem::take(&mut self.under_way) && self.wears {
+            self.invalid.insert(self.slot(self.head));
+            self.head += 1;
+        }
     }
 
     /// An S-block lies in a new slot.

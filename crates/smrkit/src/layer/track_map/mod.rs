@@ -353,6 +353,15 @@ impl Layer for TrackMap {
         Ok(())
     }
 
+    /// Which tracks are in use is known no more: from now on all of them are, as far as they were offered.
+    fn power_cut(&mut self) -> bool {
+        for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {
+            let track = self.layout.band(&piece).base + piece.track;
+            self.books.forget(track, piece.first + piece.sectors);
+        }
+        false
+    }
+
     fn state(&self) -> Vec<u8> {
         state::saved(self)
     }

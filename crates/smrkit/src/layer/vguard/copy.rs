@@ -60,9 +60,11 @@ impl Format {
         (entries * u64::from(self.track_bits + bits(self.slots))).div_ceil(8)
     }
 
-    /// The words of a copy.
-    pub fn words(&self, head: &CopyHead, log: &TrackLog) -> Vec<u64> {
-        let mut entries: Vec<(u64, u32)> = log.valid().map(|entry| (log.slot(entry.position), entry.track)).collect();
+    /// The words of a copy; `new` is an entry that is being written with it, and replaces the one of its track.
+    pub fn words(&self, head: &CopyHead, log: &TrackLog, new: Option<(u64, u32)>) -> Vec<u64> {
+        let old = log.valid().filter(|entry| new.is_none_or(|(_, track)| track != entry.track));
+        let entries = old.map(|entry| (entry.position, entry.track)).chain(new);
+        let mut entries: Vec<(u64, u32)> = entries.map(|(position, track)| (log.slot(position), track)).collect();
         entries.sort_unstable();
         let (note, rewritten) = head.note.unwrap_or_default();
         let count = entries.len() as u64;

@@ -284,7 +284,7 @@ impl Vguard {
     /// Writes a copy of the map to the next map slot: recovery begins there.
     fn save(&mut self, disk: &mut Disk) -> DiskResult {
         self.sequence += 1;
-        let words = if disk.holds_data() { self.map_words(self.log.head, 0) } else { Vec::new() };
+        let words = if disk.holds_data() { self.map_words(None) } else { Vec::new() };
         let copy = WritePart::Record { words: &words, sectors: self.format.sectors() };
         let slot = self.saved.next_slot;
         disk.write_parts(self.home.maps()[slot], Cause::Map, &[copy])?;
@@ -299,10 +299,13 @@ impl Vguard {
         Ok(())
     }
 
-    fn map_words(&self, position: u64, track: u32) -> Vec<u64> {
-        let (sequence, number, head) = (self.sequence, self.log.next_number() - 1, self.log.head);
-        let note = self.cleaner.noted();
-        self.format.words(&CopyHead { sequence, number, position, head, track, note }, &self.log)
+    /// Words of a copy of the map; `new` is the position, the track and the slots of an entry that is being written with it.
+    fn map_words(&self, new: Option<(u64, u32, u64)>) -> Vec<u64> {
+        let (sequence, note) = (self.sequence, self.cleaner.noted());
+        let (position, track, slots) = new.unwrap_or((self.log.head, 0, 0));
+        let (number, head) = (self.log.next_number() - u64::from(new.is_none()), position + slots);
+        let head = CopyHead { sequence, number, position, head, track, note };
+        self.format.words(&head, &self.log, new.map(|_| (position, track)))
     }
 
     fn forget_overwrites(&mut self, track: u32) {
@@ -375,6 +378,12 @@ impl Layer for Vguard {
 
     fn recover(&mut self, disk: &mut Disk) -> DiskResult {
         self.rebuild(disk)
+    }
+
+    /// The map survives (assumption: its copies tell of everything), and what cleaning saved in the scratch pad.
+    fn power_cut(&mut self) -> bool {
+        self.cleaner.power_cut();
+        true
     }
 
     fn state(&self) -> Vec<u8> {

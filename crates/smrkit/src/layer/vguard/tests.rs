@@ -53,7 +53,7 @@ fn a_copy_of_the_map_is_read_back_and_another_drives_is_not() {
     [(5, 1), (7, 3), (2, 6)].iter().for_each(|&(track, position)| layer.log.push(track, position, 2));
     layer.log.drop(7);
     let head = CopyHead { sequence: 9, number: 3, position: 6, head: 8, track: 2, note: Some((4, true)) };
-    let words = layer.format.words(&head, &layer.log);
+    let words = layer.format.words(&head, &layer.log, None);
     let parsed = |change: &dyn Fn(&mut Vec<u64>)| {
         let mut words = words.clone();
         change(&mut words);
@@ -87,7 +87,7 @@ fn a_copy_holds_as_many_entries_as_it_has_room_for() {
     let slots = layer.log.slots();
     (0..slots as u32).for_each(|track| layer.log.push(3 * track, u64::from(track), 1));
     let head = CopyHead { number: slots, head: slots, ..CopyHead::default() };
-    let words = layer.format.words(&head, &layer.log);
+    let words = layer.format.words(&head, &layer.log, None);
     let all: Vec<(u64, u32)> = (0..slots).map(|slot| (slot, 3 * slot as u32)).collect();
     assert_eq!(layer.format.parse(&words, &layer.home), Some((head, all)));
 }

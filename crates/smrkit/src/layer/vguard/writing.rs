@@ -178,12 +178,13 @@ impl Vguard {
             // It would overwrite the entry with which recovery begins.
             self.save(disk)?;
         }
-        self.log.push(track, position, slots);
         self.sequence += 1;
-        let words = if disk.holds_data() { self.map_words(position, track) } else { Vec::new() };
+        let words = if disk.holds_data() { self.map_words(Some((position, track, slots))) } else { Vec::new() };
         let copy = WritePart::Record { words: &words, sectors: self.format.sectors() };
         let pba = self.log.start(self.log.slot(position));
         disk.write_parts(pba, Cause::Host, &[WritePart::Data { buf, at: 0, sectors }, copy])?;
+        // Only now: a torn copy must not stand in for what it was to replace.
+        self.log.push(track, position, slots);
         (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
         self.forget_overwrites(track);
         self.note_fill();

@@ -302,8 +302,9 @@ impl Layer for Zoned {
     }
 
     /// Write pointers are the drive's own and stay (assumption); open zones are closed.
-    fn power_cut(&mut self) {
+    fn power_cut(&mut self) -> bool {
         self.open.clear();
+        false
     }
 
     fn state(&self) -> Vec<u8> {

@@ -12,7 +12,7 @@ fn log(guard: Guard) -> (CacheLog, Disk, Costs) {
     let mut drive = Drive::load("tiny-constant").unwrap();
     drive.geometry = Geometry::uniform(40, 20).unwrap();
     let drive = drive.with_interference(Interference::None).unwrap();
-    let log = CacheLog::new(&drive.geometry, guard, Pba(40), Pba(100));
+    let log = CacheLog::new(&drive.geometry, (guard, 0), Pba(40), Pba(100));
     (log, Disk::new(&drive, Medium::Stamps(Stamps::new())), Costs::new(&drive))
 }
 

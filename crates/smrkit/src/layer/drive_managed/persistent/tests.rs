@@ -11,7 +11,7 @@ fn cache(bypassed: bool) -> (PersistentCache, Disk) {
     let mut drive = Drive::load("tiny-constant").unwrap();
     drive.geometry = Geometry::uniform(40, 20).unwrap();
     let drive = drive.with_interference(Interference::None).unwrap();
-    let log = CacheLog::new(&drive.geometry, Guard::Tracks(0), Pba(40), Pba(100));
+    let log = CacheLog::new(&drive.geometry, (Guard::Tracks(0), 0), Pba(40), Pba(100));
     let (limits, copies) = (Limits { alpha: 4, beta: 2, map_entries_max: 20 }, MapCopies::new([Pba(0), Pba(20)], 3));
     let cache = PersistentCache::new(limits, Costs::new(&drive), log, copies, bypassed);
     (cache, Disk::new(&drive, Medium::NoData))
