@@ -64,6 +64,11 @@ pub(crate) fn finish(rest: &[u8]) -> DiskResult {
     if rest.is_empty() { Ok(()) } else { refused("goes on behind its end") }
 }
 
+/// Refuses a state that was read and names what there is not. It is asked before the books are compared, which go by these names.
+pub(crate) fn possible(is_possible: bool) -> DiskResult {
+    if is_possible { Ok(()) } else { refused("names what the drive does not have") }
+}
+
 /// A state that can't be of this drive.
 pub(crate) fn refused<T>(problem: &str) -> DiskResult<T> {
     Err(Box::new(Fault::SavedState(problem.into())))

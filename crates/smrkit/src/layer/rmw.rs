@@ -267,6 +267,14 @@ impl Rmw {
         self.rewrite(disk, held.region, &dirty, &held.data, at)
     }
 
+    /// True if a restored state names regions that there are.
+    fn is_possible(&self) -> bool {
+        let is_held = |held: &OpenRegion| {
+            held.region < self.regions.count() && held.dirty.iter().all(|(run, ())| run.end <= self.region.value())
+        };
+        self.held.iter().all(is_held)
+    }
+
     /// Checks that what is valid was written.
     fn check_runs(&self) -> DiskResult {
         for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
@@ -383,7 +391,8 @@ impl Layer for Rmw {
     }
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)
+        state::load(self, saved)?;
+        state::possible(self.is_possible())
     }
 
     fn locate(&self, lba: Lba) -> Pba {

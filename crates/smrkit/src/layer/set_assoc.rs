@@ -216,6 +216,11 @@ impl SetAssoc {
         Ok(())
     }
 
+    /// True if a restored state fills no cache region with more than it has.
+    fn is_possible(&self) -> bool {
+        self.fill.iter().all(|&fill| fill <= self.region_sectors) && self.filled_sectors <= self.capacity.cache_sectors
+    }
+
     /// Checks map and fills against each other.
     fn check_books(&self) -> DiskResult {
         let mut seen = Vec::with_capacity(self.map.len());
@@ -338,7 +343,8 @@ impl Layer for SetAssoc {
     }
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)
+        state::load(self, saved)?;
+        state::possible(self.is_possible())
     }
 
     fn locate(&self, lba: Lba) -> Pba {

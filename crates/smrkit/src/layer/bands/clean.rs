@@ -72,6 +72,19 @@ pub(in crate::layer) struct Cleaner {
 }
 
 impl Cleaner {
+    /// True if a restored state names tracks of one band, and notes that go with them.
+    pub fn is_possible(&self, home: &Home) -> bool {
+        let Some(work) = &self.work else { return self.next_half < 2 };
+        let ordered = [work.first, work.end, work.held, work.plan_end].is_sorted()
+            && [work.first, work.fresh, work.held].is_sorted()
+            && work.first < work.plan_end
+            && work.plan_end <= home.tracks();
+        let in_band = ordered && home.tracks_of(home.band_of(work.first)).contains(&(work.plan_end - 1));
+        let note = |note: &Note| note.is_possible() && [note.first, note.held] == [work.first, work.held];
+        let before = |note: &Note| note.is_possible() && note.from <= work.first && work.fresh <= note.held;
+        in_band && self.next_half < 2 && work.note.iter().all(note) && work.before.iter().all(before)
+    }
+
     /// True if a band is at work.
     #[inline]
     pub fn is_working(&self) -> bool {

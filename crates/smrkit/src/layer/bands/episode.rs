@@ -23,6 +23,11 @@ impl Episode {
     /// Number of bands that an episode cleans.
     pub const BANDS: usize = 2;
 
+    /// True if a restored state names bands below `bands` alone.
+    pub fn is_possible(&self, bands: u32) -> bool {
+        self.bands.iter().all(|&band| band < bands)
+    }
+
     /// Begins an episode over `bands` that is expected to free this many entries.
     pub fn begin(&mut self, bands: &[u32], frees: u64) {
         *self = Episode { bands: bands.iter().copied().collect(), frees, running: !bands.is_empty(), idle: false };

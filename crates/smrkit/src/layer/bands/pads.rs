@@ -46,6 +46,11 @@ impl Note {
         Note { sequence, first, end, held, plan_end, from, other, other_sequence, half, is_complete }
     }
 
+    /// True if it names a half, and tracks in order.
+    pub(super) fn is_possible(&self) -> bool {
+        self.half < 2 && self.first <= self.from && self.from <= self.held && self.sequence < COUNT_MAX
+    }
+
     fn words(&self) -> [u64; 9] {
         let tracks = [self.first, self.end, self.held, self.plan_end, self.from].map(u64::from);
         let [first, end, held, plan_end, from] = tracks;

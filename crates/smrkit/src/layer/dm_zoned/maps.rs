@@ -68,6 +68,19 @@ impl DmMaps {
         }
     }
 
+    /// True if a restored state names zones, chunks and blocks that there are.
+    pub(super) fn is_possible(&self, layout: &DmLayout) -> bool {
+        let (zones, chunks) = (self.valid.len() as u32, self.chunks.len() as u32);
+        let mapped = |of: &ChunkZones| of.each().all(|zone| layout.first_data() <= zone && zone < zones);
+        let valid = |of: &ValidBlocks| of.is_possible(layout.blocks());
+        self.chunks.iter().all(mapped)
+            && self.owners.iter().all(|&chunk| chunk == NONE || chunk < chunks)
+            && self.valid.iter().all(valid)
+            && self.committed_chunks.iter().all(|(&chunk, of)| chunk < chunks && mapped(of))
+            && self.committed_valid.iter().all(|(&zone, of)| zone < zones && valid(of))
+            && self.metadata.is_possible()
+    }
+
     pub(super) fn chunks(&self) -> &[ChunkZones] {
         &self.chunks
     }

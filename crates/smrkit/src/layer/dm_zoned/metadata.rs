@@ -150,6 +150,12 @@ impl Metadata {
         }
     }
 
+    /// True if a restored state names blocks that there are.
+    pub fn is_possible(&self) -> bool {
+        let mut named = self.queue.iter().chain(&self.dirty);
+        self.generation < COUNT_MAX && named.all(|&block| (block as usize) < self.state.len())
+    }
+
     pub fn shape(&self) -> MetadataShape {
         self.shape
     }

@@ -120,6 +120,14 @@ impl DmZoned {
         new
     }
 
+    /// True if a restored state names zones, chunks and blocks that there are.
+    fn is_possible(&self) -> bool {
+        let blocks = self.layout.blocks();
+        let job = self.job.as_ref().is_none_or(|job| self.is_possible_job(job));
+        let zones = self.unused.is_possible(&self.layout) && self.maps.is_possible(&self.layout);
+        zones && job && self.last_uses.is_possible() && self.pointers.iter().all(|&pointer| pointer <= blocks)
+    }
+
     fn find_unused(&mut self) {
         self.unused.find(&self.layout, self.maps.owners());
     }
@@ -286,7 +294,8 @@ impl Layer for DmZoned {
     }
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)
+        state::load(self, saved)?;
+        state::possible(self.is_possible())
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -54,7 +54,7 @@ impl DmZoned {
     }
 
     /// True if a job is about the zones that its chunk has.
-    pub(super) fn is_possible(&self, job: &ReclaimJob) -> bool {
+    pub(super) fn is_possible_job(&self, job: &ReclaimJob) -> bool {
         let Some(zones) = self.maps.chunks().get(job.chunk as usize) else { return false };
         let has_both = match job.to_is_new {
             true => (job.from, NONE) == (zones.data, zones.buffer) && !self.layout.is_random(job.to),
@@ -173,7 +173,7 @@ mod tests {
         layer.maps.map(0, ChunkZones { data: random, buffer: NONE });
         layer.maps.map(1, ChunkZones { data: sequential, buffer: random + 1 });
         let is_possible =
-            |chunk, from, to, to_is_new, next| layer.is_possible(&ReclaimJob { chunk, from, to, to_is_new, next });
+            |chunk, from, to, to_is_new, next| layer.is_possible_job(&ReclaimJob { chunk, from, to, to_is_new, next });
         assert!(is_possible(0, random, sequential + 1, true, 0));
         assert!(!is_possible(0, random, random + 1, true, 0), "the new zone is a conventional one");
         assert!(!is_possible(0, random + 1, sequential + 1, true, 0), "the chunk lies elsewhere");

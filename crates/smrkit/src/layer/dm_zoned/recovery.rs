@@ -83,7 +83,7 @@ impl DmZoned {
         let last_uses = self.last_uses.parse(used, uses)?;
         let unused = UnusedZones::parse(&self.layout, random, sequential)?;
         let job = ReclaimJob::parse(job);
-        if generation >= COUNT_MAX || job.as_ref().is_some_and(|job| !self.is_possible(job)) {
+        if generation >= COUNT_MAX || job.as_ref().is_some_and(|job| !self.is_possible_job(job)) {
             return None;
         }
         (self.last_uses, self.unused, self.job) = (last_uses, unused, job);

@@ -27,6 +27,14 @@ impl UnusedZones {
         self.sequential = (sequential..owners.len() as u32).filter(free).collect();
     }
 
+    /// True if a restored state names zones that there are, each among those of its kind.
+    pub(super) fn is_possible(&self, layout: &DmLayout) -> bool {
+        let (first, end) = (layout.first_sequential(), layout.zones.count() as u32);
+        let kinds = self.random.iter().all(|&zone| zone < first)
+            && self.sequential.iter().all(|zone| (first..end).contains(zone));
+        kinds && self.freed.iter().all(|&zone| zone < end)
+    }
+
     /// Number of free conventional zones.
     pub(super) fn randoms(&self) -> u64 {
         self.random.len() as u64
@@ -101,6 +109,11 @@ impl LastUses {
     /// No zone of so many has been used.
     pub(super) fn new(zones: u64) -> LastUses {
         LastUses { used: vec![0; zones as usize], uses: 0 }
+    }
+
+    /// True if no zone of a restored state was used after the last use.
+    pub(super) fn is_possible(&self) -> bool {
+        self.uses < COUNT_MAX && self.used.iter().all(|&used| used <= self.uses)
     }
 
     /// A zone, counted from the first for data, has been used.

@@ -12,6 +12,7 @@ use super::bypass::WrittenTracks;
 use super::persistent::PersistentCache;
 use crate::disk::Disk;
 use crate::error::DiskResult;
+use crate::layer::COUNT_MAX;
 use crate::layer::bands::{Cleaner, Episode, Home, PhaseResult};
 use crate::medium::Buf;
 use crate::state::state;
@@ -126,6 +127,11 @@ impl BandCleaning {
     /// Nothing to clean yet.
     pub fn new(partial: bool) -> BandCleaning {
         BandCleaning { partial, ..BandCleaning::default() }
+    }
+
+    /// True if a restored state names bands and tracks that there are.
+    pub fn is_possible(&self, home: &Home) -> bool {
+        self.episode.is_possible(home.bands()) && self.cleaner.is_possible(home) && self.sequence < COUNT_MAX
     }
 
     /// True if an episode is not over.

@@ -66,6 +66,16 @@ state! {
 }
 
 impl DriveManaged {
+    /// True if a restored state names bands, tracks and LBAs that there are.
+    fn is_possible(&self) -> bool {
+        let (home, host) = (&self.bands.home, self.bands.home.capacity().host_sectors);
+        self.bands.written.is_possible(home)
+            && self.cache.is_possible(host)
+            && self.cleaning.is_possible(home)
+            && self.write_cache.is_possible(host)
+            && self.bypass.is_possible()
+    }
+
     /// Brings `n` sectors of `data` into the log, as many requests as it takes.
     #[inline]
     fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
@@ -233,7 +243,8 @@ impl Layer for DriveManaged {
     }
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)
+        state::load(self, saved)?;
+        state::possible(self.is_possible())
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -14,6 +14,7 @@ use super::recovery;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
+use crate::layer::COUNT_MAX;
 use crate::layer::inconsistent;
 use crate::medium::Buf;
 use crate::state::state;
@@ -103,6 +104,12 @@ impl PersistentCache {
             stale: bypassed.then(StaleRuns::default),
             map_writes: 0,
         }
+    }
+
+    /// True if a restored state has counted no more than any drive does, and its log is possible.
+    pub fn is_possible(&self, host_sectors: u64) -> bool {
+        let counts = [self.appends, self.map_writes, self.copies.number()].iter().all(|&count| count < COUNT_MAX);
+        counts && self.log.is_possible(host_sectors)
     }
 
     /// Places of the valid sectors.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 use crate::error::DiskResult;
+use crate::layer::COUNT_MAX;
 use crate::medium::Buf;
 use crate::state::state;
 use crate::units::{Lba, Nanos};
@@ -77,6 +78,15 @@ impl WriteCache {
             sweep: 0,
             at: 0,
         }
+    }
+
+    /// True if a restored state holds sectors of the first `host_sectors` LBAs alone, and no more than it has room for.
+    pub fn is_possible(&self, host_sectors: u64) -> bool {
+        let is_held = |(&lba, held): (&u64, &HeldWrite)| {
+            0 < held.sectors && held.sectors <= self.limit && lba < host_sectors && lba + held.sectors <= host_sectors
+        };
+        let counts = [self.taken, self.sweep, self.at].iter().all(|&count| count < COUNT_MAX);
+        counts && self.sectors <= self.limit && self.under_way <= self.limit && self.held.iter().all(is_held)
     }
 
     #[inline]

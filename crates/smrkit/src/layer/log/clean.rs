@@ -23,10 +23,10 @@ const GAP_SECTORS: u64 = 256;
 pub(super) struct Job {
     pub(super) victim: u32,
     /// The entry of its list that comes next, and where in the segment that begins.
-    entry: usize,
-    entry_at: u64,
+    pub(super) entry: usize,
+    pub(super) entry_at: u64,
     /// Sectors of the segment before this one are done.
-    at: u64,
+    pub(super) at: u64,
     /// True if anything of it was live.
     moved: bool,
     /// True if it was begun in idle time, and waits for more of that unless cleaning is due.

@@ -20,6 +20,11 @@ pub(super) struct FreeList {
 }
 
 impl FreeList {
+    /// Segments that it names.
+    pub(super) fn named(&self) -> impl Iterator<Item = &u32> {
+        self.order.iter().chain(&self.labelled).chain(&self.last_written)
+    }
+
     /// Number of free segments.
     pub(super) fn len(&self) -> usize {
         self.order.len()

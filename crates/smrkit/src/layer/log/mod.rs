@@ -28,7 +28,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, Scalar, TABLES_BYTES_MAX, inconsistent,
+    COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, Scalar, TABLES_BYTES_MAX,
+    inconsistent,
 };
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -334,6 +335,17 @@ impl Log {
         }
     }
 
+    /// True if a restored state names segments, sectors and LBAs that there are.
+    fn is_possible(&self) -> bool {
+        let mut mapped = self.map.mapped(Lba(0), u64::MAX >> 20);
+        let placed = mapped.all(|(lba, n, pba)| {
+            lba.0 + n <= self.capacity.host_sectors && self.segments.holds(pba, n, self.capacity.raw_sectors)
+        });
+        let job = self.job.as_ref().is_none_or(|job| self.segments.is_job(job));
+        let counts = self.age < COUNT_MAX && self.serial < COUNT_MAX;
+        placed && job && counts && self.segments.is_possible(self.capacity.host_sectors, self.age)
+    }
+
     /// The stream of the host's next write.
     #[inline]
     fn stream(&mut self, lba: Lba) -> u8 {
@@ -434,7 +446,8 @@ impl Layer for Log {
     }
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)
+        state::load(self, saved)?;
+        state::possible(self.is_possible())
     }
 
     fn locate(&self, lba: Lba) -> Pba {

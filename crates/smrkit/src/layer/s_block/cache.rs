@@ -6,6 +6,7 @@
 //! write may damage.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,7 @@ use super::record::{CacheHeader, HeaderKind};
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Divisor;
+use crate::layer::COUNT_MAX;
 use crate::medium::{Buf, WritePart};
 use crate::state::state;
 use crate::tally::Cause;
@@ -142,6 +144,16 @@ impl CacheBuffer {
             under_way: 0,
             wears: layout.wears,
         }
+    }
+
+    /// True if a restored state holds entries of these LBAs alone.
+    pub fn is_possible(&self, lbas: &Range<u64>) -> bool {
+        let is_entry = |entry: &HeaderEntry| {
+            let lba = entry.lba().0;
+            entry.is_void() || lbas.start <= lba && lba + entry.sectors() <= lbas.end
+        };
+        let counts = [self.head, self.held, self.data, self.valid, self.under_way];
+        self.tail <= self.head && counts.iter().all(|&count| count < COUNT_MAX) && self.entries.iter().all(is_entry)
     }
 
     /// Pages of the circle.

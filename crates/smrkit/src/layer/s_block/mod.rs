@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need};
+use super::{COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -136,6 +136,18 @@ impl SBlock {
             counts: SBlockCounts::default(),
             layout,
         })
+    }
+
+    /// True if a restored state names S-blocks, slots and LBAs that there are.
+    fn is_possible(&self) -> bool {
+        let section = |number: usize| {
+            let first = number as u64 * self.section_size.value();
+            first..(first + self.section_size.value()).min(self.layout.capacity.host_sectors)
+        };
+        let caches = self.caches.iter().enumerate().all(|(number, cache)| cache.is_possible(&section(number)));
+        let cached = self.cached.iter().all(|&cached| u64::from(cached) <= self.size.value());
+        let counts = [self.number, self.done, self.epoch].iter().all(|&count| count < COUNT_MAX);
+        caches && cached && counts && self.slots.iter().all(SlotBuffer::is_possible)
     }
 
     /// The section of an LBA.
@@ -299,7 +311,8 @@ impl Layer for SBlock {
     }
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)
+        state::load(self, saved)?;
+        state::possible(self.is_possible())
     }
 
     fn locate(&self, lba: Lba) -> Pba {

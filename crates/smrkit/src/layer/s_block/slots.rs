@@ -6,6 +6,7 @@ use super::record::{CacheHeader, HeaderKind};
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Divisor;
+use crate::layer::COUNT_MAX;
 use crate::medium::{Buf, WritePart};
 use crate::state::state;
 use crate::tally::Cause;
@@ -89,6 +90,15 @@ impl SlotBuffer {
             under_way: false,
             wears: layout.wears,
         }
+    }
+
+    /// True if a restored state names S-blocks and slots that there are.
+    pub fn is_possible(&self) -> bool {
+        let (slots, natives) = (self.slots.value(), self.slot_of.len() as u64);
+        let owned = self.owner.iter().all(|&owner| owner == NONE || u64::from(owner) < natives);
+        let placed = self.slot_of.iter().all(|&slot| u64::from(slot) < slots);
+        let marked = self.cached.next(slots).is_none() && self.invalid.next(slots).is_none();
+        owned && placed && marked && self.tail <= self.head && self.head < COUNT_MAX
     }
 
     /// Number of slots.

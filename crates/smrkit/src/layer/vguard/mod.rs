@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
 use super::idle::IdleKeys;
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
+use super::{COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -228,6 +228,15 @@ impl Vguard {
         })
     }
 
+    /// True if a restored state names tracks and slots that there are.
+    fn is_possible(&self) -> bool {
+        let (home, saved) = (&self.home, &self.saved);
+        let rewritten = saved.rewritten.iter().all(|tracks| tracks.start <= tracks.end && tracks.end <= home.tracks());
+        let counts = [saved.tail, saved.number, saved.head, self.sequence].iter().all(|&count| count < COUNT_MAX);
+        let bands = self.episode.is_possible(home.bands()) && self.cleaner.is_possible(home);
+        rewritten && counts && bands && saved.next_slot < home.maps().len() && self.log.is_possible()
+    }
+
     /// Place of a sector now.
     #[inline]
     fn place(&self, spot: &HomeLocation) -> Pba {
@@ -391,7 +400,8 @@ impl Layer for Vguard {
     }
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)
+        state::load(self, saved)?;
+        state::possible(self.is_possible())
     }
 
     fn locate(&self, lba: Lba) -> Pba {

@@ -139,6 +139,13 @@ impl Zoned {
         })
     }
 
+    /// True if a restored state names zones that there are.
+    fn is_possible(&self) -> bool {
+        let (count, size) = (self.layout.count(), self.layout.size());
+        let has_latest = self.latest.0 < count && self.latest.1 == self.layout.start(self.latest.0);
+        has_latest && self.pointers.iter().all(|&pointer| pointer <= size) && self.open.iter().all(|&zone| zone < count)
+    }
+
     #[inline]
     fn is_sequential(&self, zone: u64) -> bool {
         zone >= self.layout.conventional()
@@ -312,7 +319,8 @@ impl Layer for Zoned {
     }
 
     fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)
+        state::load(self, saved)?;
+        state::possible(self.is_possible())
     }
 
     fn locate(&self, lba: Lba) -> Pba {
