@@ -21,7 +21,7 @@ use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
 use smrkit::stats::outcome::{Outcome, RunRecord};
 use smrkit::units::Nanos;
 
-const REQUESTS: u64 = 2000;
+const REQUESTS: u64 = 1000;
 
 #[derive(Default)]
 struct Keeper(Option<SavedState>);
@@ -123,13 +123,13 @@ fn similar_asserts(whole: &str, after: &str, name: &str) {
 fn a_run_from_a_saved_state_goes_on_to_the_byte_of_its_outcome() {
     for layer in LAYERS.iter().chain(HOST_MANAGED) {
         let mut tried = 0;
-        for (seed, clock) in (0..8).flat_map(|seed| TinyClock::ALL.map(|clock| (seed, clock))) {
+        for (seed, clock) in (0..4).flat_map(|seed| TinyClock::ALL.map(|clock| (seed, clock))) {
             if let Some(trial) = Trial::new(seed, &[layer], clock) {
                 assert_goes_on(&trial, &format!("{}, seed {seed}, {clock:?}", layer.name));
                 tried += 1;
             }
         }
-        assert!(tried >= 6, "{} was tried {tried} times", layer.name);
+        assert!(tried >= 3, "{} was tried {tried} times", layer.name);
     }
 }
 
@@ -186,7 +186,7 @@ fn a_forged_state_is_an_error_and_never_a_panic() {
             let Some(trial) = Trial::new(seed, &[layer], TinyClock::Mechanical) else { continue };
             let (saved, _) = trial.halves();
             let contents = &saved.bytes()[..saved.bytes().len() - 32];
-            for _ in 0..400 {
+            for _ in 0..100 {
                 let mut forged = contents.to_vec();
                 for _ in 0..random.random_range(1..4) {
                     let at = random.random_range(20..forged.len());
