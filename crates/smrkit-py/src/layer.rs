@@ -371,12 +371,16 @@ impl Layer for PythonLayer {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&object, "home", lba)))
     }
 
-    fn power_cut(&mut self) {
+    /// A layer that says nothing promises nothing.
+    fn power_cut(&mut self) -> bool {
         let cut = |py: Python| match self.object.bind(py).getattr_opt("power_cut")? {
-            Some(method) => method.call0().map(drop),
-            None => Ok(()),
+            Some(method) => method.call0()?.is_truthy(),
+            None => Ok(false),
         };
-        Python::attach(cut).unwrap_or_else(set_aside);
+        Python::attach(cut).unwrap_or_else(|error| {
+            set_aside(error);
+            false
+        })
     }
 
     /// What fails here is raised where the run was asked for.
