@@ -659,26 +659,17 @@ impl ServedDrive {
             self.advance(None);
         }
         let mut random = Pcg64Mcg::seed_from_u64(seed);
-        // As commands of the cache's own, before all that wait.
-        let room = std::mem::take(&mut self.cache.room);
+        // These are commands of the cache's own: they come before all that wait, and no timeout is for them. A delay is, since a
+        // replay gives it to the next request of the log.
+        let (waiting, ended) = (self.take_waiting(|_| true), std::mem::take(&mut self.ended));
+        let (room, is_silent) = (std::mem::take(&mut self.cache.room), std::mem::take(&mut self.is_silent));
         for (lba, data) in self.cache.take(|_| random.random()) {
-            let waiting = self.take_waiting(|_| true);
-            let (bytes, ended) = (data.len() as u64, std::mem::take(&mut self.ended));
-            let write = Command { arrival: at, ..Command::new(CommandKind::Write, lba * SECTOR_BYTES, bytes, data) };
-            self.serve(write);
-            self.ended = ended;
-            waiting.into_iter().for_each(|command| self.push(command));
+            let write = Command::new(CommandKind::Write, lba * SECTOR_BYTES, data.len() as u64, data);
+            self.serve(Command { arrival: at, ..write });
         }
-        self.cache.room = room;
-    }
-
-    /// Writes back some of the write cache, as a drive may at any time.
-    pub fn write_back(&mut self, pick: impl FnMut(u64) -> bool) {
-        let room = std::mem::take(&mut self.cache.room);
-        for (lba, data) in self.cache.take(pick) {
-            self.serve(Command::new(CommandKind::Write, lba * SECTOR_BYTES, data.len() as u64, data));
-        }
-        self.cache.room = room;
+        (self.cache.room, self.is_silent) = (room, is_silent);
+        self.ended = ended;
+        waiting.into_iter().for_each(|command| self.push(command));
     }
 
     /// Checks the layers' maps. Nothing is under way.
