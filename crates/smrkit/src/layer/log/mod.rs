@@ -337,10 +337,11 @@ impl Log {
 
     /// True if a restored state names segments, sectors and LBAs that there are.
     fn is_possible(&self) -> bool {
-        let mut mapped = self.map.mapped(Lba(0), u64::MAX >> 20);
-        let placed = mapped.all(|(lba, n, pba)| {
-            lba.0 + n <= self.capacity.host_sectors && self.segments.holds(pba, n, self.capacity.raw_sectors)
-        });
+        let (host, raw) = (self.capacity.host_sectors, self.capacity.raw_sectors);
+        let mapped = || self.map.mapped(Lba(0), host);
+        // A map has its own count, which shows extents beyond the last LBA.
+        let placed = mapped().all(|(_, n, pba)| self.segments.holds(pba, n, raw))
+            && mapped().map(|(_, n, _)| n).sum::<u64>() == self.map.sectors();
         let job = self.job.as_ref().is_none_or(|job| self.segments.is_job(job));
         let counts = self.age < COUNT_MAX && self.serial < COUNT_MAX;
         placed && job && counts && self.segments.is_possible(self.capacity.host_sectors, self.age)
