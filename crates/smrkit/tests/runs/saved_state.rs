@@ -74,7 +74,8 @@ impl Trial {
     ) -> Outcome {
         let run = plan(self.system.clone(), settings).unwrap();
         let run = from.map_or(run.clone(), |saved| run.beginning_with(Arc::new(saved)));
-        run.execute_with(&mut Idle, &mut InMemory::new(requests), observer).unwrap()
+        let done = run.execute_with(&mut Idle, &mut InMemory::new(requests), observer);
+        done.unwrap_or_else(|error| panic!("{}: {error}", self.system.spec()))
     }
 
     /// The state after the first requests; the others count from there.
@@ -167,7 +168,7 @@ fn damaged_files_are_refused() {
         damaged[at] ^= 0x10;
         assert!(parsed(&damaged).is_err(), "byte {at}");
     }
-    assert!(refused(b"PK").contains("no saved state: give a file that {save_state} has written"));
+    assert!(refused(b"PK").contains("no saved state: give a file that"));
     assert!(refused(&bytes[..bytes.len() - 1]).contains("damaged or cut short"));
     // The version is a text after the first line, and its length before it.
     let contents = &bytes[..bytes.len() - 32];

@@ -22,19 +22,14 @@ impl ValidBlocks {
         ValidBlocks { blocks, valid: 0, words: None }
     }
 
-    /// True if it is of a zone of `blocks` blocks, and its count agrees with its bits.
+    /// True if it is of a zone of `blocks` blocks, and its count agrees with its bits. Those behind the last block may be set.
     pub fn is_possible(&self, blocks: u32) -> bool {
-        let counted = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum::<u32>();
+        let bits = |(index, word): (usize, &u64)| (word & self.mask(index)).count_ones();
         let agrees = match &self.words {
-            Some(words) => words.len() == self.words() && counted(words) == self.valid && self.mask_all(words),
+            Some(words) => words.len() == self.words() && words.iter().enumerate().map(bits).sum::<u32>() == self.valid,
             None => self.valid == 0 || self.valid == self.blocks,
         };
         self.blocks == blocks && agrees
-    }
-
-    /// True if no bit stands for a block that there is not.
-    fn mask_all(&self, words: &[u64]) -> bool {
-        words.iter().enumerate().all(|(index, word)| word & !self.mask(index) == 0)
     }
 
     /// Number of valid blocks.
