@@ -165,7 +165,7 @@ fn draw_panel(panel: &Panel, canvas: &mut dyn Canvas, (top, end): (f64, f64), (l
 const NAME_WIDTH: f64 = 260.0;
 
 /// The room left and right of a panel's plot.
-pub fn margins(panel: &Panel) -> (f64, f64) {
+fn margins(panel: &Panel) -> (f64, f64) {
     let widest = |texts: &mut dyn Iterator<Item = String>| texts.map(|t| text_width(&t, TEXT)).fold(0.0, f64::max);
     match &panel.body {
         Body::Lines(_) => {

@@ -1,7 +1,7 @@
-//! One HTML page that opens offline: text, tables and interactive figures.
+//! One HTML page that opens offline: text, tables and figures.
 //!
-//! plotly.js is embedded once; the page asks the network for nothing, and forbids it by its content policy. Every text
-//! from outside is escaped.
+//! `chart.js` draws the figures and saves them as SVG and PNG. The page asks the network for nothing, and forbids it by its content
+//! policy. Every text from outside is escaped.
 
 use serde_json::{Value, json};
 use smrkit::stats::outcome::Outcome;
@@ -11,7 +11,7 @@ use crate::figure::{Colour, Figure, Key, Style, Theme};
 use crate::format::escape;
 use crate::grid::Grid;
 use crate::table::{about, cost, headline, power_cuts, speed, verdicts};
-use crate::{interactive, optional, series};
+use crate::{chart, optional, series};
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]
@@ -118,15 +118,19 @@ fn chart_places(figure: &Figure, charts: &mut Vec<Value>) -> String {
     }
     let class = if figure.is_multiple() { "panels multiples" } else { "panels" };
     places += &format!("<div class=\"{class}\">\n");
-    for panel in &figure.panels {
+    for (number, panel) in figure.panels.iter().enumerate() {
+        let name = if number == 0 { figure.name.clone() } else { format!("{}-{}", figure.name, number + 1) };
         places += "<div>\n";
         if let Some(title) = &panel.title {
             places += &format!("<h3>{}</h3>\n", escape(title));
         }
         let about = [&figure.title, panel.title.as_ref().unwrap_or(&figure.note)].map(|text| escape(text)).join(": ");
-        places +=
-            &format!("<figure class=\"chart\" id=\"chart{}\" aria-label=\"{about}\"></figure>\n</div>\n", charts.len());
-        charts.push(interactive::panel(panel, &legend));
+        places += &format!(
+            "<figure class=\"chart\" id=\"chart{}\" data-name=\"{}\" aria-label=\"{about}\">{SAVE}</figure>\n</div>\n",
+            charts.len(),
+            escape(&name)
+        );
+        charts.push(chart::panel(panel, &legend));
     }
     places + "</div>\n"
 }
@@ -134,8 +138,11 @@ fn chart_places(figure: &Figure, charts: &mut Vec<Value>) -> String {
 /// A series of a legend can be hidden and shown again; a part of bars, on which others stand, can't.
 fn key((number, key): (usize, &Key)) -> String {
     let (colour, name) = (css(key.colour), escape(&key.name));
+    let plain = key.colour.hex();
     match key.style {
-        None => format!("<span class=\"key\"><i class=\"part\" style=\"color:{colour}\"></i>{name}</span>"),
+        None => format!(
+            "<span class=\"key\"><i class=\"part\" data-colour=\"{plain}\" style=\"color:{colour}\"></i>{name}</span>"
+        ),
         Some(style) => {
             let class = match style {
                 Style::Points => "dot",
@@ -144,7 +151,7 @@ fn key((number, key): (usize, &Key)) -> String {
             };
             format!(
                 "<button class=\"key\" data-key=\"{number}\" aria-pressed=\"true\"><i class=\"{class}\" \
-                 style=\"color:{colour}\"></i>{name}</button>"
+                 data-colour=\"{plain}\" style=\"color:{colour}\"></i>{name}</button>"
             )
         }
     }
@@ -155,27 +162,26 @@ fn css(colour: Colour) -> String {
     if colour == Colour::ON_DARK.0 { format!("var(--swapped,{})", colour.hex()) } else { colour.hex() }
 }
 
-/// The charts and their script, with plotly.js where there is a chart.
+/// The charts and their script, with what draws them where there is a chart.
 fn scripts(mut charts: Vec<Value>) -> String {
     let times = share_times(&mut charts);
+    let drawing = if charts.is_empty() { "" } else { CHART };
     let data = json!({
         "charts": charts,
         "times": times,
-        "themes": {"light": interactive::template(Theme::LIGHT), "dark": interactive::template(Theme::DARK)},
+        "themes": {"light": chart::theme(Theme::LIGHT, "#fff"), "dark": chart::theme(Theme::DARK, "#181818")},
         "swapped": [Colour::ON_DARK.0.hex(), Colour::ON_DARK.1.hex()],
     });
     // `<` can only stand in a JSON string; written so, no text can end the script.
     let data = data.to_string().replace('<', "\\u003c");
-    let plotly = if charts.is_empty() { String::new() } else { format!("<script>{PLOTLY}</script>\n") };
-    format!("{plotly}<script>\nconst page = {data};\n{SCRIPT}</script>\n")
+    format!("<script>\nconst page = {data};\n{drawing}{SCRIPT}</script>\n")
 }
 
 /// Takes the values of x out of the lines, which have their place among the returned ones in its stead: a run's windows of time
 /// are the same in most of its charts.
 fn share_times(charts: &mut [Value]) -> Vec<Value> {
     let mut times: Vec<Value> = Vec::new();
-    let lines = charts.iter_mut().filter_map(|chart| chart["data"].as_array_mut()).flatten();
-    for line in lines.filter(|line| line["type"] == "scatter") {
+    for line in charts.iter_mut().filter_map(|chart| chart.get_mut("series")?.as_array_mut()).flatten() {
         let place = times.iter().position(|known| *known == line["x"]).unwrap_or(times.len());
         let x = std::mem::replace(&mut line["x"], json!(place));
         if place == times.len() {
@@ -185,12 +191,16 @@ fn share_times(charts: &mut [Value]) -> Vec<Value> {
     times
 }
 
-/// Draws the charts, in the page's theme, again when that changes; hides and shows what a legend's key names; joins axes and
-/// hovering of charts over the same quantity; sorts tables; hands out the data.
+/// Draws all charts, in the page's theme, again when that changes; hides and shows what a legend's key names; joins zooming and hovering
+/// of charts over the same quantity; saves charts; sorts tables; hands out the data.
 const SCRIPT: &str = include_str!("page.js");
 
-/// plotly.js with the charts that figures here have, lines and bars.
-const PLOTLY: &str = include_str!("../vendor/plotly-basic.min.js");
+/// Draws one chart.
+const CHART: &str = include_str!("chart.js");
+
+/// Buttons that save a chart.
+const SAVE: &str =
+    "<figcaption><button data-format=\"svg\">SVG</button><button data-format=\"png\">PNG</button></figcaption>";
 
 /// A table whose header sorts it; the best row is marked. It scrolls by itself where it is wider than the page.
 fn table(grid: &Grid, heading: &str) -> String {

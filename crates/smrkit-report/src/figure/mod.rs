@@ -1,7 +1,6 @@
 //! Contents of a figure, before anything is drawn: axes, series, bars, colours.
 //!
-//! `series.rs` makes figures from outcomes. A figure is drawn as SVG or PNG (`draw.rs`) and for plotly.js (`interactive.rs`); what
-//! both need to know of it (ranges, gaps, marks, the legend) is decided here.
+//! `series.rs` makes figures from outcomes. `chart.js` draws them on a page, from what `chart.rs` makes of them.
 
 mod axis;
 mod colour;

@@ -1,0 +1,208 @@
+// Draws a panel of a figure as SVG, on the page and for saving.
+
+const NS = 'http://www.w3.org/2000/svg';
+const FONT = '12px system-ui, sans-serif';
+const paper = document.createElement('canvas').getContext('2d');
+
+function widthOf(text) {
+  paper.font = FONT;
+  return paper.measureText(text).width;
+}
+
+const widest = texts => Math.max(0, ...texts.map(widthOf));
+
+function element(parent, name, attributes = {}, text) {
+  const made = document.createElementNS(NS, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+// Numbers with three digits that count and a unit, as the tables have them.
+function short(value) {
+  const size = Math.abs(value);
+  if (size === 0) return '0';
+  if (size < 1e-6 || size >= 1e15) return value.toExponential(1);
+  if (size >= 999.5e6) return short(value / 1e9) + ' G';
+  if (size >= 999.5e3) return short(value / 1e6) + ' M';
+  if (size >= 999.5) return Math.round(value).toLocaleString('en');
+  return String(Number(value.toFixed(Math.min(8, Math.max(0, 2 - Math.floor(Math.log10(size)))))));
+}
+
+function scaled(value, units) {
+  const [, scale, unit] = units.find(([below]) => Math.abs(value) < below);
+  return `${short(value / scale)} ${unit}`;
+}
+
+const SECONDS = [
+  [Number.MIN_VALUE, 1, 's'], [0.9995e-6, 1e-9, 'ns'], [0.9995e-3, 1e-6, 'µs'], [0.9995, 1e-3, 'ms'], [600, 1, 's'],
+  [7200, 60, 'min'], [172800, 3600, 'h'], [Infinity, 86400, 'days'],
+];
+const BYTES = [
+  [999.5, 1, 'B'], [999.5e3, 1e3, 'kB'], [999.5e6, 1e6, 'MB'], [999.5e9, 1e9, 'GB'], [999.5e12, 1e12, 'TB'], [Infinity, 1e15, 'PB'],
+];
+const FORMS = {
+  plain: short,
+  time: value => scaled(value, SECONDS),
+  bytes: value => scaled(value, BYTES),
+  percent: value => `${short(value * 100)} %`,
+};
+
+// Round values of an axis, at most about `most` of them.
+function ticks({ log }, [low, high], most) {
+  if (log && high / low >= 10) {
+    const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
+    const stride = Math.ceil((last - first || 1) / most);
+    const multiples = (last - first) * 3 <= most ? [1, 2, 5] : [1];
+    const all = [];
+    for (let power = multiples.length > 1 ? first - 1 : first; power <= last; power += stride) all.push(...multiples.map(m => Number(`${m}e${power}`)));
+    return all.filter(value => value >= low * 0.999 && value <= high * 1.001);
+  }
+  const rough = (high - low) / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map(m => m * power).find(value => value >= rough * 0.999);
+  const all = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) all.push(Number((i * step).toPrecision(12)));
+  return all;
+}
+
+// Places of values between two ends.
+function scale({ log }, [low, high], from, to) {
+  const share = log ? v => Math.log(v / low) / Math.log(high / low) : v => (v - low) / (high - low);
+  const place = value => from + share(value) * (to - from);
+  place.at = pixel => {
+    const share = (pixel - from) / (to - from);
+    return log ? low * (high / low) ** share : low + share * (high - low);
+  };
+  return place;
+}
+
+// A text cut to a width.
+function cut(text, width) {
+  if (widthOf(text) <= width) return text;
+  let kept = text;
+  while (kept && widthOf(kept + '…') > width) kept = kept.slice(0, -1);
+  return kept + '…';
+}
+
+const ROW = 32;
+const LINES = 250;
+
+// Draws `panel` into a new SVG of this width; `shown(key)` tells whether a series is drawn, `range` is what was zoomed to. Returns
+// the SVG and, for lines, what hovering needs.
+function drawPanel(panel, { width, theme, shown = () => true, range }) {
+  const lines = panel.series;
+  const rows = panel.bars?.rows ?? panel.strips?.rows.map(row => row.name) ?? [];
+  const height = lines ? LINES : rows.length * ROW;
+  const yTicks = lines ? ticks(panel.y, panel.y.range, 6) : [];
+  const names = rows.map(name => cut(name, Math.min(260, width / 3)));
+  const left = 14 + (lines ? 20 : 0) + widest([...yTicks.map(FORMS[panel.y.form]), ...names]);
+  const colourTicks = panel.strips ? ticks({ log: true }, panel.strips.range, 4) : [];
+  const right = 16 + widest([
+    ...panel.guides.map(([, name]) => name), ...(panel.bars?.totals ?? []), ...colourTicks.map(value => '    ' + FORMS[panel.y.form](value)),
+  ]);
+  const plot = { left, right: Math.max(left + 40, width - right), top: 12, bottom: 12 + height };
+  const xRange = range ?? panel.x.range;
+  const x = scale(panel.x, xRange, plot.left, plot.right);
+  const y = scale(panel.y, panel.y.range, plot.bottom, plot.top);
+
+  const svg = document.createElementNS(NS, 'svg');
+  const whole = plot.bottom + 46;
+  for (const [key, value] of Object.entries({ xmlns: NS, width, height: whole, viewBox: `0 0 ${width} ${whole}` })) svg.setAttribute(key, value);
+  svg.setAttribute('font-family', 'system-ui, sans-serif');
+  svg.setAttribute('font-size', '12');
+  const say = (at, down, text, anchor, fill = theme.ink) => element(svg, 'text', { x: at, y: down, 'text-anchor': anchor, fill }, text);
+  const rule = (x1, y1, x2, y2, stroke, more = {}) => element(svg, 'line', { x1, y1, x2, y2, stroke, ...more });
+
+  const xTicks = ticks(panel.x, xRange, Math.max(2, Math.min(10, Math.floor((plot.right - plot.left) / 70))));
+  if (panel.strips) element(svg, 'rect', { x: plot.left, y: plot.top, width: plot.right - plot.left, height, fill: '#fff' });
+  for (const value of xTicks) {
+    rule(x(value), plot.top, x(value), plot.bottom + 4, panel.strips ? '#e4e4e4' : theme.grid);
+    say(x(value), plot.bottom + 18, FORMS[panel.x.form](value), 'middle');
+  }
+  say((plot.left + plot.right) / 2, plot.bottom + 38, cut(panel.x.label, plot.right - plot.left + 60), 'middle');
+
+  if (lines) {
+    for (const value of yTicks) {
+      rule(plot.left - 4, y(value), plot.right, y(value), theme.grid);
+      say(plot.left - 8, y(value) + 4, FORMS[panel.y.form](value), 'end');
+    }
+    const middle = (plot.top + plot.bottom) / 2;
+    say(14, middle, cut(panel.y.label, height), 'middle').setAttribute('transform', `rotate(-90 14 ${middle})`);
+    for (const [value, name] of panel.guides.filter(([value]) => y(value) >= plot.top - 1 && y(value) <= plot.bottom + 1)) {
+      rule(plot.left, y(value), plot.right, y(value), theme.pale, { 'stroke-dasharray': '2 3' });
+      say(plot.right + 6, y(value) + 4, name, 'start', theme.pale);
+    }
+    // Lines end at the frame where a zoom leaves a part of them out.
+    const id = `clip${drawPanel.count = (drawPanel.count ?? 0) + 1}`;
+    const clip = element(svg, 'clipPath', { id });
+    element(clip, 'rect', { x: plot.left - 4, y: plot.top - 4, width: plot.right - plot.left + 8, height: height + 8 });
+    const inside = element(svg, 'g', { 'clip-path': `url(#${id})` });
+    for (const series of lines.filter(series => shown(series.key))) drawSeries(inside, series, x, y, theme);
+    rule(plot.left, plot.top, plot.left, plot.bottom, theme.rule);
+  }
+  names.forEach((name, i) => {
+    const text = say(plot.left - 8, plot.top + i * ROW + ROW / 2 + 4, name, 'end');
+    if (name !== rows[i]) element(text, 'title', {}, rows[i]);
+  });
+  if (panel.bars) {
+    rows.forEach((_, i) => {
+      let end = 0;
+      for (const part of panel.bars.parts) {
+        const from = x(end);
+        end += part.values[i];
+        const [top, fill] = [plot.top + i * ROW + 6, theme.colour(part.colour)];
+        const bar = element(svg, 'rect', { x: from, y: top, width: x(end) - from, height: ROW - 12, fill });
+        element(bar, 'title', {}, `${part.name}: ${FORMS[panel.x.form](part.values[i])}`);
+      }
+      say(x(end) + 6, plot.top + i * ROW + ROW / 2 + 4, panel.bars.totals[i], 'start');
+    });
+    rule(plot.left, plot.top, plot.left, plot.bottom, theme.rule);
+  }
+  if (panel.strips) drawStrips(svg, panel, x, plot, colourTicks, say);
+  rule(plot.left, plot.bottom, plot.right, plot.bottom, theme.rule);
+  return { svg, x, y, plot };
+}
+
+function drawSeries(parent, { x: xs, y: ys, colour, steps, dashed, joined, dots }, x, y, theme) {
+  const stroke = theme.colour(colour);
+  let path = '';
+  let isNew = true;
+  ys.forEach((value, i) => {
+    // A point without a value is a gap.
+    if (value === null) { isNew = true; return; }
+    const [at, down] = [x(xs[i]).toFixed(1), y(value).toFixed(1)];
+    path += isNew ? `M${at} ${down}` : steps ? `H${at}V${down}` : `L${at} ${down}`;
+    if (dots || (isNew && (ys[i + 1] ?? null) === null)) element(parent, 'circle', { cx: at, cy: down, r: 3.5, fill: stroke });
+    isNew = false;
+  });
+  const dash = dashed ? { 'stroke-dasharray': '6 4' } : {};
+  if (joined) element(parent, 'path', { d: path, fill: 'none', stroke, 'stroke-width': 1.8, 'stroke-linejoin': 'round', ...dash });
+}
+
+// Stops of a strip's colours, from pale to dark. They are made for white, on dark pages too: darker is more.
+const STOPS = [[0xdd, 0xe8, 0xf4], [0x8f, 0xbc, 0xe0], [0x2b, 0x7b, 0xba], [0x08, 0x2a, 0x5c]];
+
+function stripColour(share) {
+  const at = Math.min(1, Math.max(0, share)) * (STOPS.length - 1);
+  const [from, to] = [STOPS[Math.floor(at)], STOPS[Math.min(Math.floor(at) + 1, STOPS.length - 1)]];
+  return `rgb(${from.map((a, i) => Math.round(a + (to[i] - a) * (at % 1))).join(' ')})`;
+}
+
+function drawStrips(svg, { strips: { rows, end, range: [low, high] }, x: axis, y: { form } }, x, plot, colourTicks, say) {
+  const level = value => (high > low ? Math.log(value / low) / Math.log(high / low) : 1);
+  const columns = Math.max(1, ...rows.map(row => row.cells.length));
+  rows.forEach(({ name, cells }, i) => cells.forEach((value, column) => {
+    if (!(value > 0)) return;
+    const [from, to] = [column, column + 1].map(at => (end / columns) * at);
+    const place = { x: x(from), y: plot.top + i * ROW + 3, width: x(to) - x(from) + 0.2, height: ROW - 6 };
+    const cell = element(svg, 'rect', { ...place, fill: stripColour(level(value)) });
+    element(cell, 'title', {}, `${name}: ${FORMS[form](value)} from ${FORMS[axis.form](from)} on`);
+  }));
+  const [top, height] = [plot.bottom - Math.max(60, plot.bottom - plot.top), Math.max(60, plot.bottom - plot.top)];
+  for (let i = 0; i < 24; i++) {
+    element(svg, 'rect', { x: plot.right + 10, y: top + (height * (23 - i)) / 24, width: 10, height: height / 24 + 0.3, fill: stripColour(i / 23) });
+  }
+  for (const value of colourTicks) say(plot.right + 24, top + height * (1 - level(value)) + 4, FORMS[form](value), 'start');
+}
