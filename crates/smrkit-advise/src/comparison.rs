@@ -5,8 +5,7 @@
 use serde::Serialize;
 
 use smrkit::layer::BASELINE;
-use smrkit::stats::command_times::CommandTimes;
-use smrkit::stats::outcome::Outcome;
+use smrkit::stats::outcome::{CommandTimes, Outcome};
 use smrkit::units::SECTOR_BYTES;
 
 use crate::stretches::{Figures, P99_ERROR};
@@ -406,11 +405,11 @@ mod tests {
             let mut commands = CommandTimes::default();
             commands.count(Nanos(stall_s * S));
             let verdict = Verdict { commands, ..Verdict::default() };
-            Outcome { latency_ns: max(50 * S), verdict, busy_ns, ..Outcome::blank() }
+            Outcome { latency_ns: max(50 * S), verdict, busy_ns, ..Outcome::default() }
         };
         let verdict = Verdict { cache_full_at_s: Some(3.0), rate_before_bytes_per_s: 5.0, ..Verdict::default() };
         let members = vec![disk(7, 10), disk(8, 40), disk(31, 20)];
-        let array = Outcome { latency_ns: max(40 * S), verdict, members, elapsed_ns: 100, ..Outcome::blank() };
+        let array = Outcome { latency_ns: max(40 * S), verdict, members, elapsed_ns: 100, ..Outcome::default() };
         let course = Trajectory::from_outcome(&array);
         assert_eq!((course.disks, course.dropped_7s, course.dropped_30s), (3, 2, 1));
         assert_eq!((course.longest_stall_ns, course.idle_share), (40 * S, 0.6));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use smrkit::stats::rows::RequestRow;
+use smrkit::stats::counts::RequestRow;
 
 /// Stretches at most; from then on two become one, and each holds twice the requests.
 const STRETCHES_MAX: usize = 1024;

@@ -102,7 +102,7 @@ fn remedy(kind: ChangeKind, change: &str, effect: Effect, run: Trajectory, again
 }
 
 fn answered(mut advice: Advice) -> Advice {
-    words::answer(&mut advice, &Outcome::blank(), &Outcome::blank());
+    words::answer(&mut advice, &Outcome::default(), &Outcome::default());
     advice
 }
 
@@ -200,7 +200,7 @@ fn the_course_says_when_the_cache_is_full() {
         one.present[0].own.cache_full_after_bytes = full_at_s.map(|_| 7_000_000);
         let cache_fill = if cache > 0 { vec![0.1, 0.1, 0.1, 0.1, fill, 0.25] } else { Vec::new() };
         let timeline = Timeline { window_ns: S, cache_fill, ..Timeline::default() };
-        words::answer(&mut one, &Outcome { timeline, ..Outcome::blank() }, &Outcome::blank());
+        words::answer(&mut one, &Outcome { timeline, ..Outcome::default() }, &Outcome::default());
         one.text.lines().nth(1).unwrap().to_string()
     };
     assert_eq!(said(0.9, 8, true, Some(4.0)), "The drive's cache is full after 4 s (7 MB written).");

@@ -12,7 +12,7 @@ use smrkit::pack::Packed;
 use smrkit::request::Op;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::outcome::Outcome;
-use smrkit::stats::rows::RequestRow;
+use smrkit::stats::counts::RequestRow;
 use smrkit::units::Nanos;
 
 use crate::comparison::{Comparison, Multiples, Trajectory, mean_request_bytes, quotient};

@@ -10,7 +10,7 @@ use pyo3::types::PyCapsule;
 use smrkit::disk::Recorder;
 use smrkit::experiment::pool::{RecorderOf, RequestSink};
 use smrkit::request::{Op, Request};
-use smrkit::stats::rows::RequestRow;
+use smrkit::stats::counts::RequestRow;
 use smrkit::tally::{Access, Cause};
 
 use crate::column::OPS;

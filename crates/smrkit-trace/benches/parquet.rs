@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use common::{cloudphysics, cpu_seconds};
 use smrkit::request::{InMemory, Request, Source};
-use smrkit::stats::rows::RequestRow;
+use smrkit::stats::counts::RequestRow;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 use smrkit_trace::parquet::{Meta, ParquetReader, ParquetWriter};
 use smrkit_trace::rows::Rows;

@@ -12,7 +12,7 @@ use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::comparison::RunRecorders;
 use smrkit::request::Op;
-use smrkit::stats::rows::RequestRow;
+use smrkit::stats::counts::RequestRow;
 use smrkit::tally::Access;
 
 use crate::output::TargetFile;

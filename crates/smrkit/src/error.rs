@@ -88,6 +88,7 @@ impl std::fmt::Display for BadInput {
 }
 
 /// A request that ends outside its device.
+#[non_exhaustive]
 #[derive(Debug)]
 pub struct NoRoom {
     /// The trace's file, or what stands for it.

@@ -26,6 +26,7 @@ pub mod names;
 pub mod quantity;
 mod toml_file;
 pub mod schema;
+pub mod record;
 mod random;
 pub mod request;
 pub mod pack;

@@ -11,8 +11,10 @@ use serde_json::Value;
 use smrkit::device::level::{Copies, LEVELS, LevelSpec, SectorSpread};
 use smrkit::device::spec::ArraySpec;
 use smrkit::engine::rebuild::RebuildSpec;
+use smrkit::record::{Column, ColumnType, Table};
 use smrkit::request::Op;
 use smrkit::schema::Key;
+use smrkit::stats::outcome::{JoinedColumn, Outcome, Section, sections};
 use smrkit::workload::{WORKLOADS, Workload};
 
 use super::docs::pages;
@@ -44,6 +46,7 @@ fn generated_parts_of_the_pages_follow_the_code() {
     parts.insert("levels".into(), levels());
     parts.insert("keys-of-arrays".into(), keys(&ArraySpec::keys()));
     parts.insert("keys-of-rebuilds".into(), keys(&RebuildSpec::keys()));
+    parts.extend(outcome_columns());
     parts.extend(options());
     let mut unused: Vec<&String> = parts.keys().collect();
     for page in pages().into_iter().filter(|page| page.starts_with(root().join("docs"))) {
@@ -162,6 +165,86 @@ fn keys(keys: &[Key]) -> String {
         format!("- `{}{equals}{}`: {}{}\n", key.name, key.default, key.help, takes(&key.expected()))
     };
     keys.iter().map(line).collect()
+}
+
+/// The columns of an outcome, a part for each section: a table of its columns, then the records that they hold.
+fn outcome_columns() -> BTreeMap<String, String> {
+    let mut places: Vec<(Table, Vec<String>)> = Vec::new();
+    records_in("", &Outcome::table().unwrap().columns, &mut places);
+    let part = |section: &Section| {
+        let rows = section.columns.iter().map(|JoinedColumn { column, drives, runs, .. }| {
+            let [drives, runs] = [drives, runs].map(|rule| rule.replace("unset", "").replace('_', " "));
+            format!("| `{}` | {} | {drives} | {runs} |", column.name, column.help)
+        });
+        let mut made = table("| key | what it tells | of an array | of several runs |", rows);
+        let is_here = |path: &str| section.columns.iter().any(|one| Some(one.column.name) == path.split('.').next());
+        for (record, paths) in places.iter().filter(|(_, paths)| is_here(&paths[0])) {
+            let heading = paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+            writeln!(made, "\n**{heading}**: {}\n", record.about).unwrap();
+            for column in &record.columns {
+                writeln!(made, "- `{}`: {}", column.name, column.help).unwrap();
+            }
+        }
+        made
+    };
+    sections().iter().map(|section| (format!("outcome-{}", slug(section.name)), part(section))).collect()
+}
+
+/// Collects the records that columns hold, each with all paths to it.
+fn records_in(path: &str, columns: &[Column], places: &mut Vec<(Table, Vec<String>)>) {
+    // Members of an array are outcomes again.
+    for column in columns.iter().filter(|column| column.name != "members" || !path.is_empty()) {
+        let path = below(path, column.name);
+        let Some(record) = (column.table)() else { continue };
+        match places.iter_mut().find(|(known, _)| known.name == record.name) {
+            Some((_, paths)) => paths.push(path.clone()),
+            None => places.push((record, vec![path.clone()])),
+        }
+        records_in(&path, &(column.table)().unwrap().columns, places);
+    }
+}
+
+/// The path of a key.
+pub fn below(path: &str, name: &str) -> String {
+    if path.is_empty() { name.into() } else { format!("{path}.{name}") }
+}
+
+fn slug(section: &str) -> String {
+    section.to_lowercase().replace(", ", "-").replace(' ', "-")
+}
+
+/// The columns of an outcome as attributes of Python's class.
+fn stub() -> String {
+    let mut made = String::new();
+    for JoinedColumn { column, .. } in sections().into_iter().flat_map(|section| section.columns) {
+        // A checker need not see that a key may be absent: whoever asks for it knows the run.
+        let python = if column.may_be_absent { column.python.trim_end_matches(" | None") } else { &column.python };
+        let mut line = String::from("    #:");
+        for word in column.help.split_whitespace() {
+            if line.chars().count() + 1 + word.chars().count() > 120 {
+                writeln!(made, "{line}").unwrap();
+                line = "    #:".into();
+            }
+            write!(line, " {word}").unwrap();
+        }
+        writeln!(made, "{line}\n    {}: {python}", column.name).unwrap();
+    }
+    made
+}
+
+#[test]
+fn the_python_class_has_the_columns_of_an_outcome_generated() {
+    const MARKS: [&str; 2] = ["    # Generated from the table of columns.\n", "    # End of the columns.\n"];
+    let path = root().join("crates/smrkit-py/python/smrkit/_outcome.py");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(MARKS[0]).unwrap();
+    let (_, after) = rest.split_once(MARKS[1]).unwrap();
+    let made = format!("{before}{}{}{}{after}", MARKS[0], stub(), MARKS[1]);
+    if updates() {
+        std::fs::write(&path, &made).unwrap();
+    } else {
+        assert!(made == text, "run UPDATE=1 cargo test -p smrkit-cli --test cli generated");
+    }
 }
 
 /// Keys that three workloads or more have, with one meaning.

@@ -1,9 +1,12 @@
-//! The result file's keys: those of the contract, and those of docs/reference/outcome.md.
+//! The result file's keys: those of the contract, and those of the table of columns.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use smrkit::record::{Column, ColumnType};
+use smrkit::stats::outcome::Outcome;
 
+use super::generated::below;
 use super::{Scratch, TINY, outcome, outcomes, root, smrkit, testdata};
 
 /// Promises of the contract on a run, null where any value will do.
@@ -99,13 +102,21 @@ fn numbers_of_a_run_agree_with_each_other() {
     }
 }
 
-/// Every key of a value by its path; the names inside `parameters`, `layer_stats` and `gauges` depend on the layer, and
-/// members are the same records again.
+/// Every key of a value by its path; the names inside `parameters`, `layer_stats` and `gauges` depend on the layer, those of
+/// `drive_files` on the run, and members are the same records again.
 fn paths(prefix: &str, value: &Value, into: &mut BTreeSet<String>) {
     for (key, value) in value.as_object().into_iter().flatten() {
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        if !["parameters", "asked", "layer_stats", "timeline.gauges", "timeline.gauge_units", "members"]
-            .contains(&path.as_str())
+        if ![
+            "parameters",
+            "asked",
+            "layer_stats",
+            "timeline.gauges",
+            "timeline.gauge_units",
+            "run.drive_files",
+            "members",
+        ]
+        .contains(&path.as_str())
         {
             paths(&path, value, into);
         }
@@ -129,7 +140,7 @@ fn a_power_cut_is_reported_and_its_expected_loss_is_no_violation() {
 }
 
 #[test]
-fn the_page_on_outcomes_names_every_key_and_no_other() {
+fn every_declared_key_is_found_in_some_outcome_and_no_other() {
     let mut found = BTreeSet::new();
     paths("", &outcome("--drive tiny --layer in-place --workload mix:count=100"), &mut found);
     paths("", &outcome(&format!("--drive wd20spzx --layer in-place --trace {}", testdata("msr.csv"))), &mut found);
@@ -141,14 +152,27 @@ fn the_page_on_outcomes_names_every_key_and_no_other() {
     let scratch = Scratch::new();
     let far = scratch.msr("far.csv", &[(0, 40 << 20, 4096)]);
     paths("", &outcome(&format!("--drive tiny --layer in-place --trace {far}")), &mut found);
+    let mut declared = BTreeSet::new();
+    keys("", &Outcome::table().unwrap().columns, &mut declared);
+    // The settings have a list of their own on the page.
     let page = std::fs::read_to_string(root().join("docs/reference/outcome.md")).unwrap();
-    // An item of a list begins with the key's path: - `latency_ns.all`: …
-    let rows = page.lines().filter_map(|line| line.strip_prefix("- `")?.split_once('`'));
-    let named: BTreeSet<String> = rows.flat_map(|(path, _)| expand(path)).collect();
-    let missing: Vec<&String> = found.difference(&named).collect();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("- `engine.")?.split_once('`'));
+    declared.extend(rows.flat_map(|(path, _)| expand(&format!("engine.{path}"))));
+    let missing: Vec<&String> = found.difference(&declared).collect();
     assert!(missing.is_empty(), "docs/reference/outcome.md lacks {missing:?}");
-    let extra: Vec<&String> = named.difference(&found).collect();
-    assert!(extra.is_empty(), "docs/reference/outcome.md names keys that no outcome has: {extra:?}");
+    let extra: Vec<&String> = declared.difference(&found).collect();
+    assert!(extra.is_empty(), "no outcome has {extra:?}");
+}
+
+/// The paths of all columns; members of an array are outcomes again.
+fn keys(path: &str, columns: &[Column], into: &mut BTreeSet<String>) {
+    for column in columns {
+        let path = below(path, column.name);
+        if path != "members" {
+            keys(&path, &(column.table)().map_or(Vec::new(), |record| record.columns), into);
+        }
+        into.insert(path);
+    }
 }
 
 /// The bytes of each record as `--json-detail summary` prints it.

@@ -78,60 +78,134 @@ class Outcome(_Shown, Recorded):
     ['clean', 'destage', 'host', 'map', 'total']
     """
 
+    # Generated from the table of columns.
+    #: The layer's name.
     layer: str
+    #: The drive's name; like `layer`, `mixed` where an array's members differ.
     drive: str
+    #: Path of the drive file; null for a drive that comes with smrkit.
     drive_file: str | None
+    #: Canonical text of the [array](arrays.md#descriptions); null for a single drive.
     array: str | None
+    #: Every parameter of the layer, defaults included, `auto` as the value that it became (`track_sectors` of
+    #: `track-map` stays `auto` where recording zones differ). Empty for an array whose members differ.
     parameters: Record
+    #: Parameters that were `auto` and are a number in `parameters`.
     asked: Record
+    #: Why the drive has more platters than its own ([`--capacity auto`](model.md#sizes)); else null.
     scaled: Record | None
+    #: [Arrivals and order](engine.md) of requests.
     engine: Record
+    #: The disk when counting began.
     state: Record
+    #: The seed of everything random.
     seed: int
+    #: What else `smrkit run --repeat` needs to make the run again.
     run: Record
+    #: smrkit's version.
     version: str
+    #: The commit it was built from; null where unknown.
     commit: str | None
+    #: The trace's path as given; null for a workload.
     trace: str | None
+    #: The SHA-256 of the trace file as stored, compressed or not; of several CPUs' blktrace files, of their merged
+    #: records.
     trace_sha256: str | None
+    #: The trace's format, as recognised or forced ([formats](trace-formats.md)).
     trace_format: str | None
+    #: How the trace was read; null for a workload.
     trace_reading: Record | None
+    #: The SHA-256 of requests from memory; absent otherwise.
+    requests_sha256: str
+    #: The workload's [canonical text](workloads.md); null for a trace.
     workload: str | None
+    #: What the workload took for the size of the disk: the least that a layer of the comparison offers, or `--span`;
+    #: null for a trace.
     workload_sectors: int | None
+    #: Merged sources by number, traces first; absent for a single source.
+    sources: list[Record]
+    #: How they were [merged](workloads.md#several-sources); absent for a single source.
+    interleave: str
+    #: Rows of the trace that needed attention.
     trace_notes: Record
-    #: Of a merge alone.
+    #: Number of runs that this is the merge of; absent for a run.
     merged_runs: int
-    #: Of a merge alone.
+    #: Counts of the merged runs' verdicts; absent for a run.
     merged_verdicts: Record
+    #: True if a signal ended the run.
     interrupted: bool
+    #: Requests completed and counted.
     requests: int
+    #: Sectors read by the host.
     host_read_sectors: int
+    #: Sectors written by the host.
     host_written_sectors: int
+    #: Sectors read from the platters, by cause.
     physical_read_sectors: Record
+    #: Sectors written to the platters, by cause.
     physical_written_sectors: Record
+    #: The time that the drive was busy, by cause.
     busy_by_cause_ns: Record
+    #: Commands of any length. The host's commands to an array are other ones than its drives'.
     commands: Record
+    #: Commands as Cassuto 2010 counts them: one of n sectors counts floor(n / 1000) + 1.
     adjusted: Record
+    #: Cassuto's definition 4: (physical writes + physical reads − host reads) / host writes, all adjusted.
     write_overloading: float | None
+    #: Physical / host sectors written; null with a rebuild, whose writes are not the host's.
     write_amplification: float | None
+    #: Elapsed time / elapsed time of `in-place` on the same requests (run unlisted where not asked for), by the request
+    #: where their numbers differ.
     slowdown: float | None
+    #: Latency from arrival to completion.
     latency_ns: Record
+    #: The sum of waits, cleaning that was due included; from 2^64 on as text.
     wait_ns: int
+    #: The sum of service times; with `wait_ns` the sum of latencies.
     service_ns: int
+    #: The time of the accesses to the platters; what a layer's write cache began before the last completion counts
+    #: whole.
     busy_ns: int
-    #: Of drives with a buffer alone.
+    #: In addition to it, the time that the drive wrote from its own buffer while no access was made; absent where it
+    #: has none.
     buffer_write_ns: int
+    #: From the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.
     elapsed_ns: int
+    #: From the beginning of counting to the last arrival.
     arrivals_ns: int
+    #: Memory of the layer's maps at the end.
     map_bytes: int
+    #: Uninterrupted stretches of destaging and cleaning.
     cleaning: Record
+    #: Where the platters' sectors go; the last four sum to `raw_sectors`. Of an array, `host_sectors` is what the array
+    #: offers: what is lacking of `raw_sectors` are copies, parity and unused remainders.
     capacity: Record
+    #: The course of time, in equal windows from the beginning of counting.
     timeline: Record
+    #: Sectors written to equal parts of the disk; empty for an array.
     surface: Record
+    #: The distribution behind `latency_ns` in steps of at most 3 %.
     latency_histogram: Record
+    #: The distribution in the buckets of the percentiles, for merges; empty in a summary.
     latency_buckets: Record
+    #: Per merged source, in the order of `sources`; absent for a single source.
+    by_source: list[Record]
+    #: Movement of the head, with `--movement` and for arrays; else absent.
+    movement: Record
+    #: The layer's own counters ([its page](layers.md)).
     layer_stats: Record
+    #: The power cut, and what was found after it; null without, or where the run ended before it.
     power_cut: Record | None
+    #: What the first screen says.
     verdict: Record
+    #: Of an array, the same record of each drive, nested arrays included; absent for a single drive. The host is the
+    #: array there: `requests` are the commands it sent to that drive, `latency_ns` and `verdict` what it waited.
+    #: Columns that only a comparison fills are null.
+    members: list[Record]
+    #: The [rebuild, resilver or scrub](arrays.md#rebuild-resilver-scrub) of an array; absent without, or where the run
+    #: ended before the work did.
+    rebuild: Record
+    # End of the columns.
 
     #: Latency and times of each request, where ``latencies=True`` asked for them.
     latencies: Table | None

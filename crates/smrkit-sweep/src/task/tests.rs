@@ -3,7 +3,7 @@ use std::fs;
 use std::sync::Mutex;
 
 use proptest::prelude::*;
-use smrkit::stats::histogram::LatencyCounts;
+use smrkit::stats::latency::LatencyCounts;
 use smrkit_trace::split::{SplitVolume, Splitter};
 use smrkit_trace::{OpenOptions, Trace};
 
@@ -67,7 +67,7 @@ proptest! {
             let asked = options.ask().unwrap();
             let demand = asked.demand().unwrap();
             let (experiment, systems) = asked.on(demand);
-            let sink = Box::new(|row: &smrkit::stats::rows::RequestRow| {
+            let sink = Box::new(|row: &smrkit::stats::counts::RequestRow| {
                 counts.lock().unwrap().record(row.op, row.latency_ns);
             });
             let records = RunRecorders { requests: Some(sink), ..RunRecorders::default() };

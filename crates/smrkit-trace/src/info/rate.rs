@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use smrkit::request::{Op, Request};
-use smrkit::stats::histogram::LatencyCounts;
+use smrkit::stats::latency::LatencyCounts;
 use smrkit::units::SECTOR_BYTES;
 
 /// Windows are joined in pairs when there would be more.

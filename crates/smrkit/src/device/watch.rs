@@ -1,6 +1,6 @@
 //! Account of a drive from some moment on, for reports on a part of a run.
 
-use crate::stats::command_times::CommandTimes;
+use crate::stats::outcome::CommandTimes;
 use crate::stats::rebuild::{BusyTimes, MemberRebuild};
 use crate::tally::Tally;
 use crate::units::Nanos;

@@ -4,21 +4,17 @@
 //! own. What completes before anything else can happen takes a short way past the events: a request to a drive that serves them
 //! in order, and in a closed loop of one a request to an idle array that concerns one drive.
 
-mod arrivals;
 mod intake;
 mod observer;
-mod physical;
-mod prefill;
 pub mod rebuild;
 pub(crate) mod run;
 pub mod saved;
-mod sent;
-mod steady;
 pub mod system;
 pub mod task;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod warm_up;
 
 use crate::device::{Command, Completion, Member, MemberDrive, Served};
 use crate::error::{DiskResult, Error};
@@ -28,14 +24,12 @@ use crate::settings::Settings;
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::{PowerCut, Rebuild, Steady};
 use crate::units::Nanos;
-use arrivals::Arrivals;
-use intake::{Input, Intake};
+use intake::{Arrivals, Input, Intake};
 use observer::Watcher;
 pub use observer::{NoObserver, Observer, RequestRows};
-use sent::{Sent, SentRequests};
-use steady::WarmUp;
 use task::{ArrayWork, BackgroundTask};
-use verify::ArrayCheck;
+use verify::{ArrayCheck, Sent, SentRequests};
+use warm_up::WarmUp;
 
 /// Events between two looks at the observer where no requests come.
 const LOOK_EVERY: u64 = 1 << 16;

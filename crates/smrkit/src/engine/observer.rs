@@ -3,8 +3,8 @@
 use super::saved::SavedState;
 use crate::disk::Recorder;
 use crate::request::{Progress, Request};
+use crate::stats::counts::RequestRow;
 use crate::stats::counts::{HostCounts, Times};
-use crate::stats::rows::RequestRow;
 
 /// Watches a run.
 pub trait Observer {

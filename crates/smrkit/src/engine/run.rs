@@ -1,23 +1,21 @@
 //! One run: a drive or an array, settings and requests; out comes an outcome.
 
-use super::saved::SavedState;
 use std::sync::Arc;
 
-use super::physical::physical;
 use super::rebuild::RebuildSpec;
+use super::saved::SavedState;
 use super::system::{DriveRun, MemberRun};
 use super::task::{BackgroundTask, Idle};
 use super::{Engine, Observer};
-use crate::device::{Member, MemberDrive};
+use crate::device::{LayeredDisk, Member, MemberDrive};
 use crate::drive::DriveClock;
 use crate::error::Error;
 use crate::pages::WHOLE_SECTORS_MAX;
 use crate::quantity::Bytes;
 use crate::request::Source;
 use crate::settings::{Prefill, Settings};
-use crate::stats::builder::{OutcomeBuilder, Physical, RunNames, RunRequest};
-use crate::stats::counts::HostCounts;
-use crate::stats::outcome::{RunRecord, State};
+use crate::stats::counts::{HostCounts, HostSide};
+use crate::stats::outcome::{DriveEnd, Outcome, RunRecord, State};
 use crate::stats::timeline::TimelineBuilder;
 use crate::units::{Nanos, SECTOR_BYTES};
 
@@ -45,7 +43,7 @@ impl Run {
     }
 
     /// Runs the requests of `source`; where they came from is left to the caller.
-    pub fn measure(&self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<OutcomeBuilder, Error> {
+    pub fn measure(&self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         match (&self.background, &self.system) {
             (Some(spec), MemberRun::Array(array)) => {
                 self.measure_with(&mut spec.build(array, &self.settings)?, source, observer)
@@ -63,7 +61,7 @@ impl Run {
         task: &mut dyn BackgroundTask,
         source: &mut dyn Source,
         observer: &mut dyn Observer,
-    ) -> Result<OutcomeBuilder, Error> {
+    ) -> Result<Outcome, Error> {
         let settings = &self.settings;
         self.check_power_cut()?;
         let timeline = self.window.map_or_else(TimelineBuilder::default, TimelineBuilder::fixed);
@@ -81,16 +79,15 @@ impl Run {
         }
         // What verification reads at the end is no part of the outcome.
         engine.member.drives().into_iter().for_each(|drive| drive.record(None));
-        let (names, physical, members) = self.system.shown(&mut engine.member, settings, &commit)?;
-        let (gauges, rebuild) = (engine.member.gauges(), engine.report()?);
-        let power_cut = engine.take_power_cuts().pop();
+        let counts = std::mem::replace(&mut engine.counts, HostCounts::new(TimelineBuilder::default()));
+        let host = counts.finish(&engine.member.gauges());
+        let mut outcome = self.system.outcome(&mut engine.member, settings, host, &commit)?;
+        // Only now: a rebuild's report lets the members' own cleaning come to its end, which is no part of the outcome.
+        let rebuild = engine.report()?;
+        outcome.power_cut = engine.take_power_cuts().pop();
         engine.finish()?;
-        let mut asked = self.asked(&physical, commit);
-        asked.state.steady = engine.steady();
-        let host = engine.counts.finish(&gauges);
-        let interrupted = !finished;
-        let all = OutcomeBuilder { names, physical, host, asked, ..OutcomeBuilder::default() };
-        Ok(OutcomeBuilder { interrupted, power_cut, members, rebuild, ..all })
+        outcome.state.steady = engine.steady();
+        Ok(Outcome { interrupted: !finished, rebuild, ..self.identified(outcome, commit) })
     }
 
     /// Gives a member that was just built the state that the run begins with; returns the time.
@@ -118,13 +115,16 @@ impl Run {
         Ok(())
     }
 
-    fn asked(&self, physical: &Physical, commit: Option<String>) -> RunRequest {
-        RunRequest {
+    /// The outcome with what was asked for.
+    fn identified(&self, outcome: Outcome, commit: Option<String>) -> Outcome {
+        Outcome {
             engine: self.settings,
-            state: State::new(self.settings.prefill, &physical.capacity),
+            seed: self.settings.seed,
             run: self.record(),
             version: crate::VERSION.into(),
             commit,
+            state: State { steady: outcome.state.steady, ..State::new(self.settings.prefill, &outcome.capacity) },
+            ..outcome
         }
     }
 
@@ -173,24 +173,27 @@ impl Run {
 }
 
 impl MemberRun {
-    /// Physical state of the drives: all together, and for an array each of them too.
-    fn shown(
+    /// The outcome, so far as it is measured: of the whole, and for an array of each drive too.
+    fn outcome(
         &self,
         member: &mut Member,
         settings: &Settings,
+        host: HostSide,
         commit: &Option<String>,
-    ) -> Result<(RunNames, Physical, Vec<OutcomeBuilder>), Error> {
+    ) -> Result<Outcome, Error> {
         match (self, member) {
-            (MemberRun::Drive(run), Member::Drive(drive)) => Ok((run.names()?, physical(drive), Vec::new())),
+            (MemberRun::Drive(run), Member::Drive(drive)) => run.outcome(drive, host),
             (MemberRun::Array(_), Member::Array(array)) => {
                 let host_sectors = array.layout().host_sectors();
                 let runs = self.drives();
-                let members = runs.iter().zip(array.drives()).map(|(run, drive)| run.member(drive, settings, commit));
-                let members: Vec<OutcomeBuilder> = members.collect::<Result<_, _>>()?;
-                let names = RunNames::common(&members.iter().map(|member| &member.names).collect::<Vec<_>>());
-                let mut all = Physical::sum(&members.iter().map(|member| &member.physical).collect::<Vec<_>>());
+                let members = runs.iter().zip(array.drives()).map(|(run, drive)| {
+                    let host = drive.take_counts().finish(&drive.device().layer.gauges());
+                    let outcome = run.outcome(drive, host)?;
+                    Ok(Run::new((*run).clone(), *settings).identified(outcome, commit.clone()))
+                });
+                let mut all = Outcome::of_array(members.collect::<Result<_, Error>>()?, host)?;
                 all.capacity.host_sectors = host_sectors;
-                Ok((names, all, members))
+                Ok(all)
             }
             _ => unreachable!("built from it"),
         }
@@ -198,28 +201,18 @@ impl MemberRun {
 }
 
 impl DriveRun {
-    fn names(&self) -> Result<RunNames, Error> {
+    fn outcome(&self, drive: &MemberDrive, host: HostSide) -> Result<Outcome, Error> {
         let parameters = (self.layer.settled)(&self.drive, &self.parameters)?;
-        Ok(RunNames {
+        let named = Outcome {
             layer: self.layer.name.into(),
             drive: self.drive.name.clone(),
             drive_file: self.drive.file().map(|path| path.display().to_string()),
             asked: self.parameters.asked(&parameters),
             parameters: parameters.scalars(),
-        })
-    }
-
-    /// Physical state of a member of an array, and the counts of its commands.
-    fn member(
-        &self,
-        drive: &mut MemberDrive,
-        settings: &Settings,
-        commit: &Option<String>,
-    ) -> Result<OutcomeBuilder, Error> {
-        let host = drive.take_counts().finish(&drive.device().layer.gauges());
-        let physical = physical(drive);
-        let asked = Run::new(self.clone(), *settings).asked(&physical, commit.clone());
-        Ok(OutcomeBuilder { names: self.names()?, physical, host, asked, ..OutcomeBuilder::default() })
+            ..Outcome::default()
+        };
+        let LayeredDisk { disk, layer, .. } = drive.device();
+        Ok(named.of_drive(&DriveEnd { disk, layer: layer.as_ref(), commands: drive.command_times() }, host))
     }
 }
 

@@ -3,11 +3,10 @@
 use std::sync::Mutex;
 
 use super::demand::{Demand, Opening};
-use super::identity::hashed;
 use super::planned::PlannedRun;
 use super::pool::{self, Monitor, RecorderOf, RequestSink, StateSink, lock};
+use super::record::hashed;
 use crate::error::Error;
-use crate::stats::builder::OutcomeBuilder;
 use crate::stats::outcome::{Outcome, Outcomes, RunRecord};
 use crate::stats::verdict::{Baseline, judge};
 
@@ -122,7 +121,7 @@ pub fn compare_each(
             measured.replayed.take_hashes(&hashed);
         }
     }
-    let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(hashed(one?).finish())).collect();
+    let mut outcomes: Vec<Option<Outcome>> = measured.into_iter().map(|one| Some(hashed(one?).conclude())).collect();
     let complete = outcomes.iter().all(|outcome| outcome.as_ref().is_some_and(is_complete));
     for (group, at) in groups.iter().zip(baseline_of.iter().copied()) {
         let Some(baseline) = outcomes[at].as_ref().filter(|outcome| is_complete(outcome)).map(Baseline::from_outcome)
@@ -153,7 +152,7 @@ fn measure_all<'a>(
     monitor: &dyn Monitor,
     what: &str,
     records: RunRecorders,
-) -> Result<Vec<Option<OutcomeBuilder>>, Error> {
+) -> Result<Vec<Option<Outcome>>, Error> {
     let records = Mutex::new(Some(records));
     let results = pool::make_all(runs, monitor, what, |at, run, watch| {
         let records = if at == 0 { lock(&records).take() } else { None }.unwrap_or_default();

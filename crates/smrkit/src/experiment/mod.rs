@@ -5,13 +5,10 @@
 //! studies are fronts of it.
 
 pub mod comparison;
-mod identity;
 pub mod demand;
-pub mod merged;
 pub mod planned;
 pub mod pool;
 pub mod record;
-mod set;
 pub mod size;
 pub mod system;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::demand::{Demand, Opened, Opening};
-use super::identity::{hashed, run_hash};
+use super::record::{hashed, run_hash};
 use crate::engine::Observer;
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::layer::{self, BASELINE, LayerSpec, Parameters};
 use crate::request::Source;
 use crate::settings::{Arrival, Prefill, Settings};
-use crate::stats::builder::OutcomeBuilder;
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled};
 
 /// A run, and what it serves: a value that is the same wherever it is executed. As text it is what outcomes record of a run.
@@ -144,7 +143,7 @@ impl PlannedRun {
         opening: &Opening,
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
-        Ok(hashed(self.measure(demand, opening, observer)?).finish())
+        Ok(hashed(self.measure(demand, opening, observer)?).conclude())
     }
 
     /// Serves the requests of `source` next to a task of the caller's.
@@ -154,7 +153,7 @@ impl PlannedRun {
         source: &mut dyn Source,
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
-        Ok(self.run.measure_with(task, source, observer)?.finish())
+        Ok(self.run.measure_with(task, source, observer)?.conclude())
     }
 
     pub(super) fn measure(
@@ -162,7 +161,7 @@ impl PlannedRun {
         demand: &dyn Demand,
         opening: &Opening,
         observer: &mut dyn Observer,
-    ) -> Result<OutcomeBuilder, Error> {
+    ) -> Result<Outcome, Error> {
         let measured = self.measure_opened(demand, || demand.open(opening), observer);
         let mut measured = measured.map_err(|error| demand.named(error))?;
         if let Some(described) = &self.demand {
@@ -179,7 +178,7 @@ impl PlannedRun {
         open: impl Fn() -> Result<Box<dyn Opened>, Error>,
         observer: &mut dyn Observer,
     ) -> Result<Outcome, Error> {
-        Ok(self.measure_opened(demand, open, observer)?.finish())
+        Ok(self.measure_opened(demand, open, observer)?.conclude())
     }
 
     fn measure_opened(
@@ -187,7 +186,7 @@ impl PlannedRun {
         demand: &dyn Demand,
         open: impl Fn() -> Result<Box<dyn Opened>, Error>,
         observer: &mut dyn Observer,
-    ) -> Result<OutcomeBuilder, Error> {
+    ) -> Result<Outcome, Error> {
         if self.settings().arrival == Arrival::Closed && !demand.has_trace() {
             let message = "{arrival} closed takes the think times of a trace: give one, or use {think}";
             return Err(Error::Usage(message.into()));
@@ -206,7 +205,7 @@ impl PlannedRun {
             opened.refuse_disorder()?;
         }
         let (array, replayed) = (self.array.clone(), opened.describe());
-        Ok(OutcomeBuilder { array, scaled: self.scaled, replayed, ..measured })
+        Ok(Outcome { array, scaled: self.scaled, replayed, ..measured })
     }
 
     /// Names the layer that broke the law, or the run that is impossible, where the error does not.

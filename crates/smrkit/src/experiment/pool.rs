@@ -11,7 +11,7 @@ use crate::engine::Observer;
 use crate::engine::saved::SavedState;
 use crate::error::Error;
 use crate::request::Progress;
-use crate::stats::rows::RequestRow;
+use crate::stats::counts::RequestRow;
 
 /// Time between a run's reports on its progress.
 const SAY_EVERY: Duration = Duration::from_millis(200);

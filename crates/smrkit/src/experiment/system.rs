@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::planned::PlannedRun;
-use super::set::{self, SetValue, Setting};
 use super::size::{AskedCapacity, DriveSize, fewest, scaled, too_large};
 use crate::device::address::ArrayLayout;
 use crate::device::level::Level;
@@ -340,7 +339,7 @@ fn choices(
     let of_layer = |drive: &String, layer: Option<&'static LayerSpec>| {
         let used: Vec<&LayerSpec> = fixed.iter().copied().chain(layer).collect();
         let choice = |set| Choice { drive: drive.clone(), layer, set };
-        set::combinations(&set, &used).into_iter().map(choice).collect::<Vec<_>>()
+        combinations(&set, &used).into_iter().map(choice).collect::<Vec<_>>()
     };
     Ok(drives.iter().flat_map(|drive| chosen.iter().flat_map(move |&layer| of_layer(drive, layer))).collect())
 }
@@ -419,7 +418,7 @@ impl<'a> RunBuilder<'a> {
             (None, None) => unreachable!("where a drive names no layer, the run does"),
         };
         // The description's own parameters come last: they hold.
-        let set = [set::of_layer(&self.choice.set, layer), spec.set.clone()].concat();
+        let set = [of_layer(&self.choice.set, layer), spec.set.clone()].concat();
         let parameters = layer.resolve(&set)?;
         let drive = self.of.drives[spec.drive.as_deref().unwrap_or(&self.choice.drive)].clone();
         let drive = spec.capacity_sectors.map_or(self.size, DriveSize::Sectors).applied(drive)?;
@@ -429,6 +428,61 @@ impl<'a> RunBuilder<'a> {
         self.known.push((spec, run.clone(), sectors));
         Ok((run, sectors))
     }
+}
+
+/// Parts of one `--set`.
+struct Setting {
+    layer: &'static LayerSpec,
+    key: String,
+    values: Vec<String>,
+}
+
+/// One value of a parameter.
+#[derive(Clone)]
+struct SetValue {
+    layer: &'static str,
+    key: String,
+    text: String,
+}
+
+impl Setting {
+    /// Reads `layer.key=v1,v2`, where `layers` are those of the run.
+    pub fn parse(text: &str, layers: &[&LayerSpec]) -> Result<Setting, Error> {
+        let parts = text.split_once('=').and_then(|(name, values)| Some((name.split_once('.')?, values)));
+        let Some(((name, key), values)) = parts else {
+            return Err(Error::Usage(format!(
+                "{{set}} {text}: expected LAYER.KEY=VALUE, such as set-assoc.cache_percent=1,2"
+            )));
+        };
+        let layer = layer::find(name)?;
+        if !layers.iter().any(|spec| spec.name == name) {
+            return Err(Error::Usage(format!(
+                "{{set}} {text}: {name} is not among the layers of this run: add it to {{layer}}"
+            )));
+        }
+        let values = values.split(',').map(str::to_string).collect();
+        Ok(Setting { layer, key: key.into(), values })
+    }
+}
+
+/// Every combination of the values that `settings` have for `layers`.
+fn combinations(settings: &[Setting], layers: &[&LayerSpec]) -> Vec<Vec<SetValue>> {
+    let of_these = settings.iter().filter(|setting| layers.iter().any(|spec| spec.name == setting.layer.name));
+    of_these.fold(vec![Vec::new()], |lists, setting| {
+        let extended = |list: &Vec<SetValue>| {
+            let value =
+                |text: &String| SetValue { layer: setting.layer.name, key: setting.key.clone(), text: text.clone() };
+            let add = |text| [list.as_slice(), &[value(text)]].concat();
+            setting.values.iter().map(add).collect::<Vec<_>>()
+        };
+        lists.iter().flat_map(extended).collect()
+    })
+}
+
+/// Settings of a layer in `values`, as (key, value).
+fn of_layer(values: &[SetValue], layer: &LayerSpec) -> Vec<(String, String)> {
+    let own = values.iter().filter(|value| value.layer == layer.name);
+    own.map(|value| (value.key.clone(), value.text.clone())).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::drive::Drive;
 use crate::error::{DiskResult, Error, Fault};
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
+use crate::record;
 use crate::schema::{Key, Keyed, Refused, Values as Parameters};
 use crate::units::{Lba, Nanos, Pba};
 
@@ -157,19 +158,21 @@ pub struct QueuedWrite<'a> {
     pub data: &'a Buf,
 }
 
-/// Use of the platters' sectors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capacity {
-    /// All sectors on the platters.
-    pub raw_sectors: u64,
-    /// Offered to the host.
-    pub host_sectors: u64,
-    /// The persistent cache.
-    pub cache_sectors: u64,
-    /// Lost to guards and to rounding at region and recording-zone ends.
-    pub guard_sectors: u64,
-    /// Spare and scratch space.
-    pub spare_sectors: u64,
+record! {
+    /// Use of the platters' sectors.
+    #[derive(Copy, Eq)]
+    pub struct Capacity: Add {
+        /// All sectors on the platters.
+        pub raw_sectors: u64,
+        /// Offered to the host.
+        pub host_sectors: u64,
+        /// The persistent cache.
+        pub cache_sectors: u64,
+        /// Lost to guards and to rounding at ends of regions and recording zones.
+        pub guard_sectors: u64,
+        /// Spare and scratch space.
+        pub spare_sectors: u64,
+    }
 }
 
 /// Gauges of a layer's state over time.

@@ -1,11 +1,9 @@
-//! Counts of the host's requests while a run goes on.
+//! Counts of the host's requests during a run, and the row of each for `--requests`.
 
-use super::command_times::{STALL_7S, STALL_30S};
-use super::histogram::{LatencyCounts, LatencyLists};
-use super::latency::Latencies;
-use super::outcome::{SourceCounts, Verdict};
-use super::physical::Commands;
+use super::latency::{Latencies, LatencyCounts, LatencyLists};
+use super::records::{Commands, STALL_7S, STALL_30S, SourceCounts};
 use super::timeline::{Timeline, TimelineBuilder};
+use super::verdict::Verdict;
 use crate::layer::Gauges;
 use crate::request::{Op, Request};
 use crate::tally::adjusted;
@@ -179,7 +177,7 @@ impl HostCounts {
     }
 
     /// Counts of each source; `None` where all requests are of one.
-    fn by_source(&self) -> Option<Vec<SourceCounts>> {
+    pub(super) fn by_source(&self) -> Option<Vec<SourceCounts>> {
         let summary = |of: &OfSource| {
             let latency = of.latency.list();
             SourceCounts {
@@ -193,65 +191,81 @@ impl HostCounts {
         (!self.by_source.is_empty()).then(|| self.by_source.iter().map(summary).collect())
     }
 
-    /// Finished counts; `gauges` are those of the end.
-    pub(crate) fn finish(self, gauges: &Gauges) -> HostSide {
+    /// The figures of a verdict that only the host's side knows.
+    pub(super) fn verdict(&self) -> Verdict {
         let (full, before_bytes) = self.cache_full.unwrap_or((self.end, self.host_bytes()));
         let before = full.since(self.begin);
-        HostSide {
-            totals: self.totals,
-            elapsed_ns: self.elapsed().0,
-            arrivals_ns: self.last_arrival.since(self.begin).0,
-            full_at_s: self.cache_full.map(|_| before.as_secs()),
-            before_bytes,
-            before,
-            by_source: self.by_source(),
-            latency: self.latency.list(),
-            timeline: self.timeline.finish(gauges),
+        Verdict {
+            cache_full_at_s: self.cache_full.map(|_| before.as_secs()),
+            // What completed in no time at all has no rate.
+            before_bytes: if before > Nanos::ZERO { before_bytes } else { 0 },
+            before_ns: before.0,
+            stalls_over_7s: self.totals.stalls_over_7s,
+            stalls_over_30s: self.totals.stalls_over_30s,
+            ..Verdict::default()
         }
+    }
+
+    /// Ends counting; `gauges` are those of the end.
+    pub(crate) fn finish(mut self, gauges: &Gauges) -> HostSide {
+        let timeline = std::mem::take(&mut self.timeline).finish(gauges);
+        HostSide { latency: self.latency.list(), timeline, counts: self }
     }
 }
 
-/// Host's side of a run.
-#[derive(Default)]
+/// The host's side of a run at its end.
 pub(crate) struct HostSide {
-    /// Sums over the requests.
-    pub totals: HostTotals,
-    /// From the beginning of counting to the last completion.
-    pub elapsed_ns: u64,
-    /// From the beginning of counting to the last arrival.
-    pub arrivals_ns: u64,
-    /// When the cache was full, in seconds, if it ever was.
-    pub full_at_s: Option<f64>,
-    /// Host bytes until then, or in all.
-    pub before_bytes: u64,
-    /// The time until then, or in all.
-    pub before: Nanos,
-    /// Counts of each source; `None` where all requests are of one.
-    pub by_source: Option<Vec<SourceCounts>>,
-    /// Latencies.
+    /// Counters.
+    pub counts: HostCounts,
+    /// Latencies, listed.
     pub latency: LatencyLists,
     /// The course of time.
     pub timeline: Timeline,
 }
 
-impl HostSide {
-    /// The numbers of the plain verdict.
-    pub fn verdict(&self, longest_stall_ns: u64) -> Verdict {
-        let rate = |bytes: u64, time: Nanos| if time > Nanos::ZERO { bytes as f64 / time.as_secs() } else { 0.0 };
-        // What completed in no time at all has no rate.
-        let before_bytes = if self.before > Nanos::ZERO { self.before_bytes } else { 0 };
-        let bytes = self.totals.host_bytes();
-        let after = rate(bytes - before_bytes, Nanos(self.elapsed_ns) - self.before);
-        Verdict {
-            cache_full_at_s: self.full_at_s,
-            before_bytes,
-            before_ns: self.before.0,
-            rate_before_bytes_per_s: rate(before_bytes, self.before),
-            rate_after_bytes_per_s: self.full_at_s.map(|_| after),
-            longest_stall_ns,
-            stalls_over_7s: self.totals.stalls_over_7s,
-            stalls_over_30s: self.totals.stalls_over_30s,
-            ..Verdict::default()
+/// One request, as it was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestRow {
+    /// Its number in the run, from 0.
+    pub index: u64,
+    /// Source among several merged ones.
+    pub source: u8,
+    /// Row in its source, from 0: of the trace, or of the volume that was chosen.
+    pub row: u64,
+    /// The operation.
+    pub op: Op,
+    /// The first sector.
+    pub lba: u64,
+    /// Number of sectors.
+    pub sectors: u32,
+    /// When it arrived; 0 where that was before counting began.
+    pub arrival_ns: u64,
+    /// When its service began.
+    pub start_ns: u64,
+    /// When it completed.
+    pub end_ns: u64,
+    /// From its arrival, whenever that was, to the beginning of its service.
+    pub wait_ns: u64,
+    /// From its arrival, whenever that was, to its completion.
+    pub latency_ns: u64,
+}
+
+impl RequestRow {
+    /// The row of the request number `index`, with times from `begin` on; `row` is its own in its source.
+    pub fn new(request: &Request, row: u64, times: &Times, begin: Nanos, index: u64) -> RequestRow {
+        let since = |time: Nanos| time.since(begin).0;
+        RequestRow {
+            index,
+            source: request.source,
+            row,
+            op: request.op,
+            lba: request.lba.0,
+            sectors: request.sectors,
+            arrival_ns: since(times.arrival),
+            start_ns: since(times.start),
+            end_ns: since(times.end),
+            wait_ns: times.start.since(times.arrival).0,
+            latency_ns: times.end.since(times.arrival).0,
         }
     }
 }
@@ -259,47 +273,30 @@ impl HostSide {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Lba;
 
     #[test]
-    fn rates_are_those_before_and_after_the_cache_is_full() {
-        let totals = HostTotals {
-            read_sectors: 1000,
-            written_sectors: 3000,
-            stalls_over_7s: 4,
-            stalls_over_30s: 3,
-            ..HostTotals::default()
-        };
-        let side = |full_at_s, before_bytes, before: u64, elapsed_ns| HostSide {
-            totals,
-            full_at_s,
-            before_bytes,
-            before: Nanos(before),
-            elapsed_ns,
-            ..HostSide::default()
-        };
-        const S: u64 = 1_000_000_000;
-        let verdict = side(Some(2.0), 512_000, 2 * S, 10 * S).verdict(77);
+    fn a_wait_that_began_before_counting_counts_in_full() {
+        let request = Request { time: Nanos(40), lba: Lba(0), sectors: 8, op: Op::Read, volume: 0, source: 0 };
+        let times = Times { arrival: Nanos(40), start: Nanos(110), end: Nanos(150) };
+        let row = RequestRow::new(&request, 7, &times, Nanos(100), 0);
+        assert_eq!((row.row, row.arrival_ns, row.start_ns, row.end_ns), (7, 0, 10, 50));
+        assert_eq!((row.wait_ns, row.latency_ns), (70, 110));
+    }
+
+    #[test]
+    fn what_completed_in_no_time_has_no_rate() {
+        let mut counts = HostCounts::new(TimelineBuilder::default());
+        counts.begin(Nanos(100));
+        counts.totals.written_sectors = 1000;
+        counts.end = Nanos(900);
         assert_eq!(
-            verdict,
-            Verdict {
-                cache_full_at_s: Some(2.0),
-                before_bytes: 512_000,
-                before_ns: 2 * S,
-                rate_before_bytes_per_s: 256_000.0,
-                rate_after_bytes_per_s: Some(192_000.0),
-                longest_stall_ns: 77,
-                stalls_over_7s: 4,
-                stalls_over_30s: 3,
-                ..Verdict::default()
-            }
+            (counts.verdict().before_bytes, counts.verdict().before_ns),
+            (512_000, 800),
+            "no wait: the whole run"
         );
-        // From the first moment on: nothing was before.
-        let at_once = side(Some(0.0), 512_000, 0, 10 * S).verdict(0);
-        assert_eq!((at_once.before_bytes, at_once.rate_before_bytes_per_s), (0, 0.0));
-        assert_eq!(at_once.rate_after_bytes_per_s, Some(204_800.0));
-        let at_the_end = side(Some(10.0), 512_000, 10 * S, 10 * S).verdict(0);
-        assert_eq!(at_the_end.rate_after_bytes_per_s, Some(0.0));
-        let never = side(None, 2_048_000, 10 * S, 10 * S).verdict(0);
-        assert_eq!((never.rate_before_bytes_per_s, never.rate_after_bytes_per_s), (204_800.0, None));
+        counts.waits_for_cleaning(Nanos(50));
+        let verdict = counts.verdict();
+        assert_eq!((verdict.cache_full_at_s, verdict.before_bytes, verdict.before_ns), (Some(0.0), 0, 0));
     }
 }

@@ -1,21 +1,11 @@
-//! Results of a run: the result file, and the counters and distributions behind it.
+//! Results of a run: the table of an outcome, and the counters and distributions behind it.
 
-mod buckets;
-mod latency;
-mod wide;
-mod latency_buckets;
-mod physical;
-mod replayed;
+pub mod latency;
 pub mod timeline;
-pub mod command_times;
+mod records;
 pub mod rebuild;
-pub mod verdict_counts;
-pub mod outcome;
-pub mod histogram;
-pub mod counts;
-mod sums;
 pub mod verdict;
-pub(crate) mod builder;
-mod merge;
-mod summary;
-pub mod rows;
+pub mod counts;
+mod join;
+mod rows;
+pub mod outcome;

@@ -1,27 +1,30 @@
-//! The result of a run. This struct is the format of `outcome.json`, the table on the terminal and the figures.
+//! The outcome of a run: one table. Each column is declared once, with how it is measured and how it is joined.
 //!
-//! Keys carry their unit. A ratio without a denominator is null. `docs/reference/outcome.md` explains every key.
-
-mod members;
+//! The struct, `outcome.json`, outcomes of arrays, merges, rows of members, Python's stub and the columns of
+//! `docs/reference/outcome.md` follow from the table. A key ends with its unit; a ratio without a denominator is null.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::command_times::CommandTimes;
-pub use super::latency::{Histograms, Latencies, Latency};
-pub use super::latency_buckets::{LatencyBuckets, OpLatencies};
-pub use super::physical::{ByCause, Causes, Cleaning, Commands, Movement, Surface};
+use super::counts::HostSide;
+use super::join::*;
+pub use super::latency::{Histograms, Latencies, Latency, LatencyBuckets, OpLatencies};
 pub use super::rebuild::Rebuild;
-pub use super::replayed::{MergedSource, Replayed, TraceNotes, TraceReading};
+pub use super::records::*;
+pub use super::rows::LISTED_MAX;
+use super::rows::{self, Row};
 pub use super::timeline::Timeline;
-pub use super::verdict_counts::VerdictCounts;
+use super::verdict::sentence;
+pub use super::verdict::{Verdict, VerdictCounts};
+use crate::disk::Disk;
+use crate::error::Error;
+use crate::layer::Layer;
 pub use crate::layer::{Capacity, LayerStats, Scalar};
-use crate::settings::rebuild::RebuildSpec;
-use crate::settings::{Prefill, Settings};
-use crate::units::SECTOR_BYTES;
-pub use members::LISTED_MAX;
-pub(super) use members::shortened;
+use crate::record;
+use crate::record::{Column, Table};
+use crate::settings::Settings;
+use crate::tally::{Cause, Counter};
 
 /// The file: one record a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,146 +35,355 @@ pub struct Outcomes {
     pub runs: Vec<Outcome>,
 }
 
-/// One run: configuration, counts, latency, the course of time, and the plain verdict.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// The layer's name.
-    pub layer: String,
-    /// The drive's name.
-    pub drive: String,
-    /// The drive file, where the drive is not one that comes with smrkit.
-    pub drive_file: Option<String>,
-    /// The array, if the device was one.
-    pub array: Option<String>,
-    /// The layer's parameters, defaults included, each `auto` as the value that it became.
-    pub parameters: BTreeMap<String, Scalar>,
-    /// Parameters that were asked for in another form, as they were asked for: `auto`.
-    #[serde(default)]
-    pub asked: BTreeMap<String, Scalar>,
-    /// Why the drive has more platters than its own; null where it has its own, or the size asked for.
-    #[serde(default)]
-    pub scaled: Option<Scaled>,
-    /// Settings of the run: arrivals and order of requests.
-    pub engine: Settings,
-    /// State of the disk when counting began.
-    #[serde(default)]
-    pub state: State,
-    /// The seed of everything random.
-    pub seed: u64,
-    /// All else that is needed to repeat the run.
-    pub run: RunRecord,
-    /// smrkit's version.
-    pub version: String,
-    /// The commit it was built from, where known.
-    pub commit: Option<String>,
-    /// The requests that were replayed.
-    #[serde(flatten)]
-    pub replayed: Replayed,
-    /// Number of runs that this is the merge of; absent for a run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merged_runs: Option<u64>,
-    /// Counts of the merged runs' verdicts; absent for a run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merged_verdicts: Option<VerdictCounts>,
-    /// True if the run was interrupted.
-    pub interrupted: bool,
-    /// Requests served and counted (warm-up left out).
-    pub requests: u64,
-    /// Sectors read by the host.
-    pub host_read_sectors: u64,
-    /// Sectors written by the host.
-    pub host_written_sectors: u64,
-    /// Sectors read from the platters, by cause.
-    pub physical_read_sectors: ByCause,
-    /// Sectors written to the platters, by cause.
-    pub physical_written_sectors: ByCause,
-    /// The time the drive was busy, by cause.
-    pub busy_by_cause_ns: ByCause,
-    /// Commands of any length.
-    pub commands: Commands,
-    /// Commands as Cassuto 2010 counts them: one of n sectors counts floor(n / 1000) + 1.
-    pub adjusted: Commands,
-    /// Cassuto's definition 4.
-    pub write_overloading: Option<f64>,
-    /// Physical sectors written / host sectors written.
-    pub write_amplification: Option<f64>,
-    /// Elapsed time / elapsed time of `in-place` on the same requests.
-    pub slowdown: Option<f64>,
-    /// Latency from arrival to completion.
-    pub latency_ns: Latencies,
-    /// Time that requests spent waiting, and being served; they sum to the sum of latencies.
-    #[serde(with = "super::wide")]
-    pub wait_ns: u128,
-    /// See `wait_ns`.
-    pub service_ns: u64,
-    /// The time of the accesses to the platters.
-    pub busy_ns: u64,
-    /// In addition to it, the time that the drive wrote from its own buffer while no access was made; absent where it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub buffer_write_ns: Option<u64>,
-    /// From the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.
-    pub elapsed_ns: u64,
-    /// From the beginning of counting to the last arrival.
-    pub arrivals_ns: u64,
-    /// Memory of the layer's maps at the end.
-    pub map_bytes: u64,
-    /// Uninterrupted stretches of destaging and cleaning.
-    pub cleaning: Cleaning,
-    /// Use of the platters' sectors.
-    pub capacity: Capacity,
-    /// The course of time.
-    pub timeline: Timeline,
-    /// Sectors written to each equal part of the disk's surface, outermost first, by cause.
-    pub surface: Surface,
-    /// The distribution behind `latency_ns`, for figures: (latency at most, requests), ascending.
-    pub latency_histogram: Histograms,
-    /// The distribution in fine buckets, for [`Outcome::merge`]; empty in a summary.
-    #[serde(default)]
-    pub latency_buckets: LatencyBuckets,
-    /// Requests and times of each of several merged sources; absent for one alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by_source: Option<Vec<SourceCounts>>,
-    /// Movement of the head from track to track; absent where it was not counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub movement: Option<Movement>,
-    /// The layer's own counters.
-    pub layer_stats: LayerStats,
-    /// The power cut, and what was found after it; null without, or where the run ended before it.
-    pub power_cut: Option<PowerCut>,
-    /// The plain verdict.
-    pub verdict: Verdict,
-    /// Of an array: the same of each drive, as its array saw it; in a summary a row of it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "members")]
-    pub members: Vec<Outcome>,
-    /// The rebuild, resilver or scrub of an array; absent without, or where the run ended before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rebuild: Option<Rebuild>,
+/// A drive at the end of a run, from which its columns are read.
+pub(crate) struct DriveEnd<'a> {
+    pub disk: &'a Disk,
+    pub layer: &'a dyn Layer,
+    pub commands: CommandTimes,
 }
 
-/// Record from which a run can be repeated, with `engine`, `seed`, and what was replayed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RunRecord {
-    /// The SHA-256 of the run: system, settings and requests; absent where the requests are known by no hash.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hash: Option<String>,
-    /// The drive or the array with every drive, layer, size and parameter spelled out, in the form of `--array`.
-    pub system: String,
-    /// Sectors that are used of each member, where not all are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used_sectors: Option<Vec<u64>>,
-    /// The text of each drive file, by its path.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub drive_files: BTreeMap<String, String>,
-    /// The array's own work.
-    pub rebuild: Option<RebuildSpec>,
-    /// The length of the timeline's windows; null where they double as the run grows.
-    pub window_ns: Option<u64>,
-    /// The SHA-256 of the saved state that the run began with; absent where it began with none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from_state: Option<String>,
+/// A part of the columns of [`Outcome`].
+pub struct Section {
+    /// Its heading.
+    pub name: &'static str,
+    /// Its columns.
+    pub columns: Vec<JoinedColumn>,
+}
+
+/// A column of [`Outcome`], and how it is joined.
+pub struct JoinedColumn {
+    /// The column.
+    pub column: Column,
+    /// The rule by which an array's is made of its drives'.
+    pub drives: &'static str,
+    /// The rule by which a merge's is made of the runs'.
+    pub runs: &'static str,
+}
+
+/// Declares the columns of [`Outcome`].
+///
+/// `name: type [drives: rule, runs: rule] source |from| value;` is a column that holds `value` of a `drive` ([`DriveEnd`]) or of
+/// the `host` ([`HostSide`]); `add` adds the host's part to the drives'. A column without a source is set by whoever makes the
+/// run. The rules, functions of [`super::join`], make a column of an array's members and of several runs. `row` says that the
+/// column, or a part of it, is in the rows of members, and when ([`Row`]).
+macro_rules! outcome {
+    ($(#[$($about:tt)*])* pub struct $name:ident {
+        $($section:literal { $(
+            $(#[doc = $help:literal])+ $(#[serde($($serde:tt)+)])?
+            pub $column:ident: $type:ty [drives: $drives:ident, runs: $runs:ident $(, row: $row:expr)?]
+            $($source:ident |$from:ident| $value:expr),*;
+        )* })*
+    }) => {
+        record! {
+            $(#[$($about)*])*
+            pub struct $name { $($($(#[doc = $help])+ $(#[serde($($serde)+)])? pub $column: $type,)*)* }
+        }
+
+        /// The columns of [`Outcome`] in sections, in the order of JSON.
+        pub fn sections() -> Vec<Section> {
+            let joined = |drives, runs| move |column| JoinedColumn { column, drives, runs };
+            vec![$(Section {
+                name: $section,
+                columns: [$({
+                    let (help, serde) = (concat!($($help),+), concat!("", $(stringify!($($serde)+))?));
+                    let columns = Table::columns::<$type>(stringify!($column), help, serde).into_iter();
+                    columns.map(joined(stringify!($drives), stringify!($runs))).collect::<Vec<_>>()
+                }),*].into_iter().flatten().collect(),
+            }),*]
+        }
+
+        /// The parts of columns that rows of members have.
+        pub(super) const ROWS: &[(&str, &[(&str, Row)])] = &[$($($((stringify!($column), &$row),)?)*)*];
+
+        impl $name {
+            /// Reads the drive's columns.
+            fn measure_drive(&mut self, drive: &DriveEnd) {
+                $($($(outcome!(@drive $source |$from| $value, self.$column, drive);)*)*)*
+            }
+
+            /// Reads the columns on the host's side.
+            fn measure_host(&mut self, host: HostSide) {
+                $($($(outcome!(@host $source |$from| $value, self.$column, host);)*)*)*
+            }
+
+            /// An outcome of an array's drives, or of runs.
+            fn joined(all: &[&$name], of_drives: bool) -> Result<$name, Error> {
+                Ok($name { $($($column: {
+                    let column = Joined { key: stringify!($column), all };
+                    let of: fn(&$name) -> &$type = |one| &one.$column;
+                    if of_drives { $drives(&column, of)? } else { $runs(&column, of)? }
+                },)*)* })
+            }
+        }
+    };
+    (@drive drive |$from:ident| $value:expr, $own:expr, $end:expr) => { $own = { let $from = $end; $value } };
+    (@drive $other:ident $($rest:tt)*) => {};
+    (@host host |$from:ident| $value:expr, $own:expr, $side:expr) => { $own = { let $from = &$side; $value } };
+    (@host add |$from:ident| $value:expr, $own:expr, $side:expr) => {
+        $own = std::mem::take(&mut $own) + { let $from = &$side; $value }
+    };
+    (@host $other:ident $($rest:tt)*) => {};
+}
+
+outcome! {
+    /// One run: configuration, counts, latency, the course of time, and the plain verdict.
+    pub struct Outcome {
+        "What was run" {
+            /// The layer's name.
+            pub layer: String [drives: name, runs: same, row: [("", Row::Changed)]];
+            /// The drive's name; like `layer`, `mixed` where an array's members differ.
+            pub drive: String [drives: name, runs: same, row: [("", Row::Changed)]];
+            /// Path of the drive file; null for a drive that comes with smrkit.
+            pub drive_file: Option<String> [drives: agreed, runs: same];
+            /// Canonical text of the [array](arrays.md#descriptions); null for a single drive.
+            pub array: Option<String> [drives: unset, runs: same];
+            /// Every parameter of the layer, defaults included, `auto` as the value that it became (`track_sectors` of
+            /// `track-map` stays `auto` where recording zones differ). Empty for an array whose members differ.
+            pub parameters: BTreeMap<String, Scalar> [drives: agreed, runs: same, row: [("", Row::Changed)]];
+            /// Parameters that were `auto` and are a number in `parameters`.
+            pub asked: BTreeMap<String, Scalar> [drives: agreed, runs: agreed];
+            /// Why the drive has more platters than its own ([`--capacity auto`](model.md#sizes)); else null.
+            pub scaled: Option<Scaled> [drives: unset, runs: largest];
+            /// [Arrivals and order](engine.md) of requests.
+            pub engine: Settings [drives: unset, runs: settings];
+            /// The disk when counting began.
+            pub state: State [drives: unset, runs: same];
+            /// The seed of everything random.
+            pub seed: u64 [drives: unset, runs: first];
+            /// What else `smrkit run --repeat` needs to make the run again.
+            pub run: RunRecord [drives: unset, runs: system];
+            /// smrkit's version.
+            pub version: String [drives: unset, runs: same];
+            /// The commit it was built from; null where unknown.
+            pub commit: Option<String> [drives: unset, runs: same];
+            /// What was replayed.
+            #[serde(flatten)]
+            pub replayed: Replayed [drives: unset, runs: replayed];
+            /// Number of runs that this is the merge of; absent for a run.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub merged_runs: Option<u64> [drives: unset, runs: number_of_runs];
+            /// Counts of the merged runs' verdicts; absent for a run.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub merged_verdicts: Option<VerdictCounts> [drives: unset, runs: verdicts];
+            /// True if a signal ended the run.
+            pub interrupted: bool [drives: unset, runs: any];
+        }
+        "What was counted" {
+            /// Requests completed and counted.
+            pub requests: u64 [drives: unset, runs: sum, row: [("", Row::Always)]] host |host| host.counts.totals.requests;
+            /// Sectors read by the host.
+            pub host_read_sectors: u64 [drives: unset, runs: sum] host |host| host.counts.totals.read_sectors;
+            /// Sectors written by the host.
+            pub host_written_sectors: u64 [drives: unset, runs: sum] host |host| host.counts.totals.written_sectors;
+            /// Sectors read from the platters, by cause.
+            pub physical_read_sectors: ByCause [drives: sum, runs: sum] drive |drive| drive.by_cause(|read, _| read.sectors);
+            /// Sectors written to the platters, by cause.
+            pub physical_written_sectors: ByCause [drives: sum, runs: sum]
+                drive |drive| drive.by_cause(|_, write| write.sectors);
+            /// The time that the drive was busy, by cause.
+            pub busy_by_cause_ns: ByCause [drives: sum, runs: sum] drive |drive| drive.by_cause(|read, write| read.ns + write.ns);
+            /// Commands of any length. The host's commands to an array are other ones than its drives'.
+            pub commands: Commands [drives: physical, runs: sum]
+                drive |drive| drive.physical_commands(|counter| counter.commands), add |host| host.counts.totals.commands;
+            /// Commands as Cassuto 2010 counts them: one of n sectors counts floor(n / 1000) + 1.
+            pub adjusted: Commands [drives: physical, runs: sum]
+                drive |drive| drive.physical_commands(|counter| counter.adjusted), add |host| host.counts.totals.adjusted;
+            /// Cassuto's definition 4: (physical writes + physical reads − host reads) / host writes, all adjusted.
+            pub write_overloading: Option<f64> [drives: unset, runs: derived];
+            /// Physical / host sectors written; null with a rebuild, whose writes are not the host's.
+            pub write_amplification: Option<f64> [drives: unset, runs: derived, row: [("", Row::Present)]];
+            /// Elapsed time / elapsed time of `in-place` on the same requests (run unlisted where not asked for), by the
+            /// request where their numbers differ.
+            pub slowdown: Option<f64> [drives: unset, runs: unset];
+        }
+        "Time and space" {
+            /// Latency from arrival to completion.
+            pub latency_ns: Latencies [drives: unset, runs: derived, row: [("/all/mean", Row::Listed), ("/all/max", Row::Present)]]
+                host |host| host.latency.summary();
+            /// The sum of waits, cleaning that was due included; from 2^64 on as text.
+            #[serde(with = "super::latency::wide")]
+            pub wait_ns: u128 [drives: unset, runs: sum] host |host| host.counts.totals.wait_ns;
+            /// The sum of service times; with `wait_ns` the sum of latencies.
+            pub service_ns: u64 [drives: unset, runs: time] host |host| host.counts.totals.service_ns;
+            /// The time of the accesses to the platters; what a layer's write cache began before the last completion counts
+            /// whole.
+            pub busy_ns: u64 [drives: sum, runs: time, row: [("", Row::Always)]] drive |drive| drive.disk.tally().busy().0;
+            /// In addition to it, the time that the drive wrote from its own buffer while no access was made; absent where it
+            /// has none.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub buffer_write_ns: Option<u64> [drives: sum_of_some, runs: sum_of_some, row: [("", Row::Present)]]
+                drive |drive| drive.disk.clock().unwaited().map(|time| time.0);
+            /// From the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.
+            pub elapsed_ns: u64 [drives: unset, runs: time] host |host| host.counts.elapsed().0;
+            /// From the beginning of counting to the last arrival.
+            pub arrivals_ns: u64 [drives: unset, runs: time]
+                host |host| host.counts.last_arrival.since(host.counts.begin).0;
+            /// Memory of the layer's maps at the end.
+            pub map_bytes: u64 [drives: sum, runs: max] drive |drive| drive.layer.map_bytes();
+            /// Uninterrupted stretches of destaging and cleaning.
+            pub cleaning: Cleaning [drives: sum, runs: sum, row: [("/ns", Row::Listed)]] drive |drive| drive.cleaning();
+            /// Where the platters' sectors go; the last four sum to `raw_sectors`. Of an array, `host_sectors` is what the
+            /// array offers: what is lacking of `raw_sectors` are copies, parity and unused remainders.
+            pub capacity: Capacity [drives: sum, runs: same, row: [("/raw_sectors", Row::Changed)]]
+                drive |drive| drive.layer.capacity();
+            /// The course of time, in equal windows from the beginning of counting.
+            pub timeline: Timeline [drives: unset, runs: overlaid] host |host| host.timeline.clone();
+            /// Sectors written to equal parts of the disk; empty for an array.
+            pub surface: Surface [drives: unset, runs: surface] drive |drive| drive.surface();
+            /// The distribution behind `latency_ns` in steps of at most 3 %.
+            pub latency_histogram: Histograms [drives: unset, runs: derived] host |host| host.latency.histograms();
+            /// The distribution in the buckets of the percentiles, for merges; empty in a summary.
+            pub latency_buckets: LatencyBuckets [drives: unset, runs: derived] host |host| host.latency.buckets();
+            /// Per merged source, in the order of `sources`; absent for a single source.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub by_source: Option<Vec<SourceCounts>> [drives: unset, runs: by_source] host |host| host.counts.by_source();
+            /// Movement of the head, with `--movement` and for arrays; else absent.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub movement: Option<Movement> [drives: sum_of_some, runs: sum_of_some] drive |drive| drive.movement();
+            /// The layer's own counters ([its page](layers.md)).
+            pub layer_stats: LayerStats [drives: sum_of_counts, runs: sum_of_counts] drive |drive| drive.layer.stats();
+        }
+        "Verdict, power cut, members, rebuild" {
+            /// The power cut, and what was found after it; null without, or where the run ended before it.
+            pub power_cut: Option<PowerCut> [drives: unset, runs: refused];
+            /// What the first screen says.
+            pub verdict: Verdict [drives: command_times, runs: sum, row: [("/commands_over_7s", Row::Present)]]
+                drive |drive| Verdict { commands: drive.commands, ..Verdict::default() }, add |host| host.counts.verdict();
+            /// Of an array, the same record of each drive, nested arrays included; absent for a single drive. The host is the
+            /// array there: `requests` are the commands it sent to that drive, `latency_ns` and `verdict` what it waited.
+            /// Columns that only a comparison fills are null.
+            #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::rows")]
+            pub members: Vec<Outcome> [drives: unset, runs: members];
+            /// The [rebuild, resilver or scrub](arrays.md#rebuild-resilver-scrub) of an array; absent without, or where the run
+            /// ended before the work did.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub rebuild: Option<Rebuild> [drives: unset, runs: refused];
+        }
+    }
+}
+
+impl DriveEnd<'_> {
+    /// A quantity by cause, of the counters of reads and of writes.
+    fn by_cause(&self, of: impl Fn(&Counter, &Counter) -> u64) -> ByCause {
+        let tally = self.disk.tally();
+        causes(|cause| of(tally.reads(cause), tally.writes(cause)))
+    }
+
+    fn physical_commands(&self, of: fn(&Counter) -> u64) -> Commands {
+        Commands {
+            physical_read: self.by_cause(|read, _| of(read)).total,
+            physical_write: self.by_cause(|_, write| of(write)).total,
+            ..Commands::default()
+        }
+    }
+
+    fn cleaning(&self) -> Cleaning {
+        let sum = |of: fn(&Counter) -> u64| {
+            let each = self.by_cause(|read, write| of(read) + of(write));
+            each.destage + each.clean
+        };
+        let (count, longest) = self.disk.tally().stretches();
+        Cleaning { count, sectors: sum(|counter| counter.sectors), ns: sum(|counter| counter.ns), max_ns: longest.0 }
+    }
+
+    /// The head's movements, where they were counted.
+    fn movement(&self) -> Option<Movement> {
+        let counted = self.disk.tally().movement()?;
+        let (distance, count) = (causes(|cause| counted.distance(cause)), causes(|cause| counted.count(cause)));
+        Some(Movement::new(distance, count, self.disk.geometry().tracks(), self.layer.bands_moved()))
+    }
+
+    fn surface(&self) -> Surface {
+        let (parts, part_sectors) = self.disk.tally().surface();
+        let [host, destage, clean, map] =
+            Cause::ALL.map(|cause| parts.iter().map(|part| part[cause as usize]).collect());
+        Surface { part_sectors, host, destage, clean, map }
+    }
+}
+
+fn causes(of: impl Fn(Cause) -> u64) -> ByCause {
+    let [host, destage, clean, map] = Cause::ALL.map(of);
+    ByCause { total: host + destage + clean + map, host, destage, clean, map }
 }
 
 impl Outcome {
+    /// Adds what was measured at one drive to what is known of its run.
+    pub(crate) fn of_drive(mut self, drive: &DriveEnd, host: HostSide) -> Outcome {
+        self.measure_drive(drive);
+        self.measure_host(host);
+        self
+    }
+
+    /// The outcome of an array of `members`, so far as it is made of theirs and of the host's side.
+    pub(crate) fn of_array(members: Vec<Outcome>, host: HostSide) -> Result<Outcome, Error> {
+        let mut all = Outcome::joined(&members.iter().collect::<Vec<_>>(), true)?;
+        all.measure_host(host);
+        Ok(Outcome { members, ..all })
+    }
+
+    /// Fills what follows from other columns: ratios, rates, the sentence.
+    pub(crate) fn conclude(self) -> Outcome {
+        let is_rebuild = self.rebuild.is_some();
+        self.conclude_next_to(is_rebuild)
+    }
+
+    fn conclude_next_to(mut self, is_rebuild: bool) -> Outcome {
+        let ratio = |over: f64, under: u64| (under > 0 && !is_rebuild).then(|| over / under as f64);
+        let adjusted = &self.adjusted;
+        let excess = (adjusted.physical_write + adjusted.physical_read) as f64 - adjusted.host_read as f64;
+        self.write_overloading = ratio(excess, adjusted.host_write);
+        self.write_amplification = ratio(self.physical_written_sectors.total as f64, self.host_written_sectors);
+        self.verdict.conclude(&self.latency_ns, self.host_read_sectors + self.host_written_sectors, self.elapsed_ns);
+        self.members = self.members.into_iter().map(|member| member.conclude_next_to(is_rebuild)).collect();
+        self.verdict.text = sentence(&self);
+        self
+    }
+
+    /// Merges the outcomes of runs of one system with the same settings, on any requests and seeds.
+    ///
+    /// Percentiles, counts, sums and maxima are those of one run over all requests. What differs between the runs and can't
+    /// be summed is null or empty: names of traces and workloads, gauges, counters that are no whole numbers, and what only
+    /// a comparison tells. For that, merge the baselines too, and judge with
+    /// [`super::verdict::judge`] and [`super::verdict::Baseline::from_outcome`]. `seed` is the first run's.
+    ///
+    /// An error names what differs; a power cut, a rebuild, a record in summary, and times of more than 64 bits are refused.
+    pub fn merge(outcomes: &[Outcome]) -> Result<Outcome, Error> {
+        Ok(Outcome::of_runs(&outcomes.iter().collect::<Vec<_>>())?.conclude())
+    }
+
+    pub(super) fn of_runs(outcomes: &[&Outcome]) -> Result<Outcome, Error> {
+        if outcomes.is_empty() {
+            return Err(Error::Usage("there is no outcome to merge: give at least one".into()));
+        }
+        let mut all = Outcome::joined(outcomes, false)?;
+        if all.busy_ns.checked_add(all.buffer_write_ns.unwrap_or(0)).is_none() {
+            return Err(too_long());
+        }
+        // Percentiles are no sums: they are found again in the merged buckets.
+        let latency = latencies(outcomes.iter().map(|one| (&one.latency_buckets, one.latency_ns.all.count)))?;
+        all.latency_ns = latency.summary();
+        all.latency_histogram = latency.histograms();
+        all.latency_buckets = latency.buckets();
+        Ok(all)
+    }
+
+    /// Leaves out series, surfaces and distributions: their keys stay, and hold nothing. Of members it keeps what tables show, and
+    /// of a rebuild's the new ones, or of a scrub's their sum.
+    pub fn summary(&self) -> Outcome {
+        let window_ns = self.timeline.window_ns;
+        let source = |of: &SourceCounts| SourceCounts { latency_buckets: LatencyBuckets::default(), ..of.clone() };
+        Outcome {
+            timeline: Timeline { window_ns, ..Timeline::default() },
+            surface: Surface { part_sectors: self.surface.part_sectors, ..Surface::default() },
+            latency_histogram: Histograms::default(),
+            latency_buckets: LatencyBuckets::default(),
+            by_source: self.by_source.as_ref().map(|sources| sources.iter().map(source).collect()),
+            members: rows::shortened(self),
+            rebuild: self.rebuild.as_ref().map(Rebuild::summary),
+            ..self.clone()
+        }
+    }
+
     /// The drives of the run: itself, or an array's members.
     pub fn drives(&self) -> &[Outcome] {
         if self.members.is_empty() { std::slice::from_ref(self) } else { &self.members }
@@ -183,143 +395,14 @@ impl Outcome {
     }
 }
 
-/// A drive, or each drive of an array, with more platters than its own, because a trace needs them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scaled {
-    /// Times its own platters.
-    pub platters: u64,
-    /// The end of what the trace uses.
-    pub needed_bytes: u64,
-    /// The size of the drive itself; of an array, of all its drives.
-    pub own_bytes: u64,
-}
-
-/// Counts of one of several merged sources.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceCounts {
-    /// Requests served and counted.
-    pub requests: u64,
-    /// Sectors read.
-    pub host_read_sectors: u64,
-    /// Sectors written.
-    pub host_written_sectors: u64,
-    /// Latency from arrival to completion.
-    pub latency_ns: Latencies,
-    /// Their fine buckets.
-    #[serde(default)]
-    pub latency_buckets: LatencyBuckets,
-}
-
-/// State of the disk when counting began.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct State {
-    /// Way in which it was filled.
-    pub prefill: Prefill,
-    /// Bytes offered to the host.
-    pub capacity_bytes: u64,
-    /// Bytes of persistent cache.
-    pub cache_bytes: u64,
-    /// When cleaning had settled; null where that was not asked for.
-    pub steady: Option<Steady>,
-}
-
-/// When cleaning had settled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Steady {
-    /// Requests completed until then.
-    pub after_requests: u64,
-    /// The time that they took.
-    pub after_ns: u64,
-}
-
-impl State {
-    /// The state that a prefill leaves on a device of this capacity.
-    pub fn new(prefill: Prefill, capacity: &Capacity) -> State {
-        State {
-            prefill,
-            capacity_bytes: capacity.host_sectors * SECTOR_BYTES,
-            cache_bytes: capacity.cache_sectors * SECTOR_BYTES,
-            steady: None,
-        }
+impl Outcomes {
+    /// A result file of these runs.
+    pub fn new(runs: Vec<Outcome>) -> Outcomes {
+        Outcomes { schema: 1, runs }
     }
 
-    /// The state in words, to follow "run" or a comma.
-    pub fn words(&self) -> String {
-        match self.prefill {
-            Prefill::Full => "on a full disk".into(),
-            Prefill::None => "on an empty disk".into(),
-            other => format!("pre-filled {other}"),
-        }
+    /// Each run's [`Outcome::summary`].
+    pub fn summary(&self) -> Outcomes {
+        Outcomes { schema: self.schema, runs: self.runs.iter().map(Outcome::summary).collect() }
     }
-}
-
-/// A power cut, and what was found after it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PowerCut {
-    /// The physical write that was cut, from 1.
-    pub write: u64,
-    /// Requests completed before it.
-    #[serde(alias = "answered")]
-    pub completed: u64,
-    /// Fate of the request in flight.
-    pub in_flight: InFlight,
-    /// Sectors that had been acknowledged and were lost.
-    pub lost_sectors: u64,
-    /// Lost sectors that were destroyed; the others show an older write.
-    pub destroyed_sectors: u64,
-    /// The first lost extents, (LBA, sectors), ascending.
-    pub lost: Vec<(u64, u64)>,
-}
-
-/// Fate of a write that was in flight when the power was cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum InFlight {
-    /// There was none.
-    #[default]
-    None,
-    /// All of it is there.
-    Whole,
-    /// Nothing of it is there.
-    Absent,
-    /// Some of it is there.
-    Part,
-}
-
-/// The plain verdict.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// The first moment that a host request waits for cleaning, in seconds; null if none did.
-    pub cache_full_at_s: Option<f64>,
-    /// Host bytes completed before that moment (or in the whole run).
-    #[serde(default)]
-    pub before_bytes: u64,
-    /// The time until that moment (or of the whole run).
-    #[serde(default)]
-    pub before_ns: u64,
-    /// Host bytes per second before that moment (or over the whole run).
-    pub rate_before_bytes_per_s: f64,
-    /// Host bytes per second from that moment.
-    pub rate_after_bytes_per_s: Option<f64>,
-    /// The longest latency.
-    pub longest_stall_ns: u64,
-    /// Requests that took longer than 7 s.
-    pub stalls_over_7s: u64,
-    /// Requests that took longer than 30 s.
-    pub stalls_over_30s: u64,
-    /// Times of the drive's commands, as a timeout sees them; of an array, of those of all its drives.
-    #[serde(flatten)]
-    pub commands: CommandTimes,
-    /// Mean latency on the conventional disk; null without a baseline.
-    pub baseline_mean_ns: Option<u64>,
-    /// Latency that 99 % of requests don't exceed on the conventional disk.
-    pub baseline_p99_ns: Option<u64>,
-    /// Requests over 7 s on the conventional disk; null without a baseline.
-    pub baseline_stalls_over_7s: Option<u64>,
-    /// Requests over 30 s on the conventional disk.
-    pub baseline_stalls_over_30s: Option<u64>,
-    /// True if the conventional disk itself can't keep up with the trace's times.
-    pub baseline_overloaded: bool,
-    /// One sentence that a person can act on.
-    pub text: String,
 }

@@ -2,71 +2,84 @@
 
 use std::ops::Add;
 
-use serde::{Deserialize, Serialize};
-
 use super::latency::Latencies;
-use super::physical::add_fields;
 use super::timeline::{WINDOW_FIRST, WINDOWS_MAX};
+use crate::record;
 use crate::settings::rebuild::RebuildSpec;
 use crate::tally::{Cause, Tally};
 use crate::units::Nanos;
 
-/// A rebuild, a resilver or a scrub, from the failure (or its beginning) to the moment that the array was whole.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Rebuild {
-    /// The task.
-    pub spec: RebuildSpec,
-    /// From the beginning of counting to the failure, or to the beginning of a scrub.
-    pub begin_ns: u64,
-    /// From there until the array was redundant again, or all had been read.
-    pub elapsed_ns: u64,
-    /// The part of it in which there was work: without the wait for its beginning.
-    pub work_ns: u64,
-    /// From the failure until no cache held anything, if nothing more came; null where some layer stops before that.
-    pub clean_ns: Option<u64>,
-    /// Bytes that were rebuilt, or read of each member.
-    pub bytes: u64,
-    /// Bytes a second of `work_ns`.
-    pub bytes_per_s: f64,
-    /// When they were.
-    #[serde(default, alias = "course")]
-    pub series: Series,
-    /// Number of pieces: a write each, and what had to be read for it.
-    pub pieces: u64,
-    /// The longest that one of them took.
-    pub longest_piece_ns: u64,
-    /// True if a timeout of 7 s would have dropped the new member (of a scrub: any), since a command took longer.
-    pub dropped: bool,
-    /// A copy of `dropped`, under the name that goes with `dropped_30s`.
-    pub dropped_7s: bool,
-    /// True if a timeout of 30 s would have dropped it.
-    pub dropped_30s: bool,
-    /// The longest command of any member.
-    pub longest_command_ns: u64,
-    /// The longest command of the new member; null of a scrub.
-    pub longest_new_ns: Option<u64>,
-    /// Latency of the host's requests completed meanwhile.
-    pub foreground_ns: Latencies,
-    /// The array's drives, in their order.
-    pub members: Vec<MemberRebuild>,
+record! {
+    /// A rebuild, a resilver or a scrub. Times of members are from the failure (or the start of the scrub) until the array was
+    /// whole; a command belongs to the moment that the drive begins it.
+    pub struct Rebuild {
+        /// What was asked for, in its canonical text.
+        pub spec: RebuildSpec,
+        /// From the beginning of counting to the failure, or to the start of the scrub.
+        pub begin_ns: u64,
+        /// From there until the array was redundant again, or all had been read.
+        pub elapsed_ns: u64,
+        /// The part of it in which there was work; with `failed=before` less than all.
+        pub work_ns: u64,
+        /// From the failure until all caches were empty, if nothing more came; null where some layer stops before that.
+        pub clean_ns: Option<u64>,
+        /// Bytes that were rebuilt; of a scrub, read of each member.
+        pub bytes: u64,
+        /// Bytes per second of `work_ns`.
+        pub bytes_per_s: f64,
+        /// Progress.
+        pub series: Series,
+        /// Number of pieces: a write each, and what had to be read for it.
+        pub pieces: u64,
+        /// The longest that one of them took, its reads included.
+        pub longest_piece_ns: u64,
+        /// True if a timeout of 7 s would have dropped the new member (of a scrub: any), since a command took longer.
+        pub dropped: bool,
+        /// A copy of `dropped`, under the name that goes with `dropped_30s`.
+        pub dropped_7s: bool,
+        /// True if a timeout of 30 s would have dropped it.
+        pub dropped_30s: bool,
+        /// The longest command of any member, from dispatch to completion.
+        pub longest_command_ns: u64,
+        /// The longest command of the new member; null for a scrub.
+        pub longest_new_ns: Option<u64>,
+        /// Latency of the host's requests completed meanwhile.
+        pub foreground_ns: Latencies,
+        /// The drives in their order, as in the run's `members`.
+        pub members: Vec<MemberRebuild>,
+    }
 }
 
-/// Amount rebuilt (or read) in each of equal windows of time, from the failure on (or the beginning of the scrub).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Series {
-    /// The length of a window; it doubles as the work takes longer.
-    pub window_ns: u64,
-    /// Bytes of the pieces that were finished in it.
-    pub bytes: Vec<u64>,
+impl Rebuild {
+    /// Leaves out the series, and of the members all but the new ones; of a scrub it keeps their sum.
+    pub(super) fn summary(&self) -> Rebuild {
+        let new: Vec<MemberRebuild> = self.members.iter().filter(|member| member.new).cloned().collect();
+        let all = || self.members.iter().cloned().reduce(Add::add).into_iter().collect();
+        Rebuild {
+            series: Series { window_ns: self.series.window_ns, ..Series::default() },
+            members: if new.is_empty() { all() } else { new },
+            ..self.clone()
+        }
+    }
 }
 
-impl Default for Series {
-    fn default() -> Series {
-        Series { window_ns: WINDOW_FIRST.0, bytes: Vec::new() }
+record! {
+    /// Progress in equal windows of time, from the failure on (or the start of the scrub).
+    #[derive(Eq)]
+    pub struct Series {
+        /// The length of a window; it doubles as the work takes longer.
+        pub window_ns: u64,
+        /// Bytes of the pieces that were finished in each window.
+        pub bytes: Vec<u64>,
     }
 }
 
 impl Series {
+    /// Nothing yet, in windows of the first length.
+    pub fn new() -> Series {
+        Series { window_ns: WINDOW_FIRST.0, bytes: Vec::new() }
+    }
+
     /// A piece is finished, so long after the failure.
     #[inline]
     pub fn add(&mut self, at: Nanos, bytes: u64) {
@@ -80,58 +93,49 @@ impl Series {
     }
 }
 
-/// Work of a drive meanwhile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemberRebuild {
-    /// True if it is new.
-    pub new: bool,
-    /// Commands that it was given and began.
-    pub commands: u64,
-    /// The longest of them, from its dispatch to its completion.
-    pub longest_command_ns: u64,
-    /// Number of those longer than 7 s.
-    pub commands_over_7s: u64,
-    /// Commands that took longer than 30 s.
-    pub commands_over_30s: u64,
-    /// The time that it was busy, by cause and operation.
-    pub busy_ns: BusyTimes,
+record! {
+    /// Work of a drive meanwhile.
+    #[derive(Copy, Eq)]
+    pub struct MemberRebuild: Add {
+        /// True if it is the new one.
+        pub new: bool => std::ops::BitOr::bitor,
+        /// Commands that it was given and began.
+        pub commands: u64,
+        /// The longest of them, from dispatch to completion.
+        pub longest_command_ns: u64 => u64::max,
+        /// Those that took longer than 7 s.
+        pub commands_over_7s: u64,
+        /// Those that took longer than 30 s.
+        pub commands_over_30s: u64,
+        /// The time that it was busy, by cause and operation.
+        pub busy_ns: BusyTimes,
+    }
 }
 
-add_fields!(
-    MemberRebuild: new by std::ops::BitOr::bitor,
-    commands,
-    longest_command_ns by u64::max,
-    commands_over_7s,
-    commands_over_30s,
-    busy_ns
-);
-
-/// The time that a drive was busy, by cause and operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BusyTimes {
-    /// All of it.
-    pub total: u64,
-    /// Reads for commands.
-    pub host_read: u64,
-    /// Writes for commands, to their place or to the persistent cache.
-    pub host_write: u64,
-    /// Reads of maps.
-    pub map_read: u64,
-    /// Writes of maps.
-    pub map_write: u64,
-    /// Reading the persistent cache back.
-    pub destage_read: u64,
-    /// Writing destaged data.
-    pub destage_write: u64,
-    /// Reading bands, and garbage that is collected.
-    pub clean_read: u64,
-    /// Writing bands and scratch space.
-    pub clean_write: u64,
+record! {
+    /// The time that a drive was busy, by cause and operation.
+    #[derive(Copy, Eq)]
+    pub struct BusyTimes: Add {
+        /// All of it.
+        pub total: u64,
+        /// Reads for commands.
+        pub host_read: u64,
+        /// Writes for commands, to their place or to the persistent cache.
+        pub host_write: u64,
+        /// Reads of maps.
+        pub map_read: u64,
+        /// Writes of maps.
+        pub map_write: u64,
+        /// Reading the persistent cache back.
+        pub destage_read: u64,
+        /// Writing destaged data.
+        pub destage_write: u64,
+        /// Reading bands, and garbage that is collected.
+        pub clean_read: u64,
+        /// Writing bands and scratch space.
+        pub clean_write: u64,
+    }
 }
-
-add_fields!(
-    BusyTimes: total, host_read, host_write, map_read, map_write, destage_read, destage_write, clean_read, clean_write
-);
 
 impl BusyTimes {
     /// The times of all accesses so far.
@@ -186,7 +190,7 @@ mod tests {
 
     #[test]
     fn windows_of_a_series_double_and_no_byte_is_lost() {
-        let mut series = Series::default();
+        let mut series = Series::new();
         for second in 0..1000 {
             series.add(Nanos(second * 1_000_000_000), 1 + second);
         }

@@ -2,12 +2,9 @@
 //! memory stays small, and the result is the same however the run was cut.
 
 use std::collections::BTreeMap;
-use std::ops::Add;
 
-use serde::{Deserialize, Serialize};
-
-use super::physical::add_fields;
 use crate::layer::{Gauge, GaugeUnit, Gauges};
+use crate::record;
 use crate::request::Op;
 use crate::units::{Nanos, SECTOR_BYTES};
 
@@ -17,27 +14,28 @@ pub const WINDOWS_MAX: usize = 1024;
 /// The first length of a window.
 pub const WINDOW_FIRST: Nanos = Nanos(100_000_000);
 
-/// The course of time, in equal windows from the beginning of counting.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Timeline {
-    /// The length of a window; it doubles as a run grows.
-    pub window_ns: u64,
-    /// Requests completed.
-    pub requests: Vec<u64>,
-    /// Host bytes read.
-    pub read_bytes: Vec<u64>,
-    /// Host bytes written.
-    pub written_bytes: Vec<u64>,
-    /// The longest latency of a request completed in the window.
-    pub longest_ns: Vec<u64>,
-    /// Share of the persistent cache in use at the window's end, 0 to 1; empty where the layer has none. Windows that pass
-    /// while one request is served show what the turn before them showed, the last of them what is shown after it.
-    pub cache_fill: Vec<f64>,
-    /// The layer's own gauges at each window's end, by name.
-    pub gauges: BTreeMap<String, Vec<f64>>,
-    /// Their units.
-    #[serde(default)]
-    pub gauge_units: BTreeMap<String, GaugeUnit>,
+record! {
+    /// The course of time, in equal windows from the beginning of counting.
+    pub struct Timeline {
+        /// The length of a window; it doubles as a run grows.
+        pub window_ns: u64,
+        /// Requests completed in each window.
+        pub requests: Vec<u64>,
+        /// Host bytes that they read.
+        pub read_bytes: Vec<u64>,
+        /// Host bytes that they wrote.
+        pub written_bytes: Vec<u64>,
+        /// Their longest latency.
+        pub longest_ns: Vec<u64>,
+        /// Share of the persistent cache in use at each window's end, 0 to 1; empty where the layer has none. Of an array, the
+        /// mean over the drives with a cache. Windows that pass while one request is served show what the turn before them
+        /// showed, the last of them what is shown after it.
+        pub cache_fill: Vec<f64>,
+        /// The layer's gauges at each window's end, by name. Of an array, sums, or means where they are shares.
+        pub gauges: BTreeMap<String, Vec<f64>>,
+        /// Their units: `share`, `count` or `bytes`.
+        pub gauge_units: BTreeMap<String, GaugeUnit>,
+    }
 }
 
 #[derive(Clone, Default)]
@@ -118,8 +116,7 @@ impl TimelineBuilder {
     }
 
     fn double(&mut self) {
-        let joined = self.windows.chunks(2).map(|pair| pair[0].clone() + pair[1].clone()).collect();
-        self.windows = joined;
+        self.windows = self.windows.chunks(2).map(|pair| pair[0].followed_by(&pair[1])).collect();
         self.window_ns *= 2;
         self.current_end_ns = (self.windows.len() as u64 + 1) * self.window_ns;
     }
@@ -162,12 +159,18 @@ impl TimelineBuilder {
     }
 }
 
-add_fields!(TimelineWindow: requests, read_sectors, written_sectors, longest_ns by u64::max, cache_fill by later,
-    gauges by later);
-
-/// A window shows what the later of its two does.
-fn later<T>(_: T, later: T) -> T {
-    later
+impl TimelineWindow {
+    /// The window of both; it shows what the later one does.
+    fn followed_by(&self, later: &TimelineWindow) -> TimelineWindow {
+        TimelineWindow {
+            requests: self.requests + later.requests,
+            read_sectors: self.read_sectors + later.read_sectors,
+            written_sectors: self.written_sectors + later.written_sectors,
+            longest_ns: self.longest_ns.max(later.longest_ns),
+            cache_fill: later.cache_fill,
+            gauges: later.gauges.clone(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -218,7 +221,7 @@ mod tests {
             cache_fill: Some(n as f64),
             gauges: vec![Gauge::count("n", n as f64)],
         };
-        let joined = window(1) + window(2);
+        let joined = window(1).followed_by(&window(2));
         assert_eq!((joined.requests, joined.read_sectors, joined.written_sectors, joined.longest_ns), (3, 30, 300, 6));
         assert_eq!((joined.cache_fill, joined.gauges), (Some(2.0), vec![Gauge::count("n", 2.0)]));
     }

@@ -4,9 +4,12 @@
 #[cfg(test)]
 mod texts;
 
-use super::outcome::{Outcome, VerdictCounts};
+use super::latency::Latencies;
+use super::outcome::Outcome;
+use super::records::CommandTimes;
 use crate::layer::{BASELINE, ZoneViolations};
 use crate::quantity::Bytes;
+use crate::record;
 use crate::settings::{Arrival, Prefill, Warmup};
 use crate::units::{Nanos, SECTOR_BYTES};
 
@@ -15,6 +18,129 @@ const OVERLOAD_SHARE: f64 = 0.05;
 
 /// A rate below this share of the rate before is said to have fallen.
 const SLOWER: f64 = 0.9;
+
+record! {
+    /// The plain verdict.
+    pub struct Verdict: Add {
+        /// The first moment that a host request waits for cleaning, in seconds; null if none did.
+        pub cache_full_at_s: Option<f64> => earlier,
+        /// Host bytes completed before that moment, or in the whole run.
+        pub before_bytes: u64,
+        /// The time until that moment, or of the whole run.
+        pub before_ns: u64,
+        /// Host bytes per second before that moment, or over the whole run.
+        pub rate_before_bytes_per_s: f64 => derived,
+        /// Host bytes per second from that moment on; null if it never came.
+        pub rate_after_bytes_per_s: Option<f64> => derived,
+        /// The longest latency.
+        pub longest_stall_ns: u64 => derived,
+        /// Requests that took longer than 7 s.
+        pub stalls_over_7s: u64,
+        /// Requests that took longer than 30 s.
+        pub stalls_over_30s: u64,
+        /// Times of the drive's commands as a timeout sees them; of an array, of those of all its drives.
+        #[serde(flatten)]
+        pub commands: CommandTimes,
+        /// Mean latency on the conventional disk; null without one.
+        pub baseline_mean_ns: Option<u64> => derived,
+        /// The latency that 99 % of requests don't exceed on the conventional disk; null without one.
+        pub baseline_p99_ns: Option<u64> => derived,
+        /// Requests over 7 s on the conventional disk; null without one.
+        pub baseline_stalls_over_7s: Option<u64> => derived,
+        /// Requests over 30 s on the conventional disk; null without one.
+        pub baseline_stalls_over_30s: Option<u64> => derived,
+        /// True if, by the trace's times, the conventional disk itself can't keep up.
+        pub baseline_overloaded: bool => derived,
+        /// The sentence; for an array, how many members a timeout of 7 s would drop.
+        pub text: String => derived,
+    }
+}
+
+fn earlier(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    [a, b].into_iter().flatten().reduce(f64::min)
+}
+
+/// Of several: nothing, until it is derived from their other columns or from a comparison.
+fn derived<T: Default>(_: T, _: T) -> T {
+    T::default()
+}
+
+impl Verdict {
+    /// Fills what follows from the latencies, the host's sectors and the time of the run.
+    pub(super) fn conclude(&mut self, latency_ns: &Latencies, host_sectors: u64, elapsed_ns: u64) {
+        let rate = |bytes: u64, ns: u64| if ns > 0 { bytes as f64 / Nanos(ns).as_secs() } else { 0.0 };
+        let after = rate(host_sectors * SECTOR_BYTES - self.before_bytes, elapsed_ns - self.before_ns);
+        self.rate_before_bytes_per_s = rate(self.before_bytes, self.before_ns);
+        self.rate_after_bytes_per_s = self.cache_full_at_s.map(|_| after);
+        self.longest_stall_ns = latency_ns.all.max;
+    }
+}
+
+/// The longest latencies that runs are told apart by; a run beyond the last is in a class of its own.
+const STALLS_NS: [u64; 6] = [10_000_000, 100_000_000, 1_000_000_000, 7_000_000_000, 30_000_000_000, u64::MAX];
+/// Slowdowns that runs are told apart by, in percent.
+const SLOWDOWNS_PERCENT: [u64; 7] = [100, 110, 150, 200, 500, 1000, u64::MAX];
+
+record! {
+    /// How many runs came to each verdict: of a cloud's volumes, how many would stall. Sums, so that merges of merges are exact.
+    #[derive(Eq)]
+    pub struct VerdictCounts: Add {
+        /// Runs that counted a request.
+        pub runs: u64,
+        /// Runs with a request that waited for cleaning.
+        pub waiting_for_cleaning: u64,
+        /// Runs with a request over 7 s.
+        pub stalling_over_7s: u64,
+        /// Runs with a request over 30 s.
+        pub stalling_over_30s: u64,
+        /// Runs with a command over 7 s: a timeout would drop the drive.
+        pub dropped_at_7s: u64,
+        /// Runs whose conventional disk had a request over 7 s.
+        pub baseline_stalling_over_7s: u64,
+        /// Pairs, ascending, of the longest latency at most and the number of runs.
+        pub longest_ns: Vec<(u64, u64)> => by_class,
+        /// Pairs, ascending, of the slowdown at most, in percent, and the number of runs that were compared.
+        pub slowdown_percent: Vec<(u64, u64)> => by_class,
+    }
+}
+
+impl VerdictCounts {
+    /// The counts of one run.
+    pub(super) fn from_outcome(run: &Outcome) -> VerdictCounts {
+        let verdict = &run.verdict;
+        let mut one = VerdictCounts {
+            runs: 1,
+            waiting_for_cleaning: verdict.cache_full_at_s.is_some().into(),
+            stalling_over_7s: u64::from(verdict.stalls_over_7s > 0),
+            stalling_over_30s: u64::from(verdict.stalls_over_30s > 0),
+            dropped_at_7s: u64::from(verdict.commands.commands_over_7s > 0),
+            baseline_stalling_over_7s: u64::from(verdict.baseline_stalls_over_7s > Some(0)),
+            longest_ns: STALLS_NS.map(|limit| (limit, 0)).to_vec(),
+            slowdown_percent: SLOWDOWNS_PERCENT.map(|limit| (limit, 0)).to_vec(),
+        };
+        add(&mut one.longest_ns, |limit| verdict.longest_stall_ns <= limit);
+        if let Some(slowdown) = run.slowdown {
+            add(&mut one.slowdown_percent, |limit| limit == u64::MAX || slowdown * 100.0 <= limit as f64);
+        }
+        one
+    }
+}
+
+/// The counts of both, by class.
+fn by_class(own: Vec<(u64, u64)>, other: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    if own.is_empty() {
+        return other;
+    }
+    let more = |limit: u64| other.iter().filter(|(of, _)| *of == limit).map(|(_, runs)| runs).sum::<u64>();
+    own.into_iter().map(|(limit, runs)| (limit, runs + more(limit))).collect()
+}
+
+/// Counts a run in the first class that holds it.
+fn add(classes: &mut [(u64, u64)], holds: impl Fn(u64) -> bool) {
+    if let Some((_, runs)) = classes.iter_mut().find(|(limit, _)| holds(*limit)) {
+        *runs += 1;
+    }
+}
 
 /// Compares `outcome` with the conventional disk's: slowdown, stalls, the sentence.
 pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
@@ -271,8 +397,7 @@ fn rate(bytes_per_s: f64) -> String {
 mod tests {
     use super::*;
     use crate::layer::{Capacity, LayerStats};
-    use crate::stats::command_times::CommandTimes;
-    use crate::stats::outcome::{Scaled, Verdict};
+    use crate::stats::outcome::Scaled;
 
     fn outcome(after: f64) -> Outcome {
         let verdict = Verdict {
@@ -282,7 +407,7 @@ mod tests {
             ..Verdict::default()
         };
         let capacity = Capacity { cache_sectors: 1, ..Capacity::default() };
-        Outcome { layer: "x".into(), requests: 1, slowdown: Some(2.0), capacity, verdict, ..Outcome::blank() }
+        Outcome { layer: "x".into(), requests: 1, slowdown: Some(2.0), capacity, verdict, ..Outcome::default() }
     }
 
     #[test]
@@ -338,7 +463,7 @@ mod tests {
         let member = |over_7s| Outcome {
             requests: 1,
             verdict: Verdict { commands: commands(over_7s), ..Verdict::default() },
-            ..Outcome::blank()
+            ..Outcome::default()
         };
         let text = |of_host, members: &[u64]| {
             let mut array = outcome(0.5e6);

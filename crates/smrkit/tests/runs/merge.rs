@@ -15,7 +15,7 @@ use smrkit::layer::{LAYERS, find};
 use smrkit::medium::interference::Form;
 use smrkit::schema::Scalar;
 use smrkit::settings::{Prefill, Settings};
-use smrkit::stats::histogram::LatencyCounts;
+use smrkit::stats::latency::LatencyCounts;
 use smrkit::stats::outcome::{LatencyBuckets, Outcome, PowerCut, SourceCounts, Surface, Timeline};
 use smrkit::stats::verdict::{Baseline, judge};
 use smrkit::units::Nanos;
@@ -251,9 +251,9 @@ fn what_differs_or_is_no_plain_run_is_not_merged() {
     };
     refused(|other| other.layer = "log".into(), "`layer`");
     refused(|other| other.drive = "another".into(), "`drive`");
-    refused(|other| other.drive_file = Some("another".into()), "`drive`");
+    refused(|other| other.drive_file = Some("another".into()), "`drive_file`");
     refused(|other| other.array = Some("raid1".into()), "`array`");
-    refused(|other| other.members.push(other.clone()), "`array`");
+    refused(|other| other.members.push(other.clone()), "`members`");
     refused(|other| drop(other.parameters.insert("x".into(), Scalar::Int(1))), "`parameters`");
     refused(|other| other.state.capacity_bytes += 1, "`state`");
     refused(|other| other.version += "x", "`version`");
@@ -261,7 +261,7 @@ fn what_differs_or_is_no_plain_run_is_not_merged() {
     refused(|other| other.capacity.host_sectors += 1, "`capacity`");
     refused(|other| other.engine.depth += 1, "`engine`");
     refused(|other| other.run.system += "x", "`run`");
-    refused(|other| other.commit = Some("another".into()), "`version`");
+    refused(|other| other.commit = Some("another".into()), "`commit`");
     refused(|other| other.power_cut = Some(PowerCut::default()), "power cut");
     refused(|other| other.latency_buckets = Default::default(), "`latency_buckets`");
     let times: [fn(&mut Outcome); 4] = [

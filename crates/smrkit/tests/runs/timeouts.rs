@@ -5,7 +5,7 @@ use smrkit::drive::{CommandOrder, Drive};
 use smrkit::engine::{NoObserver, Observer, RequestRows};
 use smrkit::experiment::system::System;
 use smrkit::settings::{Arrival, Queue, Settings};
-use smrkit::stats::command_times::CommandTimes;
+use smrkit::stats::outcome::CommandTimes;
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::Nanos;
 

@@ -1,20 +1,16 @@
 //! Rebuilding a member, resilvering it, and scrubbing an array, while a workload runs.
 //!
 //! Each piece is read from the members that survive and written to the new one; a window of pieces is under way at once, and no
-//! flush is sent. Left out: the host's way of slowing down for it (`pace.rs`), and records that belong together over several
+//! flush is sent. Left out: the host's way of slowing down for it, and records that belong together over several
 //! members (each member has records of its own).
 
 mod order;
-mod pace;
-mod schedule;
 #[cfg(test)]
 mod tests;
 
 pub use crate::settings::rebuild::{Begin, RebuildOrder, RebuildSpec, Task};
 
 use self::order::{RebuildPieces, RecordRuns};
-use self::pace::Pace;
-use self::schedule::Schedule;
 use super::system::{ArrayRun, MemberRun};
 use super::task::BackgroundTask;
 use crate::device::level::Level;
@@ -23,7 +19,7 @@ use crate::error::{DiskResult, Error};
 use crate::request::{Progress, Request};
 use crate::settings::Settings;
 use crate::stats::counts::Times;
-use crate::stats::histogram::LatencyCounts;
+use crate::stats::latency::LatencyCounts;
 use crate::stats::rebuild::{MemberRebuild, Rebuild, Series};
 use crate::units::{Lba, Nanos, SECTOR_BYTES};
 
@@ -87,7 +83,7 @@ impl RebuildSpec {
             pace: Pace::new(self.window, self.rate),
             schedule: Schedule::new(self.begin),
             sectors: 0,
-            series: Series::default(),
+            series: Series::new(),
             count: 0,
             longest_piece: Nanos::ZERO,
             foreground: LatencyCounts::default(),
@@ -258,4 +254,163 @@ fn settle(array: &mut Array, now: Nanos) -> DiskResult<Option<Nanos>> {
     }
     let holds = |fill: Option<f64>| fill.is_some_and(|fill| fill > 0.0);
     Ok(array.drives().iter().all(|drive| !holds(drive.device().layer.gauges().cache_fill)).then_some(clean))
+}
+
+/// How many pieces may be under way at once, and how fast they begin.
+///
+/// A piece waits until those before it would have passed at the rate; what was not used is not made up for. mdraid also
+/// knows a least rate below which the host has to wait; that is left out.
+struct Pace {
+    window: u32,
+    outstanding: u32,
+    bytes_per_s: Option<u64>,
+    /// Since when pieces have been due without a gap, and what has begun since.
+    since: Nanos,
+    bytes: u64,
+    /// When the last piece began or was done.
+    now: Nanos,
+}
+
+impl Pace {
+    /// At most `window` pieces at once and this many bytes a second.
+    pub fn new(window: u32, bytes_per_s: Option<u64>) -> Pace {
+        Pace { window, outstanding: 0, bytes_per_s, since: Nanos::ZERO, bytes: 0, now: Nanos::ZERO }
+    }
+
+    /// When the next piece begins; [`Nanos::MAX`] while the window is full.
+    #[inline]
+    pub fn next(&self) -> Nanos {
+        if self.outstanding < self.window { self.now.max(self.due()) } else { Nanos::MAX }
+    }
+
+    /// Before this moment none may begin; never `Nanos::MAX`, which means that nothing is to come.
+    fn due(&self) -> Nanos {
+        let Some(rate) = self.bytes_per_s else { return Nanos::ZERO };
+        let ns = u128::from(self.bytes) * 1_000_000_000 / u128::from(rate);
+        let due = u64::try_from(ns).map_or(u64::MAX, |ns| self.since.0.saturating_add(ns));
+        Nanos(due.min(u64::MAX - 1))
+    }
+
+    /// A piece begins.
+    pub fn begin(&mut self, now: Nanos, bytes: u64) {
+        if now > self.due() {
+            (self.since, self.bytes) = (now, 0);
+        }
+        self.bytes += bytes;
+        self.outstanding += 1;
+        self.now = now;
+    }
+
+    /// A piece is done; true if no other is under way.
+    pub fn end(&mut self, now: Nanos) -> bool {
+        self.outstanding -= 1;
+        self.now = now;
+        self.outstanding == 0
+    }
+}
+
+/// The moments of a rebuild or a scrub, as far as they are known; each comes once, in the order of the fields.
+struct Schedule {
+    begin: Begin,
+    /// The host's requests so far.
+    requests: u64,
+    /// When the member is to fail and when the work is to begin.
+    fails: Nanos,
+    begins: Nanos,
+    counting: Option<Nanos>,
+    /// When the member failed, or the scrub began.
+    failed: Option<Nanos>,
+    begun: Option<Nanos>,
+    ended: Option<Nanos>,
+}
+
+impl Schedule {
+    pub fn new(begin: Begin) -> Schedule {
+        let (fails, begins) = (Nanos::MAX, Nanos::MAX);
+        Schedule { begin, requests: 0, fails, begins, counting: None, failed: None, begun: None, ended: None }
+    }
+
+    /// Counting begins; `before` says that the member fails at once.
+    pub fn count(&mut self, now: Nanos, before: bool) {
+        self.counting = Some(now);
+        if before {
+            self.fails = now;
+        }
+        match self.begin {
+            Begin::After(0) => self.begin_at(now),
+            Begin::After(_) => {}
+            Begin::At(time) => self.begins = Nanos(now.0.saturating_add(time.0)),
+        }
+    }
+
+    /// A request of the host was completed.
+    #[inline]
+    pub fn completed(&mut self, now: Nanos) {
+        self.requests += 1;
+        if self.begins == Nanos::MAX && self.begin == Begin::After(self.requests) {
+            self.begin_at(now);
+        }
+    }
+
+    /// No more requests come.
+    pub fn host_done(&mut self, now: Nanos) {
+        if self.begun.is_none() && self.begins > now {
+            self.begin_at(now);
+        }
+    }
+
+    fn begin_at(&mut self, now: Nanos) {
+        self.begins = now;
+        self.fails = self.fails.min(now);
+    }
+
+    /// The moment that comes next, until the work has begun.
+    #[inline]
+    pub fn next(&self) -> Option<Nanos> {
+        match (self.failed, self.begun) {
+            (None, _) => Some(self.fails.min(self.begins)),
+            (_, None) => Some(self.begins),
+            _ => None,
+        }
+    }
+
+    /// The member fails; false if it had failed before.
+    pub fn fail(&mut self, now: Nanos) -> bool {
+        self.failed.replace(self.failed.unwrap_or(now)).is_none()
+    }
+
+    /// The work begins, if it is time: since when requests are counted.
+    pub fn begin(&mut self, now: Nanos) -> Option<Nanos> {
+        if self.begun.is_some() || now < self.begins {
+            return None;
+        }
+        self.begun = Some(now);
+        Some(self.counting.unwrap_or(now))
+    }
+
+    /// Nothing is left to do.
+    pub fn end(&mut self, now: Nanos) {
+        self.ended = Some(now);
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// True from the failure on, until all is done.
+    #[inline]
+    pub fn is_degraded(&self) -> bool {
+        self.failed.is_some() && self.ended.is_none()
+    }
+
+    /// Time since the failure.
+    #[inline]
+    pub fn since_failure(&self, now: Nanos) -> Nanos {
+        now - self.failed.unwrap_or(now)
+    }
+
+    /// When counting began, the member failed, the work began, and all was done; `None` before that.
+    pub fn moments(&self) -> Option<[Nanos; 4]> {
+        Some([self.counting?, self.failed?, self.begun?, self.ended?])
+    }
 }

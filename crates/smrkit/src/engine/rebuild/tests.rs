@@ -102,3 +102,29 @@ proptest! {
         let _ = RebuildSpec::parse(&text);
     }
 }
+
+#[test]
+fn pieces_keep_their_distance_and_a_pause_is_not_made_up_for() {
+    let mut pace = Pace::new(u32::MAX, Some(3));
+    let due: Vec<u64> = (0..4)
+        .map(|_| {
+            pace.begin(pace.due(), 1);
+            pace.due().0
+        })
+        .collect();
+    assert_eq!(due, [333_333_333, 666_666_666, 1_000_000_000, 1_333_333_333], "no rounding adds up");
+    pace.begin(Nanos(5_000_000_000), 3);
+    assert_eq!(pace.due(), Nanos(6_000_000_000));
+    let mut pace = Pace::new(u32::MAX, None);
+    pace.begin(Nanos(7), 1 << 40);
+    assert_eq!(pace.due(), Nanos::ZERO);
+}
+
+#[test]
+fn what_is_due_after_the_end_of_time_is_still_to_come() {
+    for bytes in [1 << 35, 1 << 40, 1 << 62] {
+        let mut pace = Pace::new(u32::MAX, Some(1));
+        pace.begin(Nanos(7), bytes);
+        assert_eq!(pace.due(), Nanos(u64::MAX - 1));
+    }
+}

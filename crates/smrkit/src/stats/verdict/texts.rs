@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::layer::Capacity;
-use crate::stats::latency::{Latencies, Latency};
-use crate::stats::outcome::{Rebuild, Scaled, Verdict};
+use crate::stats::latency::Latency;
+use crate::stats::outcome::{Rebuild, Scaled};
 
 /// A run whose cache is full after a minute, and that is half as fast from then on.
 fn base() -> Outcome {
@@ -22,7 +22,7 @@ fn base() -> Outcome {
         capacity: Capacity { cache_sectors: 1, ..Capacity::default() },
         latency_ns: Latencies { all, ..Latencies::default() },
         verdict,
-        ..Outcome::blank()
+        ..Outcome::default()
     }
 }
 
@@ -33,7 +33,7 @@ const FROM_THE_START: Change = |one| one.verdict.cache_full_at_s = Some(0.0);
 const NEVER: Change = |one| (one.verdict.cache_full_at_s, one.verdict.rate_after_bytes_per_s) = (None, None);
 const NO_CACHE: Change = |one| one.capacity.cache_sectors = 0;
 const CONVENTIONAL: Change = |one| one.layer = BASELINE.into();
-const ARRAY: Change = |one| one.members = vec![Outcome::blank()];
+const ARRAY: Change = |one| one.members = vec![Outcome::default()];
 
 fn changed(changes: &[Change]) -> Outcome {
     let mut outcome = base();
@@ -257,4 +257,88 @@ fn a_judged_run_takes_over_what_its_baseline_shows() {
         " An array of conventional disks itself can't keep up with these arrival times: stretch them. The run was \
          interrupted; this is what it had so far."
     ));
+}
+
+/// The class that a run is counted in, of those of its longest latency and of its slowdown.
+fn classes(longest_ns: u64, slowdown: Option<f64>) -> (u64, Option<u64>) {
+    let verdict = Verdict { longest_stall_ns: longest_ns, ..Verdict::default() };
+    let one = VerdictCounts::from_outcome(&Outcome { verdict, slowdown, ..Outcome::default() });
+    let class = |classes: &[(u64, u64)]| {
+        assert!(classes.iter().map(|class| class.1).sum::<u64>() <= 1);
+        classes.iter().find(|class| class.1 > 0).map(|class| class.0)
+    };
+    (class(&one.longest_ns).unwrap(), class(&one.slowdown_percent))
+}
+
+#[test]
+fn a_run_is_counted_in_the_first_class_that_holds_it() {
+    for limit in STALLS_NS {
+        assert_eq!(classes(limit, None).0, limit);
+    }
+    for (below, above) in STALLS_NS.iter().zip(&STALLS_NS[1..]) {
+        assert_eq!(classes(below + 1, None).0, *above);
+    }
+    for (slowdown, percent) in [(0.1, 100), (1.0, 100), (1.01, 110), (1.5, 150), (2.0, 200), (2.01, 500)] {
+        assert_eq!(classes(0, Some(slowdown)).1, Some(percent), "{slowdown}");
+    }
+    for (slowdown, percent) in [(10.0, 1000), (10.1, u64::MAX), (f64::MAX, u64::MAX), (f64::INFINITY, u64::MAX)] {
+        assert_eq!(classes(0, Some(slowdown)).1, Some(percent), "{slowdown}");
+    }
+    assert_eq!(classes(0, None).1, None);
+}
+
+#[test]
+fn each_verdict_is_counted_by_itself_and_sums_are_by_class() {
+    let of =
+        |verdict: &Verdict| VerdictCounts::from_outcome(&Outcome { verdict: verdict.clone(), ..Outcome::default() });
+    let none = of(&Verdict::default());
+    let commands = CommandTimes { commands_over_7s: 3, ..CommandTimes::default() };
+    let alone = [
+        Verdict { cache_full_at_s: Some(1.0), ..Verdict::default() },
+        Verdict { stalls_over_7s: 3, ..Verdict::default() },
+        Verdict { stalls_over_30s: 3, ..Verdict::default() },
+        Verdict { commands, ..Verdict::default() },
+        Verdict { baseline_stalls_over_7s: Some(3), ..Verdict::default() },
+    ];
+    let counts = |counts: &VerdictCounts| {
+        [
+            counts.waiting_for_cleaning,
+            counts.stalling_over_7s,
+            counts.stalling_over_30s,
+            counts.dropped_at_7s,
+            counts.baseline_stalling_over_7s,
+        ]
+    };
+    assert_eq!((none.runs, counts(&none)), (1, [0; 5]));
+    let mut sum = VerdictCounts::default();
+    for (at, run) in alone.iter().enumerate() {
+        let one = of(run);
+        assert_eq!(counts(&one), std::array::from_fn(|other| u64::from(other == at)));
+        // The first is counted once, the next twice, and so on.
+        for _ in 0..=at {
+            sum = sum + one.clone();
+        }
+    }
+    assert_eq!((sum.runs, counts(&sum)), (15, [1, 2, 3, 4, 5]));
+    assert_eq!((sum.longest_ns[0], sum.longest_ns.len()), ((STALLS_NS[0], 15), STALLS_NS.len()));
+    let verdict = Verdict { longest_stall_ns: 8_000_000_000, ..alone[0].clone() };
+    let slow = VerdictCounts::from_outcome(&Outcome { verdict, slowdown: Some(3.0), ..Outcome::default() });
+    let both = slow.clone() + slow + none;
+    assert_eq!((both.longest_ns[0].1, both.longest_ns[4].1, both.slowdown_percent[4].1), (1, 2, 2));
+}
+
+#[test]
+fn rates_are_those_before_and_after_the_cache_is_full() {
+    const S: u64 = 1_000_000_000;
+    let verdict = |cache_full_at_s, before_bytes, before_ns| {
+        let mut verdict = Verdict { cache_full_at_s, before_bytes, before_ns, ..Verdict::default() };
+        let all = Latency { max: 77, ..Latency::default() };
+        verdict.conclude(&Latencies { all, ..Latencies::default() }, 4000, 10 * S);
+        assert_eq!(verdict.longest_stall_ns, 77);
+        (verdict.rate_before_bytes_per_s, verdict.rate_after_bytes_per_s)
+    };
+    assert_eq!(verdict(Some(2.0), 512_000, 2 * S), (256_000.0, Some(192_000.0)));
+    assert_eq!(verdict(Some(0.0), 0, 0), (0.0, Some(204_800.0)), "nothing was before");
+    assert_eq!(verdict(Some(10.0), 512_000, 10 * S).1, Some(0.0), "at the end");
+    assert_eq!(verdict(None, 2_048_000, 10 * S), (204_800.0, None), "never");
 }

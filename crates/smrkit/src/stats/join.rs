@@ -1,0 +1,302 @@
+//! How columns of outcomes are joined: rules by which an array's columns are made of its drives', and a merge's of the runs'.
+//!
+//! Counts and times are sums, `elapsed_ns` and `arrivals_ns` too; percentiles come from the fine buckets, ratios and rates from
+//! the sums. Timelines begin together, with the counting, and are overlaid.
+
+use std::collections::BTreeMap;
+use std::ops::Add;
+
+use super::latency::{LatencyBuckets, LatencyCounts, LatencyLists};
+use super::outcome::Outcome;
+use super::records::{Commands, Replayed, RunRecord, Scaled, SourceCounts, Surface, TraceNotes};
+use super::timeline::Timeline;
+use super::verdict::{Verdict, VerdictCounts};
+use crate::error::Error;
+use crate::layer::LayerStats;
+use crate::schema::Scalar;
+use crate::settings::Settings;
+
+/// Name where drives have none in common.
+const MIXED: &str = "mixed";
+
+/// A column of several outcomes.
+pub(super) struct Joined<'a> {
+    pub key: &'static str,
+    pub all: &'a [&'a Outcome],
+}
+
+/// Reads the column.
+type Of<T> = fn(&Outcome) -> &T;
+
+impl Joined<'_> {
+    fn values<'a, T: 'a>(&'a self, of: Of<T>) -> impl Iterator<Item = &'a T> {
+        self.all.iter().map(move |one| of(one))
+    }
+
+    /// The value that all have, if they agree.
+    fn common<T: PartialEq>(&self, of: Of<T>) -> Option<&T> {
+        let first = self.values(of).next()?;
+        self.values(of).all(|other| other == first).then_some(first)
+    }
+
+    fn differs(&self) -> Error {
+        Error::Usage(format!("outcomes whose `{}` differs can't be merged: merge those where it agrees", self.key))
+    }
+}
+
+/// Nothing: a column of the whole alone, or one that says nothing of a merge.
+pub(super) fn unset<T: Default>(_: &Joined, _: Of<T>) -> Result<T, Error> {
+    Ok(T::default())
+}
+
+/// Nothing yet: the column follows from others.
+pub(super) fn derived<T: Default>(_: &Joined, _: Of<T>) -> Result<T, Error> {
+    Ok(T::default())
+}
+
+/// The value that all have, or an error.
+pub(super) fn same<T: PartialEq + Clone>(column: &Joined, of: Of<T>) -> Result<T, Error> {
+    column.common(of).cloned().ok_or_else(|| column.differs())
+}
+
+/// The value that all have, or nothing.
+pub(super) fn agreed<T: PartialEq + Clone + Default>(column: &Joined, of: Of<T>) -> Result<T, Error> {
+    Ok(column.common(of).cloned().unwrap_or_default())
+}
+
+/// The name that all have, or `mixed`.
+pub(super) fn name(column: &Joined, of: Of<String>) -> Result<String, Error> {
+    Ok(column.common(of).cloned().unwrap_or_else(|| MIXED.into()))
+}
+
+pub(super) fn first<T: Clone + Default>(column: &Joined, of: Of<T>) -> Result<T, Error> {
+    Ok(column.values(of).next().cloned().unwrap_or_default())
+}
+
+pub(super) fn sum<T: Clone + Default + Add<Output = T>>(column: &Joined, of: Of<T>) -> Result<T, Error> {
+    Ok(column.values(of).cloned().fold(T::default(), Add::add))
+}
+
+/// The sum of those that have a value.
+pub(super) fn sum_of_some<T: Clone + Add<Output = T>>(column: &Joined, of: Of<Option<T>>) -> Result<Option<T>, Error> {
+    Ok(column.values(of).flatten().cloned().reduce(Add::add))
+}
+
+/// The sum of times, if 64 bits hold it.
+pub(super) fn time(column: &Joined, of: Of<u64>) -> Result<u64, Error> {
+    column.values(of).try_fold(0u64, |sum, &time| sum.checked_add(time)).ok_or_else(too_long)
+}
+
+pub(super) fn too_long() -> Error {
+    Error::Usage("outcomes of more than 584 years together can't be merged: merge fewer".into())
+}
+
+pub(super) fn max(column: &Joined, of: Of<u64>) -> Result<u64, Error> {
+    Ok(column.values(of).copied().max().unwrap_or(0))
+}
+
+pub(super) fn any(column: &Joined, of: Of<bool>) -> Result<bool, Error> {
+    Ok(column.values(of).any(|&one| one))
+}
+
+/// Refuses what can't be merged.
+pub(super) fn refused<T>(column: &Joined, of: Of<Option<T>>) -> Result<Option<T>, Error> {
+    match column.values(of).any(Option::is_some) {
+        true => Err(Error::Usage("the outcome of a power cut or a rebuild can't be merged: leave it out".into())),
+        false => Ok(None),
+    }
+}
+
+/// Sums of the counters that are whole numbers; the others are each drive's or run's own.
+pub(super) fn sum_of_counts(column: &Joined, of: Of<LayerStats>) -> Result<LayerStats, Error> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for (key, value) in column.values(of).flat_map(|one| one.iter()) {
+        if let Scalar::Int(value) = value {
+            *sums.entry(key.clone()).or_default() += value;
+        }
+    }
+    Ok(sums.into_iter().map(|(key, sum)| (key, Scalar::Int(sum))).collect::<BTreeMap<_, _>>().into())
+}
+
+/// The drives' side: the host's commands to an array are other ones than the array's to its drives.
+pub(super) fn physical(column: &Joined, of: Of<Commands>) -> Result<Commands, Error> {
+    Ok(Commands { host_read: 0, host_write: 0, ..sum(column, of)? })
+}
+
+/// The drives' commands; all else of a verdict is the host's.
+pub(super) fn command_times(column: &Joined, of: Of<Verdict>) -> Result<Verdict, Error> {
+    Ok(Verdict { commands: sum(column, of)?.commands, ..Verdict::default() })
+}
+
+/// The same settings, but for the seed.
+pub(super) fn settings(column: &Joined, of: Of<Settings>) -> Result<Settings, Error> {
+    let first = first(column, of)?;
+    match column.values(of).all(|other| Settings { seed: other.seed, ..first } == *other) {
+        true => Ok(first),
+        false => Err(column.differs()),
+    }
+}
+
+/// The same system, on any requests, in windows of any length.
+pub(super) fn system(column: &Joined, of: Of<RunRecord>) -> Result<RunRecord, Error> {
+    let bare = |one: &RunRecord| RunRecord { hash: None, window_ns: None, ..one.clone() };
+    let first = first(column, of)?;
+    if column.values(of).any(|other| bare(other) != bare(&first)) {
+        return Err(column.differs());
+    }
+    let have_one_window = column.values(of).all(|other| other.window_ns == first.window_ns);
+    Ok(RunRecord { window_ns: first.window_ns.filter(|_| have_one_window), ..bare(&first) })
+}
+
+/// The largest need of room.
+pub(super) fn largest(column: &Joined, of: Of<Option<Scaled>>) -> Result<Option<Scaled>, Error> {
+    Ok(column.values(of).flatten().copied().max_by_key(|scaled| scaled.needed_bytes))
+}
+
+/// Runs, each merge by as many as it is of.
+pub(super) fn number_of_runs(column: &Joined, of: Of<Option<u64>>) -> Result<Option<u64>, Error> {
+    Ok(Some(column.values(of).map(|runs| runs.unwrap_or(1)).sum()))
+}
+
+/// Counts of the verdicts of all runs.
+pub(super) fn verdicts(column: &Joined, of: Of<Option<VerdictCounts>>) -> Result<Option<VerdictCounts>, Error> {
+    let counts = |one: &Outcome| match of(one) {
+        Some(counts) => counts.clone(),
+        None if one.requests == 0 => VerdictCounts::default(),
+        None => VerdictCounts::from_outcome(one),
+    };
+    Ok(Some(column.all.iter().map(|one| counts(one)).fold(VerdictCounts::default(), Add::add)))
+}
+
+/// The latencies of all, each with the count that it must have.
+pub(super) fn latencies<'a>(all: impl Iterator<Item = (&'a LatencyBuckets, u64)>) -> Result<LatencyLists, Error> {
+    let (mut merged, mut count) = (LatencyCounts::default(), 0);
+    for (buckets, own) in all {
+        merged.add(buckets)?;
+        count += own;
+    }
+    let merged = merged.list();
+    match merged.summary().all.count == count {
+        true => Ok(merged),
+        false => Err(Error::Usage(
+            "an outcome without its `latency_buckets` can't be merged: write records in full detail".into(),
+        )),
+    }
+}
+
+/// Names that all have; notes on rows are summed.
+pub(super) fn replayed(column: &Joined, of: Of<Replayed>) -> Result<Replayed, Error> {
+    if let Some(same) = column.common(of) {
+        return Ok(same.clone());
+    }
+    Ok(Replayed {
+        trace: agreed(column, |one| &one.replayed.trace)?,
+        trace_sha256: agreed(column, |one| &one.replayed.trace_sha256)?,
+        requests_sha256: agreed(column, |one| &one.replayed.requests_sha256)?,
+        trace_format: agreed(column, |one| &one.replayed.trace_format)?,
+        trace_reading: agreed(column, |one| &one.replayed.trace_reading)?,
+        workload: agreed(column, |one| &one.replayed.workload)?,
+        workload_sectors: agreed(column, |one| &one.replayed.workload_sectors)?,
+        sources: agreed(column, |one| &one.replayed.sources)?,
+        interleave: agreed(column, |one| &one.replayed.interleave)?,
+        trace_notes: column.values(of).map(|one| one.trace_notes).fold(TraceNotes::default(), Add::add),
+    })
+}
+
+/// Counts of each source; `None` where a run has one source, or another number of them.
+pub(super) fn by_source(
+    column: &Joined,
+    of: Of<Option<Vec<SourceCounts>>>,
+) -> Result<Option<Vec<SourceCounts>>, Error> {
+    let Some(all) = column.values(of).map(Option::as_deref).collect::<Option<Vec<_>>>() else { return Ok(None) };
+    if all.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
+        return Ok(None);
+    }
+    let sources = all.first().map_or(0, |sources| sources.len());
+    (0..sources).map(|at| source(all.iter().map(|sources| &sources[at]))).collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+fn source<'a>(all: impl Iterator<Item = &'a SourceCounts> + Clone) -> Result<SourceCounts, Error> {
+    let sum = |of: fn(&SourceCounts) -> u64| all.clone().map(of).sum();
+    let latency = latencies(all.clone().map(|one| (&one.latency_buckets, one.latency_ns.all.count)))?;
+    Ok(SourceCounts {
+        requests: sum(|one| one.requests),
+        host_read_sectors: sum(|one| one.host_read_sectors),
+        host_written_sectors: sum(|one| one.host_written_sectors),
+        latency_ns: latency.summary(),
+        latency_buckets: latency.buckets(),
+    })
+}
+
+/// Members, merged one by one.
+pub(super) fn members(column: &Joined, of: Of<Vec<Outcome>>) -> Result<Vec<Outcome>, Error> {
+    let count = column.values(of).next().map_or(0, Vec::len);
+    if column.values(of).any(|members| members.len() != count) {
+        return Err(column.differs());
+    }
+    (0..count).map(|at| Outcome::of_runs(&column.values(of).map(|members| &members[at]).collect::<Vec<_>>())).collect()
+}
+
+/// Timelines in the shortest windows that all of theirs can be joined to, added; the cache's fill is the mean over the runs, each
+/// with its last fill after its end.
+pub(super) fn overlaid(column: &Joined, of: Of<Timeline>) -> Result<Timeline, Error> {
+    let mut window_ns = 1u64;
+    for own in column.values(of).map(|timeline| timeline.window_ns.max(1)) {
+        window_ns = (window_ns / gcd(window_ns, own))
+            .checked_mul(own)
+            .ok_or_else(|| Error::Usage("timelines without a common window can't be merged: take one length".into()))?;
+    }
+    let factor = |one: &Timeline| (window_ns / one.window_ns.max(1)) as usize;
+    let series = |series: fn(&Timeline) -> &Vec<u64>, join: fn(u64, u64) -> u64| {
+        let mut joined = Vec::new();
+        for one in column.values(of) {
+            for (at, windows) in series(one).chunks(factor(one)).enumerate() {
+                joined.resize(joined.len().max(at + 1), 0);
+                joined[at] = windows.iter().copied().fold(joined[at], join);
+            }
+        }
+        joined
+    };
+    let fills = column.all.iter().filter(|one| !of(one).cache_fill.is_empty()).map(|one| {
+        let fill = of(one).cache_fill.chunks(factor(of(one))).filter_map(|windows| windows.last().copied());
+        (one.merged_runs.unwrap_or(1) as f64, fill.collect())
+    });
+    Ok(Timeline {
+        window_ns,
+        requests: series(|one| &one.requests, Add::add),
+        read_bytes: series(|one| &one.read_bytes, Add::add),
+        written_bytes: series(|one| &one.written_bytes, Add::add),
+        longest_ns: series(|one| &one.longest_ns, u64::max),
+        cache_fill: mean(&fills.collect::<Vec<(f64, Vec<f64>)>>()),
+        gauges: Default::default(),
+        gauge_units: Default::default(),
+    })
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The mean of series with weights; one that ends early keeps its last value.
+fn mean(all: &[(f64, Vec<f64>)]) -> Vec<f64> {
+    let length = all.iter().map(|(_, series)| series.len()).max().unwrap_or(0);
+    let weights: f64 = all.iter().map(|(weight, _)| weight).sum();
+    let at = |at: usize| all.iter().map(|(weight, series)| weight * series[at.min(series.len() - 1)]).sum::<f64>();
+    (0..length).map(|window| at(window) / weights).collect()
+}
+
+/// Surfaces added; empty where their parts differ.
+pub(super) fn surface(column: &Joined, of: Of<Surface>) -> Result<Surface, Error> {
+    let causes = [|one: &Surface| &one.host, |one| &one.destage, |one| &one.clean, |one| &one.map]
+        as [fn(&Surface) -> &Vec<u64>; 4];
+    let shape = |one: &Surface| (one.part_sectors, causes.map(|cause| cause(one).len()));
+    let first = first(column, of)?;
+    if column.values(of).any(|one| shape(one) != shape(&first)) {
+        return Ok(Surface::default());
+    }
+    let [host, destage, clean, map] = causes.map(|cause| {
+        let parts = column.values(of).map(|one| cause(one).clone());
+        parts.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect()).unwrap_or_default()
+    });
+    Ok(Surface { part_sectors: first.part_sectors, host, destage, clean, map })
+}
