@@ -31,7 +31,7 @@ repeat = 2
 set = { "set-assoc.region_sectors" = 256, "set-assoc.cache_percent" = [5, 10] }
 """
 OVERLAPS = """charts => charts.flatMap(chart => {
-    const boxes = [...chart.querySelectorAll('.xtick text')].map(text => text.getBoundingClientRect());
+    const boxes = [...chart.querySelectorAll('.xtick')].map(text => text.getBoundingClientRect());
     const sorted = boxes.filter(box => box.width).sort((one, other) => one.left - other.left);
     return sorted.slice(1).filter((box, i) => box.left < sorted[i].right);
 }).length"""
@@ -64,23 +64,22 @@ class Pages(unittest.TestCase):
         page.wait_for_load_state("load")
         return page, noise
 
-    def hover(self, page, chart, trace):
-        """Moves the pointer to a point of a chart's trace."""
-        page.locator(f"#chart{chart} .scatterlayer .trace").nth(trace).scroll_into_view_if_needed()
-        at = page.evaluate("""([i, trace]) => {
-            const { x, y } = places[i].data[trace], { xaxis, yaxis } = places[i]._fullLayout, box = places[i].getBoundingClientRect();
-            return [box.x + xaxis._offset + xaxis.l2p(x[200]), box.y + yaxis._offset + yaxis.l2p(y[200])];
-        }""", [chart, trace])
+    def hover(self, page, chart, series):
+        """Moves the pointer to a point of a chart's series."""
+        page.locator(f"#chart{chart} .series").nth(series).scroll_into_view_if_needed()
+        at = page.evaluate("""([i, series]) => {
+            const { panel, drawn: { svg, x, y } } = charts[i], box = svg.getBoundingClientRect(), line = panel.series[series];
+            return [box.x + x(line.x[200]), box.y + y(line.y[200])];
+        }""", [chart, series])
         page.mouse.move(at[0] - 9, at[1])
         page.mouse.move(*at, steps=4)
-        page.wait_for_timeout(300)
 
     def test_pages_are_drawn_quiet_and_accessible_and_fit_the_screen(self):
         for name in PAGES:
             for width, scheme in SCREENS:
                 with self.subTest(name=name, width=width, scheme=scheme):
                     page, noise = self.open(name, width, scheme)
-                    marks = "charts => charts.map(c => c.querySelectorAll('svg .trace, svg .bars .point').length)"
+                    marks = "charts => charts.map(c => c.querySelectorAll('.series, .bar').length)"
                     drawn = page.locator(".chart").evaluate_all(marks)
                     self.assertTrue(all(drawn), drawn)
                     self.assertEqual(name != "advise", bool(drawn))
@@ -95,15 +94,21 @@ class Pages(unittest.TestCase):
 
     def test_zoom_and_hover_move_every_chart_over_the_same_time(self):
         page, noise = self.open("run")
-        linked = page.evaluate("page.charts.map((c, i) => [quantity(c), i]).filter(([q]) => q && q.startsWith('Time')).map(([, i]) => i)")
+        linked = page.evaluate("charts.flatMap(({ panel }, i) => panel.series && panel.x.label.startsWith('Time') ? [i] : [])")
         self.assertGreater(len(linked), 3)
-        page.evaluate("i => Plotly.relayout(places[i], { 'xaxis.range[0]': 0.001, 'xaxis.range[1]': 0.002 })", linked[0])
-        page.wait_for_timeout(300)
-        ranges = page.evaluate("all => all.map(i => places[i].layout.xaxis.range)", linked)
-        self.assertEqual([[0.001, 0.002]] * len(linked), ranges)
+        box = page.locator(f"#chart{linked[0]} svg").bounding_box()
+        page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 60)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 60, steps=4)
+        page.mouse.up()
+        ranges = page.evaluate("all => all.map(i => charts[i].range)", linked)
+        self.assertEqual([ranges[0]] * len(linked), ranges)
+        self.assertLess(ranges[0][0], ranges[0][1])
+        page.mouse.dblclick(box["x"] + box["width"] * 0.5, box["y"] + 60)
+        self.assertEqual([None] * len(linked), page.evaluate("all => all.map(i => charts[i].range)", linked))
         page, _ = self.open("run")
         self.hover(page, linked[0], 1)
-        shown = page.evaluate("all => all.map(i => places[i].querySelectorAll('.hoverlayer .hovertext').length)", linked)
+        shown = page.evaluate("all => all.map(i => charts[i].place.querySelectorAll('.hover').length)", linked)
         self.assertGreaterEqual(sum(map(bool, shown)), 4, shown)
         self.assertEqual([], noise)
 
@@ -111,13 +116,13 @@ class Pages(unittest.TestCase):
         page, noise = self.open("layers")
         panels = page.locator("section", has=page.locator("h2", has_text="Requests per second")).locator(".chart")
         ids = panels.evaluate_all("all => all.map(panel => Number(panel.id.slice(5)))")
-        names = page.evaluate("ids => ids.map(i => places[i].data.map(trace => trace.name))", ids)
+        names = page.evaluate("ids => ids.map(i => charts[i].panel.series.map(series => series.name))", ids)
         self.assertEqual(len(names), page.locator("table").first.locator("tbody tr").count())
         self.assertEqual([1] * len(names), [len(drawn) for drawn in names])
-        ranges = page.evaluate("ids => ids.map(i => [places[i].layout.xaxis.range, places[i].layout.yaxis.range])", ids)
+        ranges = page.evaluate("ids => ids.map(i => [charts[i].panel.x.range, charts[i].panel.y.range])", ids)
         self.assertEqual([ranges[0]] * len(names), ranges)
         self.hover(page, ids[0], 0)
-        shown = page.evaluate("ids => ids.map(i => places[i].querySelectorAll('.hoverlayer .hovertext').length)", ids)
+        shown = page.evaluate("ids => ids.map(i => charts[i].place.querySelectorAll('.hover').length)", ids)
         self.assertEqual([1] * len(names), shown)
         self.assertEqual([], noise)
 
@@ -145,7 +150,7 @@ class Pages(unittest.TestCase):
             self.assertEqual((len(lefts), len(set(lefts))), (3, columns))
             self.assertEqual(9 * 2 // 3, page.locator("table").first.locator("tr.best").count())
         page.locator("section", has_text="Slowdown by depth").last.locator("button.key", has_text="drive-managed").click()
-        hidden = "places.slice(0, 3).map(p => p.data.filter(t => t.name === 'drive-managed').every(t => t.visible === false))"
+        hidden = "charts.slice(0, 3).map(c => !c.place.querySelector('.series[data-name=drive-managed]'))"
         self.assertEqual([True] * 3, page.evaluate(hidden))
         self.assertEqual([], noise)
 
@@ -161,8 +166,9 @@ class Pages(unittest.TestCase):
         key = page.locator("button.key").first
         key.click()
         self.assertEqual("false", key.get_attribute("aria-pressed"))
-        self.assertFalse(page.evaluate("places[0].data[0].visible"))
-        for button, ending in (("#tables", ".csv"), ("#figures", ".json")):
+        self.assertEqual(2, page.locator("#chart0 .series").count(), "of three runs")
+        saved = [(f"#chart0 [data-format={ending}]", f".{ending}") for ending in ("svg", "png")]
+        for button, ending in [("#tables", ".csv"), ("#figures", ".json"), *saved]:
             with page.expect_download() as download:
                 page.click(button)
             self.assertTrue(download.value.suggested_filename.endswith(ending))

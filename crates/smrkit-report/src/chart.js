@@ -99,9 +99,10 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
   const names = rows.map(name => cut(name, Math.min(260, width / 3)));
   const left = 14 + (lines ? 20 : 0) + widest([...yTicks.map(FORMS[panel.y.form]), ...names]);
   const colourTicks = panel.strips ? ticks({ log: true }, panel.strips.range, 4) : [];
-  const right = 16 + widest([
+  // The last label of the horizontal axis needs room beside the plot too.
+  const right = Math.max(30, 16 + widest([
     ...panel.guides.map(([, name]) => name), ...(panel.bars?.totals ?? []), ...colourTicks.map(value => '    ' + FORMS[panel.y.form](value)),
-  ]);
+  ]));
   const plot = { left, right: Math.max(left + 40, width - right), top: 12, bottom: 12 + height };
   const xRange = range ?? panel.x.range;
   const x = scale(panel.x, xRange, plot.left, plot.right);
@@ -119,7 +120,7 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
   if (panel.strips) element(svg, 'rect', { x: plot.left, y: plot.top, width: plot.right - plot.left, height, fill: '#fff' });
   for (const value of xTicks) {
     rule(x(value), plot.top, x(value), plot.bottom + 4, panel.strips ? '#e4e4e4' : theme.grid);
-    say(x(value), plot.bottom + 18, FORMS[panel.x.form](value), 'middle');
+    say(x(value), plot.bottom + 18, FORMS[panel.x.form](value), 'middle').setAttribute('class', 'xtick');
   }
   say((plot.left + plot.right) / 2, plot.bottom + 38, cut(panel.x.label, plot.right - plot.left + 60), 'middle');
 
@@ -153,7 +154,7 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
         const from = x(end);
         end += part.values[i];
         const [top, fill] = [plot.top + i * ROW + 6, theme.colour(part.colour)];
-        const bar = element(svg, 'rect', { x: from, y: top, width: x(end) - from, height: ROW - 12, fill });
+        const bar = element(svg, 'rect', { class: 'bar', x: from, y: top, width: x(end) - from, height: ROW - 12, fill });
         element(bar, 'title', {}, `${part.name}: ${FORMS[panel.x.form](part.values[i])}`);
       }
       say(x(end) + 6, plot.top + i * ROW + ROW / 2 + 4, panel.bars.totals[i], 'start');
@@ -165,7 +166,8 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
   return { svg, x, y, plot };
 }
 
-function drawSeries(parent, { x: xs, y: ys, colour, steps, dashed, joined, dots }, x, y, theme) {
+function drawSeries(inside, { name, x: xs, y: ys, colour, steps, dashed, joined, dots }, x, y, theme) {
+  const parent = element(inside, 'g', { class: 'series', 'data-name': name });
   const stroke = theme.colour(colour);
   let path = '';
   let isNew = true;
@@ -197,7 +199,7 @@ function drawStrips(svg, { strips: { rows, end, range: [low, high] }, x: axis, y
     if (!(value > 0)) return;
     const [from, to] = [column, column + 1].map(at => (end / columns) * at);
     const place = { x: x(from), y: plot.top + i * ROW + 3, width: x(to) - x(from) + 0.2, height: ROW - 6 };
-    const cell = element(svg, 'rect', { ...place, fill: stripColour(level(value)) });
+    const cell = element(svg, 'rect', { class: 'bar', ...place, fill: stripColour(level(value)) });
     element(cell, 'title', {}, `${name}: ${FORMS[form](value)} from ${FORMS[axis.form](from)} on`);
   }));
   const [top, height] = [plot.bottom - Math.max(60, plot.bottom - plot.top), Math.max(60, plot.bottom - plot.top)];

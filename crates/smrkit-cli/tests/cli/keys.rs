@@ -152,26 +152,38 @@ fn every_declared_key_is_found_in_some_outcome_and_no_other() {
     let scratch = Scratch::new();
     let far = scratch.msr("far.csv", &[(0, 40 << 20, 4096)]);
     paths("", &outcome(&format!("--drive tiny --layer in-place --trace {far}")), &mut found);
-    let mut declared = BTreeSet::new();
-    keys("", &Outcome::table().unwrap().columns, &mut declared);
+    let mut declared = Keys::default();
+    declared.add("", &Outcome::table().unwrap().columns, true);
     // The settings have a list of their own on the page.
     let page = std::fs::read_to_string(root().join("docs/reference/outcome.md")).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("- `engine.")?.split_once('`'));
-    declared.extend(rows.flat_map(|(path, _)| expand(&format!("engine.{path}"))));
-    let missing: Vec<&String> = found.difference(&declared).collect();
+    declared.all.extend(rows.flat_map(|(path, _)| expand(&format!("engine.{path}"))));
+    let missing: Vec<&String> = found.difference(&declared.all).collect();
     assert!(missing.is_empty(), "docs/reference/outcome.md lacks {missing:?}");
-    let extra: Vec<&String> = declared.difference(&found).collect();
+    let extra: Vec<&String> = declared.always.difference(&found).collect();
     assert!(extra.is_empty(), "no outcome has {extra:?}");
 }
 
-/// The paths of all columns; members of an array are outcomes again.
-fn keys(path: &str, columns: &[Column], into: &mut BTreeSet<String>) {
-    for column in columns {
-        let path = below(path, column.name);
-        if path != "members" {
-            keys(&path, &(column.table)().map_or(Vec::new(), |record| record.columns), into);
+/// The paths of columns, and those of them that every outcome has.
+#[derive(Default)]
+struct Keys {
+    all: BTreeSet<String>,
+    always: BTreeSet<String>,
+}
+
+impl Keys {
+    /// Adds columns with all below them; `always` says whether every outcome has them.
+    fn add(&mut self, path: &str, columns: &[Column], always: bool) {
+        // Members of an array are outcomes again.
+        for column in columns.iter().filter(|column| column.name != "members" || !path.is_empty()) {
+            let path = below(path, column.name);
+            let is_there = always && !column.may_be_absent;
+            let below = (column.table)().map_or(Vec::new(), |record| record.columns);
+            self.add(&path, &below, is_there && !column.python.ends_with("None"));
+            self.always.extend(is_there.then(|| path.clone()));
+            self.all.insert(path);
         }
-        into.insert(path);
+        self.all.insert("members".into());
     }
 }
 

@@ -406,3 +406,25 @@ impl Outcomes {
         Outcomes { schema: self.schema, runs: self.runs.iter().map(Outcome::summary).collect() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_declared_column_is_in_json_and_no_other() {
+        let record = serde_json::to_value(Outcome::default()).unwrap();
+        let found: Vec<&str> = record.as_object().unwrap().keys().map(String::as_str).collect();
+        let declared = sections().into_iter().flat_map(|section| section.columns).map(|one| one.column);
+        let always: Vec<&str> = declared.filter(|column| !column.may_be_absent).map(|column| column.name).collect();
+        assert_eq!(found, always);
+    }
+
+    #[test]
+    fn every_part_of_a_row_is_part_of_a_record() {
+        let record = serde_json::to_value(Outcome { buffer_write_ns: Some(1), ..Outcome::default() }).unwrap();
+        for (column, part) in ROWS.iter().flat_map(|(column, parts)| parts.iter().map(move |part| (column, part.0))) {
+            assert!(record.pointer(&format!("/{column}{part}")).is_some(), "{column}{part}");
+        }
+    }
+}
