@@ -14,8 +14,8 @@ use smrkit::experiment::system::System;
 use smrkit::layer::BASELINE;
 use smrkit::request::{Op, Source};
 use smrkit::settings::{Arrival, Prefill, Settings};
+use smrkit::stats::counts::RequestRow;
 use smrkit::stats::outcome::Replayed;
-use smrkit::stats::rows::RequestRow;
 use smrkit_report::Grid;
 use smrkit_trace::{OpenOptions, RowTimes, Trace};
 
