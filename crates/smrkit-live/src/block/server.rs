@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
 use smrkit::device::NCQ_COMMANDS;
 use smrkit::request::Op;
-use smrkit::stats::histogram::LatencyCounts;
+use smrkit::stats::latency::LatencyCounts;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::control::{ControlRequest, ControlRequests};
