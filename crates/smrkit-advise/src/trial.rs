@@ -11,8 +11,8 @@ use smrkit::interleave::SourcePlacement;
 use smrkit::pack::Packed;
 use smrkit::request::Op;
 use smrkit::settings::{Arrival, Settings};
-use smrkit::stats::outcome::Outcome;
 use smrkit::stats::counts::RequestRow;
+use smrkit::stats::outcome::Outcome;
 use smrkit::units::Nanos;
 
 use crate::comparison::{Comparison, Multiples, Trajectory, mean_request_bytes, quotient};
