@@ -33,7 +33,7 @@ impl Mistake {
         let before = text.get(..place.start.min(text.len()));
         let line = before.map(|b| b.matches('\n').count() as u64 + 1);
         let column = before.map(|b| (b.len() - b.rfind('\n').map_or(0, |at| at + 1)) as u64 + 1);
-        Error::Input(Box::new(BadInput { path: path.into(), line, column, message: message.into() }))
+        Error::Input(Box::new(BadInput { path: path.into(), line, column, message }))
     }
 
     fn form(error: &TomlError, place: Range<usize>) -> Mistake {

@@ -134,7 +134,7 @@ impl Distribution {
 
 fn bad_line(path: &Path, line: u64, text: &str, message: &str) -> Error {
     let message = format!("\"{text}\": {message}; give lines of value,cumulative_percent, as in 64,60");
-    Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column: None, message: message.into() }))
+    Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column: None, message }))
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl DriveOptions {
             None if self.choice.is_made() => {
                 let beside = image::state_path(image.path()).display().to_string();
                 let problem = format!("{beside} says which drive it is: leave out the options of create");
-                return Err(Error::Usage(problem.into()).into());
+                return Err(Error::Usage(problem).into());
             }
             None => {}
         }

@@ -216,9 +216,9 @@ fn refuse_paths(spec: &MemberSpec, record: &RunRecord) -> Result<(), Error> {
     let is_built_in = DRIVES.iter().any(|(own, _)| name.split('@').next() == Some(own)) && !name.contains('/');
     match is_built_in || record.drive_files.contains_key(name) {
         true => Ok(()),
-        false => Err(Error::Usage(
-            format!("the drive `{name}` does not come with smrkit, and its text is missing here").into(),
-        )),
+        false => {
+            Err(Error::Usage(format!("the drive `{name}` does not come with smrkit, and its text is missing here")))
+        }
     }
 }
 
@@ -234,7 +234,7 @@ fn held_by_its_layer(run: &DriveRun) -> Result<DriveRun, Error> {
     } else if run.drive.interference.form().is_some_and(|form| !run.layer.copes_with.contains(&form)) {
         let (layer, drive) = (run.layer.name, &run.drive.name);
         let problem = format!("layer {layer} would destroy data on {drive}, whose law of shingling it does not know");
-        return Err(Error::Impossible((problem + ": choose another layer or drive (smrkit layers)").into()));
+        return Err(Error::Impossible(problem + ": choose another layer or drive (smrkit layers)"));
     }
     Ok(run)
 }

@@ -125,7 +125,7 @@ pub enum MountError {
     OnlyReadOnly(PathBuf),
     /// Data that have been written would be lost.
     #[error("{0}")]
-    Unsaved(Unsaved),
+    Unsaved(Box<Unsaved>),
     /// The unmounting failed.
     #[error("{path} can't be unmounted: {error}")]
     Unmount {

@@ -489,13 +489,13 @@ pub struct Unsaved {
 }
 
 impl Unsaved {
-    fn new(core: &FileSystem, error: FsError, is_lost: bool, options: &MountOptions) -> Unsaved {
+    fn new(core: &FileSystem, error: FsError, is_lost: bool, options: &MountOptions) -> Box<Unsaved> {
         let (files, flush_failed) = (core.unsaved(), core.flush_failed());
-        Unsaved { files, error, flush_failed, is_lost, options: options.clone() }
+        Box::new(Unsaved { files, error, flush_failed, is_lost, options: options.clone() })
     }
 
     /// Makes everything durable, and tells what is left where that fails.
-    pub(super) fn after_sync(gate: &Gate, options: &MountOptions) -> Result<(), Unsaved> {
+    pub(super) fn after_sync(gate: &Gate, options: &MountOptions) -> Result<(), Box<Unsaved>> {
         let synced =
             gate.quietly("sync", |core| Ok(core.sync_all().map_err(|error| Unsaved::new(core, error, false, options))));
         // A gate that lets nobody in is that of a mount that has ended.
@@ -503,7 +503,7 @@ impl Unsaved {
     }
 
     /// What the end of a mount has lost.
-    pub(super) fn lost(core: &FileSystem, error: FsError, options: &MountOptions) -> Unsaved {
+    pub(super) fn lost(core: &FileSystem, error: FsError, options: &MountOptions) -> Box<Unsaved> {
         Unsaved::new(core, error, true, options)
     }
 

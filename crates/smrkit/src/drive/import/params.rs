@@ -58,12 +58,7 @@ type Params = (Vec<Block>, Vec<String>);
 
 /// A mistake in a file, with the remedy.
 pub(super) fn bad(path: &Path, line: u64, message: impl Into<String>) -> Error {
-    Error::Input(Box::new(BadInput {
-        path: path.into(),
-        line: Some(line),
-        column: None,
-        message: message.into().into(),
-    }))
+    Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column: None, message: message.into() }))
 }
 
 #[derive(Clone, Debug, PartialEq)]
