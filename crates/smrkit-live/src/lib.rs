@@ -1,7 +1,6 @@
 //! Everything that touches the operating system: disk images and block devices, metadata directories, FUSE.
 
 mod contents;
-pub mod daemon;
 pub mod error;
 mod exclusive;
 mod journal;
@@ -15,6 +14,7 @@ pub mod zoned;
 pub mod volume;
 pub mod survey;
 pub mod mount;
+pub mod daemon;
 pub mod backup;
 pub mod block;
 pub mod workplace;

@@ -121,8 +121,8 @@ fn modules_use_only_those_above_them() {
     }
 }
 
-/// Crates that word errors for their users.
-const FRONTS: [&str; 2] = ["smrkit-cli", "smrkit-py"];
+/// Crates that word errors and answers for the command's users.
+const FRONTS: [&str; 3] = ["smrkit-cli", "smrkit-py", "smrkit-advise"];
 
 /// Options of other programs, and a variable of style sheets.
 const FOREIGN: [&str; 12] = [
