@@ -68,7 +68,7 @@ impl Workplace {
             (None, None) => {
                 return Err(Error::Usage(format!(
                     "{} is not on a mounted SMRfs of this user, and ageing fills most of a file system: name a directory of \
-                     one, or give the bytes to use here (--any-directory SIZE)",
+                     one, or give the bytes to use here ({{any_directory}} SIZE)",
                     directory.display()
                 )));
             }
@@ -77,7 +77,7 @@ impl Workplace {
             let spare = spare_bytes(directory).map_err(|error| Error::reading(directory, error))?;
             if size_bytes > spare {
                 return Err(Error::Usage(format!(
-                    "--any-directory {}: the file system of {} has {} to spare: give less",
+                    "{{any_directory}} {}: the file system of {} has {} to spare: give less",
                     Bytes(size_bytes),
                     directory.display(),
                     Bytes(spare)
@@ -277,7 +277,7 @@ mod tests {
     fn a_directory_that_is_no_smrfs_takes_the_bytes_that_it_was_given_and_no_more() {
         let folder = tempfile::tempdir().unwrap();
         let said = |size| Workplace::new(folder.path(), size, 1).err().unwrap().to_string();
-        assert!(said(None).contains("--any-directory"), "{}", said(None));
+        assert!(said(None).contains("any_directory"), "{}", said(None));
         assert!(said(Some(u64::MAX)).contains("to spare: give less"), "{}", said(Some(u64::MAX)));
         assert!(!folder.path().join(FOLDER).exists());
         let mut place = Workplace::new(folder.path(), Some(5000), 1).unwrap();

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 /// All that a user can set and a message names, as the library calls it.
 pub const FIELDS: &[&str] = &[
+    "any_directory",
     "array",
     "arrival",
     "band",

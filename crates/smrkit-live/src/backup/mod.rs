@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrfs::device::HostManaged;
-use smrfs::fs::{DamagedMap, FileSystem, FsOptions};
+use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::Durability;
 use smrfs::superblock::area::Area;
 
@@ -21,7 +21,7 @@ use crate::directory::{self, DirectoryStore};
 use crate::error::LiveError;
 use crate::mount::control::{ControlClient, ControlCommand, value_path};
 use crate::mount::{self, MountError};
-use crate::volume::{Open, Volume, of_area, space};
+use crate::volume::{Open, Volume, damaged_maps, of_area, space};
 use crate::{contents, zoned};
 
 /// Paths of a volume that is there or is to be made.
@@ -88,15 +88,6 @@ fn leave_in_order(
     let damaged = damaged_maps(&core);
     core.unmount().map_err(failed)?;
     Ok(damaged)
-}
-
-/// The files of a mount whose maps can't be used, and why.
-pub(crate) fn damaged_maps(core: &FileSystem) -> Vec<String> {
-    let told = core.damaged_maps().iter().map(|DamagedMap { file, reason }| {
-        let path = core.path_to(*file).map(|path| String::from_utf8_lossy(&path).into_owned());
-        format!("{}: {reason}", path.unwrap_or(format!("file {file}")))
-    });
-    told.collect()
 }
 
 /// Copies the volume that is mounted at `point` into `folder`, which is made.

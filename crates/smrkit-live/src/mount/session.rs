@@ -21,11 +21,10 @@ use smrkit::quantity::Bytes;
 use super::control::{self, ControlCommand, ControlReply, ControlServer, EndClient, path_value};
 use super::point::{self, Unmount};
 use super::{MountError, MountOptions};
-use crate::backup;
 use crate::fuse::{self, Adapter, Gate};
 use crate::log::log;
 use crate::survey::survey_of_mount;
-use crate::volume::{Layout, MkfsOptions, Open, Volume, mkfs};
+use crate::volume::{self, Layout, MkfsOptions, Open, Volume, mkfs};
 
 /// Time that a signal leaves programs that still use the mount (assumption).
 const GRACE: Duration = Duration::from_secs(5);
@@ -73,7 +72,7 @@ impl Session {
         options: MountOptions,
     ) -> Result<Session, MountError> {
         point::check(&options.mount_point)?;
-        let damaged = backup::damaged_maps(&core);
+        let damaged = volume::damaged_maps(&core);
         damaged.iter().for_each(|file| log(&format!("a damaged map, which can't be read: {file}")));
         let root = core.root();
         let gate = Arc::new(Gate::new(core));

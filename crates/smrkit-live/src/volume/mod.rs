@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use smrfs::device::{HostManaged, Model, Shape};
+use smrfs::fs::{DamagedMap, FileSystem};
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::options::{BandsError, BandsOptions};
@@ -233,4 +234,13 @@ pub fn space(shape: &Shape) -> Result<Box<dyn Space>, LiveError> {
             Box::new(Caveat::new(shape, CaveatOptions::default()).map_err(|error| impossible(error.to_string()))?)
         }
     })
+}
+
+/// The files of a mount whose maps can't be used, and why.
+pub(crate) fn damaged_maps(core: &FileSystem) -> Vec<String> {
+    let told = core.damaged_maps().iter().map(|DamagedMap { file, reason }| {
+        let path = core.path_to(*file).map(|path| String::from_utf8_lossy(&path).into_owned());
+        format!("{}: {reason}", path.unwrap_or(format!("file {file}")))
+    });
+    told.collect()
 }

@@ -219,7 +219,7 @@ fn one_damaged_map_costs_its_file_and_not_the_volume() {
             let read_only = FsOptions { read_only: true, ..FsOptions::default() };
             let fs = FileSystem::mount(volume.device(), volume.store(), volume.space().unwrap(), read_only).unwrap();
             assert!(whole(&fs) && corrupt(&fs, "b"));
-            assert!(ends_well || names(crate::backup::damaged_maps(&fs)), "a saved state names none");
+            assert!(ends_well || names(super::damaged_maps(&fs)), "a saved state names none");
         }
         let backup = folder.join("backup");
         let copy = crate::backup::of_volume(&image, &Open::default(), &backup, &|| true).unwrap();
