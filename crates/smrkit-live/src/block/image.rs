@@ -410,7 +410,7 @@ impl DriveImage {
         lock(path, &file)?;
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| failed(error.into()))?;
         if bytes == 0 || bytes % SECTOR_BYTES > 0 {
-            let remedy = "its length is no multiple of 512 bytes: lengthen it (truncate --size=%512), or make one with smrkit create";
+            let remedy = "its length is no multiple of 512 bytes: lengthen it (truncate -s %512), or make one with smrkit create";
             return Err(LiveError::image(path, remedy));
         }
         let identity = Identity::of(&file, bytes).map_err(failed)?;
