@@ -143,6 +143,8 @@ const FOREIGN: [&str; 12] = [
 /// The options that a code names after two dashes, those of others apart.
 fn options(code: &str) -> Vec<&str> {
     let starts = code.match_indices("--").filter(|(at, _)| code[..*at].ends_with([' ', '"', '(', '`', '[', '/']));
+    // A whole command that is to be run has its options.
+    let starts = starts.filter(|(at, _)| !code[..*at].ends_with("smrkit umount "));
     let names = starts.map(|(at, _)| &code[at + 2..]);
     let names = names
         .map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_lowercase() && !"-_".contains(c)).unwrap_or(rest.len())]);

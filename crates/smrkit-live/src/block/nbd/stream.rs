@@ -145,7 +145,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 /// has to be looked at first.
 fn remove_dead_socket(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        let problem = "a file that is no socket is there: give another path with --listen, or remove it";
+        let problem = "a file that is no socket is there: give another path for the socket, or remove it";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
     }
     match UnixStream::connect(path) {
