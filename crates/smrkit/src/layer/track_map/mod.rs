@@ -346,10 +346,7 @@ impl Layer for TrackMap {
 
     /// The platters don't tell which tracks are in use: from now on all of them are, as far as they were offered.
     fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
-        for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {
-            let track = self.layout.band(&piece).base + piece.track;
-            self.books.forget(track, piece.first + piece.sectors);
-        }
+        self.power_cut();
         Ok(())
     }
 
