@@ -191,8 +191,9 @@ pub fn all(question: &Question, known: &Reference) -> Result<Vec<Change>, Error>
     }
     let is_rebuilt = run.rebuild().is_some();
     let mut all = Vec::new();
-    // The load beside a rebuild stands for whatever else is done: it is not what an owner would change.
-    if known.load.kind == LoadKind::Asked {
+    // The load beside a rebuild stands for whatever else is done, and is not what an owner would change. Judged by the load's own
+    // requests, a change of it would seem to help though the rebuild takes as long.
+    if known.load.kind == LoadKind::Asked && !is_rebuilt {
         all.extend(write_sizes(&run, known)?);
         all.extend(times(&run, &settings, known)?);
     }
