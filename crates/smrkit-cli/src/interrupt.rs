@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::paths::Paths;
 use smrkit::experiment::pool::{Monitor, Stage};
 use smrkit_options::COMMIT;
-use smrkit_options::paths::Paths;
 use smrkit_report::progress::ProgressBar;
 
 use crate::signals;

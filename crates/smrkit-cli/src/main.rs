@@ -1,5 +1,6 @@
 //! The command `smrkit`: one short file a subcommand, results to standard output, the rest to standard error.
 
+mod paths;
 mod output;
 mod remedy;
 mod exit;

@@ -83,10 +83,4 @@ impl Outcomes {
     fn page(&self) -> String {
         smrkit_report::report(&self.0.runs)
     }
-
-    /// The figures as (name, SVG).
-    fn figures(&self) -> Vec<(String, String)> {
-        let figures = smrkit_report::figures(&self.0.runs);
-        figures.iter().map(|figure| (figure.name.clone(), smrkit_report::svg(figure))).collect()
-    }
 }

@@ -30,7 +30,7 @@ class Notebooks(unittest.TestCase):
                 client = NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": folder}})
                 client.execute()
                 outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-                drawn += sum("image/png" in output.get("data", {}) or "<svg" in output.get("data", {}).get("text/html", "") for output in outputs)
+                drawn += sum("image/png" in output.get("data", {}) or "<iframe" in output.get("data", {}).get("text/html", "") for output in outputs)
         self.assertGreaterEqual(drawn, 4, "figures of matplotlib and of outcomes themselves")
         self.assertLess(time.monotonic() - begun, SECONDS)
 

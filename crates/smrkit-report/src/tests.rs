@@ -9,7 +9,7 @@ use crate::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_asso
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, Theme};
 use crate::grid::Grid;
 use crate::page::Section;
-use crate::{chart, draw, format, label, optional, page, series, table};
+use crate::{format, label, optional, page, series, table};
 
 /// Comparisons from none to many runs, and runs in which nothing happened.
 fn every_kind() -> Vec<Vec<Outcome>> {
@@ -109,6 +109,16 @@ fn figures_hold_the_series_they_should() {
     insta::assert_snapshot!(series::figures(&comparison()).iter().map(outline).collect::<String>());
 }
 
+/// A value as text, in the form of an axis.
+fn text_of(numbers: Numbers, value: f64) -> String {
+    match numbers {
+        Numbers::Plain => format::short(value),
+        Numbers::Time => format::seconds(value),
+        Numbers::Bytes => format::bytes(value),
+        Numbers::Percent => format!("{} %", format::short(value * 100.0)),
+    }
+}
+
 /// A figure as text: axes, series, first and last point.
 fn outline(figure: &Figure) -> String {
     let mut out = format!("{}: {}\n", figure.name, figure.title);
@@ -118,18 +128,20 @@ fn outline(figure: &Figure) -> String {
         match &panel.body {
             Body::Lines(series) => series.iter().for_each(|s| {
                 let ends = (s.points[0], s.points[s.points.len() - 1]);
-                let point = |p: (f64, f64)| format!("({}, {})", panel.x.numbers.text(p.0), panel.y.numbers.text(p.1));
+                let point =
+                    |p: (f64, f64)| format!("({}, {})", text_of(panel.x.numbers, p.0), text_of(panel.y.numbers, p.1));
                 let (first, last) = (point(ends.0), point(ends.1));
                 out += &format!("    {} {} {} points {first} to {last}\n", s.name, s.colour.hex(), s.points.len());
             }),
             Body::Bars { rows, totals, parts } => (0..rows.len()).for_each(|i| {
-                let part = |p: &crate::figure::BarPart| format!("{} {}", p.name, panel.x.numbers.text(p.values[i]));
+                let part = |p: &crate::figure::BarPart| format!("{} {}", p.name, text_of(panel.x.numbers, p.values[i]));
                 let parts: Vec<String> = parts.iter().map(part).collect();
                 out += &format!("    {}: {} = {}\n", rows[i], parts.join(", "), totals[i]);
             }),
             Body::Strips { rows, end, .. } => rows.iter().for_each(|(name, cells)| {
-                let sum = panel.y.numbers.text(cells.iter().sum());
-                out += &format!("    {name}: {} cells to {}, {sum} in all\n", cells.len(), panel.x.numbers.text(*end));
+                let sum = text_of(panel.y.numbers, cells.iter().sum());
+                out +=
+                    &format!("    {name}: {} cells to {}, {sum} in all\n", cells.len(), text_of(panel.x.numbers, *end));
             }),
         }
     }
@@ -226,19 +238,6 @@ fn in_place_is_grey_and_does_not_use_up_a_colour() {
 }
 
 #[test]
-fn every_svg_is_well_formed_and_names_its_axes() {
-    for figure in every_kind().iter().flat_map(|runs| series::figures(runs)) {
-        let svg = draw::svg(&figure);
-        let document = roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{}: {e}", figure.name));
-        let texts: Vec<&str> = document.descendants().filter_map(|n| n.text()).collect();
-        for expected in figure.panels.iter().map(|p| p.x.label.as_str()).chain([figure.title.as_str()]) {
-            assert!(texts.contains(&expected), "{}: {expected} is missing", figure.name);
-        }
-        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", figure.name);
-    }
-}
-
-#[test]
 fn text_from_outside_is_escaped_in_every_output() {
     const EVIL: &str = "</script><b>\"it's\" & <img src=x onerror=alert(1)>\u{1}";
     let mut run = Outcome { layer: EVIL.into(), drive: EVIL.into(), ..set_assoc(1) };
@@ -253,11 +252,6 @@ fn text_from_outside_is_escaped_in_every_output() {
     // In the data of the script a name is a string of JSON, whose quotes are escaped.
     assert!(script_data(&page)["charts"].to_string().contains("\\\"it's"));
     assert_eq!(page.matches("</script>").count(), 1, "the page's own, and none of a name's");
-    for figure in series::figures(&runs) {
-        let svg = draw::svg(&figure);
-        assert!(!svg.contains("<img"));
-        roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{}: {e}", figure.name));
-    }
 }
 
 #[test]
@@ -315,7 +309,7 @@ fn the_charts_are_json_without_holes() {
 }
 
 #[test]
-fn page_and_svg_show_one_legend_whose_keys_name_what_is_drawn() {
+fn a_page_shows_one_legend_whose_keys_name_what_is_drawn() {
     let page = page::report(&comparison());
     let charts = script_data(&page)["charts"].as_array().unwrap().clone();
     for section in page.split("<section>").filter(|section| section.contains("class=\"legend\"")) {
@@ -324,10 +318,9 @@ fn page_and_svg_show_one_legend_whose_keys_name_what_is_drawn() {
             figures.iter().find(|f| section.contains(&format!("\">{}</h2>", format::escape(&f.title)))).unwrap();
         let legend = figure.legend();
         assert_eq!(section.matches("class=\"key\"").count(), legend.len());
-        let svg = draw::svg(figure);
         for key in &legend {
             let name = format::escape(&key.name);
-            assert!(svg.contains(&format!(">{name}</text>")) && section.contains(&format!("</i>{name}<")), "{name}");
+            assert!(section.contains(&format!("</i>{name}<")), "{name}");
         }
         for place in section.split("id=\"chart").skip(1) {
             let chart = &charts[place.split('"').next().unwrap().parse::<usize>().unwrap()];
@@ -368,7 +361,7 @@ fn strips_have_columns_that_a_phone_can_show_and_keep_every_byte() {
     let Body::Strips { rows, .. } = &surface.panels[0].body else { panic!("strips") };
     assert!(rows.iter().all(|(_, cells)| cells.len() <= 256));
     let drawn: f64 = rows.iter().flat_map(|(_, cells)| cells).sum();
-    let chart = chart::panel(&surface.panels[0], &surface.legend());
+    let chart = page::chart(&surface.panels[0], &surface.legend());
     for (row, (name, values)) in chart["strips"]["rows"].as_array().unwrap().iter().zip(rows) {
         let cells = row["cells"].as_array().unwrap();
         assert!(row["name"] == *name && cells.len() == values.len());
@@ -386,9 +379,6 @@ fn every_figure_is_there_whatever_was_run() {
     let names = |runs: &[Outcome]| series::figures(runs).into_iter().map(|f| f.name).collect::<Vec<_>>().join(" ");
     insta::assert_snapshot!(names(&[empty()]), @"latency iops longest throughput cache-fill gauges amplification busy surface capacity");
     assert_eq!(names(&comparison()), names(&[empty()]));
-    for figure in series::figures(&[empty()]).iter().chain(&series::figures(&comparison())) {
-        assert!(draw::png(figure).unwrap().starts_with(b"\x89PNG"), "{}", figure.name);
-    }
 }
 
 #[test]
@@ -418,11 +408,10 @@ fn a_legend_keeps_the_order_of_the_bars_over_all_panels() {
     };
     let mut figure = Figure::lines("bars", "Bars", Axis::linear("x"), Axis::default(), vec![]);
     figure.panels = vec![panel([1.0, 0.0, 2.0]), panel([1.0, 1.0, 1.0])];
-    let svg = draw::svg(&figure);
-    let places = ["of-host", "of-destage", "of-clean"].map(|name| svg.find(name).unwrap());
-    assert!(places.is_sorted(), "{places:?}");
+    let keys = |figure: &Figure| figure.legend().into_iter().map(|key| key.name).collect::<Vec<_>>().join(" ");
+    assert_eq!(keys(&figure), "of-host of-destage of-clean");
     figure.panels = vec![panel([1.0, 0.0, 2.0])];
-    assert!(!draw::svg(&figure).contains("of-destage"), "what nobody draws");
+    assert_eq!(keys(&figure), "of-host of-clean", "not what nobody draws");
 }
 
 #[test]
@@ -436,8 +425,6 @@ fn other_commands_draw_lines_and_points_and_pages_of_tables() {
         Axis::log("Latency", Numbers::Time),
         vec![ours, paper],
     );
-    let svg = draw::svg(&figure);
-    assert_eq!(svg.matches("<circle").count(), 3 + 2 + 1, "three marks, two points, and the mark of the legend");
     let mut items = Grid::new(["item", "paper", "ours", "unit", "verdict", "reason"]);
     items.rows.push(["overloading", "3.809", "3.809", "", "agree", ""].map(str::to_string).into());
     items.rows.push(["reads", "10", "12", "s", "differs", "the trace is not public"].map(str::to_string).into());
@@ -458,16 +445,6 @@ fn no_latency_is_drawn_where_no_request_was() {
     let crate::figure::Body::Lines(series) = &mut figure.panels[0].body else { panic!("lines") };
     series.truncate(1);
     series[0].points = drawn;
-    let chart = chart::panel(&figure.panels[0], &figure.legend());
+    let chart = page::chart(&figure.panels[0], &figure.legend());
     assert_eq!(chart["series"][0]["y"].to_string(), "[70.0,70.0,null,5.0,5.0]");
-    let svg = draw::svg(&figure);
-    assert_eq!(svg.matches("<polyline").count(), draw::svg(&without_gap(&figure)).matches("<polyline").count() + 1);
-}
-
-/// The figure with the points of its gaps left out, so that its line is one.
-fn without_gap(figure: &crate::figure::Figure) -> crate::figure::Figure {
-    let mut figure = figure.clone();
-    let crate::figure::Body::Lines(series) = &mut figure.panels[0].body else { panic!("lines") };
-    series[0].points.retain(|point| !point.1.is_nan());
-    figure
 }

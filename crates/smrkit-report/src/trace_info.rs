@@ -1,4 +1,4 @@
-//! `smrkit trace info` for people: tables, JSON and figures of one trace's statistics.
+//! `smrkit trace info` for people: tables, JSON and a page of one trace's statistics.
 
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use smrkit_trace::{Trace, TraceNotes};
 use crate::figure::{Axis, Body, Figure, Numbers, Panel, Series, Style};
 use crate::format::{bytes, count, counted, nanos, percent, short};
 use crate::grid::Grid;
+use crate::page::{self, Section};
 
 /// Volumes listed one by one; of more, only the busiest.
 const VOLUMES_SHOWN: usize = 12;
@@ -155,9 +156,13 @@ fn volumes(info: &TraceInfo) -> Grid {
     grid
 }
 
-/// Rate over time, sizes, and where requests go.
-pub fn figures(info: &TraceInfo) -> Vec<Figure> {
-    vec![rate(info), sizes(info), surface(info)]
+/// All of it as a page: tables, the rate over time, sizes, and where requests go.
+pub fn page(path: &Path, trace: &Trace, info: &TraceInfo) -> String {
+    let mut sections =
+        vec![Section::of_table("Requests", mix(info)), Section::of_table("The trace", facts(trace, info))];
+    sections.extend((info.volumes.len() > 1).then(|| Section::of_table("Volumes", volumes(info))));
+    sections.extend([rate(info), sizes(info), surface(info)].map(Section::of_figure));
+    page::page(&format!("smrkit trace: {}", path.display()), &sections)
 }
 
 fn rate(info: &TraceInfo) -> Figure {

@@ -35,11 +35,6 @@ pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
     Ok(of_sections(&format!("smrkit sweep: {name}"), &sections))
 }
 
-/// The figures of the page.
-pub fn figures(outcomes: &[Outcome]) -> Result<Vec<Figure>, Error> {
-    Ok(Runs::new(rows(outcomes)?).figures())
-}
-
 /// Runs by what varied.
 struct Runs {
     rows: Vec<FlatRun>,

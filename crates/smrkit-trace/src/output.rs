@@ -162,27 +162,6 @@ impl TargetFile {
     }
 }
 
-/// A directory that files will be written into.
-#[derive(Debug)]
-pub struct TargetFolder {
-    path: PathBuf,
-}
-
-impl TargetFolder {
-    /// Makes `path` and its parents where they are missing, and tries whether files can be made in it.
-    pub fn open(path: impl Into<PathBuf>) -> Result<TargetFolder, Error> {
-        let path = path.into();
-        fs::create_dir_all(&path).map_err(|error| Error::writing(&path, error))?;
-        drop(TargetFile::open(path.join(".smrkit-can-write"))?);
-        Ok(TargetFolder { path })
-    }
-
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,9 +172,6 @@ mod tests {
         let missing = dir.path().join("missing").join("out.html");
         let error = TargetFile::open(&missing).unwrap_err().to_string();
         assert!(error.contains("missing/out.html") && error.contains("check the path"), "{error}");
-        let file = dir.path().join("file");
-        fs::write(&file, "x").unwrap();
-        assert!(TargetFolder::open(file.join("figures")).is_err());
         assert!(TargetFile::open(dir.path()).is_err(), "a directory is no file");
     }
 
@@ -214,8 +190,6 @@ mod tests {
     fn an_output_for_nothing_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         drop(TargetFile::open(dir.path().join("out")).unwrap());
-        drop(TargetFolder::open(dir.path().join("a/b")).unwrap());
         assert!(!dir.path().join("out").exists());
-        assert_eq!(fs::read_dir(dir.path().join("a/b")).unwrap().count(), 0);
     }
 }

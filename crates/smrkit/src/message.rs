@@ -15,7 +15,6 @@ pub const FIELDS: &[&str] = &[
     "did",
     "dpid",
     "drive",
-    "figures",
     "fold",
     "force",
     "format",

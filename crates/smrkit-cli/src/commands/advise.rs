@@ -10,8 +10,8 @@ use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{JsonTarget, pretty, print};
+use crate::paths::Paths;
 use crate::style;
-use smrkit_options::paths::Paths;
 use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\

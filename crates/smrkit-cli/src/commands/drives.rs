@@ -3,24 +3,20 @@
 mod import;
 mod validate;
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 
 use crate::exit::Done;
-use crate::output::figures;
 use crate::output::{print, print_json};
 use smrkit_report::Grid;
 use smrkit_report::catalogue::{self, drive_in_short, law_in_words};
-use smrkit_report::figure::{Axis, Figure, Series, Style};
 
 const EXAMPLES: &str = "\
 Examples:
   smrkit drives
-  smrkit drives show st5000as0011 --figure seek.svg
+  smrkit drives show st5000as0011
   smrkit drives show my-drive.toml
   smrkit drives import disksim descriptions --to drives
   smrkit drives validate measured/disksim";
@@ -50,9 +46,6 @@ enum DrivesCommand {
         /// Print JSON.
         #[arg(long)]
         json: bool,
-        /// Draw the seek curve into this file (SVG, or PNG by its ending).
-        #[arg(long, value_name = "FILE")]
-        figure: Option<PathBuf>,
     },
     /// Drive files from descriptions in another format.
     #[command(subcommand)]
@@ -73,11 +66,8 @@ impl Drives {
             }
             DrivesCommand::Import(import) => return import.execute(),
             DrivesCommand::Validate(validate) => return validate.execute(),
-            DrivesCommand::Show { name, json, figure } => {
+            DrivesCommand::Show { name, json } => {
                 let drive = Drive::load(&name)?;
-                if let Some(path) = figure {
-                    draw_seek_curve(&drive, &path)?;
-                }
                 match json {
                     true => print_json(&catalogue::drive(&drive))?,
                     false => print(show(&drive))?,
@@ -136,18 +126,6 @@ fn curve(points: &[(f64, f64)]) -> String {
         text += &format!("  {:>8.3} %  {bar} {ms:.2} ms\n", share * 100.0);
     }
     text
-}
-
-fn draw_seek_curve(drive: &Drive, path: &std::path::Path) -> anyhow::Result<()> {
-    let points: Vec<(f64, f64)> = drive.seek_curve().into_iter().map(|(share, ms)| (share * 100.0, ms)).collect();
-    if points.is_empty() {
-        return Err(Error::Usage(format!("{} has a constant clock: there is no seek curve to draw", drive.name)).into());
-    }
-    let x = Axis::linear("Distance (% of the stroke)");
-    let y = Axis::linear("Seek time (ms)");
-    let series = vec![Series::nth(0, drive.name.clone(), Style::Marked, points)];
-    let figure = Figure::lines("seek", &format!("Seek curve of {}", drive.name), x, y, series);
-    Ok(figures::write(&figure, path)?)
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Command};
 use clap_mangen::Man as Page;
+use smrkit::error::Error;
 
 use crate::exit::Done;
 use crate::output::print;
-use smrkit_trace::output::TargetFolder;
 
 #[derive(Args)]
 #[command(
@@ -26,7 +26,8 @@ impl Man {
             print(String::from_utf8_lossy(&page))?;
             return Ok(Done::All);
         };
-        clap_mangen::generate_to(whole, TargetFolder::open(folder)?.path())?;
+        std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error))?;
+        clap_mangen::generate_to(whole, folder)?;
         Ok(Done::All)
     }
 }

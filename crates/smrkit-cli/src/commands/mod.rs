@@ -47,7 +47,7 @@ pub enum Command {
     Sweep(sweep::Sweep),
     /// Tables of what sweeps computed: select, pivot, compare.
     Results(results::Results),
-    /// A page, figures and tables of runs that were recorded.
+    /// Tables and a page of runs that were recorded.
     Report(report::Report),
     /// Will this drive or array cope with your load, and what to change if not.
     Advise(advise::Advise),

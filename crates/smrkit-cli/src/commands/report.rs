@@ -1,18 +1,18 @@
-//! `smrkit report`: tables, a page and figures of runs that were recorded, or of a sweep.
+//! `smrkit report`: tables and a page of runs that were recorded, or of a sweep.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
-use smrkit_report::{figures, report, text_for};
+use smrkit_report::{report, text_for};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::{page, select};
 
 use crate::exit::Done;
 use crate::output::{OutputOptions, pretty};
+use crate::paths::Paths;
 use crate::style;
-use smrkit_options::paths::Paths;
 use smrkit_trace::recorded::Recorded;
 
 const EXAMPLES: &str = "\
@@ -21,7 +21,7 @@ its own: which system is the best in each case, and how it goes with what was sw
 
 Examples:
   smrkit report outcome.json --report report.html
-  smrkit report rmw.json vguard.json --report both.html --figures figures
+  smrkit report rmw.json vguard.json --report both.html
   smrkit report caches.results --sweep caches --report caches.html
   smrkit results caches.results --where trace=day.csv --json day.json; smrkit report day.json --report day.html";
 
@@ -55,7 +55,7 @@ impl Report {
         let outputs = self.outputs.open()?;
         let outcomes = Outcomes::new(runs);
         let runs = &outcomes.runs;
-        outputs.write(|| text_for(runs, style::terminal()), || pretty(&outcomes), || report(runs), || figures(runs))?;
+        outputs.write(|| text_for(runs, style::terminal()), || pretty(&outcomes), || report(runs))?;
         Ok(Done::All)
     }
 
@@ -64,9 +64,9 @@ impl Report {
         let outputs = self.outputs.open()?;
         let runs = &outcomes.runs;
         let name = self.sweep.clone().unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into());
-        let (page, figures) = (page::page(&name, runs)?, page::figures(runs)?);
+        let page = page::page(&name, runs)?;
         let table = select::table(&select::rows(runs)?, &select::VALUES.map(str::to_string))?;
-        outputs.write(|| table.grid().text() + "\n", || pretty(&outcomes), || page, || figures)?;
+        outputs.write(|| table.grid().text() + "\n", || pretty(&outcomes), || page)?;
         Ok(Done::All)
     }
 

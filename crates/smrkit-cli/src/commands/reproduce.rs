@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::exit::Done;
 use crate::output::OutputOptions;
@@ -36,6 +36,12 @@ pub struct Reproduce {
     quick: bool,
     #[command(flatten)]
     outputs: OutputOptions,
+    /// Write the figures into this directory.
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+    /// The figures' format.
+    #[arg(long, value_parser = ["svg", "png"], default_value = "svg")]
+    figure_format: String,
     /// The folder of real traces. They don't come with smrkit; what needs one that is missing says so [default:
     /// $SMRKIT_TRACES, traces, or ../shared/traces].
     #[arg(long, value_name = "DIR")]
@@ -66,15 +72,14 @@ impl Reproduce {
     }
 
     fn arguments(&self) -> Vec<OsString> {
-        let Reproduce { name, quick, outputs, traces, seed } = self;
-        let format = outputs.figure_format.to_possible_value().map(|value| value.get_name().to_string());
+        let Reproduce { name, quick, outputs, figures, figure_format, traces, seed } = self;
         let mut words: Vec<OsString> = vec![name.into(), "--seed".into(), seed.to_string().into()];
         words.extend(quick.then(|| "--quick".into()));
         let paths = [
             ("--json", &outputs.json),
             ("--report", &outputs.report),
-            ("--figures", &outputs.figures),
-            ("--figure-format", &format.map(PathBuf::from)),
+            ("--figures", figures),
+            ("--figure-format", &Some(PathBuf::from(figure_format))),
             ("--traces", traces),
         ];
         for (option, value) in paths {

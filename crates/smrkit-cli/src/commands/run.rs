@@ -8,7 +8,7 @@ use smrkit::experiment::comparison::{Compared, RunRecorders};
 use smrkit::settings::Warmup;
 use smrkit::stats::outcome::TraceNotes;
 use smrkit_options::run::RunOptions;
-use smrkit_report::{figures, report, text_for};
+use smrkit_report::{report, text_for};
 use smrkit_trace::recorded::Recorded;
 use smrkit_trace::rows::{self, RowFiles};
 
@@ -16,8 +16,8 @@ use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::{OutputOptions, Outputs, pretty};
+use crate::paths::Paths;
 use crate::style;
-use smrkit_options::paths::Paths;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -151,7 +151,7 @@ impl RunCommand {
             JsonDetail::Full => pretty(&outcomes),
             JsonDetail::Summary => serde_json::to_string(&outcomes.summary()),
         };
-        let written = outputs.write(|| text_for(runs, style::terminal()), record, || report(runs), || figures(runs));
+        let written = outputs.write(|| text_for(runs, style::terminal()), record, || report(runs));
         files.finish()?;
         written?;
         Ok(if complete { Done::All } else { Done::Interrupted })

@@ -11,7 +11,7 @@ use smrkit_sweep::store::Store;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::print;
-use smrkit_options::paths::Paths;
+use crate::paths::Paths;
 use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\

@@ -8,25 +8,23 @@ use smrkit::experiment::pool::{Monitor, RunStage, Stage};
 use smrkit::request::{Progress, Request, Source};
 use smrkit::schema::Size;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
-use smrkit_trace::output::TargetFolder;
-use smrkit_trace::output::temporary_folder_of;
+use smrkit_trace::output::{TargetFile, temporary_folder_of};
 use smrkit_trace::parquet::{self, Converter};
 use smrkit_trace::split::{BUCKETS_MAX, Splitter};
 use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::figures::{self, FigureFormat};
 use crate::output::{JsonTarget, pretty, print, print_json};
+use crate::paths::Paths;
 use crate::style;
-use smrkit_options::paths::Paths;
 use smrkit_options::value::{count, value};
 use smrkit_report::trace_info;
 
 const EXAMPLES: &str = "\
 Examples:
   smrkit trace head trace.csv.zst
-  smrkit trace info trace.csv.zst --figures figures
+  smrkit trace info trace.csv.zst --report trace.html
   smrkit trace convert trace.csv.zst trace.parquet
   smrkit trace split cloud.csv.zst cloud.volumes";
 
@@ -94,12 +92,9 @@ struct Info {
     /// Print JSON. Or write it into a file.
     #[arg(long, value_name = "OUT|-", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Write the figures into this directory.
-    #[arg(long, value_name = "DIR")]
-    figures: Option<PathBuf>,
-    /// The figures' format.
-    #[arg(long, value_enum, default_value_t)]
-    figure_format: FigureFormat,
+    /// Write one HTML page that opens offline. Its charts save as SVG and PNG.
+    #[arg(long, value_name = "OUT.html")]
+    report: Option<PathBuf>,
     /// Size of a track, for the count of distinct tracks written.
     #[arg(long, value_parser = value(Size(0, u64::MAX)), default_value = "1MiB", value_name = "SIZE")]
     track_bytes: u64,
@@ -175,22 +170,21 @@ impl Info {
     fn execute(self) -> anyhow::Result<Done> {
         let paths = Paths {
             inputs: vec![self.input.trace.clone()],
-            outputs: self.json.iter().cloned().collect(),
-            folders: self.figures.iter().map(|folder| (folder.clone(), self.figure_format.ending())).collect(),
+            outputs: self.json.iter().chain(&self.report).cloned().collect(),
         };
         paths.check()?;
         let interrupt = Interrupt::watch();
         let opening = interrupt.opening_outputs(&paths);
         let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
-        let folder = self.figures.as_ref().map(TargetFolder::open).transpose()?;
+        let report = self.report.as_ref().map(TargetFile::open).transpose()?;
         drop(opening);
         let mut watched = WatchedReader::new(self.input.open()?, "reading");
         let mut info = TraceInfo::from_source(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
         let (reader, done) = watched.finish();
         interrupt.writing();
         info.name_volumes(reader.volumes());
-        if let Some(folder) = &folder {
-            figures::write_all(&trace_info::figures(&info), folder, self.figure_format)?;
+        if let Some(report) = report {
+            report.write(trace_info::page(&self.input.trace, &reader, &info).as_bytes())?;
         }
         match json {
             Some(json) => json.write(pretty(&trace_info::json(&self.input.trace, &reader, &info)?)?)?,
@@ -205,8 +199,7 @@ impl Info {
 
 impl Convert {
     fn execute(self) -> anyhow::Result<Done> {
-        let paths =
-            Paths { inputs: vec![self.input.trace.clone()], outputs: vec![self.output.clone()], ..Paths::default() };
+        let paths = Paths { inputs: vec![self.input.trace.clone()], outputs: vec![self.output.clone()] };
         paths.check()?;
         parquet::check_ending(&self.output)?;
         let interrupt = Interrupt::watch();

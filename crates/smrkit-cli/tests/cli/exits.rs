@@ -101,7 +101,6 @@ fn outputs_that_cannot_be_written_exit_with_1_before_the_work() {
     let work = "run --layer in-place --workload random-write:count=200M";
     smrkit(&format!("{work} --json /nonexistent/out.json")).says(1, &["/nonexistent/out.json", "check the path"]);
     smrkit(&format!("{work} --report /nonexistent/out.html")).says(1, &["/nonexistent/out.html"]);
-    smrkit(&format!("{work} --figures /dev/null/figures")).says(1, &["/dev/null/figures"]);
     smrkit(&format!("{work} --requests /nonexistent/out.parquet")).says(1, &["/nonexistent/out.parquet"]);
     smrkit(&format!("{work} --accesses /nonexistent/out.parquet")).says(1, &["/nonexistent/out.parquet"]);
 }
@@ -109,10 +108,9 @@ fn outputs_that_cannot_be_written_exit_with_1_before_the_work() {
 #[test]
 fn a_failed_run_leaves_no_output_files() {
     let scratch = Scratch::new();
-    let (json, report, figures) = (scratch.path("a.json"), scratch.path("a.html"), scratch.path("figures"));
-    let arguments = format!("run --trace missing.csv --json {json} --report {report} --figures {figures}");
-    smrkit(&arguments).failed(3);
-    assert!(scratch.names().iter().all(|name| name == "figures"), "{:?}", scratch.names());
+    let (json, report) = (scratch.path("a.json"), scratch.path("a.html"));
+    smrkit(&format!("run --trace missing.csv --json {json} --report {report}")).failed(3);
+    assert!(scratch.names().is_empty(), "{:?}", scratch.names());
 }
 
 #[test]

@@ -241,22 +241,3 @@ fn a_report_is_one_page_that_needs_no_network() {
         assert!(!page.contains(fetches), "{fetches}");
     }
 }
-
-#[test]
-fn figures_come_as_svg_or_png() {
-    for (format, begins) in [("svg", "<"), ("png", "\u{89}PNG")] {
-        let scratch = Scratch::new();
-        let folder = scratch.path("figures");
-        smrkit(&format!("run {RANDOM} --figures {folder} --figure-format {format}")).done();
-        let mut count = 0;
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            assert_eq!(path.extension().unwrap(), format);
-            let content = std::fs::read(&path).unwrap();
-            let begins: Vec<u8> = begins.chars().map(|c| c as u8).collect();
-            assert!(content.starts_with(&begins), "{}", path.display());
-            count += 1;
-        }
-        assert!(count >= 3, "{count} figures");
-    }
-}

@@ -2,37 +2,41 @@
 //!
 //! `UPDATE=1 cargo test -p smrkit-cli --test cli shown` writes the books anew; a line that moves is seen by users.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-use super::kept::{drawn, made, same};
+use super::kept::same;
 use super::{Scratch, command, finish, root, smrkit};
 
-/// Runs each command with the project's files in `ROOT` and a folder of its own; `FIGURES` are told of too.
+/// Runs each command with the project's files in `ROOT` and a folder of its own; the charts of a page that it writes into `PAGE` are told of too.
 fn book(name: &str, commands: &[&str]) {
     let scratch = Scratch::new();
     let (project, own) = (root().canonicalize().unwrap().display().to_string(), scratch.path(""));
     let mut shown = String::new();
     for (number, line) in commands.iter().enumerate() {
-        let figures = scratch.path(&format!("figures-{number}"));
-        let arguments = line.replace("FIGURES", &figures).replace("ROOT", &project);
+        let page = scratch.path(&format!("page-{number}.html"));
+        let arguments = line.replace("PAGE", &page).replace("ROOT", &project);
         let mut run = command();
         run.args(arguments.split_whitespace()).current_dir(scratch.path(""));
         let ran = finish(run);
         let code = if ran.code == 0 { String::new() } else { format!("exit code {}\n", ran.code) };
         let out = serde_json::from_str(&ran.out).map_or(ran.out, |value: Value| short(&value));
         let said = [out, ran.err, code].concat();
-        let said = said.replace(&figures, "FIGURES").replace(&project, "ROOT").replace(&own, "");
+        let said = said.replace(&page, "PAGE").replace(&project, "ROOT").replace(&own, "");
         let lines = said.lines().map(|line| without_host(line).trim_end().to_string() + "\n").collect::<String>();
         shown += &format!("$ smrkit {line}\n{lines}");
-        let pictures: BTreeMap<_, _> = made(&scratch, &format!("figures-{number}/"), ".svg").collect();
-        if !pictures.is_empty() {
-            shown += &(drawn(&pictures) + "\n");
+        if let Ok(page) = std::fs::read_to_string(page) {
+            shown += &charts(&page);
         }
         shown += "\n";
     }
     same(name, &shown);
+}
+
+/// The charts of a page: their data, shortened.
+fn charts(page: &str) -> String {
+    let (_, data) = page.split_once("\nconst page = ").expect("a page has data");
+    let data: Value = serde_json::from_str(data.split_once(";\n").unwrap().0).unwrap();
+    format!("charts\n{}times\n{}", short(&data["charts"]), short(&data["times"]))
 }
 
 /// Keys of what is not smrkit's to decide.
@@ -88,14 +92,14 @@ fn ageing_is_told_as_it_was() {
     book(
         "shown-ageing",
         &[
-            "age -q --simulate caveat --size 1GB --bytes 3GB --defragment --benchmarks --figures FIGURES",
-            "age -q --simulate strict-append --size 2GB --bytes 5GB --benchmarks --interleave file --figures FIGURES",
+            "age -q --simulate caveat --size 1GB --bytes 3GB --defragment --benchmarks --report PAGE",
+            "age -q --simulate strict-append --size 2GB --bytes 5GB --benchmarks --interleave file --report PAGE",
             "age -q --simulate strict-append --size 1GB --fill 50 --idle 30 --spell 2s --swing 5 --bytes 4GB --json -",
             "age -q --simulate caveat --size 1GB --bytes 2GB --defragment --placement adjacent --did 2MiB --json -",
             "age -q --simulate caveat --size 500MB --bytes 3GB --defragment --placement first-fit --size-factor 0.1 --json -",
             "age -q --simulate caveat --size 500MB --bytes 2GB --defragment --placement best-fit --granule 16KiB --json -",
             "age -q --simulate caveat --size 500MB --bytes 2GB --defragment --placement reservation --dpid 2MiB --json -",
-            "age -q --simulate caveat --size 500MB --bytes 2GB --size-factor 0.01 --seed 5 --figures FIGURES",
+            "age -q --simulate caveat --size 500MB --bytes 2GB --size-factor 0.01 --seed 5 --report PAGE",
             "age -q --simulate strict-append --size 1GB --duration 20s --rate 20MB --acceleration 30 --run-probability 0.5",
         ],
     );
@@ -118,11 +122,11 @@ fn traces_are_told_as_they_were() {
     let mut commands = Vec::new();
     for file in files {
         let format = if file == "table.csv" { " --format csv:time=0:us,op=1,offset=2:bytes,size=3:bytes" } else { "" };
-        commands.push(format!("trace info ROOT/testdata/traces/{file}{format} --figures FIGURES"));
+        commands.push(format!("trace info ROOT/testdata/traces/{file}{format} --report PAGE"));
         commands.push(format!("trace head ROOT/testdata/traces/{file}{format}"));
     }
     for more in [
-        "trace info ROOT/testdata/office.csv.gz --figures FIGURES",
+        "trace info ROOT/testdata/office.csv.gz --report PAGE",
         "trace info ROOT/testdata/office.csv.gz --track-bytes 100k --json",
         "trace convert -q ROOT/testdata/office.csv.gz office.parquet --sort",
         "trace info office.parquet",
@@ -138,19 +142,19 @@ fn traces_are_told_as_they_were() {
 fn runs_are_told_as_they_were() {
     let mixed = "mix:count=600,size=8Ki,span=1G";
     let commands = [
-        "--workload hot-cold:count=3k --figures FIGURES",
-        "--workload MIXED --layer drive-managed,vguard --depth 8 --queue sptf --movement --figures FIGURES",
+        "--workload hot-cold:count=3k --report PAGE",
+        "--workload MIXED --layer drive-managed,vguard --depth 8 --queue sptf --movement --report PAGE",
         "--workload MIXED --layer s-block,set-assoc,log --arrival trace --time-scale 3 --prefill random:0.5 --check",
         "--workload MIXED --layer set-assoc --set set-assoc.cache_percent=2,10",
         "--workload MIXED --workload random-read:count=300 --interleave burst:4,weighted --sources zero --layer rmw,log",
         "--workload zipf:count=500 --workload backup:count=300 --interleave time --layer dm-zoned --warmup 100",
         "--workload MIXED --layer zone-log,dm-zoned,track-map --prefill none --think 5ms --seed 7",
         "--workload MIXED --layer drive-managed --power-cut 300",
-        "--workload MIXED --array raid5:disks=4,chunk=16Ki --layer in-place,vguard --depth 4 --figures FIGURES",
-        "--workload MIXED --array raid10:disks=4 --layer set-assoc --rebuild disk=1,write=64KiB,after=200 --figures FIGURES",
+        "--workload MIXED --array raid5:disks=4,chunk=16Ki --layer in-place,vguard --depth 4 --report PAGE",
+        "--workload MIXED --array raid10:disks=4 --layer set-assoc --rebuild disk=1,write=64KiB,after=200 --report PAGE",
         "--workload MIXED --array raid6:disks=5 --layer drive-managed --rebuild scrub:read=256Ki --depth 2",
         "--workload MIXED --array dedicated:disks=2 --layer log",
-        "--trace ROOT/testdata/office.csv.gz --fold --layer in-place,drive-managed --figures FIGURES",
+        "--trace ROOT/testdata/office.csv.gz --fold --layer in-place,drive-managed --report PAGE",
     ];
     let commands: Vec<String> =
         commands.iter().map(|line| format!("run -q --capacity 5GB {}", line.replace("MIXED", mixed))).collect();
@@ -173,12 +177,11 @@ fn advice_is_told_as_it_was() {
 #[test]
 fn drives_and_layers_are_told_as_they_were() {
     let mut commands = vec!["drives".to_string(), "layers".into()];
-    commands
-        .extend(["st5000as0011", "tiny", "wdc-2tb"].map(|drive| format!("drives show {drive} --figure FIGURES.svg")));
+    commands.extend(["st5000as0011", "tiny", "wdc-2tb"].map(|drive| format!("drives show {drive}")));
     commands.extend(["vguard", "dm-zoned"].map(|layer| format!("layers show {layer}")));
     let more = [
         "drives import disksim ROOT/testdata/disksim --to drives",
-        "drives show drives/drive.toml --figure FIGURES.svg",
+        "drives show drives/drive.toml",
         "drives show drives/drive.toml --json",
     ];
     commands.extend(more.map(str::to_string));
@@ -193,7 +196,7 @@ fn images_are_told_as_they_were() {
             "mkfs --size 200MiB a.img",
             "mkfs --model caveat --size 300MiB --did 2MiB b.img --json",
             "mkfs --size 1GiB --band 8MiB --did 512KiB --dpid 1MiB c.img --meta d.meta --json",
-            "df a.img --figure FIGURES.svg",
+            "df a.img",
             "df b.img --json",
             "df c.img --json",
             "fsck -n a.img",

@@ -21,11 +21,15 @@ fn info_names_the_format_and_counts_the_requests() {
 }
 
 #[test]
-fn info_draws_its_figures() {
+fn info_has_a_page_with_its_figures() {
     let scratch = Scratch::new();
-    smrkit(&format!("trace info {} --figures {}", testdata("msr.csv"), scratch.path("figures"))).done();
-    let count = std::fs::read_dir(scratch.path("figures")).unwrap().count();
-    assert!(count >= 2, "{count} figures");
+    let page = scratch.path("trace.html");
+    smrkit(&format!("trace info {} --report {page}", testdata("msr.csv"))).done();
+    let page = std::fs::read_to_string(page).unwrap();
+    for figure in ["rate", "sizes", "hot-spots"] {
+        assert!(page.contains(&format!("data-name=\"{figure}\"")), "{figure}");
+    }
+    smrkit(&format!("trace info {0} --report {0}", testdata("msr.csv"))).says(2, &["is read by this command"]);
 }
 
 #[test]
@@ -72,14 +76,6 @@ fn every_layer_and_drive_shows_its_values() {
         }
         smrkit(&format!("drives show {name}")).done();
     }
-}
-
-#[test]
-fn the_seek_curve_is_drawn() {
-    let scratch = Scratch::new();
-    smrkit(&format!("drives show tiny --figure {}", scratch.path("seek.svg"))).done();
-    assert!(std::fs::read_to_string(scratch.path("seek.svg")).unwrap().contains("<svg"));
-    smrkit("drives show tiny-constant --figure x.svg").says(2, &["no seek curve"]);
 }
 
 #[test]

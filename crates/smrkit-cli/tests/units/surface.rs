@@ -106,36 +106,3 @@ fn bands_are_counted_by_fill_and_empty_classes_left_out() {
     assert_eq!(rows(some_bands(5)), [&known[..], &["lost 5", "(of these open) 4"]].concat());
     assert!(text("x", &disk(Some(some_bands(0)))).contains("(of these open)"));
 }
-
-#[test]
-fn a_figure_has_shares_live_data_and_bands() {
-    let figure = figure(&disk(Some(some_bands(5))));
-    assert_eq!((figure.name.as_str(), figure.panels.len()), ("surface", 3));
-    assert!(figure.note.starts_with("500 MB of 900 MB are free for files."), "{}", figure.note);
-    let Body::Bars { rows, totals, parts } = &figure.panels[0].body else { panic!("no bars") };
-    assert_eq!((rows.join(" "), totals.join(" ")), ("disk".into(), "1 GB".into()));
-    let shares: Vec<f64> = parts.iter().map(|part| part.values[0]).collect();
-    assert_eq!(shares, [310e6, 90e6, 40e6, 560e6]);
-    let Body::Strips { rows, end, range } = &figure.panels[1].body else { panic!("no strips") };
-    // A line is 64 cells of 15 granules.
-    assert_eq!((*end, *range), (960e6, (PALEST, 1.0)));
-    let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["from 0 B", "from 960 MB"]);
-    assert_eq!(rows[0].1[..3], [1.0, 0.6, 0.0]);
-    assert_eq!(rows[1].1[..3], [0.0, 0.25, 0.0]);
-    assert!(rows.iter().all(|(_, cells)| cells.len() == WIDTH));
-    let Body::Bars { rows, totals, parts } = &figure.panels[2].body else { panic!("no bars") };
-    assert_eq!((rows.len(), rows[0].as_str(), rows[12].as_str()), (13, "empty", "lost"));
-    assert_eq!((totals[11].as_str(), parts[0].values[11], parts[0].values[12]), ("3,000", 3000.0, 5.0));
-    assert_eq!(super::figure(&disk(None)).panels.len(), 2);
-    let numbers: Vec<Numbers> = figure.panels.iter().map(|panel| panel.x.numbers).collect();
-    assert_eq!(numbers, [Numbers::Bytes, Numbers::Bytes, Numbers::Plain]);
-    assert_eq!(figure.panels[1].y.numbers, Numbers::Percent);
-}
-
-#[test]
-fn a_cell_of_nothing_has_no_live_data() {
-    let survey = Survey { surface: vec![Cell::default()], ..disk(None) };
-    let Body::Strips { rows, end, .. } = live_data(&survey).body else { panic!("no strips") };
-    assert_eq!((rows[0].1[0], end), (0.0, 0.0));
-}

@@ -25,10 +25,9 @@ class _Shown:
         return self._shown.text()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """The tables and the page's figures, without a library for plots."""
-        text = self._shown.text()
-        figures = "".join(f"<div>{svg}</div>" for svg in self.figures().values())
-        return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>{figures}"}
+        """The tables; in a notebook the page with its charts, in a frame of its own, since it brings a script and a style."""
+        page = html.escape(self._shown.page())
+        return {"text/plain": self._shown.text(), "text/html": f'<iframe srcdoc="{page}" width="100%" height="700"></iframe>'}
 
     def json(self, *, detail: str = "full") -> str:
         """The result file, as ``smrkit run --json`` writes it; ``detail`` is ``full`` or ``summary``."""
@@ -38,10 +37,6 @@ class _Shown:
         """Writes the page that ``smrkit run --report`` writes."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self._shown.page())
-
-    def figures(self) -> dict[str, str]:
-        """The figures as SVG, by their names."""
-        return dict(self._shown.figures())
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row a run."""

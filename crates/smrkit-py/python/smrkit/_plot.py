@@ -25,7 +25,7 @@ def courses(outcomes: Iterable[Any], key: str, ax: Any) -> Any:
         try:
             ax = import_module("matplotlib.pyplot").subplots()[1]
         except ImportError as error:
-            raise UsageError("plot takes matplotlib: pip install matplotlib; figures() needs no library") from error
+            raise UsageError("plot takes matplotlib: pip install matplotlib; the page of report() needs no library") from error
     for outcome in outcomes:
         seconds = outcome.timeline.window_ns / 1e9
         by = (factor or 1.0) / (seconds if label.endswith("/s") else 1.0)

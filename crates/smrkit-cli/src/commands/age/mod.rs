@@ -25,7 +25,7 @@ Examples:
   smrkit age /mnt/smrfs --bytes 10GB                      on a mounted file system, in a folder of its own there
   smrkit age /mnt/ext4 --any-directory 10GB               to compare: 10 GB of another file system
   smrkit age --simulate caveat                            the paper's 100 GB disk, 800 GB written, in seconds
-  smrkit age --simulate strict-append --size 10GB --benchmarks --figures out
+  smrkit age --simulate strict-append --size 10GB --benchmarks --report aged.html
   smrkit age --simulate caveat --sizes sizes.csv --did 3MiB --placement adjacent
 
 Sizes and ages are read from lines of value,cumulative_percent; values in MB and days. An interrupt keeps what there is.";
@@ -72,7 +72,7 @@ impl Age {
         })?;
         let name = self.directory.as_ref().map(|directory| directory.display().to_string());
         let aged = Aged::new(name, (world.as_ref(), shape.as_ref()), disk_bytes, &course, made, interrupt.is_set());
-        outputs.write(|| aged.text(), || pretty(&aged.record(COMMIT)), || aged.page(), || aged.figures())?;
+        outputs.write(|| aged.text(), || pretty(&aged.record(COMMIT)), || aged.page())?;
         Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
     }
 }

@@ -1,4 +1,4 @@
-//! Results of `smrkit age`: for people, for scripts, as a page, as figures.
+//! Results of `smrkit age`: for people, for scripts, as a page.
 
 use serde_json::{Value, json};
 use smrfs::age::course::{AgeingResult, BenchmarkResult, CourseOptions, Sample};
@@ -110,7 +110,7 @@ impl Aged {
         if !self.course.benchmarks.is_empty() {
             sections.push(Section::of_table("Benchmarks", self.benchmarks()));
         }
-        sections.extend(self.figures().into_iter().map(Section::of_figure));
+        sections.push(Section::of_figure(self.space()));
         page("smrkit age", &sections)
     }
 
@@ -185,7 +185,7 @@ impl Aged {
     }
 
     /// Space over time.
-    pub fn figures(&self) -> Vec<Figure> {
+    fn space(&self) -> Figure {
         let samples = &self.course.samples;
         let line = |n, name: &str, of: &dyn Fn(&Sample) -> u64| {
             let points = samples.iter().map(|s| (s.written_bytes as f64 / 1e9, of(s) as f64 / 1e9)).collect();
@@ -206,7 +206,7 @@ impl Aged {
         let (x, y) = (Axis::linear("written (GB)"), Axis::linear("space (GB)"));
         let mut figure = Figure::lines("age-space", "Space while ageing", x, y, series);
         figure.note = format!("Of {}; seed {}.", format::bytes(self.disk_bytes as f64), self.seed);
-        vec![figure]
+        figure
     }
 }
 

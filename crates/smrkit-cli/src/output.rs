@@ -1,7 +1,5 @@
 //! Standard output, and result files that go there or to a path.
 
-pub mod figures;
-
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,11 +8,9 @@ use clap::Args;
 use serde::Serialize;
 pub use serde_json::to_string_pretty as pretty;
 use smrkit::error::Error;
-use smrkit_trace::output::{TargetFile, TargetFolder};
+use smrkit_trace::output::TargetFile;
 
-use figures::FigureFormat;
-use smrkit_options::paths::Paths;
-use smrkit_report::figure::Figure;
+use crate::paths::Paths;
 
 /// Prints to standard output; the error of a closed pipe ends the command quietly.
 pub fn print(text: impl AsRef<str>) -> anyhow::Result<()> {
@@ -57,29 +53,21 @@ pub struct OutputOptions {
     /// Write the results as JSON; - is standard output.
     #[arg(long, value_name = "OUT|-")]
     pub json: Option<PathBuf>,
-    /// Write one HTML page that opens offline.
+    /// Write one HTML page that opens offline. Its charts save as SVG and PNG.
     #[arg(long, value_name = "OUT.html")]
     pub report: Option<PathBuf>,
-    /// Write the figures into this directory.
-    #[arg(long, value_name = "DIR")]
-    pub figures: Option<PathBuf>,
-    /// The figures' format.
-    #[arg(long, value_enum, default_value_t)]
-    pub figure_format: FigureFormat,
 }
 
 /// Places of results, opened before the work starts.
 pub struct Outputs {
     json: Option<JsonTarget>,
     report: Option<TargetFile>,
-    figures: Option<(TargetFolder, FigureFormat)>,
 }
 
 impl OutputOptions {
     /// Adds what it names to the outputs of a command.
     pub fn name(&self, paths: &mut Paths) {
         paths.outputs.extend([&self.json, &self.report].into_iter().flatten().cloned());
-        paths.folders.extend(self.figures.clone().map(|folder| (folder, self.figure_format.ending())));
     }
 
     /// Opens all outputs; fails at once if one can't be written.
@@ -87,12 +75,6 @@ impl OutputOptions {
         Ok(Outputs {
             json: self.json.as_deref().map(JsonTarget::open).transpose()?,
             report: self.report.as_ref().map(TargetFile::open).transpose()?,
-            figures: self
-                .figures
-                .as_ref()
-                .map(TargetFolder::open)
-                .transpose()?
-                .map(|folder| (folder, self.figure_format)),
         })
     }
 }
@@ -104,7 +86,6 @@ impl Outputs {
         text: impl FnOnce() -> String,
         record: impl FnOnce() -> serde_json::Result<String>,
         page: impl FnOnce() -> String,
-        figures: impl FnOnce() -> Vec<Figure>,
     ) -> anyhow::Result<()> {
         let printed = match self.json {
             Some(JsonTarget::Stdout) => Ok(()),
@@ -112,11 +93,7 @@ impl Outputs {
         };
         let json = self.json.map_or(Ok(()), |json| json.write(record()?));
         let report = self.report.map_or(Ok(()), |report| report.write(page().as_bytes()));
-        let drawn =
-            self.figures.map_or(Ok(Vec::new()), |(folder, format)| figures::write_all(&figures(), &folder, format));
         printed.and(json)?;
-        report?;
-        drawn?;
-        Ok(())
+        Ok(report?)
     }
 }

@@ -1,12 +1,6 @@
 //! Contents of a figure, before anything is drawn: axes, series, bars, colours.
 //!
-//! `series.rs` makes figures from outcomes. `chart.js` draws them on a page, from what `chart.rs` makes of them.
-
-mod axis;
-mod colour;
-
-pub use axis::{Axis, Numbers};
-pub use colour::{Colour, Theme};
+//! `series.rs` makes figures from outcomes. `chart.js` draws them on a page, from what `page.rs` makes of them.
 
 /// Panels up to which a page shows them below each other.
 const MULTIPLE_FROM: usize = 2;
@@ -271,21 +265,10 @@ impl BarPart {
     }
 }
 
-/// The values named at the scale of a strip's colours, which is logarithmic.
-pub(crate) fn strip_ticks((low, high): (f64, f64)) -> Vec<f64> {
-    let decades = Axis::log("", Numbers::Bytes).ticks((low, high), 4);
-    if decades.len() > 1 { decades } else { vec![low, high] }
-}
-
 impl Series {
     /// A series in the nth colour.
     pub fn nth(n: usize, name: impl Into<String>, style: Style, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), colour: Colour::nth(n), style, points }
-    }
-
-    /// True where each point of a stretch gets a dot: by style, or since a line from a point to itself can't be seen.
-    pub(crate) fn has_dots(&self, stretch: &[(f64, f64)]) -> bool {
-        matches!(self.style, Style::Points | Style::Marked) || stretch.windows(2).all(|w| w[0] == w[1])
     }
 }
 
@@ -300,4 +283,188 @@ pub fn gapped(steps: &[(f64, f64)]) -> Vec<(f64, f64)> {
         }
     }
     points
+}
+
+/// An axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// The quantity, with its unit.
+    pub label: String,
+    /// Logarithmic; only values above 0 are drawn.
+    pub log: bool,
+    /// Start at 0 (linear axes).
+    pub from_zero: bool,
+    /// The form of its numbers.
+    pub numbers: Numbers,
+    /// The range to draw, where the data of this panel alone shall not decide.
+    pub fixed: Option<(f64, f64)>,
+}
+
+/// The form of numbers at ticks and under the pointer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbers {
+    /// As they are; the axis label carries the unit.
+    #[default]
+    Plain,
+    /// Seconds, written with the unit that keeps them readable.
+    Time,
+    /// Bytes, written with a decimal prefix.
+    Bytes,
+    /// Shares of 1, written in percent.
+    Percent,
+}
+
+impl Axis {
+    /// A linear axis that starts at 0.
+    pub fn linear(label: impl Into<String>) -> Axis {
+        Axis { label: label.into(), from_zero: true, ..Axis::default() }
+    }
+
+    /// A linear axis over the data's own range.
+    pub fn tight(label: impl Into<String>) -> Axis {
+        Axis { label: label.into(), ..Axis::default() }
+    }
+
+    /// A logarithmic axis.
+    pub fn log(label: impl Into<String>, numbers: Numbers) -> Axis {
+        Axis { label: label.into(), log: true, numbers, ..Axis::default() }
+    }
+
+    /// True for a value that can be drawn on it.
+    pub fn takes(&self, value: f64) -> bool {
+        value.is_finite() && (!self.log || value > 0.0)
+    }
+
+    /// The range to draw for data from `low` to `high`; never empty.
+    pub fn range(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
+        if let Some(range) = self.fixed {
+            return range;
+        }
+        let (low, high) =
+            values.filter(|&v| self.takes(v)).fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+        if low > high {
+            return if self.log { (1.0, 10.0) } else { (0.0, 1.0) };
+        }
+        if self.log {
+            let (low, high) = (power_of_ten(low.log10().floor() as i32), power_of_ten(high.log10().ceil() as i32));
+            return (if low < high { low } else { low / 10.0 }, high);
+        }
+        let low = if self.from_zero { low.min(0.0) } else { low };
+        let spread = if high > low { high - low } else { low.abs().max(1.0) };
+        (if low == 0.0 { 0.0 } else { low - 0.04 * spread }, high + 0.06 * spread)
+    }
+}
+
+fn power_of_ten(exponent: i32) -> f64 {
+    format!("1e{exponent}").parse().unwrap_or(f64::INFINITY)
+}
+
+// The colours are those of Okabe and Ito (2008), which people with any common colour blindness can tell apart, and wine of Tol
+// (2021).
+
+/// A colour: red, green, blue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colour(pub u8, pub u8, pub u8);
+
+impl Colour {
+    /// The conventional disk.
+    pub const GREY: Colour = Colour(0x77, 0x77, 0x77);
+    /// Writes for the host.
+    pub const SKY: Colour = Colour(0x56, 0xB4, 0xE9);
+    /// Destaging.
+    pub const ORANGE: Colour = Colour(0xE6, 0x9F, 0x00);
+    /// Cleaning.
+    pub const VERMILION: Colour = Colour(0xD5, 0x5E, 0x00);
+    /// Maps.
+    pub const PINK: Colour = Colour(0xCC, 0x79, 0xA7);
+    /// The last of the palette, too dark for dark ground.
+    const WINE: Colour = Colour(0x88, 0x22, 0x55);
+    /// The colour that can't be seen on dark ground, and the one that stands for it there.
+    pub const ON_DARK: (Colour, Colour) = (Colour::WINE, Colour(0xF0, 0xE4, 0x42));
+    /// The palette of runs and series; `GREY` is kept for the conventional disk.
+    pub const PALETTE: [Colour; 7] = [
+        Colour(0x00, 0x72, 0xB2),
+        Colour::VERMILION,
+        Colour(0x00, 0x9E, 0x73),
+        Colour::PINK,
+        Colour::ORANGE,
+        Colour::SKY,
+        Colour::WINE,
+    ];
+
+    /// The nth colour of the palette, from the start again after the last.
+    pub const fn nth(n: usize) -> Colour {
+        Colour::PALETTE[n % Colour::PALETTE.len()]
+    }
+
+    /// As CSS writes it.
+    pub fn hex(self) -> String {
+        format!("#{:02X}{:02X}{:02X}", self.0, self.1, self.2)
+    }
+}
+
+/// The colours of what is no data: text, axes, grid.
+#[derive(Clone, Copy, Debug)]
+pub struct Theme {
+    /// Text.
+    pub ink: Colour,
+    /// Text that steps back.
+    pub pale: Colour,
+    /// Axes.
+    pub rule: Colour,
+    /// The grid behind the data.
+    pub grid: Colour,
+}
+
+impl Theme {
+    /// On white.
+    pub const LIGHT: Theme = Theme {
+        ink: Colour(0x22, 0x22, 0x22),
+        pale: Colour(0x66, 0x66, 0x66),
+        rule: Colour(0x88, 0x88, 0x88),
+        grid: Colour(0xE4, 0xE4, 0xE4),
+    };
+    /// On a page that is nearly black.
+    pub const DARK: Theme = Theme {
+        ink: Colour(0xE2, 0xE2, 0xE2),
+        pale: Colour(0xA6, 0xA6, 0xA6),
+        rule: Colour(0x77, 0x77, 0x77),
+        grid: Colour(0x38, 0x38, 0x38),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_data_odd_data_and_one_value_still_give_a_range() {
+        for axis in [Axis::linear(""), Axis::tight(""), Axis::log("", Numbers::Plain)] {
+            for data in [vec![], vec![0.0], vec![f64::NAN], vec![5.0], vec![1e300, 1e-300], vec![-3.0, 3.0]] {
+                let (low, high) = axis.range(data.iter().copied());
+                assert!(low < high, "{axis:?} {data:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_leave_room_around_the_values() {
+        let of = |axis: &Axis, values: &[f64]| axis.range(values.iter().copied());
+        let (linear, tight, log) = (Axis::linear(""), Axis::tight(""), Axis::log("", Numbers::Plain));
+        assert_eq!(of(&linear, &[50.0, 100.0]), (0.0, 106.0));
+        assert_eq!(of(&linear, &[-50.0, 50.0]), (-54.0, 56.0));
+        assert_eq!(of(&tight, &[100.0, 200.0]), (96.0, 206.0));
+        assert_eq!(of(&tight, &[0.0, 100.0]), (0.0, 106.0));
+        assert_eq!(of(&tight, &[100.0]), (96.0, 106.0));
+        assert_eq!(of(&tight, &[0.5]), (0.46, 0.56));
+        assert_eq!(of(&log, &[20.0, 3000.0, 0.0, -1.0]), (10.0, 10_000.0));
+        assert_eq!((of(&log, &[100.0]), of(&log, &[0.0003, 31.0])), ((10.0, 100.0), (1e-4, 100.0)));
+        assert_eq!((of(&log, &[]), of(&linear, &[f64::NAN])), ((1.0, 10.0), (0.0, 1.0)));
+        let fixed = Axis { fixed: Some((3.0, 4.0)), ..linear };
+        assert_eq!(of(&fixed, &[50.0]), (3.0, 4.0));
+        assert_eq!(
+            [log.takes(0.0), log.takes(0.1), tight.takes(0.0), tight.takes(f64::INFINITY)],
+            [false, true, true, false]
+        );
+    }
 }

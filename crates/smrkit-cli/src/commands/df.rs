@@ -1,35 +1,34 @@
-//! `smrkit df`: what is on a shingled disk, as a table, a picture of its surface and a figure.
-
-mod surface;
+//! `smrkit df`: what is on a shingled disk, as a table and a picture of its surface.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
+use smrfs::fsck::report::Fill;
 use smrkit::error::Error;
 use smrkit_live::block::image::is_drive_image;
 use smrkit_live::mount::control::{ControlClient, ControlCommand, joined, path_value};
 use smrkit_live::mount::{self, MountError};
-use smrkit_live::survey::{Survey, survey};
+use smrkit_live::survey::{Cell, Survey, survey};
 use smrkit_live::volume::{Open, Volume};
+use smrkit_report::{Grid, format};
 
 use super::drive_image;
 use super::volume::VolumeOptions;
 use crate::exit::Done;
-use crate::output::figures;
 use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:
   smrkit df disk.img
   smrkit df disk.img --json
-  smrkit df disk.img --figure surface.svg
 
 R may be read; NW must not be written; WO may be written once; W may be written. On an image, what was written when is not \
 known: dead space within DPID below live data counts as NW.";
 
-/// Cells of the surface: 16 lines of 64 on a terminal.
-const CELLS: usize = 1024;
+/// Cells in a line of the picture, and of the whole surface.
+const WIDTH: usize = 64;
+const CELLS: usize = 16 * WIDTH;
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -42,26 +41,17 @@ pub struct Df {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Draw the surface into this file. PNG if it ends so, else SVG.
-    #[arg(long, value_name = "FILE.svg|png")]
-    figure: Option<PathBuf>,
 }
 
 impl Df {
     pub fn execute(self) -> anyhow::Result<Done> {
         if is_drive_image(&self.image) {
-            if self.figure.is_some() {
-                return Err(Error::Usage("--figure draws the surface of SMRfs: leave it out".into()).into());
-            }
             return drive_image::df(&self.image, self.json);
         }
         let (about, survey) = if self.image.is_dir() { self.of_mount()? } else { self.of_image()? };
-        if let Some(path) = &self.figure {
-            figures::write(&surface::figure(&survey), path)?;
-        }
         match self.json {
             true => print_json(&record(about, &survey))?,
-            false => print(surface::text(&self.image.display().to_string(), &survey))?,
+            false => print(text(&self.image.display().to_string(), &survey))?,
         }
         Ok(Done::All)
     }
@@ -102,7 +92,7 @@ fn record(about: Value, survey: &Survey) -> Value {
         "granule_bytes": survey.shape.granule_bytes,
         "raw_bytes": bytes(survey.shape.granules),
         "usable_bytes": bytes(survey.usable),
-        "free_bytes": bytes(surface::free(survey)),
+        "free_bytes": bytes(free(survey)),
         "live_bytes": bytes(survey.live),
         "promised_bytes": bytes(survey.promised),
         "readable_bytes": bytes(counts.readable),
@@ -120,3 +110,89 @@ fn record(about: Value, survey: &Survey) -> Value {
     });
     joined(about, rest)
 }
+
+/// Granules free for files.
+fn free(survey: &Survey) -> u64 {
+    survey.usable.saturating_sub(survey.live + survey.promised)
+}
+
+/// The table and the picture.
+fn text(name: &str, survey: &Survey) -> String {
+    let mut out = format!("{}\n\n", summary(name, survey));
+    out += &table(survey).text();
+    if let Some(bands) = &survey.bands {
+        out += &format!("\n\n{}", fill(bands).text());
+    }
+    out + "\n\n" + &picture(&survey.surface)
+}
+
+fn summary(name: &str, survey: &Survey) -> String {
+    let bytes = |granules: u64| format::bytes((granules * survey.shape.granule_bytes) as f64);
+    format!(
+        "{name}: {} of {} free; {} files with data in {} extents; room for {} more files{}",
+        bytes(free(survey)),
+        bytes(survey.usable),
+        format::count(survey.files),
+        format::count(survey.extents),
+        format::count(survey.free_nodes),
+        match survey.damaged_maps {
+            0 => String::new(),
+            count => format!("; {} files with damaged maps (smrkit fsck names them)", format::count(count)),
+        }
+    )
+}
+
+fn table(survey: &Survey) -> Grid {
+    let mut grid = Grid::new(["disk", "bytes", "share"]);
+    let raw = survey.shape.granules;
+    let mut row = |name: &str, granules: u64| {
+        let bytes = format::bytes((granules * survey.shape.granule_bytes) as f64);
+        grid.rows.push(vec![name.into(), bytes, format::percent(granules as f64, raw as f64)]);
+    };
+    row("all of it, without superblocks", raw);
+    let counts = &survey.counts;
+    row("R: may be read", counts.readable);
+    row("NW: must not be written", counts.not_writable);
+    row("WO: may be written once", counts.write_once);
+    row("W: may be written", counts.writable);
+    row("garbage (in NW)", counts.garbage);
+    row("for files", survey.usable);
+    row("promised", survey.promised);
+    grid
+}
+
+fn fill(bands: &Fill) -> Grid {
+    let mut grid = Grid::new(["bands", "number"]);
+    let tenths = bands.by_tenth_live.iter().enumerate();
+    let tenths = tenths.map(|(i, &count)| (format!("up to {} % live", 10 * (i + 1)), count));
+    let classes = [("empty".to_string(), bands.empty), ("dead".into(), bands.dead)].into_iter().chain(tenths);
+    let all = classes.chain([("lost".into(), bands.lost)]).filter(|(_, count)| *count > 0);
+    grid.rows.extend(all.map(|(name, count)| vec![name, format::count(count)]));
+    grid.rows.push(vec!["(of these open)".into(), format::count(bands.open)]);
+    grid
+}
+
+fn picture(surface: &[Cell]) -> String {
+    let mut out = String::new();
+    for line in surface.chunks(WIDTH) {
+        out.extend(line.iter().map(glyph));
+        out.push('\n');
+    }
+    out + "█ full of live data  ▓ over half  ▒ some  - must not be written  + may be written once  · may be written\n"
+}
+
+fn glyph(cell: &Cell) -> char {
+    let all = cell.granules();
+    match cell.readable {
+        live if live == all => '█',
+        live if 2 * live > all => '▓',
+        live if live > 0 => '▒',
+        _ if cell.writable >= cell.not_writable.max(cell.write_once) => '·',
+        _ if cell.write_once > cell.not_writable => '+',
+        _ => '-',
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/units/surface.rs"]
+mod tests;

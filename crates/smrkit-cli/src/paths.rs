@@ -14,8 +14,6 @@ pub struct Paths {
     pub inputs: Vec<PathBuf>,
     /// Files that are written.
     pub outputs: Vec<PathBuf>,
-    /// Folders that files with such an ending are written into.
-    pub folders: Vec<(PathBuf, &'static str)>,
 }
 
 impl Paths {
@@ -44,28 +42,12 @@ impl Paths {
                 None => known.push((identity, path, "an output")),
             }
         }
-        self.folders.iter().try_for_each(|(folder, ending)| in_the_way(folder, ending, &known))
+        Ok(())
     }
 
     /// The files under construction while the outputs are written.
     pub fn temporaries(&self) -> impl Iterator<Item = PathBuf> {
         self.outputs.iter().filter(|path| !is_stream(path)).filter_map(|path| temporary_of(path))
-    }
-}
-
-/// Refuses files that figures may take the place of.
-fn in_the_way(folder: &Path, ending: &str, known: &[(Identity, &Path, &str)]) -> Result<(), Error> {
-    let Ok(folder) = fs::canonicalize(folder) else { return Ok(()) };
-    let is_there = |path: &Path| {
-        let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        whole.parent() == Some(&folder) && whole.extension().is_some_and(|own| own == ending)
-    };
-    match known.iter().find(|(_, path, _)| is_there(path)) {
-        Some((_, path, what)) => {
-            let problem = format!("{} is {what} of this command, and figures are written next to it", path.display());
-            Err(Error::Usage(format!("{problem} as .{ending}: give {{figures}} another folder")))
-        }
-        None => Ok(()),
     }
 }
 
