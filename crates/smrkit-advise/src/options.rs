@@ -193,6 +193,11 @@ fn names_without_layer<'a>(array: &'a ArraySpec, names: &mut Vec<Option<&'a Stri
 }
 
 impl AskedAdvice<'_> {
+    /// Sentences on the drives that stand for models which have none of their own.
+    pub fn stand_ins(&self) -> impl Iterator<Item = String> {
+        self.systems.stand_ins()
+    }
+
     /// Files that are read for it.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         self.systems.files().chain(self.options.system.files()).chain(self.options.demand.files())

@@ -23,6 +23,11 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(pretty(value)? + "\n")
 }
 
+/// Says on standard error which drives stand for models that have none of their own.
+pub fn note_stand_ins(sentences: impl Iterator<Item = String>) {
+    sentences.for_each(|sentence| eprintln!("smrkit: note: {sentence}"));
+}
+
 /// Target of JSON: standard output (`-`) or a file, opened before the work starts.
 pub enum JsonTarget {
     Stdout,

@@ -9,14 +9,14 @@ use smrkit_advise::screen::{self, Screen};
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, pretty, print};
+use crate::output::{JsonTarget, note_stand_ins, pretty, print};
 use crate::paths::Paths;
 use crate::style;
 use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\
 Examples:
-  smrkit advise --drive like-wd40efax --workload random-write:count=100k
+  smrkit advise --drive wd40efax --workload random-write:count=100k
   smrkit advise --trace trace.csv.gz --fold                    a trace of yours
   smrkit advise --trace trace.csv --arrival trace              the same at its own times
   smrkit advise --array raid5:disks=4 --workload mix:count=50k --depth 1,32
@@ -47,6 +47,7 @@ pub struct Advise {
 impl Advise {
     pub fn execute(self) -> anyhow::Result<Done> {
         let asked = self.asked.ask(false)?;
+        note_stand_ins(asked.stand_ins());
         let (json, report) = self.open(&asked)?;
         let interrupt = Interrupt::watch();
         let demand = asked.demand()?;

@@ -14,7 +14,7 @@ use smrkit_live::block::image::{self, DriveImage};
 use smrkit_options::system::SystemOptions;
 
 use crate::exit::Done;
-use crate::output::print;
+use crate::output::{note_stand_ins, print};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +61,9 @@ impl DriveChoice {
         let asked = SystemOptions { drive, layer: self.layer.iter().cloned().collect(), array }.asked(self.capacity)?;
         let default_layers = vec![layer::find(DEFAULT_LAYER)?];
         let system = System { set: self.set.clone(), default_layers, ..asked };
-        let mut runs = Systems::new(&system)?.runs(&[Settings::default()], sectors)?;
+        let systems = Systems::new(&system)?;
+        note_stand_ins(systems.stand_ins());
+        let mut runs = systems.runs(&[Settings::default()], sectors)?;
         match (runs.pop(), runs.is_empty()) {
             (Some(planned), true) => Ok(image::complete_record(&planned)),
             _ => {

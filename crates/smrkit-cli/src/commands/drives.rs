@@ -1,5 +1,6 @@
 //! `smrkit drives`: the drives that come with smrkit; one in full, every value with its source and its seek curve.
 
+mod identify;
 mod import;
 mod validate;
 
@@ -18,6 +19,8 @@ Examples:
   smrkit drives
   smrkit drives show st5000as0011
   smrkit drives show my-drive.toml
+  smrkit drives identify WD40EFAX-68JH4N0
+  smartctl -i /dev/sda | smrkit drives identify -
   smrkit drives import disksim descriptions --to drives
   smrkit drives validate measured/disksim";
 
@@ -41,12 +44,14 @@ enum DrivesCommand {
     },
     /// One drive, or a drive file: every value with its source, and the seek curve.
     Show {
-        /// The drive's name, or the path of a drive file.
+        /// The drive's name, a model string, or the path of a drive file.
         name: String,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
+    /// How disks record, by whose word, and which drive stands for each.
+    Identify(identify::Identify),
     /// Drive files from descriptions in another format.
     #[command(subcommand)]
     Import(import::Import),
@@ -64,6 +69,7 @@ impl Drives {
                     false => print(list(&drives))?,
                 }
             }
+            DrivesCommand::Identify(identify) => return identify.execute(),
             DrivesCommand::Import(import) => return import.execute(),
             DrivesCommand::Validate(validate) => return validate.execute(),
             DrivesCommand::Show { name, json } => {
@@ -90,7 +96,11 @@ fn list(drives: &[Drive]) -> String {
 
 fn show(drive: &Drive) -> String {
     let geometry = &drive.geometry;
-    let mut text = format!("{}: {}\n\n", drive.name, drive.summary);
+    let mut text = format!("{}: {}\n", drive.name, drive.summary);
+    if let Some(model) = drive.stands_for() {
+        text += &format!("Stands for {model}, which has no drive of its own here.\n");
+    }
+    text.push('\n');
     text += &format!(
         "{} sectors ({}), {} tracks in {} recording zones, longest track {} sectors\n\n",
         geometry.sectors(),

@@ -15,7 +15,7 @@ use smrkit_trace::rows::{self, RowFiles};
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, Outputs, pretty};
+use crate::output::{OutputOptions, Outputs, note_stand_ins, pretty};
 use crate::paths::Paths;
 use crate::style;
 
@@ -102,6 +102,7 @@ impl RunCommand {
 
     fn ask(&self) -> anyhow::Result<Done> {
         let asked = self.asked.ask()?;
+        note_stand_ins(asked.systems.stand_ins());
         self.check_records(asked.systems.count())?;
         let interrupt = Interrupt::watch();
         let (outputs, records, files) = self.open(asked.files().collect(), asked.is_array(), &interrupt)?;

@@ -417,7 +417,7 @@ fn the_page_names_every_key_and_no_other() {
     let mut found = BTreeSet::new();
     paths("", &advice(&format!("{TWO} --depth 1")), &mut found);
     paths("", &advice(&format!("--trace {} --depth 1", testdata("msr.csv"))), &mut found);
-    let rough = "--drive like-wd40efax --capacity 1GB --array mirror:disks=2 --rebuild resilver";
+    let rough = "--drive wd40efax --capacity 1GB --array mirror:disks=2 --rebuild resilver";
     paths("", &advice(rough), &mut found);
     let page = std::fs::read_to_string(root().join("docs/reference/advise.md")).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("- `")?.split_once('`'));

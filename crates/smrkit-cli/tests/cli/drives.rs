@@ -1,10 +1,11 @@
 //! `smrkit drives import` and `validate`: on a made-up description, and on measured drives where they are at hand.
 
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Scratch, root, smrkit};
+use super::{Ran, Scratch, command, finish, root, smrkit};
 
 /// A disk of two surfaces, made up; a rotation takes 10 ms.
 const MODEL: &str = include_str!("../../../../testdata/disksim/drive.model");
@@ -43,6 +44,61 @@ fn a_drive_replays_what_was_measured_on_it() {
     assert_eq!(row["slow_reads_within_half_ms"].as_u64(), Some(1), "{out}");
     assert!((row["mean_ours_ms"].as_f64().unwrap() - (5.25 + 9.0) / 2.0).abs() < 0.01, "{out}");
     smrkit(&format!("drives validate {}", root().join("crates/smrkit/drives").display())).says(3, &["DRIVE.trace"]);
+}
+
+/// Runs `smrkit` with a text on standard input.
+fn fed(arguments: &str, text: &str) -> Ran {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(text.as_bytes()).and_then(|()| file.rewind()).unwrap();
+    let mut command = command();
+    command.args(arguments.split_whitespace()).stdin(file);
+    finish(command)
+}
+
+#[test]
+fn a_model_is_identified_by_its_string_and_in_what_tools_print() {
+    let one: Value = serde_json::from_str(&smrkit("drives identify wd30efax-68n32n0 --json").done()).unwrap();
+    assert_eq!([&one["model"], &one["recording"], &one["preset"]], ["WD30EFAX", "DM-SMR", "wd40efax"]);
+    assert!(one["basis"] == "vendor statement" && one["source"].as_str().unwrap().contains("WD statement 2020-04"));
+    let text = smrkit("drives identify st3000dm007").done();
+    assert!(text.contains("shingled, drive-managed") && text.contains("st4000dm004 stands for it, at 3 TB"), "{text}");
+    let text = smrkit("drives identify ST8000AS0022").done();
+    assert!(text.contains("host-aware") && text.contains("none of smrkit's"), "{text}");
+
+    let lsblk = "NAME MODEL\nsda  WDC WD40EFAX-68JH4N0\nsdb  ST4000VN008-2DR166\nsdc  WD40EFXX-1\n";
+    let all: Value = serde_json::from_str(&fed("drives identify - --json", lsblk).done()).unwrap();
+    let of = |key: &str| all.as_array().unwrap().iter().map(|disk| disk[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("recording"), ["DM-SMR", "CMR", "unknown"]);
+    assert_eq!(of("model"), ["WD40EFAX", "ST4000VN008", "WD40EFXX"]);
+    assert_eq!(all[2]["nearest"], "WD40EFAX");
+    fed("drives identify -", "Filesystem 1K-blocks\n").says(3, &["names no disk"]);
+}
+
+#[test]
+fn a_drive_is_taken_by_its_model_string() {
+    let outcome = |drive: &str| -> Value {
+        let mut command = command();
+        command.args([
+            "run",
+            "--drive",
+            drive,
+            "--layer",
+            "drive-managed",
+            "--workload",
+            "random-write:count=20",
+            "--json",
+            "-",
+        ]);
+        serde_json::from_str(&finish(command).done()).unwrap()
+    };
+    for drive in ["WDC WD40EFAX-68JH4N0", "wd40efax", "Wd40EfAx"] {
+        assert_eq!(outcome(drive)["runs"][0]["drive"], "wd40efax");
+    }
+    let raw = |drive| outcome(drive)["runs"][0]["capacity"]["raw_sectors"].as_f64().unwrap();
+    let share = raw("WD30EFAX") / raw("WD40EFAX");
+    assert!((0.7499..0.7501).contains(&share), "{share}");
+    smrkit("run --drive WD40EFXX").says(2, &["no drive is called `WD40EFXX`", "did you mean `WD40EFAX`?"]);
+    smrkit("run --drive ST8000AS0022").says(2, &["host-aware", "can stand for it"]);
 }
 
 /// The folder of measured drives, where it is at hand.

@@ -79,6 +79,8 @@ pub(super) struct DriveFile {
     pub host_managed: Option<HostManagedTable>,
     /// Times that the drive has each of its surfaces, where it was made larger; 0 is once.
     pub copies: u32,
+    /// The model of the catalogue that it stands for, if that is another's.
+    pub stands_for: Option<&'static str>,
 }
 
 impl ZoneTable {
@@ -298,6 +300,7 @@ impl DriveFile {
             drive_managed: DriveManagedTable::of(&mut keys)?,
             host_managed: HostManagedTable::of(&mut keys)?,
             copies: 0,
+            stands_for: None,
         };
         keys.end();
         Ok(file)

@@ -24,6 +24,7 @@ macro_rules! named_values {
 
 mod buffered;
 mod build;
+pub mod catalogue;
 mod clock;
 mod file;
 pub mod import;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::geometry::{Edge, Geometry, SECTORS_MAX};
 use crate::medium::interference::{Form, Interference};
-use crate::names::known;
+use crate::names::nearest;
 use crate::quantity::Bytes;
 use crate::units::{Nanos, SECTOR_BYTES};
 
@@ -65,13 +66,24 @@ pub const DRIVES: &[(&str, &str)] = built_in![
     "cassuto-random",
     "st5000as0011",
     "wdc-2tb",
+    "st8000as0002",
+    "st8000dm004",
+    "st4000dm004",
+    "st2000dm008",
+    "st5000lm000",
+    "wd40efax",
+    "wd60efax",
+    "wd20spzx",
+    "wd40ndzw",
+    "mq04abf100",
     "hc620",
     "hc650",
-    "st8000as0002",
-    "wd20spzx",
-    "like-wd40efax",
-    "like-st5000lm000",
-    "like-st8000dm004",
+    "hc680",
+    "wd40efrx",
+    "wd40efpx",
+    "st4000vn008",
+    "st8000vn004",
+    "st16000nm001g",
     "tiny",
     "tiny-constant",
 ];
@@ -104,30 +116,64 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive by its name in `DRIVES`, or by the path of a drive file; `@KEY=low` or `@KEY=high` behind it takes an end of
-    /// the range of that key ([`Drive::at`]).
+    /// A drive by its name in `DRIVES`, by a model string of the [`catalogue`], or by the path of a drive file; `@KEY=low` or
+    /// `@KEY=high` behind it takes an end of the range of that key ([`Drive::at`]).
     pub fn load(name_or_path: &str) -> Result<Drive, Error> {
         match ends(name_or_path) {
             Some((own, key, end)) if !Path::new(name_or_path).exists() => return Drive::load(own)?.at(key, end),
             _ => {}
         }
-        if let Some((name, text)) = DRIVES.iter().find(|(name, _)| *name == name_or_path) {
+        if let Some((name, text)) = DRIVES.iter().find(|(name, _)| name.eq_ignore_ascii_case(name_or_path)) {
             let path = format!("drives/{name}.toml");
             return Drive::build(DriveFile::parse(path.as_ref(), text)?, path.as_ref());
         }
         let path = Path::new(name_or_path);
         let looks_like_a_path = name_or_path.contains(['/', '\\', '.']) || path.exists();
         if !looks_like_a_path {
-            let known = known(name_or_path, DRIVES.iter().map(|(name, _)| *name));
-            return Err(Error::Usage(format!(
-                "no drive is called `{name_or_path}`; {known}, or the path of a drive file"
-            )));
+            return Drive::of_model(name_or_path);
         }
         let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::InvalidData => Error::input(path, "not a text file: give a drive file in TOML"),
             _ => Error::reading(path, e),
         })?;
         Drive::parse(path, &text)
+    }
+
+    /// The drive for a model string: its own, or that of another model at its size.
+    fn of_model(text: &str) -> Result<Drive, Error> {
+        let Some(model) = catalogue::find(text) else {
+            let names = DRIVES.iter().map(|(name, _)| *name);
+            let near = nearest(text, names.clone()).or_else(|| catalogue::nearest_model(text));
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let list = names.collect::<Vec<_>>().join(", ");
+            return Err(Error::Usage(format!(
+                "no drive is called `{text}`; {near}Known: {list}, the models of the catalogue, or the path of a drive file"
+            )));
+        };
+        let recording = catalogue::recording_in_words(model.recording);
+        let Some(preset) = model.preset else {
+            return Err(Error::Usage(format!(
+                "{}: recording {recording}; no drive that comes with smrkit can stand for it: name one, or give the path of \
+                 a drive file",
+                model.name
+            )));
+        };
+        let mut drive = Drive::load(preset)?;
+        if model.is_own_preset {
+            return Ok(drive);
+        }
+        let own_terabytes = catalogue::models().find(|own| own.is_own_preset && own.preset == model.preset);
+        if let Some((wanted, own)) = model.terabytes.zip(own_terabytes.and_then(|own| own.terabytes)) {
+            let sectors = drive.geometry.sectors() as f64 * wanted / own;
+            drive = drive.with_capacity(sectors as u64)?;
+        }
+        drive.file.stands_for = Some(model.name);
+        Ok(drive)
+    }
+
+    /// The model of the catalogue that the drive stands for, where that has no drive of its own.
+    pub fn stands_for(&self) -> Option<&'static str> {
+        self.file.stands_for
     }
 
     /// The drive file; `None` for a drive that comes with smrkit.

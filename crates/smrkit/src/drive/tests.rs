@@ -113,7 +113,7 @@ fn more_platters_are_the_same_platters() {
 #[test]
 fn a_capacity_gives_itself_again() {
     let zones = |drive: &Drive| format!("{:?}", drive.geometry);
-    for text in DRIVES[..6].iter().map(|drive| drive.1).chain([TINY, BUFFERED]) {
+    for text in DRIVES[..5].iter().map(|drive| drive.1).chain([TINY, BUFFERED]) {
         let drive = Drive::parse(Path::new("t"), text).unwrap();
         proptest::proptest!(ProptestConfig::with_cases(count::count_from::<u32>("SMRKIT_DRIVE_FILES", 200) / 25), |(sectors in 1u64..1 << 36, shift in 0u32..36)| {
             let Ok(sized) = drive.clone().with_capacity((sectors >> shift).max(1)) else { return Ok(()) };

@@ -16,6 +16,7 @@ use crate::engine::saved::SavedState;
 use crate::engine::system::{ArrayRun, DriveRun, MemberRun};
 use crate::error::Error;
 use crate::layer::{self, LayerSpec};
+use crate::quantity::Bytes;
 use crate::settings::Settings;
 use crate::stats::outcome::RunRecord;
 use crate::units::Nanos;
@@ -239,6 +240,14 @@ impl Systems {
     /// Files that describe its drives.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         self.drives.values().filter_map(Drive::file).map(Path::to_path_buf)
+    }
+
+    /// Sentences on the drives that stand for models which have none of their own.
+    pub fn stand_ins(&self) -> impl Iterator<Item = String> {
+        self.drives.values().filter_map(|drive| {
+            let size = Bytes::of_sectors(drive.geometry.sectors());
+            Some(format!("{} stands for {}, with platters of {size}", drive.name, drive.stands_for()?))
+        })
     }
 
     /// The number of runs.

@@ -265,7 +265,7 @@ fn a_drive_file_is_told_from_others_by_its_text_alone() {
         assert_eq!(own, of(written("sub folder/b.toml", tiny), array));
         assert_ne!(own, of(written("a.toml", &tiny.replace("7200", "5400")), array));
     }
-    let ended = |name: &str, end: &str| of(written(name, text("like-st8000dm004")) + "@mechanical.seek=" + end, false);
+    let ended = |name: &str, end: &str| of(written(name, text("st8000dm004")) + "@mechanical.seek=" + end, false);
     assert_eq!(ended("a.toml", "low"), ended("b.toml", "low"));
     assert_ne!(ended("a.toml", "low"), ended("a.toml", "high"));
 }

@@ -109,7 +109,7 @@ def rebuilds(study: Study) -> None:
     cases = {}
     for what, drive, size, rebuild in (
         ("RAID 1, 8 TB", "st8000as0002", 8e12, "disk=1,write=512KiB,window=32"),
-        ("RAID-Z, 4 TB", "like-wd40efax", 4e12, "disk=1,order=scattered,record=44KiB,run=3MB,window=10"),
+        ("RAID-Z, 4 TB", "wd40efax", 4e12, "disk=1,order=scattered,record=44KiB,run=3MB,window=10"),
     ):
         part = smrkit.drives(drive)["raw_sectors"] // study.pick(100, 400) * 512
         for kind, layer in (("drive-managed", MANAGED), ("conventional", "in-place")):

@@ -1,0 +1,105 @@
+//! `smrkit drives identify`: whether disks are shingled, by their model strings.
+
+use std::io::Read;
+
+use clap::Args;
+use serde_json::{Value, json};
+use smrkit::drive::catalogue::{self, Identified, Model};
+use smrkit::error::Error;
+
+use crate::exit::Done;
+use crate::output::{print, print_json};
+
+#[derive(Args)]
+pub struct Identify {
+    /// A model string, or - for text on standard input: what smartctl -i, hdparm -I, lsblk -o NAME,MODEL or zpool status print, or
+    /// names of /dev/disk/by-id.
+    model: String,
+    /// Print JSON: an object, or a list of them where there are several disks.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Identify {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let disks = match self.model.as_str() {
+            "-" => from_standard_input()?,
+            model => one(model),
+        };
+        match (self.json, disks.as_slice()) {
+            (true, [one]) => print_json(&as_json(one))?,
+            (true, all) => print_json(&all.iter().map(as_json).collect::<Vec<_>>())?,
+            (false, all) => print(all.iter().map(in_words).collect::<String>())?,
+        }
+        Ok(Done::All)
+    }
+}
+
+/// The disks that a model string names; itself where the catalogue has none.
+fn one(model: &str) -> Vec<Identified> {
+    match catalogue::identify(model) {
+        none if none.is_empty() => vec![Identified::Unknown(model.to_string())],
+        found => found,
+    }
+}
+
+fn from_standard_input() -> anyhow::Result<Vec<Identified>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|error| Error::reading("-", error))?;
+    let found = catalogue::identify(&String::from_utf8_lossy(&bytes));
+    if found.is_empty() {
+        let remedy = "the text names no disk by its model: give what smartctl -i or lsblk -o NAME,MODEL print";
+        return Err(Error::input("-", remedy).into());
+    }
+    Ok(found)
+}
+
+fn as_json(disk: &Identified) -> Value {
+    match disk {
+        Identified::Known(_, model) => json!({
+            "model": model.name,
+            "recording": model.recording,
+            "basis": model.basis,
+            "source": model.source,
+            "preset": model.preset,
+            "stands_in": model.preset.is_some() && !model.is_own_preset,
+            "family": model.family,
+            "nearest": null,
+        }),
+        Identified::Unknown(name) => json!({
+            "model": name,
+            "recording": "unknown",
+            "basis": null,
+            "source": null,
+            "preset": null,
+            "stands_in": false,
+            "family": null,
+            "nearest": catalogue::nearest_model(name),
+        }),
+    }
+}
+
+fn in_words(disk: &Identified) -> String {
+    match disk {
+        Identified::Known(_, model) => {
+            let recording = catalogue::recording_in_words(model.recording);
+            let Model { name, family, basis, source, .. } = model;
+            format!("{name} ({family}): {recording}\n  {basis}: {source}\n  {}\n", drive_in_words(model))
+        }
+        Identified::Unknown(name) => {
+            let near = catalogue::nearest_model(name).map_or_else(String::new, |near| {
+                format!("  nearest by name: {near}, which tells nothing of how this one records\n")
+            });
+            format!("{name}: not in the catalogue, so that how it records is not known here\n{near}")
+        }
+    }
+}
+
+fn drive_in_words(model: &Model) -> String {
+    let size = model.terabytes.map_or_else(String::new, |terabytes| format!(", at {terabytes} TB"));
+    match model.preset {
+        Some(preset) if model.is_own_preset => format!("drive: {preset}"),
+        Some(preset) => format!("drive: {preset} stands for it{size}"),
+        None => "drive: none of smrkit's can stand for it".into(),
+    }
+}
