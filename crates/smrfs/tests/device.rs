@@ -7,14 +7,13 @@ use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::{Memory, WriteLoss};
 use smrfs::device::modelled::{Contents, Modelled};
-use smrfs::device::platters::{self, Platters};
+use smrfs::device::platters::Platters;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{BandState, Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult, Violation};
 use smrfs::power::Power;
 use smrfs::units::{Granule, Span};
 use smrkit::drive::Drive;
-use smrkit::medium::MemoryBacking;
 use smrkit::tally::Cause;
 
 const GRANULE: u64 = 512;
@@ -153,22 +152,6 @@ fn a_write_destroys_did_granules_below_and_a_second_one_dpid_above() {
     assert!(read(&again, 38).is_err(), "the platters remember");
     write(&again, 30, 1, 9).unwrap();
     assert!(read(&again, 29).is_err(), "it may have been the second write");
-}
-
-#[test]
-fn bytes_on_the_model_are_destroyed_as_in_memory() {
-    let shape = caveat(40, 2, 2);
-    let platters = modelled(Contents::Bytes(Box::new(MemoryBacking::default())), &shape);
-    let disk = CaveatScriptor::new(Arc::new(platters), shape, WriteHistory::Blank).unwrap();
-    write(&disk, 10, 5, 1).unwrap();
-    let before = disk.now();
-    write(&disk, 8, 1, 2).unwrap();
-    assert!(disk.now() > before);
-    assert_eq!((read(&disk, 8).unwrap(), read(&disk, 11).unwrap()), (2, 1));
-    assert!(read(&disk, 10).is_err());
-    let mut raw = bytes(1, 0);
-    disk.platters().read(Granule(10), ReadBuffer::Bytes(&mut raw), Cause::Host).unwrap();
-    assert_eq!(raw, bytes(1, platters::DESTROYED_BYTE));
 }
 
 proptest! {

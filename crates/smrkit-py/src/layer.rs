@@ -129,7 +129,7 @@ impl Sectors {
 #[pymethods]
 impl Buffer {
     /// Puts `count` sectors of another, from `first` on, at `at`.
-    fn put(&self, py: Python, at: u64, source: &Bound<Buffer>, first: u64, count: u64) -> PyResult<()> {
+    fn put(&self, at: u64, source: &Bound<Buffer>, first: u64, count: u64) -> PyResult<()> {
         let from = {
             let source = lock(&source.get().0);
             source.check_range(first, count)?;
@@ -137,7 +137,8 @@ impl Buffer {
         };
         let mut to = lock(&self.0);
         to.check_range(at, count)?;
-        to.data.put(at, &from, first, count).map_err(|fault| exception(py, &Error::Usage(fault.to_string())))
+        to.data.put(at, &from, first, count);
+        Ok(())
     }
 }
 
@@ -372,15 +373,23 @@ impl Layer for PythonLayer {
     }
 
     /// A layer that says nothing promises nothing.
-    fn power_cut(&mut self) -> bool {
-        let cut = |py: Python| match self.object.bind(py).getattr_opt("power_cut")? {
-            Some(method) => method.call0()?.is_truthy(),
+    fn keeps_acknowledged(&self) -> bool {
+        let says = |py: Python| match self.object.bind(py).getattr_opt("keeps_acknowledged")? {
+            Some(value) => value.is_truthy(),
             None => Ok(false),
         };
-        Python::attach(cut).unwrap_or_else(|error| {
+        Python::attach(says).unwrap_or_else(|error| {
             set_aside(error);
             false
         })
+    }
+
+    fn power_cut(&mut self) {
+        let cut = |py: Python| match self.object.bind(py).getattr_opt("power_cut")? {
+            Some(method) => method.call0().map(drop),
+            None => Ok(()),
+        };
+        Python::attach(cut).unwrap_or_else(set_aside);
     }
 
     /// What fails here is raised where the run was asked for.

@@ -6,7 +6,7 @@ use crate::drive::{Drive, DriveClock};
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
-use crate::medium::{Buf, Label, Medium, Placement, Stamps, WritePart};
+use crate::medium::{Buf, Medium, Placement, Stamp, Stamps};
 use crate::power::Power;
 use crate::state::state;
 use crate::tally::{Access, Cause, Tally};
@@ -85,7 +85,8 @@ impl Disk {
     #[inline]
     pub fn read(&mut self, pba: Pba, n: u64, cause: Cause, buf: &mut Buf, at: u64) -> DiskResult {
         self.access(pba, n, cause, false, None)?;
-        self.medium.read(pba, n, buf, at)
+        self.medium.read(pba, n, buf, at);
+        Ok(())
     }
 
     /// Reads `n` sectors, where the drive may begin anywhere in a track: a whole track takes a rotation, wherever the head
@@ -94,103 +95,76 @@ impl Disk {
         let inside = n > 0 && pba.0 + n <= self.geometry.sectors();
         let lasting = if inside { self.clock.in_any_order(&self.geometry, self.now, pba, n) } else { None };
         self.access(pba, n, cause, false, lasting)?;
-        self.medium.read(pba, n, buf, at)
+        self.medium.read(pba, n, buf, at);
+        Ok(())
     }
 
     /// Writes `n` sectors at `pba` from `buf`, sector `at` on; destroys neighbours as the shingling law says.
     #[inline]
     pub fn write(&mut self, pba: Pba, n: u64, cause: Cause, buf: &Buf, at: u64) -> DiskResult {
         if self.power.is_some() {
-            return self.write_parts(pba, cause, &[WritePart::Data { buf, at, sectors: n }]);
+            return self.write_until_cut(None, pba, n, cause, buf, at);
         }
-        self.access(pba, n, cause, true, None)?;
+        self.write_whole(None, pba, n, cause, buf, at)
+    }
+
+    /// Writes `n` sectors at `pba` from the beginning of `buf` in a time known from measurement, without the clock.
+    #[inline]
+    pub fn write_lasting(&mut self, duration: Nanos, pba: Pba, n: u64, cause: Cause, buf: &Buf) -> DiskResult {
+        if self.power.is_some() {
+            return self.write_until_cut(Some(duration), pba, n, cause, buf, 0);
+        }
+        self.write_whole(Some(duration), pba, n, cause, buf, 0)
+    }
+
+    /// Writes `n` sectors of a layer's metadata at `pba`.
+    #[inline]
+    pub fn write_metadata(&mut self, pba: Pba, n: u64, cause: Cause) -> DiskResult {
+        let buf = self.metadata(n);
+        self.write(pba, n, cause, &buf, 0)
+    }
+
+    #[inline(always)]
+    fn write_whole(
+        &mut self,
+        lasting: Option<Nanos>,
+        pba: Pba,
+        n: u64,
+        cause: Cause,
+        buf: &Buf,
+        at: u64,
+    ) -> DiskResult {
+        self.access(pba, n, cause, true, lasting)?;
         let law = if pba < self.conventional_end { &Interference::None } else { &self.law };
-        self.medium.write(law, &self.geometry, pba, n, buf, at)
+        self.medium.write(law, &self.geometry, pba, n, buf, at);
+        Ok(())
     }
 
-    /// Writes `parts` one after another at `pba`, as one access.
-    #[inline]
-    pub fn write_parts(&mut self, pba: Pba, cause: Cause, parts: &[WritePart]) -> DiskResult {
-        self.write_all(pba, cause, parts, None)
-    }
-
-    /// Writes parts in a time known from measurement, without the clock.
-    #[inline]
-    pub fn write_parts_lasting(&mut self, duration: Nanos, pba: Pba, cause: Cause, parts: &[WritePart]) -> DiskResult {
-        self.write_all(pba, cause, parts, Some(duration))
-    }
-
-    #[inline]
-    fn write_all(&mut self, pba: Pba, cause: Cause, parts: &[WritePart], lasting: Option<Nanos>) -> DiskResult {
-        let n = parts.iter().map(WritePart::sectors).sum();
-        let (whole, done) = match &mut self.power {
+    /// Writes as much as the power lets reach the platters.
+    #[cold]
+    fn write_until_cut(
+        &mut self,
+        lasting: Option<Nanos>,
+        pba: Pba,
+        n: u64,
+        cause: Cause,
+        buf: &Buf,
+        at: u64,
+    ) -> DiskResult {
+        let (is_whole, done) = match &mut self.power {
             Some(power) => power.sectors_written(n)?,
             None => (true, n),
         };
         if done > 0 {
-            self.access(pba, done, cause, true, lasting)?;
-            let law = if pba < self.conventional_end { &Interference::None } else { &self.law };
-            self.medium.write_parts(law, &self.geometry, pba, parts, done)?;
+            self.write_whole(lasting, pba, done, cause, buf, at)?;
         }
         match &mut self.power {
-            Some(power) if !whole => Err(power.off()),
+            Some(power) if !is_whole => Err(power.off()),
             _ => Ok(()),
         }
     }
 
-    /// Nobody needs what `n` sectors from `pba` on hold: their room may be freed. Their labels stay, and it takes no time.
-    pub fn discard(&mut self, pba: Pba, n: u64) -> DiskResult {
-        self.medium.discard(pba, n)
-    }
-
-    /// Discards `n` sectors from `pba` on, and takes their labels off them. It takes no time.
-    pub fn erase(&mut self, pba: Pba, n: u64) -> DiskResult {
-        // The labels go first: one that is there is its sector's.
-        self.medium.clear_labels(&self.geometry, pba, n)?;
-        self.medium.discard(pba, n)
-    }
-
-    /// Reads the record in `sectors` sectors from `pba` on; `None` if no whole one is there.
-    pub fn read_record(&mut self, pba: Pba, sectors: u64, cause: Cause) -> DiskResult<Option<Vec<u64>>> {
-        self.read_for_records(pba, sectors, cause)?;
-        self.record_at(pba, sectors)
-    }
-
-    /// Reads `n` sectors from `pba` on for the records among them alone; see [`Disk::record_at`].
-    pub fn read_for_records(&mut self, pba: Pba, n: u64, cause: Cause) -> DiskResult {
-        self.access(pba, n, cause, false, None)
-    }
-
-    /// The record in `sectors` sectors from `pba` on, which have just been read; `None` if no whole one is there.
-    pub fn record_at(&self, pba: Pba, sectors: u64) -> DiskResult<Option<Vec<u64>>> {
-        self.medium.record_at(pba, sectors)
-    }
-
-    /// The record in `sectors` sectors of `buf`, read before, from `at` on; `None` if no whole one is there.
-    pub fn record_in(&self, buf: &Buf, at: u64, sectors: u64) -> DiskResult<Option<Vec<u64>>> {
-        self.medium.record(buf, at, sectors)
-    }
-
-    /// Reads as [`Disk::read`] does, and the sectors' labels with them, by their place from `pba` on.
-    pub fn read_labelled(
-        &mut self,
-        pba: Pba,
-        n: u64,
-        cause: Cause,
-        buf: &mut Buf,
-        at: u64,
-    ) -> DiskResult<Vec<(u64, Label)>> {
-        self.read(pba, n, cause, buf, at)?;
-        self.medium.labels(&self.geometry, pba, n)
-    }
-
-    /// Reads `n` sectors from `pba` on for their labels alone.
-    pub fn read_labels(&mut self, pba: Pba, n: u64, cause: Cause) -> DiskResult<Vec<(u64, Label)>> {
-        self.access(pba, n, cause, false, None)?;
-        self.medium.labels(&self.geometry, pba, n)
-    }
-
-    /// True if sectors hold anything: if not, records and digests need not be made up.
+    /// True if sectors hold anything: if not, layers need not put together what they write.
     #[inline]
     pub fn holds_data(&self) -> bool {
         !matches!(self.medium, Medium::NoData)
@@ -253,26 +227,7 @@ impl Disk {
     /// The power was cut and is back: what the drive's own write cache held is lost.
     pub(crate) fn power_cut(&mut self) {
         self.clock.power_cut();
-        self.power_on();
-        self.tally.set_cleaning_end(Nanos::ZERO);
-        self.background_cleaning_end = Nanos::ZERO;
-    }
-
-    /// The power comes back.
-    pub fn power_on(&mut self) {
-        if let Some(power) = &mut self.power {
-            power.on();
-        }
-    }
-
-    /// The drive is switched off and on again: its time begins anew, with the head where it is at first.
-    pub fn restart(&mut self, drive: &Drive) {
-        self.clock = drive.clock.clone();
-        (self.now, self.free_at, self.counting_since) = (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
-    }
-
-    /// The layer has rebuilt its maps: what it cleaned for that was recovery, and no request waited for cleaning.
-    pub(crate) fn recovered(&mut self) {
+        self.power.iter_mut().for_each(|power| power.on());
         self.tally.set_cleaning_end(Nanos::ZERO);
         self.background_cleaning_end = Nanos::ZERO;
     }
@@ -280,16 +235,19 @@ impl Disk {
     /// Makes what was written durable: empties the drive's own write cache.
     pub fn flush(&mut self) -> DiskResult {
         self.now = self.clock.flush(&self.geometry, self.now);
-        if let Medium::Bytes(backing) = &mut self.medium {
-            backing.flush().map_err(Fault::Io)?;
-        }
         Ok(())
     }
 
     /// Room for `n` sectors of what this disk holds.
     #[inline]
     pub fn buf(&self, n: u64) -> Buf {
-        self.medium.buf(n)
+        self.medium.buf(n, Stamp::default())
+    }
+
+    /// `n` sectors of a layer's metadata, over which data can be laid: what a header or a copy of a map says is not kept.
+    #[inline]
+    pub fn metadata(&self, n: u64) -> Buf {
+        self.medium.buf(n, Stamp::METADATA)
     }
 
     /// The drive's time.
@@ -407,7 +365,6 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::medium::Stamp;
     use crate::units::Lba;
 
     /// A disk of 100 sectors on which a write destroys the two behind it, save before sector 40.
@@ -420,24 +377,23 @@ mod tests {
         disk
     }
 
-    fn write(disk: &mut Disk, pba: u64, parts: bool) {
+    fn write(disk: &mut Disk, pba: u64, lasting: bool) {
         let buf = Buf::Stamps(vec![Stamp::new(Lba(pba), 1).0]);
-        let data = WritePart::Data { buf: &buf, at: 0, sectors: 1 };
-        match parts {
-            true => disk.write_parts(Pba(pba), Cause::Host, &[data]).unwrap(),
+        match lasting {
+            true => disk.write_lasting(Nanos(1), Pba(pba), 1, Cause::Host, &buf).unwrap(),
             false => disk.write(Pba(pba), 1, Cause::Host, &buf, 0).unwrap(),
         }
     }
 
     #[test]
     fn what_is_recorded_conventionally_harms_no_neighbour() {
-        for parts in [false, true] {
+        for lasting in [false, true] {
             for (pba, left) in
                 [(38, [true; 3]), (39, [true; 3]), (40, [false, false, true]), (41, [false, false, true])]
             {
                 let mut disk = disk();
-                (1..4).for_each(|next| write(&mut disk, pba + next, parts));
-                write(&mut disk, pba, parts);
+                (1..4).for_each(|next| write(&mut disk, pba + next, lasting));
+                write(&mut disk, pba, lasting);
                 let stamps = [1, 2, 3].map(|next| (disk.stamps().unwrap().get(Pba(pba + next)), Lba(pba + next)));
                 assert_eq!(stamps.map(|(stamp, lba)| stamp == Stamp::new(lba, 1)), left, "{pba}");
             }

@@ -1,7 +1,7 @@
-//! Platters of the simulator: a drive's clock, and its medium of nothing, stamps or bytes.
+//! Platters of the simulator: a drive's clock, and its medium of nothing or stamps.
 //!
 //! On stamps the simulator's own shingling law destroys, by distances and with a write history of its own, so that what the
-//! models above do is checked by other code. On nothing and on bytes only the model above destroys.
+//! models above do is checked by other code. On nothing only the model above destroys.
 
 use std::io;
 
@@ -10,24 +10,23 @@ use smrkit::disk::Disk;
 use smrkit::drive::Drive;
 use smrkit::error::{DiskResult, Error};
 use smrkit::medium::interference::Interference;
-use smrkit::medium::{Backing, Buf, Medium, Stamp, Stamps, WritePart};
+use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::tally::Cause;
 use smrkit::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 
 use super::Shape;
-use super::platters::{DESTROYED_BYTE, Platters};
+use super::platters::Platters;
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::{Granule, HostJournal, Span};
 
 /// Contents of platters.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     /// Nothing: only time is of interest.
     Nothing,
     /// Numbers of writes, and marks of what was destroyed.
     Stamps,
-    /// Bytes.
-    Bytes(Box<dyn Backing>),
 }
 
 /// The platters of a simulated drive.
@@ -39,7 +38,6 @@ pub struct Modelled {
 struct Written {
     disk: Disk,
     writes: u64,
-    stamps: bool,
 }
 
 impl Modelled {
@@ -54,22 +52,20 @@ impl Modelled {
                 drive.name
             )));
         }
-        let stamps = matches!(contents, Contents::Stamps);
         let law = match contents {
             Contents::Stamps => Interference::Distances {
                 did: shape.did * granule_sectors,
                 dpid: shape.dpid * granule_sectors,
                 writes: 1,
             },
-            _ => Interference::None,
+            Contents::Nothing => Interference::None,
         };
         let medium = match contents {
             Contents::Nothing => Medium::NoData,
             Contents::Stamps => Medium::Stamps(Stamps::new()),
-            Contents::Bytes(backing) => Medium::Bytes(backing),
         };
         let disk = Disk::new(&drive.with_interference(law)?, medium);
-        Ok(Modelled { disk: Mutex::new(Written { disk, writes: 0, stamps }), granule_sectors })
+        Ok(Modelled { disk: Mutex::new(Written { disk, writes: 0 }), granule_sectors })
     }
 
     fn pba(&self, at: Granule) -> Pba {
@@ -96,14 +92,10 @@ impl Platters for Modelled {
         let mut buf = written.disk.buf(sectors);
         done(written.disk.read(self.pba(at), sectors, cause, &mut buf, 0))?;
         drop(written);
-        match (&buf, &mut room) {
-            (Buf::Bytes(bytes), ReadBuffer::Bytes(out)) => out.copy_from_slice(bytes),
-            (Buf::Stamps(stamps), _) => {
-                self.check(at, stamps)?;
-                room.clear();
-            }
-            _ => room.clear(),
+        if let Buf::Stamps(stamps) = &buf {
+            self.check(at, stamps)?;
         }
+        room.clear();
         Ok(())
     }
 
@@ -112,27 +104,16 @@ impl Platters for Modelled {
         let mut written = self.disk.lock();
         written.writes += 1;
         let mut buf = written.disk.buf(sectors);
-        match (&mut buf, data) {
-            (Buf::Bytes(to), Data::Bytes(from)) => to.copy_from_slice(from),
-            (Buf::Stamps(stamps), _) => {
-                for (lba, stamp) in (pba.0..).zip(stamps) {
-                    *stamp = Stamp::new(Lba(lba), written.writes).0;
-                }
+        if let Buf::Stamps(stamps) = &mut buf {
+            for (lba, stamp) in (pba.0..).zip(stamps) {
+                *stamp = Stamp::new(Lba(lba), written.writes).0;
             }
-            _ => {}
         }
         done(written.disk.write(pba, sectors, cause, &buf, 0))
     }
 
-    fn destroy(&self, span: Span, _by: Granule) -> DeviceResult {
-        let mut written = self.disk.lock();
-        if written.stamps || !written.disk.holds_data() {
-            return Ok(());
-        }
-        let sectors = span.count * self.granule_sectors;
-        let buf = Buf::Bytes(vec![DESTROYED_BYTE; (sectors * SECTOR_BYTES) as usize]);
-        let parts = [WritePart::Data { buf: &buf, at: 0, sectors }];
-        done(written.disk.write_parts_lasting(Nanos::ZERO, self.pba(span.at), Cause::Host, &parts))
+    fn destroy(&self, _span: Span, _by: Granule) -> DeviceResult {
+        Ok(())
     }
 
     fn keep_cursor(&self, _band: u64, _cursor: Granule) -> DeviceResult {

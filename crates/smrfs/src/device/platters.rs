@@ -11,7 +11,7 @@ use crate::error::DeviceResult;
 use crate::units::{Granule, HostJournal, Span};
 
 /// Byte that fills a destroyed granule on platters that hold bytes.
-pub const DESTROYED_BYTE: u8 = smrkit::medium::DESTROYED_BYTE;
+pub const DESTROYED_BYTE: u8 = 0xDB;
 
 /// Holds the data of a host-managed disk. Calls may come from several threads; addresses have been checked, and lengths
 /// are whole granules.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use smrkit::device::{
-    Array, Command, Completion, Contents, DriveContents, LayeredDisk, Member, MemberDrive, NCQ_COMMANDS, Queueing,
+    Array, Command, Completion, DriveContents, LayeredDisk, Member, MemberDrive, NCQ_COMMANDS, Queueing,
 };
 use smrkit::drive::Drive;
 use smrkit::engine::system::{DriveRun, MemberRun};
@@ -49,12 +49,10 @@ impl Model {
     pub fn new(system: &MemberRun) -> Result<Model, Error> {
         let member = match system {
             MemberRun::Drive(run) => drive(run)?,
-            MemberRun::Array(array) => {
-                Member::Array(Box::new(array.build_of(Contents::None, |member| match member {
-                    MemberRun::Drive(run) => drive(run),
-                    MemberRun::Array(_) => Err(Error::Impossible("an array of arrays".into())),
-                })?))
-            }
+            MemberRun::Array(array) => Member::Array(Box::new(array.build_of(false, |member| match member {
+                MemberRun::Drive(run) => drive(run),
+                MemberRun::Array(_) => Err(Error::Impossible("an array of arrays".into())),
+            })?)),
         };
         Ok(Model { member, now: Nanos::ZERO, done: Vec::new(), writes: BTreeSet::new(), will_lose_power: false })
     }

@@ -41,8 +41,8 @@ class Layer:
     Methods of your own may be added: ``step(disk, must)`` does one stage of cleaning and tells whether there was any
     (``must`` is false for what merely helps, in idle time),
     ``discard(disk, lba, sectors)`` drops data, ``check()`` raises where the layer's books are wrong, ``power_cut()`` forgets what is in
-    volatile memory and tells whether nothing acknowledged is lost, and ``state()`` and ``restore(state)`` save the layer's state as bytes for ``save_state`` and ``from_state``. A layer
-    runs on the thread that called.
+    volatile memory, and ``state()`` and ``restore(state)`` save the layer's state as bytes for ``save_state`` and ``from_state``. Set
+    ``keeps_acknowledged = True`` if nothing that was acknowledged is lost in a power cut. A layer runs on the thread that called.
 
     Examples
     --------

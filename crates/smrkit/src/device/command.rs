@@ -7,9 +7,6 @@ use crate::medium::Buf;
 use crate::request::Request;
 use crate::units::{Lba, Nanos};
 
-/// Contents of sectors: a stamp each in check mode, or their bytes in words; empty where nothing is held.
-pub type SectorWords = Vec<u64>;
-
 /// Stamps of the sectors of a member that began full, one each.
 pub type FirstStamps = Arc<dyn Fn(Lba) -> u64 + Send + Sync>;
 
@@ -24,7 +21,7 @@ pub struct Command {
     pub arrival: Nanos,
     /// True if a request of the host waits for it.
     pub host: bool,
-    /// Contents that are written, or room for what is read; nothing where none are held.
+    /// Stamps that are written, in check mode.
     pub data: Buf,
 }
 
@@ -46,7 +43,7 @@ pub struct Completion {
     pub start: Nanos,
     /// Moment of completion.
     pub end: Nanos,
-    /// Contents that were read; or what is left of those of the command.
+    /// Stamps that were read, in check mode; or what is left of those of the command.
     pub data: Buf,
 }
 

@@ -1,13 +1,10 @@
-//! Contents that a drive's commands carry: nothing, stamps that are verified, or bytes.
-
-use std::io;
-use std::ops::Range;
+//! Contents that a drive's commands carry: nothing, or stamps that are verified.
 
 use super::LayeredDisk;
 use super::command::Command;
 use super::shadow::Shadow;
-use crate::error::{DiskResult, Fault};
-use crate::medium::{Buf, Stamp};
+use crate::error::DiskResult;
+use crate::medium::Buf;
 use crate::pages::Pages;
 use crate::request::{Op, Request};
 use crate::stats::outcome::PowerCut;
@@ -19,10 +16,6 @@ pub enum DriveContents {
     None,
     /// In check mode: stamps that are verified, on platters that hold them.
     Checked(Box<DriveCheck>),
-    /// Bytes of the host, on platters that hold them; and who knows of which sectors, unless whoever sends the commands does.
-    Bytes(Option<Box<dyn HostSectors>>),
-    /// Stamps of the drive's own, this many writes so far: its layer may have to find its maps on platters that hold them.
-    Stamps(u64),
 }
 
 /// Contents that a drive is verified against in check mode.
@@ -33,30 +26,6 @@ pub struct DriveCheck {
     pub(super) contents: Pages,
     /// The power cuts so far.
     pub(super) power_cuts: Vec<PowerCut>,
-}
-
-/// Knows which sectors of a drive hold anything of the host's. The others read as zeros, whatever the layer finds there.
-pub trait HostSectors: Send {
-    /// Takes note that the sectors in `range` were written.
-    fn insert(&mut self, range: Range<u64>) -> io::Result<()>;
-
-    /// Takes note that the sectors in `range` are of no use any more.
-    fn remove(&mut self, range: Range<u64>) -> io::Result<()>;
-
-    /// Makes zeros of what `bytes`, read from the sectors of `range`, hold of sectors that the host has not written.
-    fn blank(&mut self, range: Range<u64>, bytes: &mut [u8]) -> io::Result<()>;
-
-    /// Takes note of a request that was served with `buf`, and makes zeros in what it read.
-    fn note(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
-        let range = request.lba.0..request.end().0;
-        let kept = match (request.op, buf) {
-            (Op::Read, Buf::Bytes(bytes)) => self.blank(range, bytes),
-            (Op::Write, _) => self.insert(range),
-            (Op::Discard, _) => self.remove(range),
-            _ => Ok(()),
-        };
-        kept.map_err(|error| Box::new(Fault::Io(error)))
-    }
 }
 
 impl DriveContents {
@@ -72,63 +41,22 @@ impl DriveContents {
         }
     }
 
-    /// True if whoever sends the commands is told of a power cut, and does what has to be done.
-    pub(super) fn tells_of_power_cuts(&self) -> bool {
-        matches!(self, DriveContents::Bytes(_) | DriveContents::Stamps(_))
-    }
-
     /// Serves a request that carries `data`; what it reads goes there.
     #[inline(always)]
     pub(super) fn serve(&mut self, device: &mut LayeredDisk, request: &Request, data: &mut Buf) -> DiskResult {
         match self {
             DriveContents::None => device.serve(request, &mut Buf::NoData),
             DriveContents::Checked(check) => check.serve(device, request, data),
-            DriveContents::Bytes(_) | DriveContents::Stamps(_) => self.serve_carried(device, request, data),
         }
-    }
-
-    fn serve_carried(&mut self, device: &mut LayeredDisk, request: &Request, data: &mut Buf) -> DiskResult {
-        self.prepare(device, request, data);
-        device.serve(request, data)?;
-        self.note(request, data)
     }
 
     /// Serves writes together.
-    pub(super) fn serve_together(&mut self, device: &mut LayeredDisk, commands: &mut [(Command, Nanos)]) -> DiskResult {
+    pub(super) fn serve_together(&mut self, device: &mut LayeredDisk, commands: &[(Command, Nanos)]) -> DiskResult {
         if let DriveContents::Checked(check) = self {
             return check.serve_together(device, commands);
         }
-        commands.iter_mut().for_each(|(command, _)| self.prepare(device, &command.request, &mut command.data));
         let requests: Vec<_> = commands.iter().map(|(command, _)| (&command.request, &command.data)).collect();
-        device.serve_together(&requests)?;
-        commands.iter_mut().try_for_each(|(command, _)| self.note(&command.request, &mut command.data))
-    }
-
-    /// Makes room for what a request reads, if it has none, and stamps for what it writes.
-    fn prepare(&mut self, device: &LayeredDisk, request: &Request, data: &mut Buf) {
-        let sectors = u64::from(request.sectors);
-        match (self, request.op) {
-            (DriveContents::Stamps(writes), Op::Write) => {
-                *writes += 1;
-                *data = Buf::Stamps((0..sectors).map(|i| Stamp::new(request.lba + i, *writes).0).collect());
-            }
-            (DriveContents::Stamps(_), Op::Read) => *data = device.disk.buf(sectors),
-            (DriveContents::Bytes(_), Op::Read) => {
-                if matches!(data, Buf::NoData) {
-                    *data = Buf::Bytes(Vec::new());
-                }
-                data.room(sectors);
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes note of a request that was served with `data`.
-    fn note(&mut self, request: &Request, data: &mut Buf) -> DiskResult {
-        match self {
-            DriveContents::Bytes(Some(sectors)) => sectors.note(request, data),
-            _ => Ok(()),
-        }
+        device.serve_together(&requests)
     }
 }
 

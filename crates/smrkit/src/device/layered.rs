@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 
 use super::command::Served;
 use crate::disk::{Disk, Recorder};
-use crate::drive::{Drive, Position};
-use crate::error::{DiskResult, Error, Fault};
+use crate::drive::Position;
+use crate::error::DiskResult;
 use crate::layer::{Layer, Need, QueuedWrite};
 use crate::medium::{Buf, Damage, Stamp};
 use crate::request::{Op, Request};
@@ -26,11 +26,7 @@ pub struct LayeredDisk {
     idle_since: Nanos,
     /// Takes note of accesses once counting begins.
     recorder: Option<Box<dyn Recorder>>,
-    build: LayerBuilder,
 }
-
-/// Builds a layer as it is on an empty drive.
-pub type LayerBuilder = Box<dyn Fn() -> Result<Box<dyn Layer>, Error> + Send>;
 
 impl State for Box<dyn Layer> {
     fn save(&self, out: &mut Vec<u8>) {
@@ -47,17 +43,16 @@ state! {
     LayeredDisk {
         parts: disk, layer;
         values: source, idle_since;
-        built: host_sectors, recorder, build;
+        built: host_sectors, recorder;
     }
 }
 
 impl LayeredDisk {
-    /// A drive whose layer, made by `build`, finds everything on `disk`.
-    pub fn new(mut disk: Disk, build: LayerBuilder) -> Result<LayeredDisk, Error> {
-        let layer = build()?;
+    /// A drive whose `layer` finds everything on `disk`.
+    pub fn new(mut disk: Disk, layer: Box<dyn Layer>) -> LayeredDisk {
         disk.record_conventionally(layer.conventional_end());
         let host_sectors = layer.capacity().host_sectors;
-        Ok(LayeredDisk { disk, layer, host_sectors, source: 0, idle_since: Nanos::ZERO, recorder: None, build })
+        LayeredDisk { disk, layer, host_sectors, source: 0, idle_since: Nanos::ZERO, recorder: None }
     }
 
     /// Once counting begins, `recorder` takes note of accesses.
@@ -224,32 +219,11 @@ impl LayeredDisk {
         self.disk.fill(placement);
     }
 
-    /// The drive is switched off in good order and on again: its time begins anew.
-    pub fn restart(&mut self, drive: &Drive) {
-        self.disk.restart(drive);
-        self.idle_since = Nanos::ZERO;
-    }
-
     /// The power was cut and is back: what the drive and its layer keep in volatile memory only is lost.
-    /// Returns whether the layer promises that all that was acknowledged is still there.
-    pub fn power_cut(&mut self) -> bool {
+    pub fn power_cut(&mut self) {
         self.disk.power_cut();
         self.source = 0;
-        self.layer.power_cut()
-    }
-
-    /// The power comes back after a cut: the layer starts anew and rebuilds its maps from the platters.
-    pub fn recover(&mut self) -> DiskResult {
-        self.disk.power_on();
-        let remembered = self.layer.nonvolatile();
-        self.layer = (self.build)().map_err(|error| Fault::Inconsistent(format!("the layer can't start: {error}")))?;
-        self.source = 0;
-        if let Some(books) = remembered {
-            self.layer.take_books(&books)?;
-        }
-        self.layer.recover(&mut self.disk)?;
-        self.disk.recovered();
-        Ok(())
+        self.layer.power_cut();
     }
 
     /// In check mode: what lies where LBAs are found, at no cost.
@@ -269,6 +243,7 @@ impl LayeredDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drive::Drive;
     use crate::layer::{BASELINE, find};
     use crate::medium::Medium;
     use crate::power::Power;
@@ -277,8 +252,8 @@ mod tests {
     fn requests_of_every_kind_are_counted_until_counting_begins_anew() {
         let drive = Drive::load("tiny").unwrap();
         let disk = Disk::new(&drive, Medium::NoData);
-        let build = move || find(BASELINE).and_then(|spec| (spec.build)(&drive, &spec.resolve(&[])?));
-        let mut device = LayeredDisk::new(disk, Box::new(build)).unwrap();
+        let layer = find(BASELINE).and_then(|spec| (spec.build)(&drive, &spec.resolve(&[])?));
+        let mut device = LayeredDisk::new(disk, layer.unwrap());
         for op in [Op::Read, Op::Write, Op::Discard, Op::Flush] {
             device.serve(&Request::new(op, Lba(0), 8), &mut Buf::NoData).unwrap();
         }

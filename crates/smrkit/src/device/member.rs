@@ -7,7 +7,6 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::address::ArrayLayout;
 use super::command::{Command, Completion, FirstStamps, Served};
-use super::contents::Contents;
 use super::event_queue::EventQueue;
 use super::health::Health;
 use super::layered::LayeredDisk;
@@ -40,8 +39,8 @@ pub struct Array {
     /// Number of times that each member was replaced.
     replaced: Vec<u32>,
     write: WritePolicy,
-    /// Contents that commands carry.
-    contents: Contents,
+    /// True in check mode: commands carry a stamp for each sector.
+    checks: bool,
     /// In check mode: parts of the members that anything was written to.
     written: BTreeSet<u64>,
     /// True if commands for the same sectors keep their order without locks: each is one command of a member, or the same
@@ -83,7 +82,7 @@ state! {
     Array {
         parts: members;
         sized: health, replaced;
-        built: layout, write, contents, written, orderly, zeros, works, locks, passed, ready, done, completions, free;
+        built: layout, write, checks, written, orderly, zeros, works, locks, passed, ready, done, completions, free;
     }
 }
 
@@ -268,12 +267,6 @@ impl Member {
         either!(self, member => member.power_cut())
     }
 
-    /// The power comes back after a cut of all drives: commands under way are gone, and every layer rebuilds its maps. Copies and
-    /// parity may differ where a write was under way.
-    pub fn recover(&mut self) -> DiskResult {
-        either!(self, member => member.recover())
-    }
-
     /// The first moment since counting began at which a request of the host waited for cleaning; [`Nanos::MAX`] if none did.
     #[inline]
     pub fn first_wait(&self) -> Nanos {
@@ -372,15 +365,6 @@ impl Members {
         self.pending.clear();
         self.all.iter_mut().for_each(Member::power_cut);
         self.events = events(&self.all);
-    }
-
-    /// The power comes back after a cut of all drives.
-    pub fn recover(&mut self) -> DiskResult {
-        self.all.truncate(self.count);
-        self.pending.clear();
-        let recovered = self.all.iter_mut().try_for_each(Member::recover);
-        self.events = events(&self.all);
-        recovered
     }
 
     #[inline]

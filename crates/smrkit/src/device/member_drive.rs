@@ -14,7 +14,6 @@ use super::outage::outage;
 use super::queue::{Queueing, Waiting};
 use super::watch::CommandWatch;
 use crate::disk::Recorder;
-use crate::drive::Drive;
 use crate::error::DiskResult;
 use crate::layer::{Gauges, Need};
 use crate::medium::Buf;
@@ -414,32 +413,14 @@ impl MemberDrive {
         Ok(())
     }
 
-    /// The power comes back after a cut, or the drive is switched on again: commands under way are gone.
-    fn forget_commands(&mut self) {
+    /// The power was cut and is back: commands under way are gone, and what was in volatile memory only.
+    pub(super) fn power_cut(&mut self) {
         self.arrived.clear();
         self.waiting.iter_mut().for_each(Waiting::clear);
         self.dispatch.forget();
         self.current = None;
         self.together.clear();
-    }
-
-    /// The power was cut and is back: commands under way are gone, and what was in volatile memory only.
-    pub(super) fn power_cut(&mut self) {
-        self.forget_commands();
         self.device.power_cut();
-    }
-
-    /// Restores the power after a cut: commands under way are gone, and the layer rebuilds its maps.
-    pub(super) fn recover(&mut self) -> DiskResult {
-        self.forget_commands();
-        self.device.recover()
-    }
-
-    /// The drive is switched off in good order and on again.
-    pub fn restart(&mut self, drive: &Drive) {
-        self.forget_commands();
-        self.at = Lba(0);
-        self.device.restart(drive);
     }
 
     pub(super) fn finish(&mut self) -> DiskResult {

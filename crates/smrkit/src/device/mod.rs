@@ -21,11 +21,10 @@ pub mod spec;
 mod watch;
 mod work;
 
-pub use command::{Command, Completion, FirstStamps, SectorWords, Served};
-pub use contents::Contents;
+pub use command::{Command, Completion, FirstStamps, Served};
 pub use dispatch::NCQ_COMMANDS;
-pub use drive_contents::{DriveContents, HostSectors};
-pub use layered::{LayerBuilder, LayeredDisk};
+pub use drive_contents::DriveContents;
+pub use layered::LayeredDisk;
 pub use member::{Array, Member};
 pub use member_drive::MemberDrive;
 pub use queue::Queueing;

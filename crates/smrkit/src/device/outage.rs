@@ -15,18 +15,17 @@ const LOST_SHOWN: usize = 100;
 /// again.
 #[cold]
 pub(super) fn outage(device: &mut LayeredDisk, contents: &mut DriveContents, fault: Box<Fault>) -> DiskResult {
-    if contents.tells_of_power_cuts() {
-        return Err(fault);
-    }
     let write = write_cut(fault)?;
-    let keeps = device.power_cut();
+    device.power_cut();
     device.check()?;
     let Some(check) = contents.check() else { return Ok(()) };
     let loss = check.shadow.audit(device);
     let report = PowerCut { write, completed: check.shadow.requests(), ..describe(&loss) };
     check.power_cuts.push(report.clone());
     match loss.lost.first() {
-        Some(&lba) if keeps => Err(Box::new(Fault::Lost { write, lba, sectors: report.lost_sectors })),
+        Some(&lba) if device.layer.keeps_acknowledged() => {
+            Err(Box::new(Fault::Lost { write, lba, sectors: report.lost_sectors }))
+        }
         _ => Ok(()),
     }
 }

@@ -6,7 +6,6 @@
 //! requests for the same sectors keep their order.
 
 use super::LayeredDisk;
-use super::command::SectorWords;
 use crate::error::{DiskResult, Fault};
 use crate::medium::{Buf, Damage, Stamp};
 use crate::pages::Pages;
@@ -48,7 +47,7 @@ impl Shadow {
     }
 
     /// Sends a request among others: returns what a write writes, or what a read must find.
-    pub fn send(&mut self, request: &Request) -> SectorWords {
+    pub fn send(&mut self, request: &Request) -> Vec<u64> {
         let sectors = u64::from(request.sectors);
         match request.op {
             Op::Read => return self.pages.words(request.lba.0, sectors),
@@ -60,7 +59,7 @@ impl Shadow {
             Op::Discard => self.disown(request.lba, sectors),
             Op::Flush => {}
         }
-        SectorWords::new()
+        Vec::new()
     }
 
     /// Compares what a request sent among others has found with what it must find.
@@ -89,7 +88,7 @@ impl Shadow {
         self.requests
     }
 
-    fn next_stamps(&mut self, request: &Request) -> SectorWords {
+    fn next_stamps(&mut self, request: &Request) -> Vec<u64> {
         self.writes += 1;
         (0..u64::from(request.sectors)).map(|i| Stamp::new(request.lba + i, self.writes).0).collect()
     }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use crate::device::address::ArrayLayout;
 use crate::device::level::{CHUNK_SECTORS, Level, WritePolicy};
 use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
-use crate::device::{Array, Contents, DriveContents, LayeredDisk, Member, MemberDrive, Queueing};
+use crate::device::{Array, DriveContents, LayeredDisk, Member, MemberDrive, Queueing};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::Error;
@@ -85,8 +85,8 @@ impl DriveRun {
 
     /// The drive, empty, under its layer.
     pub fn device(&self, medium: Medium) -> Result<LayeredDisk, Error> {
-        let (spec, drive, parameters) = (self.layer, self.drive.clone(), self.parameters.clone());
-        LayeredDisk::new(Disk::new(&self.drive, medium), Box::new(move || (spec.build)(&drive, &parameters)))
+        let layer = (self.layer.build)(&self.drive, &self.parameters)?;
+        Ok(LayeredDisk::new(Disk::new(&self.drive, medium), layer))
     }
 
     /// The drive with its queue, empty. The movements of an array's drives are always counted.
@@ -237,18 +237,17 @@ impl ArrayRun {
 
     /// The array, empty.
     pub fn build(&self, settings: &Settings) -> Result<Array, Error> {
-        let contents = if settings.check { Contents::Stamps } else { Contents::None };
-        self.build_of(contents, |member| member.build_member(settings))
+        self.build_of(settings.check, |member| member.build_member(settings))
     }
 
-    /// The array of members that `build` makes, in order, whose commands carry `contents`.
+    /// The array of members that `build` makes, in order; see [`Array::new`].
     pub fn build_of(
         &self,
-        contents: Contents,
+        checks: bool,
         build: impl FnMut(&MemberRun) -> Result<Member, Error>,
     ) -> Result<Array, Error> {
         let members = self.members.iter().map(build).collect::<Result<Vec<_>, _>>()?;
-        Ok(Array::new(self.layout()?, members, self.write, contents))
+        Ok(Array::new(self.layout()?, members, self.write, checks))
     }
 
     /// Number of drives of the members before number `member`.

@@ -104,9 +104,7 @@ fn member(fake: &Arc<Mutex<Fake>>, settings: &Settings) -> Member {
     let mut drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
     drive.geometry = Geometry::uniform(SECTORS, 1).unwrap();
     drive.clock = DriveClock::Constant(Constant::new(0.0, 0.001).unwrap());
-    let fake = Arc::clone(fake);
-    let build = Box::new(move || Ok(Box::new(FakeLayer(Arc::clone(&fake))) as Box<dyn Layer>));
-    let device = LayeredDisk::new(Disk::new(&drive, Medium::NoData), build).unwrap();
+    let device = LayeredDisk::new(Disk::new(&drive, Medium::NoData), Box::new(FakeLayer(Arc::clone(fake))));
     let queueing = Queueing::new(settings.queue, settings.depth, None);
     Member::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)))
 }

@@ -1,7 +1,7 @@
 //! Check mode: what an array's requests must find, and at the end of a run everything once more.
 
 use super::Engine;
-use crate::device::{Array, SectorWords, Shadow};
+use crate::device::{Array, Shadow};
 use crate::error::{DiskResult, Error};
 use crate::medium::Buf;
 use crate::request::{Op, Request};
@@ -11,14 +11,14 @@ use crate::units::Nanos;
 pub(super) struct ArrayCheck {
     shadow: Option<Shadow>,
     /// Stamps that the next request writes or must find.
-    expected: SectorWords,
+    expected: Vec<u64>,
     /// Contents that it carries.
     data: Buf,
 }
 
 impl ArrayCheck {
     pub fn new(is_on: bool) -> ArrayCheck {
-        ArrayCheck { shadow: is_on.then(Shadow::default), expected: SectorWords::new(), data: Buf::NoData }
+        ArrayCheck { shadow: is_on.then(Shadow::default), expected: Vec::new(), data: Buf::NoData }
     }
 
     /// Expects that every LBA was written once before all else.
@@ -43,7 +43,7 @@ impl ArrayCheck {
 
     /// The stamps of the request that was noted last, and its contents.
     #[inline]
-    pub fn take(&mut self) -> (SectorWords, Buf) {
+    pub fn take(&mut self) -> (Vec<u64>, Buf) {
         (std::mem::take(&mut self.expected), std::mem::replace(&mut self.data, Buf::NoData))
     }
 
@@ -110,7 +110,7 @@ pub(super) struct Sent {
     pub row: u64,
     pub arrival: Nanos,
     /// Stamps that a read must find, in check mode.
-    pub expected: SectorWords,
+    pub expected: Vec<u64>,
 }
 
 /// Requests by tag, and tags to use again. By hand: a completion reads its entry in place, and none is moved out.

@@ -12,7 +12,7 @@ use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
 use crate::record;
 use crate::schema::{Key, Keyed, Refused, Values as Parameters};
-use crate::units::{Lba, Nanos, Pba};
+use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 
 /// Memory for the tables of a layer at most (assumption): what would take more is refused before it is built.
 pub(crate) const TABLES_BYTES_MAX: u64 = 4 << 30;
@@ -73,41 +73,18 @@ pub trait Layer: Send {
         Pba(0)
     }
 
-    /// True if everything that was acknowledged is still there after a power cut.
-    fn keeps_acknowledged(&self) -> bool {
-        false
-    }
-
     /// Takes every LBA as written once, in order, and nothing as cached, in a layer just built on an empty drive; returns where
     /// they lie. It takes no longer on a large drive: what a map would hold of each LBA is not stored.
     fn fill(&mut self) -> Arc<dyn Placement>;
 
-    /// Rebuilds the maps of this layer, which was built on an empty drive, from what is on the platters.
-    fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
-        Ok(())
-    }
-
-    /// State that a layer must be given back when it is built anew, since [`Layer::recover`] finds it nowhere on the platters; `None` where
-    /// there is nothing of the kind. Whatever is held in memory was flushed before.
-    fn books(&self) -> Option<Vec<u64>> {
-        None
-    }
-
-    /// Takes back the [`Layer::books`] of one like it; this one was built on an empty drive.
-    fn take_books(&mut self, _books: &[u64]) -> DiskResult {
-        Ok(())
-    }
-
-    /// State that the drive itself remembers through a power cut, in the form of [`Layer::books`]; `None` if there is none.
-    fn nonvolatile(&self) -> Option<Vec<u64>> {
-        None
+    /// True if all that was acknowledged is still there after a power cut, flushed or not.
+    fn keeps_acknowledged(&self) -> bool {
+        false
     }
 
     /// Forgets what it keeps in volatile memory only: the power was cut, perhaps in the middle of one of its writes, and is back.
-    /// Nothing has been read yet. Returns whether it promises that all that was acknowledged is still there.
-    fn power_cut(&mut self) -> bool {
-        false
-    }
+    /// Nothing has been read yet.
+    fn power_cut(&mut self) {}
 
     /// The whole state, as bytes that only a layer built alike understands: see [`Layer::restore`]. Data that it holds in memory is
     /// left out, as on a disk that holds none.
@@ -337,19 +314,9 @@ pub const BASELINE: &str = "in-place";
 /// The largest position, number or age that a layer writes: no drive lives to count so far.
 pub(super) const COUNT_MAX: u64 = 1 << 60;
 
-/// True if runs (LBA, sectors) lie in order before `end`, and none is empty.
-pub(super) fn ascend(mut runs: impl Iterator<Item = [u64; 2]>, end: u64) -> bool {
-    let mut at = 0;
-    runs.all(|[lba, n]| {
-        let follows = at <= lba && n > 0;
-        at = lba.saturating_add(n);
-        follows && at <= end
-    })
-}
-
-/// Something on the platters, or in books, can't be of this drive.
-pub(super) fn foreign<T>(what: &str) -> DiskResult<T> {
-    Err(Box::new(Fault::Inconsistent(format!("{what} is of another drive, or forged"))))
+/// Sectors of a record of `words` words of 64 bits on the platters, with three in front: kind, length and checksum (assumption).
+pub(super) const fn record_sectors(words: u64) -> u64 {
+    (words + 3).div_ceil(SECTOR_BYTES / 8)
 }
 
 /// A check found the layer's books wrong.

@@ -29,7 +29,7 @@ use crate::names::known;
 pub use crate::schema::{Scalar, Values as Parameters};
 pub(crate) use interface::TABLES_BYTES_MAX;
 pub use interface::{BASELINE, Capacity, Gauge, GaugeUnit, Gauges, Layer, LayerKeys, LayerSpec, Need, QueuedWrite};
-use interface::{COUNT_MAX, ascend, foreign, inconsistent};
+use interface::{COUNT_MAX, inconsistent, record_sectors};
 pub use stats::{LayerStats, ZoneViolations};
 
 /// The layers that come with smrkit.

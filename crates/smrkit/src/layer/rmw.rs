@@ -9,15 +9,12 @@
 //! With `hold`, that many regions stay open in memory and are rewritten when another takes their place (the array study's
 //! "band held open"); what they hold is lost with the power.
 
-#[cfg(test)]
-mod tests;
-
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Capacity, Layer, LayerKeys, LayerSpec, LayerStats, ascend, foreign, inconsistent};
+use super::{Capacity, Layer, LayerKeys, LayerSpec, LayerStats, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -224,7 +221,7 @@ impl Rmw {
             let mut buf = disk.buf(to - from);
             disk.read(pba + from, to - from, Cause::Clean, &mut buf, 0)?;
             for &(a, b) in dirty {
-                buf.put(a - from, data, at + (a - first), b - a)?;
+                buf.put(a - from, data, at + (a - first), b - a);
             }
             disk.write(pba + from, to - from, Cause::Clean, &buf, 0)?;
             self.rewrites += 1;
@@ -306,7 +303,7 @@ impl Layer for Rmw {
             };
             for (Range { start, end }, in_memory) in held.dirty.parts(first..first + count) {
                 match in_memory {
-                    Some(()) => out.put(at + (start - first), &held.data, start, end - start)?,
+                    Some(()) => out.put(at + (start - first), &held.data, start, end - start),
                     None => disk.read(pba + start, end - start, Cause::Host, out, at + (start - first))?,
                 }
             }
@@ -318,7 +315,7 @@ impl Layer for Rmw {
         for (region, first, count, at) in self.by_region(lba, n) {
             if self.hold > 0 {
                 let held = self.open(disk, region)?;
-                held.data.put(first, data, at, count)?;
+                held.data.put(first, data, at, count);
                 held.dirty.cover(first..first + count, ());
             } else {
                 self.rewrite(disk, region, &[(first, first + count)], data, at)?;
@@ -327,10 +324,9 @@ impl Layer for Rmw {
         Ok(())
     }
 
-    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.valid.remove(lba, n);
-        for (region, first, count, at) in self.by_region(lba, n) {
-            disk.discard(self.place(lba + at), count)?;
+        for (region, first, count, _) in self.by_region(lba, n) {
             if let Some(held) = self.held.iter_mut().find(|held| held.region == region) {
                 held.dirty.uncover(first..first + count);
             }
@@ -351,39 +347,11 @@ impl Layer for Rmw {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&regions, lba)))
     }
 
-    /// Takes all sectors for used, since that is known no more. What a cut rewrite destroyed is lost.
-    fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
-        (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
-        Ok(())
-    }
-
-    /// The runs that are valid, their number before them, and those ever written.
-    fn books(&self) -> Option<Vec<u64>> {
-        let runs =
-            |set: &LbaSet| set.runs(Lba(0), self.capacity.host_sectors).flat_map(|(lba, n)| [lba.0, n]).collect();
-        let (valid, written): (Vec<u64>, Vec<u64>) = (runs(&self.valid), runs(&self.written));
-        Some([vec![valid.len() as u64], valid, written].concat())
-    }
-
-    fn take_books(&mut self, books: &[u64]) -> DiskResult {
-        let parts = books.split_first().and_then(|(count, runs)| runs.split_at_checked(*count as usize));
-        let Some((valid, written)) = parts else { return inconsistent("its books are too short".into()) };
-        for (set, runs) in [(&mut self.valid, valid), (&mut self.written, written)] {
-            let (runs, rest) = runs.as_chunks();
-            if !rest.is_empty() || !ascend(runs.iter().copied(), self.capacity.host_sectors) {
-                return foreign("the map in its books");
-            }
-            runs.iter().for_each(|&[lba, n]| set.insert(Lba(lba), n));
-        }
-        self.check_runs()
-    }
-
     /// What held regions took is lost, and what a torn rewrite destroyed. Which sectors are in use is known no more: all are taken
     /// for used.
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) {
         self.held.clear();
         (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
-        false
     }
 
     fn state(&self) -> Vec<u8> {
@@ -422,5 +390,35 @@ impl Layer for Rmw {
 
     fn reset_stats(&mut self) {
         (self.rewrites, self.rewritten_sectors, self.first_rewrite) = (0, 0, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::Medium;
+    use crate::schema::Keyed;
+
+    fn layer(hold: &str) -> (Rmw, Disk) {
+        let drive = Drive::load("tiny-constant").unwrap();
+        let set = [("hold", hold), ("region_sectors", "50")].map(|(key, value)| (key.into(), value.into()));
+        let keys = RmwKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
+        (Rmw::new(&drive, &keys).unwrap(), Disk::new(&drive, Medium::NoData))
+    }
+
+    #[test]
+    fn a_check_finds_regions_held_in_a_way_that_can_not_be() {
+        let held = |regions: u64| {
+            let (mut layer, disk) = layer("1");
+            let open = |region| OpenRegion { region, data: Buf::NoData, dirty: RangeMap::default() };
+            layer.held = (0..regions).map(open).collect();
+            layer.check(&disk).map_err(|fault| fault.to_string())
+        };
+        assert_eq!(held(1), Ok(()));
+        assert!(held(2).unwrap_err().contains("2 regions are held"));
+        let (mut layer, disk) = layer("0");
+        layer.valid.insert(Lba(3), 4);
+        layer.written.insert(Lba(3), 3);
+        assert!(layer.check(&disk).unwrap_err().to_string().contains("LBA 3 is valid but was never written"));
     }
 }

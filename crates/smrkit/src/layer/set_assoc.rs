@@ -5,15 +5,12 @@
 //! cache region i mod M. Writes are appended there. When a cache region is full, every native region with sectors in it
 //! is read, merged and written back, one after another, while the host waits.
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::idle::IdleKeys;
-use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, ascend, foreign, inconsistent};
+use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -208,7 +205,7 @@ impl SetAssoc {
         let home = self.regions.start(self.caches + native);
         disk.read(home, self.region_sectors, Cause::Clean, region, 0)?;
         for (lba, n, pba) in extents {
-            region.put(lba - first, cached, pba - start, n)?;
+            region.put(lba - first, cached, pba - start, n);
         }
         disk.write(home, self.region_sectors, Cause::Clean, region, 0)?;
         self.map.remove(first, self.region_sectors);
@@ -282,14 +279,8 @@ impl Layer for SetAssoc {
     }
 
     /// The cached copy is dropped; its room comes back with the next collection.
-    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.map.remove(lba, n);
-        let mut done = 0;
-        while done < n {
-            let count = self.within_region(lba + done, n - done);
-            disk.discard(self.native(lba + done), count)?;
-            done += count;
-        }
         Ok(())
     }
 
@@ -306,36 +297,11 @@ impl Layer for SetAssoc {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| native(&regions, caches, lba)))
     }
 
-    /// The fill of each cache region, and the map.
-    fn books(&self) -> Option<Vec<u64>> {
-        let map = self.map.mapped(Lba(0), self.capacity.host_sectors);
-        Some(self.fill.iter().copied().chain(map.flat_map(|(lba, n, pba)| [lba.0, n, pba.0])).collect())
-    }
-
-    fn take_books(&mut self, books: &[u64]) -> DiskResult {
-        let Some((fill, map)) = books.split_at_checked(self.fill.len()) else {
-            return inconsistent("its books are too short".into());
-        };
-        let (extents, rest) = map.as_chunks();
-        let is_sound = rest.is_empty()
-            && ascend(extents.iter().map(|&[lba, n, _]| [lba, n]), self.capacity.host_sectors)
-            && fill.iter().all(|&fill| fill <= self.region_sectors)
-            && extents.iter().all(|&[_, n, pba]| pba.saturating_add(n) <= self.capacity.raw_sectors);
-        if !is_sound {
-            return foreign("the map in its books");
-        }
-        self.fill.copy_from_slice(fill);
-        self.filled_sectors = fill.iter().sum();
-        extents.iter().for_each(|&[lba, n, pba]| self.map.insert(Lba(lba), n, Pba(pba)));
-        self.check_books()
-    }
-
     /// The map is in memory only, and with it goes what was cached.
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) {
         self.map = ExtentMap::new();
         self.fill.fill(0);
         self.filled_sectors = 0;
-        false
     }
 
     fn state(&self) -> Vec<u8> {
@@ -376,5 +342,54 @@ impl Layer for SetAssoc {
 
     fn reset_stats(&mut self) {
         self.counts = SetAssocCounts::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::Geometry;
+    use crate::medium::Medium;
+    use crate::medium::interference::Interference;
+    use crate::schema::Keyed;
+
+    /// An empty layer of regions of 50 sectors.
+    fn empty() -> (SetAssoc, Disk) {
+        let mut drive = Drive::load("tiny-constant").unwrap();
+        drive.geometry = Geometry::uniform(110, 20).unwrap();
+        let drive = drive.with_interference(Interference::Tracks { width: 2, band: None }).unwrap();
+        let set = [("cache_percent", "10"), ("region_sectors", "50")].map(|(key, value)| (key.into(), value.into()));
+        let keys = SetAssocKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
+        (SetAssoc::new(&drive, &keys).unwrap(), Disk::new(&drive, Medium::NoData))
+    }
+
+    /// One with 5 + 15 sectors in the second cache region, and with the third one full.
+    fn cached() -> SetAssoc {
+        let (mut layer, mut disk) = empty();
+        for (lba, n) in [(0, 10), (50, 10), (55, 10), (100, 50), (150, 5)] {
+            layer.write(&mut disk, Lba(lba), n, &Buf::NoData).unwrap();
+        }
+        assert_eq!((layer.caches, layer.fill.as_slice()), (3, [15, 20, 50].as_slice()));
+        layer.check_books().unwrap();
+        layer
+    }
+
+    #[test]
+    fn a_check_finds_what_can_not_be_in_a_cache_region() {
+        type Damage = fn(&mut SetAssoc);
+        let damages: [(&str, Damage); 6] = [
+            ("outside cache region 1", |layer| layer.map.insert(Lba(50), 1, layer.regions.start(0) + 30)),
+            ("outside cache region 1", |layer| layer.map.insert(Lba(50), 1, layer.regions.start(1) + 20)),
+            ("outside cache region 1", |layer| layer.map.insert(Lba(50), 2, layer.regions.start(1) + 19)),
+            ("two LBAs are cached at PBA", |layer| layer.map.insert(Lba(90), 1, layer.regions.start(1) + 1)),
+            ("cache region 2 is filled with 51 sectors", |layer| layer.fill[2] += 1),
+            ("the sum of fills is wrong", |layer| layer.filled_sectors += 1),
+        ];
+        for (problem, damage) in damages {
+            let mut layer = cached();
+            damage(&mut layer);
+            let error = layer.check_books().unwrap_err().to_string();
+            assert!(error.contains(problem), "{problem}: {error}");
+        }
     }
 }

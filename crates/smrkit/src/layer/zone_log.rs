@@ -4,14 +4,12 @@
 //! written, else the one written longest ago is taken; the zone cleaned next by used share in ten buckets; zones that the host
 //! may not take, so that cleaning always has one to move data to; a zone is reset as soon as nothing in it is live. From f2fs
 //! (Lee et al., FAST 2015): a log of its own for moved data, cleaning in idle time, metadata in conventional zones. The log
-//! itself, its map, labels and recovery, is that of `log`. Left out: files (stretches of LBAs stand in for them), the writes of
-//! metadata, and the time of a reset.
+//! itself is that of `log`. Left out: files (stretches of LBAs stand in for them), the writes of metadata, and the time of a reset.
 
 use super::idle::IdleKeys;
 use super::log::layout::{SEGMENT_SECTORS_MAX, SegmentLayout};
-use super::log::streams::OpenFiles;
 use super::log::victims::VictimPolicy;
-use super::log::{BYTES_A_SEGMENT, HostShare, HostStream, Log, LogRules};
+use super::log::{BYTES_A_SEGMENT, HostShare, HostStream, Log, LogRules, OpenFiles};
 use super::zones::{ZoneKeys, ZoneLayout};
 use super::{Capacity, Layer, LayerKeys, LayerSpec};
 use crate::drive::Drive;

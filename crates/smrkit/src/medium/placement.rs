@@ -1,36 +1,24 @@
 //! Places of LBAs on a disk that begins full, as if each had been written once, in order: a medium of stamps asks for them
 //! instead of storing it.
 
-use super::Label;
 use crate::units::{Lba, Pba};
 
 /// Place of every LBA.
 pub trait Placement: Send + Sync {
     /// Calls `each` for those of `n` sectors from `pba` on that hold an LBA, in order: which of the sectors, and the LBA.
     fn within(&self, pba: Pba, n: u64, each: &mut dyn FnMut(u64, Lba));
-
-    /// The label that a sector carries along with its data.
-    fn label(&self, _lba: Lba) -> Option<Label> {
-        None
-    }
 }
 
 /// LBAs that lie in the order of their numbers.
 pub struct Ascending<F> {
     sectors: u64,
     place: F,
-    label: fn(Lba) -> Option<Label>,
 }
 
 impl<F: Fn(Lba) -> Pba> Ascending<F> {
     /// The first `sectors` LBAs, each where `place` says.
     pub fn new(sectors: u64, place: F) -> Ascending<F> {
-        Ascending { sectors, place, label: |_| None }
-    }
-
-    /// The LBAs with a label for each.
-    pub fn labelled(self, label: fn(Lba) -> Option<Label>) -> Ascending<F> {
-        Ascending { label, ..self }
+        Ascending { sectors, place }
     }
 }
 
@@ -49,23 +37,11 @@ impl<F: Fn(Lba) -> Pba + Send + Sync> Placement for Ascending<F> {
             each(at - pba, lba);
         }
     }
-
-    fn label(&self, lba: Lba) -> Option<Label> {
-        (self.label)(lba)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_label_is_carried_where_one_was_given() {
-        let plain = || Ascending::new(3, |lba| Pba(lba.0));
-        let labelled = plain().labelled(|lba| (lba.0 > 0).then_some([lba.0, 7, 8]));
-        assert_eq!([0, 2].map(|lba| labelled.label(Lba(lba))), [None, Some([2, 7, 8])]);
-        assert_eq!(plain().label(Lba(2)), None);
-    }
 
     #[test]
     fn sectors_between_those_that_hold_an_lba_hold_none() {

@@ -1,10 +1,9 @@
 //! A medium of stamps: each sector remembers which write put it there, and what was destroyed is noticed.
 //!
-//! A stamp names an LBA and a version, or a layer's record, whose words are kept along with the stamps. A sector that a
-//! neighbour's write destroyed keeps the stamp of that write, marked as damage. The history that the law of distances needs (when a sector was last written) is kept only under
-//! that law.
+//! A stamp names an LBA and a version, or says that a layer's metadata lies there. A sector that a neighbour's write destroyed keeps
+//! the stamp of that write, marked as damage. The history that the law of distances needs (when a sector was last written) is kept
+//! only under that law.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::geometry::Geometry;
@@ -12,22 +11,23 @@ use crate::pages::Pages;
 use crate::units::{Lba, Pba};
 
 use super::interference::Interference;
-use super::label::{Label, Labels, NONE};
 use super::placement::Placement;
-use super::record::record_sectors;
 
-/// Content of a sector: nothing (0), a version of an LBA, a part of a record, or damage by the write of an LBA.
+/// Content of a sector: nothing (0), a version of an LBA, a layer's metadata, or damage by the write of an LBA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(pub u64);
 
 const DAMAGED: u64 = 1 << 63;
-const RECORD: u64 = 1 << 62;
+const METADATA: u64 = 1 << 62;
 const LBA_BITS: u32 = 39;
 const VERSION_BITS: u32 = 23;
 
 impl Stamp {
     /// The largest LBA that a stamp can name.
     pub const LBA_MAX: u64 = (1 << LBA_BITS) - 1;
+
+    /// A layer's own: a header, a copy of a map, a bitmap. What it says is not kept.
+    pub const METADATA: Stamp = Stamp(METADATA);
 
     /// The stamp of the `version`-th write (from 1; modulo 2^23, never 0) of `lba`.
     pub fn new(lba: Lba, version: u64) -> Stamp {
@@ -41,9 +41,9 @@ impl Stamp {
         Stamp::new(lba, 0)
     }
 
-    /// True if a layer's record lies here, not the host's data.
-    pub fn is_record(self) -> bool {
-        self.0 & (DAMAGED | RECORD) == RECORD
+    /// True if a layer's metadata lies here, not the host's data.
+    pub fn is_metadata(self) -> bool {
+        self == Stamp::METADATA
     }
 
     /// LBA of the data.
@@ -77,13 +77,9 @@ pub struct Damage {
 #[derive(Default)]
 pub struct Stamps {
     pages: Pages,
-    records: StampedRecords,
-    labels: Labels,
     damages: Vec<Damage>,
     history: History,
     written_sectors: u64,
-    /// Places of LBAs when the disk began full.
-    placement: Option<Arc<dyn Placement>>,
 }
 
 impl Stamps {
@@ -103,7 +99,6 @@ impl Stamps {
         };
         self.pages = beginning(|_, lba| Stamp::first(lba).0);
         self.history = History { order: sectors, times: vec![beginning(|pba, _| pba.0 + 1)] };
-        self.placement = Some(placement);
     }
 
     /// Content of `pba`.
@@ -123,13 +118,13 @@ impl Stamps {
 
     pub(super) fn write(&mut self, law: &Interference, geometry: &Geometry, pba: Pba, data: &[u64]) {
         let n = data.len() as u64;
-        let by = data.iter().map(|&stamp| Stamp(stamp)).find(|stamp| !stamp.is_record()).map_or(Lba(0), Stamp::lba);
+        let by = data.iter().map(|&stamp| Stamp(stamp)).find(|stamp| !stamp.is_metadata()).map_or(Lba(0), Stamp::lba);
         let mut hits = Vec::new();
         law.destroyed(geometry, pba, n, |at, sectors| hits.push((at, sectors)));
         if let Interference::Distances { dpid, writes, .. } = *law {
             self.history.worn_upstream(pba, n, dpid, writes, &mut hits);
         }
-        self.pages.replace(pba.0, data, |was, is| self.records.replaced_all(was, is));
+        self.pages.put(pba.0, data);
         self.written_sectors += n;
         for (at, sectors) in hits {
             self.destroy(at, sectors, by);
@@ -142,65 +137,13 @@ impl Stamps {
             for (pba, stamp) in (at..).map(Pba).zip(stamps) {
                 let was = Stamp(*stamp);
                 if was.0 != 0 && !was.is_damaged() {
-                    if !was.is_record() {
+                    if !was.is_metadata() {
                         self.damages.push(Damage { pba, was, by });
                     }
                     *stamp = damaged.0;
-                    self.records.gone(was, 1);
                 }
             }
         }
-    }
-
-    /// Keeps the words of a record; its sectors are to carry the stamp returned.
-    pub(super) fn keep_record(&mut self, words: &[u64]) -> Stamp {
-        self.records.keep(words)
-    }
-
-    /// The words of the record whose stamps these are, if they are all of one.
-    pub(super) fn record(&self, stamps: &[u64]) -> Option<Vec<u64>> {
-        let words = self.records.words(Stamp(*stamps.first()?))?;
-        let whole = stamps.len() as u64 == record_sectors(words.len()) && stamps.iter().all(|s| *s == stamps[0]);
-        whole.then(|| words.to_vec())
-    }
-
-    /// Labels the sectors from `pba` on, which have just been written.
-    pub(super) fn label(&mut self, pba: Pba, labels: &[Label]) {
-        let mut word = self.pages.nearby();
-        for (at, &label) in (pba.0..).zip(labels) {
-            self.labels.set(Pba(at), word(at), label);
-        }
-    }
-
-    /// Takes the labels off `n` sectors from `pba` on.
-    pub(super) fn clear_labels(&mut self, pba: Pba, n: u64) {
-        let labels = self.labels(pba, n);
-        let mut word = self.pages.nearby();
-        for (at, _) in labels {
-            self.labels.set(pba + at, word(pba.0 + at), NONE);
-        }
-    }
-
-    /// The labels of those of `n` sectors from `pba` on that still hold what was written with them.
-    pub(super) fn labels(&self, pba: Pba, n: u64) -> Vec<(u64, Label)> {
-        let labels = self.labels.within(pba, n);
-        let mut stamp = self.nearby();
-        let kept = labels.filter(|&(i, with, _)| stamp(pba + i).0 == with).map(|(i, _, label)| (i, label));
-        let mut all: Vec<(u64, Label)> = kept.collect();
-        if let Some(placement) = &self.placement {
-            let written = all.len();
-            let mut stamp = self.nearby();
-            placement.within(pba, n, &mut |i, lba| {
-                if all[..written].binary_search_by_key(&i, |label| label.0).is_err()
-                    && stamp(pba + i) == Stamp::first(lba)
-                {
-                    all.extend(placement.label(lba).map(|label| (i, label)));
-                }
-            });
-            all.sort_unstable_by_key(|label| label.0);
-        }
-        all.retain(|label| label.1 != NONE);
-        all
     }
 
     /// The sectors destroyed since the last call, and not written since.
@@ -219,59 +162,6 @@ impl Stamps {
     /// Sectors written so far, counted here for comparison with the tally.
     pub fn written_sectors(&self) -> u64 {
         self.written_sectors
-    }
-}
-
-/// Records of layers, as long as a sector carries their stamp.
-#[derive(Default)]
-struct StampedRecords {
-    /// By their stamps: their words, and how many sectors carry the stamp.
-    kept: HashMap<u64, (Box<[u64]>, u64)>,
-    /// Records written so far.
-    count: u64,
-}
-
-impl StampedRecords {
-    fn keep(&mut self, words: &[u64]) -> Stamp {
-        let stamp = Stamp(RECORD | self.count);
-        self.count += 1;
-        self.kept.insert(stamp.0, (words.into(), 0));
-        stamp
-    }
-
-    fn words(&self, stamp: Stamp) -> Option<&[u64]> {
-        self.kept.get(&stamp.0).map(|(words, _)| &**words)
-    }
-
-    /// Sectors that carried some stamps carry others.
-    fn replaced_all(&mut self, was: &[u64], is: &[u64]) {
-        let any = |stamps: &[u64]| stamps.iter().fold(0, |all, stamp| all | stamp) & RECORD != 0;
-        if any(was) || any(is) {
-            // Put first: a record that is written over itself stays.
-            is.chunk_by(|a, b| a == b).for_each(|run| self.put(Stamp(run[0]), run.len() as u64));
-            was.chunk_by(|a, b| a == b).for_each(|run| self.gone(Stamp(run[0]), run.len() as u64));
-        }
-    }
-
-    /// More sectors carry a stamp.
-    fn put(&mut self, stamp: Stamp, more: u64) {
-        if stamp.is_record()
-            && let Some((_, sectors)) = self.kept.get_mut(&stamp.0)
-        {
-            *sectors += more;
-        }
-    }
-
-    /// Fewer sectors carry a stamp; with the last sector of a record go its words.
-    fn gone(&mut self, stamp: Stamp, fewer: u64) {
-        if stamp.is_record()
-            && let Some((_, sectors)) = self.kept.get_mut(&stamp.0)
-        {
-            *sectors -= fewer;
-            if *sectors == 0 {
-                self.kept.remove(&stamp.0);
-            }
-        }
     }
 }
 
@@ -331,66 +221,7 @@ mod tests {
     use super::Stamp;
     use crate::geometry::Geometry;
     use crate::medium::interference::Interference;
-    use crate::medium::{Medium, MemoryBacking, WritePart};
     use crate::units::{Lba, Pba};
-
-    const WORDS: [u64; 70] = [7; 70];
-
-    fn media() -> [Medium; 2] {
-        [Medium::Stamps(super::Stamps::new()), Medium::Bytes(Box::new(MemoryBacking::default()))]
-    }
-
-    fn write(medium: &mut Medium, pba: u64, limit: u64) {
-        let geometry = Geometry::uniform(4, 100).unwrap();
-        let buf = medium.buf(3);
-        let parts = [WritePart::Record { words: &WORDS, sectors: 2 }, WritePart::Data { buf: &buf, at: 0, sectors: 3 }];
-        medium.write_parts(&Interference::Blocks { reach: 2 }, &geometry, Pba(pba), &parts, limit).unwrap();
-    }
-
-    fn copy(medium: &mut Medium, from: u64, sectors: u64, to: &[u64]) {
-        let mut buf = medium.buf(sectors);
-        medium.read(Pba(from), sectors, &mut buf, 0).unwrap();
-        let geometry = Geometry::uniform(4, 100).unwrap();
-        for &to in to {
-            medium.write(&Interference::None, &geometry, Pba(to), sectors, &buf, 0).unwrap();
-        }
-    }
-
-    fn read(medium: &Medium, pba: u64) -> Option<Vec<u64>> {
-        let mut buf = medium.buf(2);
-        medium.read(Pba(pba), 2, &mut buf, 0).unwrap();
-        medium.record(&buf, 0, 2).unwrap()
-    }
-
-    #[test]
-    fn a_torn_record_is_not_found_nor_the_one_that_it_overwrote() {
-        for mut medium in media() {
-            write(&mut medium, 10, 5);
-            assert_eq!(read(&medium, 10).as_deref(), Some(&WORDS[..]));
-            write(&mut medium, 10, 1);
-            assert_eq!(read(&medium, 10), None);
-        }
-    }
-
-    #[test]
-    fn a_record_moves_along_when_its_sectors_are_copied() {
-        for mut medium in media() {
-            write(&mut medium, 10, 5);
-            copy(&mut medium, 10, 5, &[50]);
-            write(&mut medium, 9, 5);
-            assert_eq!(read(&medium, 10), None);
-            assert_eq!(read(&medium, 50).as_deref(), Some(&WORDS[..]));
-        }
-    }
-
-    #[test]
-    fn a_record_stays_when_it_is_written_over_itself() {
-        for mut medium in media() {
-            write(&mut medium, 10, 5);
-            copy(&mut medium, 10, 2, &[10, 11]);
-            assert_eq!(read(&medium, 11).as_deref(), Some(&WORDS[..]));
-        }
-    }
 
     #[test]
     fn a_sector_is_worn_out_by_as_many_writes_as_the_law_says() {

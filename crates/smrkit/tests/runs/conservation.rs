@@ -417,7 +417,7 @@ fn the_next_request_waits_for_what_the_drive_owes() {
     let mut seen = Seen::default();
     let accesses = Arc::clone(&seen.witness.0);
     let disk = Disk::new(&drive, Medium::NoData);
-    let device = LayeredDisk::new(disk, Box::new(move || Ok(Box::new(Owing { sectors, owes: false })))).unwrap();
+    let device = LayeredDisk::new(disk, Box::new(Owing { sectors, owes: false }));
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
     let queueing = Queueing::new(Queue::Fcfs, 1, None);
     let member = Member::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)));

@@ -1,16 +1,13 @@
 //! dm-zoned: what Linux documents of it.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use smrkit::device::LayeredDisk;
 use smrkit::drive::Drive;
 use smrkit::engine::system::DriveRun;
 use smrkit::layer::{self, Need, Scalar};
 use smrkit::medium::interference::Interference;
-use smrkit::medium::{Backing, Buf, Medium, MemoryBacking};
+use smrkit::medium::{Buf, Medium, Stamps};
 use smrkit::request::{Op, Request};
-use smrkit::units::{Lba, Nanos, Pba};
+use smrkit::units::{Lba, Nanos};
 
 use super::common::parameters;
 
@@ -135,55 +132,19 @@ fn a_buffer_behind_the_pointer_is_appended_others_take_the_zone() {
 
 #[test]
 fn blocks_never_written_and_discarded_ones_read_as_zeros() {
-    let mut device = half_written(&[], Medium::Bytes(Box::new(MemoryBacking::default())));
-    let mut write = |lba: u64, byte: u8| {
-        let mut buf = Buf::Bytes(vec![byte; 512 * 8]);
-        device.serve(&Request::new(Op::Write, Lba(lba), 8), &mut buf).unwrap();
+    let mut device = half_written(&[], Medium::Stamps(Stamps::new()));
+    let mut write = |lba: u64, stamp: u64| {
+        device.serve(&Request::new(Op::Write, Lba(lba), 8), &mut Buf::Stamps(vec![stamp; 8])).unwrap();
     };
     write(0, 7);
     write(8, 9);
     write(64, 5);
-    device.serve(&Request::new(Op::Discard, Lba(8), 12), &mut Buf::Bytes(Vec::new())).unwrap();
-    let mut buf = Buf::Bytes(vec![1; 512 * 80]);
+    device.serve(&Request::new(Op::Discard, Lba(8), 12), &mut Buf::Stamps(Vec::new())).unwrap();
+    let mut buf = Buf::Stamps(vec![1; 80]);
     device.serve(&Request::new(Op::Read, Lba(0), 80), &mut buf).unwrap();
-    let Buf::Bytes(read) = buf else { panic!("a disk of bytes gives bytes") };
-    let found: Vec<u8> = read.chunks_exact(8 * 512).map(|block| block[0]).collect();
+    let Buf::Stamps(read) = buf else { panic!("a disk of stamps gives stamps") };
+    let found: Vec<u64> = read.chunks_exact(8).map(|block| block[0]).collect();
     assert_eq!(found, [7, 0, 0, 0, 0, 0, 0, 0, 5, 0]);
-}
-
-/// Bytes in memory that take note of what is discarded: (PBA, sectors).
-struct NotesDiscards(MemoryBacking, Arc<Mutex<Vec<(u64, u64)>>>);
-
-impl Backing for NotesDiscards {
-    fn read(&self, pba: Pba, bytes: &mut [u8]) -> io::Result<()> {
-        self.0.read(pba, bytes)
-    }
-
-    fn write(&mut self, pba: Pba, bytes: &[u8]) -> io::Result<()> {
-        self.0.write(pba, bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-
-    fn discard(&mut self, pba: Pba, sectors: u64) -> io::Result<()> {
-        self.1.lock().unwrap().push((pba.0, sectors));
-        Ok(())
-    }
-}
-
-#[test]
-fn a_discard_frees_the_whole_blocks_of_each_zone() {
-    let discarded = Arc::default();
-    let backing = NotesDiscards(MemoryBacking::default(), Arc::clone(&discarded));
-    let mut device = half_written(&[], Medium::Bytes(Box::new(backing)));
-    // Block 1 lies in a buffer, the others are in the zone.
-    device.serve(&Request::new(Op::Write, Lba(8), 8), &mut Buf::Bytes(vec![1; 512 * 8])).unwrap();
-    let [home, buffer] = [0, 8].map(|lba| device.layer.locate(Lba(lba)).0);
-    discarded.lock().unwrap().clear();
-    device.serve(&Request::new(Op::Discard, Lba(4), 31), &mut Buf::Bytes(Vec::new())).unwrap();
-    assert_eq!(*discarded.lock().unwrap(), [(home + 8, 24), (buffer, 24)]);
 }
 
 #[test]
@@ -198,20 +159,4 @@ fn a_bitmap_that_is_not_in_memory_is_read_once() {
     serve(&mut device, Op::Flush, 0, 0);
     serve(&mut device, Op::Flush, 0, 0);
     assert_eq!(count(&device, "commits"), 1);
-}
-
-#[test]
-fn the_books_of_a_served_disk_bring_everything_back() {
-    let mut before = half_written(&[], Medium::NoData);
-    for lba in [8, 300, 1000, 64] {
-        serve(&mut before, Op::Write, lba / 8 * 8, 8);
-    }
-    serve(&mut before, Op::Flush, 0, 0);
-    let mut after = device(&[], Medium::NoData);
-    after.layer.take_books(&before.layer.books().unwrap()).unwrap();
-    after.check().unwrap();
-    for lba in (0..1200).map(Lba) {
-        assert_eq!(after.layer.locate(lba), before.layer.locate(lba), "LBA {lba}");
-    }
-    assert!(after.layer.take_books(&[1, 2]).is_err());
 }

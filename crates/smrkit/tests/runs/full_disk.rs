@@ -45,14 +45,13 @@ struct Checked {
 
 impl Checked {
     fn empty(drive: &Drive, spec: &'static LayerSpec, parameters: &Parameters) -> Option<Checked> {
-        let (of_layer, own) = (drive.clone(), parameters.clone());
-        let disk = Disk::new(drive, Medium::Stamps(Stamps::new()));
-        let device = match LayeredDisk::new(disk, Box::new(move || (spec.build)(&of_layer, &own))) {
-            Ok(device) => device,
+        let layer = match (spec.build)(drive, parameters) {
+            Ok(layer) => layer,
             Err(Error::Impossible(_)) => return None,
             Err(other) => panic!("{other}"),
         };
-        Some(Checked { device, shadow: Shadow::default() })
+        let disk = Disk::new(drive, Medium::Stamps(Stamps::new()));
+        Some(Checked { device: LayeredDisk::new(disk, layer), shadow: Shadow::default() })
     }
 
     fn full(mut self) -> Checked {

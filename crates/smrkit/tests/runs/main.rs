@@ -5,8 +5,6 @@ mod common;
 
 mod array_accesses;
 mod array_bars;
-mod books;
-mod bytes;
 mod capacity;
 mod closed_forms;
 mod closed_forms_log;

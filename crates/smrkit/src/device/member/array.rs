@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::{Array, Member, Members};
 use crate::device::address::ArrayLayout;
 use crate::device::command::{Command, Completion, FirstStamps, Served, joined};
-use crate::device::contents::{self, Contents};
+use crate::device::contents;
 use crate::device::health::Health;
 use crate::device::level::WritePolicy;
 use crate::device::locks::{Locks, RangeLock};
@@ -31,8 +31,8 @@ use work_steps::PASSED;
 const PART_SECTORS: u64 = 1024;
 
 impl Array {
-    /// An array of members, as `layout` has them, whose commands carry `contents`.
-    pub fn new(layout: ArrayLayout, members: Vec<Member>, write: WritePolicy, contents: Contents) -> Array {
+    /// An array of members, as `layout` has them; if it `checks`, its commands carry a stamp for each sector.
+    pub fn new(layout: ArrayLayout, members: Vec<Member>, write: WritePolicy, checks: bool) -> Array {
         Array {
             health: members.iter().map(|_| Health::Good).collect(),
             replaced: vec![0; members.len()],
@@ -41,7 +41,7 @@ impl Array {
             layout,
             members: Members::new(members),
             write,
-            contents,
+            checks,
             written: BTreeSet::new(),
             works: Slab::default(),
             locks: Locks::default(),
@@ -256,7 +256,7 @@ impl Array {
         let layout = Arc::new(self.layout.clone());
         for (disk, member) in (0..).zip(self.members.as_mut_slice()) {
             let (layout, stamps) = (Arc::clone(&layout), Arc::clone(&stamps));
-            member.fill(Arc::new(move |at| contents::first_word(&layout, disk, at, &*stamps)));
+            member.fill(Arc::new(move |at| contents::first_stamp(&layout, disk, at, &*stamps)));
         }
     }
 
@@ -266,11 +266,6 @@ impl Array {
 
     /// See [`Member::power_cut`].
     pub(super) fn power_cut(&mut self) {
-        self.forget_commands();
-        self.members.power_cut();
-    }
-
-    fn forget_commands(&mut self) {
         self.works = Slab::default();
         self.locks = Locks::default();
         self.passed = 0;
@@ -278,12 +273,7 @@ impl Array {
         self.done.clear();
         self.completions.clear();
         self.free.clear();
-    }
-
-    /// See [`Member::recover`].
-    pub(super) fn recover(&mut self) -> DiskResult {
-        self.forget_commands();
-        self.members.recover()
+        self.members.power_cut();
     }
 
     pub(super) fn finish(&mut self) -> DiskResult {

@@ -1,15 +1,19 @@
-//! Cleaning one band: stages of a buffer's size, phases of a stage (Vguard 2017, section 2.3).
+//! Cleaning: one band at a time, in stages of a buffer's size, each in phases; and episodes of two bands, which host commands pay
+//! for (Vguard 2017, section 2.3).
 //!
 //! A stage reads home tracks, lays what is cached over them, writes them to the scratch pad and then in place. Rewriting a
 //! stage's last track damages what follows it, so that the stage holds those tracks too; until they are rewritten in the
 //! next stage, they are found in the scratch pad. Where stages end: 20 outer tracks and 15 MB make 7, 7 and 6.
+//!
+//! The scratch pad has two halves, used in turn, so that what a stage still needs of the one before it stays whole. A half begins
+//! with a note on the stage in a sector of its own.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::home::Home;
-use super::pads::Note;
+use super::home::{Home, NOTE_SECTORS};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::Buf;
@@ -32,7 +36,7 @@ pub(in crate::layer) enum PhaseResult {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
-    /// After a power cut: what the scratch pad has of the stage is read back.
+    /// The power was cut: what the scratch pad has of the stage is read back.
     Reload,
     Read,
     Overlay,
@@ -56,12 +60,32 @@ struct BandWork {
     phase: Phase,
     #[serde(skip)]
     buf: Buf,
-    /// The note of the stage before, whose half holds the tracks from `first` up to `fresh`.
-    before: Option<Note>,
-    /// The note of this stage.
-    note: Option<Note>,
+    /// Copy of the tracks from `first` up to `fresh`, which the stage before has left damaged at home.
+    before: Option<ScratchCopy>,
+    /// Copy of this stage's tracks, once it was saved.
+    saved: Option<ScratchCopy>,
     /// True if the power was cut while this stage was rewritten: until that is done, its tracks are found in the scratch pad alone.
     torn: bool,
+}
+
+/// Place in the scratch pad of the tracks of a stage.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct ScratchCopy {
+    /// The half that holds the tracks from `from` on.
+    half: usize,
+    from: u32,
+    /// The stage's first track. Those before `from` lie in the other half, from `other` on.
+    first: u32,
+    other: Pba,
+}
+
+impl ScratchCopy {
+    fn place(&self, home: &Home, track: u32) -> Pba {
+        match track < self.from {
+            true => self.other + home.sectors_of(self.first..track),
+            false => home.pads()[self.half] + NOTE_SECTORS + home.sectors_of(self.from..track),
+        }
+    }
 }
 
 /// Cleans one band at a time.
@@ -72,7 +96,7 @@ pub(in crate::layer) struct Cleaner {
 }
 
 impl Cleaner {
-    /// True if a restored state names tracks of one band, and notes that go with them.
+    /// True if a restored state names tracks of one band, and copies that go with them.
     pub fn is_possible(&self, home: &Home) -> bool {
         let Some(work) = &self.work else { return self.next_half < 2 };
         let ordered = [work.first, work.end, work.held, work.plan_end].is_sorted()
@@ -80,9 +104,9 @@ impl Cleaner {
             && work.first < work.plan_end
             && work.plan_end <= home.tracks();
         let in_band = ordered && home.tracks_of(home.band_of(work.first)).contains(&(work.plan_end - 1));
-        let note = |note: &Note| note.is_possible() && [note.first, note.held] == [work.first, work.held];
-        let before = |note: &Note| note.is_possible() && note.from <= work.first && work.fresh <= note.held;
-        in_band && self.next_half < 2 && work.note.iter().all(note) && work.before.iter().all(before)
+        let saved = |copy: &ScratchCopy| copy.half < 2 && copy.first == work.first && copy.from <= work.held;
+        let before = |copy: &ScratchCopy| copy.half < 2 && copy.from <= work.first;
+        in_band && self.next_half < 2 && work.saved.iter().all(saved) && work.before.iter().all(before)
     }
 
     /// True if a band is at work.
@@ -91,14 +115,10 @@ impl Cleaner {
         self.work.is_some()
     }
 
-    /// Begins to rewrite home tracks, all of one band. What follows them in the band within the law's reach must be
-    /// cached, or lie beyond the band. Where a second write wears what lies before it, they begin with their band.
-    pub fn begin(&mut self, tracks: Range<u32>) {
-        self.begin_written(tracks, u32::MAX);
-    }
-
-    /// Begins to clean where nothing has ever been written to the tracks from `blank` on.
-    pub fn begin_written(&mut self, tracks: Range<u32>, blank: u32) {
+    /// Begins to rewrite home tracks, all of one band, of which nothing was ever written from `blank` on. What follows them in the
+    /// band within the law's reach must be cached, or lie beyond the band. Where a second write wears what lies before it, they
+    /// begin with their band.
+    pub fn begin(&mut self, tracks: Range<u32>, blank: u32) {
         debug_assert!(self.work.is_none() && !tracks.is_empty());
         let first = tracks.start;
         self.work = Some(BandWork {
@@ -111,7 +131,7 @@ impl Cleaner {
             phase: Phase::Read,
             buf: Buf::NoData,
             before: None,
-            note: None,
+            saved: None,
             torn: false,
         });
     }
@@ -126,46 +146,38 @@ impl Cleaner {
     #[inline]
     pub fn scratch_copy(&self, home: &Home, track: u32) -> Option<Pba> {
         let work = self.work.as_ref()?;
-        match (&work.note, &work.before) {
-            (Some(note), _) if work.torn => {
-                (work.first <= track && track < work.held).then(|| note.place_of(home, track))
-            }
-            (_, Some(before)) => (work.first <= track && track < work.fresh).then(|| before.place(home, track)),
-            _ => None,
-        }
+        let (copy, end) = match (&work.saved, &work.before) {
+            (Some(saved), _) if work.torn => (saved, work.held),
+            (_, Some(before)) => (before, work.fresh),
+            _ => return None,
+        };
+        (work.first <= track && track < end).then(|| copy.place(home, track))
     }
 
-    /// The note of the stage at work, and whether that stage has been rewritten: what a record of the map must name, so
-    /// that it is replayed if and only if it has to be. `None` while the platters hold nothing that is needed.
-    pub fn noted(&self) -> Option<(u64, bool)> {
-        let work = self.work.as_ref()?;
-        match (&work.note, &work.before) {
-            (Some(note), _) => Some((note.sequence, false)),
-            (None, Some(note)) => Some((note.sequence, true)),
-            (None, None) => None,
-        }
+    /// True if a power cut now would bring back something from the scratch pad.
+    pub fn is_saved(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
-    /// Does one phase. `sequence` goes up by one with each note. `overlay` lays what is cached of home tracks over the
+    /// Does one phase. `overlay` lays what is cached of home tracks over the
     /// buffer, in which the first of them begins at the sector given, and says whether there was anything.
     pub fn phase(
         &mut self,
         disk: &mut Disk,
         home: &Home,
-        sequence: &mut u64,
         mut overlay: impl FnMut(&mut Disk, Range<u32>, &mut Buf, u64) -> DiskResult<bool>,
     ) -> DiskResult<PhaseResult> {
         let Some(work) = &mut self.work else { return Ok(PhaseResult::Phase) };
         loop {
             match work.phase {
                 Phase::Reload => {
-                    work.phase = if work.note.is_some() { Phase::Rewrite } else { Phase::Read };
+                    work.phase = if work.saved.is_some() { Phase::Rewrite } else { Phase::Read };
                     if work.reload(disk, home)? {
                         return Ok(PhaseResult::Phase);
                     }
                 }
                 Phase::Read => {
-                    work.next_stage(disk, home)?;
+                    work.next_stage(disk, home);
                     work.phase = Phase::Overlay;
                     let sectors = home.sectors_of(work.fresh..work.held.min(work.blank).max(work.fresh));
                     if sectors > 0 {
@@ -182,8 +194,7 @@ impl Cleaner {
                     }
                 }
                 Phase::Save => {
-                    *sequence += 1;
-                    work.save(disk, home, *sequence, self.next_half)?;
+                    work.save(disk, home, self.next_half)?;
                     self.next_half = 1 - self.next_half;
                     work.phase = Phase::Rewrite;
                     return Ok(PhaseResult::Phase);
@@ -191,7 +202,7 @@ impl Cleaner {
                 Phase::Rewrite => {
                     rewrite(disk, home, work.first..work.end, &work.buf)?;
                     let tracks = work.first..work.end;
-                    let over = !work.advance(disk, home)?;
+                    let over = !work.advance(disk, home);
                     if over {
                         self.work = None;
                     }
@@ -201,56 +212,16 @@ impl Cleaner {
         }
     }
 
-    /// The power was cut, and the memory is empty. A stage goes on from its note, or begins again without one. Returns the first track
-    /// of which nothing is held any more.
+    /// The power was cut, and the memory is empty. A stage goes on from its copy in the scratch pad, or begins again without one. Returns
+    /// the first track of which nothing is held any more.
     pub fn power_cut(&mut self) -> Option<u32> {
         let work = self.work.as_mut()?;
-        work.torn = work.note.is_some();
+        work.torn = work.saved.is_some();
         if !work.torn {
             work.held = work.fresh;
         }
         (work.phase, work.buf) = (Phase::Reload, Buf::NoData);
         Some(work.held)
-    }
-
-    /// The newest note in the scratch pad.
-    pub fn newest_note(&self, disk: &mut Disk, home: &Home) -> DiskResult<Option<Note>> {
-        Note::newest(disk, home)
-    }
-
-    /// Takes up the stage of a note after a power cut. Unless it is known to have been rewritten, it is now, and the tracks
-    /// are returned; then the rest of the band is at work. The cached copies of those tracks are out of date.
-    pub fn recover_stage(
-        &mut self,
-        disk: &mut Disk,
-        home: &Home,
-        note: Note,
-        rewritten: bool,
-    ) -> DiskResult<Range<u32>> {
-        let mut buf = disk.buf(home.sectors_of(note.first..note.held));
-        // Where the other half holds something else by now, a later stage has begun, so this one was over.
-        let whole = note.read(disk, home, &mut buf)?;
-        let mut tracks = note.first..note.first;
-        if whole && !rewritten {
-            rewrite(disk, home, note.first..note.end, &buf)?;
-            tracks = note.first..note.end;
-        }
-        let mut work = BandWork {
-            plan_end: note.plan_end,
-            blank: u32::MAX,
-            first: note.first,
-            end: note.end,
-            held: note.held,
-            fresh: note.first,
-            phase: Phase::Rewrite,
-            buf,
-            before: None,
-            note: Some(note),
-            torn: false,
-        };
-        self.next_half = 1 - note.half;
-        self.work = work.advance(disk, home)?.then_some(work);
-        Ok(tracks)
     }
 }
 
@@ -264,7 +235,7 @@ fn rewrite(disk: &mut Disk, home: &Home, tracks: Range<u32>, buf: &Buf) -> DiskR
 
 impl BandWork {
     /// Chooses how far this stage goes, and makes room for it.
-    fn next_stage(&mut self, disk: &Disk, home: &Home) -> DiskResult {
+    fn next_stage(&mut self, disk: &Disk, home: &Home) {
         let law = disk.interference();
         let rest = |to: u32| home.sectors_of(self.first..to);
         let mut held = self.held.max(self.first + 1);
@@ -282,54 +253,122 @@ impl BandWork {
         self.held = held;
         let mut buf = disk.buf(rest(held));
         if self.fresh > self.first {
-            buf.put(0, &self.buf, 0, rest(self.fresh))?;
+            buf.put(0, &self.buf, 0, rest(self.fresh));
         }
         self.buf = buf;
-        Ok(())
     }
 
-    fn save(&mut self, disk: &mut Disk, home: &Home, sequence: u64, half: usize) -> DiskResult {
-        let mut note = Note::new(sequence, half, (self.first, self.end, self.held, self.plan_end));
-        // What the next stage needs is written here even if the other half holds it, since that is overwritten by then.
+    /// Writes the note and the tracks held to a half of the scratch pad.
+    fn save(&mut self, disk: &mut Disk, home: &Home, half: usize) -> DiskResult {
+        let mut copy = ScratchCopy { half, from: self.first, first: self.first, other: Pba(0) };
         if let Some(before) = &self.before {
-            note.from = self.fresh.min(self.end);
-            note.other = before.place(home, self.first);
-            note.other_sequence = before.sequence;
+            // The other half has the tracks up to `fresh` already. What the next stage needs of them, those from `end` on, is written
+            // here again, since that half is overwritten by then.
+            (copy.from, copy.other) = (self.fresh.min(self.end), before.place(home, self.first));
         }
-        note.write(disk, home, &self.buf)?;
-        self.note = Some(note);
+        let (at, sectors) = (home.sectors_of(self.first..copy.from), home.sectors_of(copy.from..self.held));
+        let mut buf = disk.metadata(NOTE_SECTORS + sectors);
+        buf.put(NOTE_SECTORS, &self.buf, at, sectors);
+        disk.write(home.pads()[half], NOTE_SECTORS + sectors, Cause::Clean, &buf, 0)?;
+        self.saved = Some(copy);
         Ok(())
     }
 
     /// Reads back what the scratch pad has of the tracks held; whether there was anything.
     fn reload(&mut self, disk: &mut Disk, home: &Home) -> DiskResult<bool> {
-        if let Some(note) = &self.note {
-            self.buf = disk.buf(home.sectors_of(self.first..self.held));
-            note.read(disk, home, &mut self.buf)?;
-            return Ok(true);
+        let (copy, end) = match (&self.saved, &self.before) {
+            (Some(saved), _) => (saved, self.held),
+            (None, Some(before)) => (before, self.fresh),
+            (None, None) => return Ok(false),
+        };
+        let from = copy.from.clamp(self.first, end);
+        self.buf = disk.buf(home.sectors_of(self.first..end));
+        let (at, sectors) = (home.sectors_of(self.first..from), home.sectors_of(from..end));
+        if sectors > 0 {
+            disk.read(copy.place(home, from), sectors, Cause::Clean, &mut self.buf, at)?;
         }
-        let sectors = home.sectors_of(self.first..self.fresh);
-        match &self.before {
-            Some(before) if sectors > 0 => {
-                self.buf = disk.buf(sectors);
-                disk.read(before.place(home, self.first), sectors, Cause::Clean, &mut self.buf, 0)?;
-                Ok(true)
-            }
-            _ => Ok(false),
+        if at > 0 {
+            disk.read(copy.other, at, Cause::Clean, &mut self.buf, 0)?;
         }
+        Ok(self.saved.is_some() || sectors > 0)
     }
 
     /// Leaves the tracks that are held but not rewritten to the next stage; whether there is one.
-    fn advance(&mut self, disk: &Disk, home: &Home) -> DiskResult<bool> {
+    fn advance(&mut self, disk: &Disk, home: &Home) -> bool {
         if self.end == self.plan_end {
-            return Ok(false);
+            return false;
         }
         let mut buf = disk.buf(home.sectors_of(self.end..self.held));
-        buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.held))?;
+        buf.put(0, &self.buf, home.sectors_of(self.first..self.end), home.sectors_of(self.end..self.held));
         self.buf = buf;
-        self.before = self.note.take();
+        self.before = self.saved.take();
         self.torn = false;
         (self.first, self.fresh, self.phase) = (self.end, self.held, Phase::Read);
-        Ok(true)
+        true
+    }
+}
+
+/// The episode in progress, if any: debt of cleaning that host commands pay, one episode at a time, so that no command waits for more
+/// than one. Each command first does one phase of it. While the episode will free as many entries as are overdue, that is all; when more
+/// are, the command waits for its end.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(in crate::layer) struct Episode {
+    /// Bands not begun.
+    bands: VecDeque<u32>,
+    /// Entries that it was expected to free when it began.
+    frees: u64,
+    running: bool,
+    /// Nothing was due when it began: it goes on while nothing waits, or once something is due.
+    idle: bool,
+}
+
+impl Episode {
+    /// Number of bands that an episode cleans.
+    pub const BANDS: usize = 2;
+
+    /// True if a restored state names bands below `bands` alone.
+    pub fn is_possible(&self, bands: u32) -> bool {
+        self.bands.iter().all(|&band| band < bands)
+    }
+
+    /// Begins an episode over `bands` that is expected to free this many entries.
+    pub fn begin(&mut self, bands: &[u32], frees: u64) {
+        *self = Episode { bands: bands.iter().copied().collect(), frees, running: !bands.is_empty(), idle: false };
+    }
+
+    /// Begins an episode in idle time, which no command has to go on with.
+    pub fn begin_idly(&mut self, bands: &[u32], frees: u64) {
+        self.begin(bands, frees);
+        self.idle = true;
+    }
+
+    /// True if the last episode was begun in idle time.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.idle
+    }
+
+    /// True if an episode has begun and is not over.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// The next band to clean; the episode is over when there is none.
+    pub fn next_band(&mut self) -> Option<u32> {
+        let band = self.bands.pop_front();
+        self.running = band.is_some();
+        band
+    }
+
+    /// True if no band waits, so that the episode ends with the band in work.
+    pub fn is_last_band(&self) -> bool {
+        self.bands.is_empty()
+    }
+
+    /// True if more entries are overdue than the episode frees, so that the next command has to wait for its end.
+    #[inline]
+    pub fn falls_short_of(&self, overdue: u64) -> bool {
+        self.running && overdue > self.frees
     }
 }

@@ -130,20 +130,14 @@ impl Toy {
         for &track in self.cached.iter().filter(|track| tracks.contains(track)) {
             let stamps = (0..home.sectors(track)).map(|i| self.stamp(home, track, i, true)).collect();
             let before = home.sectors_of(tracks.start..track);
-            buf.put(at + before, &Buf::Stamps(stamps), 0, home.sectors(track)).unwrap();
+            buf.put(at + before, &Buf::Stamps(stamps), 0, home.sectors(track));
         }
         self.cached.iter().any(|track| tracks.contains(track))
     }
 
-    fn clean(
-        &self,
-        disk: &mut Disk,
-        home: &Home,
-        cleaner: &mut Cleaner,
-        sequence: &mut u64,
-    ) -> crate::error::DiskResult {
+    fn clean(&self, disk: &mut Disk, home: &Home, cleaner: &mut Cleaner) -> crate::error::DiskResult {
         while cleaner.is_working() {
-            cleaner.phase(disk, home, sequence, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
+            cleaner.phase(disk, home, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
             self.every_sector_is_found(disk, home, cleaner);
         }
         Ok(())
@@ -162,7 +156,7 @@ impl Toy {
     }
 }
 
-/// Cleans a band, with the power cut at write `cut` and in recovery at write `again` after that.
+/// Cleans a band, with the power cut at these writes; returns how often it was.
 fn clean_with_cuts(seed: u64, drive: &Drive, home: &Home, cuts: &[u64]) -> u64 {
     let random = &mut Pcg64Mcg::seed_from_u64(seed);
     let tracks = home.tracks_of(random.random_range(0..home.bands()));
@@ -171,26 +165,15 @@ fn clean_with_cuts(seed: u64, drive: &Drive, home: &Home, cuts: &[u64]) -> u64 {
     let mut disk = Disk::new(drive, Medium::Stamps(Stamps::new()));
     toy.fill(&mut disk, home, tracks.clone());
     let first = if drive.interference.upstream() > 0 { tracks.start } else { toy.cached[0] };
-    let (mut sequence, mut cleaner) = (0, Cleaner::default());
-    cleaner.begin(first..tracks.end);
+    let mut cleaner = Cleaner::default();
+    cleaner.begin(first..tracks.end, u32::MAX);
     disk.cut_power(Power::new(cuts.to_vec(), seed));
-    let mut result = toy.clean(&mut disk, home, &mut cleaner, &mut sequence);
     let mut tried = 0;
-    while result.is_err() {
-        disk.power_on();
+    while toy.clean(&mut disk, home, &mut cleaner).is_err() {
         tried += 1;
-        cleaner = Cleaner::default();
-        result = (|| {
-            match cleaner.newest_note(&mut disk, home)? {
-                None => cleaner.begin(first..tracks.end),
-                Some(note) => {
-                    sequence = note.sequence;
-                    cleaner.recover_stage(&mut disk, home, note, false)?;
-                }
-            }
-            toy.every_sector_is_found(&mut disk, home, &cleaner);
-            toy.clean(&mut disk, home, &mut cleaner, &mut sequence)
-        })();
+        disk.power_cut();
+        cleaner.power_cut();
+        toy.every_sector_is_found(&mut disk, home, &cleaner);
     }
     for track in tracks {
         for i in 0..home.sectors(track) {
@@ -226,12 +209,10 @@ fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
         Reserve { cache_tracks: 13_791, band_tracks: 20, buffer_bytes: 15_000_000, map_slots: 2, map_sectors: 200 };
     let home = Home::new("test", &drive, &reserve).unwrap();
     let (mut disk, mut cleaner) = (Disk::new(&drive, Medium::NoData), Cleaner::default());
-    cleaner.begin(home.tracks_of(0));
+    cleaner.begin(home.tracks_of(0), u32::MAX);
     let mut stages = Vec::new();
     while cleaner.is_working() {
-        if let PhaseResult::Stage { tracks, .. } =
-            cleaner.phase(&mut disk, &home, &mut 0, |_, _, _, _| Ok(false)).unwrap()
-        {
+        if let PhaseResult::Stage { tracks, .. } = cleaner.phase(&mut disk, &home, |_, _, _, _| Ok(false)).unwrap() {
             stages.push(tracks.len());
         }
     }

@@ -1,6 +1,6 @@
 //! The parameters, and what they make of a drive.
 
-use super::blocks::BLOCK;
+use super::maps::BLOCK;
 use super::metadata::MetadataShape;
 use crate::drive::Drive;
 use crate::error::Error;

@@ -6,35 +6,29 @@
 //! block is valid in one of both. Differences: a request that is not whole blocks of 4 KiB is completed by reading (the kernel
 //! refuses it), and a zone that is freed is used again after the next commit, so that no committed block is overwritten.
 
-mod access;
-mod blocks;
-mod check;
 mod keys;
 mod maps;
 mod metadata;
 mod reclaim;
-mod recovery;
 #[cfg(test)]
 mod tests;
-mod unused;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::state::{self, state};
+use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
-use blocks::BLOCK;
 use keys::{DmLayout, DmZonedKeys};
-use maps::{DmMaps, NONE};
+use maps::{BLOCK, ChunkZones, DmMaps, LastUses, NONE, UNMAPPED, UnusedZones};
 use reclaim::ReclaimJob;
-use unused::{LastUses, UnusedZones};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(
     "dm-zoned",
@@ -76,8 +70,6 @@ struct DmZoned {
     nothing_to_reclaim: bool,
     /// When the metadata was first seen to differ from the platters, since the last commit.
     dirty_since: Option<Nanos>,
-    /// The disk began full.
-    began_full: bool,
     counts: DmCounts,
 }
 
@@ -85,7 +77,7 @@ state! {
     DmZoned {
         parts: maps, last_uses;
         sized: pointers;
-        values: unused, job, reclaiming, nothing_to_reclaim, dirty_since, began_full, counts;
+        values: unused, job, reclaiming, nothing_to_reclaim, dirty_since, counts;
         built: keys, layout, capacity;
     }
 }
@@ -111,7 +103,6 @@ impl DmZoned {
             reclaiming: false,
             nothing_to_reclaim: false,
             dirty_since: None,
-            began_full: false,
             counts: DmCounts::default(),
             layout,
             keys,
@@ -129,7 +120,7 @@ impl DmZoned {
     }
 
     fn find_unused(&mut self) {
-        self.unused.find(&self.layout, self.maps.owners());
+        self.unused.find(&self.layout, &self.maps.owners);
     }
 
     /// A conventional zone has been used.
@@ -143,7 +134,7 @@ impl DmZoned {
     /// A zone holds nothing any more: it is free after the next commit.
     fn release(&mut self, zone: u32) {
         self.maps.clear(zone, self.layout.blocks());
-        self.unused.release(zone);
+        self.unused.freed.push(zone);
         self.nothing_to_reclaim = false;
     }
 
@@ -151,9 +142,8 @@ impl DmZoned {
     fn commit(&mut self, disk: &mut Disk) -> DiskResult {
         self.maps.commit(disk)?;
         self.dirty_since = None;
-        self.nothing_to_reclaim &= !self.unused.has_freed();
-        for zone in self.unused.take_freed() {
-            disk.discard(self.layout.place(zone, 0), self.layout.zones.size())?;
+        self.nothing_to_reclaim &= self.unused.freed.is_empty();
+        for zone in std::mem::take(&mut self.unused.freed) {
             let is_random = self.layout.is_random(zone);
             if !is_random {
                 self.pointers[zone as usize] = 0;
@@ -167,7 +157,7 @@ impl DmZoned {
     fn take_random(&mut self, disk: &mut Disk) -> DiskResult<u32> {
         let mut waited = false;
         loop {
-            if let Some(zone) = self.unused.take_random() {
+            if let Some(zone) = self.unused.random.pop_front() {
                 self.nothing_to_reclaim = false;
                 self.counts.writes_waited += u64::from(waited);
                 return Ok(zone);
@@ -175,9 +165,162 @@ impl DmZoned {
             waited = true;
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
             if !self.reclaim_stage(disk)? {
-                super::inconsistent("no conventional zone is free, and none can be".into())?;
+                inconsistent("no conventional zone is free, and none can be".into())?;
             }
         }
+    }
+
+    /// Writes whole blocks.
+    fn write_blocks(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let mut at = 0;
+        for (chunk, first, n) in self.layout.zones.pieces(lba, n) {
+            self.write_chunk(disk, chunk as u32, ((first / BLOCK) as u32, (n / BLOCK) as u32), data, at)?;
+            at += n;
+        }
+        Ok(())
+    }
+
+    fn write_chunk(&mut self, disk: &mut Disk, chunk: u32, part: (u32, u32), data: &Buf, at: u64) -> DiskResult {
+        let (first, n) = part;
+        self.drop_job_of(chunk);
+        if self.maps.zones_of(chunk).data == NONE {
+            let zone = self.take_random(disk)?;
+            self.maps.map(chunk, ChunkZones { data: zone, buffer: NONE });
+        }
+        let ChunkZones { data: home, buffer } = self.maps.zones_of(chunk);
+        let (to, other) = if self.layout.is_random(home) {
+            (home, NONE)
+        } else if self.pointers[home as usize] == first {
+            // A write that the power cuts moves the pointer all the same (assumption).
+            self.pointers[home as usize] = first + n;
+            (home, buffer)
+        } else if buffer != NONE {
+            (buffer, home)
+        } else {
+            let zone = self.take_random(disk)?;
+            self.maps.map(chunk, ChunkZones { data: home, buffer: zone });
+            (zone, home)
+        };
+        disk.write(self.layout.place(to, first), u64::from(n) * BLOCK, Cause::Host, data, at)?;
+        self.maps.metadata.need(disk, to, first, n)?;
+        self.maps.set_valid(to, first, n, true);
+        self.touch(to);
+        if other != NONE {
+            self.maps.metadata.need(disk, other, first, n)?;
+            self.maps.set_valid(other, first, n, false);
+            self.drop_empty(chunk);
+        }
+        Ok(())
+    }
+
+    /// Unmaps the zones of a chunk that hold nothing.
+    fn drop_empty(&mut self, chunk: u32) {
+        let ChunkZones { data, buffer } = self.maps.zones_of(chunk);
+        if buffer != NONE && self.maps.valid[buffer as usize].count() == 0 {
+            self.maps.map(chunk, ChunkZones { data, buffer: NONE });
+            self.release(buffer);
+        }
+        if data != NONE && self.maps.valid[data as usize].count() == 0 && self.maps.zones_of(chunk).buffer == NONE {
+            self.maps.map(chunk, UNMAPPED);
+            self.release(data);
+        }
+    }
+
+    /// Reads sectors of a chunk; what is not valid is zeros, and takes no time.
+    fn read_chunk(&mut self, disk: &mut Disk, chunk: u32, part: (u64, u64), out: &mut Buf, at: u64) -> DiskResult {
+        let (first, n) = part;
+        let (mut sector, end) = (first, first + n);
+        let end_block = end.div_ceil(BLOCK) as u32;
+        for zone in self.maps.zones_of(chunk).each() {
+            let block = (first / BLOCK) as u32;
+            self.maps.metadata.need(disk, zone, block, end_block - block)?;
+            self.touch(zone);
+        }
+        while sector < end {
+            let block = (sector / BLOCK) as u32;
+            let (zone, blocks) = self.maps.source(chunk, block, end_block);
+            let stop = end.min(u64::from(block + blocks) * BLOCK);
+            let (to, n) = (at + (sector - first), stop - sector);
+            if zone == NONE {
+                out.put(to, &disk.buf(n), 0, n);
+            } else {
+                disk.read(self.layout.place(zone, 0) + sector, n, Cause::Host, out, to)?;
+            }
+            sector = stop;
+        }
+        Ok(())
+    }
+
+    fn read_sectors(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, mut at: u64) -> DiskResult {
+        for (chunk, first, n) in self.layout.zones.pieces(lba, n) {
+            self.read_chunk(disk, chunk as u32, (first, n), out, at)?;
+            at += n;
+        }
+        Ok(())
+    }
+
+    /// Writes sectors that are not whole blocks: the rest of the first and the last block is read before.
+    fn complete(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let (start, stop) = (lba.0 / BLOCK * BLOCK, (lba.0 + n).next_multiple_of(BLOCK));
+        let mut whole = disk.buf(stop - start);
+        if lba.0 > start {
+            self.read_sectors(disk, Lba(start), BLOCK, &mut whole, 0)?;
+        }
+        if lba.0 + n < stop && (lba.0 == start || stop - start > BLOCK) {
+            self.read_sectors(disk, Lba(stop - BLOCK), BLOCK, &mut whole, stop - BLOCK - start)?;
+        }
+        whole.put(lba.0 - start, data, 0, n);
+        self.counts.completed_by_reading += 1;
+        self.write_blocks(disk, Lba(start), stop - start, &whole)
+    }
+
+    /// Every zone has one use; a block is valid in one zone of its chunk, in a sequential one before the write pointer.
+    fn check_maps(&self) -> DiskResult {
+        let (layout, maps, owners) = (&self.layout, &self.maps, &self.maps.owners);
+        let mut uses = vec![0; owners.len()];
+        for (chunk, zones) in (0..).zip(&maps.chunks) {
+            for zone in zones.each() {
+                if zone < layout.first_data() || owners[zone as usize] != chunk {
+                    return inconsistent(format!("chunk {chunk} is mapped to zone {zone}, which is not its own"));
+                }
+                uses[zone as usize] += 1;
+            }
+            if zones.buffer != NONE
+                && (!layout.is_random(zones.buffer) || zones.data == NONE || layout.is_random(zones.data))
+            {
+                return inconsistent(format!("chunk {chunk} has a buffer but no sequential zone: {zones:?}"));
+            }
+            if zones.buffer != NONE {
+                self.check_apart(zones.data, zones.buffer)?;
+            }
+        }
+        for zone in self.unused.each().chain(self.zone_in_the_making()) {
+            uses[zone as usize] += 1;
+            let valid = maps.valid[zone as usize].count();
+            if owners[zone as usize] != NONE || valid > 0 {
+                return inconsistent(format!("zone {zone} is free, and {valid} blocks are valid"));
+            }
+        }
+        if let Some(zone) = (layout.first_data() as usize..uses.len()).find(|&zone| uses[zone] != 1) {
+            return inconsistent(format!("zone {zone} has {} uses", uses[zone]));
+        }
+        let beyond = |&zone: &u32| maps.valid[zone as usize].end() > self.pointers[zone as usize];
+        match (layout.first_sequential()..owners.len() as u32).find(beyond) {
+            Some(zone) => inconsistent(format!("zone {zone} has valid blocks behind its write pointer")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_apart(&self, data: u32, buffer: u32) -> DiskResult {
+        let mut at = 0;
+        while let Some((first, n)) = self.maps.valid[buffer as usize].next_valid(at, self.layout.blocks()) {
+            at = first + n;
+            let (valid, alike) = self.maps.valid[data as usize].run(first, at);
+            if valid || alike < n {
+                return inconsistent(format!("zones {data} and {buffer} both hold block {first} or one soon after"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -209,9 +352,8 @@ impl Layer for DmZoned {
             if start < end && zones.data != NONE {
                 self.drop_job_of(chunk as u32);
                 for zone in zones.each() {
-                    self.maps.need(disk, zone, start, end - start)?;
+                    self.maps.metadata.need(disk, zone, start, end - start)?;
                     self.maps.set_valid(zone, start, end - start, false);
-                    disk.discard(self.layout.place(zone, start), u64::from(end - start) * BLOCK)?;
                 }
                 self.drop_empty(chunk as u32);
             }
@@ -227,7 +369,7 @@ impl Layer for DmZoned {
 
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let period = self.keys.commit_period;
-        if self.maps.metadata().is_dirty() && period > Nanos::ZERO {
+        if self.maps.metadata.is_dirty() && period > Nanos::ZERO {
             let since = *self.dirty_since.get_or_insert(disk.now());
             if disk.now().since(since) >= period {
                 self.commit(disk)?;
@@ -237,7 +379,7 @@ impl Layer for DmZoned {
         match need {
             Need::Must => Ok(self.reclaim_is_due() && !self.nothing_to_reclaim && self.reclaim_stage(disk)?),
             Need::Spare => {
-                let in_use = self.unused.randoms() < self.layout.randoms();
+                let in_use = (self.unused.random.len() as u64) < self.layout.randoms();
                 Ok(in_use && !self.nothing_to_reclaim && self.reclaim_stage(disk)?)
             }
         }
@@ -247,8 +389,12 @@ impl Layer for DmZoned {
         self.keys.idle_clean.then_some(self.keys.idle_delay)
     }
 
+    /// Every block of every chunk is valid, in the order of the zones, the first conventional ones free.
     fn fill(&mut self) -> Arc<dyn Placement> {
-        self.begin_full();
+        let blocks = self.layout.blocks();
+        let used = self.maps.fill(self.layout.first_of_full(), blocks);
+        self.pointers[used.start as usize..used.end as usize].fill(blocks);
+        self.find_unused();
         let (zones, first) = (self.layout.zones.clone(), u64::from(self.layout.first_of_full()));
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| {
             let (chunk, at) = zones.of(lba);
@@ -256,37 +402,19 @@ impl Layer for DmZoned {
         }))
     }
 
-    fn recover(&mut self, disk: &mut Disk) -> DiskResult {
-        self.rebuild(disk)
-    }
-
-    fn books(&self) -> Option<Vec<u64>> {
-        Some(self.all_state())
-    }
-
-    fn take_books(&mut self, books: &[u64]) -> DiskResult {
-        self.take_state(books)
-    }
-
-    /// A word that says if the disk began full, and the write pointers.
-    fn nonvolatile(&self) -> Option<Vec<u64>> {
-        Some(self.drive_state())
-    }
-
     /// Changes since the last commit are lost. Write pointers are the drive's own, and stay.
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) {
         self.maps.power_cut();
         (self.job, self.dirty_since) = (None, None);
         (self.reclaiming, self.nothing_to_reclaim) = (false, false);
         self.last_uses = LastUses::new(self.layout.randoms());
         self.unused = UnusedZones::default();
         for zone in self.layout.first_sequential()..self.pointers.len() as u32 {
-            if self.maps.owners()[zone as usize] == NONE {
+            if self.maps.owners[zone as usize] == NONE {
                 self.pointers[zone as usize] = 0;
             }
         }
         self.find_unused();
-        false
     }
 
     fn state(&self) -> Vec<u8> {
@@ -318,18 +446,18 @@ impl Layer for DmZoned {
     }
 
     fn gauges(&self) -> Gauges {
-        let free = self.unused.randoms() as f64 / self.layout.randoms() as f64;
+        let free = self.unused.random.len() as f64 / self.layout.randoms() as f64;
         Gauges { cache_fill: None, others: vec![Gauge::share("free_conventional_share", free)] }
     }
 
     fn stats(&self) -> LayerStats {
-        let (counts, (commits, metadata_reads)) = (&self.counts, self.maps.metadata().counts());
+        let (counts, metadata) = (&self.counts, &self.maps.metadata);
         let all = [
             ("reclaims_dropped", counts.jobs_dropped),
             ("writes_waited", counts.writes_waited),
             ("completed_by_reading", counts.completed_by_reading),
-            ("commits", commits),
-            ("metadata_reads", metadata_reads),
+            ("commits", metadata.commits),
+            ("metadata_reads", metadata.reads),
         ];
         LayerStats::new(all, counts.first_cleaning_request).with_zones_reclaimed(counts.zones_reclaimed)
     }
@@ -340,6 +468,6 @@ impl Layer for DmZoned {
 
     fn reset_stats(&mut self) {
         self.counts = DmCounts::default();
-        self.maps.reset_counts();
+        (self.maps.metadata.reads, self.maps.metadata.commits) = (0, 0);
     }
 }

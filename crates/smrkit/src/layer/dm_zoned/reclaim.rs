@@ -8,8 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::DmZoned;
-use super::blocks::BLOCK;
-use super::maps::{ChunkZones, NONE};
+use super::maps::{BLOCK, ChunkZones, NONE};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::tally::Cause;
@@ -26,24 +25,10 @@ pub(super) struct ReclaimJob {
     next: u32,
 }
 
-impl ReclaimJob {
-    /// The job as words.
-    pub fn words(&self) -> [u64; 5] {
-        [self.chunk.into(), self.from.into(), self.to.into(), self.to_is_new.into(), self.next.into()]
-    }
-
-    /// The job that words tell of.
-    pub fn parse(words: &[u64]) -> Option<ReclaimJob> {
-        let &[chunk, from, to, to_is_new, next] = words else { return None };
-        let [chunk, from, to, next] = [chunk, from, to, next].map(|word| word as u32);
-        Some(ReclaimJob { chunk, from, to, to_is_new: to_is_new == 1, next })
-    }
-}
-
 impl DmZoned {
     /// True if reclaim is due: it begins at the lower share of free conventional zones, and goes on up to the higher one.
     pub(super) fn reclaim_is_due(&mut self) -> bool {
-        let (free, all) = (100 * self.unused.randoms(), self.layout.randoms());
+        let (free, all) = (100 * self.unused.random.len() as u64, self.layout.randoms());
         if free <= self.keys.reclaim_low_percent * all {
             self.reclaiming = true;
         }
@@ -55,7 +40,7 @@ impl DmZoned {
 
     /// True if a job is about the zones that its chunk has.
     pub(super) fn is_possible_job(&self, job: &ReclaimJob) -> bool {
-        let Some(zones) = self.maps.chunks().get(job.chunk as usize) else { return false };
+        let Some(zones) = self.maps.chunks.get(job.chunk as usize) else { return false };
         let has_both = match job.to_is_new {
             true => (job.from, NONE) == (zones.data, zones.buffer) && !self.layout.is_random(job.to),
             false => [(zones.data, zones.buffer), (zones.buffer, zones.data)].contains(&(job.from, job.to)),
@@ -68,12 +53,12 @@ impl DmZoned {
     pub(super) fn reclaim_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let Some(job) = self.job.take().or_else(|| self.next_job()) else {
             self.nothing_to_reclaim = true;
-            let commits = self.unused.has_freed();
+            let commits = !self.unused.freed.is_empty();
             self.commit(disk)?;
             return Ok(commits);
         };
         let most = (self.keys.copy_bytes / BLOCK) as u32;
-        let Some((first, n)) = self.maps.valid(job.from).next_valid(job.next, most) else {
+        let Some((first, n)) = self.maps.valid[job.from as usize].next_valid(job.next, most) else {
             self.finish(disk, &job)?;
             return Ok(true);
         };
@@ -102,7 +87,7 @@ impl DmZoned {
         if self.nothing_to_reclaim {
             return None;
         }
-        let (has_room, owners) = (self.unused.has_sequential(), self.maps.owners());
+        let (has_room, owners) = (!self.unused.sequential.is_empty(), &self.maps.owners);
         let reclaimable = |&zone: &u32| {
             let chunk = owners[zone as usize];
             chunk != NONE && (has_room || self.maps.zones_of(chunk).data != zone)
@@ -114,19 +99,19 @@ impl DmZoned {
         let data = self.maps.zones_of(chunk).data;
         let job = |from, to, to_is_new| ReclaimJob { chunk, from, to, to_is_new, next: 0 };
         if data == zone {
-            return self.unused.take_sequential().map(|to| job(zone, to, true));
+            return self.unused.sequential.pop_front().map(|to| job(zone, to, true));
         }
-        let first = self.maps.valid(zone).next_valid(0, 1).map_or(u32::MAX, |(first, _)| first);
+        let first = self.maps.valid[zone as usize].next_valid(0, 1).map_or(u32::MAX, |(first, _)| first);
         Some(if first >= self.pointers[data as usize] { job(zone, data, false) } else { job(data, zone, false) })
     }
 
     /// Ends a job: the copy is valid, the old zone free, and both are durable.
     fn finish(&mut self, disk: &mut Disk, job: &ReclaimJob) -> DiskResult {
         let blocks = self.layout.blocks();
-        self.maps.need(disk, job.from, 0, blocks)?;
-        self.maps.need(disk, job.to, 0, blocks)?;
+        self.maps.metadata.need(disk, job.from, 0, blocks)?;
+        self.maps.metadata.need(disk, job.to, 0, blocks)?;
         let mut at = 0;
-        while let Some((first, n)) = self.maps.valid(job.from).next_valid(at, blocks) {
+        while let Some((first, n)) = self.maps.valid[job.from as usize].next_valid(at, blocks) {
             self.maps.set_valid(job.to, first, n, true);
             at = first + n;
         }
@@ -150,7 +135,8 @@ impl DmZoned {
         let Some(job) = self.job.take() else { return };
         if job.to_is_new {
             self.pointers[job.to as usize] = 0;
-            self.unused.put_back(job.to);
+            // Nothing was written to it that counts: it is the next to be taken again.
+            self.unused.sequential.push_front(job.to);
         }
         self.counts.jobs_dropped += 1;
     }
@@ -180,7 +166,7 @@ mod tests {
         assert!(!is_possible(1, sequential, sequential + 1, true, 0), "the chunk has a buffer");
         assert!(is_possible(1, sequential, random + 1, false, 0) && is_possible(1, random + 1, sequential, false, 0));
         assert!(!is_possible(0, random, sequential, false, 0));
-        let (blocks, zones, chunks) = (layer.layout.blocks(), layer.pointers.len(), layer.maps.chunks().len());
+        let (blocks, zones, chunks) = (layer.layout.blocks(), layer.pointers.len(), layer.maps.chunks.len());
         assert!(is_possible(0, random, sequential, true, blocks));
         assert!(!is_possible(0, random, sequential, true, blocks + 1));
         assert!(!is_possible(0, random, zones as u32, true, 0), "there is no such zone");

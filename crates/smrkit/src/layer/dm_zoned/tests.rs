@@ -1,7 +1,6 @@
-//! Damaged maps, found by the check and refused where they are taken back.
+//! Damaged maps, found by the check.
 
-use super::blocks::ValidBlocks;
-use super::maps::{ChunkZones, UNMAPPED};
+use super::maps::ValidBlocks;
 use super::*;
 use crate::drive::Drive;
 use crate::medium::interference::Interference;
@@ -19,11 +18,11 @@ pub(super) fn unmapped() -> DmZoned {
 
 /// The maps of chunks, valid blocks and owners, to be damaged.
 fn chunks(layer: &mut DmZoned) -> &mut [ChunkZones] {
-    layer.maps.parts().0
+    &mut layer.maps.chunks
 }
 
 fn valid(layer: &mut DmZoned, zone: usize) -> &mut ValidBlocks {
-    &mut layer.maps.parts().1[zone]
+    &mut layer.maps.valid[zone]
 }
 
 /// A chunk in a conventional zone, and one in a sequential zone with a buffer.
@@ -70,15 +69,15 @@ fn a_check_finds_zones_and_blocks_that_can_not_be() {
             valid(layer, sequential).put(9, 1, true);
             layer.pointers[sequential] = 10;
         }),
-        ("is free, and 0 blocks are valid", |layer, random, _| layer.maps.parts().2[random + 2] = 0),
+        ("is free, and 0 blocks are valid", |layer, random, _| layer.maps.owners[random + 2] = 0),
         ("is free, and 1 blocks are valid", |layer, _, sequential| {
             valid(layer, sequential + 1).put(0, 1, true);
         }),
-        ("is free, and 4 blocks are valid", |layer, _, sequential| layer.unused.release(sequential as u32)),
+        ("is free, and 4 blocks are valid", |layer, _, sequential| layer.unused.freed.push(sequential as u32)),
         ("has 2 uses", |layer, random, _| layer.unused.add(random as u32 + 2, true)),
-        ("has 2 uses", |layer, random, _| layer.unused.release(random as u32 + 2)),
+        ("has 2 uses", |layer, random, _| layer.unused.freed.push(random as u32 + 2)),
         ("has 0 uses", |layer, _, _| {
-            layer.unused.take_sequential();
+            layer.unused.sequential.pop_front();
         }),
         ("has 0 uses", |layer, _, _| chunks(layer)[0] = UNMAPPED),
         ("has valid blocks behind its write pointer", |layer, _, sequential| layer.pointers[sequential] = 3),
@@ -90,60 +89,4 @@ fn a_check_finds_zones_and_blocks_that_can_not_be() {
         let error = layer.check_maps().unwrap_err().to_string();
         assert!(error.contains(problem), "{number}, {problem}: {error}");
     }
-}
-
-/// The lists at the end of the books, changed.
-fn with_lists(layer: &DmZoned, change: impl Fn(&mut [Vec<u64>; 6])) -> Result<Vec<u64>, String> {
-    let length = |lists: &[Vec<u64>; 6]| lists.iter().map(|list| 1 + list.len()).sum::<usize>();
-    let mut lists = layer.in_memory();
-    let mut books = layer.books().unwrap();
-    books.truncate(books.len() - length(&lists));
-    change(&mut lists);
-    books.extend(lists.iter().flat_map(|list| std::iter::once(list.len() as u64).chain(list.iter().copied())));
-    let mut after = mapped();
-    after.take_books(&books).map_err(|fault| fault.to_string())?;
-    Ok(after.books().unwrap())
-}
-
-#[test]
-fn lists_of_another_disk_are_refused() {
-    let mut layer = mapped();
-    let (random, sequential) = (layer.layout.first_data(), layer.layout.first_sequential());
-    let end = layer.pointers.len() as u64;
-    layer.touch(random);
-    assert_eq!(with_lists(&layer, |_| ()).unwrap(), layer.books().unwrap());
-    let zone = u64::from(sequential);
-    let past = u64::from(layer.layout.blocks()) + 1;
-    let job = |to: u64, next: u64| vec![0, random.into(), to, 1, next];
-    type Change<'a> = &'a dyn Fn(&mut [Vec<u64>; 6]);
-    let changes: [Change; 10] = [
-        &|lists| lists[0][0] = 2,
-        &|lists| lists[0].truncate(1),
-        &|lists| lists[1][0] = zone,
-        &|lists| lists[2][0] = zone - 1,
-        &|lists| lists[2][0] = end,
-        &|lists| lists[4] = job(zone + 1, past),
-        &|lists| lists[5][0] = crate::layer::COUNT_MAX,
-        &|lists| lists[5][3] = crate::layer::COUNT_MAX,
-        &|lists| lists[5].truncate(3),
-        &|lists| lists[5].push(0),
-    ];
-    for (number, change) in changes.into_iter().enumerate() {
-        let error = with_lists(&layer, change).unwrap_err();
-        assert!(error.contains("its books are of another disk"), "{number}: {error}");
-    }
-    for (reclaiming, nothing) in [(0, 1), (1, 0)] {
-        let flags = |lists: &mut [Vec<u64>; 6]| (lists[5][1], lists[5][2]) = (reclaiming, nothing);
-        let (mut expected, found) = (layer.books().unwrap(), with_lists(&layer, flags).unwrap());
-        let at = expected.len() - 3;
-        (expected[at], expected[at + 1]) = (reclaiming, nothing);
-        assert_eq!(found, expected);
-    }
-    let making = |lists: &mut [Vec<u64>; 6]| {
-        lists[2].retain(|&free| free != zone + 1);
-        lists[4] = job(zone + 1, past - 1);
-        lists[5][0] = crate::layer::COUNT_MAX - 1;
-        lists[5][3] = crate::layer::COUNT_MAX - 1;
-    };
-    assert!(with_lists(&layer, making).is_ok());
 }

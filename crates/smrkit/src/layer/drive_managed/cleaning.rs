@@ -12,7 +12,6 @@ use super::bypass::WrittenTracks;
 use super::persistent::PersistentCache;
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::layer::COUNT_MAX;
 use crate::layer::bands::{Cleaner, Episode, Home, PhaseResult};
 use crate::medium::Buf;
 use crate::state::state;
@@ -34,16 +33,15 @@ pub(super) struct BandCleaning {
     /// Rewriting stops before tracks that are wholly cached.
     partial: bool,
     episode: Episode,
-    cleaner: Cleaner,
-    /// Of the newest note in the scratch pad.
-    sequence: u64,
-    /// The band of that note, unless the map copy says that it is out of date.
-    noted_band: Option<u32>,
+    /// Of the band at work.
+    pub cleaner: Cleaner,
+    /// Band of which the scratch pad holds something that a power cut would bring back, unless a map copy says that it is out of date.
+    pub noted_band: Option<u32>,
     /// Pieces that cleaning has laid over the band at work, as far as they are not home yet, by LBA; and room to read them
     /// in the order of the log.
     merged: Vec<MergedPiece>,
     ordered: Vec<MergedPiece>,
-    counts: CleaningCounts,
+    pub counts: CleaningCounts,
 }
 
 /// Counts of cleaning since counting began.
@@ -57,7 +55,7 @@ state! { HomeBands { parts: written; built: home; } }
 
 state! {
     BandCleaning {
-        values: episode, cleaner, sequence, noted_band, merged, counts;
+        values: episode, cleaner, noted_band, merged, counts;
         built: partial, ordered;
     }
 }
@@ -110,7 +108,7 @@ impl DriveManaged {
     #[cold]
     pub(super) fn clean_ahead(&mut self, disk: &mut Disk) -> DiskResult {
         self.cache.trim();
-        if self.cache.is_nearly_full() { self.clean_episode(disk) } else { Ok(()) }
+        if self.cache.log.is_nearly_full() { self.clean_episode(disk) } else { Ok(()) }
     }
 
     fn begin_episode(&mut self, disk: &Disk) {
@@ -131,7 +129,7 @@ impl BandCleaning {
 
     /// True if a restored state names bands and tracks that there are.
     pub fn is_possible(&self, home: &Home) -> bool {
-        self.episode.is_possible(home.bands()) && self.cleaner.is_possible(home) && self.sequence < COUNT_MAX
+        self.episode.is_possible(home.bands()) && self.cleaner.is_possible(home)
     }
 
     /// True if an episode is not over.
@@ -146,42 +144,16 @@ impl BandCleaning {
         self.is_running() && !self.episode.is_idle()
     }
 
-    /// The cleaner of the band at work.
-    #[inline]
-    pub fn cleaner(&self) -> &Cleaner {
-        &self.cleaner
-    }
-
     /// The band that is being rewritten.
     pub fn band_at_work(&self, home: &Home) -> Option<u32> {
         self.cleaner.is_working().then(|| home.band_of(self.cleaner.held().start))
     }
 
-    /// The band of which the scratch pad holds something that a power cut would bring back.
-    pub fn noted_band(&self) -> Option<u32> {
-        self.noted_band
-    }
-
-    /// Notes up to this one need not be replayed any more.
-    pub fn settled(&self) -> u64 {
-        self.cleaner.noted().map_or(self.sequence, |(sequence, _)| sequence - 1)
-    }
-
-    /// The platters say that notes up to `settled` need not be replayed.
-    pub fn has_settled(&mut self, settled: u64) {
-        if settled == self.sequence {
+    /// The map was copied: what it says of bands replaces what the scratch pad has of them, but for a stage at work.
+    pub fn persisted(&mut self) {
+        if !self.cleaner.is_saved() {
             self.noted_band = None;
         }
-    }
-
-    /// Takes up the stage that a power cut has interrupted; notes up to `settled` are over.
-    pub fn recover(&mut self, disk: &mut Disk, home: &Home, settled: u64) -> DiskResult {
-        self.sequence = settled;
-        if let Some(note) = self.cleaner.newest_note(disk, home)?.filter(|note| note.sequence > settled) {
-            (self.sequence, self.noted_band) = (note.sequence, Some(home.band_of(note.first)));
-            self.cleaner.recover_stage(disk, home, note, false)?;
-        }
-        Ok(())
     }
 
     /// The power was cut, and the memory is empty.
@@ -192,21 +164,11 @@ impl BandCleaning {
         }
     }
 
-    /// Counts of cleaning since counting began.
-    pub fn counts(&self) -> CleaningCounts {
-        self.counts
-    }
-
-    /// Counting starts anew.
-    pub fn reset_counts(&mut self) {
-        self.counts = CleaningCounts::default();
-    }
-
     fn begin_episode(&mut self, home: &Home, cache: &PersistentCache, begin: fn(&mut Episode, &[u32], u64)) {
         let mut bands: Vec<u32> = Vec::with_capacity(Episode::BANDS);
         let mut chosen: Vec<Range<Lba>> = Vec::with_capacity(Episode::BANDS);
         let mut frees = 0;
-        for entry in cache.entries() {
+        for entry in &cache.log.entries {
             if chosen.iter().any(|own| own.contains(&entry.lba) && entry.lba + entry.sectors <= own.end) {
                 continue;
             }
@@ -234,19 +196,19 @@ impl BandCleaning {
             if let Some(tracks) = self.plan(disk, bands, cache, band) {
                 self.merged.clear();
                 let blank = bands.written.end(band, &bands.home.tracks_of(band));
-                self.cleaner.begin_written(tracks, blank);
+                self.cleaner.begin(tracks, blank);
             }
         }
         let home = &bands.home;
-        let BandCleaning { cleaner, merged, ordered, sequence, .. } = self;
-        let done = cleaner.phase(disk, home, sequence, |disk, tracks, buf, at| {
+        let BandCleaning { cleaner, merged, ordered, .. } = self;
+        let done = cleaner.phase(disk, home, |disk, tracks, buf, at| {
             let first = home.lba(tracks.start);
             ordered.clear();
             ordered.extend(cached(home, cache, tracks));
             merged.extend_from_slice(ordered);
             overlay(disk, ordered, first, buf, at)
         })?;
-        if self.cleaner.noted().is_some_and(|(sequence, _)| sequence == self.sequence) {
+        if self.cleaner.is_saved() {
             self.noted_band = self.band_at_work(home);
         }
         let PhaseResult::Stage { tracks, over } = done else { return Ok(true) };
@@ -305,12 +267,12 @@ impl BandCleaning {
 /// Cached sectors of home tracks.
 fn cached(home: &Home, cache: &PersistentCache, tracks: Range<u32>) -> impl Iterator<Item = MergedPiece> {
     let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
-    cache.map().mapped(first, end - first)
+    cache.map.mapped(first, end - first)
 }
 
 fn is_wholly_cached(home: &Home, cache: &PersistentCache, tracks: Range<u32>) -> bool {
     let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
-    cache.map().pieces(first, end - first).all(|piece| piece.pba.is_some())
+    cache.map.pieces(first, end - first).all(|piece| piece.pba.is_some())
 }
 
 /// Reads cached pieces, and lays them over `buf`, in which `first` is sector `at`; whether there were any.
@@ -319,7 +281,6 @@ fn overlay(disk: &mut Disk, pieces: &mut [MergedPiece], first: Lba, buf: &mut Bu
     pieces.sort_unstable_by_key(|(.., pba)| *pba);
     // Skipping less than half a track is not worth a rotation (assumption).
     let gap = disk.geometry().longest_track() / 2;
-    let mut read = Buf::NoData;
     let mut from = 0;
     while from < pieces.len() {
         let start = pieces[from].2;
@@ -329,12 +290,10 @@ fn overlay(disk: &mut Disk, pieces: &mut [MergedPiece], first: Lba, buf: &mut Bu
             to += 1;
         }
         let span = end - start;
-        if disk.holds_data() {
-            read = disk.buf(span);
-        }
+        let mut read = disk.buf(span);
         disk.read(start, span, Cause::Destage, &mut read, 0)?;
         for &(lba, sectors, pba) in &pieces[from..to] {
-            buf.put(at + (lba - first), &read, pba - start, sectors)?;
+            buf.put(at + (lba - first), &read, pba - start, sectors);
         }
         from = to;
     }

@@ -64,7 +64,7 @@ impl DriveManaged {
     fn put_home(&mut self, disk: &mut Disk, write: &Direct, data: &Buf, at: u64) -> DiskResult<bool> {
         let &Direct { lba, sectors: n, .. } = write;
         let bound = write.endangered_sectors(disk) + HEADERS;
-        if bound > self.cache.request_max() {
+        if bound > self.cache.log.request_max() {
             return Ok(false);
         }
         self.make_room(disk, bound)?;
@@ -73,18 +73,18 @@ impl DriveManaged {
         if self.cleaning.band_at_work(&self.bands.home) == Some(write.band) {
             return Ok(false);
         }
-        if self.cleaning.noted_band() == Some(write.band) {
+        if self.cleaning.noted_band == Some(write.band) {
             // The scratch pad must not be replayed over what is written now.
             self.persist(disk)?;
         }
-        let appends = self.cache.appends();
+        let appends = self.cache.appends;
         self.save_endangered(disk, &write)?;
         disk.write(write.pba, n, Cause::Host, data, at)?;
         self.cache.outdate(disk, lba, n)?;
         let last = self.bands.home.spot(lba + (n - 1)).track;
         self.bands.written.raise(write.band, last + 1 - self.bands.home.tracks_of(write.band).start);
         self.counts.bypassed_sectors += n;
-        if self.cache.appends() > appends {
+        if self.cache.appends > appends {
             self.follow_up(disk)?;
         }
         Ok(true)
@@ -93,7 +93,7 @@ impl DriveManaged {
     /// Copies to the log what a write would destroy. Nothing is cleaned by it: the cause is the host, as with guard copies.
     fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
         for (lba, n) in write.endangered(disk) {
-            if self.cache.map().pieces(lba, n).any(|piece| piece.pba.is_none()) {
+            if self.cache.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
                 let mut buf = disk.buf(n);
                 self.read_platters(disk, Cause::Host, lba, n, &mut buf, 0)?;
                 self.cache.append(disk, Cause::Host, lba, n, &buf, 0)?;

@@ -7,14 +7,11 @@
 mod write_back;
 mod bypass;
 mod cleaning;
-mod costs;
 mod direct;
 mod log;
-mod map_copy;
 mod parameters;
 mod persistent;
 mod reading;
-mod recovery;
 #[cfg(test)]
 mod tests;
 mod together;
@@ -81,7 +78,7 @@ impl DriveManaged {
     fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let count = (n - done).min(self.cache.request_max());
+            let count = (n - done).min(self.cache.log.request_max());
             self.make_room(disk, count)?;
             self.cache.append(disk, Cause::Host, lba + done, count, data, at + done)?;
             self.follow_up(disk)?;
@@ -93,7 +90,7 @@ impl DriveManaged {
     /// Steps that follow an append: cleaning where little of the log is free, and every so often a copy of the map.
     #[inline]
     fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
-        if self.cache.is_nearly_full() {
+        if self.cache.log.is_nearly_full() {
             self.clean_ahead(disk)?;
         }
         if self.cache.is_copy_due() { self.persist(disk) } else { Ok(()) }
@@ -101,9 +98,8 @@ impl DriveManaged {
 
     /// Writes a copy of the map.
     fn persist(&mut self, disk: &mut Disk) -> DiskResult {
-        let settled = self.cleaning.settled();
-        self.cache.persist(disk, settled)?;
-        self.cleaning.has_settled(settled);
+        self.cache.persist(disk)?;
+        self.cleaning.persisted();
         Ok(())
     }
 
@@ -121,8 +117,8 @@ impl DriveManaged {
                 self.persist(disk)?;
                 continue;
             }
-            if self.cache.is_empty() && !self.cleaning.is_running() {
-                self.cache.begin_lap();
+            if self.cache.log.entries.is_empty() && !self.cleaning.is_running() {
+                self.cache.log.head = self.cache.log.next_lap();
                 return self.persist(disk);
             }
             self.clean_episode(disk)?;
@@ -150,7 +146,7 @@ impl Layer for DriveManaged {
         self.write_cache.parts(lba, n, |first, sectors, held| match held {
             None => self.read_platters(disk, Cause::Host, first, sectors, out, first - lba),
             Some((data, at)) => {
-                out.put(first - lba, data, at, sectors)?;
+                out.put(first - lba, data, at, sectors);
                 from_memory += sectors;
                 Ok(())
             }
@@ -180,13 +176,13 @@ impl Layer for DriveManaged {
         self.put_together(disk, writes)
     }
 
-    /// Cached copies are dropped; after a power cut they may be there again.
+    /// Cached copies are dropped.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.catch_up(disk)?;
         self.write_cache.remove(disk, lba, n)?;
         self.make_room(disk, 0)?;
         self.cache.forget(lba, n);
-        self.discard_home(disk, lba, n)
+        Ok(())
     }
 
     fn flush(&mut self, disk: &mut Disk) -> DiskResult {
@@ -220,22 +216,13 @@ impl Layer for DriveManaged {
         self.bands.home.placement()
     }
 
-    fn recover(&mut self, disk: &mut Disk) -> DiskResult {
-        let settled = self.cache.recover(disk, self.bands.home.capacity().host_sectors)?;
-        self.cleaning.recover(disk, &self.bands.home, settled)?;
-        self.bands.written.forget();
-        self.cache.restart_log();
-        self.persist(disk)
-    }
-
     /// Map and log survive (assumption: map copies and headers tell of everything), and what cleaning saved in the scratch pad. Only a write
     /// cache loses completed writes.
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) {
         self.write_cache.power_cut();
         self.cleaning.power_cut(&self.bands.home);
-        self.cache.power_cut();
+        self.cache.log.power_cut();
         self.bands.written.forget();
-        !self.write_cache.takes(1)
     }
 
     fn state(&self) -> Vec<u8> {
@@ -264,8 +251,8 @@ impl Layer for DriveManaged {
 
     fn gauges(&self) -> Gauges {
         let mut others = vec![
-            Gauge::count("log_length", self.cache.log_length() as f64),
-            Gauge::count("map_entries", self.cache.map_entries() as f64),
+            Gauge::count("log_length", self.cache.log.length() as f64),
+            Gauge::count("map_entries", self.cache.map.len() as f64),
             Gauge::share("invalid_share", self.cache.invalid_share()),
             Gauge::bytes("map_bytes", self.map_memory_bytes()),
         ];
@@ -276,13 +263,13 @@ impl Layer for DriveManaged {
     }
 
     fn stats(&self) -> LayerStats {
-        let cleaned = self.cleaning.counts();
+        let cleaned = &self.cleaning.counts;
         let counts = [
             ("bands_cleaned", cleaned.bands_cleaned),
             ("episodes", cleaned.episodes),
-            ("map_writes", self.cache.map_writes()),
-            ("map_entries", self.cache.map_entries()),
-            ("log_length", self.cache.log_length()),
+            ("map_writes", self.cache.map_writes),
+            ("map_entries", self.cache.map.len() as u64),
+            ("log_length", self.cache.log.length()),
         ];
         let stats = LayerStats::new(counts, self.counts.first_cleaning_request);
         match self.bypass.is_on() {
@@ -292,12 +279,12 @@ impl Layer for DriveManaged {
     }
 
     fn bands_moved(&self) -> u64 {
-        self.cleaning.counts().bands_cleaned
+        self.cleaning.counts.bands_cleaned
     }
 
     fn reset_stats(&mut self) {
         self.counts = DriveManagedCounts::default();
-        self.cleaning.reset_counts();
-        self.cache.reset_counts();
+        self.cleaning.counts = Default::default();
+        self.cache.map_writes = 0;
     }
 }

@@ -3,10 +3,8 @@
 use super::DriveManaged;
 use super::bypass::{Bypass, BypassMode, WrittenTracks};
 use super::cleaning::{BandCleaning, HomeBands};
-use super::costs::Costs;
-use super::log::CacheLog;
-use super::map_copy::{MapCopies, copy_sectors};
-use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache};
+use super::log::{CacheLog, Costs};
+use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache, copy_sectors};
 use super::write_cache::WriteCache;
 use crate::drive::{Drive, SoldLayer};
 use crate::error::Error;
@@ -136,11 +134,7 @@ impl DriveManagedKeys {
 /// Plan of a drive by the parameters, before any state.
 struct DriveManagedPlan {
     home: Home,
-    costs: Costs,
-    alpha: u64,
-    beta: u64,
-    map_entries_max: u64,
-    copied_max: u64,
+    limits: Limits,
 }
 
 impl DriveManagedPlan {
@@ -148,34 +142,28 @@ impl DriveManagedPlan {
         let reserve = Reserve::new(drive, &keys.bands, &keys.buffer);
         let (alpha, beta) = keys.thresholds(drive);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
-        let costs = Costs::new(drive);
         // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
         let log_sectors = reserve.cache_tracks.saturating_mul(drive.geometry.longest_track());
-        let added = costs
+        let added = Costs::new(drive)
             .map_every_writes
             .saturating_mul(3 * keys.shared_writes())
             .saturating_add(log_sectors / MAP_ENTRY_SECTORS);
         // No log holds more extents than sectors.
         let copied_max = map_entries_max.saturating_add(added).min(log_sectors);
         let home = Home::new("drive-managed", drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
-        Ok(DriveManagedPlan { home, costs, alpha, beta, map_entries_max, copied_max })
+        Ok(DriveManagedPlan { home, limits: Limits { alpha, beta, map_entries_max, copied_max } })
     }
 }
 
 impl DriveManaged {
     fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManaged, Error> {
-        let DriveManagedPlan { home, costs, alpha, beta, map_entries_max, copied_max } =
-            DriveManagedPlan::new(drive, keys)?;
+        let DriveManagedPlan { home, limits } = DriveManagedPlan::new(drive, keys)?;
         let (start, end) = home.cache();
-        let guard = drive.interference.guard(&drive.geometry);
-        let wears = drive.interference.upstream();
-        let log = CacheLog::new(&drive.geometry, (guard, wears), start, end);
+        let log = CacheLog::new(drive, start, end);
         let &[first, second] = home.maps() else { unreachable!("two places for map copies") };
-        let copies = MapCopies::new([first, second], copied_max);
         let bypass = Bypass::new(keys.bypass(), keys.bypass_bytes.div_ceil(SECTOR_BYTES));
-        let limits = Limits { alpha, beta, map_entries_max };
         Ok(DriveManaged {
-            cache: PersistentCache::new(limits, costs, log, copies, bypass.is_on()),
+            cache: PersistentCache::new(limits, log, [first, second], bypass.is_on()),
             cleaning: BandCleaning::new(keys.partial),
             write_cache: WriteCache::new(keys.write_cache_bytes(drive).div_ceil(SECTOR_BYTES)),
             bypass,

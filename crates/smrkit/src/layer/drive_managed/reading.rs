@@ -51,7 +51,7 @@ impl DriveManaged {
         out: &mut Buf,
         at: u64,
     ) -> DiskResult {
-        let mut pieces = self.cache.map().pieces(lba, n);
+        let mut pieces = self.cache.map.pieces(lba, n);
         let Some(first) = pieces.next() else { return Ok(()) };
         let mut run = ReadRun::from_piece(first);
         for piece in pieces {
@@ -71,8 +71,8 @@ impl DriveManaged {
         }
         let mut read = disk.buf(span);
         disk.read(pba, span, cause, &mut read, 0)?;
-        for (lba, sectors, place) in self.cache.map().mapped(run.lba, run.sectors) {
-            out.put(at + (lba - run.lba), &read, place - pba, sectors)?;
+        for (lba, sectors, place) in self.cache.map.mapped(run.lba, run.sectors) {
+            out.put(at + (lba - run.lba), &read, place - pba, sectors);
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl DriveManaged {
     fn read_home(&self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
         let mut done = 0;
         while done < n {
-            let (pba, count) = match self.cleaning.cleaner().is_working() {
+            let (pba, count) = match self.cleaning.cleaner.is_working() {
                 false => self.home_run(lba + done, n - done),
                 true => self.home_run_amid_cleaning(lba + done, n - done),
             };
@@ -102,28 +102,17 @@ impl DriveManaged {
     /// A run of home sectors while tracks may be found in the scratch pad: those that lie there end a run.
     fn home_run_amid_cleaning(&self, lba: Lba, n: u64) -> (Pba, u64) {
         let spot = self.bands.home.spot(lba);
-        if let Some(pba) = self.cleaning.cleaner().scratch_copy(&self.bands.home, spot.track) {
+        if let Some(pba) = self.cleaning.cleaner.scratch_copy(&self.bands.home, spot.track) {
             return (pba + spot.offset, n.min(spot.left));
         }
-        let held = self.cleaning.cleaner().held();
+        let held = self.cleaning.cleaner.held();
         let band_end = spot.track + spot.following + 1;
         let end = if spot.track < held.start { band_end.min(held.start) } else { band_end };
         (spot.pba, n.min(self.bands.home.sectors_of(spot.track..end) - spot.offset))
     }
 
-    /// Nobody needs what lies at home of these sectors. Nothing is done while bands are rewritten.
-    pub(super) fn discard_home(&self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        let mut done = 0;
-        while done < n && !self.cleaning.cleaner().is_working() {
-            let (pba, count) = self.home_run(lba + done, n - done);
-            disk.discard(pba, count)?;
-            done += count;
-        }
-        Ok(())
-    }
-
     /// Place of an LBA.
     pub(super) fn place(&self, lba: Lba) -> Pba {
-        self.cache.map().get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)
+        self.cache.map.get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)
     }
 }

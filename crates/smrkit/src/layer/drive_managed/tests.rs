@@ -1,121 +1,251 @@
-//! Damaged copies of the map, and books that can not be.
+//! Positions, room and entries of the log; thresholds, shares and damaged books of the persistent cache.
 
-use super::log::{CacheLog, Link};
-use super::map_copy::{MapCopies, copy_sectors};
+use super::log::{CacheLog, Extent, HEADER, LogEntry};
+use super::persistent::{Limits, StaleRuns};
 use super::*;
 use crate::drive::Drive;
-use crate::extent_map::ExtentMap;
 use crate::geometry::{Geometry, Guard};
-use crate::layer::COUNT_MAX;
 use crate::medium::interference::Interference;
-use crate::medium::{Medium, Stamps, WritePart};
-
-const KIND: u64 = 0x646d_2d6d_6170_2d32;
-const LEADS: u64 = 1 << 63;
-const PLACES: [Pba; 2] = [Pba(0), Pba(20)];
+use crate::medium::{Medium, Stamp, Stamps};
+use crate::power::Power;
 
 fn drive() -> Drive {
     let mut drive = Drive::load("tiny-constant").unwrap();
-    drive.geometry = Geometry::uniform(400, 20).unwrap();
+    drive.geometry = Geometry::uniform(40, 20).unwrap();
     drive.with_interference(Interference::None).unwrap()
 }
 
-/// Extents as LBA, sectors and PBA.
-type Extents = Vec<(u64, u64, u64)>;
-
-/// State that a log of the sectors 40 to 100 finds in copies of up to 10 extents of these words: where it goes on, the map,
-/// and up to which note the scratch pad is settled.
-fn restored(copies: [Option<&[u64]>; 2]) -> Result<(Link, Extents, u64), String> {
+/// A log of 60 sectors from PBA 40 on: three tracks.
+fn log(guard: Guard) -> (CacheLog, Disk) {
     let drive = drive();
-    let mut disk = Disk::new(&drive, Medium::Stamps(Stamps::new()));
-    for (place, words) in PLACES.into_iter().zip(copies) {
-        if let Some(words) = words {
-            let part = WritePart::Record { words, sectors: copy_sectors(10) };
-            disk.write_parts(place, Cause::Map, &[part]).unwrap();
+    let mut log = CacheLog::new(&drive, Pba(40), Pba(100));
+    log.guard = guard;
+    log.keep_from(0);
+    (log, Disk::new(&drive, Medium::Stamps(Stamps::new())))
+}
+
+fn stamps(lba: u64, n: u64) -> Buf {
+    Buf::Stamps((lba..lba + n).map(|lba| Stamp::new(Lba(lba), 1).0).collect())
+}
+
+fn append(log: &mut CacheLog, disk: &mut Disk, lba: u64, n: u64) -> (u64, u64) {
+    let (sectors, pba) = log.append(disk, Cause::Host, (Lba(lba), n), &stamps(lba, n), 0).unwrap();
+    (sectors, pba.0)
+}
+
+#[test]
+fn the_head_keeps_the_guard_from_what_a_map_copy_needs() {
+    for (guard, limit) in [
+        (Guard::Sectors(0), 120 + 35),
+        (Guard::Sectors(10), 120 + 25),
+        (Guard::Sectors(50), 120),
+        (Guard::Tracks(0), 120 + 20),
+        (Guard::Tracks(1), 120),
+        (Guard::Tracks(2), 120),
+        (Guard::Tracks(9), 120),
+    ] {
+        let (mut log, _) = log(guard);
+        log.keep_from(95);
+        assert_eq!((log.limit, log.kept), (limit, 95), "{guard:?}");
+        assert_eq!(log.next_lap(), 60);
+    }
+    let (mut log, _) = log(Guard::Tracks(1));
+    log.keep_from(119);
+    assert_eq!(log.limit, 120 + 20, "the track before that of the tail");
+}
+
+#[test]
+fn a_request_finds_room_if_its_last_sector_does() {
+    let (mut log, _) = log(Guard::Tracks(0));
+    for limit in [60, 80, 120, 130] {
+        for head in 0..=60 {
+            for n in 1..130 {
+                (log.head, log.limit) = (head, limit);
+                // A header, then data, to the end of a lap; the last sector of a lap holds no header.
+                let (mut at, mut left) = (head, n);
+                while left > 0 {
+                    at += if at % 60 == 59 { 2 } else { 1 };
+                    let here = left.min(60 - at % 60);
+                    (at, left) = (at + here, left - here);
+                }
+                assert_eq!(log.has_room(n), at <= limit, "{n} from {head} on, up to {limit}");
+                let room = if head % 60 == 59 { 59 } else { 59 - head % 60 };
+                assert_eq!(log.holds_undivided(n), n <= room);
+            }
         }
     }
-    let mut log = CacheLog::new(&drive.geometry, (Guard::Tracks(0), 0), Pba(40), Pba(100));
-    let mut map = ExtentMap::new();
-    let settled = MapCopies::new(PLACES, 10).restore(&mut disk, &mut log, &mut map, 500);
-    let settled = settled.map_err(|fault| fault.to_string())?;
-    let mapped = map.mapped(Lba(0), 500).map(|(lba, n, pba)| (lba.0, n, pba.0)).collect();
-    assert_eq!(log.entries().filter(|entry| entry.leads).count() as u64, log.length());
-    Ok((log.next(), mapped, settled))
-}
-
-/// A copy with this number, of two extents, the second in the entry of the first, and a log from position 5 to 30.
-fn copy(number: u64) -> Vec<u64> {
-    let extent = |leads: u64, sectors: u64, pba: u64| leads | sectors << 40 | pba;
-    let mut words = vec![KIND, number, 5, 30, 77, 3, 2, 100, extent(LEADS, 4, 50), 200, extent(0, 3, 54)];
-    words.resize(7 + 2 * 10, 0);
-    words
 }
 
 #[test]
-fn the_newer_of_two_map_copies_counts() {
-    let (older, newer) = (copy(6), copy(7));
-    let mut newer = newer;
-    newer[7] = 101;
-    let (older, newer) = (older.as_slice(), newer.as_slice());
-    let both = vec![(101, 4, 50), (200, 3, 54)];
-    for copies in [[Some(older), Some(newer)], [Some(newer), Some(older)], [None, Some(newer)]] {
-        assert_eq!(restored(copies).unwrap(), (Link { head: 30, chain: 77 }, both.clone(), 3));
-    }
-    assert_eq!(restored([None, None]).unwrap(), (Link::default(), vec![], 0));
-    let mut another = copy(8);
-    another[0] += 1;
-    assert_eq!(restored([Some(older), Some(&another)]).unwrap().1[0].0, 100, "another kind of record");
-    assert_eq!(restored([Some(older), Some(&[KIND, 9, 0, 0, 0, 0])]).unwrap().1[0].0, 100, "a short one");
+fn little_is_free_from_a_quarter_of_a_small_log_on() {
+    let (mut log, mut disk) = log(Guard::Tracks(0));
+    append(&mut log, &mut disk, 0, 44);
+    assert_eq!((log.used(), log.is_nearly_full()), (45, false));
+    append(&mut log, &mut disk, 100, 1);
+    assert_eq!((log.used(), log.is_nearly_full(), log.length()), (47, true, 2));
 }
 
 #[test]
-fn a_map_copy_of_another_drive_is_refused() {
-    // Kind, number, tail, head, chain, settled notes, extents; then an LBA, and whether it leads, sectors and PBA.
-    let extent = |sectors: u64, pba: u64| LEADS | sectors << 40 | pba;
-    for (word, good, bad) in [
-        (1, COUNT_MAX - 1, COUNT_MAX),
-        (2, 30, 31),
-        (3, 5, 4),
-        (5, COUNT_MAX - 1, COUNT_MAX),
-        (7, 196, 497),
-        (8, extent(4, 40), extent(4, 39)),
-        (8, extent(4, 96), extent(4, 97)),
-        (8, extent(1, 50), extent(0, 50)),
-        (8, extent(60, 40), extent(61, 40)),
-    ] {
-        let with = |value| {
-            let mut words = copy(6);
-            words[word] = value;
-            restored([Some(&words), None]).map(|_| ())
-        };
-        assert_eq!(with(good), Ok(()), "word {word}");
-        assert!(with(bad).unwrap_err().contains("the copy of its map"), "word {word}: {bad}");
+fn a_request_is_cut_at_the_logs_end() {
+    type Cut<'a> = &'a [(u64, u64)];
+    // Sectors of each entry, and where they lie.
+    let cases: [(u64, Cut); 3] = [(20, &[(38, 62), (19, 41)]), (57, &[(1, 99), (49, 41)]), (58, &[(30, 41)])];
+    for (before, cut) in cases {
+        let (mut log, mut disk) = log(Guard::Tracks(0));
+        append(&mut log, &mut disk, 400, before);
+        let (n, mut done) = (cut.iter().map(|entry| entry.0).sum::<u64>(), 0);
+        for &(sectors, pba) in cut {
+            assert_eq!(append(&mut log, &mut disk, 7 + done, n - done), (sectors, pba), "behind {before}");
+            let stamps = disk.stamps().unwrap();
+            assert_eq!(stamps.get(Pba(pba)), Stamp::new(Lba(7 + done), 1));
+            assert!(stamps.get(Pba(pba) - HEADER).is_metadata());
+            done += sectors;
+        }
     }
-    let mut ends = copy(6);
-    (ends[7], ends[6]) = (496, 1);
-    assert_eq!(restored([Some(&ends), None]).unwrap().1, [(496, 4, 50)]);
 }
 
 #[test]
-fn maps_are_read_back_as_they_were_written() {
-    let (drive, mut map) = (drive(), ExtentMap::new());
-    let (mut disk, costs) = (Disk::new(&drive, Medium::Stamps(Stamps::new())), costs::Costs::new(&drive));
-    let mut log = CacheLog::new(&drive.geometry, (Guard::Tracks(0), 0), Pba(40), Pba(100));
-    let mut copies = MapCopies::new(PLACES, 10);
-    for (number, lba) in [100, 300, 104].into_iter().enumerate() {
-        let data = disk.buf(6);
-        let host = log::HostData { lba: Lba(lba), sectors: 6, buf: &data, at: 0 };
-        let (n, pba) = log.append(&mut disk, &costs, Cause::Host, &host).unwrap();
-        map.insert(Lba(lba), n, pba);
-        copies.write(&mut disk, &costs, &mut log, &map, number as u64).unwrap();
+fn writes_that_share_a_header_are_entries_of_their_own() {
+    let (mut log, mut disk) = log(Guard::Tracks(0));
+    let extents: [Extent; 3] = [(Lba(10), 3), (Lba(400), 2), (Lba(20), 4)];
+    let pba = log.append_together(&mut disk, &extents, &stamps(0, 9)).unwrap();
+    let entries: Vec<_> = log.entries.iter().map(|e| (e.data, e.lba.0, e.sectors, e.leads)).collect();
+    assert_eq!((pba, entries), (Pba(41), vec![(1, 10, 3, true), (4, 400, 2, false), (6, 20, 4, false)]));
+    assert_eq!((log.head, log.length()), (10, 1));
+    log.append_drop(&mut disk).unwrap();
+    assert_eq!((log.head, log.length()), (11, 1));
+}
+
+/// A cache with a log of 60 sectors from PBA 40 on, of up to 4 and 2 entries before cleaning; copies hold 3 extents.
+fn cache(bypassed: bool) -> (PersistentCache, Disk) {
+    let limits = Limits { alpha: 4, beta: 2, map_entries_max: 20, copied_max: 3 };
+    let log = CacheLog::new(&drive(), Pba(40), Pba(100));
+    (PersistentCache::new(limits, log, [Pba(0), Pba(20)], bypassed), Disk::new(&drive(), Medium::NoData))
+}
+
+#[test]
+fn a_torn_copy_of_the_map_leaves_the_one_before_and_what_it_needs() {
+    let (mut cache, _) = cache(false);
+    let mut disk = Disk::new(&drive(), Medium::Stamps(Stamps::new()));
+    let copied = |disk: &mut Disk| [0, 20].map(|pba| disk.stamps().unwrap().get(Pba(pba)).is_metadata());
+    cache.persist(&mut disk).unwrap();
+    assert_eq!(copied(&mut disk), [true, false], "the first place");
+    append(&mut cache.log, &mut disk, 7, 5);
+    disk.cut_power(Power::new(vec![1], 0));
+    cache.persist(&mut disk).unwrap_err();
+    assert_eq!((cache.copies, cache.log.kept), (1, 0));
+    disk.power_cut();
+    cache.persist(&mut disk).unwrap();
+    assert_eq!((copied(&mut disk), cache.log.kept), ([true, true], cache.log.tail()));
+}
+
+/// Verdict of the check on these (position, LBA, sectors) in a log up to a head.
+fn checked(entries: &[(u64, u64, u64)], head: u64, damage: impl Fn(&mut PersistentCache)) -> Result<(), String> {
+    let (mut cache, _) = cache(false);
+    for &(data, lba, sectors) in entries {
+        cache.log.push(LogEntry { data, lba: Lba(lba), sectors, leads: true });
+        cache.map.insert(Lba(lba), sectors, cache.log.pba(data));
     }
-    let (mut after, mut found) =
-        (CacheLog::new(&drive.geometry, (Guard::Tracks(0), 0), Pba(40), Pba(100)), ExtentMap::new());
-    let mut read = MapCopies::new(PLACES, 10);
-    assert_eq!(read.restore(&mut disk, &mut after, &mut found, 500).unwrap(), 2);
-    assert_eq!((read.number(), after.next(), after.kept(), after.length()), (3, log.next(), log.kept(), log.length()));
-    let mapped = |map: &ExtentMap| map.mapped(Lba(0), 500).collect::<Vec<_>>();
-    assert_eq!(mapped(&found), mapped(&map));
-    let entries = |log: &CacheLog| log.entries().map(|entry| (entry.data, entry.lba, entry.leads)).collect::<Vec<_>>();
-    assert_eq!(entries(&after), entries(&log));
+    cache.log.head = head;
+    damage(&mut cache);
+    cache.check().map_err(|fault| fault.to_string())
+}
+
+#[test]
+fn a_check_finds_entries_and_sums_that_can_not_be() {
+    let entries = [(1, 10, 5), (6, 30, 4)];
+    assert_eq!(checked(&entries, 10, |_| ()), Ok(()));
+    assert!(checked(&[(1, 10, 5), (5, 30, 4)], 10, |_| ()).unwrap_err().contains("entries overlap at position 5"));
+    let mapped = checked(&entries, 10, |cache| cache.map.insert(Lba(99), 1, Pba(90))).unwrap_err();
+    assert!(mapped.contains("9 sectors are valid in the log, 10 in the map"), "{mapped}");
+    assert!(checked(&entries, 9, |_| ()).unwrap_err().contains("the log's head lies before 10"));
+    assert!(checked(&entries, 10, |cache| cache.log.keep_from(1)).unwrap_err().contains("tail before the last map"));
+    assert_eq!(checked(&entries, 60, |_| ()), Ok(()));
+    assert!(checked(&entries, 61, |_| ()).unwrap_err().contains("the log holds 61 sectors"));
+    assert_eq!(checked(&[(1, 10, 5), (6, 30, 4), (11, 40, 1)], 20, |_| ()), Ok(()));
+    let four = checked(&[(1, 10, 5), (6, 30, 4), (11, 40, 1), (13, 50, 1)], 20, |_| ());
+    assert!(four.unwrap_err().contains("4 map entries"));
+}
+
+#[test]
+fn what_is_in_use_counts_against_its_thresholds() {
+    let (mut cache, mut disk) = cache(false);
+    let mut put = |cache: &mut PersistentCache, lba, n| {
+        cache.append(&mut disk, Cause::Host, Lba(lba), n, &Buf::NoData, 0).unwrap();
+    };
+    assert_eq!((cache.excess(), cache.fill(60), cache.log.entries.len(), cache.appends), (0, 0.0, 0, 0));
+    put(&mut cache, 0, 9);
+    put(&mut cache, 100, 9);
+    // Of 20 sectors of the log in use, 18 are valid and 2 are headers.
+    assert_eq!((cache.excess(), cache.fill(60), cache.invalid_share()), (0, 1.0, 0.0));
+    assert_eq!((cache.map.len(), cache.log.length(), cache.memory_bytes()), (2, 2, 2 * 40 + 2 * 16));
+    // Three map entries of one, and a third entry in the log.
+    put(&mut cache, 3, 2);
+    assert_eq!((cache.map.len(), cache.log.length(), cache.excess(), cache.appends), (4, 3, 1, 3));
+    assert_eq!(cache.invalid_share(), 1.0 - 21.0 / 23.0);
+    put(&mut cache, 103, 2);
+    assert_eq!((cache.map.len(), cache.log.length(), cache.excess()), (6, 4, 2));
+    cache.forget(Lba(0), 9);
+    assert_eq!((cache.map.len(), cache.excess(), cache.is_held_by_copy()), (3, 2, false));
+    assert!(cache.trim());
+    assert_eq!((cache.log.length(), cache.excess(), cache.is_held_by_copy()), (3, 1, true));
+    cache.persist(&mut disk).unwrap();
+    assert_eq!((cache.map_writes, cache.appends, cache.is_held_by_copy()), (1, 0, false));
+}
+
+#[test]
+fn the_largest_share_of_a_threshold_is_the_fill() {
+    let (mut cache, mut disk) = cache(false);
+    cache.append(&mut disk, Cause::Host, Lba(0), 9, &Buf::NoData, 0).unwrap();
+    assert_eq!(cache.fill(60), 0.5, "one log entry of two");
+    assert_eq!(cache.fill(16), 10.0 / 16.0, "sectors");
+    assert_eq!(cache.fill(8), 1.0);
+    (cache.limits.alpha, cache.limits.beta) = (1, 9);
+    assert_eq!(cache.fill(60), 1.0, "map entries");
+}
+
+#[test]
+fn a_map_has_room_for_what_a_request_may_split() {
+    let (mut cache, _) = cache(false);
+    for (entries_max, has_room) in [(15, false), (16, true), (17, true)] {
+        cache.limits.map_entries_max = entries_max;
+        assert_eq!(cache.has_room(59), has_room);
+    }
+    assert!(!cache.has_room(60), "the log's end");
+    cache.map.insert(Lba(0), 1, Pba(41));
+    cache.limits.map_entries_max = 16;
+    assert!(!cache.has_room(1));
+}
+
+#[test]
+fn what_was_written_again_since_it_was_merged_stays() {
+    for bypassed in [false, true] {
+        let (mut cache, _) = cache(bypassed);
+        cache.map.insert(Lba(10), 4, Pba(41));
+        cache.map.insert(Lba(20), 6, Pba(51));
+        let merged: Vec<_> = cache.map.mapped(Lba(0), 30).collect();
+        // Two sectors in the middle of the second, and all around it.
+        cache.map.insert(Lba(22), 2, Pba(70));
+        cache.forget_merged(Lba(0), 30, &merged);
+        let left: Vec<_> = cache.map.mapped(Lba(0), 30).collect();
+        assert_eq!(left, [(Lba(22), 2, Pba(70))]);
+        cache.forget_merged(Lba(0), 30, &[(Lba(20), 6, Pba(68)), (Lba(26), 1, Pba(1))]);
+        assert_eq!(cache.map.sectors(), 0, "the same place");
+        let stale = cache.stale.as_mut().map(|stale| (0..30).filter(|&lba| stale.overlap(Lba(lba), 1)).count());
+        assert_eq!(stale, bypassed.then_some(10));
+    }
+}
+
+#[test]
+fn stale_runs_are_found_in_whatever_order_they_come() {
+    let mut stale = StaleRuns::default();
+    let mut known = [false; 120];
+    for step in 0..60u64 {
+        let (lba, n) = (step * 37 % 101, step % 5 + 1);
+        stale.add(Lba(lba), n);
+        (lba..lba + n).for_each(|at| known[at as usize] = true);
+        let (lba, n) = (step * 53 % 97, step % 7 + 1);
+        let expected = known[lba as usize..(lba + n) as usize].contains(&true);
+        assert_eq!(stale.overlap(Lba(lba), n), expected, "{n} from {lba} after {} runs", step + 1);
+    }
 }

@@ -16,7 +16,7 @@ use crate::units::Lba;
 impl DriveManaged {
     /// Brings writes to the platters that have waited together.
     pub(super) fn put_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
-        let (data, n) = joined(disk, writes)?;
+        let (data, n) = joined(disk, writes);
         let first = writes[0].lba;
         let follows = |pair: &[QueuedWrite]| pair[0].lba + pair[0].sectors == pair[1].lba;
         if writes.windows(2).all(follows) {
@@ -38,11 +38,11 @@ impl DriveManaged {
 
     /// Sees that there is room for an entry of `n` sectors; `false` where it would be cut in two.
     fn has_room_together(&mut self, disk: &mut Disk, n: u64) -> DiskResult<bool> {
-        if n > self.cache.request_max() {
+        if n > self.cache.log.request_max() {
             return Ok(false);
         }
         self.make_room(disk, n)?;
-        Ok(self.cache.holds_undivided(n))
+        Ok(self.cache.log.holds_undivided(n))
     }
 
     /// True if a write is to go straight to its band; called once for each.
@@ -53,13 +53,13 @@ impl DriveManaged {
 }
 
 /// The data of writes one after another, and their sectors.
-fn joined(disk: &Disk, writes: &[QueuedWrite]) -> DiskResult<(Buf, u64)> {
+fn joined(disk: &Disk, writes: &[QueuedWrite]) -> (Buf, u64) {
     let n = writes.iter().map(|one| one.sectors).sum();
     let mut data = disk.buf(n);
     let mut at = 0;
     for one in writes {
-        data.put(at, one.data, 0, one.sectors)?;
+        data.put(at, one.data, 0, one.sectors);
         at += one.sectors;
     }
-    Ok((data, n))
+    (data, n)
 }

@@ -115,7 +115,7 @@ impl WriteCache {
         }
         self.remove(disk, lba, n)?;
         let mut own = disk.buf(n);
-        own.put(0, data, 0, n)?;
+        own.put(0, data, 0, n);
         self.insert(lba.0, HeldWrite { sectors: n, data: own, came: self.taken, direct });
         self.taken += 1;
         Ok(())
@@ -135,7 +135,7 @@ impl WriteCache {
             for (from, to) in [(at, first), (end, at + old.sectors)] {
                 if from < to {
                     let mut data = disk.buf(to - from);
-                    data.put(0, &old.data, from - at, to - from)?;
+                    data.put(0, &old.data, from - at, to - from);
                     self.insert(from, HeldWrite { sectors: to - from, data, ..old });
                 }
             }
@@ -207,7 +207,7 @@ impl WriteCache {
         // It begins with a piece, and may end within one.
         let (first, end) = (run.lba.0, run.lba.0 + run.sectors);
         for (&lba, held) in self.held.range(first..end) {
-            data.put(lba - first, &held.data, 0, held.sectors.min(end - lba))?;
+            data.put(lba - first, &held.data, 0, held.sectors.min(end - lba));
         }
         self.remove(disk, run.lba, run.sectors)?;
         self.at = end;

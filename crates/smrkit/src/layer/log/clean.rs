@@ -4,7 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::label::{LabelKind, LogLabel};
 use super::{Log, Need, inconsistent};
 use crate::disk::Disk;
 use crate::error::DiskResult;
@@ -45,9 +44,9 @@ impl Log {
     /// True if a segment has to be cleaned before the next request: few are free, and one can be gained.
     #[inline]
     pub(super) fn cleaning_is_due(&self) -> bool {
-        let (longest, free) = (self.segments.longest(), self.segments.free().sectors());
+        let (longest, free) = (self.segments.longest, self.segments.free_sectors);
         let wanted = (self.rules.reserve + self.rules.clean_below) * longest;
-        free < wanted && self.segments.closed_dead() >= longest
+        free < wanted && self.segments.closed.dead >= longest
     }
 
     /// Does a stage of cleaning, of a new victim if none is under way; returns whether there was one.
@@ -74,7 +73,6 @@ impl Log {
             self.job = Some(job);
         }
         self.reset_emptied();
-        self.segments.erase_free(disk)?;
         Ok(true)
     }
 
@@ -113,29 +111,22 @@ impl Log {
         true
     }
 
-    /// Moves runs of a victim to the log's end. A copy is as new as the data was.
+    /// Moves runs of a victim to the log's end.
     fn move_runs(&mut self, disk: &mut Disk, victim: u32, runs: &[LiveRun]) -> DiskResult {
         let start = self.segments.get(victim).place.start;
         let (first, last) = (runs[0], runs[runs.len() - 1]);
         let span = last.at + last.sectors - first.at;
         let total: u64 = runs.iter().map(|run| run.sectors).sum();
         let mut found = disk.buf(span);
-        let orders = if disk.holds_data() {
-            orders(&disk.read_labelled(start + first.at, span, Cause::Clean, &mut found, 0)?, runs)?
-        } else {
-            disk.read(start + first.at, span, Cause::Clean, &mut found, 0)?;
-            Vec::new()
-        };
-        let live = compact(disk, &found, runs, total)?;
+        disk.read(start + first.at, span, Cause::Clean, &mut found, 0)?;
+        let live = compact(disk, &found, runs, total);
         let stream = self.segments.stream_of_survivors(victim);
         let youngest = self.segments.get(victim).youngest;
         let mut rest = runs.iter().copied();
         let mut run = LiveRun { sectors: 0, ..first };
         let mut done = 0;
         while done < total {
-            let label = |i: u64| orders[(done + i) as usize];
-            let (index, mut pba, sectors) =
-                self.append(disk, stream, total - done, Cause::Clean, &live, done, label)?;
+            let (index, mut pba, sectors) = self.append(disk, stream, total - done, Cause::Clean, &live, done)?;
             let mut left = sectors;
             while left > 0 {
                 if run.sectors == 0 {
@@ -159,8 +150,8 @@ impl Log {
     pub(super) fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
         loop {
             let missing = n.saturating_sub(self.segments.room(stream));
-            let free = self.segments.free().sectors();
-            if missing == 0 || free >= missing + self.rules.reserve * self.segments.longest() {
+            let free = self.segments.free_sectors;
+            if missing == 0 || free >= missing + self.rules.reserve * self.segments.longest {
                 return Ok(());
             }
             if !self.clean_stage(disk, Need::Must)? {
@@ -186,29 +177,12 @@ fn add_run(runs: &mut Vec<LiveRun>, run: LiveRun) -> bool {
 }
 
 /// The live sectors one after another.
-fn compact(disk: &Disk, found: &Buf, runs: &[LiveRun], total: u64) -> DiskResult<Buf> {
+fn compact(disk: &Disk, found: &Buf, runs: &[LiveRun], total: u64) -> Buf {
     let mut live = disk.buf(total);
     let mut at = 0;
     for run in runs {
-        live.put(at, found, run.at - runs[0].at, run.sectors)?;
+        live.put(at, found, run.at - runs[0].at, run.sectors);
         at += run.sectors;
     }
-    Ok(live)
-}
-
-/// The labels that the copies of live sectors carry, one after another.
-fn orders(labels: &[(u64, crate::medium::Label)], runs: &[LiveRun]) -> DiskResult<Vec<LogLabel>> {
-    let mut found = labels.iter();
-    let mut copies = Vec::new();
-    for run in runs {
-        for i in 0..run.sectors {
-            let at = run.at - runs[0].at + i;
-            let label = found.find(|label| label.0 == at).and_then(|label| LogLabel::parse(label.1));
-            let Some(label) = label.filter(|label| label.lba == run.lba + i) else {
-                return Err(inconsistent(format!("LBA {} has lost its label", run.lba + i)).unwrap_err());
-            };
-            copies.push(LogLabel { left: 0, kind: LabelKind::Copy, ..label });
-        }
-    }
-    Ok(copies)
+    live
 }

@@ -3,25 +3,16 @@
 //!
 //! The drive is cut into segments (bands with guards). Every write is appended to an open segment; a map by extents says
 //! where each LBA lies. When few segments are free, one is cleaned: its live sectors are read in runs and appended to the
-//! log. Left out: checkpoints of the map, which would shorten the recovery that reads the whole log.
+//! log. Left out: checkpoints of the map, and what reading the log again would take after a power cut.
 //!
 //! [`Log`] is this log by its [`LogRules`]; `zone_log` gives it zones as segments, and rules of its own.
 
-mod append;
-mod check;
 mod clean;
-mod free;
-mod full;
-mod label;
 pub(super) mod layout;
-mod recovery;
-mod segment;
-pub(super) mod streams;
-mod table;
+mod segments;
 #[cfg(test)]
 mod tests;
 pub(super) mod victims;
-mod write;
 
 use std::sync::Arc;
 
@@ -35,9 +26,10 @@ use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::extent_map::{ExtentMap, joined};
+use crate::geometry::Divisor;
 use crate::keys;
 use crate::medium::interference::Form;
-use crate::medium::{Buf, Placement};
+use crate::medium::{Ascending, Buf, Placement};
 use crate::quantity::Bytes;
 use crate::schema::{Count, Word, percent};
 use crate::state::{self, State, state};
@@ -45,11 +37,8 @@ use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use clean::{Job, LiveRun};
 use layout::{SegmentLayout, SegmentPlace, Totals};
-use segment::Segment;
-use streams::OpenFiles;
-use table::SegmentTable;
+use segments::{Segment, SegmentTable};
 use victims::{VictimPolicy, Victims};
-use write::WrittenStretch;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
     "log",
@@ -126,6 +115,49 @@ pub(super) enum HostStream {
     Files(OpenFiles),
 }
 
+/// The files written last, one for each open segment of the host: a file keeps its segment while it is one of them. A layer sees no files.
+/// LBAs as far apart as a segment is long stand in for them, each source having its own (assumption).
+pub(in crate::layer) struct OpenFiles {
+    file_sectors: Divisor,
+    /// File and time of the last write, by open segment.
+    files: Vec<(u64, u64)>,
+    /// Writes so far.
+    now: u64,
+}
+
+/// A file that none is.
+const NO_FILE: u64 = u64::MAX;
+const SOURCE_BITS: u32 = u8::BITS;
+
+state! { OpenFiles { sized: files; values: now; built: file_sectors; } }
+
+impl OpenFiles {
+    /// Files of `file_sectors` LBAs, none of which has been written.
+    pub fn new(open_segments: usize, file_sectors: u64) -> OpenFiles {
+        OpenFiles { file_sectors: Divisor::new(file_sectors), files: vec![(NO_FILE, 0); open_segments], now: 0 }
+    }
+
+    /// The open segment for a write: the file's, or the one written longest ago.
+    #[inline]
+    pub fn stream(&mut self, source: u8, lba: Lba) -> u8 {
+        let file = self.file_sectors.quotient(lba.0) << SOURCE_BITS | u64::from(source);
+        let oldest = || self.files.iter().enumerate().min_by_key(|(_, written)| written.1).map_or(0, |(at, _)| at);
+        let at = self.files.iter().position(|&(other, _)| other == file).unwrap_or_else(oldest);
+        self.now += 1;
+        self.files[at] = (file, self.now);
+        at as u8
+    }
+}
+
+/// A stretch of a request that has been written in one piece.
+#[derive(Clone, Copy)]
+struct WrittenStretch {
+    lba: Lba,
+    sectors: u64,
+    pba: Pba,
+    segment: u32,
+}
+
 /// Rules by which a log is written and cleaned.
 pub(super) struct LogRules {
     /// Open segments.
@@ -159,8 +191,6 @@ pub(super) struct Log {
     capacity: Capacity,
     /// Sectors that the host has written: the time by which data ages.
     age: u64,
-    /// Writes of the log so far.
-    serial: u64,
     /// The parts of the request that is being written.
     parts: Vec<WrittenStretch>,
     /// The runs that a stage of cleaning moves.
@@ -171,7 +201,7 @@ pub(super) struct Log {
 state! {
     Log {
         parts: rules, segments;
-        values: source, map, job, age, serial, counts;
+        values: source, map, job, age, counts;
         built: capacity, parts, runs;
     }
 }
@@ -328,7 +358,6 @@ impl Log {
             job: None,
             capacity,
             age: 0,
-            serial: 0,
             parts: Vec::new(),
             runs: Vec::new(),
             counts: LogCounts::default(),
@@ -343,8 +372,7 @@ impl Log {
         let placed = mapped().all(|(_, n, pba)| self.segments.holds(pba, n, raw))
             && mapped().map(|(_, n, _)| n).sum::<u64>() == self.map.sectors();
         let job = self.job.as_ref().is_none_or(|job| self.segments.is_job(job));
-        let counts = self.age < COUNT_MAX && self.serial < COUNT_MAX;
-        placed && job && counts && self.segments.is_possible(self.capacity.host_sectors, self.age)
+        placed && job && self.age < COUNT_MAX && self.segments.is_possible(self.capacity.host_sectors, self.age)
     }
 
     /// The stream of the host's next write.
@@ -356,13 +384,111 @@ impl Log {
             HostStream::Files(files) => files.stream(self.source, lba),
         }
     }
+
+    /// Writes a request of the host, or a part of one, that is whole or absent after a power cut.
+    #[inline]
+    fn write_whole(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
+        let stream = self.stream(lba);
+        if n > self.segments.room(stream) {
+            self.make_room(disk, stream, n)?;
+        }
+        self.age += n;
+        self.parts.clear();
+        let mut done = 0;
+        while done < n {
+            let (segment, pba, sectors) = self.append(disk, stream, n - done, Cause::Host, data, at + done)?;
+            self.parts.push(WrittenStretch { lba: lba + done, sectors, pba, segment });
+            done += sectors;
+        }
+        // The map follows when all of it is written: what it replaces stays live until then, and is not cleaned away.
+        for i in 0..self.parts.len() {
+            let part = self.parts[i];
+            self.note(part.lba, part.sectors, part.pba, part.segment);
+            self.segments.settle(part.segment, self.age);
+        }
+        self.parts.clear();
+        self.reset_emptied();
+        Ok(())
+    }
+
+    /// Writes the first of `n` sectors of `data`, from its sector `at` on, as far as the open segment has room:
+    /// (segment, where, how many).
+    #[inline]
+    fn append(
+        &mut self,
+        disk: &mut Disk,
+        stream: u8,
+        n: u64,
+        cause: Cause,
+        data: &Buf,
+        at: u64,
+    ) -> DiskResult<(u32, Pba, u64)> {
+        let index = self.segments.open_segment(stream)?;
+        let segment = self.segments.get(index);
+        let (pba, sectors) = (segment.head(), n.min(segment.room()));
+        disk.write(pba, sectors, cause, data, at)?;
+        self.segments.wrote(index, sectors);
+        Ok((index, pba, sectors))
+    }
+
+    /// Points the map to what has been written.
+    #[inline]
+    fn note(&mut self, lba: Lba, sectors: u64, pba: Pba, index: u32) {
+        self.forget(lba, sectors);
+        self.map.insert(lba, sectors, pba);
+        self.segments.add_live(index, lba, sectors);
+    }
+
+    /// Counts what the map points to there as dead.
+    #[inline]
+    fn forget(&mut self, lba: Lba, n: u64) {
+        for (_, sectors, pba) in self.map.mapped(lba, n) {
+            self.segments.remove_live(pba, sectors);
+        }
+    }
+
+    /// Frees the closed segments of which nothing is live any more.
+    #[inline]
+    fn reset_emptied(&mut self) {
+        if !self.segments.closed.emptied.is_empty() {
+            self.counts.resets += self.segments.free_emptied();
+        }
+    }
+
+    /// No two LBAs share a sector, and each lies in what was written of a segment.
+    fn check_places(&self) -> DiskResult {
+        let mut live = vec![0; self.segments.all.len()];
+        let mut places: Vec<(Pba, u64)> = Vec::new();
+        for (lba, mut n, mut pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
+            places.push((pba, n));
+            while n > 0 {
+                let (at, count) = self.segments.part_at(pba, n);
+                if pba >= self.segments.get(at).head() {
+                    return inconsistent(format!("LBA {lba} lies at PBA {pba}, where segment {at} was not written"));
+                }
+                live[at as usize] += count;
+                (n, pba) = (n - count, pba + count);
+            }
+        }
+        places.sort_unstable();
+        if let Some(pair) = places.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+            return inconsistent(format!("PBA {} belongs to two LBAs", pair[1].0));
+        }
+        let counted = |at: u32| u64::from(self.segments.get(at).live);
+        match (0..).zip(&live).find(|&(at, &live)| live != counted(at)) {
+            Some((at, live)) => {
+                inconsistent(format!("segment {at} counts {} live sectors, but {live} are mapped", counted(at)))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Reads sectors that were never written: the time of a conventional disk, and zeros.
 fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
     let mut scratch = disk.buf(n);
     disk.read(Pba(lba.0), n, Cause::Host, &mut scratch, 0)?;
-    out.put(at, &disk.buf(n), 0, n)?;
+    out.put(at, &disk.buf(n), 0, n);
     Ok(())
 }
 
@@ -390,13 +516,9 @@ impl Layer for Log {
         Ok(())
     }
 
-    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        for (_, sectors, pba) in self.map.mapped(lba, n) {
-            disk.discard(pba, sectors)?;
-        }
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.forget(lba, n);
         self.map.remove(lba, n);
-        // Labels go with the next write: until the host is told, older versions must not be the newest that are left.
         self.reset_emptied();
         Ok(())
     }
@@ -407,7 +529,7 @@ impl Layer for Log {
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let wanted = match need {
             Need::Must => self.job.as_ref().is_some_and(|job| !job.idle) || self.cleaning_is_due(),
-            Need::Spare => self.rules.idle.is_some() && (self.job.is_some() || self.segments.any_below_half()),
+            Need::Spare => self.rules.idle.is_some() && (self.job.is_some() || self.segments.closed.any_below_half()),
         };
         Ok(wanted && self.clean_stage(disk, need)?)
     }
@@ -424,22 +546,36 @@ impl Layer for Log {
         true
     }
 
+    /// A log to which every LBA was appended once, in order: as many segments as that takes are full, the last of them is open, and
+    /// the rest is free.
     fn fill(&mut self) -> Arc<dyn Placement> {
-        self.fill_in_order()
-    }
-
-    fn recover(&mut self, disk: &mut Disk) -> DiskResult {
-        self.rebuild(disk)
+        let host = self.capacity.host_sectors;
+        // The first LBA and the first PBA of each segment in use.
+        let mut runs: Vec<(Lba, Pba)> = Vec::with_capacity(self.segments.free.len());
+        let mut done = 0;
+        while done < host
+            && let Some((start, sectors)) = self.segments.fill(Lba(done), host - done)
+        {
+            runs.push((Lba(done), start));
+            done += sectors;
+        }
+        self.age = host;
+        let ends = runs.iter().skip(1).map(|run| run.0).chain([Lba(host)]);
+        self.map = ExtentMap::of_runs(runs.iter().zip(ends).map(|(&(first, pba), end)| (pba, end - first)));
+        let place = move |lba: Lba| {
+            let (first, pba) = runs[runs.partition_point(|run| run.0 <= lba) - 1];
+            pba + (lba - first)
+        };
+        Arc::new(Ascending::new(host, place))
     }
 
     /// The map survives (assumption: each segment says what it holds). The torn request is as if it had not come, and its sectors are
     /// passed over.
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) {
         for part in std::mem::take(&mut self.parts) {
             self.segments.pass_over(part.segment, part.sectors);
         }
         self.segments.power_cut(self.rules.wears);
-        true
     }
 
     fn state(&self) -> Vec<u8> {
@@ -456,7 +592,8 @@ impl Layer for Log {
     }
 
     fn check(&self, _disk: &Disk) -> DiskResult {
-        self.check_books()
+        self.check_places()?;
+        self.segments.check(self.job.as_ref().map(|job| job.victim))
     }
 
     fn map_bytes(&self) -> u64 {
@@ -464,11 +601,11 @@ impl Layer for Log {
     }
 
     fn gauges(&self) -> Gauges {
-        let free = self.segments.free().len() as f64;
+        let free = self.segments.free.len() as f64;
         let others = vec![
             Gauge::count(if self.rules.resets { "free_zones" } else { "free_segments" }, free),
             Gauge::share("invalid_share", self.segments.invalid_share()),
-            Gauge::count("log_sectors", self.segments.log_sectors() as f64),
+            Gauge::count("log_sectors", self.segments.log_sectors as f64),
             Gauge::bytes("map_bytes", self.map_bytes()),
         ];
         Gauges { cache_fill: None, others }

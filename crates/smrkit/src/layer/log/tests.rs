@@ -1,7 +1,6 @@
 //! Segments by kind of data, and the order of waiting.
 
-use super::label::{LabelKind, LogLabel};
-use super::segment::{SegmentEntry, SegmentState};
+use super::segments::{SegmentEntry, SegmentState};
 use super::*;
 use crate::geometry::Geometry;
 use crate::medium::interference::Interference;
@@ -51,16 +50,12 @@ fn segment_of(log: &Log, lba: u64) -> u32 {
 }
 
 fn segments(log: &mut Log) -> &mut Vec<Segment> {
-    log.segments.parts().0
+    &mut log.segments.all
 }
 
 /// The segments that streams have open.
 fn open(log: &mut Log) -> &mut Vec<Option<u32>> {
-    log.segments.parts().1
-}
-
-fn free_sectors(log: &Log) -> u64 {
-    log.segments.free().sectors()
+    &mut log.segments.open
 }
 
 #[test]
@@ -147,105 +142,6 @@ fn unwritten_sectors_read_as_zeros_in_a_conventional_disks_time() {
     assert_eq!(disk.tally().reads(Cause::Host).sectors - before, 10);
 }
 
-#[test]
-fn recovery_finds_what_was_written_in_the_log_alone() {
-    let (mut before, mut disk) = log(&[("policy", "fifo")]);
-    for version in 1..400 {
-        write(&mut before, &mut disk, version * 13 % 300, 6, version);
-        before.step(&mut disk, Need::Must).unwrap();
-    }
-    let (mut after, _) = log(&[("policy", "fifo")]);
-    after.recover(&mut disk).unwrap();
-    after.check(&disk).unwrap();
-    let places = |log: &Log| (0..306).map(|lba| log.locate(Lba(lba))).collect::<Vec<_>>();
-    assert_eq!(places(&before), places(&after));
-    assert_eq!(after.serial, before.serial);
-    assert!(free_sectors(&after) + after.segments.longest() >= free_sectors(&before));
-}
-
-#[test]
-fn segments_that_were_free_are_free_after_a_recovery() {
-    for policy in ["fifo", "greedy"] {
-        let (mut before, mut disk) = log(&[("policy", policy)]);
-        let host = before.capacity().host_sectors;
-        // All is written twice, so that there are old versions, and trimmed then but for a stretch that goes on being written.
-        for version in 1..3 {
-            (0..host - 4).step_by(4).for_each(|lba| write(&mut before, &mut disk, lba, 4, version));
-        }
-        before.discard(&mut disk, Lba(40), host - 40).unwrap();
-        (3..200).for_each(|version| write(&mut before, &mut disk, version * 4 % 40, 4, version));
-        // Until nothing can be gained any more: what is trimmed is dead.
-        while before.clean_stage(&mut disk, Need::Must).unwrap() && before.segments.closed_dead() > 0 {}
-        for _ in 0..2 {
-            let (mut after, _) = log(&[("policy", policy)]);
-            after.recover(&mut disk).unwrap();
-            after.check(&disk).unwrap();
-            let [free, still] = [&before, &after].map(|log| log.segments.free().order());
-            let missing = free.iter().filter(|at| !still.contains(at)).count();
-            assert!(missing <= 1, "{policy}: {missing} of {} free segments are not free", free.len());
-            let data = |lba| (before.locate(Lba(lba)), after.locate(Lba(lba)));
-            assert!((0..40).map(data).all(|(before, after)| before == after));
-        }
-    }
-}
-
-#[test]
-fn labels_of_the_last_write_outlive_its_segment() {
-    let (mut before, mut disk) = log(&[]);
-    let host = before.capacity().host_sectors;
-    (0..host - 4).step_by(4).for_each(|lba| write(&mut before, &mut disk, lba, 4, 1));
-    // The last request lies in two segments; nothing of the second is live when that is freed.
-    let long = before.segments.room(0) + before.segments.longest();
-    write(&mut before, &mut disk, 0, long, 2);
-    let last = segment_of(&before, long - 1);
-    before.discard(&mut disk, Lba(0), host).unwrap();
-    while before.segments.get(last).state != SegmentState::Free {
-        assert!(before.clean_stage(&mut disk, Need::Must).unwrap());
-    }
-    let (mut after, _) = log(&[]);
-    after.recover(&mut disk).unwrap();
-    assert_eq!((after.serial, after.segments.free().last_written()), (before.serial, Some(last)));
-    // What another write replaces has no labels any more once the log has recovered, even if it was killed before they went.
-    before.segments.parts().2.forget_labels();
-    let place = before.segments.get(last).place;
-    let labels = |disk: &mut Disk| disk.read_labels(place.start, place.sectors.into(), Cause::Map).unwrap().len();
-    write(&mut before, &mut disk, 0, long, 3);
-    assert!(labels(&mut disk) > 0);
-    log(&[]).0.recover(&mut disk).unwrap();
-    assert_eq!(labels(&mut disk), 0);
-}
-
-#[test]
-fn a_zone_is_written_on_behind_all_that_was_written_to_it() {
-    for resets in [false, true] {
-        let (mut before, mut disk) = log(&[]);
-        // The end of what the open segment holds is dead, and lies elsewhere.
-        let n = before.segments.longest() - 10;
-        write(&mut before, &mut disk, 0, n, 1);
-        let pointer = before.segments.get(segment_of(&before, 0)).head();
-        open(&mut before)[0] = None;
-        write(&mut before, &mut disk, n - 10, 10, 2);
-        write(&mut before, &mut disk, 200, n - 5, 2);
-        let (mut after, _) = log(&[]);
-        after.rules.resets = resets;
-        after.recover(&mut disk).unwrap();
-        let head = after.segments.get(segment_of(&after, 0)).head();
-        assert_eq!(head >= pointer, resets, "{head} of a segment written to {pointer}");
-        after.check(&disk).unwrap();
-    }
-}
-
-#[test]
-fn a_torn_request_is_put_back_into_the_segment_begun_last() {
-    let (mut log, mut disk) = log(&[]);
-    write(&mut log, &mut disk, 0, 8, 1);
-    let room = log.segments.room(0);
-    assert!(room > 1);
-    *log.segments.parts().2.sectors_mut() = 0;
-    log.put_back_piece(&mut disk, Lba(0), room, 5).unwrap();
-    assert!(log.put_back_piece(&mut disk, Lba(0), 1, 6).unwrap_err().to_string().contains("no room"));
-}
-
 /// A log with segments that are free, open, closed and being cleaned.
 fn busy() -> (Log, Disk) {
     let (mut log, mut disk) = log(&[]);
@@ -263,17 +159,23 @@ fn busy() -> (Log, Disk) {
 
 #[test]
 fn a_check_finds_each_count_that_is_off_by_one() {
+    type Count = fn(&mut SegmentTable) -> &mut u64;
+    let counts: [(&str, Count); 5] = [
+        ("live sectors", |table| &mut table.live_sectors),
+        ("log sectors", |table| &mut table.log_sectors),
+        ("free sectors", |table| &mut table.free_sectors),
+        ("dead sectors of closed segments", |table| &mut table.closed.dead),
+        ("entries", |table| &mut table.entries),
+    ];
     let (mut log, disk) = busy();
-    for number in 0..log.segments.counts().len() {
-        for change in [1u64, u64::MAX] {
-            let [(name, count), ..] = &mut log.segments.counts()[number..] else { unreachable!() };
-            let name = *name;
-            **count = count.wrapping_add(change);
+    for (name, count) in counts {
+        let right = *count(&mut log.segments);
+        for wrong in [right.wrapping_add(1), right.wrapping_sub(1)] {
+            *count(&mut log.segments) = wrong;
             let error = log.check(&disk).unwrap_err().to_string();
             assert!(error.contains(&format!(" {name} are counted")), "{name}: {error}");
-            let count = &mut log.segments.counts()[number].1;
-            **count = count.wrapping_sub(change);
         }
+        *count(&mut log.segments) = right;
     }
     log.check(&disk).unwrap();
 }
@@ -331,18 +233,9 @@ fn a_check_finds_places_and_states_that_can_not_be() {
 }
 
 #[test]
-fn copies_carry_no_rest_of_their_request() {
-    let (mut log, mut disk) = busy();
-    while log.job.is_some() {
-        assert!(log.step(&mut disk, Need::Must).unwrap());
-    }
-    let mut left = [0; 2];
-    for segment in segments(&mut log).iter().filter(|segment| segment.place.sectors > 0) {
-        let labels = disk.read_labels(segment.place.start, segment.place.sectors.into(), Cause::Map).unwrap();
-        for label in labels.into_iter().filter_map(|(_, words)| LogLabel::parse(words)) {
-            assert!(label.kind == LabelKind::Host || label.left == 0, "{label:?}");
-            left[usize::from(label.kind == LabelKind::Copy)] += label.left + 1;
-        }
-    }
-    assert!(left[0] > 0 && left[1] > 0, "{left:?}");
+fn a_file_keeps_its_segment_until_others_push_it_out() {
+    let mut files = OpenFiles::new(2, 100);
+    let streams: Vec<u8> = [0, 100, 99, 250, 101, 5].map(|lba| files.stream(0, Lba(lba))).into();
+    assert_eq!(streams, [0, 1, 0, 1, 0, 1]);
+    assert_eq!((files.stream(1, Lba(5)), files.stream(0, Lba(5)), files.stream(0, Lba(101))), (0, 1, 0));
 }

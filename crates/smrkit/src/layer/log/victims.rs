@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::segment::{Segment, SegmentState};
+use super::segments::{Segment, SegmentState};
 use crate::state::state;
 
 /// Policy by which victims are chosen.
@@ -39,10 +39,10 @@ pub(super) struct Victims {
     /// No bucket below has a segment.
     lowest: usize,
     /// Their sectors without live data.
-    dead: u64,
+    pub(super) dead: u64,
     /// True if a segment is free as soon as nothing in it is live, and those that are to be freed.
     resets: bool,
-    emptied: Vec<u32>,
+    pub(super) emptied: Vec<u32>,
 }
 
 state! {
@@ -202,19 +202,7 @@ impl Victims {
         self.lowest() < self.steps() / 2
     }
 
-    /// Sectors of closed segments without live data.
-    #[inline]
-    pub(super) fn dead(&self) -> u64 {
-        self.dead
-    }
-
-    /// True if some are to be freed, since nothing in them is live.
-    #[inline]
-    pub(super) fn has_emptied(&self) -> bool {
-        !self.emptied.is_empty()
-    }
-
-    /// Takes out one of them.
+    /// Takes out a segment that is to be freed, since nothing in it is live.
     pub(super) fn take_emptied(&mut self, segments: &[Segment]) -> Option<u32> {
         let at = self.emptied.pop()?;
         self.remove(segments, at);
@@ -265,13 +253,6 @@ impl Victims {
     pub(super) fn bytes(&self) -> u64 {
         let candidates: usize = self.buckets.iter().map(BinaryHeap::capacity).sum();
         (candidates * size_of::<Candidate>() + self.in_order.capacity() * size_of::<u32>()) as u64
-    }
-}
-
-#[cfg(test)]
-impl Victims {
-    pub(super) fn dead_mut(&mut self) -> &mut u64 {
-        &mut self.dead
     }
 }
 

@@ -1,22 +1,20 @@
 //! A cache buffer: a circle of pages, in which entries (a header, then data) are appended at the head and given up at the
 //! tail.
 //!
-//! Positions count the sectors ever appended, page records left out. A page begins with a record at a fixed place, from
-//! which the chain of headers can be walked; it is written over only when the tail has left it, and the pages that the
-//! write may damage.
+//! Positions count the sectors ever appended, page records left out. A page begins with a record at a fixed place, from which the
+//! chain of headers could be walked; it is written over only when the tail has left it, and the pages that the write may damage.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::SBlockLayout;
-use super::record::{CacheHeader, HeaderKind};
+use super::keys::SBlockLayout;
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Divisor;
 use crate::layer::COUNT_MAX;
-use crate::medium::{Buf, WritePart};
+use crate::medium::Buf;
 use crate::state::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
@@ -34,7 +32,7 @@ impl HeaderEntry {
         HeaderEntry(lba.0 << SECTORS_BITS | sectors)
     }
 
-    /// Something of this many sectors, at least 1, that holds nothing: torn by a power cut, or a note about one.
+    /// Something of this many sectors, at least 1, that holds nothing: torn by a power cut.
     pub fn void(length: u64) -> HeaderEntry {
         HeaderEntry(VOID << SECTORS_BITS | (length - 1))
     }
@@ -58,44 +56,18 @@ impl HeaderEntry {
     }
 }
 
-/// A part of what is appended.
-pub enum AppendPiece<'a> {
-    /// A header.
-    Header(CacheHeader),
-    /// Sectors of a buffer.
-    Data {
-        /// Buffer that holds them.
-        buf: &'a Buf,
-        /// The first of them.
-        at: u64,
-        /// Number of sectors.
-        sectors: u64,
-    },
-}
-
-impl AppendPiece<'_> {
-    fn sectors(&self) -> u64 {
-        match self {
-            AppendPiece::Header(_) => 1,
-            AppendPiece::Data { sectors, .. } => *sectors,
-        }
-    }
-}
-
 /// The circle, and what lies in it.
 pub struct CacheBuffer {
     start: Pba,
     page_sectors: u64,
     /// Sectors of a page without its record.
-    payload: Divisor,
-    pages: Divisor,
+    pub payload: Divisor,
+    pub pages: Divisor,
     guard_pages: u64,
     /// Place at which the next entry is appended.
     pub head: u64,
     /// The oldest entry not given up.
     pub tail: u64,
-    /// The position of a page at the head whose record is there already: it must not be written twice next to live sectors.
-    pub begun: Option<u64>,
     /// From tail to head.
     pub entries: VecDeque<HeaderEntry>,
     /// Sectors of entries that hold data, headers counted.
@@ -113,17 +85,9 @@ pub struct CacheBuffer {
 state! {
     CacheBuffer {
         parts: entries;
-        values: head, tail, begun, held, data, valid, under_way;
+        values: head, tail, held, data, valid, under_way;
         built: start, page_sectors, payload, pages, guard_pages, wears;
     }
-}
-
-/// Step of writing to a cache buffer, in order.
-enum CacheStep<'a> {
-    Record([u64; 11]),
-    Data(&'a Buf, u64, u64),
-    /// The circle's end: the rest goes to its beginning.
-    Wrap,
 }
 
 impl CacheBuffer {
@@ -136,7 +100,6 @@ impl CacheBuffer {
             guard_pages: layout.guard_pages,
             head: 0,
             tail: 0,
-            begun: None,
             entries: VecDeque::new(),
             held: 0,
             data: 0,
@@ -156,23 +119,7 @@ impl CacheBuffer {
         self.tail <= self.head && counts.iter().all(|&count| count < COUNT_MAX) && self.entries.iter().all(is_entry)
     }
 
-    /// Pages of the circle.
-    pub fn pages(&self) -> u64 {
-        self.pages.value()
-    }
-
-    /// Sectors of a page without its record.
-    pub fn payload(&self) -> u64 {
-        self.payload.value()
-    }
-
-    /// Sectors of a page.
-    pub fn page_sectors(&self) -> u64 {
-        self.page_sectors
-    }
-
-    /// Beginning of the page of this number.
-    pub fn page_start(&self, page: u64) -> Pba {
+    fn page_start(&self, page: u64) -> Pba {
         self.start + self.pages.remainder(page) * self.page_sectors
     }
 
@@ -231,17 +178,15 @@ impl CacheBuffer {
         [(first, end - first), (self.start, last - self.start + 1)]
     }
 
-    /// Reads `length` sectors from a position on, page records and all, into `out` from its first sector on.
-    pub fn read(&self, disk: &mut Disk, position: u64, length: u64, out: &mut Buf) -> DiskResult {
-        let mut at = 0;
-        for (pba, n) in self.accesses(position, length) {
-            if n > 0 {
-                out.room(at + n);
-                disk.read(pba, n, Cause::Clean, out, at)?;
-            }
+    /// Reads `length` sectors from a position on, page records and all.
+    pub fn read(&self, disk: &mut Disk, position: u64, length: u64) -> DiskResult<Buf> {
+        let accesses = self.accesses(position, length);
+        let (mut out, mut at) = (disk.buf(accesses[0].1 + accesses[1].1), 0);
+        for (pba, n) in accesses.into_iter().filter(|access| access.1 > 0) {
+            disk.read(pba, n, Cause::Clean, &mut out, at)?;
             at += n;
         }
-        Ok(())
+        Ok(out)
     }
 
     /// Place of a position in what was read from `first` on.
@@ -249,110 +194,40 @@ impl CacheBuffer {
         position - first + self.payload.quotient(position) - self.payload.quotient(first)
     }
 
-    /// Appends on a disk that holds nothing: only time passes.
+    /// Appends entries of `length` sectors, headers counted, as one access, or two at the circle's end. Their data are the runs
+    /// `data` of `buf`: position, sectors, and the first of them in `buf`.
     #[inline]
-    pub fn append_time(&mut self, disk: &mut Disk, cause: Cause, length: u64) -> DiskResult {
-        self.has_room(length)?;
-        let record = u64::from(self.begins_page(self.head));
-        let [(first, n), (second, rest)] = self.accesses(self.head, length);
-        self.under_way = length;
-        disk.write(first - record, n + record, cause, &Buf::NoData, 0)?;
-        if rest > 0 {
-            disk.write(second, rest, cause, &Buf::NoData, 0)?;
-        }
-        self.under_way = 0;
-        self.head += length;
-        Ok(())
-    }
-
-    /// True if a page's record must be written before what is appended at a position.
-    #[inline]
-    fn begins_page(&self, position: u64) -> bool {
-        self.payload.remainder(position) == 0 && self.begun != Some(position)
-    }
-
-    fn has_room(&self, length: u64) -> DiskResult {
-        if length <= self.room() {
-            return Ok(());
-        }
-        let message = format!("a cache buffer has room for {} sectors, not for {length}", self.room());
-        Err(Box::new(Fault::Inconsistent(message)))
-    }
-
-    /// Appends `pieces` as one access, or two at the circle's end. Headers get their place, `epoch` and `done`.
     pub fn append(
         &mut self,
         disk: &mut Disk,
         cause: Cause,
-        epoch: u64,
-        done: u64,
-        pieces: &[AppendPiece],
+        length: u64,
+        buf: &Buf,
+        data: impl Iterator<Item = (u64, u64, u64)>,
     ) -> DiskResult {
-        let length = pieces.iter().map(AppendPiece::sectors).sum();
-        self.has_room(length)?;
-        let steps = self.steps(epoch, done, pieces, length);
-        self.under_way = length;
-        let mut pba = self.pba(self.head) - u64::from(self.begins_page(self.head));
-        for stretch in steps.split(|step| matches!(step, CacheStep::Wrap)) {
-            let parts: Vec<WritePart> = stretch
-                .iter()
-                .map(|step| match step {
-                    CacheStep::Record(words) => WritePart::Record { words, sectors: 1 },
-                    CacheStep::Data(buf, at, sectors) => WritePart::Data { buf, at: *at, sectors: *sectors },
-                    CacheStep::Wrap => unreachable!("split here"),
-                })
-                .collect();
-            if !parts.is_empty() {
-                disk.write_parts(pba, cause, &parts)?;
+        if length > self.room() {
+            let message = format!("a cache buffer has room for {} sectors, not for {length}", self.room());
+            return Err(Box::new(Fault::Inconsistent(message)));
+        }
+        // A page's record is written with what comes first in it.
+        let record = u64::from(self.payload.remainder(self.head) == 0);
+        let [(first, n), (second, rest)] = self.accesses(self.head, length);
+        let mut entries = disk.metadata(record + n + rest);
+        if disk.holds_data() {
+            for (position, sectors, at) in data {
+                for (run, _, count) in self.runs(position, sectors) {
+                    entries.put(record + self.offset_in_read(self.head, run), buf, at + (run - position), count);
+                }
             }
-            pba = self.start;
+        }
+        self.under_way = length;
+        disk.write(first - record, record + n, cause, &entries, 0)?;
+        if rest > 0 {
+            disk.write(second, rest, cause, &entries, record + n)?;
         }
         self.under_way = 0;
         self.head += length;
         Ok(())
-    }
-
-    /// Steps of a write: the pieces, cut at page ends, with a record at the beginning of each page.
-    fn steps<'a>(&self, epoch: u64, done: u64, pieces: &[AppendPiece<'a>], length: u64) -> Vec<CacheStep<'a>> {
-        let mut headers = Vec::new();
-        let mut position = self.head;
-        for piece in pieces {
-            if let AppendPiece::Header(_) = piece {
-                headers.push(position);
-            }
-            position += piece.sectors();
-        }
-        headers.push(self.head + length);
-        let (mut steps, mut at) = (Vec::new(), self.head);
-        for piece in pieces {
-            let mut left = piece.sectors();
-            while left > 0 {
-                let (page, offset) = self.payload.divide(at);
-                if self.begins_page(at) {
-                    if at > self.head && self.pages.remainder(page) == 0 {
-                        steps.push(CacheStep::Wrap);
-                    }
-                    let next = headers[headers.partition_point(|&header| header < at)];
-                    let first = (next - at).min(self.payload.value());
-                    let record = CacheHeader::new(HeaderKind::Page, 0, first, 0);
-                    steps.push(CacheStep::Record(
-                        CacheHeader { epoch, done, position: at, tail: self.tail, ..record }.words(),
-                    ));
-                }
-                let count = left.min(self.payload.value() - offset);
-                steps.push(match *piece {
-                    AppendPiece::Header(header) => {
-                        CacheStep::Record(CacheHeader { epoch, done, position: at, tail: self.tail, ..header }.words())
-                    }
-                    AppendPiece::Data { buf, at: from, sectors } => {
-                        CacheStep::Data(buf, from + (sectors - left), count)
-                    }
-                });
-                at += count;
-                left -= count;
-            }
-        }
-        steps
     }
 
     /// The power was cut: what was being appended is void. Where nothing wears, it is written over.

@@ -1,19 +1,51 @@
-//! Making room: group destage (V.3), and the tails of both buffers moving on (V.2, V.5).
+//! Making room: group destage (V.3), the choice of the S-block that is destaged, and the tails of both buffers moving on (V.2, V.5).
+//!
+//! The paper moves the S-block buffer's tail once the buffer is full, by as many S-blocks as it takes; under skewed demands that is
+//! nearly all of them, inside one write. Here (assumption) spare S-blocks are the slack that spreads the moves. A write that cleans
+//! and destages nothing moves one while fewer than three quarters of them are free; and where the tail has so far to go that
+//! they would be used up first, every write that cleans moves its share of the way.
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::SBlock;
-use super::cache::{AppendPiece, HeaderEntry};
-use super::gather::{Gather, kept, taken};
-use super::record::{CacheHeader, HeaderKind};
+use super::cache::HeaderEntry;
+use super::keys::DestagePolicy;
+use super::{Gather, SBlock};
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
-use crate::medium::Buf;
 use crate::tally::Cause;
 use crate::units::Lba;
 
 /// Copies that the reserve has room for, so that several torn by power cuts fit.
 pub const RESERVE_COPIES: u64 = 4;
+
+/// The number of the nearest to each tail that the weighted policy looks at, besides the largest (assumption: an exact answer would
+/// have to look at all of them, since every distance changes with each destage).
+const NEAREST: usize = 16;
+
+/// Factor by which the tail moves faster than it would have to if destages stay as frequent as they were.
+const HASTE: u64 = 2;
+
+/// Number of writes that cleaned since the layer was built, and of those that destaged an S-block.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct CleaningFrequency {
+    cleanings: u64,
+    destages: u64,
+}
+
+impl CleaningFrequency {
+    /// A write has cleaned, and destaged this many S-blocks.
+    fn note(&mut self, destages: u64) {
+        self.cleanings += 1;
+        self.destages += destages;
+    }
+
+    /// The S-blocks to move now where the tail has to pass `way` of them before this many more destages.
+    fn moves(&self, way: u64, destages: u64) -> u64 {
+        let writes = destages * (self.cleanings / self.destages.max(1)).max(1);
+        (HASTE * way / writes.max(1)).clamp(1, way.max(1))
+    }
+}
 
 impl SBlock {
     /// True if this many sectors, headers counted, fit into a cache buffer that is then not full.
@@ -118,17 +150,14 @@ impl SBlock {
         let size = self.size.value();
         let number = section as u64 * self.layout.natives + u64::from(sblock);
         let first = Lba(number * size);
-        let mut buf = taken(&mut self.sblock_buf, disk, size + 1);
+        let mut buf = disk.buf(size);
         disk.read(self.slots[section].place(sblock), size, Cause::Clean, &mut buf, 0)?;
         let mut gather = Gather::new(Cause::Destage);
         for (lba, n, pba) in self.map.mapped(first, size) {
             gather.read(disk, pba, n, &mut buf, lba - first)?;
         }
         gather.finish(disk, &mut buf)?;
-        let header = self.header(HeaderKind::Slot, u64::from(sblock), size, (0, 1), &buf, 0)?;
-        self.slots[section].write(disk, Cause::Clean, &header, &buf, 0)?;
-        self.done = header.number;
-        self.sblock_buf = kept(buf);
+        self.slots[section].write(disk, Cause::Clean, sblock, &buf, 0)?;
         self.drop_cached(section, number);
         self.counts.destages += 1;
         self.defrag_slots(disk, section, 0)
@@ -181,12 +210,10 @@ impl SBlock {
             self.caches[section].pop();
             return Ok(0);
         }
-        let mut buf = taken(&mut self.run_buf, disk, 0);
-        if let Err(fault) = self.copy_run(disk, section, entries, length, &mut buf) {
+        if let Err(fault) = self.copy_run(disk, section, entries, length) {
             self.map_back(section, entries);
             return Err(fault);
         }
-        self.run_buf = kept(buf);
         self.caches[section].carry_over(entries, length);
         self.counts.runs_copied += 1;
         self.counts.run_sectors += length;
@@ -194,14 +221,20 @@ impl SBlock {
     }
 
     /// Copies entries at the tail to the head.
-    fn copy_run(&mut self, disk: &mut Disk, section: usize, entries: usize, length: u64, buf: &mut Buf) -> DiskResult {
-        let tail = self.caches[section].tail;
-        self.caches[section].read(disk, tail, length, buf)?;
-        if !disk.holds_data() {
-            return self.caches[section].append_time(disk, Cause::Clean, length);
+    fn copy_run(&mut self, disk: &mut Disk, section: usize, entries: usize, length: u64) -> DiskResult {
+        let cache = &self.caches[section];
+        let (tail, head) = (cache.tail, cache.head);
+        let buf = cache.read(disk, tail, length)?;
+        let mut data: Vec<(u64, u64, u64)> = Vec::new();
+        if disk.holds_data() {
+            let mut position = tail;
+            for entry in cache.entries.iter().take(entries) {
+                let runs = cache.runs(position + 1, entry.sectors());
+                data.extend(runs.map(|(at, _, n)| (at - tail + head, n, cache.offset_in_read(tail, at))));
+                position += entry.length();
+            }
         }
-        let pieces = self.pieces_of_run(disk, section, entries, buf)?;
-        self.caches[section].append(disk, Cause::Clean, self.epoch, self.done, &pieces)
+        self.caches[section].append(disk, Cause::Clean, length, &buf, data.into_iter())
     }
 
     /// Entries that were mapped to the head were not copied there: they are valid at the tail still.
@@ -231,32 +264,6 @@ impl SBlock {
         (count, length)
     }
 
-    /// The entries of a run that was read into `buf`, with their headers as they were but for place and epoch.
-    fn pieces_of_run<'a>(
-        &self,
-        disk: &Disk,
-        section: usize,
-        entries: usize,
-        buf: &'a Buf,
-    ) -> DiskResult<Vec<AppendPiece<'a>>> {
-        let cache = &self.caches[section];
-        let (mut pieces, mut position) = (Vec::new(), cache.tail);
-        for entry in cache.entries.iter().take(entries) {
-            let offset = |at: u64| cache.offset_in_read(cache.tail, at);
-            let words = disk.record_in(buf, offset(position), 1)?;
-            let header = words.and_then(|words| CacheHeader::parse(&words)).filter(|h| h.kind == HeaderKind::Entry);
-            let Some(header) = header.filter(|h| h.what == entry.lba().0) else {
-                return Err(Box::new(Fault::Inconsistent(format!("LBA {} is cached without a header", entry.lba()))));
-            };
-            pieces.push(AppendPiece::Header(header));
-            for (at, _, sectors) in cache.runs(position + 1, entry.sectors()) {
-                pieces.push(AppendPiece::Data { buf, at: offset(at), sectors });
-            }
-            position += entry.length();
-        }
-        Ok(pieces)
-    }
-
     /// Maps an entry at position `old` to `new`, as far as it is valid; whether any of it is.
     #[inline]
     fn remap(&mut self, section: usize, old: u64, new: u64, entry: HeaderEntry) -> bool {
@@ -280,5 +287,168 @@ impl SBlock {
             }
         }
         any
+    }
+
+    /// Moves the tail on until this many S-blocks fit and the buffer is not full. It comes after the S-block that was added,
+    /// not before, so that a copy at the tail which that one replaces need not move.
+    pub(super) fn defrag_slots(&mut self, disk: &mut Disk, section: usize, more: u64) -> DiskResult {
+        if self.slots[section].used() + more > self.slots[section].limit {
+            self.counts.first_cleaning_request.get_or_insert(disk.requests());
+        }
+        while self.slots[section].used() + more > self.slots[section].limit {
+            self.advance_slots_tail(disk, section)?;
+        }
+        Ok(())
+    }
+
+    /// Moves as many S-blocks as are due with a write that cleans and has destaged this many; of those that can wait none, if
+    /// it destaged any.
+    fn keep_spares(&mut self, disk: &mut Disk, section: usize, destages: u64) -> DiskResult {
+        self.pace.note(destages);
+        self.slots[section].skip_invalid();
+        let spare = self.slots[section].spare();
+        let share = self.rules.reclaim_ahead.max(0.75);
+        let Some(way) = self.way_of_tail(section).filter(|way| *way > 0) else { return Ok(()) };
+        if spare >= way + (self.layout.spares as f64 * share) as u64 || destages > 0 && spare >= way {
+            return Ok(());
+        }
+        for _ in 0..self.pace.moves(way, spare + 1) {
+            self.advance_slots_tail(disk, section)?;
+        }
+        self.slots[section].skip_invalid();
+        Ok(())
+    }
+
+    /// Number of S-blocks between the tail and the next slot that it gives up for nothing, or will once its S-block is
+    /// destaged; `None` where all slots are valid.
+    fn way_of_tail(&self, section: usize) -> Option<u64> {
+        let slots = &self.slots[section];
+        let invalid = slots.valid_at_tail()?;
+        match self.rules.policy {
+            DestagePolicy::ClosestToTail => {
+                let next = slots.cached_from_tail().next().map(|slot| slots.distance(slot));
+                Some(next.map_or(invalid, |next| next.min(invalid)))
+            }
+            _ => Some(invalid),
+        }
+    }
+
+    /// The tail moves on by a slot, past a copy at the head if its S-block is valid.
+    fn advance_slots_tail(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
+        let moved = self.slots[section].advance(disk)?;
+        self.counts.sblocks_moved += u64::from(moved);
+        Ok(())
+    }
+
+    /// The S-block (in its section) to destage next, by the options of section V.C, question 2; `None` where nothing valid is cached.
+    fn choose(&self, section: usize) -> Option<u32> {
+        match self.rules.policy {
+            DestagePolicy::ClosestToTail => self.nearest_tail(section).next(),
+            DestagePolicy::Largest => self.most_cached(section),
+            DestagePolicy::CacheTail => self.nearest_cache_tail(section).next().map(|(sblock, _)| sblock),
+            DestagePolicy::Weighted(weights) => self.best(section, weights),
+        }
+    }
+
+    fn nearest_tail(&self, section: usize) -> impl Iterator<Item = u32> + '_ {
+        let slots = &self.slots[section];
+        slots.cached_from_tail().map(|slot| slots.owner[slot as usize])
+    }
+
+    /// Of S-blocks with equally many the lowest.
+    fn most_cached(&self, section: usize) -> Option<u32> {
+        let (sblock, sectors) = self.largest[section].top();
+        (sectors > 0).then_some(sblock as u32)
+    }
+
+    /// The S-blocks of valid entries from the cache buffer's tail on, and how far from it they lie.
+    fn nearest_cache_tail(&self, section: usize) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let cache = &self.caches[section];
+        let mut position = cache.tail;
+        cache.entries.iter().filter_map(move |&entry| {
+            let at = position;
+            position += entry.length();
+            let lba = self.first_valid(section, at, entry)?;
+            Some((self.local(section, lba), at - cache.tail))
+        })
+    }
+
+    /// The S-block of an LBA in its section.
+    fn local(&self, section: usize, lba: Lba) -> u32 {
+        (self.size.quotient(lba.0) - section as u64 * self.layout.natives) as u32
+    }
+
+    fn best(&self, section: usize, [tail, largest, cache_tail]: [f64; 3]) -> Option<u32> {
+        let (slots, cache) = (&self.slots[section], &self.caches[section]);
+        let most = f64::from(self.largest[section].top().1.max(1));
+        let span = (cache.head - cache.tail).max(1) as f64;
+        let oldest: Vec<(u32, u64)> = self.nearest_cache_tail(section).take(NEAREST).collect();
+        let age = |sblock: u32| oldest.iter().find(|old| old.0 == sblock).map_or(0.0, |old| 1.0 - old.1 as f64 / span);
+        let score = |sblock: u32| {
+            let slot = u64::from(slots.slot_of[sblock as usize]);
+            let near = 1.0 - slots.distance(slot) as f64 / slots.slots() as f64;
+            let cached = f64::from(self.cached[section * self.layout.natives as usize + sblock as usize]);
+            tail * near + largest * cached / most + cache_tail * age(sblock)
+        };
+        let near = self.nearest_tail(section).take(NEAREST);
+        let candidates = near.chain(self.most_cached(section)).chain(oldest.iter().map(|old| old.0));
+        let scored = candidates.map(|sblock| (score(sblock), sblock));
+        scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, sblock)| sblock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SPEC;
+    use super::super::keys::SBlockKeys;
+    use super::*;
+    use crate::disk::Disk;
+    use crate::drive::Drive;
+    use crate::layer::Layer;
+    use crate::medium::{Buf, Medium};
+    use crate::schema::Keyed;
+
+    /// Of the second of two sections, S-blocks 10, 20, 25 and 30 (from the S-block buffer's tail on): 30 has the oldest
+    /// sectors, 20 the most, and 25 the newest, one.
+    fn some_cached() -> (SBlock, u64) {
+        let drive = Drive::load("tiny-constant").unwrap();
+        let sizes = [("sblock_sectors", "80"), ("sections", "2"), ("cache_percent", "20"), ("spare_percent", "5")];
+        let set = [&sizes[..], &[("policy", "weighted")]].concat();
+        let set: Vec<_> = set.iter().map(|(key, text)| (key.to_string(), text.to_string())).collect();
+        let keys = SBlockKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
+        let (mut layer, mut disk) = (SBlock::new(&drive, &keys).unwrap(), Disk::new(&drive, Medium::NoData));
+        for (sblock, sectors) in [(30, 7), (20, 70), (10, 14), (25, 1)] {
+            let lba = Lba((layer.layout.natives + sblock) * 80);
+            layer.write(&mut disk, lba, sectors, &Buf::NoData).unwrap();
+        }
+        let slots = layer.slots[1].slots();
+        assert!(slots > 33, "{slots}");
+        (layer, slots)
+    }
+
+    #[test]
+    fn weights_decide_between_nearest_fullest_and_oldest() {
+        let (mut layer, slots) = some_cached();
+        let best = |weights| layer.best(1, weights).unwrap();
+        assert_eq!([best([1.0, 0.0, 0.0]), best([0.0, 1.0, 0.0]), best([0.0, 0.0, 1.0])], [10, 20, 30]);
+        assert_eq!(best([0.0; 3]), 10, "of equals the nearest");
+        // Shares of the most cached sectors are 0.2, 1 and 0.1; 10 slots lie between each two.
+        let ten = 10.0 / slots as f64;
+        assert_eq!([best([0.7, ten, 0.0]), best([0.9, ten, 0.0])], [20, 10]);
+        // Ages are shares of the 96 sectors that the entries take.
+        let age = |begin: f64| 1.0 - begin / 96.0;
+        let [younger, older] = [age(79.0), age(8.0)];
+        assert_eq!([best([0.0, 1.0, 9.0]), best([0.0, 1.0, 12.0])], [20, 30]);
+        assert_eq!([best([(older - younger) * 0.9, 0.0, ten]), best([(older - younger) * 1.1, 0.0, ten])], [20, 10]);
+        // The oldest is given up: 10 lies at 71 of 88 sectors.
+        let cache = &mut layer.caches[1];
+        cache.tail += cache.entries.pop_front().unwrap().length();
+        let best = |weights| layer.best(1, weights).unwrap();
+        assert_eq!([best([0.78, 0.0, ten]), best([0.83, 0.0, ten])], [20, 10]);
+    }
+
+    #[test]
+    fn nothing_is_destaged_where_nothing_is_cached() {
+        assert_eq!(some_cached().0.best(0, [1.0; 3]), None);
     }
 }

@@ -1,8 +1,18 @@
-//! The parameters, and what they decide.
+//! The parameters, what they decide, and the room and place of each buffer: sections one after another, each a cache buffer and an
+//! S-block buffer, with the drive's guard after each.
+//!
+//! Room that the paper does not count (headers, reserves for copying, guards inside the circles) comes on top of its percentages.
 
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::geometry::{Geometry, Guard};
 use crate::keys;
 use crate::layer::idle::IdleKeys;
+use crate::layer::{Capacity, TABLES_BYTES_MAX};
+use crate::medium::interference::Interference;
+use crate::quantity::Bytes;
 use crate::schema::{Count, Switch, Word, percent};
+use crate::units::Pba;
 
 keys! {
     /// The parameters.
@@ -96,5 +106,181 @@ impl Rules {
     /// True if the S-block with most cached sectors must be known at any time.
     pub fn needs_largest(&self) -> bool {
         matches!(self.policy, DestagePolicy::Largest | DestagePolicy::Weighted(_))
+    }
+}
+
+/// Sectors of the smallest cache buffer, so that usual requests (256 KiB) fit whole (assumption).
+const CACHE_LEAST_SECTORS: u64 = 512;
+/// There is a header sector for this many cached ones, the papers' 4 KB; smaller writes fill the buffer sooner (assumption).
+const ENTRY_SECTORS: u64 = 8;
+/// The largest page of a cache buffer, the unit in which it is given free (assumption).
+const PAGE_SECTORS_MAX: u64 = 1024;
+/// The largest reserve for copying runs, of which one copy takes a quarter: 8 MB (assumption: a drive's memory).
+const RESERVE_SECTORS_MAX: u64 = 65_536;
+const RESERVE_SECTORS_MIN: u64 = 256;
+/// Bytes of an S-block in memory: its place, its number, its cached sectors, and the order by those.
+const SBLOCK_TABLE_BYTES: u64 = 24;
+/// Slots beyond the spare ones: one for a new S-block, one for a copy, one torn by a power cut.
+const SLOTS_KEPT: u64 = 3;
+/// Slots that power cuts cost where sectors must not be written again next to live ones (DPID), each until the tail passes it:
+/// a quarter of the slots, within these bounds, are kept for that.
+const SLOTS_KEPT_UPSTREAM: (u64, u64) = (8, 64);
+
+/// Sizes of every section, and where each begins.
+pub struct SBlockLayout {
+    /// Sectors of an S-block.
+    pub sblock_sectors: u64,
+    /// S-blocks of each section.
+    pub natives: u64,
+    /// Spare S-blocks of each section.
+    pub spares: u64,
+    /// Slots of each section's S-block buffer.
+    pub slots: u64,
+    /// Slots that a write may damage after it.
+    pub guard_slots: u64,
+    /// Sectors of a page of the cache buffer, its record counted.
+    pub page_sectors: u64,
+    /// Pages of each cache buffer.
+    pub pages: u64,
+    /// Pages that a write may damage after it.
+    pub guard_pages: u64,
+    /// Sectors of entries, headers counted, that make a cache buffer full.
+    pub limit: u64,
+    /// Room beyond the limit, for copying.
+    pub reserve: u64,
+    /// True if a second write to a sector wears those before it.
+    pub wears: bool,
+    /// Beginnings of each section's cache buffer and S-block buffer.
+    pub starts: Vec<(Pba, Pba)>,
+    /// Use of the platters' sectors.
+    pub capacity: Capacity,
+}
+
+impl SBlockLayout {
+    /// The most S-blocks that fit. Errors: too little of anything, with the parameter to change.
+    pub fn new(drive: &Drive, keys: &SBlockKeys) -> Result<SBlockLayout, Error> {
+        let geometry = &drive.geometry;
+        let (raw, sections) = (geometry.sectors(), keys.sections);
+        let sblock_sectors = keys.sblock_sectors;
+        let share = |percent: f64| raw as f64 * percent / 100.0 / sections as f64;
+        let cache = share(keys.cache_percent).round() as u64;
+        let spares = (share(keys.spare_percent) / sblock_sectors as f64).round() as u64;
+        if cache < CACHE_LEAST_SECTORS {
+            return Err(Error::Impossible(format!(
+                "each section's cache buffer would have {cache} sectors, less than {CACHE_LEAST_SECTORS}: raise \
+                 s-block.cache_percent or lower s-block.sections"
+            )));
+        }
+        if spares == 0 {
+            return Err(Error::Impossible(format!(
+                "each section would have no spare S-block of {sblock_sectors} sectors: raise \
+                 s-block.spare_percent, or lower s-block.sections or s-block.sblock_sectors"
+            )));
+        }
+        let reach = reach_sectors(geometry, &drive.interference);
+        let stride = sblock_sectors + 1;
+        let limit = cache + cache.div_ceil(ENTRY_SECTORS);
+        let reserve = (limit / 8).clamp(RESERVE_SECTORS_MIN, RESERVE_SECTORS_MAX);
+        let page_sectors = (limit / 32).clamp(16, PAGE_SECTORS_MAX);
+        let guard_pages = reach.div_ceil(page_sectors);
+        let pages = (limit + reserve).div_ceil(page_sectors - 1) + guard_pages + 2;
+        let guard_slots = reach.div_ceil(stride);
+        let quarter = (raw / sections / stride / 4).clamp(SLOTS_KEPT_UPSTREAM.0, SLOTS_KEPT_UPSTREAM.1);
+        let kept = SLOTS_KEPT + if drive.interference.upstream() > 0 { quarter } else { 0 };
+        let mut layout = SBlockLayout {
+            sblock_sectors,
+            natives: 0,
+            spares,
+            slots: spares + kept + guard_slots,
+            guard_slots,
+            page_sectors,
+            pages,
+            guard_pages,
+            limit,
+            reserve,
+            wears: drive.interference.upstream() > 0,
+            starts: Vec::new(),
+            capacity: Capacity::default(),
+        };
+        let natives = layout.most_natives(drive, sections);
+        if natives == 0 || natives + layout.slots >= u64::from(u32::MAX) {
+            return Err(Error::Impossible(format!(
+                "{sections} sections of this drive hold {natives} S-blocks each next to their cache, spare and guard: \
+                 change s-block.sblock_sectors or s-block.sections, or take another drive"
+            )));
+        }
+        let tables = sections * (natives + layout.slots) * SBLOCK_TABLE_BYTES;
+        if tables > TABLES_BYTES_MAX {
+            return Err(Error::Impossible(format!(
+                "{} S-blocks take {} of memory, and tables may take {}: raise s-block.sblock_sectors, or take a smaller drive",
+                sections * natives,
+                Bytes(tables),
+                Bytes(TABLES_BYTES_MAX)
+            )));
+        }
+        layout.natives = natives;
+        layout.slots += natives;
+        let (starts, end, gaps) = layout.place(drive, sections, layout.slots);
+        let inside = guard_pages * page_sectors + guard_slots * stride;
+        let host_sectors = sections * natives * sblock_sectors;
+        let guard_sectors = gaps + (raw - end) + sections * inside;
+        let cache_sectors = sections * cache;
+        let spare_sectors = raw - host_sectors - guard_sectors - cache_sectors;
+        layout.starts = starts;
+        layout.capacity = Capacity { raw_sectors: raw, host_sectors, cache_sectors, guard_sectors, spare_sectors };
+        Ok(layout)
+    }
+
+    fn most_natives(&self, drive: &Drive, sections: u64) -> u64 {
+        let raw = drive.geometry.sectors();
+        let (mut low, mut high) = (0, raw / (self.sblock_sectors + 1) / sections + 1);
+        while low + 1 < high {
+            let middle = (low + high) / 2;
+            let (_, end, _) = self.place(drive, sections, self.slots + middle);
+            if end <= raw { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    /// Beginnings of buffers, the end of the last one (past the disk's end if they don't fit), and sectors between them.
+    fn place(&self, drive: &Drive, sections: u64, slots: u64) -> (Vec<(Pba, Pba)>, u64, u64) {
+        let raw = drive.geometry.sectors();
+        let guard = drive.interference.guard(&drive.geometry);
+        let sizes = [self.pages * self.page_sectors, slots * (self.sblock_sectors + 1)];
+        let (mut starts, mut at, mut end, mut gaps) = (Vec::new(), 0u64, 0u64, 0u64);
+        for _ in 0..sections {
+            let mut start = [0; 2];
+            for (start, size) in start.iter_mut().zip(sizes) {
+                (gaps, *start) = (gaps + (at - end), at);
+                end = at.saturating_add(size);
+                if end > raw {
+                    return (starts, u64::MAX, gaps);
+                }
+                at = after_guard(&drive.geometry, guard, end);
+            }
+            starts.push((Pba(start[0]), Pba(start[1])));
+        }
+        (starts, end, gaps)
+    }
+}
+
+/// The first sector that a buffer may use after one that ends before `end`.
+fn after_guard(geometry: &Geometry, guard: Guard, end: u64) -> u64 {
+    match guard {
+        Guard::Sectors(sectors) => end + sectors,
+        Guard::Tracks(tracks) => geometry.track_start(geometry.track_of(Pba(end - 1)) + 1 + tracks).0,
+    }
+}
+
+/// Greatest number of sectors after a write that it may damage, anywhere on the disk.
+fn reach_sectors(geometry: &Geometry, law: &Interference) -> u64 {
+    match *law {
+        Interference::None => 0,
+        Interference::Blocks { reach } => reach.saturating_sub(1),
+        Interference::Distances { did, .. } => did,
+        Interference::Tracks { width, .. } if width <= 1 => 0,
+        Interference::Tracks { width, .. } => width.saturating_mul(geometry.longest_track()),
+        Interference::Physical(profile) if profile.width() <= 1 => 0,
+        Interference::Physical(profile) => profile.width() * geometry.longest_track(),
     }
 }

@@ -3,30 +3,22 @@
 //!
 //! Sections, each with a cache buffer for single writes and an S-block buffer for native data, both circles with a guard.
 //! An S-block is destaged by merging what the cache buffer holds of it and writing it to the other buffer's head.
-//! The memory of the maps is counted; keeping them on the disk is left to the headers, which are read after a power cut.
+//! The memory of the maps is counted; keeping them on the disk is left to the headers.
 
 mod cache;
-mod check;
-mod choose;
 mod clean;
-mod gather;
-mod index;
 mod keys;
-mod layout;
-mod record;
-mod recover;
 mod slots;
-mod spare;
 #[cfg(test)]
 mod tests;
-mod walk;
 mod write;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
-use super::{COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -38,13 +30,9 @@ use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use cache::{CacheBuffer, HeaderEntry};
-use gather::Gather;
-use index::Largest;
-use keys::{Rules, SBlockKeys};
-use layout::SBlockLayout;
-use record::{CacheHeader, HeaderKind};
-use slots::{SlotBuffer, SlotPlaces};
-use spare::CleaningFrequency;
+use clean::CleaningFrequency;
+use keys::{Rules, SBlockKeys, SBlockLayout};
+use slots::{Largest, NONE, SlotBuffer, SlotPlaces};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<SBlockKeys>(
     "s-block",
@@ -79,15 +67,8 @@ struct SBlock {
     cached: Vec<u32>,
     /// Cached sectors of S-blocks by section, where the policy asks for the largest.
     largest: Vec<Largest>,
-    /// The number of the next write, and of the last one of the requests completed.
-    number: u64,
-    done: u64,
     idle_delay: Option<Nanos>,
     pace: CleaningFrequency,
-    /// Recoveries so far.
-    epoch: u64,
-    sblock_buf: Buf,
-    run_buf: Buf,
     counts: SBlockCounts,
 }
 
@@ -106,8 +87,8 @@ state! {
     SBlock {
         parts: caches, slots, largest;
         sized: cached;
-        values: map, number, done, pace, epoch, counts;
-        built: layout, rules, size, section_size, idle_delay, sblock_buf, run_buf;
+        values: map, pace, counts;
+        built: layout, rules, size, section_size, idle_delay;
     }
 }
 
@@ -126,13 +107,8 @@ impl SBlock {
             map: ExtentMap::new(),
             cached: vec![0; natives * sections],
             largest: (0..trees).map(|_| Largest::new(natives)).collect(),
-            number: 1,
-            done: 0,
             idle_delay: keys.idle.delay(),
             pace: CleaningFrequency::default(),
-            epoch: 0,
-            sblock_buf: Buf::NoData,
-            run_buf: Buf::NoData,
             counts: SBlockCounts::default(),
             layout,
         })
@@ -146,8 +122,7 @@ impl SBlock {
         };
         let caches = self.caches.iter().enumerate().all(|(number, cache)| cache.is_possible(&section(number)));
         let cached = self.cached.iter().all(|&cached| u64::from(cached) <= self.size.value());
-        let counts = [self.number, self.done, self.epoch].iter().all(|&count| count < COUNT_MAX);
-        caches && cached && counts && self.slots.iter().all(SlotBuffer::is_possible)
+        caches && cached && self.slots.iter().all(SlotBuffer::is_possible)
     }
 
     /// The section of an LBA.
@@ -211,20 +186,137 @@ impl SBlock {
         self.map.mapped(lba, sectors).filter(here).map(|(l, n, _)| (l, n))
     }
 
-    /// A header with the next number, for `sectors` sectors of `data` from `at` on.
-    fn header(
-        &mut self,
-        kind: HeaderKind,
-        what: u64,
-        sectors: u64,
-        part: (u64, u64),
-        data: &Buf,
-        at: u64,
-    ) -> DiskResult<CacheHeader> {
-        let header = CacheHeader::new(kind, self.number, what, sectors);
-        self.number += 1;
-        let digest = if kind == HeaderKind::Entry { data.digest(at, sectors)? } else { 0 };
-        Ok(CacheHeader { epoch: self.epoch, done: self.done, part, digest, ..header })
+    /// Compares all books with each other.
+    fn check_books(&self) -> DiskResult {
+        let mut valid = 0;
+        for section in 0..self.caches.len() {
+            valid += self.check_cache(section)?;
+            self.check_slots(section)?;
+        }
+        let mapped: u64 = self.map.mapped(Lba(0), self.layout.capacity.host_sectors).map(|(_, n, _)| n).sum();
+        match mapped == valid {
+            true => Ok(()),
+            false => inconsistent(format!("{mapped} sectors are mapped, and {valid} lie in entries")),
+        }
+    }
+
+    /// Returns the sectors that are valid in the cache buffer.
+    fn check_cache(&self, section: usize) -> DiskResult<u64> {
+        let cache = &self.caches[section];
+        let wrong = |what: &str| inconsistent(format!("cache buffer {section}: {what}")).map(|()| 0);
+        let (mut position, mut valid, mut held, mut data) = (cache.tail, 0, 0, 0);
+        for &entry in &cache.entries {
+            valid += self.valid_parts(section, position, entry).map(|(_, n)| n).sum::<u64>();
+            position += entry.length();
+            held += if entry.is_void() { 0 } else { entry.length() };
+            data += if entry.is_void() { 0 } else { entry.sectors() };
+        }
+        if position != cache.head {
+            return wrong(&format!("its entries end at {position}, its head is {}", cache.head));
+        }
+        if (valid, held, data) != (cache.valid, cache.held, cache.data) {
+            return wrong("the sums of its entries are wrong");
+        }
+        let payload = cache.payload.value();
+        let last = cache.head.max(1) - 1;
+        if last / payload + self.layout.guard_pages >= cache.tail / payload + cache.pages.value() {
+            return wrong(&format!("its head {} has come too near to its tail {}", cache.head, cache.tail));
+        }
+        Ok(valid)
+    }
+
+    fn check_slots(&self, section: usize) -> DiskResult {
+        let slots = &self.slots[section];
+        let wrong = |what: String| inconsistent(format!("S-block buffer {section}: {what}"));
+        let used = slots.used() + self.layout.guard_slots;
+        if used > slots.slots() {
+            return wrong(format!("{} slots are in use of {}, without a guard", slots.used(), slots.slots()));
+        }
+        if !slots.knows_invalid() {
+            return wrong("it is not known which slots hold nothing valid".into());
+        }
+        let owners = slots.owner.iter().filter(|&&owner| owner != NONE).count();
+        if owners != slots.slot_of.len() {
+            return wrong(format!("{owners} slots have owners, of {} S-blocks", slots.slot_of.len()));
+        }
+        for (sblock, &slot) in slots.slot_of.iter().enumerate() {
+            let number = section as u64 * self.layout.natives + sblock as u64;
+            let size = self.size.value();
+            let cached: u64 = self.map.mapped(Lba(number * size), size).map(|(_, n, _)| n).sum();
+            if slots.owner[slot as usize] != sblock as u32 {
+                return wrong(format!("S-block {sblock} is not the owner of its slot {slot}"));
+            }
+            if slots.distance(u64::from(slot)) >= slots.used() {
+                return wrong(format!("S-block {sblock} lies in slot {slot}, which is not in use"));
+            }
+            if cached != u64::from(self.cached[number as usize])
+                || slots.cached.contains(u64::from(slot)) != (cached > 0)
+            {
+                return wrong(format!("S-block {sblock} has {cached} sectors cached, not as many as counted"));
+            }
+            if self.largest.get(section).is_some_and(|largest| u64::from(largest.value(sblock)) != cached) {
+                return wrong(format!("S-block {sblock} stands at a wrong place among the largest"));
+            }
+        }
+        let mut bits = 0;
+        while let Some(slot) = slots.cached.next(bits) {
+            if slots.owner.get(slot as usize).is_none_or(|&owner| owner == NONE) {
+                return wrong(format!("slot {slot} is marked as cached and has no S-block"));
+            }
+            bits = slot + 1;
+        }
+        Ok(())
+    }
+}
+
+/// Sectors between two pieces that are read through: an entry's header and a page's record.
+const THROUGH_SECTORS: u64 = 2;
+
+/// Reads of pieces that lie close together become one access, with what lies between (headers, page records). Pieces are held back until it
+/// is known that none follows close by.
+struct Gather {
+    cause: Cause,
+    /// Source and target of a move.
+    from: Pba,
+    to: Pba,
+    /// First PBA, sectors, and where they go.
+    pieces: SmallVec<[(Pba, u64, u64); 4]>,
+}
+
+impl Gather {
+    fn new(cause: Cause) -> Gather {
+        Gather { cause, from: Pba(0), to: Pba(0), pieces: SmallVec::new() }
+    }
+
+    /// Reads `n` sectors from `pba` into `out` from sector `at` on, at the latest when finished.
+    #[inline]
+    fn read(&mut self, disk: &mut Disk, pba: Pba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
+        let close = !self.pieces.is_empty() && pba >= self.to && pba - self.to <= THROUGH_SECTORS;
+        if !close {
+            self.finish(disk, out)?;
+            self.from = pba;
+        }
+        self.to = pba + n;
+        self.pieces.push((pba, n, at));
+        Ok(())
+    }
+
+    /// Reads what was held back.
+    #[inline]
+    fn finish(&mut self, disk: &mut Disk, out: &mut Buf) -> DiskResult {
+        match self.pieces.as_slice() {
+            [] => {}
+            &[(pba, n, at)] => disk.read(pba, n, self.cause, out, at)?,
+            pieces => {
+                let mut all = disk.buf(self.to - self.from);
+                disk.read(self.from, self.to - self.from, self.cause, &mut all, 0)?;
+                for &(pba, n, at) in pieces {
+                    out.put(at, &all, pba - self.from, n);
+                }
+            }
+        }
+        self.pieces.clear();
+        Ok(())
     }
 }
 
@@ -260,14 +352,9 @@ impl Layer for SBlock {
         }
     }
 
-    /// Drops what is cached; its room comes back when the tail gets there.
-    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    /// What is cached is dropped; its room comes back when the tail gets there.
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.forget(lba, n);
-        let mut at = lba;
-        for (_, _, count) in pieces_by_divisor(lba.0, n, self.size) {
-            disk.discard(self.native(at), count)?;
-            at += count;
-        }
         Ok(())
     }
 
@@ -294,16 +381,11 @@ impl Layer for SBlock {
         true
     }
 
-    fn recover(&mut self, disk: &mut Disk) -> DiskResult {
-        self.restore(disk)
-    }
-
     /// The maps survive (assumption: headers tell of everything). What the torn write left must not be written again next to live
     /// sectors where that wears them.
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) {
         self.caches.iter_mut().for_each(CacheBuffer::power_cut);
         self.slots.iter_mut().for_each(SlotBuffer::power_cut);
-        true
     }
 
     fn state(&self) -> Vec<u8> {

@@ -1,14 +1,13 @@
-//! An S-block buffer: a circle of slots, each with a header and an S-block, written at the head and given up at the tail.
+//! An S-block buffer: a circle of slots, each with a header and an S-block, written at the head and given up at the tail. What is to
+//! be destaged is found without a scan: by a set of slots that gives its next member, and a tree that knows its largest.
 
-use super::index::Bits;
-use super::layout::SBlockLayout;
-use super::record::{CacheHeader, HeaderKind};
+use super::keys::SBlockLayout;
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Divisor;
 use crate::layer::COUNT_MAX;
-use crate::medium::{Buf, WritePart};
-use crate::state::state;
+use crate::medium::Buf;
+use crate::state::{self, State, state};
 use crate::tally::Cause;
 use crate::units::Pba;
 
@@ -43,8 +42,6 @@ pub struct SlotBuffer {
     pub head: u64,
     /// The oldest slot not given up.
     pub tail: u64,
-    /// From where on to the head a power cut has left nothing of use; the next header says so.
-    pub void_from: Option<u64>,
     /// The S-block (in its section) whose newest copy is in a slot, or `NONE`.
     pub owner: Vec<u32>,
     /// The slot of each S-block.
@@ -52,7 +49,7 @@ pub struct SlotBuffer {
     /// Slots whose S-blocks have valid sectors in the cache buffer.
     pub cached: Bits,
     /// Slots in use without a valid S-block.
-    invalid: Bits,
+    pub invalid: Bits,
     /// True while an S-block is being written to the head.
     under_way: bool,
     /// True if a second write to a sector wears those before it.
@@ -63,7 +60,7 @@ state! {
     SlotBuffer {
         parts: cached, invalid;
         sized: owner, slot_of;
-        values: head, tail, void_from, under_way;
+        values: head, tail, under_way;
         built: start, stride, slots, guard_slots, limit, wears;
     }
 }
@@ -82,7 +79,6 @@ impl SlotBuffer {
             limit: layout.natives + layout.spares,
             head: layout.natives,
             tail: 0,
-            void_from: None,
             owner,
             slot_of: (0..natives).collect(),
             cached: Bits::new(layout.slots),
@@ -144,31 +140,19 @@ impl SlotBuffer {
     }
 
     /// Writes an S-block (sectors of `data` from `at` on) at the head; its old slot is invalid from then on.
-    pub fn write(&mut self, disk: &mut Disk, cause: Cause, header: &CacheHeader, data: &Buf, at: u64) -> DiskResult {
+    pub fn write(&mut self, disk: &mut Disk, cause: Cause, sblock: u32, data: &Buf, at: u64) -> DiskResult {
         if self.head + self.guard_slots >= self.tail + self.slots.value() {
             let message = format!("an S-block buffer has no slot left of {}", self.slots.value());
             return Err(Box::new(Fault::Inconsistent(message)));
         }
         let slot = self.slots.remainder(self.head);
-        let pba = self.pba(slot);
+        let mut written = disk.metadata(self.stride);
+        written.put(1, data, at, self.stride - 1);
         self.under_way = true;
-        if disk.holds_data() {
-            let (position, extent) = (self.head, self.void_from.unwrap_or(self.head));
-            let header = CacheHeader { position, tail: self.tail, extent, ..*header };
-            let (words, labels, before_last) = (header.words(), [header.label()], self.stride - 2);
-            let parts = [
-                WritePart::Record { words: &words, sectors: 1 },
-                WritePart::Data { buf: data, at, sectors: before_last },
-                WritePart::Labelled { buf: data, at: at + before_last, sectors: 1, labels: &labels },
-            ];
-            disk.write_parts(pba, cause, &parts)?;
-        } else {
-            disk.write(pba, self.stride, cause, data, at)?;
-        }
+        disk.write(self.pba(slot), self.stride, cause, &written, 0)?;
         self.under_way = false;
         self.head += 1;
-        self.void_from = None;
-        self.settle(header.what as u32, slot as u32);
+        self.settle(sblock, slot as u32);
         Ok(())
     }
 
@@ -219,16 +203,12 @@ impl SlotBuffer {
     }
 
     /// Algorithm V.5, one slot: the tail moves on, past a copy at the head if its S-block is valid. Returns whether it was.
-    pub fn advance(&mut self, disk: &mut Disk, epoch: u64, done: u64, buf: &mut Buf) -> DiskResult<bool> {
+    pub fn advance(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         let sblock = self.at_tail();
         if sblock != NONE {
-            disk.read(self.pba(self.slot(self.tail)), self.stride, Cause::Clean, buf, 0)?;
-            // What was never written has no header yet.
-            let words = if disk.holds_data() { disk.record_in(buf, 0, 1)? } else { None };
-            let header =
-                words.and_then(|words| CacheHeader::parse(&words)).filter(|header| header.kind == HeaderKind::Slot);
-            let header = header.unwrap_or(CacheHeader::new(HeaderKind::Slot, 0, u64::from(sblock), 0));
-            self.write(disk, Cause::Clean, &CacheHeader { epoch, done, ..header }, buf, 1)?;
+            let mut buf = disk.buf(self.stride);
+            disk.read(self.pba(self.slot(self.tail)), self.stride, Cause::Clean, &mut buf, 0)?;
+            self.write(disk, Cause::Clean, sblock, &buf, 1)?;
         }
         self.leave_tail();
         Ok(sblock != NONE)
@@ -247,18 +227,7 @@ impl SlotBuffer {
         }
     }
 
-    /// After a power cut: which slots hold nothing valid.
-    pub fn find_invalid(&mut self) {
-        self.invalid = Bits::new(self.slots.value());
-        for position in self.tail..self.head {
-            let slot = self.slot(position);
-            if self.is_unowned(slot) {
-                self.invalid.insert(slot);
-            }
-        }
-    }
-
-    fn is_unowned(&self, slot: u64) -> bool {
+    pub fn is_unowned(&self, slot: u64) -> bool {
         self.owner[slot as usize] == NONE
     }
 
@@ -275,14 +244,203 @@ impl SlotBuffer {
         Some(self.distance(next))
     }
 
-    /// Notes at the head that the requests of `header` are void.
-    pub fn write_void(&mut self, disk: &mut Disk, header: &CacheHeader) -> DiskResult {
-        let words = CacheHeader { position: self.head, tail: self.tail, ..*header }.words();
-        disk.write_parts(self.pba(self.slot(self.head)), Cause::Map, &[WritePart::Record { words: &words, sectors: 1 }])
+    /// Memory taken, in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.owner.len() + self.slot_of.len()) as u64 * 4 + self.cached.bytes() + self.invalid.bytes()
+    }
+}
+
+/// A set of numbers below a bound; bits in words, and a bit for each word with members, and so on.
+pub struct Bits {
+    levels: Vec<Vec<u64>>,
+}
+
+impl Bits {
+    /// An empty set of numbers below `bound`.
+    pub fn new(bound: u64) -> Bits {
+        let mut levels = Vec::new();
+        let mut words = bound.div_ceil(64).max(1);
+        loop {
+            levels.push(vec![0; words as usize]);
+            if words == 1 {
+                return Bits { levels };
+            }
+            words = words.div_ceil(64);
+        }
+    }
+
+    /// Puts a number in.
+    #[inline]
+    pub fn insert(&mut self, mut i: u64) {
+        for level in &mut self.levels {
+            let word = &mut level[(i / 64) as usize];
+            let was = *word;
+            *word |= 1 << (i % 64);
+            if was != 0 {
+                return;
+            }
+            i /= 64;
+        }
+    }
+
+    /// Takes a number out.
+    pub fn remove(&mut self, mut i: u64) {
+        for level in &mut self.levels {
+            let word = &mut level[(i / 64) as usize];
+            *word &= !(1 << (i % 64));
+            if *word != 0 {
+                return;
+            }
+            i /= 64;
+        }
+    }
+
+    /// True if a number is in.
+    pub fn contains(&self, i: u64) -> bool {
+        self.levels[0][(i / 64) as usize] >> (i % 64) & 1 == 1
+    }
+
+    /// The least member that is at least `from`.
+    pub fn next(&self, from: u64) -> Option<u64> {
+        let mut at = from;
+        for (height, level) in self.levels.iter().enumerate() {
+            let masked = level.get((at / 64) as usize)? & (u64::MAX << (at % 64));
+            if masked != 0 {
+                let found = at / 64 * 64 + u64::from(masked.trailing_zeros());
+                return Some(self.descend(height, found));
+            }
+            at = at / 64 + 1;
+        }
+        None
+    }
+
+    fn descend(&self, height: usize, mut i: u64) -> u64 {
+        for level in self.levels[..height].iter().rev() {
+            i = i * 64 + u64::from(level[i as usize].trailing_zeros());
+        }
+        i
     }
 
     /// Memory taken, in bytes.
     pub fn bytes(&self) -> u64 {
-        (self.owner.len() + self.slot_of.len()) as u64 * 4 + self.cached.bytes() + self.invalid.bytes()
+        self.levels.iter().map(|level| level.len() as u64 * 8).sum()
+    }
+}
+
+/// Values by number, and which number has the largest; of equal ones the lowest.
+pub struct Largest {
+    /// A binary tree in one vector: the root at 1, the values from `leaves` on.
+    tree: Vec<u32>,
+    leaves: usize,
+}
+
+impl Largest {
+    /// A number of values of 0.
+    pub fn new(count: usize) -> Largest {
+        let leaves = count.next_power_of_two();
+        Largest { tree: vec![0; 2 * leaves], leaves }
+    }
+
+    /// Changes a value.
+    pub fn set(&mut self, i: usize, value: u32) {
+        let mut at = self.leaves + i;
+        self.tree[at] = value;
+        while at > 1 {
+            at /= 2;
+            let larger = self.tree[2 * at].max(self.tree[2 * at + 1]);
+            if std::mem::replace(&mut self.tree[at], larger) == larger {
+                return;
+            }
+        }
+    }
+
+    /// A value.
+    pub fn value(&self, i: usize) -> u32 {
+        self.tree[self.leaves + i]
+    }
+
+    /// The number with the largest value, and the value.
+    pub fn top(&self) -> (usize, u32) {
+        let mut at = 1;
+        while at < self.leaves {
+            at *= 2;
+            at += usize::from(self.tree[at + 1] > self.tree[at]);
+        }
+        (at - self.leaves, self.tree[at])
+    }
+
+    /// Memory taken, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.tree.len() as u64 * 4
+    }
+}
+
+/// Saved are the members; the bits over words with members follow.
+impl State for Bits {
+    fn save(&self, out: &mut Vec<u8>) {
+        state::write(&self.levels[0], out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        state::read_sized(&mut self.levels[0], from)?;
+        for height in 1..self.levels.len() {
+            let (below, above) = self.levels.split_at_mut(height);
+            above[0].fill(0);
+            for (i, _) in below[height - 1].iter().enumerate().filter(|(_, word)| **word != 0) {
+                above[0][i / 64] |= 1 << (i % 64);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Saved are the values; which are largest follows.
+impl State for Largest {
+    fn save(&self, out: &mut Vec<u8>) {
+        state::write(&self.tree[self.leaves..], out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        let mut values = self.tree.split_off(self.leaves);
+        state::read_sized(&mut values, from)?;
+        self.tree.append(&mut values);
+        for at in (1..self.leaves).rev() {
+            self.tree[at] = self.tree[2 * at].max(self.tree[2 * at + 1]);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bits_agree_with_a_set(ops in prop::collection::vec((0u64..20_000, any::<bool>()), 1..300), asks in prop::collection::vec(0u64..20_100, 20)) {
+            let (mut bits, mut model) = (Bits::new(20_000), BTreeSet::new());
+            for (i, insert) in ops {
+                if insert { bits.insert(i); model.insert(i); } else { bits.remove(i); model.remove(&i); }
+            }
+            for from in asks {
+                prop_assert_eq!(bits.next(from), model.range(from..).next().copied());
+            }
+        }
+
+        #[test]
+        fn the_largest_is_found(count in 1usize..70, ops in prop::collection::vec((0usize..70, 0u32..9), 1..100)) {
+            let (mut tree, mut model) = (Largest::new(count), vec![0; count]);
+            for (i, value) in ops {
+                let i = i % count;
+                tree.set(i, value);
+                model[i] = value;
+                let most = *model.iter().max().unwrap();
+                prop_assert_eq!(tree.top(), (model.iter().position(|&v| v == most).unwrap(), most));
+            }
+        }
     }
 }

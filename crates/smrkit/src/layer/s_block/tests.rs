@@ -5,8 +5,6 @@ use crate::geometry::Geometry;
 use crate::medium::Medium;
 use crate::medium::interference::Interference;
 use crate::schema::Keyed;
-use cache::HeaderEntry;
-use slots::NONE;
 
 /// An empty layer of S-blocks of 20 sectors in two sections.
 fn layer() -> (SBlock, Drive) {
@@ -38,6 +36,14 @@ fn busy() -> (SBlock, Disk) {
     }
     layer.check_books().unwrap();
     (layer, disk)
+}
+
+/// Which slots hold nothing valid, after a change.
+fn find_invalid(slots: &mut SlotBuffer) {
+    for slot in 0..slots.slots() {
+        let is_invalid = slots.distance(slot) < slots.used() && slots.is_unowned(slot);
+        if is_invalid { slots.invalid.insert(slot) } else { slots.invalid.remove(slot) }
+    }
 }
 
 fn assert_found(number: usize, problem: &str, layer: &SBlock) {
@@ -99,7 +105,7 @@ fn a_check_finds_slots_that_can_not_be() {
             let slots = &mut layer.slots[0];
             let unowned = slots.owner.iter().position(|&owner| owner == NONE).unwrap();
             slots.owner[unowned] = 0;
-            slots.find_invalid();
+            find_invalid(slots);
         }),
         ("S-block 0 is not the owner of its slot", |layer| layer.slots[0].slot_of.swap(0, 1)),
         ("which is not in use", |layer| {
@@ -108,7 +114,7 @@ fn a_check_finds_slots_that_can_not_be() {
             slots.owner[old] = NONE;
             slots.owner[new] = 5;
             slots.slot_of[5] = new as u32;
-            slots.find_invalid();
+            find_invalid(slots);
         }),
         ("S-block 0 has 8 sectors cached, not as many", |layer| layer.cached[0] += 1),
         ("S-block 0 has 8 sectors cached, not as many", |layer| layer.slots[0].mark_cached(0, false)),
@@ -133,7 +139,7 @@ fn a_check_finds_slots_that_can_not_be() {
     let mut layer = busy().0;
     let slots = &mut layer.slots[0];
     slots.head = slots.tail + slots.slots() - layer.layout.guard_slots;
-    slots.find_invalid();
+    find_invalid(slots);
     layer.check_books().unwrap();
 }
 
@@ -145,67 +151,4 @@ fn a_second_sections_s_blocks_are_checked_by_their_own_numbers() {
     layer.check_books().unwrap();
     layer.cached[layer.layout.natives as usize + 1] += 1;
     assert_found(0, "S-block buffer 1: S-block 1 has 3 sectors cached", &layer);
-}
-
-/// The places of S-blocks, and the number of cached sectors, after a recovery from what is written to an empty disk.
-fn recovered(write: impl Fn(&SBlock, &mut Disk)) -> (Vec<Pba>, u64) {
-    let (mut layer, drive) = layer();
-    let mut disk = Disk::new(&drive, Medium::Stamps(crate::medium::Stamps::new()));
-    write(&layer, &mut disk);
-    layer.restore(&mut disk).unwrap();
-    let places = (0..40).map(|sblock| layer.native(Lba(20 * sblock))).collect();
-    (places, layer.map.sectors())
-}
-
-#[test]
-fn headers_that_can_not_be_where_they_are_count_for_nothing() {
-    use super::record::{CacheHeader, HeaderKind};
-    use crate::medium::WritePart;
-    let record = |disk: &mut Disk, pba: Pba, header: CacheHeader| {
-        disk.write_parts(pba, Cause::Map, &[WritePart::Record { words: &header.words(), sectors: 1 }]).unwrap();
-    };
-    let (layer, _) = busy();
-    let (natives, section) = (layer.layout.natives, layer.section_size.value());
-    let (before, _) = recovered(|_, _| ());
-    // A slot is known by its position, and holds an S-block of its section, whole by its label.
-    for (slot, position, what) in [(natives, natives, natives), (natives, natives + 1, 3)] {
-        let header = CacheHeader { position, ..CacheHeader::new(HeaderKind::Slot, 1, what, position) };
-        let (places, cached) = recovered(|layer, disk| record(disk, layer.slots[0].pba(slot), header));
-        assert_eq!((places == before, cached), (true, 0), "S-block {what} at {position} in slot {slot}");
-    }
-    // A page begins where it says, and an entry is of LBAs of its section.
-    let room = layer.caches[0].pages() * layer.caches[0].payload();
-    for (page_position, lba, n, cached) in [
-        (0, 0, 4, 4),
-        (0, section - 4, 4, 4),
-        (0, section - 3, 4, 0),
-        (0, section, 4, 0),
-        (0, 7, 0, 0),
-        (0, 7, room, 0),
-        (0, u64::MAX, 4, 0),
-        (1, 7, 4, 0),
-        (layer.caches[0].payload(), 7, 4, 0),
-    ] {
-        let write = |layer: &SBlock, disk: &mut Disk| {
-            let page = layer.caches[0].page_start(0);
-            record(disk, page, CacheHeader { position: page_position, ..CacheHeader::new(HeaderKind::Page, 0, 0, 0) });
-            let digest = disk.buf(n).digest(0, n).unwrap();
-            let entry =
-                CacheHeader { position: page_position, digest, ..CacheHeader::new(HeaderKind::Entry, 1, lba, n) };
-            record(disk, page + 1, entry);
-        };
-        assert_eq!(recovered(write), (before.clone(), cached), "{n} from {lba} on, page at {page_position}");
-    }
-}
-
-#[test]
-fn headers_are_numbered_through_and_say_what_was_completed() {
-    let (mut layer, _) = busy();
-    (layer.number, layer.done, layer.epoch) = (30, 25, 4);
-    let data = Buf::Stamps((0..9).collect());
-    let header = layer.header(record::HeaderKind::Entry, 7, 5, (1, 3), &data, 2).unwrap();
-    assert_eq!((header.number, header.done, header.epoch, header.part), (30, 25, 4, (1, 3)));
-    assert_eq!((header.what, header.extent, header.digest), (7, 5, data.digest(2, 5).unwrap()));
-    let header = layer.header(record::HeaderKind::Slot, 7, 5, (0, 1), &data, 2).unwrap();
-    assert_eq!((header.number, header.digest, layer.number), (31, 0, 32));
 }

@@ -1,15 +1,13 @@
 //! Algorithms V.1 and V.4: writes go to the cache buffer, whole S-blocks to the S-block buffer.
 //!
-//! A request of several parts is found whole or not at all after a power cut: room for all of them is made first, each
-//! header tells which part of how many it is, and the last one makes the request valid. A request larger than a buffer is
-//! cut into several such.
+//! Room for all parts of a request is made first: a drive that finds its maps in the headers can tell then whether all of a request was
+//! written. A request larger than a buffer is cut into several such.
 
 use smallvec::SmallVec;
 
 use super::SBlock;
-use super::cache::{AppendPiece, HeaderEntry};
+use super::cache::HeaderEntry;
 use super::clean::RESERVE_COPIES;
-use super::record::HeaderKind;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::geometry::pieces_by_divisor;
@@ -45,39 +43,19 @@ impl SBlock {
     pub(super) fn write_entry(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let section = self.section(lba);
         self.make_room(disk, section, n + 1)?;
-        self.append(disk, section, (lba, n), (0, 1), (data, 0))
+        self.append(disk, section, lba, n, data, 0)
     }
 
-    /// Appends a part of a request, from sector `at` of `data` on, in one access.
+    /// Appends sectors of one section, those of `data` from sector `at` on, in one access: as many entries as it takes.
     #[inline]
-    fn append(
-        &mut self,
-        disk: &mut Disk,
-        section: usize,
-        (lba, n): (Lba, u64),
-        (part, parts): (u64, u64),
-        (data, at): (&Buf, u64),
-    ) -> DiskResult {
+    fn append(&mut self, disk: &mut Disk, section: usize, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let most = self.entry_sectors_max();
-        let position = self.caches[section].head;
-        if disk.holds_data() {
-            let mut pieces = Vec::new();
-            for (i, done) in (0..n).step_by(most as usize).enumerate() {
-                let sectors = most.min(n - done);
-                let part = (part + i as u64, parts);
-                let header = self.header(HeaderKind::Entry, (lba + done).0, sectors, part, data, at + done)?;
-                pieces.push(AppendPiece::Header(header));
-                pieces.push(AppendPiece::Data { buf: data, at: at + done, sectors });
-            }
-            self.caches[section].append(disk, Cause::Host, self.epoch, self.done, &pieces)?;
-        } else {
-            self.caches[section].append_time(disk, Cause::Host, n + n.div_ceil(most))?;
-            self.number += n.div_ceil(most);
-        }
-        if part + n.div_ceil(most) == parts {
-            self.done = self.number - 1;
-        }
-        let (mut done, mut position) = (0, position);
+        let mut position = self.caches[section].head;
+        // Of each entry the header comes first.
+        let of_entry = |i: u64| (position + i * (most + 1) + 1, most.min(n - i * most), at + i * most);
+        let entries = n.div_ceil(most);
+        self.caches[section].append(disk, Cause::Host, n + entries, data, (0..entries).map(of_entry))?;
+        let mut done = 0;
         while done < n {
             let sectors = most.min(n - done);
             self.map_entry(section, position, lba + done, sectors);
@@ -89,7 +67,7 @@ impl SBlock {
 
     /// Enters an entry that was appended at a position.
     #[inline]
-    pub(super) fn map_entry(&mut self, section: usize, position: u64, lba: Lba, n: u64) {
+    fn map_entry(&mut self, section: usize, position: u64, lba: Lba, n: u64) {
         self.caches[section].push(HeaderEntry::new(lba, n));
         let mut at = lba;
         for (sblock, _, count) in pieces_by_divisor(lba.0, n, self.size) {
@@ -110,7 +88,7 @@ impl SBlock {
         let (mut first, mut left) = (lba, n);
         while left > 0 {
             let (sectors, parts) = self.plan(first, left);
-            self.write_planned(disk, first, &parts, (data, first - lba))?;
+            self.write_planned(disk, first, &parts, data, first - lba)?;
             first += sectors;
             left -= sectors;
         }
@@ -171,39 +149,20 @@ impl SBlock {
         }
     }
 
-    fn write_planned(
-        &mut self,
-        disk: &mut Disk,
-        lba: Lba,
-        parts: &[RequestPart],
-        (data, at): (&Buf, u64),
-    ) -> DiskResult {
+    fn write_planned(&mut self, disk: &mut Disk, lba: Lba, parts: &[RequestPart], data: &Buf, at: u64) -> DiskResult {
         self.make_all_room(disk, parts)?;
-        let headers = |part: &RequestPart, layer: &SBlock| match *part {
-            RequestPart::Cached(_, n) => n.div_ceil(layer.entry_sectors_max()),
-            RequestPart::Whole(_) => 1,
-        };
-        let count: u64 = parts.iter().map(|part| headers(part, self)).sum();
-        let mut part = 0;
-        for planned in parts {
-            match *planned {
+        for part in parts {
+            match *part {
                 RequestPart::Cached(first, n) => {
-                    let section = self.section(first);
-                    self.append(disk, section, (first, n), (part, count), (data, at + (first - lba)))?;
+                    self.append(disk, self.section(first), first, n, data, at + (first - lba))?;
                 }
                 RequestPart::Whole(sblock) => {
                     let (section, local, first) = self.of_sblock(sblock);
-                    let (size, at) = (self.size.value(), at + (first - lba));
-                    let header = self.header(HeaderKind::Slot, u64::from(local), size, (part, count), data, at)?;
-                    self.slots[section].write(disk, Cause::Host, &header, data, at)?;
+                    self.slots[section].write(disk, Cause::Host, local, data, at + (first - lba))?;
                     self.drop_cached(section, sblock);
                     self.counts.bypassed += 1;
-                    if part + 1 == count {
-                        self.done = header.number;
-                    }
                 }
             }
-            part += headers(planned, self);
         }
         Ok(())
     }

@@ -6,7 +6,6 @@
 //!
 //! Left out: what the random access zone is for (metadata). It takes room and is never written.
 
-mod books;
 pub mod cost;
 mod layout;
 mod rewrite;
@@ -25,10 +24,9 @@ use crate::schema::{Count, Or, Text, percent};
 use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
-use books::Books;
 use cost::TrackCounts;
 use layout::{Shape, TrackLayout, TrackPiece};
-use rewrite::{Head, Joined, Rewrite};
+use rewrite::{Head, Joined, Rewrite, TrackUse};
 use scheme::Scheme;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<TrackMapKeys>(
@@ -87,7 +85,7 @@ struct TrackMap {
     /// Tracks of a band.
     tracks: usize,
     capacity: Capacity,
-    books: Books,
+    tracks_used: TrackUse,
     rewrite: Rewrite,
     /// The pieces of a request over several tracks.
     pieces: Vec<TrackPiece>,
@@ -98,7 +96,7 @@ struct TrackMap {
 
 state! {
     TrackMap {
-        parts: books, counts;
+        parts: tracks_used, counts;
         values: first_rewrite;
         built: layout, head, tracks, capacity, rewrite, pieces, space_gain;
     }
@@ -163,7 +161,7 @@ impl TrackMap {
     fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMap, Error> {
         let TrackMapPlan { layout, head, width, tracks, capacity } = TrackMapPlan::new(drive, keys)?;
         Ok(TrackMap {
-            books: Books::new(layout.bands() * tracks as u64, head.limit.is_some()),
+            tracks_used: TrackUse::new(layout.bands() * tracks as u64, head.limit.is_some()),
             space_gain: cost::space_gain(tracks as u64, width),
             counts: TrackCounts::new(tracks),
             layout: Arc::new(layout),
@@ -182,8 +180,8 @@ impl TrackMap {
         let own = base + piece.track;
         let end = base + (piece.track + self.head.width).min(self.tracks);
         self.head.limit.is_none()
-            && (own + 1..end).all(|track| self.books.used(track) == 0)
-            && !(self.head.in_track && piece.first + piece.sectors < self.books.used(own))
+            && (own + 1..end).all(|track| self.tracks_used.used(track) == 0)
+            && !(self.head.in_track && piece.first + piece.sectors < self.tracks_used.used(own))
     }
 
     /// Counts the host's writes of some tracks of a band that took `taken` others with them.
@@ -191,7 +189,7 @@ impl TrackMap {
     fn count(&mut self, base: usize, pieces: &[TrackPiece], taken: u64) {
         let mut is_update = false;
         for piece in pieces {
-            let over = piece.first < self.books.used(base + piece.track);
+            let over = piece.first < self.tracks_used.used(base + piece.track);
             is_update |= over;
             let list = if over { &mut self.counts.updates } else { &mut self.counts.cold_writes };
             list[piece.track] += 1;
@@ -202,7 +200,7 @@ impl TrackMap {
     /// Writes the pieces of one band; those that need nothing else may wait in `run` for others that touch them.
     fn write_band(&mut self, disk: &mut Disk, pieces: &[TrackPiece], data: &Buf, run: &mut Joined) -> DiskResult {
         let band = self.layout.band(&pieces[0]);
-        self.rewrite.plan(disk, &self.head, &self.books, band, pieces, self.tracks);
+        self.rewrite.plan(disk, &self.head, &self.tracks_used, band, pieces, self.tracks);
         let (taken, refreshed) = self.rewrite.taken(&self.head);
         self.count(band.base, pieces, taken);
         self.counts.refreshed += refreshed;
@@ -217,7 +215,7 @@ impl TrackMap {
                 write_run(disk, run.add(pba, piece.at, piece.sectors), data)?;
             }
         }
-        self.rewrite.enter(&self.head, &mut self.books, band);
+        self.rewrite.enter(&self.head, &mut self.tracks_used, band);
         Ok(())
     }
 
@@ -313,7 +311,7 @@ impl Layer for TrackMap {
         let band = self.layout.band(&piece);
         if self.is_free(&piece, band.base) {
             self.count(band.base, &[piece], 0);
-            self.books.write(band.base + piece.track, piece.first + n);
+            self.tracks_used.write(band.base + piece.track, piece.first + n);
             let pba = band.start(disk.geometry(), piece.track) + piece.first;
             return disk.write(pba, n, Cause::Host, data, 0);
         }
@@ -323,40 +321,32 @@ impl Layer for TrackMap {
     }
 
     /// A track is in use up to its highest sector in use: what is dropped below that counts as in use.
-    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         for piece in self.layout.pieces(lba, n) {
-            disk.discard(self.layout.pba(&piece), piece.sectors)?;
             let track = self.layout.band(&piece).base + piece.track;
-            self.books.discard(track, piece.first, piece.first + piece.sectors);
+            self.tracks_used.discard(track, piece.first, piece.first + piece.sectors);
         }
         Ok(())
     }
 
     fn fill(&mut self) -> Arc<dyn Placement> {
         for (tracks, sectors) in self.layout.track_runs() {
-            self.books.fill(tracks, sectors);
+            self.tracks_used.fill(tracks, sectors);
         }
         let host = self.capacity.host_sectors;
         for piece in self.layout.pieces(Lba(host), self.layout.sectors() - host) {
             let track = self.layout.band(&piece).base + piece.track;
-            self.books.discard(track, piece.first, piece.first + piece.sectors);
+            self.tracks_used.discard(track, piece.first, piece.first + piece.sectors);
         }
         Arc::new(Offered { layout: Arc::clone(&self.layout), sectors: host })
     }
 
-    /// The platters don't tell which tracks are in use: from now on all of them are, as far as they were offered.
-    fn recover(&mut self, _disk: &mut Disk) -> DiskResult {
-        self.power_cut();
-        Ok(())
-    }
-
     /// Which tracks are in use is known no more: from now on all of them are, as far as they were offered.
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) {
         for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {
             let track = self.layout.band(&piece).base + piece.track;
-            self.books.forget(track, piece.first + piece.sectors);
+            self.tracks_used.forget(track, piece.first + piece.sectors);
         }
-        false
     }
 
     fn state(&self) -> Vec<u8> {
@@ -382,16 +372,19 @@ impl Layer for TrackMap {
         if end.0 > self.capacity.raw_sectors {
             return inconsistent(format!("an LBA lies at PBA {end}, past the disk's end"));
         }
-        self.books.check(|track| room[track])
+        self.tracks_used.check(|track| room[track])
     }
 
     fn map_bytes(&self) -> u64 {
-        self.books.bytes() + self.layout.bytes()
+        self.tracks_used.bytes() + self.layout.bytes()
     }
 
     fn gauges(&self) -> Gauges {
         let tracks = self.layout.bands() as f64 * self.tracks as f64;
-        Gauges { cache_fill: None, others: vec![Gauge::share("share_in_use", self.books.in_use() as f64 / tracks)] }
+        Gauges {
+            cache_fill: None,
+            others: vec![Gauge::share("share_in_use", self.tracks_used.in_use() as f64 / tracks)],
+        }
     }
 
     fn stats(&self) -> LayerStats {

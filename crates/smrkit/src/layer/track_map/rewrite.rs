@@ -1,13 +1,17 @@
-//! Sectors of a band that must be rewritten with a write, and the reads and writes that do it.
+//! Sectors of a band that must be rewritten with a write, the reads and writes that do it, and the counts that decide: how far each track
+//! is in use, and how often it was written over.
 //!
 //! The law of the drive says what a write destroys; what of it is in use is read before and written back in the order of
 //! PBAs, so that each write spoils only what is written after it. On each track one run of sectors is rewritten.
 
-use super::books::Books;
+use std::ops::Range;
+
 use super::layout::{Band, TrackPiece};
 use crate::disk::Disk;
 use crate::error::DiskResult;
+use crate::layer::inconsistent;
 use crate::medium::Buf;
+use crate::state::state;
 use crate::tally::Cause;
 use crate::units::Pba;
 
@@ -40,16 +44,23 @@ pub struct Rewrite {
     used: Vec<u64>,
     /// Places of the spans in the buffer.
     places: Vec<u64>,
-    buf: Option<Buf>,
 }
 
 impl Rewrite {
     /// Plans the write of `pieces`, all of one band.
-    pub fn plan(&mut self, disk: &Disk, head: &Head, books: &Books, band: Band, pieces: &[TrackPiece], tracks: usize) {
+    pub fn plan(
+        &mut self,
+        disk: &Disk,
+        head: &Head,
+        tracks_used: &TrackUse,
+        band: Band,
+        pieces: &[TrackPiece],
+        tracks: usize,
+    ) {
         self.own.clear();
         self.own.resize(tracks, ((0, 0), 0));
         self.used.clear();
-        self.used.extend((0..tracks).map(|track| books.used(band.base + track)));
+        self.used.extend((0..tracks).map(|track| tracks_used.used(band.base + track)));
         for piece in pieces {
             let end = piece.first + piece.sectors;
             self.own[piece.track] = ((piece.first, end), piece.at);
@@ -58,7 +69,7 @@ impl Rewrite {
         self.spans.extend(self.own.iter().map(|own| own.0));
         loop {
             self.add_spoilt(disk, head, band);
-            if !self.add_worn(head, books, band) {
+            if !self.add_worn(head, tracks_used, band) {
                 break;
             }
         }
@@ -114,12 +125,12 @@ impl Rewrite {
     }
 
     /// Adds all that lies upstream of sectors written too often; returns whether there was any.
-    fn add_worn(&mut self, head: &Head, books: &Books, band: Band) -> bool {
+    fn add_worn(&mut self, head: &Head, tracks_used: &TrackUse, band: Band) -> bool {
         let Some(limit) = head.limit else { return false };
         let mut added = false;
         for track in (0..self.spans.len()).rev() {
             let (first, end) = self.spans[track];
-            let worn = first < end && books.worn(band.base + track, first, limit);
+            let worn = first < end && tracks_used.worn(band.base + track, first, limit);
             if worn && !self.is_alone(head, track) && !self.is_fresh(head, track) {
                 for up in (track + 1).saturating_sub(head.width)..=track {
                     self.add(up, (0, self.used[up]));
@@ -158,16 +169,12 @@ impl Rewrite {
             self.places.push(sectors);
             sectors += span.1 - span.0;
         }
-        let mut buf = self.buf.take().unwrap_or_else(|| disk.buf(sectors));
-        buf.room(sectors);
-        let result = self.read(disk, band, &mut buf).and_then(|()| {
-            for (track, &((first, end), at)) in self.own.iter().enumerate().filter(|(_, own)| own.0.0 < own.0.1) {
-                buf.put(self.places[track] + (first - self.spans[track].0), data, at, end - first)?;
-            }
-            self.write(disk, band, &buf)
-        });
-        self.buf = Some(buf);
-        result
+        let mut buf = disk.buf(sectors);
+        self.read(disk, band, &mut buf)?;
+        for (track, &((first, end), at)) in self.own.iter().enumerate().filter(|(_, own)| own.0.0 < own.0.1) {
+            buf.put(self.places[track] + (first - self.spans[track].0), data, at, end - first);
+        }
+        self.write(disk, band, &buf)
     }
 
     fn read(&self, disk: &mut Disk, band: Band, buf: &mut Buf) -> DiskResult {
@@ -207,18 +214,18 @@ impl Rewrite {
         }
     }
 
-    /// Notes in the books what was written.
-    pub fn enter(&self, head: &Head, books: &mut Books, band: Band) {
+    /// Counts what was written.
+    pub fn enter(&self, head: &Head, tracks_used: &mut TrackUse, band: Band) {
         for (track, &((first, end), _)) in self.own.iter().enumerate() {
             if first < end {
-                books.write(band.base + track, end);
+                tracks_used.write(band.base + track, end);
             }
         }
         if head.limit.is_none() {
             return;
         }
         for (track, &(first, end)) in self.spans.iter().enumerate().filter(|(_, span)| span.0 < span.1) {
-            books.wear(band.base + track, first, end, self.is_fresh(head, track), self.is_alone(head, track));
+            tracks_used.wear(band.base + track, first, end, self.is_fresh(head, track), self.is_alone(head, track));
         }
     }
 
@@ -270,5 +277,192 @@ impl Joined {
     #[inline]
     pub fn end(&mut self) -> Option<(Pba, u64, u64)> {
         self.0.take()
+    }
+}
+
+/// Counts a track for each band and track, the bands one after another.
+pub struct TrackUse {
+    /// Sectors from the track's start to the end of the highest one that the host owns; 0 for an empty track.
+    used: Vec<u32>,
+    in_use: u64,
+    wear: Option<Wear>,
+}
+
+/// Kept only where overwriting has a limit.
+struct Wear {
+    /// Sectors from the track's start to the end of the highest one ever written.
+    written: Vec<u32>,
+    /// No sector of the track was written more often since any one within reach upstream was.
+    writes: Vec<u32>,
+}
+
+state! { TrackUse { parts: wear; sized: used; values: in_use; } }
+
+state! { Wear { sized: written, writes; } }
+
+impl TrackUse {
+    /// For this many tracks, all empty.
+    pub fn new(tracks: u64, limited: bool) -> TrackUse {
+        let zeros = || vec![0; tracks as usize];
+        let wear = limited.then(|| Wear { written: zeros(), writes: zeros() });
+        TrackUse { used: zeros(), in_use: 0, wear }
+    }
+
+    /// Used part of a track, in sectors.
+    #[inline]
+    pub fn used(&self, track: usize) -> u64 {
+        u64::from(self.used[track])
+    }
+
+    /// Tracks in use.
+    pub fn in_use(&self) -> u64 {
+        self.in_use
+    }
+
+    /// The host wrote a track up to sector `end`.
+    #[inline]
+    pub fn write(&mut self, track: usize, end: u64) {
+        let used = &mut self.used[track];
+        self.in_use += u64::from(*used == 0);
+        *used = (*used).max(end as u32);
+    }
+
+    /// The host wrote some empty tracks up to sector `end` once, in the order of PBAs.
+    pub fn fill(&mut self, tracks: Range<usize>, end: u64) {
+        self.in_use += tracks.len() as u64;
+        self.used[tracks.clone()].fill(end as u32);
+        if let Some(wear) = &mut self.wear {
+            wear.written[tracks.clone()].fill(end as u32);
+            wear.writes[tracks].fill(1);
+        }
+    }
+
+    /// The host gave up the sectors `first..end` of a track: nothing is in use from `first` on if `end` was the highest.
+    pub fn discard(&mut self, track: usize, first: u64, end: u64) {
+        let used = &mut self.used[track];
+        if u64::from(*used) <= end && first < u64::from(*used) {
+            *used = first as u32;
+            self.in_use -= u64::from(first == 0);
+        }
+    }
+
+    /// Nothing is known of a track but that the host may own it up to sector `end`.
+    pub fn forget(&mut self, track: usize, end: u64) {
+        self.write(track, end);
+        if let Some(wear) = &mut self.wear {
+            wear.written[track] = wear.written[track].max(end as u32);
+            wear.writes[track] = u32::MAX;
+        }
+    }
+
+    /// True if a write from sector `first` of a track on goes over sectors written so often that what lies upstream would
+    /// not survive it.
+    #[inline]
+    pub fn worn(&self, track: usize, first: u64, limit: u32) -> bool {
+        let worn = |wear: &Wear| first < u64::from(wear.written[track]) && wear.writes[track] >= limit;
+        self.wear.as_ref().is_some_and(worn)
+    }
+
+    /// Sectors `first..end` of a track were written; `fresh` if all within reach upstream was written just before, and
+    /// `alone` if nothing there is in use.
+    pub fn wear(&mut self, track: usize, first: u64, end: u64, fresh: bool, alone: bool) {
+        let Some(Wear { written, writes }) = &mut self.wear else { return };
+        writes[track] = match (alone, fresh || first >= u64::from(written[track])) {
+            (true, _) => 0,
+            (_, true) if fresh => 1,
+            (_, true) => writes[track].max(1),
+            _ => writes[track].saturating_add(1),
+        };
+        written[track] = written[track].max(end as u32);
+    }
+
+    /// Memory taken, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let lists = if self.wear.is_some() { 3 } else { 1 };
+        (self.used.len() * lists * size_of::<u32>()) as u64
+    }
+
+    /// The counts, against `room`: how many sectors of each track the host can own.
+    pub fn check(&self, room: impl Fn(usize) -> u64) -> DiskResult {
+        if let Some(track) = (0..self.used.len()).find(|&track| self.used(track) > room(track)) {
+            return inconsistent(format!("track {track} is in use to sector {}, past its end", self.used(track)));
+        }
+        if let Some(wear) = &self.wear
+            && let Some(track) = (0..self.used.len()).find(|&track| self.used[track] > wear.written[track])
+        {
+            return inconsistent(format!("track {track} is in use to sector {}, unwritten", self.used(track)));
+        }
+        match self.used.iter().filter(|&&used| used > 0).count() as u64 == self.in_use {
+            true => Ok(()),
+            false => inconsistent(format!("{} tracks are counted as in use, which is wrong", self.in_use)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_finds_tracks_used_past_their_end_or_unwritten() {
+        for limited in [false, true] {
+            let tracks_used = || {
+                let mut tracks_used = TrackUse::new(4, limited);
+                tracks_used.write(1, 7);
+                tracks_used.wear(1, 0, 7, true, false);
+                tracks_used
+            };
+            let checked = |tracks_used: &TrackUse| {
+                tracks_used.check(|track| [3, 7, 9, 9][track]).map_err(|fault| fault.to_string())
+            };
+            assert_eq!(checked(&tracks_used()), Ok(()));
+            let mut long = tracks_used();
+            long.write(0, 4);
+            assert!(checked(&long).unwrap_err().contains("track 0 is in use to sector 4, past its end"));
+            let mut unwritten = tracks_used();
+            unwritten.write(2, 1);
+            assert_eq!(checked(&unwritten).is_err_and(|error| error.contains("to sector 1, unwritten")), limited);
+            let uncounted = TrackUse { in_use: 2, ..tracks_used() };
+            assert!(checked(&uncounted).unwrap_err().contains("2 tracks are counted as in use"));
+        }
+    }
+
+    #[test]
+    fn tracks_are_in_use_to_the_highest_sector_that_is_owned() {
+        let mut tracks_used = TrackUse::new(3, false);
+        tracks_used.write(0, 5);
+        tracks_used.write(0, 3);
+        tracks_used.write(2, 1);
+        assert_eq!(([0, 1, 2].map(|track| tracks_used.used(track)), tracks_used.in_use()), ([5, 0, 1], 2));
+        // What lies above stays, and what is not in use is given up at no cost.
+        for (first, end, used, in_use) in
+            [(1, 4, 5, 2), (5, 9, 5, 2), (4, 5, 4, 2), (2, 9, 2, 2), (0, 2, 0, 1), (0, 9, 0, 1)]
+        {
+            tracks_used.discard(0, first, end);
+            assert_eq!((tracks_used.used(0), tracks_used.in_use()), (used, in_use), "{first}..{end}");
+        }
+        tracks_used.fill(0..2, 8);
+        assert_eq!(([0, 1, 2].map(|track| tracks_used.used(track)), tracks_used.in_use()), ([8, 8, 1], 3));
+    }
+
+    #[test]
+    fn a_track_wears_with_each_write_over_what_was_written() {
+        let mut tracks_used = TrackUse::new(2, true);
+        let worn = |tracks_used: &TrackUse, limit| [0, 4, 5].map(|first| tracks_used.worn(0, first, limit));
+        tracks_used.wear(0, 0, 3, false, false);
+        tracks_used.wear(0, 3, 5, false, false);
+        assert_eq!((worn(&tracks_used, 1), worn(&tracks_used, 2)), ([true, true, false], [false; 3]));
+        tracks_used.wear(0, 4, 5, false, false);
+        assert_eq!((worn(&tracks_used, 2), worn(&tracks_used, 3)), ([true, true, false], [false; 3]));
+        // Behind all that was written nothing wears; after a fresh write of what lies upstream counting begins anew.
+        tracks_used.wear(0, 5, 6, false, false);
+        assert_eq!((tracks_used.worn(0, 5, 2), tracks_used.worn(0, 5, 3)), (true, false));
+        tracks_used.wear(0, 0, 6, true, false);
+        assert_eq!((tracks_used.worn(0, 0, 1), tracks_used.worn(0, 0, 2)), (true, false));
+        tracks_used.wear(0, 0, 6, false, true);
+        assert!(!tracks_used.worn(0, 0, 1));
+        tracks_used.forget(0, 6);
+        assert!(tracks_used.worn(0, 5, u32::MAX) && !tracks_used.worn(0, 6, 0) && !tracks_used.worn(1, 0, 0));
+        assert!(!TrackUse::new(1, false).worn(0, 0, 0));
     }
 }

@@ -31,7 +31,7 @@ impl Vguard {
     #[cold]
     pub(super) fn clean_idly(&mut self, disk: &mut Disk) -> DiskResult<bool> {
         if !self.is_cleaning() {
-            if self.log.used() == 0 {
+            if self.log.valid_entries == 0 {
                 return Ok(false);
             }
             self.begin_episode(disk, Episode::begin_idly);
@@ -48,10 +48,10 @@ impl Vguard {
     /// Number of tracks too many in the cache (α), in the log (β), or for the room that is to be kept free.
     #[inline]
     fn overdue(&self) -> u64 {
-        let cached = self.log.used().saturating_sub(self.settings.alpha);
+        let cached = self.log.valid_entries.saturating_sub(self.settings.alpha);
         let length = self.log.length().saturating_sub(self.settings.beta);
         let slots = (self.log.head - self.log.tail()).saturating_sub(self.settings.slots_limit);
-        cached.max(length).max(if self.log.used() > 0 { slots } else { 0 })
+        cached.max(length).max(if self.log.valid_entries > 0 { slots } else { 0 })
     }
 
     fn clean_phases(&mut self, disk: &mut Disk) -> DiskResult<bool> {
@@ -126,11 +126,11 @@ impl Vguard {
         while !self.cleaner.is_working() {
             let Some(band) = self.episode.next_band() else { return Ok(()) };
             if let Some(tracks) = self.plan(disk.interference(), band) {
-                self.cleaner.begin(tracks);
+                self.cleaner.begin(tracks, u32::MAX);
             }
         }
         let (home, log) = (&self.home, &self.log);
-        let done = self.cleaner.phase(disk, home, &mut self.sequence, |disk, tracks, buf, at| {
+        let done = self.cleaner.phase(disk, home, |disk, tracks, buf, at| {
             let mut any = false;
             for track in tracks.clone() {
                 let sectors = home.sectors(track);

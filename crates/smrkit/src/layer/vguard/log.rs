@@ -76,14 +76,15 @@ pub(super) struct TrackLog {
     pub head: u64,
     /// The number of a home track's valid entry; 0 where it is not cached.
     numbers: Vec<u64>,
-    valid: u64,
-    active_slots: u64,
+    pub valid_entries: u64,
+    /// Slots of valid entries.
+    pub active_slots: u64,
 }
 
 state! {
     TrackLog {
         sized: numbers;
-        values: entries, first, head, valid, active_slots;
+        values: entries, first, head, valid_entries, active_slots;
         built: places, slots;
     }
 }
@@ -98,7 +99,7 @@ impl TrackLog {
             first: 1,
             head: 0,
             numbers: vec![0; home.tracks() as usize],
-            valid: 0,
+            valid_entries: 0,
             active_slots: 0,
         }
     }
@@ -114,7 +115,7 @@ impl TrackLog {
             let at = number.checked_sub(first).filter(|&at| at < count);
             number == 0 || at.is_some_and(|at| self.entries[at as usize].track == track)
         };
-        let counted = 0 < first && first < COUNT_MAX && self.head < COUNT_MAX && self.valid <= count;
+        let counted = 0 < first && first < COUNT_MAX && self.head < COUNT_MAX && self.valid_entries <= count;
         counted && self.entries.iter().all(is_entry) && (0..).zip(&self.numbers).all(is_number)
     }
 
@@ -185,21 +186,10 @@ impl TrackLog {
         self.entries.iter().filter(|entry| entry.valid)
     }
 
-    /// Number of valid entries.
-    #[inline]
-    pub fn used(&self) -> u64 {
-        self.valid
-    }
-
     /// Tracks copied from the oldest valid entry to the head, invalid ones included.
     #[inline]
     pub fn length(&self) -> u64 {
         self.entries.len() as u64
-    }
-
-    /// Slots of valid entries.
-    pub fn active_slots(&self) -> u64 {
-        self.active_slots
     }
 
     /// The position of the oldest valid entry; the head where there is none.
@@ -217,7 +207,7 @@ impl TrackLog {
         let pba = self.start(self.slot(position));
         self.entries.push_back(CachedTrack { track, valid: true, slots, position, pba });
         self.head = position + slots;
-        self.valid += 1;
+        self.valid_entries += 1;
         self.active_slots += slots;
     }
 
@@ -229,17 +219,11 @@ impl TrackLog {
         }
         let entry = &mut self.entries[(number - self.first) as usize];
         entry.valid = false;
-        self.valid -= 1;
+        self.valid_entries -= 1;
         self.active_slots -= entry.slots;
         while self.entries.front().is_some_and(|entry| !entry.valid) {
             self.entries.pop_front();
             self.first += 1;
         }
-    }
-
-    /// Begins with the next number at a position (recovery of an empty log).
-    pub fn begin_at(&mut self, number: u64, head: u64) {
-        debug_assert!(self.entries.is_empty());
-        (self.first, self.head) = (number, head);
     }
 }

@@ -5,35 +5,34 @@
 //! place, and the written track itself is moved to the cache. Left out: the paper's own simulator's timing of commands.
 
 mod cleaning;
-mod copy;
 mod log;
-mod recovery;
 #[cfg(test)]
 mod tests;
 mod writing;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
 use super::idle::IdleKeys;
-use super::{COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
+use super::{
+    COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent, record_sectors,
+};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::extent_map::{MappedPiece, joined};
 use crate::keys;
 use crate::medium::interference::Form;
-use crate::medium::{Buf, Placement, WritePart};
+use crate::medium::{Buf, Placement};
 use crate::schema::{Count, Or, Switch, Word};
 use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use cleaning::CommandShare;
-use copy::{CopyHead, Format};
 use log::{Slots, TrackLog};
-use recovery::Saved;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
     "vguard",
@@ -112,8 +111,24 @@ struct VguardSettings {
     in_place: bool,
     /// Cleaning is due when the log takes more slots, so that commands rarely find no room.
     slots_limit: u64,
-    /// Valid entries that a copy of the map has room for.
+    /// Valid entries that a copy of the map has room for, and its sectors.
     entries_max: u64,
+    copy_sectors: u64,
+    /// Bits of an entry of the map.
+    entry_bits: u64,
+}
+
+/// What the platters say of the map: a drive that finds its map there after a power cut must not write over it.
+#[derive(Default, Serialize, Deserialize)]
+struct SavedMap {
+    /// The log's tail in the newest copy: what lies before may be overwritten.
+    tail: u64,
+    /// The newest entry and the log's head in the copy in a map slot, from which the log would be followed.
+    number: u64,
+    head: u64,
+    next_slot: usize,
+    /// Home tracks that the newest copy takes for cached or under way, and that were rewritten since.
+    rewritten: Vec<Range<u32>>,
 }
 
 struct Vguard {
@@ -121,10 +136,8 @@ struct Vguard {
     log: TrackLog,
     cleaner: Cleaner,
     episode: Episode,
-    format: Format,
     settings: VguardSettings,
-    saved: Saved,
-    sequence: u64,
+    saved: SavedMap,
     /// Writes in place to each home track since it was moved; empty without a limit.
     overwrites: Vec<u32>,
     counts: VguardCounts,
@@ -134,8 +147,8 @@ state! {
     Vguard {
         parts: log;
         sized: overwrites;
-        values: cleaner, episode, saved, sequence, counts;
-        built: home, format, settings;
+        values: cleaner, episode, saved, counts;
+        built: home, settings;
     }
 }
 
@@ -162,9 +175,9 @@ impl VguardKeys {
 /// Plan of a drive by the parameters, before any state.
 struct VguardPlan {
     home: Home,
-    format: Format,
     slots: Slots,
     entries_max: u64,
+    copy_sectors: u64,
     /// Slots that the log needs for one write.
     least: u64,
     cache_tracks: u64,
@@ -180,23 +193,43 @@ impl VguardPlan {
         let (alpha, beta) = keys.thresholds(drive);
         // Cleaning is paced, so that a little more than alpha is cached at times.
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
-        let format = Format::new(cache_tracks, entries_max, g, drive.interference.upstream());
-        let home = Home::new("vguard", drive, &Reserve { map_sectors: format.sectors(), ..reserve })?;
+        let copy_sectors = copy_sectors(drive, cache_tracks, entries_max);
+        let home = Home::new("vguard", drive, &Reserve { map_sectors: copy_sectors, ..reserve })?;
         let least = |slots: &Slots| slots.skipped + home.reach().max(1) * slots.most + home.reach();
-        let slots = Slots::new(g, cache_tracks, format.sectors(), home.lengths()[0]);
+        let slots = Slots::new(g, cache_tracks, copy_sectors, home.lengths()[0]);
         let Some(slots) = slots.filter(|slots| least(slots) <= cache_tracks) else {
             return Err(Error::Impossible(format!(
                 "a cache of {cache_tracks} tracks is too small for the tracks that one write may move there: raise \
                  vguard.cache_tracks"
             )));
         };
-        Ok(VguardPlan { least: least(&slots), home, format, slots, entries_max, cache_tracks, alpha, beta })
+        Ok(VguardPlan { least: least(&slots), home, copy_sectors, slots, entries_max, cache_tracks, alpha, beta })
     }
+}
+
+/// Words of a copy of the map before its entries: kind, number, place and track of the newest entry, the stage of cleaning under way.
+const COPY_HEAD_WORDS: u64 = 9;
+
+/// Sectors of a copy of the map, behind each cached track and now and then in a slot of its own. It says which slots hold valid
+/// entries (a bit each) and whose they are: about 30 KB for the 5 TB drive, as in the paper. Where an entry was torn the next one is
+/// written over it, so that a copy keeps the data before it at the distance that a second write wears.
+fn copy_sectors(drive: &Drive, slots: u64, entries_max: u64) -> u64 {
+    let words = (entries_max * track_bits(drive)).div_ceil(64) + slots.div_ceil(64);
+    record_sectors(COPY_HEAD_WORDS + words).max(drive.interference.upstream())
+}
+
+fn track_bits(drive: &Drive) -> u64 {
+    bits(drive.geometry.tracks().min(u64::from(u32::MAX)))
+}
+
+/// Bits that tell `count` things apart.
+fn bits(count: u64) -> u64 {
+    u64::from(64 - (count.max(2) - 1).leading_zeros())
 }
 
 impl Vguard {
     fn new(drive: &Drive, keys: &VguardKeys) -> Result<Vguard, Error> {
-        let VguardPlan { home, format, slots, entries_max, least, cache_tracks, alpha, beta } =
+        let VguardPlan { home, slots, entries_max, copy_sectors, least, cache_tracks, alpha, beta } =
             VguardPlan::new(drive, keys)?;
         let log = TrackLog::new(slots, &home);
         let kept_free = cache_tracks / KEPT_FREE_SHARE + least + 2 * (1 + home.reach()) * log.slots_max();
@@ -212,6 +245,8 @@ impl Vguard {
             in_place: !matches!(law, Some(Form::Blocks | Form::Distances)),
             slots_limit: cache_tracks.saturating_sub(kept_free),
             entries_max,
+            copy_sectors,
+            entry_bits: track_bits(drive) + bits(cache_tracks),
         };
         let overwrites = if keys.overwrite_limit.is_some() { vec![0; home.tracks() as usize] } else { Vec::new() };
         Ok(Vguard {
@@ -219,10 +254,8 @@ impl Vguard {
             log,
             cleaner: Cleaner::default(),
             episode: Episode::default(),
-            format,
             settings,
-            saved: Saved::default(),
-            sequence: 0,
+            saved: SavedMap::default(),
             overwrites,
             counts: VguardCounts::default(),
         })
@@ -232,7 +265,7 @@ impl Vguard {
     fn is_possible(&self) -> bool {
         let (home, saved) = (&self.home, &self.saved);
         let rewritten = saved.rewritten.iter().all(|tracks| tracks.start <= tracks.end && tracks.end <= home.tracks());
-        let counts = [saved.tail, saved.number, saved.head, self.sequence].iter().all(|&count| count < COUNT_MAX);
+        let counts = [saved.tail, saved.number, saved.head].iter().all(|&count| count < COUNT_MAX);
         let bands = self.episode.is_possible(home.bands()) && self.cleaner.is_possible(home);
         rewritten && counts && bands && saved.next_slot < home.maps().len() && self.log.is_possible()
     }
@@ -280,7 +313,7 @@ impl Vguard {
             }
         }
         let head = self.log.head;
-        match (valid, slots) == (self.log.used(), self.log.active_slots()) {
+        match (valid, slots) == (self.log.valid_entries, self.log.active_slots) {
             false => inconsistent(format!("{valid} cached tracks in {slots} slots, but the counts differ")),
             true if last > head => inconsistent(format!("the log's head {head} lies before its end {last}")),
             true if head + self.home.reach() > self.saved.tail + self.log.slots() => {
@@ -290,14 +323,11 @@ impl Vguard {
         }
     }
 
-    /// Writes a copy of the map to the next map slot: recovery begins there.
+    /// Writes a copy of the map to the next map slot.
     fn save(&mut self, disk: &mut Disk) -> DiskResult {
-        self.sequence += 1;
-        let words = if disk.holds_data() { self.map_words(None) } else { Vec::new() };
-        let copy = WritePart::Record { words: &words, sectors: self.format.sectors() };
         let slot = self.saved.next_slot;
-        disk.write_parts(self.home.maps()[slot], Cause::Map, &[copy])?;
-        self.saved = Saved {
+        disk.write_metadata(self.home.maps()[slot], self.settings.copy_sectors, Cause::Map)?;
+        self.saved = SavedMap {
             tail: self.log.tail(),
             number: self.log.next_number() - 1,
             head: self.log.head,
@@ -308,13 +338,9 @@ impl Vguard {
         Ok(())
     }
 
-    /// Words of a copy of the map; `new` is the position, the track and the slots of an entry that is being written with it.
-    fn map_words(&self, new: Option<(u64, u32, u64)>) -> Vec<u64> {
-        let (sequence, note) = (self.sequence, self.cleaner.noted());
-        let (position, track, slots) = new.unwrap_or((self.log.head, 0, 0));
-        let (number, head) = (self.log.next_number() - u64::from(new.is_none()), position + slots);
-        let head = CopyHead { sequence, number, position, head, track, note };
-        self.format.words(&head, &self.log, new.map(|_| (position, track)))
+    /// Equation (1), in bytes.
+    fn bytes_of_map(&self, entries: u64) -> u64 {
+        (entries * self.settings.entry_bits).div_ceil(8)
     }
 
     fn forget_overwrites(&mut self, track: u32) {
@@ -350,17 +376,8 @@ impl Layer for Vguard {
         Ok(())
     }
 
-    /// Tracks are copied whole: what the host no longer needs saves no work, and room only where it lies at home.
-    fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        let mut done = 0;
-        while done < n && !self.cleaner.is_working() {
-            let spot = self.home.spot(lba + done);
-            let sectors = spot.left.min(n - done);
-            if self.log.find(spot.track).is_none() {
-                disk.discard(spot.pba, sectors)?;
-            }
-            done += sectors;
-        }
+    /// Tracks are copied whole: what the host no longer needs saves no work.
+    fn discard(&mut self, _disk: &mut Disk, _lba: Lba, _n: u64) -> DiskResult {
         Ok(())
     }
 
@@ -385,14 +402,9 @@ impl Layer for Vguard {
         self.home.placement()
     }
 
-    fn recover(&mut self, disk: &mut Disk) -> DiskResult {
-        self.rebuild(disk)
-    }
-
     /// The map survives (assumption: its copies tell of everything), and what cleaning saved in the scratch pad.
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) {
         self.cleaner.power_cut();
-        true
     }
 
     fn state(&self) -> Vec<u8> {
@@ -409,28 +421,31 @@ impl Layer for Vguard {
     }
 
     fn check(&self, _disk: &Disk) -> DiskResult {
-        if self.log.used() > self.settings.entries_max {
-            return inconsistent(format!("{} tracks are cached, more than a copy of the map holds", self.log.used()));
+        if self.log.valid_entries > self.settings.entries_max {
+            return inconsistent(format!(
+                "{} tracks are cached, more than a copy of the map holds",
+                self.log.valid_entries
+            ));
         }
         self.check_log()
     }
 
-    /// Equation (1), for as many entries as may be used before cleaning is due.
+    /// For as many entries as may be used before cleaning is due.
     fn map_bytes(&self) -> u64 {
-        self.format.map_bytes(self.settings.alpha.min(self.log.slots()))
+        self.bytes_of_map(self.settings.alpha.min(self.log.slots()))
     }
 
     fn gauges(&self) -> Gauges {
-        let (active, length) = (self.log.active_slots() as f64, self.log.length() as f64);
-        let invalid = if length > 0.0 { 1.0 - self.log.used() as f64 / length } else { 0.0 };
+        let (active, length) = (self.log.active_slots as f64, self.log.length() as f64);
+        let invalid = if length > 0.0 { 1.0 - self.log.valid_entries as f64 / length } else { 0.0 };
         Gauges {
             cache_fill: Some(active / self.log.slots() as f64),
             others: vec![
-                Gauge::count("cached_tracks", self.log.used() as f64),
+                Gauge::count("cached_tracks", self.log.valid_entries as f64),
                 Gauge::count("cache_tracks_active", active),
                 Gauge::count("log_length", length),
                 Gauge::share("invalid_share", invalid),
-                Gauge::bytes("map_bytes", self.format.map_bytes(self.log.used())),
+                Gauge::bytes("map_bytes", self.bytes_of_map(self.log.valid_entries)),
             ],
         }
     }

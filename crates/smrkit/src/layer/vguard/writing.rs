@@ -1,7 +1,7 @@
 //! Writes in place, the copies that make them safe, and the four cases of figure 1.
 //!
-//! Recovery relies on this: the newest copy of the map is behind the newest entry or in a map slot; from the slot on, no
-//! entry's copy is destroyed; what the newest copy takes for valid is not overwritten.
+//! So that a drive could find its map on the platters, the newest copy of the map is behind the newest entry or in a map slot; from the
+//! slot on, no entry's copy is destroyed; and what the newest copy takes for valid is not overwritten.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use super::log::CachedTrack;
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::bands::HomeLocation;
+use crate::medium::Buf;
 use crate::medium::interference::Interference;
-use crate::medium::{Buf, WritePart};
 use crate::tally::Cause;
 use crate::units::Pba;
 
@@ -135,7 +135,7 @@ impl Vguard {
             if other.valid && lost.start < end {
                 tracks.push(other.track);
             }
-            if lost.start < end + self.format.sectors() && end < lost.end {
+            if lost.start < end + self.settings.copy_sectors && end < lost.end {
                 newest = number;
             }
         }
@@ -153,7 +153,7 @@ impl Vguard {
         if n < sectors {
             disk.read_in_any_order(Pba(self.place(spot).0 - spot.offset), sectors, Cause::Host, &mut buf, 0)?;
         }
-        buf.put(spot.offset, piece.data, piece.at, n)?;
+        buf.put(spot.offset, piece.data, piece.at, n);
         self.append(disk, spot.track, &buf)?;
         self.counts.relocations += 1;
         Ok(true)
@@ -175,14 +175,13 @@ impl Vguard {
         let sectors = self.home.sectors(track);
         let (position, slots) = self.log.place(self.log.head, sectors);
         if position + slots + self.home.reach() > self.saved.head + self.log.slots() {
-            // It would overwrite the entry with which recovery begins.
+            // It would overwrite the entry from which the log is followed.
             self.save(disk)?;
         }
-        self.sequence += 1;
-        let words = if disk.holds_data() { self.map_words(Some((position, track, slots))) } else { Vec::new() };
-        let copy = WritePart::Record { words: &words, sectors: self.format.sectors() };
-        let pba = self.log.start(self.log.slot(position));
-        disk.write_parts(pba, Cause::Host, &[WritePart::Data { buf, at: 0, sectors }, copy])?;
+        let written = sectors + self.settings.copy_sectors;
+        let mut entry = disk.metadata(written);
+        entry.put(0, buf, 0, sectors);
+        disk.write(self.log.start(self.log.slot(position)), written, Cause::Host, &entry, 0)?;
         // Only now: a torn copy must not stand in for what it was to replace.
         self.log.push(track, position, slots);
         (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
@@ -194,15 +193,15 @@ impl Vguard {
     /// The most that the cache held.
     pub(super) fn note_fill(&mut self) {
         let (log, counts) = (&self.log, &mut self.counts);
-        counts.cached_max = counts.cached_max.max(log.used());
-        counts.slots_max = counts.slots_max.max(log.active_slots());
+        counts.cached_max = counts.cached_max.max(log.valid_entries);
+        counts.slots_max = counts.slots_max.max(log.active_slots);
         counts.length_max = counts.length_max.max(log.length());
     }
 
     /// True if this many tracks can be appended.
     fn has_room(&self, tracks: u64) -> bool {
         let end = self.log.head + self.log.skip_max() + tracks * self.log.slots_max() + self.home.reach();
-        end <= self.saved.tail + self.log.slots() && self.log.used() + tracks <= self.settings.entries_max
+        end <= self.saved.tail + self.log.slots() && self.log.valid_entries + tracks <= self.settings.entries_max
     }
 
     /// A stage that holds one of these tracks in memory is finished before they change.

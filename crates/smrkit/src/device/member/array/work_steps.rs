@@ -3,7 +3,7 @@
 //! A command that goes to one member as it came takes no such steps: the array passes it on.
 
 use crate::device::command::{Command, Completion};
-use crate::device::contents::{self, Contents, WrittenSectors};
+use crate::device::contents::{self, WrittenSectors};
 use crate::device::locks::RangeLock;
 use crate::device::member::{Array, Member};
 use crate::device::plan::Planner;
@@ -62,17 +62,15 @@ impl Array {
         for number in 0..count {
             let work = self.works.get(id);
             let (sub, source, host) = (work.subs()[number], work.command.request.source, work.command.host);
-            let width = self.contents.words();
-            let data = match width > 0 && sub.op == Op::Write {
+            let data = match self.checks && sub.op == Op::Write {
                 true => {
-                    let Request { lba, sectors, .. } = work.command.request;
-                    let words = contents::own_words(&mut work.command.data, sectors as usize * width);
-                    let own = WrittenSectors { lba, words, width };
-                    self.contents.buf(contents::written(&self.layout, &work.known, &own, &sub))
+                    let stamps = if let Buf::Stamps(stamps) = &work.command.data { &stamps[..] } else { &[] };
+                    let own = WrittenSectors { lba: work.command.request.lba, stamps };
+                    Buf::Stamps(contents::written(&self.layout, &work.known, &own, &sub))
                 }
                 false => Buf::NoData,
             };
-            if self.contents == Contents::Stamps && sub.op == Op::Write {
+            if self.checks && sub.op == Op::Write {
                 self.note_written(sub.at, sub.sectors);
             }
             let tag = u64::from(id) << 32 | number as u64;
@@ -94,10 +92,10 @@ impl Array {
         let id = (completion.tag >> 32) as u32;
         let work = self.works.get(id);
         work.completed(&completion);
-        if !matches!(completion.data, Buf::NoData) {
+        if let Buf::Stamps(stamps) = completion.data {
             let sub = work.subs()[completion.tag as u32 as usize];
             if sub.op == Op::Read {
-                work.known.note(&sub, contents::into_words(completion.data, usize::MAX));
+                work.known.note(&sub, stamps);
             }
         }
         if work.left > 0 {
@@ -122,10 +120,10 @@ impl Array {
         match owner {
             Owner::Host => {
                 let (tag, request) = (work.command.tag, work.command.request);
-                let data = match self.contents.words() > 0 && request.op == Op::Read {
+                let data = match self.checks && request.op == Op::Read {
                     true => {
                         let sectors = u64::from(request.sectors);
-                        self.contents.buf(contents::assemble(&self.layout, &work.known, request.lba, sectors))
+                        Buf::Stamps(contents::assemble(&self.layout, &work.known, request.lba, sectors))
                     }
                     false => Buf::NoData,
                 };
@@ -143,7 +141,7 @@ impl Array {
             }
             Owner::Scrub { at, sectors } => {
                 let begin = work.command.arrival;
-                if self.contents.words() > 0 {
+                if self.checks {
                     result = contents::compare(&self.layout, &self.works.get(id).known, at, sectors);
                 }
                 self.done.push_back(DonePart { at, sectors, begin, end: now });

@@ -1,52 +1,158 @@
-//! The table of segments: which are free, open and closed, what each holds, and counts over all of them.
+//! The segments' books: which are free, open and closed, what each holds, how much of it is live, and how old it is.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::clean::Job;
-use super::free::FreeList;
 use super::layout::{SegmentLayout, SegmentPlace};
-use super::segment::{Entries, Segment, SegmentEntry, SegmentState};
 use super::victims::Victims;
-use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::layer::COUNT_MAX;
-use crate::layer::inconsistent;
+use crate::layer::{COUNT_MAX, inconsistent};
 use crate::state::state;
 use crate::units::{Lba, Pba};
 
-pub(super) struct SegmentTable {
-    layout: SegmentLayout,
-    all: Vec<Segment>,
-    free: FreeList,
-    /// The open segment of each stream.
-    open: Vec<Option<u32>>,
-    /// True if what survives cleaning has the last stream for its own.
-    survivors_apart: bool,
-    closed: Victims,
-    /// Sectors of the longest segment.
-    longest: u64,
-    /// Sectors written since each segment was last free, and those of them that the map points to.
-    log_sectors: u64,
-    live_sectors: u64,
-    entries: u64,
+/// Use of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum SegmentState {
+    /// To be written from its start.
+    Free,
+    /// Being filled.
+    Open,
+    /// Full, until it is cleaned.
+    Closed,
+    /// Its live sectors are being moved.
+    Cleaned,
 }
 
-/// Data of a segment, as a recovery finds it.
-#[derive(Clone, Default)]
-pub(super) struct FoundData {
-    /// Live sectors: where, whose, and how many.
-    pub(super) live: Vec<(Pba, Lba, u64)>,
-    /// The end of what can't be written again.
-    pub(super) end: Pba,
-    /// The last write of the log, and the age of the youngest data.
-    pub(super) last_write: u64,
+/// The entries of a segment. That of a segment written in order needs no memory on the heap.
+pub(super) type Entries = SmallVec<[SegmentEntry; 2]>;
+
+/// One segment.
+pub(super) struct Segment {
+    pub(super) place: SegmentPlace,
+    pub(super) state: SegmentState,
+    /// Sectors from the start on that have been written, or passed over.
+    pub(super) filled: u32,
+    /// Sectors among them that the map points to.
+    pub(super) live: u32,
+    /// Bucket in which the policy keeps it.
+    pub(super) bucket: u16,
+    /// Open segment that it was filled as.
+    pub(super) stream: u8,
+    /// When the youngest of its data was written by the host, in sectors written before.
     pub(super) youngest: u64,
-    pub(super) is_labelled: bool,
+    /// Entries that were written, in order from the start on.
+    pub(super) entries: Entries,
+}
+
+state! {
+    Segment {
+        values: state, filled, live, bucket, stream, youngest, entries;
+        built: place;
+    }
+}
+
+impl Segment {
+    pub(super) fn new(place: SegmentPlace) -> Segment {
+        Segment {
+            place,
+            state: SegmentState::Free,
+            filled: 0,
+            live: 0,
+            bucket: 0,
+            stream: 0,
+            youngest: 0,
+            entries: Entries::new(),
+        }
+    }
+
+    /// Place of the next sector to be written.
+    #[inline]
+    pub(super) fn head(&self) -> Pba {
+        self.place.start + u64::from(self.filled)
+    }
+
+    /// Sectors that can still be written.
+    #[inline]
+    pub(super) fn room(&self) -> u64 {
+        u64::from(self.place.sectors - self.filled)
+    }
+
+    /// Sectors without live data.
+    #[inline]
+    pub(super) fn dead(&self) -> u64 {
+        u64::from(self.place.sectors - self.live)
+    }
+}
+
+/// Sectors written to a segment: the first LBA (40 bits) and how many (24 bits). Where they lie follows from those before.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct SegmentEntry(u64);
+
+const COUNT_BITS: u32 = 24;
+const SECTORS_MAX: u64 = (1 << COUNT_BITS) - 1;
+/// An LBA that no drive has: sectors that hold nothing.
+const NOTHING: u64 = (1 << (64 - COUNT_BITS)) - 1;
+
+impl SegmentEntry {
+    #[inline]
+    pub(super) fn new(lba: Lba, sectors: u64) -> SegmentEntry {
+        debug_assert!(lba.0 < NOTHING && sectors <= SECTORS_MAX);
+        SegmentEntry(lba.0 << COUNT_BITS | sectors)
+    }
+
+    /// Sectors that are passed over.
+    pub(super) fn gap(sectors: u64) -> SegmentEntry {
+        SegmentEntry(NOTHING << COUNT_BITS | sectors)
+    }
+
+    /// LBA of the sectors; `None` where they hold nothing.
+    pub(super) fn lba(self) -> Option<Lba> {
+        let lba = self.0 >> COUNT_BITS;
+        (lba != NOTHING).then_some(Lba(lba))
+    }
+
+    #[inline]
+    pub(super) fn sectors(self) -> u64 {
+        self.0 & SECTORS_MAX
+    }
+
+    /// Takes in sectors that go on where these end, if they do.
+    #[inline]
+    pub(super) fn joins(&mut self, lba: Lba, sectors: u64) -> bool {
+        let joins = (self.0 >> COUNT_BITS) + self.sectors() == lba.0 && self.sectors() + sectors <= SECTORS_MAX;
+        self.0 += if joins { sectors } else { 0 };
+        joins
+    }
+}
+
+/// All segments, and counts over them.
+pub(super) struct SegmentTable {
+    layout: SegmentLayout,
+    pub(super) all: Vec<Segment>,
+    /// Those that are free, the one used next first; and their sectors.
+    pub(super) free: VecDeque<u32>,
+    pub(super) free_sectors: u64,
+    /// The open segment of each stream.
+    pub(super) open: Vec<Option<u32>>,
+    /// True if what survives cleaning has the last stream for its own.
+    survivors_apart: bool,
+    pub(super) closed: Victims,
+    /// Sectors of the longest segment.
+    pub(super) longest: u64,
+    /// Sectors written since each segment was last free, and those of them that the map points to.
+    pub(super) log_sectors: u64,
+    pub(super) live_sectors: u64,
+    pub(super) entries: u64,
 }
 
 state! {
     SegmentTable {
         parts: all, closed;
         sized: open;
-        values: free, log_sectors, live_sectors, entries;
+        values: free, free_sectors, log_sectors, live_sectors, entries;
         built: layout, survivors_apart, longest;
     }
 }
@@ -63,7 +169,8 @@ impl SegmentTable {
             layout,
             longest: places.iter().map(|place| u64::from(place.sectors)).max().unwrap_or(0),
             all: places.into_iter().map(Segment::new).collect(),
-            free: FreeList::default(),
+            free: VecDeque::new(),
+            free_sectors: 0,
             open: vec![None; streams],
             survivors_apart,
             closed,
@@ -71,7 +178,7 @@ impl SegmentTable {
             live_sectors: 0,
             entries: 0,
         };
-        (0..table.all.len()).for_each(|at| table.add_free(at as u32, false));
+        (0..table.all.len()).for_each(|at| table.add_free(at as u32));
         table
     }
 
@@ -107,15 +214,11 @@ impl SegmentTable {
             let known = usize::from(segment.stream) < self.open.len() && segment.youngest <= age;
             filled && known && segment.entries.iter().all(is_entry)
         };
-        let named = self.open.iter().flatten().chain(self.free.named());
+        let named = self.open.iter().flatten().chain(&self.free);
         self.all.iter().all(is_segment)
-            && named.into_iter().all(|&at| (at as usize) < self.all.len())
+            && { named }.all(|&at| (at as usize) < self.all.len())
             && self.closed.is_possible(&self.all)
-            && self.log_sectors.max(self.live_sectors).max(self.free.sectors()) < COUNT_MAX
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
+            && self.log_sectors.max(self.live_sectors).max(self.free_sectors) < COUNT_MAX
     }
 
     #[inline]
@@ -123,34 +226,7 @@ impl SegmentTable {
         &self.all[at as usize]
     }
 
-    /// Sectors of the longest segment.
-    #[inline]
-    pub(super) fn longest(&self) -> u64 {
-        self.longest
-    }
-
-    #[inline]
-    pub(super) fn free(&self) -> &FreeList {
-        &self.free
-    }
-
-    /// Sectors of closed segments without live data.
-    #[inline]
-    pub(super) fn closed_dead(&self) -> u64 {
-        self.closed.dead()
-    }
-
-    /// True if a closed segment is less than half live.
-    pub(super) fn any_below_half(&mut self) -> bool {
-        self.closed.any_below_half()
-    }
-
-    /// Sectors written since each segment was last free.
-    pub(super) fn log_sectors(&self) -> u64 {
-        self.log_sectors
-    }
-
-    /// Share of them that the map does not point to.
+    /// Share of the sectors written since each segment was last free that the map does not point to.
     pub(super) fn invalid_share(&self) -> f64 {
         (self.log_sectors - self.live_sectors) as f64 / self.log_sectors.max(1) as f64
     }
@@ -186,16 +262,15 @@ impl SegmentTable {
 
     /// The segment that a stream writes to, with room.
     #[inline]
-    pub(super) fn open_segment(&mut self, disk: &mut Disk, stream: u8) -> DiskResult<u32> {
+    pub(super) fn open_segment(&mut self, stream: u8) -> DiskResult<u32> {
         match self.open[usize::from(stream)] {
             Some(at) if self.get(at).room() > 0 => Ok(at),
-            _ => self.open_another(disk, stream),
+            _ => self.open_another(stream),
         }
     }
 
-    fn open_another(&mut self, disk: &mut Disk, stream: u8) -> DiskResult<u32> {
-        self.erase_free(disk)?;
-        let Some(at) = self.free.take(&self.all) else {
+    fn open_another(&mut self, stream: u8) -> DiskResult<u32> {
+        let Some(at) = self.take_free() else {
             return Err(inconsistent("no segment is free".into()).unwrap_err());
         };
         self.all[at as usize].youngest = 0;
@@ -214,7 +289,6 @@ impl SegmentTable {
     pub(super) fn wrote(&mut self, at: u32, sectors: u64) {
         self.all[at as usize].filled += sectors as u32;
         self.log_sectors += sectors;
-        self.free.wrote(at);
     }
 
     /// Sectors that were written to a segment hold nothing.
@@ -286,11 +360,11 @@ impl SegmentTable {
 
     /// Takes the closed segment that is cleaned next, if any can be gained from; `now` is the age of data written now.
     pub(super) fn take_victim(&mut self, now: u64) -> Option<u32> {
-        if self.closed.dead() == 0 {
+        if self.closed.dead == 0 {
             return None;
         }
         let mut victim = self.closed.take(&self.all, now)?;
-        let room = self.free.sectors() + self.room(self.stream_of_survivors(victim));
+        let room = self.free_sectors + self.room(self.stream_of_survivors(victim));
         if room < u64::from(self.get(victim).live) {
             // Only after a power cut that came while a segment was being cleaned: that one has the least left to move.
             self.closed.add(&mut self.all, victim);
@@ -317,23 +391,24 @@ impl SegmentTable {
         self.entries -= segment.entries.len() as u64;
         segment.entries = Entries::new();
         (segment.state, segment.filled) = (SegmentState::Free, 0);
-        self.add_free(at, true);
+        self.add_free(at);
     }
 
-    fn add_free(&mut self, at: u32, is_labelled: bool) {
-        let segment = &self.all[at as usize];
-        if segment.place.sectors > 0 {
-            self.free.add(at, segment, is_labelled);
+    fn add_free(&mut self, at: u32) {
+        let sectors = u64::from(self.get(at).place.sectors);
+        if sectors > 0 {
+            self.free.push_back(at);
+            self.free_sectors += sectors;
         }
     }
 
-    /// True if closed segments of which nothing is live any more are to be freed.
-    #[inline]
-    pub(super) fn has_emptied(&self) -> bool {
-        self.closed.has_emptied()
+    fn take_free(&mut self) -> Option<u32> {
+        let at = self.free.pop_front()?;
+        self.free_sectors -= u64::from(self.get(at).place.sectors);
+        Some(at)
     }
 
-    /// Frees them; returns how many.
+    /// Frees the closed segments that are to be freed since nothing in them is live any more; returns how many.
     #[cold]
     pub(super) fn free_emptied(&mut self) -> u64 {
         let mut count = 0;
@@ -344,14 +419,9 @@ impl SegmentTable {
         count
     }
 
-    /// Takes the labels off free segments.
-    pub(super) fn erase_free(&mut self, disk: &mut Disk) -> DiskResult {
-        self.free.erase(disk, &self.all)
-    }
-
     /// Fills a free segment with up to `n` sectors from `lba` on, each written once, in order: (where, how many).
     pub(super) fn fill(&mut self, lba: Lba, n: u64) -> Option<(Pba, u64)> {
-        let at = self.free.take(&self.all)?;
+        let at = self.take_free()?;
         let segment = &mut self.all[at as usize];
         let (start, sectors) = (segment.head(), n.min(segment.room()));
         segment.filled = sectors as u32;
@@ -360,73 +430,6 @@ impl SegmentTable {
         self.open(at, 0);
         self.settle(at, lba.0 + sectors);
         Some((start, sectors))
-    }
-
-    /// Gives each segment its live sectors and its use after a power cut. It can be written again `upstream` sectors behind what is
-    /// live.
-    pub(super) fn restore(&mut self, found: Vec<FoundData>, upstream: u64, last_written: Option<u32>) {
-        (self.free, self.log_sectors) = (FreeList::default(), 0);
-        let mut used = Vec::new();
-        for (at, mut data) in (0..).zip(found) {
-            self.all[at as usize].youngest = data.youngest;
-            if data.live.is_empty() {
-                self.add_free(at, data.is_labelled);
-                continue;
-            }
-            data.live.sort_unstable();
-            self.restore_used(at, &data, upstream);
-            used.push((at, data.last_write));
-        }
-        self.free.put_last(last_written);
-        self.open_again(used);
-    }
-
-    /// Fills in a segment's list; what it passes over is dead.
-    fn restore_used(&mut self, index: u32, data: &FoundData, upstream: u64) {
-        let segment = &mut self.all[index as usize];
-        let mut at = segment.place.start;
-        for &(pba, lba, n) in &data.live {
-            if pba > at {
-                segment.entries.push(SegmentEntry::gap(pba - at));
-            }
-            segment.entries.push(SegmentEntry::new(lba, n));
-            segment.live += n as u32;
-            at = pba + n;
-        }
-        let end = segment.place.start + u64::from(segment.place.sectors);
-        let head = end.min(at + upstream).max(data.end);
-        if head > at {
-            segment.entries.push(SegmentEntry::gap(head - at));
-        }
-        segment.filled = (head - segment.place.start) as u32;
-        self.live_sectors += u64::from(segment.live);
-        self.log_sectors += u64::from(segment.filled);
-        self.entries += segment.entries.len() as u64;
-    }
-
-    /// Opens the segments with the most room, and closes the others in the order in which they were written. What cleaning moves
-    /// gets the one with the most, where it has a segment of its own.
-    fn open_again(&mut self, mut used: Vec<(u32, u64)>) {
-        used.sort_by_key(|&(at, _)| (std::cmp::Reverse(self.get(at).room()), at));
-        let roomy = used.iter().take_while(|&&(at, _)| self.get(at).room() > 0).count();
-        let streams = self.open.len();
-        let mut closed = used.split_off(roomy.min(streams));
-        for (number, (at, _)) in used.into_iter().enumerate() {
-            let stream = if self.survivors_apart { (streams - 1 + number) % streams } else { number };
-            self.open(at, stream as u8);
-        }
-        closed.sort_by_key(|&(at, last_write)| (last_write, at));
-        for (at, _) in closed {
-            let segment = &mut self.all[at as usize];
-            let room = segment.room();
-            if room > 0 {
-                segment.entries.push(SegmentEntry::gap(room));
-                segment.filled = segment.place.sectors;
-                self.entries += 1;
-                self.log_sectors += room;
-            }
-            self.close(at);
-        }
     }
 
     /// Checks that counts agree, and that each segment's list covers what was written of it and its state fits.
@@ -440,8 +443,8 @@ impl SegmentTable {
         let agree = [
             ("live sectors", self.live_sectors, sum(|segment| segment.live.into())),
             ("log sectors", self.log_sectors, sum(|segment| segment.filled.into())),
-            ("free sectors", self.free.sectors(), sum_in(SegmentState::Free, sectors)),
-            ("dead sectors of closed segments", self.closed.dead(), sum_in(SegmentState::Closed, Segment::dead)),
+            ("free sectors", self.free_sectors, sum_in(SegmentState::Free, sectors)),
+            ("dead sectors of closed segments", self.closed.dead, sum_in(SegmentState::Closed, Segment::dead)),
             ("closed segments", self.closed.len() as u64, sum_in(SegmentState::Closed, |_| 1)),
             ("open segments", self.open.iter().flatten().count() as u64, sum_in(SegmentState::Open, |_| 1)),
             ("segments being cleaned", cleaned.iter().count() as u64, sum_in(SegmentState::Cleaned, |_| 1)),
@@ -469,22 +472,5 @@ impl SegmentTable {
             ));
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-impl SegmentTable {
-    pub(super) fn counts(&mut self) -> [(&'static str, &mut u64); 5] {
-        [
-            ("live sectors", &mut self.live_sectors),
-            ("log sectors", &mut self.log_sectors),
-            ("free sectors", self.free.sectors_mut()),
-            ("dead sectors of closed segments", self.closed.dead_mut()),
-            ("entries", &mut self.entries),
-        ]
-    }
-
-    pub(super) fn parts(&mut self) -> (&mut Vec<Segment>, &mut Vec<Option<u32>>, &mut FreeList) {
-        (&mut self.all, &mut self.open, &mut self.free)
     }
 }

@@ -5,19 +5,15 @@
 //! counted and carried out in place, or refused. Left out: opening, closing and finishing a zone by command, since no request
 //! carries them, and the time of a reset (none: assumption).
 
-mod rules;
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::zones::{ZoneKeys, ZoneLayout};
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Scalar, ZoneViolations, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
-use crate::error::{DiskResult, Error};
+use crate::error::{DiskResult, Error, Fault};
 use crate::keys;
 use crate::medium::{Buf, Placement};
 use crate::request::Op;
@@ -25,7 +21,6 @@ use crate::schema::{Count, Or, Word};
 use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
-use rules::{BrokenRule, Rule, Violations};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZonedKeys>(
     "zoned",
@@ -83,6 +78,81 @@ impl LayerKeys for ZonedKeys {
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
         Ok(Box::new(Zoned::new(drive, self)?))
+    }
+}
+
+/// Broken rules that a result describes; all are counted.
+const DESCRIBED: usize = 8;
+
+/// A rule that a request can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// A sequential zone is written at its write pointer.
+    AtPointer,
+    /// A full zone is reset before it is written again.
+    Full,
+    /// No write crosses from or into a sequential zone.
+    AcrossZones,
+    /// No more zones are active than the limit allows.
+    Active,
+    /// Nothing is read past a write pointer.
+    ReadPast,
+}
+
+/// A rule that was broken, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BrokenRule {
+    rule: Rule,
+    zone: u64,
+    /// The write pointer as an LBA, the other zone, or the number of active zones.
+    limit: u64,
+}
+
+impl BrokenRule {
+    fn describe(&self, request: u64, op: Op, lba: Lba, n: u64) -> String {
+        let BrokenRule { rule, zone, limit } = self;
+        let problem = match rule {
+            Rule::AtPointer => format!("zone {zone} has its write pointer at LBA {limit}"),
+            Rule::Full => format!("zone {zone} is full and was not reset"),
+            Rule::AcrossZones => format!("it crosses from zone {zone} into zone {limit}"),
+            Rule::Active => format!("zone {zone} would be active with {limit} others, the limit"),
+            Rule::ReadPast => format!("zone {zone} is written up to LBA {limit} only"),
+        };
+        format!("request {request}, a {} of {n} sectors at LBA {lba}: {problem}", op.name())
+    }
+
+    /// Error of a disk that refuses the request.
+    fn fault(&self, request: u64, op: Op, lba: Lba, n: u64) -> Box<Fault> {
+        Box::new(Fault::ZoneRule(self.describe(request, op, lba, n)))
+    }
+}
+
+/// The requests that broke a rule since counting began.
+#[derive(Default, Serialize, Deserialize)]
+struct Violations {
+    /// Of each rule, in their order.
+    counts: [u64; 5],
+    described: Vec<String>,
+}
+
+impl Violations {
+    fn count(&mut self, request: u64, op: Op, lba: Lba, n: u64, broken: BrokenRule) {
+        self.counts[broken.rule as usize] += 1;
+        if self.described.len() < DESCRIBED {
+            self.described.push(broken.describe(request, op, lba, n));
+        }
+    }
+
+    fn stats(&self) -> LayerStats {
+        let [off_pointer, to_full_zones, across_zones, beyond, reads] = self.counts;
+        let others = [
+            ("writes_off_pointer", off_pointer),
+            ("writes_across_zones", across_zones),
+            ("zones_beyond_max_active", beyond),
+            ("reads_past_pointer", reads),
+        ];
+        let violations = ZoneViolations { all: self.counts.iter().sum(), to_full_zones, first: self.described.clone() };
+        LayerStats::new(others, None).with_violations(&violations)
     }
 }
 
@@ -253,7 +323,7 @@ impl Layer for Zoned {
             disk.read(self.layout.start(zone) + at, n, Cause::Host, out, done)?;
             let written = self.pointers[zone as usize].saturating_sub(at).min(n);
             if written < n {
-                out.put(done + written, &disk.buf(n - written), 0, n - written)?;
+                out.put(done + written, &disk.buf(n - written), 0, n - written);
             }
             done += n;
         }
@@ -289,29 +359,9 @@ impl Layer for Zoned {
         Arc::new(self.layout.placement())
     }
 
-    /// The write pointers. A zone that was open is closed.
-    fn books(&self) -> Option<Vec<u64>> {
-        Some(self.pointers.clone())
-    }
-
-    fn take_books(&mut self, books: &[u64]) -> DiskResult {
-        if books.len() != self.pointers.len() || books.iter().any(|&pointer| pointer > self.layout.size()) {
-            return inconsistent("its books are of other zones".into());
-        }
-        self.pointers.copy_from_slice(books);
-        self.active = books.iter().filter(|&&pointer| pointer > 0 && pointer < self.layout.size()).count() as u64;
-        Ok(())
-    }
-
-    /// The write pointers: a write that the power cuts does not move one (assumption).
-    fn nonvolatile(&self) -> Option<Vec<u64>> {
-        self.books()
-    }
-
     /// Write pointers are the drive's own and stay (assumption); open zones are closed.
-    fn power_cut(&mut self) -> bool {
+    fn power_cut(&mut self) {
         self.open.clear();
-        false
     }
 
     fn state(&self) -> Vec<u8> {
@@ -361,5 +411,50 @@ impl Layer for Zoned {
     fn reset_stats(&mut self) {
         self.counts = ZonedCounts::default();
         self.violations = Violations::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::Medium;
+    use crate::medium::interference::Interference;
+    use crate::schema::Keyed;
+
+    /// A disk of zones of 128 sectors with at most two open ones.
+    fn zoned() -> (Zoned, Disk) {
+        let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
+        let set = [("zone_bytes", "64Ki"), ("max_open", "2")].map(|(key, value)| (key.into(), value.into()));
+        let keys = ZonedKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
+        let zoned = Zoned::new(&drive, &keys).unwrap();
+        (zoned, Disk::new(&drive, Medium::NoData))
+    }
+
+    #[test]
+    fn a_check_finds_wrong_counts_and_zones_that_can_not_be_open() {
+        let size = 128;
+        let found = |pointers: [u64; 3], open: &[u64], active: u64| {
+            let (mut zoned, disk) = zoned();
+            let first = zoned.layout.conventional();
+            zoned.pointers[first as usize..][..3].copy_from_slice(&pointers);
+            (zoned.open, zoned.active) = (open.iter().map(|zone| first + zone).collect(), active);
+            zoned.check(&disk).map_err(|fault| fault.to_string())
+        };
+        assert_eq!(found([1, size - 1, size], &[0, 1], 2), Ok(()));
+        assert!(found([1, size - 1, size], &[0, 1], 3).unwrap_err().contains("3 zones count as active, 2 are"));
+        assert!(found([1, 2, 3], &[0, 1, 2], 3).unwrap_err().contains("3 zones are open, and 2 may be"));
+        assert!(found([1, size, 0], &[1], 1).unwrap_err().contains("is open, and empty or full"));
+        assert!(found([1, size, 0], &[2], 1).unwrap_err().contains("is open, and empty or full"));
+    }
+
+    #[test]
+    fn pointers_up_to_a_zones_end_are_taken_and_others_refused() {
+        let restored = |pointer: u64| {
+            let (mut before, _) = zoned();
+            let first = before.layout.conventional() as usize;
+            before.pointers[first] = pointer;
+            zoned().0.restore(&before.state()).is_ok()
+        };
+        assert_eq!([0, 1, 127, 128, 129].map(restored), [true, true, true, true, false]);
     }
 }
