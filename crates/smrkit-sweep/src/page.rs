@@ -10,10 +10,9 @@ use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::Outcome;
 use smrkit_report::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style};
 use smrkit_report::format::{NONE, capital, count, counted, short};
-use smrkit_report::{Section, facts, page as of_sections};
+use smrkit_report::{Grid, Section, facts, page as of_sections};
 
-use crate::select::{FlatRun, VALUES, cell, grouped, is_system, raw_unit, rows, spread, table, varying};
-use crate::sheet::{Sheet, Spread};
+use crate::table::{FlatRun, Spread, VALUES, cell, grouped, is_system, raw_unit, rows, spread, table, varying};
 use crate::words::{self, with_unit};
 
 /// Panels of a figure at most.
@@ -23,10 +22,8 @@ const WIDE: f64 = 20.0;
 
 /// The page; `name` is the sweep's. Errors: none for outcomes that were read.
 pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
-    let runs = Runs::new(rows(outcomes)?);
-    let sheet = runs.table()?;
-    let mut grid = sheet.grid();
-    grid.best = sheet.best();
+    let runs = Runs::new(rows(outcomes));
+    let grid = runs.table()?;
     let mut sections =
         vec![Section { heading: "The answer".into(), text: runs.answer(outcomes), ..Section::default() }];
     sections.push(Section::of_table("All runs", grid));
@@ -47,7 +44,7 @@ impl Runs {
         Runs { rows, varying }
     }
 
-    fn table(&self) -> Result<Sheet, Error> {
+    fn table(&self) -> Result<Grid, Error> {
         let others = VALUES.into_iter().filter(|value| *value != self.measure());
         table(&self.rows, &[self.measure()].into_iter().chain(others).map(str::to_string).collect::<Vec<_>>())
     }

@@ -1,102 +1,37 @@
 //! A folder of comparisons, each a Parquet file under a hash of all that decides its numbers.
 //!
-//! A row is a run: some columns to select by, and the record of `outcome.json` as text. A file is there whole or not at all, and
-//! is never written twice; a sweep's own file names its comparisons. Stores can be copied and joined.
+//! A row is a run: a column for each key of `outcome.json` that holds no list, dotted, and the whole record as text. A file is there
+//! whole or not at all, and is never written twice; a sweep's own file names its comparisons. Stores can be copied and joined.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use smrkit::VERSION;
 use smrkit::error::Error;
-use smrkit::stats::outcome::Outcome;
+use smrkit::record;
+use smrkit::stats::outcome::{Outcome, sections};
 use smrkit_options::COMMIT;
 use smrkit_options::pairs::Pair;
-use smrkit_trace::parquet::table::read_words;
+use smrkit_trace::parquet::table::{Column, Packing, TableWriter, Values, read_words, words};
 use smrkit_trace::split::{SplitTrace, SplitVolume};
 
-use crate::cells::{self, Cells};
 use crate::plan::{Sweep, VOLUMES};
+use crate::table::{FlatRun, flat};
 
 /// Options whose values may be files; what they hold counts, not what they are called.
 const FILES: [&str; 4] = ["trace", "drive", "array", "workload"];
 
-type Text = fn(&Outcome) -> String;
-type Number = fn(&Outcome) -> u64;
-type VolumeText = fn(&SplitVolume, &Outcome) -> String;
-type VolumeNumber = fn(&SplitVolume, &Outcome, &Outcome) -> u64;
-
-/// Columns to select by, each with what a run has there.
-const TEXTS: [(&str, Text); 6] = [
-    ("layer", |run| run.layer.clone()),
-    ("drive", |run| run.drive.clone()),
-    ("array", |run| run.array.clone().unwrap_or_default()),
-    ("trace", |run| run.replayed.trace.clone().unwrap_or_default()),
-    ("workload", |run| run.replayed.workload.clone().unwrap_or_default()),
-    ("parameters", |run| json!(run.parameters).to_string()),
-];
-const NUMBERS: [(&str, Number); 9] = [
-    ("seed", |run| run.seed),
-    ("requests", |run| run.requests),
-    ("elapsed_ns", |run| run.elapsed_ns),
-    ("latency_mean_ns", |run| run.latency_ns.all.mean),
-    ("latency_p50_ns", |run| run.latency_ns.all.p50),
-    ("latency_p99_ns", |run| run.latency_ns.all.p99),
-    ("latency_max_ns", |run| run.latency_ns.all.max),
-    ("host_written_sectors", |run| run.host_written_sectors),
-    ("physical_written_sectors", |run| run.physical_written_sectors.total),
-];
 const RECORD: &str = "outcome";
 /// Separator of key and process in the names of files under construction.
 const OWN: &str = ".of-";
 /// Ending of the file that names a sweep's comparisons.
 const NOTE: &str = ".sweep.json";
-
-/// The columns of a volume's run, from both and that of the conventional disk.
-const VOLUME_TEXTS: [(&str, VolumeText); 6] = [
-    ("layer", |_, run| run.layer.clone()),
-    ("drive", |_, run| run.drive.clone()),
-    ("array", |_, run| run.array.clone().unwrap_or_default()),
-    ("trace", |_, run| run.replayed.trace.clone().unwrap_or_default()),
-    ("name", |volume, _| volume.name.clone()),
-    ("parameters", |_, run| json!(run.parameters).to_string()),
-];
-const VOLUME_NUMBERS: [(&str, VolumeNumber); 13] = [
-    ("volume", |volume, _, _| volume.number),
-    ("seed", |_, run, _| run.seed),
-    ("requests", |_, run, _| run.requests),
-    ("elapsed_ns", |_, run, _| run.elapsed_ns),
-    ("baseline_elapsed_ns", |_, _, conventional| conventional.elapsed_ns),
-    ("latency_mean_ns", |_, run, _| run.latency_ns.all.mean),
-    ("baseline_mean_ns", |_, _, conventional| conventional.latency_ns.all.mean),
-    ("latency_p99_ns", |_, run, _| run.latency_ns.all.p99),
-    ("latency_max_ns", |_, run, _| run.latency_ns.all.max),
-    ("stalls_over_7s", |_, run, _| run.verdict.stalls_over_7s),
-    ("commands_over_7s", |_, run, _| run.verdict.commands.commands_over_7s),
-    ("host_written_sectors", |_, run, _| run.host_written_sectors),
-    ("physical_written_sectors", |_, run, _| run.physical_written_sectors.total),
-];
-
-/// Result of one volume in one run.
-pub struct VolumeRow {
-    texts: [String; VOLUME_TEXTS.len()],
-    numbers: [u64; VOLUME_NUMBERS.len()],
-}
-
-impl VolumeRow {
-    /// The row of a volume's outcome, next to that of the conventional disk.
-    pub fn new(volume: &SplitVolume, outcome: &Outcome, conventional: &Outcome) -> VolumeRow {
-        VolumeRow {
-            texts: VOLUME_TEXTS.map(|(_, of)| of(volume, outcome)),
-            numbers: VOLUME_NUMBERS.map(|(_, of)| of(volume, outcome, conventional)),
-        }
-    }
-}
 
 /// The folder.
 pub struct Store(PathBuf);
@@ -134,9 +69,9 @@ impl Store {
     }
 
     /// Writes a table under a key.
-    fn write(&self, key: &str, format: &str, columns: &[(&str, Cells)]) -> Result<(), Error> {
+    fn write(&self, key: &str, format: &str, rows: &[FlatRun]) -> Result<(), Error> {
         let own = self.own(key);
-        let written = cells::write(&own, format, columns).and_then(|()| rename(&own, &self.file(key)));
+        let written = write_table(&own, format, rows).and_then(|()| rename(&own, &self.file(key)));
         // A process that was as far may have taken ours for what a killed one left.
         if self.has(key) { Ok(()) } else { written }
     }
@@ -168,11 +103,14 @@ impl Store {
     /// Keeps a comparison.
     pub fn keep(&self, key: &str, outcomes: &[Outcome]) -> Result<(), Error> {
         fs::create_dir_all(&self.0).map_err(|error| Error::writing(&self.0, error))?;
-        let texts = TEXTS.map(|(name, of)| (name, Cells::Texts(outcomes.iter().map(of).collect())));
-        let numbers = NUMBERS.map(|(name, of)| (name, Cells::counts(outcomes.iter().map(of))));
-        let records = outcomes.iter().map(|run| json!(run).to_string()).collect();
-        let columns = texts.into_iter().chain(numbers).chain([(RECORD, Cells::Texts(records))]);
-        self.write(key, "results", &columns.collect::<Vec<_>>())
+        let record = |run: &Outcome| {
+            let record = json!(run);
+            let text = record.to_string();
+            let mut row = flat(record);
+            row.insert(RECORD.into(), text.into());
+            row
+        };
+        self.write(key, "results", &outcomes.iter().map(record).collect::<Vec<_>>())
     }
 
     /// The store of groups of volumes, whose merges are comparisons.
@@ -181,15 +119,8 @@ impl Store {
     }
 
     /// Keeps what became of each volume of a group, a row a run.
-    pub fn keep_volumes(&self, key: &str, rows: &[VolumeRow]) -> Result<(), Error> {
-        let store = Store::create(&self.0.join("volumes"))?;
-        let texts = VOLUME_TEXTS
-            .iter()
-            .enumerate()
-            .map(|(at, (name, _))| (*name, Cells::Texts(rows.iter().map(|row| row.texts[at].clone()).collect())));
-        let numbers = VOLUME_NUMBERS.iter().enumerate();
-        let numbers = numbers.map(|(at, (name, _))| (*name, Cells::counts(rows.iter().map(|row| row.numbers[at]))));
-        store.write(key, "volumes", &texts.chain(numbers).collect::<Vec<_>>())
+    pub fn keep_volumes(&self, key: &str, rows: &[FlatRun]) -> Result<(), Error> {
+        Store::create(&self.0.join("volumes"))?.write(key, "volumes", rows)
     }
 
     /// The outcomes of a comparison.
@@ -275,12 +206,68 @@ impl Store {
     fn keys_of(&self, name: &str) -> Result<Vec<String>, Error> {
         let path = self.sweep(name);
         let text = fs::read_to_string(&path).map_err(|error| Error::reading(&path, error))?;
-        let noted: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+        let noted: Value = serde_json::from_str(&text).map_err(|error| {
             Error::input(&path, format!("damaged ({error}): start the sweep again, which computes nothing twice"))
         })?;
         let keys = noted["comparisons"].as_array().into_iter().flatten();
         Ok(keys.filter_map(|key| key.as_str().map(str::to_string)).collect())
     }
+}
+
+/// A row of a volume's outcome.
+pub fn volume_row(volume: &SplitVolume, outcome: &Outcome) -> FlatRun {
+    let mut row = flat(json!(outcome));
+    row.extend([("volume".to_string(), json!(volume.number)), ("name".to_string(), json!(volume.name))]);
+    row
+}
+
+/// Writes rows as Parquet, a column for each key that has a value in some row.
+fn write_table(path: &Path, format: &str, rows: &[FlatRun]) -> Result<(), Error> {
+    let keys: BTreeSet<&String> = rows.iter().flat_map(FlatRun::keys).collect();
+    let whole = whole_numbers();
+    let (mut columns, mut values) = (Vec::new(), Vec::new());
+    for key in keys {
+        let cells = || rows.iter().map(|row| row.get(key).unwrap_or(&Value::Null));
+        // A key has one type in all files, whatever its values in this one, so that a query can read them together.
+        let (packing, own) = match cells().find(|cell| !cell.is_null()) {
+            None => continue,
+            Some(Value::Number(_)) if whole.contains(key) => {
+                let bits = cells().map(|cell| cell.as_u64().unwrap_or_default().cast_signed());
+                (Packing::Delta, Values::Long(bits.collect()))
+            }
+            Some(Value::Number(_)) => {
+                (Packing::Real, Values::Real(cells().map(|cell| cell.as_f64().unwrap_or(f64::NAN)).collect()))
+            }
+            Some(_) => {
+                let text = |cell: &Value| cell.as_str().map_or_else(|| cell.to_string(), str::to_string);
+                let texts = cells().map(|cell| if cell.is_null() { String::new() } else { text(cell) });
+                (Packing::Words, Values::Words(words(texts).into()))
+            }
+        };
+        columns.push(Column { name: key, bits: 64, packing });
+        values.push(own);
+    }
+    let mut table = TableWriter::create(path, &columns)?;
+    table.write_group(&values)?;
+    table.finish(vec![("smrkit.format".into(), format.into()), ("smrkit.version".into(), "1".into())])
+}
+
+/// Keys that are whole numbers in every outcome. Other numbers may be missing, or have a part behind the point, in some run.
+fn whole_numbers() -> HashSet<String> {
+    fn add(keys: &mut HashSet<String>, before: &str, columns: Vec<record::Column>) {
+        for column in columns.into_iter().filter(|column| !column.may_be_absent) {
+            let key = format!("{before}{}", column.name);
+            match (column.python.as_str(), (column.table)()) {
+                ("Record", Some(table)) => add(keys, &format!("{key}."), table.columns),
+                ("int", _) => drop(keys.insert(key)),
+                _ => {}
+            }
+        }
+    }
+    let mut keys = HashSet::from(["volume".to_string()]);
+    let columns = sections().into_iter().flat_map(|section| section.columns);
+    add(&mut keys, "", columns.map(|one| one.column).collect());
+    keys
 }
 
 fn rename(own: &Path, path: &Path) -> Result<(), Error> {

@@ -20,7 +20,7 @@ use smrkit_options::run::RunOptions;
 use smrkit_trace::split::SplitTrace;
 
 use crate::plan::VOLUMES;
-use crate::store::{FileHashes, Store, VolumeRow, hash_of, key};
+use crate::store::{FileHashes, Store, hash_of, key, volume_row};
 
 /// The most volumes of a group.
 const VOLUMES_MAX: usize = 256;
@@ -232,7 +232,7 @@ impl Task {
             for (made, (volume, _)) in made.into_iter().zip(part) {
                 let Some(Compared { mut outcomes, conventional, complete: true }) = made? else { return Ok(None) };
                 let Some(conventional) = conventional.into_iter().next() else { return Ok(None) };
-                rows.extend(outcomes.runs.iter().map(|one| VolumeRow::new(volume, one, &conventional)));
+                rows.extend(outcomes.runs.iter().map(|one| volume_row(volume, one)));
                 count += outcomes.runs.len();
                 outcomes.runs.push(conventional);
                 merged.add(outcomes.runs)?;

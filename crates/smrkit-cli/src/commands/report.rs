@@ -6,8 +6,9 @@ use clap::Args;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
 use smrkit_report::{report, text_for};
+use smrkit_sweep::page;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::{page, select};
+use smrkit_sweep::table::{VALUES, rows, table};
 
 use crate::exit::Done;
 use crate::output::{OutputOptions, pretty};
@@ -65,8 +66,8 @@ impl Report {
         let runs = &outcomes.runs;
         let name = self.sweep.clone().unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into());
         let page = page::page(&name, runs)?;
-        let table = select::table(&select::rows(runs)?, &select::VALUES.map(str::to_string))?;
-        outputs.write(|| table.grid().text() + "\n", || pretty(&outcomes), || page)?;
+        let table = table(&rows(runs), &VALUES.map(str::to_string))?;
+        outputs.write(|| table.text() + "\n", || pretty(&outcomes), || page)?;
         Ok(Done::All)
     }
 

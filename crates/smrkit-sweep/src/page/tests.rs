@@ -89,7 +89,7 @@ fn runs_at_their_own_times_are_marked_by_what_the_answer_goes_by() {
     });
     let runs = Runs::new(rows.into());
     assert!(runs.answer(&[]).join(" ").contains("log has the least mean latency."), "{:?}", runs.answer(&[]));
-    assert_eq!(runs.table().unwrap().best(), [1]);
+    assert_eq!(runs.table().unwrap().best, [1]);
 }
 
 #[test]

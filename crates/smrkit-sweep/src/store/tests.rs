@@ -1,5 +1,9 @@
 use std::time::Duration;
 
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::record::Field;
+
 use super::*;
 
 fn pairs(options: &[(&str, &str)]) -> Vec<Pair> {
@@ -46,30 +50,44 @@ fn outcome() -> Outcome {
 #[test]
 fn columns_hold_what_they_are_called_by() {
     let outcome = outcome();
-    assert_eq!(NUMBERS.map(|(_, of)| of(&outcome)), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    let parameters = json!(outcome.parameters).to_string();
-    assert!(parameters.contains("region_sectors"), "{parameters}");
-    let texts = TEXTS.map(|(_, of)| of(&outcome));
-    assert_eq!(texts, ["rmw", "tiny", "raid1", "day.csv", "random-write:count=20", &parameters]);
-    let mut conventional = outcome.clone();
-    (conventional.elapsed_ns, conventional.latency_ns.all.mean) = (30, 40);
-    let volume = SplitVolume { number: 77, name: "src".into(), ..SplitVolume::default() };
-    let row = VolumeRow::new(&volume, &outcome, &conventional);
-    assert_eq!(row.texts, ["rmw", "tiny", "raid1", "day.csv", "src", &parameters]);
-    assert_eq!(row.numbers, [77, 1, 2, 3, 30, 4, 40, 6, 7, 10, 11, 8, 9]);
-
+    let later = Outcome { slowdown: Some(2.5), write_amplification: None, interrupted: true, ..outcome.clone() };
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path()).unwrap();
     assert!(!store.has("k"));
-    store.keep("k", &[outcome.clone(), conventional.clone()]).unwrap();
+    store.keep("k", &[outcome.clone(), later.clone()]).unwrap();
     assert!(store.has("k"));
-    assert_eq!(store.outcomes("k").unwrap(), [outcome, conventional]);
-    let kept = TEXTS.map(|(name, _)| read_words(&store.file("k"), name).unwrap().remove(1));
-    assert_eq!(kept, texts);
-    store.keep_volumes("k", &[row]).unwrap();
-    let path = folder.path().join("volumes/k.parquet");
-    assert_eq!(read_words(&path, "name").unwrap(), ["src"]);
+    assert_eq!(store.outcomes("k").unwrap(), [outcome.clone(), later]);
+    let volume = SplitVolume { number: 77, name: "src".into(), ..SplitVolume::default() };
+    store.keep_volumes("k", &[volume_row(&volume, &outcome)]).unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing under construction is left");
+
+    let columns = |path: &Path| -> HashMap<String, Vec<Field>> {
+        let rows = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+        let mut columns = HashMap::<String, Vec<Field>>::new();
+        for row in rows.get_row_iter(None).unwrap() {
+            let row = row.unwrap();
+            row.get_column_iter().for_each(|(name, cell)| columns.entry(name.clone()).or_default().push(cell.clone()));
+        }
+        columns
+    };
+    let (runs, volumes) = (columns(&store.file("k")), columns(&folder.path().join("volumes/k.parquet")));
+    let texts = |words: [&str; 2]| words.map(|word| Field::Str(word.into())).to_vec();
+    let counts = |counts: [u64; 2]| counts.map(Field::ULong).to_vec();
+    assert_eq!(runs["layer"], texts(["rmw", "rmw"]));
+    assert_eq!(runs["interrupted"], texts(["false", "true"]));
+    assert_eq!(runs["trace"], texts(["day.csv", "day.csv"]));
+    assert_eq!(runs["requests"], counts([2, 2]));
+    assert_eq!(runs["latency_ns.all.p99"], counts([6, 6]));
+    assert_eq!(runs["physical_written_sectors.total"], counts([9, 9]));
+    assert_eq!(runs["verdict.commands_over_7s"], counts([11, 11]));
+    // What can be missing is a real number in every file, and not a number where it is missing.
+    assert_eq!(runs["parameters.region_sectors"], [Field::Double(300.0), Field::Double(300.0)]);
+    let Field::Double(missing) = runs["write_amplification"][1] else { panic!("{:?}", runs["write_amplification"]) };
+    assert!(missing.is_nan());
+    assert!(!runs.contains_key("commit") || COMMIT.is_some(), "a key without a value has no column");
+    assert_eq!(runs["outcome"][0], Field::Str(json!(outcome).to_string()));
+    assert_eq!((&volumes["volume"][0], &volumes["name"][0]), (&Field::ULong(77), &Field::Str("src".into())));
+    assert_eq!((&volumes["verdict.stalls_over_7s"][0], volumes.get("outcome")), (&Field::ULong(10), None));
 }
 
 #[test]

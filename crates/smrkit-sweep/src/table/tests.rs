@@ -1,0 +1,195 @@
+use super::*;
+use serde_json::json;
+
+fn row(layer: &str, percent: u64, seed: u64, slowdown: f64) -> FlatRun {
+    flat(json!({"layer": layer, "parameters": {"cache_percent": percent}, "seed": seed, "slowdown": slowdown}))
+}
+
+fn example() -> Vec<FlatRun> {
+    vec![row("rmw", 1, 1, 4.0), row("rmw", 1, 2, 6.0), row("log", 1, 1, 2.5), row("log", 2, 1, 2.0)]
+}
+
+#[test]
+fn whole_numbers_are_shown_whole_and_without_a_point() {
+    let row = flat(json!({"a": u64::MAX, "b": 2.0, "c": 2.5, "d": true, "e": null}));
+    let shown = ["a", "b", "c", "d", "e", "f"].map(|key| cell(&row, key));
+    assert_eq!(shown, ["18446744073709551615", "2", "2.5", "true", "-", "-"]);
+}
+
+#[test]
+fn seeds_share_a_line_that_shows_their_spread() {
+    let grid = table(&example(), &["slowdown".into()]).unwrap();
+    assert_eq!(grid.header, ["layer", "cache (%)", "slowdown (×)"]);
+    assert_eq!(grid.rows, [["rmw", "1", "5 ± 1"], ["log", "1", "2.5"], ["log", "2", "2 *"]]);
+}
+
+#[test]
+fn sizes_and_files_tell_the_runs_of_a_drive_apart() {
+    let of = |drive: &str, file: &str, sectors: u64, seed: u64| {
+        FlatRun::from([
+            ("layer".into(), json!("rmw")),
+            ("drive".into(), json!(drive)),
+            ("drive_file".into(), json!(file)),
+            (RAW_SECTORS.into(), json!(sectors)),
+            ("seed".into(), json!(seed)),
+        ])
+    };
+    let keys = |rows: &[FlatRun]| varying(rows).join(" ");
+    assert_eq!(keys(&[of("a", "1", 10, 1), of("b", "2", 20, 1)]), "layer drive", "two drives have two sizes");
+    assert_eq!(keys(&[of("a", "1", 10, 1), of("a", "1", 20, 2)]), "layer capacity.raw_sectors");
+    assert_eq!(keys(&[of("a", "1", 10, 1), of("a", "2", 10, 2)]), "layer drive_file");
+}
+
+#[test]
+fn the_best_is_that_of_its_demand_and_never_the_baseline() {
+    let mut rows = example();
+    for (nth, row) in rows.iter_mut().enumerate() {
+        row.insert("workload".into(), json!(["mix", "mix", "mix", "zipf"][nth]));
+    }
+    rows.push(FlatRun::from([
+        ("layer".into(), json!(BASELINE)),
+        ("workload".into(), json!("mix")),
+        ("slowdown".into(), json!(1)),
+    ]));
+    let cells: Vec<String> =
+        table(&rows, &["slowdown".into()]).unwrap().rows.into_iter().map(|mut row| row.pop().unwrap()).collect();
+    assert_eq!(cells, ["5 ± 1", "2.5 *", "2", "1"], "alone under zipf, nothing is better than it");
+}
+
+#[test]
+fn keys_of_disks_are_told_from_those_of_demands() {
+    let all = ["layer", "drive", "drive_file", RAW_SECTORS, "array", "parameters.cache_percent"];
+    assert!(all.into_iter().all(is_system));
+    assert!(!["trace", "workload", "engine.depth", "parameters", "seed"].into_iter().any(is_system));
+}
+
+#[test]
+fn choices_are_shown_in_the_unit_that_they_were_made_in() {
+    let units =
+        ["parameters.cache_percent", "engine.think_ns", "bypass_bytes", RAW_SECTORS, "engine.depth"].map(raw_unit);
+    assert_eq!(units, ["%", "ns", "B", "sectors", ""]);
+}
+
+#[test]
+fn what_varied_comes_in_the_order_of_disks_demands_and_settings() {
+    let of = |pairs: &[(&str, u64)]| {
+        let mut row = FlatRun::from([("layer".into(), json!("rmw"))]);
+        row.extend(pairs.iter().map(|(key, value)| (key.to_string(), json!(value))));
+        row
+    };
+    let keys = ["workload", "drive", "engine.depth", "parameters.a", "run.rebuild", "array", "requests", "interleave"];
+    let rows = [0, 1].map(|nth| of(&keys.map(|key| (key, nth))));
+    let known = ["layer", "drive", "array", "workload", "interleave", "run.rebuild", "engine.depth", "parameters.a"];
+    assert_eq!(varying(&rows), known);
+    assert_eq!(varying(&[of(&[("drive", 1)]), of(&[("drive", 1)])]), ["layer"], "a layer is named in any case");
+    assert!(varying(&[FlatRun::from([("seed".into(), json!(1))])]).is_empty());
+}
+
+#[test]
+fn parameters_vary_within_a_layer_by_what_was_asked_for() {
+    let of = |layer: &str, became: u64, asked: Option<&str>| {
+        let mut row = FlatRun::from([("layer".into(), json!(layer)), ("parameters.tracks".into(), json!(became))]);
+        row.extend(asked.map(|text| ("asked.tracks".to_string(), json!(text))));
+        row
+    };
+    let keys = |rows: &[FlatRun]| varying(rows).join(" ");
+    assert_eq!(keys(&[of("a", 1, None), of("b", 2, None)]), "layer", "two layers have two defaults");
+    assert_eq!(keys(&[of("a", 1, None), of("a", 2, None)]), "layer parameters.tracks");
+    assert_eq!(keys(&[of("a", 1, Some("auto")), of("a", 2, Some("auto"))]), "layer");
+    assert_eq!(keys(&[of("a", 1, Some("auto")), of("a", 1, None)]), "layer parameters.tracks");
+}
+
+#[test]
+fn lists_have_no_columns_and_records_have_dotted_ones() {
+    let row = flat(json!({"a": {"b": {"c": 1}, "d": [1, 2]}, "e": "x"}));
+    assert_eq!(row, FlatRun::from([("a.b.c".into(), json!(1)), ("e".into(), json!("x"))]));
+}
+
+#[test]
+fn only_the_first_value_is_marked_and_texts_stay_texts() {
+    let mut rows = example();
+    for (nth, row) in rows.iter_mut().enumerate() {
+        row.insert("verdict.text".into(), json!(["a", "b", "c", "d"][nth]));
+        row.insert("requests".into(), json!(100 - nth));
+    }
+    let grid = table(&rows, &["slowdown", "verdict.text", "requests"].map(String::from)).unwrap();
+    let rows: Vec<Vec<String>> = grid.rows.into_iter().map(|row| row[2..].to_vec()).collect();
+    assert_eq!(rows, [["5 ± 1", "a", "99.5 ± 0.5"], ["2.5", "c", "98"], ["2 *", "d", "97"]]);
+    assert_eq!(grid.best, [2]);
+    assert!(table(&example(), &["colour".into()]).is_err());
+}
+
+#[test]
+fn csv_has_a_line_a_run_with_numbers_in_full() {
+    let mut rows = example();
+    rows[3].insert("slowdown".into(), Value::Null);
+    rows[0].insert("slowdown".into(), json!(4.123456789));
+    rows[1].insert("verdict.text".into(), json!("say \"x\", twice"));
+    let text = csv(&rows, &["slowdown", "verdict.text"].map(String::from)).unwrap();
+    assert_eq!(
+        text,
+        "layer,parameters.cache_percent,seed,slowdown,verdict.text\nrmw,1,1,4.123456789,\nrmw,1,2,6,\"say \"\"x\"\", twice\"\n\
+         log,1,1,2.5,\nlog,2,1,,\n"
+    );
+    assert!(csv(&rows, &["colour".into()]).is_err());
+}
+
+#[test]
+fn outcomes_are_kept_by_all_of_their_values_and_unknown_ones_refused() {
+    let outcome = |layer: &str, seed, depth| {
+        let mut outcome = Outcome { layer: layer.into(), seed, ..Outcome::default() };
+        outcome.engine.depth = depth;
+        outcome
+    };
+    let all = vec![outcome("rmw", 1, 1), outcome("rmw", 2, 10), outcome("log", 1, 10)];
+    let kept = |wanted: &[(&str, &str)]| {
+        let wanted: Vec<_> = wanted.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let kept = filter(all.clone(), &wanted).map_err(|error| error.to_string())?;
+        Ok::<_, String>(kept.iter().map(|one| format!("{} {}", one.layer, one.seed)).collect::<Vec<_>>().join(", "))
+    };
+    assert_eq!(kept(&[]).unwrap(), "rmw 1, rmw 2, log 1");
+    assert_eq!(kept(&[("engine.depth", "10")]).unwrap(), "rmw 2, log 1");
+    assert_eq!(kept(&[("layer", "rmw"), ("engine.depth", "10")]).unwrap(), "rmw 2");
+    let error = |wanted: &[(&str, &str)]| kept(wanted).unwrap_err();
+    assert_eq!(
+        error(&[("engine.depth", "1"), ("seed", "2")]),
+        "no run has seed=2 among those chosen so far: there are 1"
+    );
+    assert!(error(&[("colour", "red")]).contains("keys are those of outcome.json"));
+    assert!(error(&[("depth", "1")]).ends_with("did you mean engine.depth?"));
+    let many = (0..30).map(|seed| outcome("rmw", seed, 1)).collect();
+    let listed = filter(many, &[("seed".into(), "99".into())]).unwrap_err().to_string();
+    assert!(listed.ends_with(", …") && listed.matches(", ").count() == 20, "{listed}");
+    let mistyped = table(&example(), &["slowdwn".into()]).unwrap_err().to_string();
+    assert!(mistyped.ends_with("did you mean slowdown?"), "{mistyped}");
+}
+
+#[test]
+fn a_spread_has_no_more_digits_than_its_mean() {
+    let text = |numbers: &[f64], factor| Spread::new(numbers.iter().copied()).unwrap().text(factor);
+    assert_eq!(text(&[5.0], 1.0), "5");
+    assert_eq!(text(&[5.0, 5.0], 1.0), "5 ± 0");
+    assert_eq!(text(&[4000.0, 4246.0], 1e-3), "4.12 ± 0.12");
+    assert_eq!(text(&[1.0, 1.01], 1.0), "1 ± 0.01");
+    assert_eq!(text(&[99.0, 101.3], 1.0), "100 ± 1");
+    assert_eq!(text(&[9.0, 11.3], 1.0), "10.2 ± 1.2");
+    assert_eq!(text(&[0.0, 0.0], 1.0), "0 ± 0");
+    let of = |numbers: &[f64]| Spread::new(numbers.iter().copied());
+    assert_eq!((of(&[]), of(&[4.0, 1.0, 7.0])), (None, Some(Spread { mean: 4.0, least: 1.0, most: 7.0, runs: 3 })));
+}
+
+#[test]
+fn a_column_has_the_unit_of_its_middle() {
+    let of = |layer: &str, mean: Option<f64>| {
+        FlatRun::from([("layer".into(), json!(layer)), ("latency_ns.all.mean".into(), json!(mean))])
+    };
+    let head = |rows: &[FlatRun]| {
+        let grid = table(rows, &["latency_ns.all.mean".into()]).unwrap();
+        (grid.header[1].clone(), grid.rows.iter().map(|row| row[1].clone()).collect::<Vec<_>>().join(" "))
+    };
+    // The middle of 4 µs and 4 s is 4 ms.
+    let rows = [of("a", Some(4e3)), of("b", Some(4e9)), of("c", None)];
+    assert_eq!(head(&rows), ("mean latency (ms)".into(), "0.004 * 4,000 -".into()));
+    assert_eq!(head(&rows[2..]), ("mean latency".into(), "-".into()));
+    assert!(table(&[], &["slowdown".into()]).unwrap().rows.is_empty());
+}
