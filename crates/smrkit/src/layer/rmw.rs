@@ -152,6 +152,7 @@ impl Rmw {
             return (0, self.region.value());
         }
         let (mut from, mut to) = (first, end);
+        // What is taken in at one end may reach further at the other.
         loop {
             let before = (from, to);
             to = self.reach_downstream(disk, (base, start), from, to);

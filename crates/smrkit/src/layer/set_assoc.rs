@@ -208,6 +208,7 @@ impl SetAssoc {
             region.put(lba - first, cached, pba - start, n);
         }
         disk.write(home, self.region_sectors, Cause::Clean, region, 0)?;
+        // Only now: until then the cache has the newest data.
         self.map.remove(first, self.region_sectors);
         self.counts.bands_cleaned += 1;
         Ok(())

@@ -294,6 +294,7 @@ impl Zoned {
         if zone != self.latest.0 {
             self.latest = (zone, self.layout.start(zone));
         }
+        // A write that the power cuts moves no pointer (assumption).
         disk.write(self.latest.1 + at, n, Cause::Host, data, from)?;
         if self.pointers[zone as usize] < at + n {
             self.advance(zone, at + n);

@@ -10,8 +10,8 @@ use crate::geometry::Geometry;
 use crate::pages::Pages;
 use crate::units::{Lba, Pba};
 
+use super::Placement;
 use super::interference::Interference;
-use super::placement::Placement;
 
 /// Content of a sector: nothing (0), a version of an LBA, a layer's metadata, or damage by the write of an LBA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -142,6 +142,7 @@ impl DmZoned {
     fn commit(&mut self, disk: &mut Disk) -> DiskResult {
         self.maps.commit(disk)?;
         self.dirty_since = None;
+        // Until now the map on the platters may have named these zones, so that nothing could be written to them.
         self.nothing_to_reclaim &= self.unused.freed.is_empty();
         for zone in std::mem::take(&mut self.unused.freed) {
             let is_random = self.layout.is_random(zone);

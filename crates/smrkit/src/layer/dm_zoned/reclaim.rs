@@ -108,6 +108,7 @@ impl DmZoned {
     /// Ends a job: the copy is valid, the old zone free, and both are durable.
     fn finish(&mut self, disk: &mut Disk, job: &ReclaimJob) -> DiskResult {
         let blocks = self.layout.blocks();
+        // Bits change in memory, so that all of them have to be there first.
         self.maps.metadata.need(disk, job.from, 0, blocks)?;
         self.maps.metadata.need(disk, job.to, 0, blocks)?;
         let mut at = 0;

@@ -163,6 +163,7 @@ impl Log {
 
 /// Adds a run to those of a stage, as far as it fits; returns whether all of it did.
 fn add_run(runs: &mut Vec<LiveRun>, run: LiveRun) -> bool {
+    // All runs of a stage are read as one access, from the first to the last.
     let (Some(&first), Some(&last)) = (runs.first(), runs.last()) else {
         runs.push(LiveRun { sectors: run.sectors.min(STAGE_SECTORS), ..run });
         return run.sectors <= STAGE_SECTORS;

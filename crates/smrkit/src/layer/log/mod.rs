@@ -427,6 +427,7 @@ impl Log {
         let segment = self.segments.get(index);
         let (pba, sectors) = (segment.head(), n.min(segment.room()));
         disk.write(pba, sectors, cause, data, at)?;
+        // Only now: a torn write leaves the head where it was, and is written over.
         self.segments.wrote(index, sectors);
         Ok((index, pba, sectors))
     }
@@ -434,6 +435,7 @@ impl Log {
     /// Points the map to what has been written.
     #[inline]
     fn note(&mut self, lba: Lba, sectors: u64, pba: Pba, index: u32) {
+        // The map still has the old places, which are counted as dead by it.
         self.forget(lba, sectors);
         self.map.insert(lba, sectors, pba);
         self.segments.add_live(index, lba, sectors);

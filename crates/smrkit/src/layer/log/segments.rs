@@ -350,6 +350,7 @@ impl SegmentTable {
     fn close(&mut self, at: u32) {
         let segment = &mut self.all[at as usize];
         segment.state = SegmentState::Closed;
+        // It gets no more entries, and most of the memory is that of closed segments.
         segment.entries.shrink_to_fit();
         let open = &mut self.open[usize::from(segment.stream)];
         if *open == Some(at) {

@@ -158,6 +158,7 @@ impl SBlock {
         }
         gather.finish(disk, &mut buf)?;
         self.slots[section].write(disk, Cause::Clean, sblock, &buf, 0)?;
+        // Only now: a torn S-block leaves what is cached of it.
         self.drop_cached(section, number);
         self.counts.destages += 1;
         self.defrag_slots(disk, section, 0)
@@ -205,6 +206,7 @@ impl SBlock {
     /// Gives up the entry at the tail if it is invalid; else copies it and the valid ones that follow to the head, of `most`
     /// sectors or less as far as they are several. Returns the sectors copied.
     fn advance_cache_tail(&mut self, disk: &mut Disk, section: usize, most: u64) -> DiskResult<u64> {
+        // Mapping finds out which entries are still valid, so that it comes first; a torn copy is mapped back.
         let (entries, length) = self.remap_run(section, most);
         if entries == 0 {
             self.caches[section].pop();

@@ -210,6 +210,7 @@ impl SlotBuffer {
             disk.read(self.pba(self.slot(self.tail)), self.stride, Cause::Clean, &mut buf, 0)?;
             self.write(disk, Cause::Clean, sblock, &buf, 1)?;
         }
+        // The slot is given up once its S-block lies elsewhere.
         self.leave_tail();
         Ok(sblock != NONE)
     }

@@ -207,6 +207,7 @@ impl TrackMap {
         if self.rewrite.is_more() {
             self.first_rewrite.get_or_insert(disk.requests());
             self.counts.bands_rewritten += 1;
+            // What waits lies before this band, and would spoil what is rewritten now.
             write_run(disk, run.end(), data)?;
             self.rewrite.make(disk, band, data)?;
         } else {

@@ -67,6 +67,7 @@ impl Rewrite {
         }
         self.spans.clear();
         self.spans.extend(self.own.iter().map(|own| own.0));
+        // What is rewritten too may itself spoil or wear others: on until nothing is added.
         loop {
             self.add_spoilt(disk, head, band);
             if !self.add_worn(head, tracks_used, band) {
@@ -196,6 +197,7 @@ impl Rewrite {
 
     /// A run of tracks is the host's if nothing else is in it.
     fn write(&self, disk: &mut Disk, band: Band, buf: &Buf) -> DiskResult {
+        // In the order of PBAs, since a write spoils what lies behind it.
         let mut run = Joined::default();
         let mut cause = Cause::Host;
         for (track, &(first, end)) in self.spans.iter().enumerate().filter(|(_, span)| span.0 < span.1) {

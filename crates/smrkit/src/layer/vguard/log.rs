@@ -66,12 +66,12 @@ impl Slots {
 
 /// The log and the map.
 pub(super) struct TrackLog {
-    places: Slots,
+    pub places: Slots,
     slots: Divisor,
     /// The oldest valid entry first.
-    entries: VecDeque<CachedTrack>,
+    pub entries: VecDeque<CachedTrack>,
     /// The number of the oldest; numbers count from 1 and never come again.
-    first: u64,
+    pub first: u64,
     /// Place of the next entry, or of the next after it on which it fits.
     pub head: u64,
     /// The number of a home track's valid entry; 0 where it is not cached.
@@ -108,7 +108,7 @@ impl TrackLog {
     pub fn is_possible(&self) -> bool {
         let (first, count) = (self.first, self.entries.len() as u64);
         let is_entry = |entry: &CachedTrack| {
-            let placed = entry.position < COUNT_MAX && entry.pba == self.start(self.slot(entry.position));
+            let placed = entry.position < COUNT_MAX && entry.pba == self.places.start(self.slot(entry.position));
             placed && (entry.track as usize) < self.numbers.len() && entry.slots <= self.places.most
         };
         let is_number = |(track, &number): (u32, &u64)| {
@@ -122,21 +122,6 @@ impl TrackLog {
     /// Slots of the cache.
     pub fn slots(&self) -> u64 {
         self.slots.value()
-    }
-
-    /// Slots that an entry takes at most.
-    pub fn slots_max(&self) -> u64 {
-        self.places.most
-    }
-
-    /// Slots that may be left out at the end of a lap.
-    pub fn skip_max(&self) -> u64 {
-        self.places.skipped
-    }
-
-    /// The first sector of a slot.
-    pub fn start(&self, slot: u64) -> Pba {
-        self.places.start(slot)
     }
 
     /// Place from `head` on of an entry with `sectors` of data, and the number of slots it would take.
@@ -176,11 +161,6 @@ impl TrackLog {
         self.first + self.entries.len() as u64
     }
 
-    /// The entries from a number on.
-    pub fn from(&self, number: u64) -> impl Iterator<Item = &CachedTrack> {
-        self.entries.range((number - self.first) as usize..)
-    }
-
     /// The valid entries, the oldest first.
     pub fn valid(&self) -> impl Iterator<Item = &CachedTrack> {
         self.entries.iter().filter(|entry| entry.valid)
@@ -204,7 +184,7 @@ impl TrackLog {
             self.head = position;
         }
         self.numbers[track as usize] = self.next_number();
-        let pba = self.start(self.slot(position));
+        let pba = self.places.start(self.slot(position));
         self.entries.push_back(CachedTrack { track, valid: true, slots, position, pba });
         self.head = position + slots;
         self.valid_entries += 1;

@@ -232,7 +232,7 @@ impl Vguard {
         let VguardPlan { home, slots, entries_max, copy_sectors, least, cache_tracks, alpha, beta } =
             VguardPlan::new(drive, keys)?;
         let log = TrackLog::new(slots, &home);
-        let kept_free = cache_tracks / KEPT_FREE_SHARE + least + 2 * (1 + home.reach()) * log.slots_max();
+        let kept_free = cache_tracks / KEPT_FREE_SHARE + least + 2 * (1 + home.reach()) * log.places.most;
         let law = drive.interference.form();
         let settings = VguardSettings {
             alpha,
@@ -300,7 +300,7 @@ impl Vguard {
 
     fn check_log(&self) -> DiskResult {
         let (mut last, mut valid, mut slots) = (0, 0, 0);
-        for entry in self.log.from(self.log.next_number() - self.log.length()) {
+        for entry in &self.log.entries {
             if entry.position < last {
                 return inconsistent(format!("the cached track {} begins inside the one before", entry.track));
             }

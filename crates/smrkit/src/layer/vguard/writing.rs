@@ -70,18 +70,19 @@ impl Vguard {
         if !self.settings.in_place || self.is_worn_at_home(track) {
             return self.relocate(disk, piece);
         }
-        let missing = |log: &super::TrackLog| (track + 1..=track + following).find(|&t| !log.has(t));
-        if missing(&self.log).is_some() {
-            let count = (track + 1..=track + following).filter(|&t| !self.log.has(t)).count() as u64;
-            if !self.has_room(count) {
-                return Ok(false);
-            }
-            while let Some(next) = missing(&self.log) {
+        let followers = track + 1..=track + following;
+        let missing = followers.clone().filter(|&next| !self.log.has(next)).count() as u64;
+        if missing > 0 && !self.has_room(missing) {
+            return Ok(false);
+        }
+        for next in followers {
+            if !self.log.has(next) {
                 self.copy(disk, next)?;
                 self.counts.guard_copies += 1;
             }
         }
         if self.saved.rewritten.iter().any(|tracks| tracks.contains(&track)) {
+            // The newest copy of the map has the track in the cache: a drive that found it would bring back what is written over now.
             self.save(disk)?;
         }
         self.count_overwrite(track);
@@ -113,6 +114,7 @@ impl Vguard {
             }
         };
         if newest > self.saved.number || !self.saved.rewritten.is_empty() {
+            // The write destroys copies of the map that a drive would need to follow the log.
             self.save(disk)?;
         }
         self.count_overwrite(track);
@@ -126,7 +128,7 @@ impl Vguard {
         let lost = destroyed(disk, pba, n);
         let (mut tracks, mut newest) = (Vec::new(), 0);
         let own = self.log.number(track);
-        for (number, other) in (own..).zip(self.log.from(own)) {
+        for (number, other) in (own..).zip(self.log.entries.range((own - self.log.first) as usize..)) {
             // On the next lap the log goes on elsewhere.
             if other.pba >= lost.end || (number > own && other.pba < pba) {
                 break;
@@ -181,7 +183,7 @@ impl Vguard {
         let written = sectors + self.settings.copy_sectors;
         let mut entry = disk.metadata(written);
         entry.put(0, buf, 0, sectors);
-        disk.write(self.log.start(self.log.slot(position)), written, Cause::Host, &entry, 0)?;
+        disk.write(self.log.places.start(self.log.slot(position)), written, Cause::Host, &entry, 0)?;
         // Only now: a torn copy must not stand in for what it was to replace.
         self.log.push(track, position, slots);
         (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
@@ -200,7 +202,9 @@ impl Vguard {
 
     /// True if this many tracks can be appended.
     fn has_room(&self, tracks: u64) -> bool {
-        let end = self.log.head + self.log.skip_max() + tracks * self.log.slots_max() + self.home.reach();
+        let places = &self.log.places;
+        // Each entry may take the most slots, and the lap may end before the first of them.
+        let end = self.log.head + places.skipped + tracks * places.most + self.home.reach();
         end <= self.saved.tail + self.log.slots() && self.log.valid_entries + tracks <= self.settings.entries_max
     }
 
