@@ -212,14 +212,10 @@ impl CacheBuffer {
         // A page's record is written with what comes first in it.
         let record = u64::from(self.payload.remainder(self.head) == 0);
         let [(first, n), (second, rest)] = self.accesses(self.head, length);
-        let mut entries = disk.metadata(record + n + rest);
-        if disk.holds_data() {
-            for (position, sectors, at) in data {
-                for (run, _, count) in self.runs(position, sectors) {
-                    entries.put(record + self.offset_in_read(self.head, run), buf, at + (run - position), count);
-                }
-            }
-        }
+        let entries = match disk.holds_data() {
+            true => self.laid_out(disk.metadata(record + n + rest), record, buf, data),
+            false => Buf::NoData,
+        };
         self.under_way = length;
         disk.write(first - record, record + n, cause, &entries, 0)?;
         if rest > 0 {
@@ -228,6 +224,17 @@ impl CacheBuffer {
         self.under_way = 0;
         self.head += length;
         Ok(())
+    }
+
+    /// Headers with the data laid over them, behind `record` sectors of a page's record.
+    #[cold]
+    fn laid_out(&self, mut entries: Buf, record: u64, buf: &Buf, data: impl Iterator<Item = (u64, u64, u64)>) -> Buf {
+        for (position, sectors, at) in data {
+            for (run, _, count) in self.runs(position, sectors) {
+                entries.put(record + self.offset_in_read(self.head, run), buf, at + (run - position), count);
+            }
+        }
+        entries
     }
 
     /// The power was cut: what was being appended is void. Where nothing wears, it is written over.
