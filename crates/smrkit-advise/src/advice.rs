@@ -9,11 +9,13 @@ use smrkit::settings::rebuild::RebuildSpec;
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::outcome::{Replayed, Scalar, Scaled, State};
 use smrkit::stats::verdict;
-use smrkit::units::SECTOR_BYTES;
+use smrkit::units::{Nanos, SECTOR_BYTES};
 
+use crate::budget::Budget;
 use crate::changes::{self, ArrayFacts, Change, ChangeKind};
-use crate::comparison::{Comparison, Effect, Problems, Trajectory};
-use crate::{LoadKind, Question, Reference};
+use crate::comparison::{Comparison, Effect, Judged, Problems, Trajectory};
+use crate::trial::Measured;
+use crate::{LoadKind, Need, Question};
 
 /// The shortest simulated time from which anything is concluded (assumption): longer than a drive's RAM hides.
 const SHORTEST_NS: u64 = 5_000_000_000;
@@ -26,28 +28,40 @@ pub struct Advice {
     /// The version of this format.
     pub schema: u32,
     /// The answer in a word.
+    pub answer: Answer,
+    /// What it rests on.
     pub verdict: Verdict,
-    /// The answer in a few sentences, one a line.
+    /// The answer in five lines: yes or no, how long or how fast, why, what to do, how sure.
     pub text: String,
     /// Steps that an owner can take, the most useful first.
     pub actions: Vec<Action>,
+    /// The use, as it was asked for; null without one.
+    #[serde(rename = "use")]
+    pub asked_use: Option<String>,
+    /// What it is in words.
+    #[serde(skip)]
+    pub what: Option<&'static str>,
+    /// True if any part of the load is like the whole.
+    #[serde(skip)]
+    pub is_even: bool,
+    /// What can't be known of the load, where it was made of sums over intervals; null else.
+    pub note: Option<String>,
+    /// What is needed; all null without a need.
+    pub need: Need,
     /// Problems under the load on which changes were tried.
     pub problems: Problems,
-    /// Problems that it has at some end of what is known of the drive, and not as it was run.
-    pub problems_at_ends: Problems,
     /// Between what its main figure lies, by what is known of the drive; null where that makes no difference.
     pub range: Option<Range>,
+    /// What the drive takes; null of a rebuild, of reads, of conventional disks, and before it is known.
+    pub budget: Option<Budget>,
     /// The system as it is, under each load.
     pub present: Vec<Present>,
-    /// The load on which changes were tried, from 0: that on which it does worst.
+    /// The load on which the answer rests, from 0: that on which it does worst.
     pub hardest: usize,
+    /// The drive where everything that is known only roughly is as bad, and as good, as it may be.
+    pub ends: Vec<End>,
     /// Changes that were tried.
     pub remedies: Vec<Remedy>,
-    /// Requests of the load that changes have served; null where that was all.
-    pub first_requests: Option<u64>,
-    /// The system as it is over the requests that changes have served, and against conventional disks.
-    #[serde(skip)]
-    pub compared: (Trajectory, Comparison),
     /// The array, if it is one.
     #[serde(skip)]
     pub array: Option<ArrayFacts>,
@@ -61,6 +75,8 @@ pub struct Advice {
     pub rebuild: Option<RebuildSpec>,
     /// Bytes of a whole disk, where a rebuild was run on a part of one; null where it was not.
     pub whole_disk_bytes: Option<u64>,
+    /// Bytes of the whole load, of which a part may have been run; null if it has no end.
+    pub whole_bytes: Option<f64>,
     /// Settings of the hardest load: how requests come.
     pub engine: Settings,
     /// State of the disks before, under every change as well.
@@ -78,23 +94,64 @@ pub struct Advice {
 /// The answer in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It will do.
+    Yes,
+    /// It won't.
+    No,
+    /// It depends on what is not known.
+    Perhaps,
+    /// The load is over too soon for an answer.
+    Unknown,
+}
+
+/// What an answer rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// A host-managed disk would refuse some of the requests.
     Refused,
     /// The load is over too soon for an answer.
     TooShort,
-    /// The disks are conventional ones.
-    Conventional,
-    /// A timeout drops a disk.
+    /// Conventional disks can't keep up either.
+    Overloaded,
+    /// It can't keep up, though conventional disks can.
+    FallsBehind,
+    /// It does not do what is needed.
+    Misses,
+    /// A timeout of 30 s drops a disk.
     Dropped,
+    /// A timeout of 7 s drops a disk, and one of 30 s does not.
+    DroppedByRaid,
     /// It takes more than twice what conventional disks take.
     Slow,
-    /// It has a problem at an end of what is known of the drive.
+    /// By what is known of the drive it may be one or the other.
     Depends,
+    /// It does what is needed.
+    Meets,
+    /// The disks are conventional ones.
+    Conventional,
     /// It takes more than one and a half times what conventional disks take.
     SomewhatSlower,
     /// It does as well as conventional disks.
     Fine,
+}
+
+impl Verdict {
+    /// The answer that it makes.
+    pub fn answer(self) -> Answer {
+        match self {
+            Verdict::TooShort => Answer::Unknown,
+            Verdict::Refused
+            | Verdict::Overloaded
+            | Verdict::FallsBehind
+            | Verdict::Misses
+            | Verdict::Dropped
+            | Verdict::Slow => Answer::No,
+            Verdict::Depends | Verdict::DroppedByRaid => Answer::Perhaps,
+            Verdict::Meets | Verdict::Conventional | Verdict::SomewhatSlower | Verdict::Fine => Answer::Yes,
+        }
+    }
 }
 
 /// Between what a figure lies.
@@ -112,12 +169,23 @@ pub struct Range {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Seconds of a rebuild, a resilver or a scrub, of the whole disk.
-    RebuildS,
+    /// Seconds of all of it: of a rebuild the whole disk.
+    Seconds,
     /// Host bytes a second that remain.
     BytesPerS,
     /// Mean latency.
     MeanNs,
+}
+
+/// The drive at an end of what is known of it.
+#[derive(Clone, Serialize)]
+pub struct End {
+    /// True at the worse end.
+    pub worse: bool,
+    /// Its problems.
+    pub problems: Problems,
+    /// The run.
+    pub trajectory: Trajectory,
 }
 
 /// The system as it is, and conventional disks in its place.
@@ -149,13 +217,9 @@ pub struct Remedy {
     pub problems: Option<Problems>,
     /// Why it was not run; null where it was.
     pub not_run: Option<NotRun>,
-    /// The pause after each completion; null if something else changes.
-    pub think_ns: Option<u64>,
-    /// The factor on the trace's times; null if something else changes.
-    pub time_scale: Option<f64>,
     /// The run; null where there was none.
     pub trajectory: Option<Trajectory>,
-    /// Compared with conventional disks under the load as it is; of pauses, with conventional disks that rest as much.
+    /// Compared with conventional disks under the load as it is.
     pub against: Option<Comparison>,
 }
 
@@ -217,6 +281,9 @@ pub struct AdvisedSystem {
     /// True of conventional disks.
     #[serde(skip)]
     pub is_conventional: bool,
+    /// True if some figures of its drives are estimates.
+    #[serde(skip)]
+    pub is_estimated: bool,
 }
 
 /// Demand on them.
@@ -238,25 +305,29 @@ pub struct AdvisedDemand {
 }
 
 impl Advice {
-    /// The answer from what was run as it is: no changes, sentences and actions yet.
-    pub(crate) fn new(question: &Question, known: &Reference, present: Vec<Present>, hardest: usize) -> Advice {
-        let outcome = &known.own.outcome;
+    /// The answer from what was run as it is: no ends, changes, sentences and actions yet.
+    pub(crate) fn new(question: &Question, own: &Measured, present: Vec<Present>, hardest: usize) -> Advice {
+        let outcome = &own.outcome;
         let writes = outcome.commands.host_write;
         let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
-        Advice {
+        let mut advice = Advice {
             schema: 1,
-            verdict: Verdict::Fine,
+            answer: Answer::Unknown,
+            verdict: Verdict::TooShort,
             text: String::new(),
             actions: Vec::new(),
-            problems: known.before.problems,
-            problems_at_ends: Problems::default(),
+            asked_use: question.asked_use.as_ref().map(ToString::to_string),
+            what: question.asked_use.as_ref().map(|asked| asked.info.what),
+            is_even: question.loads[hardest].is_even,
+            need: question.need,
+            problems: Problems::default(),
             range: None,
-            compared: (known.own.trajectory.clone(), present[hardest].against),
+            budget: None,
             array: changes::facts(&question.run),
             present,
             hardest,
+            ends: Vec::new(),
             remedies: Vec::new(),
-            first_requests: None,
             complete: true,
             demand: AdvisedDemand {
                 replayed: outcome.replayed.clone(),
@@ -264,7 +335,7 @@ impl Advice {
                 read_bytes: outcome.host_read_sectors * SECTOR_BYTES,
                 written_bytes,
                 mean_write_bytes: (writes > 0).then(|| written_bytes as f64 / writes as f64),
-                sequential_share: known.own.sequential_share,
+                sequential_share: own.sequential_share,
             },
             system: AdvisedSystem {
                 drive: outcome.drive.clone(),
@@ -276,21 +347,62 @@ impl Advice {
                 cache_sectors: outcome.capacity.cache_sectors,
                 cleans: verdict::cleans(outcome),
                 is_conventional: question.run.is_conventional(),
+                is_estimated: question.run.system().drives().iter().any(|own| own.drive.ranges().next().is_some()),
             },
             rebuild: outcome.run.rebuild,
             whole_disk_bytes: question.whole_disk_bytes,
+            whole_bytes: (outcome.run.rebuild.is_none() && outcome.engine.arrival == Arrival::FlatOut)
+                .then(|| question.times * bytes_of_all(question, own)),
+            note: question.note.clone(),
             engine: outcome.engine,
             state: outcome.state.clone(),
             scaled: outcome.scaled,
             seed: outcome.seed,
             version: VERSION,
             commit: outcome.commit.clone(),
-        }
+        };
+        advice.problems = advice.problems_of(&advice.judged().own, &advice.judged().against);
+        advice
     }
 
-    /// The system as it is under the load on which changes were tried.
+    /// The system as it is under the load on which the answer rests.
     pub fn judged(&self) -> &Present {
         &self.present[self.hardest]
+    }
+
+    /// The system as it is under the load that changes and both ends of the drive's range serve: of a rebuild none, since that is what
+    /// others have measured, and the cheaper run by far.
+    pub fn calm(&self) -> &Present {
+        if self.tries_calm() { &self.present[0] } else { self.judged() }
+    }
+
+    /// True if changes serve another load than the hardest.
+    pub fn tries_calm(&self) -> bool {
+        self.present[0].load == LoadKind::Unused && self.judged().load != LoadKind::Asked
+    }
+
+    /// Problems of a run. Where something is needed, slow is what misses that.
+    pub fn problems_of(&self, run: &Trajectory, against: &Comparison) -> Problems {
+        let problems = Judged::new(run, against).problems;
+        if self.need.is_some() { Problems { slow: self.misses(run), ..problems } } else { problems }
+    }
+
+    /// True if a run does not do what is needed.
+    pub fn misses(&self, run: &Trajectory) -> bool {
+        let Need { within, every, keep } = self.need;
+        let seconds = self.seconds(run);
+        let is_over = |limit: Nanos, seconds: f64| seconds > limit.as_secs();
+        let rest_s = self.rest_s().unwrap_or(0.0);
+        within.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, seconds))
+            || every.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, seconds + rest_s))
+            || keep.is_some_and(|limit| run.p99_ns > limit.0 || run.falls_behind)
+    }
+
+    /// Seconds of rest after the load: as much of that after a full cache as it fills.
+    pub fn rest_s(&self) -> Option<f64> {
+        let budget = self.budget?;
+        let share = self.whole_bytes? / budget.at_once_bytes? as f64;
+        Some(budget.rest_s? * share.min(1.0))
     }
 
     /// True if no load lasts long enough for an answer. A rebuild is all there is of it, however short.
@@ -301,85 +413,99 @@ impl Advice {
 
     /// What follows from the runs: the range, and the answer in a word.
     pub fn conclude(&mut self) {
-        let ends = || self.remedies.iter().filter(|remedy| remedy.kind == ChangeKind::Range);
-        self.problems_at_ends =
-            ends().filter_map(|end| end.problems).fold(Problems::default(), |all, at_end| Problems {
-                refused: false,
-                slow: all.slow || at_end.slow && !self.problems.slow,
-                dropped_7s: all.dropped_7s || at_end.dropped_7s && !self.problems.dropped_7s,
-                dropped_30s: all.dropped_30s || at_end.dropped_30s && !self.problems.dropped_30s,
-            });
-        let measure = self.measure();
-        // Ends are run as the calm load of a rebuild, or as all changes are, on a part of the load: they are told as multiples of the drive
-        // as it was run there.
-        let (whole, run) = match self.rebuild {
-            Some(_) => (&self.present[0].own, &self.present[0].own),
-            None => (&self.judged().own, &self.compared.0),
+        self.problems = self.problems_of(&self.judged().own, &self.judged().against);
+        let calm = self.calm();
+        let ends: Vec<Problems> =
+            self.ends.iter().map(|end| self.problems_of(&end.trajectory, &calm.against)).collect();
+        let figure = self.figure(&calm.own);
+        let figures = || self.ends.iter().map(|end| self.figure(&end.trajectory)).filter(|figure| figure.is_finite());
+        let (low, high) = (figures().fold(figure, f64::min), figures().fold(figure, f64::max));
+        let range = (high > low * RANGE).then_some(Range { of: self.measure(), low, high });
+        let calm_problems = self.problems_of(&calm.own, &calm.against);
+        // At an end a run is compared by its figure: its requests may be more, or fewer.
+        let usual = self.figure(&calm.conventional);
+        let is_slow = |end: &End| match self.measure() {
+            Measure::BytesPerS => self.figure(&end.trajectory) * 2.0 < usual,
+            Measure::Seconds | Measure::MeanNs => self.figure(&end.trajectory) > usual * 2.0,
         };
-        let own = self.figure(whole);
-        let times = |end: &Remedy| Some(self.figure(end.trajectory.as_ref()?) / self.figure(run));
-        let figures =
-            || ends().filter_map(times).filter(|times| times.is_finite()).map(|times| own * times).chain([own]);
-        let (low, high) = (figures().fold(own, f64::min), figures().fold(own, f64::max));
-        self.range = (high > low * RANGE).then_some(Range { of: measure, low, high });
-        let is_alike = self.present.iter().all(|present| present.against.is_alike() && present.own.dropped_7s == 0);
+        let may_differ = self.ends.iter().zip(&ends).any(|(end, problems)| match self.need.is_some() {
+            true => problems.slow != calm_problems.slow,
+            false => end.worse && !calm_problems.slow && is_slow(end),
+        });
+        let may_drop = ends.iter().any(|end| end.dropped_30s) && !self.problems.dropped_30s;
+        let is_alike = self.present.iter().all(|present| present.against.is_alike());
+        self.range = range;
+        for (end, problems) in self.ends.iter_mut().zip(ends) {
+            end.problems = problems;
+        }
+        let own = self.judged();
         self.verdict = match self.problems {
             Problems { refused: true, .. } => Verdict::Refused,
             _ if self.is_too_short() => Verdict::TooShort,
+            _ if own.conventional.falls_behind => Verdict::Overloaded,
+            _ if own.own.falls_behind => Verdict::FallsBehind,
+            Problems { slow, .. } if self.need.is_some() && may_differ && !(slow && own.load == LoadKind::Light) => {
+                Verdict::Depends
+            }
+            Problems { slow: true, .. } if self.need.is_some() => Verdict::Misses,
+            Problems { dropped_30s: true, .. } => Verdict::Dropped,
+            // A drive alone is behind no RAID controller.
+            Problems { dropped_7s: true, slow: false, .. } if self.array.is_some() => Verdict::DroppedByRaid,
+            _ if may_drop => Verdict::Depends,
+            _ if self.need.is_some() => Verdict::Meets,
             _ if self.system.is_conventional => Verdict::Conventional,
-            Problems { dropped_7s: true, .. } => Verdict::Dropped,
             Problems { slow: true, .. } => Verdict::Slow,
-            _ if self.problems_at_ends.any() => Verdict::Depends,
+            _ if may_differ => Verdict::Depends,
             _ if is_alike => Verdict::Fine,
             _ => Verdict::SomewhatSlower,
         };
+        self.answer = self.verdict.answer();
     }
 
     /// The figure by which runs of it are told apart.
     pub fn measure(&self) -> Measure {
         match () {
-            () if self.rebuild.is_some() => Measure::RebuildS,
+            () if self.rebuild.is_some() || self.is_amount() => Measure::Seconds,
             () if self.is_open() => Measure::MeanNs,
             () => Measure::BytesPerS,
         }
     }
 
+    /// True of a load of which the time for all of it counts.
+    pub fn is_amount(&self) -> bool {
+        let has_limit = self.need.within.is_some() || self.need.every.is_some();
+        !self.is_open() && self.whole_bytes.is_some() && (self.asked_use.is_some() || has_limit)
+    }
+
     /// That figure of a run.
     pub fn figure(&self, run: &Trajectory) -> f64 {
         match self.measure() {
-            Measure::RebuildS => self.rebuild_s(run).unwrap_or(0.0),
+            Measure::Seconds => self.seconds(run).unwrap_or(0.0),
             Measure::BytesPerS => run.lasting_bytes_per_s(),
             Measure::MeanNs => run.mean_ns as f64,
         }
     }
 
-    /// Seconds that a rebuild of the whole disk takes, if all of it goes like the part that was run.
-    pub fn rebuild_s(&self, run: &Trajectory) -> Option<f64> {
+    /// Seconds that all of it takes: the rebuild of a whole disk, if all of it goes like the part that was run, or a load of some amount.
+    pub fn seconds(&self, run: &Trajectory) -> Option<f64> {
+        if self.rebuild.is_none() {
+            return self.whole_bytes.filter(|_| !self.is_open()).map(|bytes| run.seconds_for(bytes));
+        }
         let rebuilt = run.rebuild?;
         let parts = self.whole_disk_bytes.map_or(1.0, |whole| whole as f64 / rebuilt.disk_bytes.max(1) as f64);
         Some(rebuilt.elapsed_ns as f64 / 1e9 * parts)
     }
 
-    /// A run's time as a multiple of that of conventional disks under the load as it is: of the rebuild, of the load, or by its own times
-    /// of the mean latency. None of pauses, which are no part of the load.
-    pub fn times(&self, against: &Comparison) -> f64 {
-        against.rebuild.unwrap_or(against.whole.elapsed.unwrap_or(against.whole.mean))
-    }
-
     /// The change that does most: of those that leave the fewest problems the fastest, if it is faster than the system as it is.
     pub fn best(&self) -> Option<usize> {
-        let is_change = |kind| !matches!(kind, ChangeKind::Idle | ChangeKind::Range);
-        let changes = self.remedies.iter().enumerate().filter(|(_, remedy)| is_change(remedy.kind));
-        let ranked = changes.filter_map(|(at, remedy)| {
-            let times = self.times(remedy.against.as_ref()?);
-            remedy.rank().filter(|_| times < self.times(&self.compared.1)).map(|rank| (rank, times, at))
+        let times =
+            |against: &Comparison| against.rebuild.unwrap_or(against.whole.elapsed.unwrap_or(against.whole.mean));
+        let own = times(&self.calm().against);
+        let ranked = self.remedies.iter().enumerate().filter_map(|(at, remedy)| {
+            let times = times(remedy.against.as_ref()?);
+            remedy.rank().filter(|_| times < own).map(|rank| (rank, times, at))
         });
         ranked.min_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))).map(|(.., at)| at)
-    }
-
-    /// True if depths are told: at the trace's own times one decides little, unless several were asked for.
-    pub fn names_depths(&self) -> bool {
-        self.present.len() > 1 && self.rebuild.is_none()
     }
 
     /// True if requests come at times of their own.
@@ -388,13 +514,15 @@ impl Advice {
     }
 }
 
-impl Remedy {
-    /// The best of several of a kind, such as pauses; of those that do as much the first, which is the smallest.
-    pub fn best_of(remedies: &[Remedy], kind: ChangeKind) -> Option<&Remedy> {
-        let ranked = remedies.iter().filter(|remedy| remedy.kind == kind);
-        ranked.filter_map(|remedy| Some((remedy.rank()?, remedy))).min_by_key(|(rank, _)| *rank).map(|(_, best)| best)
-    }
+/// Bytes of all of a load, of which some was run.
+fn bytes_of_all(question: &Question, own: &Measured) -> f64 {
+    let (bytes, requests) = (own.trajectory.bytes as f64, own.trajectory.requests as f64);
+    let all = question.even_requests.map_or(requests, |all| all as f64);
+    // The number of requests that come to some bytes is known only roughly.
+    if all <= requests * 1.01 { bytes } else { bytes / requests.max(1.0) * all }
+}
 
+impl Remedy {
     /// Its place among others by its effect, 0 for the best; `None` where it doesn't help.
     pub fn rank(&self) -> Option<u8> {
         match self.effect? {
@@ -411,16 +539,6 @@ impl Remedy {
             Ok((effect, run, against, problems)) => (Some(effect), Some(run), Some(against), Some(problems), None),
             Err(reason) => (None, None, None, None, Some(reason)),
         };
-        Remedy {
-            kind: change.kind,
-            change: change.name.clone(),
-            effect,
-            problems,
-            not_run,
-            think_ns: change.think.map(|think| think.0),
-            time_scale: change.time_scale,
-            trajectory,
-            against,
-        }
+        Remedy { kind: change.kind, change: change.name.clone(), effect, problems, not_run, trajectory, against }
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use smrkit::layer::BASELINE;
 use smrkit::stats::outcome::{CommandTimes, Outcome};
+use smrkit::stats::verdict;
 use smrkit::units::SECTOR_BYTES;
 
 use crate::stretches::{Figures, P99_ERROR};
@@ -29,8 +30,14 @@ pub struct Trajectory {
     pub requests: u64,
     /// Of them those that a host-managed disk would have refused.
     pub refused: u64,
+    /// Bytes that they read and wrote.
+    pub bytes: u64,
     /// Their time.
     pub elapsed_ns: u64,
+    /// When the last of them came, of those that come at times of their own.
+    pub arrivals_ns: u64,
+    /// True if requests come faster than they are served, so that ever more of them wait.
+    pub falls_behind: bool,
     /// The first moment that a request waited for cleaning, in seconds; null if none did.
     pub cache_full_at_s: Option<f64>,
     /// Host bytes until then, read and written; null if it never came.
@@ -84,7 +91,10 @@ impl Trajectory {
         Trajectory {
             requests: outcome.requests,
             refused: disks.iter().map(|disk| disk.layer_stats.violations().all).sum(),
+            bytes: (outcome.host_read_sectors + outcome.host_written_sectors) * SECTOR_BYTES,
             elapsed_ns: outcome.elapsed_ns,
+            arrivals_ns: outcome.arrivals_ns,
+            falls_behind: verdict::is_overloaded(outcome),
             cache_full_at_s: verdict.cache_full_at_s,
             cache_full_after_bytes: verdict.cache_full_at_s.map(until),
             rate_before_bytes_per_s: verdict.rate_before_bytes_per_s,
@@ -105,6 +115,12 @@ impl Trajectory {
     /// The rate that remains: from when the cache is full, or throughout.
     pub fn lasting_bytes_per_s(&self) -> f64 {
         self.rate_after_bytes_per_s.unwrap_or(self.rate_before_bytes_per_s)
+    }
+
+    /// Seconds for `bytes` of such requests: beyond those that were run, at the rate that remains.
+    pub fn seconds_for(&self, bytes: f64) -> f64 {
+        let elapsed_s = self.elapsed_ns as f64 / 1e9;
+        elapsed_s + (bytes - self.bytes as f64) / self.lasting_bytes_per_s().max(1e-9)
     }
 
     /// Figures of its requests.

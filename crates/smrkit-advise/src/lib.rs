@@ -1,14 +1,19 @@
-//! Advice on a drive or an array: how it serves a load, and which changes would help, each shown by a run.
+//! Advice on a drive or an array: whether it will do for a load, how long or how fast, why, and which changes would help, each shown by a
+//! run.
 //!
-//! `options.rs` reads the question, `changes.rs` says what is tried, `attempts.rs` runs and judges it by `comparison.rs`, `advice.rs` is
-//! the answer as data. Every sentence is in `words.rs`; `screen.rs` lays them out, with tables, for a terminal and as a page.
+//! `options.rs` reads the question, with `uses.rs` (what people do with disks) and `sums.rs` (what they have measured). The first answer
+//! comes from the drive as it is and its conventional twin; then its budget is worked out (`budget.rs`) and changes are tried
+//! (`changes.rs`), judged by `comparison.rs`. `advice.rs` is the answer as data. Every sentence is in `words.rs`; `screen.rs` lays them
+//! out, with tables, for a terminal and as a page.
 
 mod stretches;
 pub mod comparison;
 mod trial;
 mod changes;
+pub mod uses;
+pub mod sums;
+pub mod budget;
 pub mod advice;
-mod attempts;
 pub mod options;
 mod words;
 pub mod screen;
@@ -21,16 +26,19 @@ use serde::Serialize;
 use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
-use smrkit::experiment::pool::{self, Monitor};
-use smrkit::layer;
-use smrkit::settings::Settings;
+use smrkit::experiment::pool::{self, Monitor, RunWatch};
+use smrkit::settings::{Arrival, Settings};
+use smrkit::units::Nanos;
 
-use advice::{Advice, Present};
-use comparison::Judged;
+use advice::{Advice, End, NotRun, Present, Remedy};
+use changes::{Change, ChangeKind};
+use comparison::{Effect, Judged, Problems, effect};
 use trial::{Measured, Trial};
+use uses::AskedUse;
 
-/// A layer counts for the size of a workload if it offers this share of what the present one does, in percent (assumption).
-const ALIKE_PERCENT: u64 = 80;
+/// Requests of a load of equal requests that are run at most, and of one that is packed into fewer.
+const MOST_REQUESTS: u64 = 160_000;
+const MOST_PACKED: u64 = 16 * MOST_REQUESTS;
 
 /// Question to the advice.
 pub struct Question {
@@ -38,12 +46,47 @@ pub struct Question {
     pub run: PlannedRun,
     /// The loads under which it is looked at.
     pub loads: Vec<Load>,
-    /// Traces and workloads in the demand.
-    pub sources: usize,
-    /// Tries layers that no shop sells, too.
-    pub all: bool,
+    /// The use that the load stands for.
+    pub asked_use: Option<AskedUse>,
+    /// What is needed.
+    pub need: Need,
+    /// What can't be known of the load, where it was made of sums.
+    pub note: Option<String>,
+    /// How many times as much as the load has to be done.
+    pub times: f64,
+    /// Requests of the load, where not all of it may be run.
+    pub even_requests: Option<u64>,
     /// Bytes of a whole disk, where a rebuild is run on a part of one.
     pub whole_disk_bytes: Option<u64>,
+}
+
+impl Question {
+    /// How a system does under these loads, with nothing needed.
+    pub fn of(run: PlannedRun, loads: Vec<Load>) -> Question {
+        let (asked_use, note, even_requests, whole_disk_bytes) = (None, None, None, None);
+        Question { run, loads, asked_use, need: Need::default(), note, times: 1.0, even_requests, whole_disk_bytes }
+    }
+}
+
+/// What is needed; nothing, where all are `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// All of it has to be done in this time.
+    #[serde(rename = "within_ns")]
+    pub within: Option<Nanos>,
+    /// It comes again after this time, and has to be done and cleaned by then.
+    #[serde(rename = "every_ns")]
+    pub every: Option<Nanos>,
+    /// Ninety-nine requests of a hundred have to be answered in this time.
+    #[serde(rename = "keep_ns")]
+    pub keep: Option<Nanos>,
+}
+
+impl Need {
+    /// True if anything is needed.
+    pub fn is_some(&self) -> bool {
+        *self != Need::default()
+    }
 }
 
 /// A load.
@@ -55,6 +98,8 @@ pub struct Load {
     pub demand: Arc<dyn Demand>,
     /// How they come.
     pub settings: Settings,
+    /// True if any part of it is like the whole, so that a part is enough.
+    pub is_even: bool,
 }
 
 /// Whose load it is.
@@ -69,43 +114,71 @@ pub enum LoadKind {
     Light,
 }
 
-/// The system as it is under the load on which changes are tried, and conventional disks under it.
-struct Reference<'a> {
-    load: &'a Load,
-    own: Measured,
-    conventional: Measured,
-    /// The system, judged.
-    before: Judged,
-    /// The first load, where that is another one, and the system and conventional disks under it.
-    calm: Option<(&'a Load, Measured, Measured)>,
+/// Hears an answer while it is worked out.
+pub trait Listener {
+    /// The first answer, from the drive as it is and its conventional twin.
+    fn first(&mut self, _advice: &Advice) {}
+
+    /// A change was tried; it is the last of the answer's.
+    fn tried(&mut self, _advice: &Advice) {}
 }
 
+/// Hears nothing.
+pub struct Deaf;
+
+impl Listener for Deaf {}
+
 /// The answer; `None` if an interrupt came before there was one.
-pub fn advise(question: &Question, monitor: &dyn Monitor) -> Result<Option<Advice>, Error> {
-    let sectors = common_sectors(question).map_err(|error| question.run.named(error))?;
-    let Some(mut pairs) = as_it_is(question, sectors, monitor)? else { return Ok(None) };
+pub fn advise(
+    question: &Question,
+    monitor: &dyn Monitor,
+    listener: &mut dyn Listener,
+) -> Result<Option<Advice>, Error> {
+    let own_sectors = question.run.host_sectors().map_err(|error| question.run.named(error))?;
+    let sectors = own_sectors.min(question.run.conventional()?.host_sectors()?);
+    let Some(pairs) = as_it_is(question, sectors, monitor)? else { return Ok(None) };
     let present: Vec<Present> = pairs.iter().zip(&question.loads).map(present).collect();
     let Some(hardest) = hardest(&present) else { return Ok(None) };
-    let (own, conventional) = pairs.remove(hardest);
-    let is_calm = question.loads[0].kind == LoadKind::Unused && hardest > 0;
-    let calm = is_calm.then(|| pairs.swap_remove(0)).map(|(own, usual)| (&question.loads[0], own, usual));
+    let (own, _) = &pairs[hardest];
     if own.outcome.requests == 0 && own.outcome.rebuild.is_none() {
         let message = "no request was counted: lower {warmup}, or give a longer trace or workload";
         return Err(Error::Usage(message.into()));
     }
-    let before = Judged::new(&own.trajectory, &present[hardest].against);
-    let known = Reference { load: &question.loads[hardest], own, conventional, before, calm };
-    let mut advice = Advice::new(question, &known, present, hardest);
+    let mut advice = Advice::new(question, own, present, hardest);
+    let calm = if advice.tries_calm() { 0 } else { hardest };
+    let (load, (calm_own, calm_usual)) = (&question.loads[calm], &pairs[calm]);
+    let is_open = !advice.is_too_short() && !advice.problems.refused;
+    if is_open {
+        advice.ends = ends(question, load, sectors, monitor)?;
+    }
+    if is_open && !question.run.is_conventional() {
+        advice.remedies.push(conventional(&advice, calm_usual));
+    }
+    words::answer(&mut advice, &own.outcome);
+    listener.first(&advice);
     // Of a load that is over at once every change would seem to help, or none.
     if !advice.is_too_short() {
-        let changes = changes::all(question, &known)?;
-        attempts::make(question, &known, &changes, sectors, monitor, &mut advice)?;
+        let changes = if advice.problems.any() {
+            changes::all(question, load, calm_own, advice.problems.refused)?
+        } else {
+            Vec::new()
+        };
+        for change in &changes {
+            let remedy = tried(&advice, load, change, (calm_own, calm_usual), sectors, monitor)?;
+            advice.remedies.push(remedy);
+            listener.tried(&advice);
+        }
     }
-    words::answer(&mut advice, &known.own.outcome, &known.conventional.outcome);
+    if is_open {
+        advice.budget = budget::find(question, &question.loads[hardest], own, sectors, monitor)?;
+    }
+    let is_interrupted = |remedy: &Remedy| remedy.not_run == Some(NotRun::Interrupted);
+    advice.complete = monitor.goes_on() && !advice.remedies.iter().any(is_interrupted);
+    words::answer(&mut advice, &own.outcome);
     Ok(Some(advice))
 }
 
-/// The load on which changes are tried: that with the worst problem, of such the one on which it does worst. A rebuild has two, unused
+/// The load on which the answer rests: that with the worst problem, of such the one on which it does worst. A rebuild has two, unused
 /// and used, of which the second is what an owner meets.
 fn hardest(present: &[Present]) -> Option<usize> {
     let key = |one: &Present| (one.load != LoadKind::Unused, Judged::new(&one.own, &one.against).problems);
@@ -115,20 +188,14 @@ fn hardest(present: &[Present]) -> Option<usize> {
     present.iter().enumerate().max_by(order).map(|(at, _)| at)
 }
 
-/// Size of the disk for a workload: what the layers that are compared all offer.
-fn common_sectors(question: &Question) -> Result<u64, Error> {
-    let run = &question.run;
-    let own = run.host_sectors()?;
-    let mut least = own.min(run.conventional()?.host_sectors()?);
-    for layer in layer::all().into_iter().filter(|_| question.all) {
-        let defaults = layer.resolve(&[])?;
-        let offered = run.under(layer, &defaults).host_sectors();
-        least = match offered {
-            Ok(sectors) if sectors >= own / 100 * ALIKE_PERCENT => least.min(sectors),
-            _ => least,
-        };
-    }
-    Ok(least)
+/// Serves a load, or enough of it.
+fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Result<Measured, Error> {
+    let most = if trial.packed_sectors.is_some() { MOST_PACKED } else { MOST_REQUESTS };
+    let served = match load.is_even {
+        true => trial.serve_enough(load.demand.as_ref(), sectors, most, watch),
+        false => trial.serve(load.demand.as_ref(), sectors, true, watch),
+    };
+    served.map_err(|error| trial.run.named(error))
 }
 
 /// The system as it is and conventional disks, under each load.
@@ -137,17 +204,14 @@ fn as_it_is(
     sectors: u64,
     monitor: &dyn Monitor,
 ) -> Result<Option<Vec<(Measured, Measured)>>, Error> {
-    let mut trials = Vec::new();
-    for load in &question.loads {
-        let conventional = question.run.conventional()?.with(load.settings);
-        trials.push([question.run.clone().with(load.settings), conventional].map(Trial::for_run));
-    }
-    let results = pool::make_all(&trials, monitor, "the drive as it is, run", |at, [own, conventional], mut watch| {
-        let mut serve = |trial: &Trial, hash| -> Result<Measured, Error> {
-            let served = trial.serve(question.loads[at].demand.as_ref(), sectors, hash, &mut watch);
-            served.map_err(|error| trial.run.named(error))
-        };
-        Ok((serve(own, true)?, serve(conventional, false)?))
+    let results = pool::make_all(&question.loads, monitor, "the drive as it is, run", |_, load, mut watch| {
+        let run = question.run.clone().with(load.settings);
+        let usual = Trial::for_run(question.run.conventional()?.with(load.settings));
+        let own = serve(&Trial::for_run(run), load, sectors, &mut watch)?;
+        // Over the same requests.
+        let usual = Trial { first: load.is_even.then_some(own.asked), ..usual };
+        let served = usual.serve(load.demand.as_ref(), sectors, false, &mut watch);
+        Ok((own, served.map_err(|error| usual.run.named(error))?))
     });
     let is_whole = |(own, usual): &(Measured, Measured)| !own.outcome.interrupted && !usual.outcome.interrupted;
     let all = results.into_iter().map(|result| Ok(result?.filter(is_whole)));
@@ -162,4 +226,82 @@ fn present(((own, conventional), load): (&(Measured, Measured), &Load)) -> Prese
         conventional: conventional.trajectory.clone(),
         against: own.compared_with(conventional),
     }
+}
+
+/// The drive at both ends of what is known of it.
+fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -> Result<Vec<End>, Error> {
+    let run = question.run.clone().with(load.settings);
+    let ends = [true, false].map(|worse| changes::at_end(&run, worse).map(|run| run.map(|run| (worse, run))));
+    let ends: Vec<(bool, PlannedRun)> =
+        ends.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let made = pool::make_all(&ends, monitor, "the drive's range, run", |_, (worse, run), mut watch| {
+        // A larger cache may leave less room.
+        let sectors = run.host_sectors()?.min(sectors);
+        let measured = serve(&Trial::for_run(run.clone()), load, sectors, &mut watch)?;
+        let problems = Problems::default();
+        Ok((!measured.outcome.interrupted).then_some(End { worse: *worse, problems, trajectory: measured.trajectory }))
+    });
+    let all: Result<Vec<Option<Option<End>>>, Error> = made.into_iter().collect();
+    Ok(all?.into_iter().flatten().flatten().collect())
+}
+
+/// Conventional disks as a change: they have been run.
+fn conventional(advice: &Advice, usual: &Measured) -> Remedy {
+    let (run, against) = (&usual.trajectory, usual.compared_with(usual));
+    let present = advice.judged();
+    let before = judged(advice, &present.own, &present.against);
+    let after = judged(advice, &present.conventional, &against);
+    let made = Ok((effect(&before, &after), run.clone(), against, after.problems));
+    Remedy::new(&Change::conventional(), made)
+}
+
+fn judged(advice: &Advice, run: &comparison::Trajectory, against: &comparison::Comparison) -> Judged {
+    Judged { problems: advice.problems_of(run, against), ..Judged::new(run, against) }
+}
+
+/// Runs a change under the load, and compares it with conventional disks under the load as it is.
+fn tried(
+    advice: &Advice,
+    load: &Load,
+    change: &Change,
+    (own, usual): (&Measured, &Measured),
+    sectors: u64,
+    monitor: &dyn Monitor,
+) -> Result<Remedy, Error> {
+    let trial = match &change.trial {
+        Ok(trial) => trial,
+        Err(error) => return Ok(Remedy::new(change, Err(NotRun::Refused(changes::one_line(error))))),
+    };
+    let what = format!("trying {}", change.name);
+    let served = pool::make_one(monitor, &what, |watch| serve(trial, load, sectors, watch));
+    let made = match served {
+        Err(error) => Err(NotRun::Refused(changes::one_line(&error))),
+        Ok(made) if made.outcome.interrupted => Err(NotRun::Interrupted),
+        // Nothing can be said of a change that serves nothing.
+        Ok(made) if made.outcome.requests == 0 && made.outcome.rebuild.is_none() => {
+            Err(NotRun::Refused("the warm-up takes all of its requests".into()))
+        }
+        Ok(made) => Ok(made),
+    };
+    let before = judged(advice, &own.trajectory, &own.compared_with(usual));
+    let judged = made.map(|made| {
+        if change.kind != ChangeKind::WriteSize {
+            let against = made.compared_with(usual);
+            let after = judged(advice, &made.trajectory, &against);
+            return (effect(&before, &after), made.trajectory, against, after.problems);
+        }
+        let against = made.compared_by_bytes(usual);
+        let after = judged(advice, &made.trajectory, &against);
+        // Latencies of larger writes are no longer or shorter than those of smaller ones for what the disk does.
+        let is_open = made.outcome.engine.arrival == Arrival::Trace;
+        let mean = Some(against.whole.mean).filter(|_| is_open);
+        let timed = Judged { multiples: [against.whole.elapsed, mean, None, None], ..after };
+        let found = match effect(&before, &timed) {
+            // Where a part of it was run, nobody has seen what comes after it.
+            Effect::Fixes if load.is_even && made.trajectory.cache_full_at_s.is_none() => Effect::FixesSoFar,
+            other => other,
+        };
+        (found, made.trajectory, against, after.problems)
+    });
+    Ok(Remedy::new(change, judged))
 }

@@ -1,12 +1,13 @@
 //! Options that ask for advice, and the question that they make: one parser for the command line and Python.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
 use smrkit::device::spec::{ArraySpec, MemberSpec};
 use smrkit::drive::Drive;
-use smrkit::engine::rebuild::RebuildSpec;
+use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::experiment::Experiment;
@@ -17,91 +18,160 @@ use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::{DEFAULT_DRIVE, System, Systems};
 use smrkit::interleave::SourcePlacement;
 use smrkit::layer;
-use smrkit::settings::{Arrival, Queue, Settings};
+use smrkit::schema::Time;
+use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 use smrkit_options::conditions::Conditions;
 use smrkit_options::demand::DemandOptions;
 use smrkit_options::system::SystemOptions;
-use smrkit_options::value::count;
+use smrkit_options::value::{count, value};
 
 use crate::advice::Advice;
-use crate::{Load, LoadKind, Question, advise};
+use crate::changes::{ArrayFacts, Software};
+use crate::sums::{self, Measured};
+use crate::uses::{AskedUse, Pace, USES, Work};
+use crate::{Listener, Load, LoadKind, Need, Question, advise};
 
 /// The layers of drives as they are sold, unless another is named.
 const DRIVE_MANAGED: &str = "drive-managed";
 const HOST_MANAGED: &str = "zoned";
+/// Sectors of the part of a disk on which a rebuild is run: 20 GB.
+const PART_SECTORS: u64 = 20_000_000_000 / SECTOR_BYTES;
+/// Commands outstanding where nothing is said of it: as many as a drive takes (SATA has 32).
+const DEPTH: u32 = 32;
+
 /// Light use of an array that is rebuilt, for longer than any rebuild lasts: small requests by some users, each of whom waits for an
 /// answer before he asks again a second later. By times of their own a backlog would grow for ever on drives that can't keep up, and
 /// the rebuild would never end.
-const LIGHT_USE: &str = "mix:size=4Ki,write_share=0.5,count=1G";
-const LIGHT_USERS: u32 = 20;
+struct LightUse {
+    workload: &'static str,
+    users: u32,
+}
+
 const LIGHT_PAUSE: Nanos = Nanos(1_000_000_000);
-/// Sectors of the part of a disk on which a rebuild is run: 20 GB.
-const PART_SECTORS: u64 = 20_000_000_000 / SECTOR_BYTES;
-/// Depths of a program that waits for each request, of a rebuild, and of a queue that is full (SATA has 32).
-const DEFAULT_DEPTHS: [u32; 3] = [1, 10, 32];
+
+impl LightUse {
+    /// md writes in place what the file system above it writes. ZFS gathers the writes of 5 s (zfs_txg_timeout) and puts them where there
+    /// is free room in one piece, with some metadata: of the same 20 small requests a second only the reads go anywhere.
+    fn of(software: Software) -> LightUse {
+        match software {
+            Software::Md => LightUse { workload: "mix:size=4Ki,write_share=0.5,count=1G", users: 20 },
+            Software::Zfs => LightUse {
+                workload: "random-read:size=4Ki,interval=100ms,count=1G+sequential-write:size=256Ki,interval=5s,count=1G\
+                           +random-write:size=16Ki,span=10%,interval=1250ms,count=1G",
+                users: 11,
+            },
+        }
+    }
+}
 
 /// Options of a question.
 #[derive(Args, Clone)]
 #[command(mut_arg("layer", |arg| arg.help("The layer. See smrkit layers [default: that of the drive as it is sold]").value_name("NAME")))]
+#[command(mut_arg("drive", |arg| arg.help("The drive's name, or a drive file; several with commas between are compared. See smrkit drives").value_name("NAME,…")))]
 pub struct AdviseOptions {
     #[command(flatten)]
     system: SystemOptions,
+    /// What the disks are for: NAME or NAME:key=value,…, such as restic:bytes=60G or surveillance:cameras=8,rate=4Mbit.
+    #[arg(long = "for", id = "use", value_name = "USE", value_parser = AskedUse::from_str, conflicts_with_all = ["trace", "workload", "rebuild"], help = uses_help())]
+    asked_use: Option<AskedUse>,
     /// A rebuild: rebuild (as md does), resilver (as ZFS does) or key=value,….
     #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
     rebuild: Option<RebuildSpec>,
+    /// All of it has to be done in this time.
+    #[arg(long, value_parser = value(Time(1)), value_name = "TIME")]
+    within: Option<Nanos>,
+    /// It comes again after this time, and has to be done and cleaned by then.
+    #[arg(long, value_parser = value(Time(1)), value_name = "TIME")]
+    every: Option<Nanos>,
+    /// Ninety-nine requests of a hundred have to be answered in this time.
+    #[arg(long, value_parser = value(Time(1)), value_name = "TIME")]
+    keep: Option<Nanos>,
     #[command(flatten)]
     demand: DemandOptions,
     /// A parameter.
     #[arg(long, value_name = "LAYER.KEY=VALUE")]
     set: Vec<String>,
-    /// Commands outstanding, with commas between. Changes are tried at that where it does worst [default: 1,10,32].
-    #[arg(long, value_parser = count::<u32>, value_delimiter = ',', value_name = "N1,N2")]
-    depth: Vec<u32>,
+    /// Commands outstanding [default: 32; of a use what it needs; with --think or --rebuild 1].
+    #[arg(long, value_parser = count::<u32>, value_name = "N")]
+    depth: Option<u32>,
     #[command(flatten)]
     conditions: Conditions,
-    /// Try all translation layers too. No shop sells a drive by its layer.
-    #[arg(long)]
-    all: bool,
+}
+
+fn uses_help() -> String {
+    let names: Vec<&str> = USES.iter().map(|one| one.name).collect();
+    format!(
+        "What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. Names: {}",
+        names.join(", ")
+    )
 }
 
 /// A question whose names were looked up, with nothing read yet.
 pub struct AskedAdvice<'a> {
     options: &'a AdviseOptions,
-    depths: Vec<Settings>,
+    settings: Settings,
     system: System,
     systems: Systems,
     placement: SourcePlacement,
     whole_disk_bytes: Option<u64>,
-    /// True if the load is for advise to choose: nothing but a rebuild was asked for.
-    is_rebuild_alone: bool,
+    source: LoadSource,
+}
+
+/// Where the load comes from.
+enum LoadSource {
+    /// Traces and workloads that were named, or a table in memory.
+    Given,
+    /// A workload, which stands for this many times as much, made for a use or of what was measured.
+    Made { workload: String, times: f64, note: Option<String> },
+    /// Nothing but a rebuild was asked for.
+    Light(LightUse),
 }
 
 impl AdviseOptions {
-    /// Looks up what was asked for; `has_table` if the demand is a table in memory. Errors: options that make no sense, alone or
-    /// together.
-    pub fn ask(&self, has_table: bool) -> Result<AskedAdvice<'_>, Error> {
+    /// Looks up what was asked for, a question for each drive; `has_table` if the demand is a table in memory. Errors: options that make
+    /// no sense, alone or together.
+    pub fn ask(&self, has_table: bool) -> Result<Vec<AskedAdvice<'_>>, Error> {
         self.check()?;
-        let depths = self.depths()?;
-        let settings = depths.last().copied().unwrap_or_default();
-        let mut system =
-            System { set: self.set.clone(), rebuild: self.rebuild, ..self.system.asked(self.conditions.capacity)? };
+        let drives = self.system.drive.as_deref().unwrap_or_default();
+        let names: Vec<Option<&str>> = match drives {
+            "" => vec![None],
+            // A file may have a comma in its name.
+            path if path.ends_with(".toml") => vec![Some(path)],
+            names => names.split(',').map(|name| Some(name.trim())).collect(),
+        };
+        names.into_iter().map(|drive| self.ask_one(drive, has_table)).collect()
+    }
+
+    fn ask_one(&self, drive: Option<&str>, has_table: bool) -> Result<AskedAdvice<'_>, Error> {
+        let options = SystemOptions { drive: drive.map(str::to_string), ..self.system.clone() };
+        let mut system = System { set: self.set.clone(), ..options.asked(self.conditions.capacity)? };
+        system.rebuild = self.rebuild_of(system.array.as_ref())?;
         system.default_layers = vec![layer::find(layer_as_sold(&system)?)?];
         let placement = self.demand.check_array(system.array.as_ref())?;
         let mut systems = Systems::new(&system)?;
         check_one(systems.count())?;
-        let whole_disk_bytes = if has_table { None } else { self.whole_disk_bytes(&systems, settings)? };
+        let (source, settings) = self.load(&system, &systems, has_table)?;
+        let whole_disk_bytes = match has_table || system.rebuild.is_none() {
+            true => None,
+            false => self.whole_disk_bytes(&systems, settings)?,
+        };
         if whole_disk_bytes.is_some() {
             system.capacity = Some(AskedCapacity::Sectors(PART_SECTORS));
             systems = Systems::new(&system)?;
         }
-        let is_rebuild_alone = self.rebuild.is_some() && self.demand.count() == 0 && !has_table;
-        Ok(AskedAdvice { options: self, depths, system, systems, placement, whole_disk_bytes, is_rebuild_alone })
+        Ok(AskedAdvice { options: self, settings, system, systems, placement, whole_disk_bytes, source })
     }
 
     fn check(&self) -> Result<(), Error> {
         self.demand.check(self.conditions.arrival)?;
+        let is_paced = self.asked_use.as_ref().is_some_and(|asked| asked.info.pace == Pace::Own);
+        if (self.within.is_some() || self.every.is_some()) && (is_paced || self.conditions.arrival == Arrival::Trace) {
+            return Err(Error::Usage(
+                "these requests come at times of their own, so that there is no time to be done in: use {keep}".into(),
+            ));
+        }
         match self.system.layer.len() {
             0 | 1 => Ok(()),
             count => Err(Error::Usage(format!(
@@ -110,32 +180,73 @@ impl AdviseOptions {
         }
     }
 
-    /// The settings of each depth, from the shallowest on.
-    fn depths(&self) -> Result<Vec<Settings>, Error> {
-        let mut depths = match self.depth.as_slice() {
-            [] if self.rebuild.is_some() => vec![1],
-            [] => DEFAULT_DEPTHS.to_vec(),
-            own => own.to_vec(),
+    /// The work of the array's own, by the words that it was named in.
+    fn rebuild_of(&self, array: Option<&ArraySpec>) -> Result<Option<RebuildSpec>, Error> {
+        let Some(asked) = &self.asked_use else { return Ok(self.rebuild) };
+        let word = match (asked.info.work, array) {
+            (Work::Workload(_), _) => return Ok(None),
+            (_, None) => {
+                return Err(Error::Usage(format!(
+                    "{asked} is work of an array: add {{array}} raidz1:disks=4, or another"
+                )));
+            }
+            (Work::Scrub, _) => "scrub",
+            (Work::Replace, Some(array)) => match software(array) {
+                Software::Zfs => "resilver",
+                Software::Md => "rebuild",
+            },
         };
-        depths.sort_unstable();
-        depths.dedup();
-        let first = self.conditions.settings(1);
-        // A queue that orders needs more than one command.
-        if self.depth.is_empty() && matches!(first.queue, Queue::Elevator | Queue::Sptf) {
-            depths.retain(|&depth| depth > 1);
+        RebuildSpec::parse(word).map(Some)
+    }
+
+    /// The load, and how its requests come.
+    fn load(&self, system: &System, systems: &Systems, has_table: bool) -> Result<(LoadSource, Settings), Error> {
+        let depth = |own: u32| self.depth.unwrap_or(own);
+        let settings = |own: u32| self.conditions.settings(depth(own));
+        let made = |workload, times, note| LoadSource::Made { workload, times, note };
+        let (source, settings) = match (&self.asked_use, &system.array) {
+            (_, Some(array)) if system.rebuild.is_some() && self.demand.count() == 0 && !has_table => {
+                let light = LightUse::of(match system.rebuild.map(|spec| spec.order) {
+                    Some(RebuildOrder::Scattered { .. }) => Software::Zfs,
+                    _ => software(array),
+                });
+                (LoadSource::Light(light), settings(1))
+            }
+            (Some(asked), _) => {
+                let run = systems.runs(&[Settings::default()], None)?.pop();
+                let sectors = run.map_or(Ok(0), |run| run.host_sectors())?;
+                let (workload, times) = asked.workload(sectors * SECTOR_BYTES).unwrap_or_default();
+                match asked.info.pace {
+                    Pace::AtOnce(own) => (made(workload, times, None), settings(own)),
+                    Pace::Own => (made(workload, times, None), Settings { arrival: Arrival::Trace, ..settings(DEPTH) }),
+                }
+            }
+            _ => match self.measured()? {
+                Some(Measured { workload, depth: None, note }) => {
+                    (made(workload, 1.0, Some(note)), Settings { arrival: Arrival::Trace, ..settings(DEPTH) })
+                }
+                Some(Measured { workload, depth: Some(own), note }) => (made(workload, 1.0, Some(note)), settings(own)),
+                None if self.conditions.think > Nanos::ZERO || system.rebuild.is_some() => {
+                    (LoadSource::Given, settings(1))
+                }
+                None => (LoadSource::Given, settings(DEPTH)),
+            },
+        };
+        settings.validate()?;
+        Ok((source, settings))
+    }
+
+    /// What was measured, where a file is not a trace but sums of one.
+    fn measured(&self) -> Result<Option<Measured>, Error> {
+        match self.demand.trace.as_slice() {
+            [path] if self.demand.workload.is_empty() && self.conditions.format.is_none() => sums::read(path),
+            _ => Ok(None),
         }
-        // By the trace's times, what comes first is served first whatever the depth.
-        if first.arrival == Arrival::Trace && matches!(first.queue, Queue::Fcfs | Queue::Drive) {
-            depths.drain(..depths.len() - 1);
-        }
-        let all: Vec<Settings> = depths.into_iter().map(|depth| self.conditions.settings(depth)).collect();
-        all.iter().try_for_each(Settings::validate)?;
-        Ok(all)
     }
 
     /// Size of a disk of which only a part is rebuilt: where no trace needs all of it.
     fn whole_disk_bytes(&self, systems: &Systems, settings: Settings) -> Result<Option<u64>, Error> {
-        if self.rebuild.is_none() || !self.demand.trace.is_empty() {
+        if !self.demand.trace.is_empty() {
             return Ok(None);
         }
         let whole = systems.runs(&[settings], None)?.pop();
@@ -143,6 +254,12 @@ impl AdviseOptions {
         let sectors = members.map(DriveRun::host_sectors).collect::<Result<Vec<u64>, _>>()?.into_iter().min();
         Ok(sectors.filter(|&sectors| sectors > PART_SECTORS).map(|sectors| sectors * SECTOR_BYTES))
     }
+}
+
+/// Software whose words an array is named in.
+fn software(array: &ArraySpec) -> Software {
+    let text = array.to_string();
+    ArrayFacts::new(text.split(':').next().unwrap_or_default(), array.level, None).software
 }
 
 fn check_one(systems: usize) -> Result<(), Error> {
@@ -203,46 +320,88 @@ impl AskedAdvice<'_> {
         self.systems.files().chain(self.options.system.files()).chain(self.options.demand.files())
     }
 
-    /// The traces and workloads that were named; light use, where there is nothing but a rebuild.
+    /// The requests: the traces and workloads that were named, those of a use, or light use where there is nothing but a rebuild.
     pub fn demand(&self) -> Result<Arc<dyn Demand>, Error> {
-        match self.is_rebuild_alone {
-            true => Ok(Arc::new(GeneratedDemand::from(Workload::parse(LIGHT_USE)?))),
-            false => Ok(Arc::from(self.options.demand.open(&self.options.conditions, self.placement)?)),
+        match &self.source {
+            LoadSource::Light(light) => Ok(Arc::new(GeneratedDemand::from(Workload::parse(light.workload)?))),
+            LoadSource::Made { workload, .. } => Ok(Arc::new(GeneratedDemand::from(Workload::parse(workload)?))),
+            LoadSource::Given => Ok(Arc::from(self.options.demand.open(&self.options.conditions, self.placement)?)),
         }
     }
 
-    /// The loads under which the system is looked at: that of the question at each depth, and before it none where there is a rebuild.
+    /// The loads under which the system is looked at: that of the question, and before it none where there is a rebuild.
     fn loads(&self, demand: &Arc<dyn Demand>) -> Vec<Load> {
         let mut loads = Vec::new();
-        let first = self.depths.first().copied().unwrap_or_default();
-        let flat_out = Settings { arrival: Arrival::FlatOut, think: Nanos::ZERO, time_scale: 1.0, ..first };
-        if self.options.rebuild.is_some() {
+        let settings = self.settings;
+        let flat_out = Settings { arrival: Arrival::FlatOut, think: Nanos::ZERO, time_scale: 1.0, ..settings };
+        if self.system.rebuild.is_some() {
             let nothing: Arc<dyn Demand> = Arc::new(Table(Arc::new([])));
-            loads.push(Load { kind: LoadKind::Unused, demand: nothing, settings: flat_out });
+            loads.push(Load { kind: LoadKind::Unused, demand: nothing, settings: flat_out, is_even: false });
         }
-        let load = |kind, settings| Load { kind, demand: Arc::clone(demand), settings };
-        match self.is_rebuild_alone {
-            true => loads.push(load(LoadKind::Light, Settings { depth: LIGHT_USERS, think: LIGHT_PAUSE, ..flat_out })),
-            false => loads.extend(self.depths.iter().map(|&settings| load(LoadKind::Asked, settings))),
-        }
+        let load = |kind, settings, is_even| Load { kind, demand: Arc::clone(demand), settings, is_even };
+        loads.push(match &self.source {
+            LoadSource::Light(light) => {
+                load(LoadKind::Light, Settings { depth: light.users, think: LIGHT_PAUSE, ..flat_out }, false)
+            }
+            _ => load(LoadKind::Asked, settings, self.is_even()),
+        });
         loads
     }
 
+    /// True of a workload that does the same from beginning to end.
+    fn is_even(&self) -> bool {
+        let is_even = |text: &str| {
+            !text.contains([';']) && !UNEVEN.iter().any(|name| text.contains(name)) && !text.ends_with(".toml")
+        };
+        let counts_all = self.settings.warmup == Warmup::Requests(0) && self.settings.until.is_none();
+        let demand = &self.options.demand;
+        counts_all
+            && self.system.rebuild.is_none()
+            && match (&self.source, demand.workload.as_slice()) {
+                (LoadSource::Made { workload, .. }, _) => is_even(workload),
+                (_, [only]) => demand.trace.is_empty() && is_even(only),
+                _ => false,
+            }
+    }
+
     /// The answer for `demand`; `None` if an interrupt came before there was one.
-    pub fn answer(self, demand: Arc<dyn Demand>, monitor: &dyn Monitor) -> Result<Option<Advice>, Error> {
+    pub fn answer(
+        self,
+        demand: Arc<dyn Demand>,
+        monitor: &dyn Monitor,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<Advice>, Error> {
         let loads = self.loads(&demand);
-        let settings = self.depths.last().copied().into_iter().collect();
-        let experiment = Experiment { system: self.system, demand, settings };
-        let question = Question {
-            run: sized(&experiment, &self.systems, monitor)?,
+        let experiment = Experiment { system: self.system.clone(), demand, settings: vec![self.settings] };
+        let run = sized(&experiment, &self.systems, monitor)?;
+        let (times, note) = match &self.source {
+            LoadSource::Made { times, note, .. } => (*times, note.clone()),
+            _ => (1.0, None),
+        };
+        let AdviseOptions { within, every, keep, .. } = *self.options;
+        let bridged = self.options.asked_use.as_ref().and_then(|asked| asked.info.keep_ms);
+        let keep = keep.or(bridged.map(|ms| Nanos(ms * 1_000_000)));
+        let mut question = Question {
+            run,
             loads,
-            sources: self.options.demand.count().max(1),
-            all: self.options.all,
+            asked_use: self.options.asked_use.clone(),
+            need: Need { within, every, keep },
+            note,
+            times,
+            even_requests: None,
             whole_disk_bytes: self.whole_disk_bytes,
         };
-        advise(&question, monitor)
+        if let Some(load) =
+            question.loads.last().filter(|load| load.is_even && self.settings.arrival == Arrival::FlatOut)
+        {
+            question.even_requests = load.demand.open(&question.run.opening()?)?.progress().total;
+        }
+        advise(&question, monitor, listener)
     }
 }
+
+/// Workloads that do different things one after another.
+const UNEVEN: [&str; 2] = ["desktop", "cassuto-pc"];
 
 /// The one run, on drives that hold the demand; where they had to be made larger, with a margin for the changes tried.
 fn sized(experiment: &Experiment, systems: &Systems, monitor: &dyn Monitor) -> Result<PlannedRun, Error> {
@@ -273,7 +432,7 @@ mod tests {
         let words =
             [("array", "raid1:disks=2"), ("rebuild", "resilver")].map(|(name, value)| (name.into(), value.into()));
         let options: AdviseOptions = pairs::read(&words, &|name| name.to_string()).unwrap();
-        let part = |has_table| options.ask(has_table).unwrap().whole_disk_bytes.is_some();
+        let part = |has_table| options.ask(has_table).unwrap()[0].whole_disk_bytes.is_some();
         assert_eq!((part(false), part(true)), (true, false));
     }
 }

@@ -1,27 +1,25 @@
-//! The answer on the terminal, and as a page: sentences, actions, the system under each load, what was tried.
+//! The answer on the terminal, as it comes, and as a page: five lines, one table of what was tried, what else can be done.
 
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
 use smrkit_report::{Grid, Section};
 
 use crate::LoadKind;
-use crate::advice::{Advice, Present, Remedy};
-use crate::changes::ChangeKind;
-use crate::comparison::{Comparison, Trajectory};
+use crate::advice::{Advice, Measure, Present};
+use crate::comparison::Trajectory;
 use crate::words;
-
-/// The mark of the best change.
-const BEST: &str = " <- best";
 
 /// Codes of a terminal.
 const BOLD: &str = "1";
-const GREEN: &str = "1;32";
+
+/// Columns of the table of what was tried: narrow enough for 80 in all.
+const COLUMNS: [usize; 4] = [30, 13, 12, 9];
 
 /// How the answer is shown on a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     /// Columns.
     pub width: usize,
-    /// True if the answer and the best change stand out in colour.
+    /// True if the answer stands out in colour.
     pub is_coloured: bool,
     /// Shows the ends of the drive's range, why changes were not run, and what exactly was run.
     pub details: bool,
@@ -35,45 +33,139 @@ impl Default for Screen {
 
 /// All of it.
 pub fn text(advice: &Advice, screen: Screen) -> String {
-    let Screen { width, is_coloured, details } = screen;
-    let painted = |text: String, code: &str| if is_coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text };
-    let mut lines: Vec<String> = advice.text.lines().map(|line| wrapped("", &printable(line), width)).collect();
-    if let Some(first) = lines.first_mut() {
-        *first = first.lines().map(|line| painted(line.into(), BOLD)).collect::<Vec<_>>().join("\n");
+    first(advice, screen) + &rest(advice, &advice.text, screen)
+}
+
+/// The five lines, and the table with the system as it is and what has been tried so far.
+pub fn first(advice: &Advice, screen: Screen) -> String {
+    let mut out = lines(advice.text.lines(), screen);
+    if advice.is_too_short() {
+        return out;
     }
-    let mut out = lines.join("\n") + "\n\n";
-    for (nth, action) in (1..).zip(&advice.actions) {
-        let mark = format!("{nth}. ");
-        out += &format!("{}\n", wrapped(&mark, &format!("{}. Costs: {}.", action.what, action.cost), width));
-        out += &action.command.as_ref().map_or(String::new(), |command| format!("   $ {command}\n"));
+    out.push('\n');
+    let head = [head(advice).as_str(), figure_name(advice), "longest", "dropped", ""].map(str::to_string);
+    out += &table_row(&head);
+    out += &format!("{}\n", "─".repeat(screen.width.min(80)));
+    if !advice.problems.refused {
+        out += &table_row(&cells(advice, "as it is".into(), &advice.calm().own, String::new()));
     }
-    if !advice.actions.is_empty() {
-        out.push('\n');
-    }
-    if advice.rebuild.is_none() && advice.present.len() > 1 {
-        out += &format!("{}\n\n", present(advice).text_within(width));
-    }
-    let grid = tried(advice, details);
-    if grid.rows.len() > 1 {
-        for line in grid.text_within(width).lines() {
-            let line = if line.contains(BEST) { painted(line.into(), GREEN) } else { line.to_string() };
-            out += &format!("{line}\n");
+    out + &(0..advice.remedies.len()).filter_map(|nth| row(advice, nth, screen)).collect::<String>()
+}
+
+/// The row of a change that was tried.
+pub fn row(advice: &Advice, nth: usize, screen: Screen) -> Option<String> {
+    let remedy = advice.remedies.get(nth)?;
+    let effect = words::effect(advice.problems.any(), remedy).to_string();
+    match &remedy.trajectory {
+        Some(run) => Some(table_row(&cells(advice, remedy.change.clone(), run, effect))),
+        None if screen.details => {
+            let none = || NONE.to_string();
+            Some(table_row(&[remedy.change.clone(), none(), none(), none(), effect]))
         }
-        out.push('\n');
+        None => None,
     }
-    for line in notes(advice, details) {
-        out += &format!("{}\n", wrapped("", &printable(&line), width));
+}
+
+/// What follows the table: lines of the answer that have changed since they were said, what else can be done, the budget, what was run.
+pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
+    let Screen { width, details, .. } = screen;
+    let mut out = String::new();
+    if details {
+        for end in &advice.ends {
+            let name = if end.worse { "the drive at its worst" } else { "the drive at its best" };
+            out += &table_row(&cells(advice, name.into(), &end.trajectory, String::new()));
+        }
+    }
+    let changed: Vec<&str> = advice.text.lines().filter(|line| !said.lines().any(|known| known == *line)).collect();
+    if !changed.is_empty() {
+        out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
+    }
+    for (nth, action) in advice.actions.iter().enumerate().filter(|(nth, action)| *nth > 0 || action.command.is_some())
+    {
+        out += if nth < 2 { "\nOr:\n" } else { "" };
+        out += &format!("{}\n", wrapped("- ", &format!("{}. It costs: {}.", action.what, action.cost), width));
+        out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
+    }
+    if let Some(budget) = words::budget(advice) {
+        out += &format!("\n{}\n", wrapped("", &budget, width));
+    }
+    if details {
+        out.push('\n');
+        out +=
+            &notes(advice).iter().map(|line| format!("{}\n", wrapped("", &printable(line), width))).collect::<String>();
     }
     out
 }
 
+/// The lines of an answer, the first of which stands out.
+fn lines<'a>(all: impl Iterator<Item = &'a str>, screen: Screen) -> String {
+    let mut out = String::new();
+    for (nth, line) in all.enumerate() {
+        let text = wrapped("", &printable(line), screen.width);
+        out += &match screen.is_coloured && nth == 0 {
+            true => text.lines().map(|line| format!("\x1b[{BOLD}m{line}\x1b[0m\n")).collect::<String>(),
+            false => format!("{text}\n"),
+        };
+    }
+    out
+}
+
+fn table_row(cells: &[String; 5]) -> String {
+    let mut out = String::new();
+    for (nth, (cell, width)) in cells.iter().zip(COLUMNS).enumerate() {
+        out += &if nth == 0 { format!("{cell:width$}") } else { format!("{cell:>width$}") };
+    }
+    format!("{}\n", format!("{out}  {}", cells[4]).trim_end())
+}
+
+fn cells(advice: &Advice, name: String, run: &Trajectory, effect: String) -> [String; 5] {
+    [name, figure(advice, run), longest(advice, run), dropped(run), effect]
+}
+
+/// Several drives under one load, a row for each.
+pub fn compared(all: &[Advice], screen: Screen) -> String {
+    let mut grid = comparison(all);
+    grid.header[0] = "drive".into();
+    let mut out = String::new();
+    for advice in all {
+        out += &lines(std::iter::once(advice.text.lines().next().unwrap_or_default()), screen);
+    }
+    out += &format!("\n{}\n", grid.text_within(screen.width));
+    if screen.details {
+        for advice in all {
+            out += &format!("\n{}\n{}", advice.system.drive, text(advice, screen));
+        }
+    }
+    out
+}
+
+fn comparison(all: &[Advice]) -> Grid {
+    let mut grid = Grid::new(["", "answer", "figure", "range", "longest", "dropped"]);
+    if let Some(first) = all.first() {
+        grid.header[2] = figure_name(first).into();
+    }
+    for advice in all {
+        let own = &advice.judged().own;
+        let range = advice.range.map_or(NONE.into(), |range| words::between(&range));
+        grid.rows.push(vec![
+            advice.system.drive.clone(),
+            words::answer_word(advice.answer).into(),
+            figure(advice, own),
+            range,
+            longest(advice, own),
+            dropped(own),
+        ]);
+    }
+    grid
+}
+
 /// One page of it that opens offline.
 pub fn page(advice: &Advice) -> String {
-    let sentences = advice.text.lines().map(str::to_string).collect();
+    let sentences = advice.text.lines().chain(words::budget(advice).as_deref()).map(str::to_string).collect();
     let answer = Section { heading: "The answer".into(), text: sentences, ..Section::default() };
-    let mut actions = Grid::new(["what an owner can do", "what it costs", "command"]);
+    let mut actions = Grid::new(["what can be done", "what it costs", "command"]);
     for action in &advice.actions {
-        let command = action.command.clone().unwrap_or_else(|| NONE.into());
+        let command = action.command.clone().unwrap_or_default();
         actions.rows.push(vec![action.what.clone(), action.cost.clone(), command]);
     }
     let mut sections = vec![answer];
@@ -82,25 +174,24 @@ pub fn page(advice: &Advice) -> String {
     }
     sections.push(Section::of_table("As it is, compared with CMR disks", present(advice)));
     if !advice.remedies.is_empty() {
-        sections.push(Section::of_table("What was tried", marked(tried(advice, true))));
+        sections.push(Section::of_table("What was tried", tried(advice)));
     }
-    sections.push(Section { heading: "What was run".into(), text: notes(advice, true), ..Section::default() });
-    smrkit_report::page(&format!("{} on {}", asked(advice), system(advice)), &sections)
+    sections.push(Section { heading: "What was run".into(), text: notes(advice), ..Section::default() });
+    smrkit_report::page(&format!("{} on {}", asked(advice), words::system(advice)), &sections)
 }
 
-/// The table of a page, which marks the best change itself and names each column.
-fn marked(mut grid: Grid) -> Grid {
-    if let Some(last) = grid.header.last_mut() {
-        *last = "effect".into();
+/// The table of what was tried, with the best marked.
+fn tried(advice: &Advice) -> Grid {
+    let mut grid = Grid::new([head(advice).as_str(), figure_name(advice), "longest", "dropped", "effect"]);
+    grid.rows.push(cells(advice, "as it is".into(), &advice.calm().own, String::new()).into());
+    for remedy in &advice.remedies {
+        let effect = words::effect(advice.problems.any(), remedy).to_string();
+        grid.rows.push(match &remedy.trajectory {
+            Some(run) => cells(advice, remedy.change.clone(), run, effect).into(),
+            None => [vec![remedy.change.clone()], vec![NONE.to_string(); 3], vec![effect]].concat(),
+        });
     }
-    for (at, row) in grid.rows.iter_mut().enumerate() {
-        if let Some(effect) = row.last_mut()
-            && let Some(text) = effect.strip_suffix(BEST)
-        {
-            *effect = text.into();
-            grid.best.push(at);
-        }
-    }
+    grid.best.extend(advice.best().map(|best| best + 1));
     grid
 }
 
@@ -116,18 +207,18 @@ fn dropped(run: &Trajectory) -> String {
 
 /// The figure by which runs are told apart, and its name.
 fn figure(advice: &Advice, run: &Trajectory) -> String {
-    match (advice.rebuild_s(run), advice.is_open()) {
-        (Some(seconds), _) => format::seconds(seconds),
-        (None, true) => format::nanos(run.mean_ns),
-        (None, false) => rate(run.lasting_bytes_per_s()),
+    match advice.measure() {
+        Measure::Seconds => advice.seconds(run).map_or(NONE.into(), format::seconds),
+        Measure::MeanNs => format::nanos(run.mean_ns),
+        Measure::BytesPerS => rate(run.lasting_bytes_per_s()),
     }
 }
 
 fn figure_name(advice: &Advice) -> &'static str {
-    match (advice.rebuild.is_some(), advice.is_open()) {
-        (true, _) => "time",
-        (false, true) => "mean",
-        (false, false) => "rate then",
+    match advice.measure() {
+        Measure::Seconds => "time",
+        Measure::MeanNs => "mean",
+        Measure::BytesPerS => "rate",
     }
 }
 
@@ -136,92 +227,33 @@ fn longest(advice: &Advice, run: &Trajectory) -> String {
     format::nanos(if advice.rebuild.is_some() { run.longest_command_ns } else { run.longest_stall_ns })
 }
 
+/// The load that the table is for.
+fn head(advice: &Advice) -> String {
+    match advice.calm().load {
+        LoadKind::Unused => "while nobody uses it".into(),
+        LoadKind::Light => "in light use".into(),
+        LoadKind::Asked => String::new(),
+    }
+}
+
 /// The system as it is under each load, next to conventional disks.
 fn present(advice: &Advice) -> Grid {
     let name = figure_name(advice);
-    let cmr = format!("CMR {name}");
-    let mut grid = Grid::new([
-        if advice.rebuild.is_some() { "use" } else { "depth" },
-        "first wait",
-        name,
-        &cmr,
-        "longest",
-        "CMR longest",
-        "dropped",
-    ]);
-    for one in &advice.present {
-        grid.rows.push(vec![
-            load_name(advice, one),
-            one.own.cache_full_at_s.map_or(NONE.into(), format::seconds),
-            figure(advice, &one.own),
-            figure(advice, &one.conventional),
-            longest(advice, &one.own),
-            longest(advice, &one.conventional),
-            dropped(&one.own),
-        ]);
+    let mut grid = Grid::new(["", name, &format!("CMR {name}"), "longest", "CMR longest", "dropped"]);
+    for Present { load, own, conventional, .. } in &advice.present {
+        let load = match load {
+            LoadKind::Unused => "unused",
+            LoadKind::Light => "light use",
+            LoadKind::Asked => "your load",
+        };
+        let pair = |of: fn(&Advice, &Trajectory) -> String| [of(advice, own), of(advice, conventional)];
+        let ([own_figure, usual], [own_longest, usual_longest]) = (pair(figure), pair(longest));
+        grid.rows.push(vec![load.into(), own_figure, usual, own_longest, usual_longest, dropped(own)]);
     }
     grid
 }
 
-fn load_name(advice: &Advice, present: &Present) -> String {
-    match present.load {
-        LoadKind::Unused => "unused".into(),
-        LoadKind::Light => "light use".into(),
-        LoadKind::Asked if advice.is_open() => "own times".into(),
-        LoadKind::Asked => format!("{}{}", if advice.rebuild.is_some() { "depth " } else { "" }, present.depth),
-    }
-}
-
-/// Table of what was tried. All multiples are of conventional disks under the load as it is.
-fn tried(advice: &Advice, details: bool) -> Grid {
-    let hardest = advice.judged();
-    let head = match hardest.load {
-        LoadKind::Light => "while unused".to_string(),
-        LoadKind::Unused => "alone".into(),
-        LoadKind::Asked if advice.is_open() => "at its own times".into(),
-        LoadKind::Asked => format!("at depth {}", hardest.depth),
-    };
-    let mut grid = Grid::new([head.as_str(), figure_name(advice), "× CMR", "longest", "dropped", ""]);
-    let (own, against) = &advice.compared;
-    grid.rows.push(row(advice, "as it is".into(), own, Some(against), String::new()));
-    let best = advice.best();
-    for (at, remedy) in advice.remedies.iter().enumerate().filter(|(_, remedy)| details || is_shown(remedy)) {
-        let mark = if best == Some(at) { BEST } else { "" };
-        let effect = format!("{}{mark}", words::effect(advice.problems.any(), remedy));
-        grid.rows.push(match (&remedy.trajectory, &remedy.against) {
-            (Some(run), against) => {
-                // With pauses the load is another one.
-                let against = against.as_ref().filter(|_| remedy.kind != ChangeKind::Idle);
-                row(advice, name(remedy), run, against, effect)
-            }
-            _ => [vec![name(remedy)], vec![NONE.to_string(); 4], vec![effect]].concat(),
-        });
-    }
-    grid
-}
-
-/// True of what can be changed, and was run.
-fn is_shown(remedy: &Remedy) -> bool {
-    remedy.kind != ChangeKind::Range && remedy.trajectory.is_some()
-}
-
-fn row(advice: &Advice, name: String, run: &Trajectory, against: Option<&Comparison>, effect: String) -> Vec<String> {
-    let times = format::times(against.map(|against| advice.times(against)));
-    vec![name, figure(advice, run), times, longest(advice, run), dropped(run), effect]
-}
-
-/// Pauses are named with what they leave the disk to rest, and ends of a range as such.
-fn name(remedy: &Remedy) -> String {
-    match &remedy.trajectory {
-        Some(run) if remedy.kind == ChangeKind::Idle => {
-            format!("{}, {} idle", remedy.change, format::percent(run.idle_share, 1.0))
-        }
-        _ if remedy.kind == ChangeKind::Range => format!("drive at {}", remedy.change),
-        _ => remedy.change.clone(),
-    }
-}
-
-/// The trace, the workload or the sources that were asked for, and the rebuild.
+/// The use, trace, workload or sources that were asked for, and the rebuild.
 fn asked(advice: &Advice) -> String {
     let replayed = &advice.demand.replayed;
     let sources = || {
@@ -229,6 +261,9 @@ fn asked(advice: &Advice) -> String {
         let names: Vec<String> = all.filter_map(|source| source.trace.clone().or(source.workload.clone())).collect();
         names.join(" & ")
     };
+    if let Some(asked) = &advice.asked_use {
+        return asked.clone();
+    }
     let what = match advice.judged().load {
         LoadKind::Asked => replayed.trace.clone().or_else(|| replayed.workload.clone()).unwrap_or_else(sources),
         LoadKind::Light => "light use".into(),
@@ -241,52 +276,36 @@ fn asked(advice: &Advice) -> String {
     }
 }
 
-/// The drive or the array.
-fn system(advice: &Advice) -> String {
-    let system = &advice.system;
-    match &system.array {
-        Some(array) => format!("{array} of {}", system.drive),
-        None => system.drive.clone(),
-    }
-}
-
-/// Lines below the tables.
-fn notes(advice: &Advice, details: bool) -> Vec<String> {
+/// What exactly was run.
+fn notes(advice: &Advice) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(first) = advice.first_requests.filter(|_| !advice.remedies.is_empty()) {
-        let all = format::count(advice.demand.requests);
-        notes.push(format!("The table is for the first {} of {all} requests.", format::count(first)));
-    }
-    for remedy in advice.remedies.iter().filter(|_| details) {
-        notes.extend(remedy.not_run.as_ref().map(|reason| format!("{}: not run: {reason}", name(remedy))));
+    for remedy in &advice.remedies {
+        notes.extend(remedy.not_run.as_ref().map(|reason| format!("{}: not run: {reason}", remedy.change)));
     }
     let (demand, engine) = (&advice.demand, &advice.engine);
-    let mut simulated =
-        format!("Simulated: {} under {}, {}", system(advice), advice.system.layer, advice.state.words());
-    if details {
-        let mut how = if advice.is_open() { "at the trace's times".to_string() } else { "flat out".into() };
-        if engine.think.0 > 0 {
-            how += &format!(", think time {}", format::nanos(engine.think.0));
-        }
-        notes.push(format!("{simulated}, seed {}, smrkit {}.", advice.seed, advice.version));
-        notes.push(format!(
-            "{}: {} requests, {} read, {} written, {how}, order {}.",
-            asked(advice),
-            format::count(demand.requests),
-            format::bytes(demand.read_bytes as f64),
-            format::bytes(demand.written_bytes as f64),
-            engine.queue.name()
-        ));
-        notes.push("Each row is a run. docs/reference/advise.md says what is assumed.".into());
-    } else {
-        simulated += &format!(", {}.", asked(advice));
-        notes.push(simulated);
-        let hidden = advice.remedies.iter().filter(|remedy| !is_shown(remedy)).count();
-        if hidden > 0 {
-            notes.push(
-                "--details shows the drive at both ends of what is known of it, and what could not be run.".into(),
-            );
-        }
+    let mut how =
+        if advice.is_open() { "at their own times".to_string() } else { format!("{} outstanding", engine.depth) };
+    if engine.think.0 > 0 {
+        how += &format!(", think time {}", format::nanos(engine.think.0));
+    }
+    notes.push(format!(
+        "Simulated: {} under {}, {}, seed {}, smrkit {}.",
+        words::system(advice),
+        advice.system.layer,
+        advice.state.words(),
+        advice.seed,
+        advice.version
+    ));
+    notes.push(format!(
+        "{}: {} requests, {} read, {} written, {how}, order {}.",
+        asked(advice),
+        format::count(demand.requests),
+        format::bytes(demand.read_bytes as f64),
+        format::bytes(demand.written_bytes as f64),
+        engine.queue.name()
+    ));
+    if let Some(workload) = advice.demand.replayed.workload.as_ref().filter(|_| advice.asked_use.is_some()) {
+        notes.push(format!("As a workload: {workload}"));
     }
     notes
 }

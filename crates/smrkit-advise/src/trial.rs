@@ -1,22 +1,28 @@
 //! A run that is to be made: the system with a change, or the demand with one.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, FirstRequests, Opened, Opening};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{RequestSink, RunWatch};
-use smrkit::interleave::SourcePlacement;
 use smrkit::pack::Packed;
-use smrkit::request::Op;
+use smrkit::request::{Op, Request, Source};
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::counts::RequestRow;
-use smrkit::stats::outcome::Outcome;
+use smrkit::stats::outcome::{Outcome, Replayed};
 use smrkit::units::Nanos;
 
 use crate::comparison::{Comparison, Multiples, Trajectory, mean_request_bytes, quotient};
 use crate::stretches::Stretches;
+
+/// Requests of the shortest part of a load that is run.
+const FEWEST: u64 = 10_000;
+/// Requests after the cache was full from which the rate that remains is told: a share of those before, and a number (assumptions).
+const SETTLED: f64 = 0.1;
+const FEW_AFTER: f64 = 1000.0;
 
 /// A run to be made.
 #[derive(Clone)]
@@ -25,10 +31,21 @@ pub struct Trial {
     pub run: PlannedRun,
     /// Writes are packed into writes of this many sectors.
     pub packed_sectors: Option<u32>,
-    /// Placement of several sources, if elsewhere than now.
-    pub placement: Option<SourcePlacement>,
-    /// Only the first this many requests are served.
+    /// Only this many requests are served, if that is given.
     pub first: Option<u64>,
+    /// Times of the requests, if they are not their own.
+    pub pace: Option<Pace>,
+}
+
+/// Requests at once, and then others at a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Requests that all come at the beginning.
+    pub at_once: u64,
+    /// When the others begin to come.
+    pub rest: Nanos,
+    /// The time between them.
+    pub interval: Nanos,
 }
 
 /// Result of a run.
@@ -39,6 +56,8 @@ pub struct Measured {
     pub trajectory: Trajectory,
     /// Share of the bytes written that continue another write; `None` without writes.
     pub sequential_share: Option<f64>,
+    /// Requests of the load, before any were packed.
+    pub asked: u64,
     /// Its requests in stretches.
     stretches: Stretches,
 }
@@ -90,7 +109,29 @@ impl WriteOrder {
 impl Trial {
     /// The demand as it is.
     pub fn for_run(run: PlannedRun) -> Trial {
-        Trial { run, packed_sectors: None, placement: None, first: None }
+        Trial { run, packed_sectors: None, first: None, pace: None }
+    }
+
+    /// Serves as much of a load of equal requests as shows what remains: until requests have waited for cleaning for a while, or `most`
+    /// are served. From few on, twice as many each time, so that little is served twice.
+    pub fn serve_enough(
+        &self,
+        demand: &dyn Demand,
+        sectors: u64,
+        most: u64,
+        watch: &mut RunWatch,
+    ) -> Result<Measured, Error> {
+        let mut first = FEWEST.min(most);
+        loop {
+            let part = Trial { first: Some(first), ..self.clone() };
+            let measured = part.serve(demand, sectors, false, watch)?;
+            let is_all = measured.asked < first || first == most;
+            if is_all || measured.outcome.interrupted || measured.has_settled() {
+                return Ok(measured);
+            }
+            let is_close = measured.trajectory.cache_full_at_s.is_some();
+            first = if is_close { first + first / 4 } else { first * 2 }.min(most);
+        }
     }
 
     /// Serves the demand; a workload takes `sectors` for the disk's size. `hash` asks for the traces' SHA-256.
@@ -103,12 +144,17 @@ impl Trial {
     ) -> Result<Measured, Error> {
         let Settings { seed, arrival, .. } = *self.run.settings();
         let think_times = arrival == Arrival::Closed;
-        let opening = Opening { hash, placement: self.placement, think_times, ..Opening::new(sectors, seed) };
+        let opening = Opening { hash, think_times, ..Opening::new(sectors, seed) };
+        let asked = Arc::new(AtomicU64::new(0));
         let open = || -> Result<Box<dyn Opened>, Error> {
-            let first = Box::new(FirstRequests::new(demand.open(&opening)?, self.first.unwrap_or(u64::MAX)));
-            Ok(match self.packed_sectors {
-                None => first,
-                Some(size) => Box::new(Packed::new(first as Box<dyn Opened>, size, self.run.host_sectors()?)),
+            // A trace with a second volume is opened again.
+            asked.store(0, Ordering::Relaxed);
+            let opened = FirstRequests::new(demand.open(&opening)?, self.first.unwrap_or(u64::MAX));
+            let first = Box::new(Counted { opened, count: Arc::clone(&asked) });
+            Ok(match (self.packed_sectors, self.pace) {
+                (None, Some(pace)) => Box::new(PacedRequests { opened: first, pace, served: 0 }),
+                (None, None) => first,
+                (Some(size), _) => Box::new(Packed::new(first as Box<dyn Opened>, size, self.run.host_sectors()?)),
             })
         };
         let served = Arc::new(Mutex::new(Served::default()));
@@ -122,11 +168,84 @@ impl Trial {
         let outcome = self.run.serve(demand, open, watch).map_err(|error| demand.named(error))?;
         let trajectory = Trajectory::from_outcome(&outcome);
         let Served { stretches, order } = std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Measured { outcome, trajectory, sequential_share: order.share(), stretches })
+        let asked = asked.load(Ordering::Relaxed);
+        Ok(Measured { outcome, trajectory, sequential_share: order.share(), asked, stretches })
+    }
+}
+
+/// Counts the requests of an open demand.
+struct Counted {
+    opened: FirstRequests,
+    count: Arc<AtomicU64>,
+}
+
+impl Source for Counted {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        self.opened.fill(batch)?;
+        self.count.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&self.opened)
+    }
+}
+
+impl Opened for Counted {
+    fn describe(&self) -> Replayed {
+        self.opened.describe()
+    }
+
+    fn refuse_disorder(&self) -> Result<(), Error> {
+        self.opened.refuse_disorder()
+    }
+}
+
+/// Requests of an open demand at other times.
+struct PacedRequests {
+    opened: Box<dyn Opened>,
+    pace: Pace,
+    served: u64,
+}
+
+impl Source for PacedRequests {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        self.opened.fill(batch)?;
+        for request in batch.iter_mut() {
+            let later = self.served.checked_sub(self.pace.at_once);
+            request.time = later.map_or(Nanos::ZERO, |nth| {
+                Nanos(self.pace.rest.0.saturating_add(self.pace.interval.0.saturating_mul(nth)))
+            });
+            self.served += 1;
+        }
+        Ok(())
+    }
+
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&self.opened)
+    }
+}
+
+impl Opened for PacedRequests {
+    fn describe(&self) -> Replayed {
+        self.opened.describe()
     }
 }
 
 impl Measured {
+    /// True if requests have waited for cleaning for long enough to tell the rate that remains.
+    fn has_settled(&self) -> bool {
+        let Some(until_full) = self.requests_until_full() else { return false };
+        let after = self.outcome.requests as f64 - until_full;
+        after >= (until_full * SETTLED).max(FEW_AFTER)
+    }
+
+    /// Requests until one first waited for cleaning; `None` if none did.
+    pub fn requests_until_full(&self) -> Option<f64> {
+        let bytes = self.trajectory.cache_full_after_bytes?;
+        Some(bytes as f64 / mean_request_bytes(&self.outcome).max(1.0))
+    }
+
     /// Comparison with `usual`, a run of conventional disks over the same requests.
     pub fn compared_with(&self, usual: &Measured) -> Comparison {
         let is_timed = self.is_timed();

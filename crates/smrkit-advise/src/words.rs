@@ -5,17 +5,19 @@ use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::Timeline;
 use smrkit::stats::verdict;
+use smrkit::units::Nanos;
 use smrkit_report::format::{self, rate};
 
 use crate::LoadKind;
-use crate::advice::{Action, Advice, Measure, NotRun, Present, Remedy, Verdict};
+use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Remedy, Verdict};
+use crate::budget::Budget;
 use crate::changes::{ChangeKind, LONGEST_REBUILD_S, Software};
-use crate::comparison::{Effect, Problems, Trajectory};
+use crate::comparison::{Effect, Trajectory};
 
 /// From this share of it in use on, a cache is called full (assumption).
 const FULL: f64 = 0.9;
-/// A percentile is told where it is this many times that of conventional disks.
-const TOLD: f64 = 1.5;
+/// Up to this multiple nobody notices a difference.
+const ALIKE: f64 = 1.5;
 /// Writes of less than this that continue no other one are small and random: what a database or a virtual machine does (assumption).
 const SMALL_BYTES: f64 = 131_072.0;
 /// Seconds that kernels wait for a command unless told otherwise.
@@ -23,245 +25,296 @@ const KERNEL_S: u64 = 30;
 /// Nobody waits longer than this for a command: ZFS calls a pool hung then (zfs_deadman_ziotime_ms).
 const LONGEST_TIMEOUT_S: u64 = 300;
 
-/// Writes the answer: the word, the sentences, the actions. `outcome` and `usual` are the system as it is and conventional disks under
-/// the load on which changes were tried.
-pub fn answer(advice: &mut Advice, outcome: &Outcome, usual: &Outcome) {
+/// Writes the answer: the word, the five lines, the actions. `outcome` is the system as it is under the load on which
+/// the answer rests.
+pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     advice.conclude();
-    let mut lines = lines(advice, &outcome.timeline);
-    let is_overloaded = verdict::is_overloaded(usual);
-    if is_overloaded && !advice.system.is_conventional {
-        lines.push("CMR disks can't keep up with these arrival times either: stretch them with --time-scale.".into());
-    } else if verdict::is_overloaded(outcome) {
-        lines.push(backlog(outcome));
+    advice.actions = actions(advice);
+    let mut lines = vec![headline(advice)];
+    if !matches!(advice.verdict, Verdict::Refused | Verdict::TooShort) {
+        lines.push(figures(advice));
+        lines.push(why(advice, &outcome.timeline));
+    }
+    lines.extend(what_to_do(advice));
+    if advice.verdict != Verdict::TooShort {
+        lines.push(certainty(advice));
     }
     lines.extend(verdict::scaling(outcome));
-    lines.retain(|line| !line.is_empty());
+    let missing = advice.remedies.iter().filter(|remedy| remedy.not_run == Some(NotRun::Interrupted)).count();
+    if missing > 0 || !advice.complete {
+        lines.push("Interrupted: not all of it was tried.".into());
+    }
     advice.text = lines.join("\n");
-    advice.actions = actions(advice);
 }
 
-/// The lines, the answer first.
-fn lines(advice: &Advice, timeline: &Timeline) -> Vec<String> {
-    let mut lines = match advice.verdict {
-        Verdict::Refused => refused(advice),
-        Verdict::TooShort => too_short(advice),
-        _ if advice.rebuild.is_some() => rebuild(advice),
-        _ => vec![headline(advice), course(advice, timeline), waits(advice)],
-    };
-    if !matches!(advice.verdict, Verdict::Refused | Verdict::TooShort) {
-        lines.push(certainty(advice));
-        lines.push(outcome_of_changes(advice));
-        if advice.state.prefill == Prefill::None {
-            lines.push("The disks were empty at the start; disks in use may be slower.".into());
+/// A multiple in words, of which nobody reads more than two digits.
+fn times(multiple: f64) -> String {
+    match multiple {
+        m if m < 9.95 => format!("{} times", format::short((m * 10.0).round() / 10.0)),
+        m if m < 99.5 => format!("{} times", m.round()),
+        _ => "more than 99 times".into(),
+    }
+}
+
+/// A part of a whole, of which nobody reads more than two digits.
+fn share(part: f64, whole: f64) -> String {
+    match 100.0 * part / whole.max(1e-9) {
+        percent if percent < 0.95 => "less than 1 %".into(),
+        percent => format!("{} %", percent.round()),
+    }
+}
+
+fn disks(advice: &Advice) -> &'static str {
+    if advice.judged().own.disks > 1 { "CMR disks" } else { "a CMR disk" }
+}
+
+/// The drive or the array, in the words of the question.
+pub fn system(advice: &Advice) -> String {
+    let system = &advice.system;
+    match &system.array {
+        Some(array) => format!("{array} of {}", system.drive),
+        None => system.drive.clone(),
+    }
+}
+
+/// What is done.
+fn what(advice: &Advice) -> String {
+    match advice.rebuild {
+        Some(_) => format!("the {}", work(advice)),
+        None => advice.what.map_or("this load".into(), str::to_string),
+    }
+}
+
+/// Yes or no, and the reason.
+fn headline(advice: &Advice) -> String {
+    let present = advice.judged();
+    let Present { own, conventional, .. } = present;
+    let (who, disks) = (system(advice), disks(advice));
+    match advice.verdict {
+        Verdict::Refused => {
+            let (all, of) = (own.refused, own.requests.max(own.refused));
+            format!(
+                "No: {who} would refuse {} of these {} requests. It is host-managed, and takes writes only in order within each zone.",
+                format::count(all),
+                format::count(of)
+            )
+        }
+        Verdict::TooShort => format!(
+            "Too short to say: the whole load takes {} of simulated time, in which a drive's RAM or cache hides the rest. Give a longer \
+             one: a longer trace, or a workload with more count, bytes or duration.",
+            format::nanos(own.elapsed_ns.max(conventional.elapsed_ns))
+        ),
+        Verdict::Overloaded if advice.system.is_conventional => {
+            format!("No, but that has nothing to do with shingling: {who} is conventional (CMR), and can't keep up.")
+        }
+        Verdict::Overloaded => format!("No, but not because of the shingling: {disks} can't keep up with this either."),
+        Verdict::FallsBehind => format!("No: {who} can't keep up with {}; {disks} can.", what(advice)),
+        Verdict::Misses | Verdict::Meets => need(advice),
+        Verdict::Dropped => format!(
+            "No: the system would drop a disk, which does not answer for {}, and kernels wait 30 s.",
+            format::nanos(own.longest_command_ns)
+        ),
+        Verdict::DroppedByRaid => format!(
+            "Perhaps: a disk does not answer for {}. Kernels wait 30 s; a hardware RAID controller waits 7 s and would drop it.",
+            format::nanos(own.longest_command_ns)
+        ),
+        Verdict::Slow => format!("No: {}.", slower(advice)),
+        Verdict::Depends => format!("Perhaps: some figures of {who} are estimates, and {}.", doubt(advice)),
+        Verdict::Conventional => format!("Yes: {who} is conventional (CMR), so that shingling is no question."),
+        Verdict::SomewhatSlower => format!("Yes, though {}.", slower(advice)),
+        Verdict::Fine => format!("Yes: {who} does as well as {disks}."),
+    }
+}
+
+/// By how much it is slower than conventional disks.
+fn slower(advice: &Advice) -> String {
+    let (present, who, disks) = (advice.judged(), system(advice), disks(advice));
+    let times_as_long = multiple(advice, present);
+    if times_as_long > ALIKE {
+        let what = if advice.measure() == Measure::MeanNs { "a request".into() } else { what(advice) };
+        return format!("{what} takes {} as long on {who} as on {disks}", times(times_as_long));
+    }
+    let p99 = present.against.from_first_wait.map_or(present.against.whole.p99, |later| later.p99);
+    format!(
+        "one request in a hundred takes {} as long on {who} as on {disks}",
+        times(p99.max(present.against.whole.p99))
+    )
+}
+
+/// The time of all of it, or of a request, as a multiple of that on conventional disks.
+fn multiple(advice: &Advice, present: &Present) -> f64 {
+    let against = &present.against;
+    let whole = || against.whole.elapsed.unwrap_or(against.whole.mean);
+    match (against.rebuild, advice.measure()) {
+        (Some(times), _) => times,
+        (None, Measure::Seconds) => advice.figure(&present.own) / advice.figure(&present.conventional).max(1e-9),
+        (None, Measure::MeanNs) => against.whole.mean,
+        (None, Measure::BytesPerS) if advice.is_even => {
+            present.conventional.lasting_bytes_per_s() / present.own.lasting_bytes_per_s().max(1e-9)
+        }
+        // What comes after the first wait may be something else than what came before.
+        (None, Measure::BytesPerS) => {
+            against.from_first_wait.and_then(|later| later.elapsed).map_or_else(whole, |later| later.max(whole()))
         }
     }
-    let missing = advice.remedies.iter().filter(|remedy| remedy.not_run == Some(NotRun::Interrupted)).count();
-    if missing > 0 {
-        lines.push(format!("Interrupted: {missing} of {} changes were not tried.", advice.remedies.len()));
-    }
-    lines
 }
 
-/// What a host-managed disk refuses comes before all else: no time holds.
-fn refused(advice: &Advice) -> Vec<String> {
-    let own = &advice.judged().own;
-    let (all, of) = (own.refused, own.requests.max(own.refused));
-    vec![
-        format!(
-            "A host-managed disk would refuse {} of these {} requests; ignore the times.",
-            format::count(all),
-            format::count(of)
-        ),
-        format!(
-            "{} takes writes only in order within each zone, from software that knows of zones.",
-            advice.system.drive
-        ),
-    ]
-}
-
-fn too_short(advice: &Advice) -> Vec<String> {
-    let longest = advice.present.iter().map(|present| present.own.elapsed_ns).max().unwrap_or(0);
-    vec![format!(
-        "Too short to say: the whole load takes {} of simulated time, in which a drive's RAM or cache hides the rest. Give a longer \
-         one: a longer trace, or a workload with more count, bytes or duration.",
-        format::nanos(longest)
-    )]
-}
-
-/// The answer in a sentence.
-fn headline(advice: &Advice) -> String {
-    let pace = pace(advice);
-    let capital = || pace[..1].to_uppercase() + &pace[1..];
-    match advice.verdict {
-        Verdict::Conventional => format!("{}.", capital()),
-        Verdict::Fine => format!("No problem: {pace}."),
-        Verdict::SomewhatSlower => format!("Somewhat slower than CMR disks: {pace}."),
-        Verdict::Depends => format!(
-            "Perhaps. As simulated {pace}; but some figures of this drive are estimates, and {}.",
-            at_worst(advice.problems_at_ends)
-        ),
-        Verdict::Slow => format!("Slow: {pace}."),
-        _ => format!("{}: {pace}.", dropping(&advice.judged().own)),
+/// Whether it does what is needed.
+fn need(advice: &Advice) -> String {
+    let (present, is_missed) = (advice.judged(), advice.verdict == Verdict::Misses);
+    let too = if is_missed && advice.misses(&present.conventional) && !advice.system.is_conventional {
+        format!(" {} would not do it either.", format::capital(disks(advice)))
+    } else {
+        String::new()
+    };
+    let limit = |time: Nanos| format::nanos(time.0);
+    let share = |part: f64, whole: Nanos| share(part, whole.as_secs());
+    let seconds = advice.seconds(&present.own).unwrap_or(0.0);
+    let rest_s = advice.rest_s().unwrap_or(0.0);
+    let need = advice.need;
+    let keeps = need.keep.is_some_and(|limit| present.own.p99_ns > limit.0 || present.own.falls_behind);
+    match (is_missed, need.keep, need.within, need.every) {
+        (true, Some(keep), ..) if keeps => {
+            format!("No: one request in a hundred waits longer than the {} that you allow.{too}", limit(keep))
+        }
+        (true, _, Some(within), _) if seconds > within.as_secs() => {
+            format!("No: {} takes longer than the {} that you have.{too}", what(advice), limit(within))
+        }
+        (true, .., Some(every)) => {
+            let done = if seconds > every.as_secs() { "is not done" } else { "is done, but its cleaning is not," };
+            format!("No: {} {done} when the next one begins after {}.{too}", what(advice), limit(every))
+        }
+        (false, _, Some(within), _) => {
+            format!(
+                "Yes: {} is done within {}; it takes {} of that.",
+                what(advice),
+                limit(within),
+                share(seconds, within)
+            )
+        }
+        (false, _, _, Some(every)) => {
+            let all = seconds + rest_s;
+            let with = if rest_s > 0.0 { ", its cleaning included," } else { "" };
+            format!(
+                "Yes: {} is done{with} in {} of the {} until the next.",
+                what(advice),
+                share(all, every),
+                limit(every)
+            )
+        }
+        (_, Some(keep), ..) => format!("Yes: 99 of 100 requests are answered within {}.", limit(keep)),
+        _ => format!("Yes: {} does it.", system(advice)),
     }
 }
 
 /// What may be at an end of the drive's range.
-fn at_worst(problems: Problems) -> &'static str {
-    match problems {
-        Problems { dropped_30s: true, .. } => "at one end of them a timeout of 30 s drops a disk",
-        Problems { dropped_7s: true, .. } => "at one end of them a timeout of 7 s drops a disk",
-        _ => "at one end of them it is more than twice as slow as CMR disks",
-    }
-}
-
-/// How fast it is, beside conventional disks.
-fn pace(advice: &Advice) -> String {
-    let present = advice.judged();
-    let Present { own, conventional, against, .. } = present;
-    let range = range(advice);
-    let is_conventional = advice.system.is_conventional;
-    let at = at_depth(advice, present);
-    if advice.is_open() {
-        let beside = if is_conventional {
-            String::new()
-        } else {
-            format!(", {} on CMR disks", format::nanos(conventional.mean_ns))
-        };
-        return format!("a request takes {} on average{range}{beside}", format::nanos(own.mean_ns));
-    }
-    let later = own.cache_full_at_s.filter(|&at_s| at_s > 0.0);
-    // Of the requests from then on; what a conventional disk does with all of them may be something else.
-    let times = against.from_first_wait.and_then(|later| later.elapsed).or(against.whole.elapsed);
-    let usual =
-        own.lasting_bytes_per_s() * times.unwrap_or(own.elapsed_ns as f64 / conventional.elapsed_ns.max(1) as f64);
-    let beside = if is_conventional { String::new() } else { format!(", CMR disks {}", rate(usual)) };
-    match later {
-        Some(at_s) if !is_conventional => format!(
-            "it does {} for {}, then {}{range}{at}{beside}",
-            rate(own.rate_before_bytes_per_s),
-            format::seconds(at_s),
-            rate(own.lasting_bytes_per_s())
-        ),
-        _ => format!("it does {}{range}{at}{beside}", rate(own.lasting_bytes_per_s())),
+fn doubt(advice: &Advice) -> String {
+    let worst = advice.ends.iter().find(|end| end.worse);
+    let drops = worst.is_some_and(|end| end.problems.dropped_30s) && !advice.problems.dropped_30s;
+    match (advice.need.is_some(), advice.problems.slow) {
+        (true, true) => "only at their best it does what you need".into(),
+        (true, false) if worst.is_some_and(|end| end.problems.slow) => {
+            "at their worst it does not do what you need".into()
+        }
+        _ if drops => "at their worst the system would drop a disk".into(),
+        _ => format!("at their worst it is more than twice as slow as {}", disks(advice)),
     }
 }
 
 /// The range, in parentheses.
 fn range(advice: &Advice) -> String {
-    let Some(range) = advice.range else { return String::new() };
+    advice.range.as_ref().map_or(String::new(), |range| format!(" ({})", between(range)))
+}
+
+/// From the one end to the other.
+pub fn between(range: &Range) -> String {
     let text = match range.of {
-        Measure::RebuildS => [range.low, range.high].map(format::seconds),
+        Measure::Seconds => [range.low, range.high].map(format::seconds),
         Measure::MeanNs => [range.low, range.high].map(|ns| format::nanos(ns as u64)),
         Measure::BytesPerS => [range.low, range.high].map(rate),
     };
-    format!(" (the real drive perhaps {} to {})", text[0], text[1])
+    format!("{} to {}", shared_unit(&text[0], &text[1]), text[1])
 }
 
-/// The depth, where there are several.
-fn at_depth(advice: &Advice, present: &Present) -> String {
-    match (advice.present.len() > 1 && advice.rebuild.is_none(), present.depth) {
-        (false, _) => String::new(),
-        (true, 1) => " with one request at a time".into(),
-        (true, depth) => format!(" with {depth} requests at a time"),
+/// The answer in a word.
+pub fn answer_word(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Yes => "yes",
+        Answer::No => "no",
+        Answer::Perhaps => "perhaps",
+        Answer::Unknown => "too short",
     }
 }
 
-/// Whom timeouts drop.
-fn dropping(run: &Trajectory) -> &'static str {
-    match (run.dropped_7s, run.dropped_30s) {
-        (0, _) => "No disk is dropped",
-        (_, 0) => "A timeout of 7 s drops a disk",
-        _ => "Timeouts of 7 s and 30 s drop a disk",
+/// The lower end without its unit, where the upper has the same.
+fn shared_unit(low: &str, high: &str) -> String {
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => number.into(),
+        _ => low.into(),
     }
 }
 
-/// When the cache fills, and what that is like.
-fn course(advice: &Advice, timeline: &Timeline) -> String {
-    let own = &advice.judged().own;
-    let (who, work) = awaited(advice);
-    let bytes = |bytes: u64| {
-        let verb = match (advice.demand.read_bytes, advice.demand.written_bytes) {
-            (0, _) => "written",
-            (_, 0) => "read",
-            _ => "read and written",
-        };
-        format!("{} {verb}", format::bytes(bytes as f64))
+/// How long, or how fast, beside conventional disks.
+fn figures(advice: &Advice) -> String {
+    if advice.rebuild.is_some() {
+        return format!("How long: {}", rebuild(advice));
+    }
+    let Present { own, conventional, .. } = advice.judged();
+    let (range, disks) = (range(advice), disks(advice));
+    let beside = |text: String| if advice.system.is_conventional { String::new() } else { format!("; {text}") };
+    let slowest = if own.longest_command_ns > 1_000_000_000 {
+        format!(" The longest wait for the disk is {}.", format::nanos(own.longest_command_ns))
+    } else {
+        String::new()
     };
-    let has_cache = advice.system.cache_sectors > 0;
-    let all = bytes(advice.demand.read_bytes + advice.demand.written_bytes);
-    let elapsed = format::nanos(own.elapsed_ns);
-    match own.cache_full_at_s {
-        _ if advice.system.is_conventional => String::new(),
-        Some(0.0) => format!("{who} wait for {work} from the first on."),
-        Some(at_s) => {
-            // Cleaning that has begun in a pause makes requests wait as well.
-            let window = (at_s * 1e9) as u64 / timeline.window_ns.max(1);
-            let is_full = timeline.cache_fill.get(window as usize).is_some_and(|&fill| fill >= FULL);
-            let what = if is_full { "The drive's cache is full".into() } else { format!("{who} wait for {work}") };
-            // A part of a disk has a part of its cache.
-            let part = advice.whole_disk_bytes.and(own.rebuild).map_or(String::new(), |rebuilt| {
-                format!(", on the {} of the disk that were simulated", format::bytes(rebuilt.disk_bytes as f64))
-            });
+    match advice.measure() {
+        Measure::MeanNs if own.falls_behind => {
+            let pace = |run: &Trajectory, ns: u64| rate(run.bytes as f64 / (ns as f64 / 1e9).max(1e-9));
             format!(
-                "{what} after {} ({}){part}.",
-                format::seconds(at_s),
-                bytes(own.cache_full_after_bytes.unwrap_or(0))
+                "How fast: you ask for {} and it manages {}, so the backlog grows for as long as that goes on. {} by the end of {}.",
+                pace(own, own.arrivals_ns),
+                pace(own, own.elapsed_ns),
+                format::capital(&format!("a request waits {}", format::nanos(own.longest_stall_ns))),
+                format::nanos(own.arrivals_ns)
             )
         }
-        None if has_cache => {
-            let used = timeline.cache_fill.last();
-            let used = used.map_or(String::new(), |&share| {
-                format!("; the drive's cache is {} full by then", format::percent(share, 1.0))
-            });
-            // Reads fill no cache.
-            let longer = if advice.demand.written_bytes > 0 { ", and a longer load may fill it" } else { "" };
-            format!("No request waits for cleaning. The load is over after {elapsed} ({all}){used}{longer}.")
-        }
-        None if advice.system.cleans => format!("No request waits for cleaning within {elapsed} ({all})."),
-        None => format!("Nothing has to be rewritten within {elapsed} ({all})."),
-    }
-}
-
-/// Requests that wait, and for what: a layer that puts no work off rewrites as part of a write.
-fn awaited(advice: &Advice) -> (&'static str, &'static str) {
-    match advice.system.cleans || advice.system.cache_sectors > 0 {
-        true => ("Requests", "cleaning"),
-        false => ("Writes", "rewriting"),
-    }
-}
-
-/// The longest wait and the slowest hundredth, and whom a timeout drops.
-fn waits(advice: &Advice) -> String {
-    let Present { own, conventional, against, .. } = advice.judged();
-    let longest = format::nanos(own.longest_stall_ns);
-    let disk = if own.disks > 1 { "a disk" } else { "the drive" };
-    let drops = match (own.dropped_7s, own.dropped_30s) {
-        (0, _) if own.longest_stall_ns > own.longest_command_ns && own.longest_stall_ns > 7_000_000_000 => {
+        Measure::MeanNs => {
+            let usual = beside(format!(
+                "on {disks} {}, {} and {}",
+                format::nanos(conventional.mean_ns),
+                format::nanos(conventional.p99_ns),
+                format::nanos(conventional.longest_stall_ns)
+            ));
             format!(
-                ", mostly in the host's queue; no timeout (7 s or 30 s) drops {disk}, since it runs from the dispatch"
+                "How fast: a request takes {} on average{range}, one in a hundred {} or more, the longest {}{usual}.",
+                format::nanos(own.mean_ns),
+                format::nanos(own.p99_ns),
+                format::nanos(own.longest_stall_ns)
             )
         }
-        (0, _) => format!("; no timeout (7 s or 30 s) drops {disk}"),
-        (_, 0) => format!("; a timeout of 7 s drops {disk}, one of 30 s does not"),
-        _ => format!("; timeouts of 7 s and 30 s drop {disk}"),
-    };
-    let mut text = format!("The longest wait is {longest}{drops}.");
-    if against.whole.p99 > TOLD && !advice.system.is_conventional {
-        let (p99, usual) = (format::nanos(own.p99_ns), format::nanos(conventional.p99_ns));
-        text += &format!(" One request in a hundred takes {p99} or longer ({usual} on CMR disks).");
+        Measure::Seconds => {
+            let bytes = advice.whole_bytes.unwrap_or(0.0);
+            let seconds = advice.figure(own);
+            let usual = beside(format!("{disks} {}", format::seconds(advice.figure(conventional))));
+            let pace = rate(bytes / seconds.max(1e-9));
+            format!(
+                "How long: {}{range} for {}, which is {pace}{usual}.{slowest}",
+                format::seconds(seconds),
+                format::bytes(bytes)
+            )
+        }
+        Measure::BytesPerS => {
+            let usual = own.lasting_bytes_per_s() * multiple(advice, advice.judged());
+            let usual = beside(format!("{disks} {}", rate(usual)));
+            let later = own
+                .cache_full_at_s
+                .filter(|&at_s| at_s > 0.0 && own.lasting_bytes_per_s() < own.rate_before_bytes_per_s);
+            let first = later.filter(|_| !advice.system.is_conventional).map_or(String::new(), |at_s| {
+                format!("{} for {}, then ", rate(own.rate_before_bytes_per_s), format::seconds(at_s))
+            });
+            format!("How fast: {first}{}{range}{usual}.{slowest}", rate(own.lasting_bytes_per_s()))
+        }
     }
-    if conventional.dropped_7s > 0 && !advice.system.is_conventional {
-        text += " CMR disks would be dropped as well.";
-    }
-    text
-}
-
-/// A load that the drive can't keep up with, though conventional disks can.
-fn backlog(outcome: &Outcome) -> String {
-    let bytes = (outcome.host_read_sectors + outcome.host_written_sectors) as f64 * 512.0;
-    let asked = bytes / (outcome.arrivals_ns as f64 / 1e9).max(1e-9);
-    let served = bytes / (outcome.elapsed_ns as f64 / 1e9).max(1e-9);
-    format!("The drive can't keep up: you ask for {}, it manages {}, and the backlog grows.", rate(asked), rate(served))
 }
 
 /// The work of an array of its own, as its software calls it.
@@ -273,92 +326,197 @@ fn work(advice: &Advice) -> &'static str {
     }
 }
 
-/// The answer on a rebuild, and a line for each load: a rebuild that nobody disturbs is the exception.
-fn rebuild(advice: &Advice) -> Vec<String> {
-    let (work, present) = (work(advice), advice.judged());
-    let Some(seconds) = advice.rebuild_s(&present.own) else { return vec![format!("The {work} did not end.")] };
-    let disk = present.own.rebuild.map_or(0, |rebuilt| advice.whole_disk_bytes.unwrap_or(rebuilt.disk_bytes));
-    let disk = format::bytes(disk as f64);
-    let what =
-        if work == "scrub" { format!("The scrub of disks of {disk}") } else { format!("The {work} of a {disk} disk") };
-    let calm = advice.present.first().filter(|_| advice.hardest > 0);
-    let calm = calm.and_then(|calm| advice.rebuild_s(&calm.own)).map(format::seconds);
-    let when = match present.load {
-        LoadKind::Light => " in light use",
-        LoadKind::Asked => " under your load",
-        LoadKind::Unused => "",
-    };
+/// How long a rebuild takes, while nobody uses the array and in use.
+fn rebuild(advice: &Advice) -> String {
     let range = range(advice);
-    let time = match calm {
-        Some(calm) => format!("{calm}{range} while nobody uses it, {}{when}", format::seconds(seconds)),
-        None => format!("{}{range}{when}", format::seconds(seconds)),
-    };
-    let usual =
-        advice.rebuild_s(&present.conventional).map_or(String::new(), |usual| match advice.system.is_conventional {
-            true => String::new(),
-            false => format!("; CMR disks take {}", format::seconds(usual)),
-        });
-    let mut dropped = dropping(&present.own).to_string();
-    if advice.verdict == Verdict::Depends {
-        dropped = format!("Some figures of this drive are estimates, and {}", at_worst(advice.problems_at_ends));
-    }
-    let mut lines = vec![format!("{what} takes {time}{usual}. {dropped}.")];
-    for present in &advice.present {
-        let (Some(own), Some(usual)) = (advice.rebuild_s(&present.own), advice.rebuild_s(&present.conventional)) else {
-            continue;
-        };
+    let times = advice.present.iter().map(|present| {
         let when = match present.load {
-            LoadKind::Unused => "Nobody using it".to_string(),
-            LoadKind::Light => "Light use (up to 20 requests a second of 4 KiB, half of them reads)".into(),
-            LoadKind::Asked if advice.is_open() => "Under your load".into(),
-            LoadKind::Asked => format!("Under your load, {} at a time", present.depth),
+            LoadKind::Unused => " while nobody uses it",
+            LoadKind::Light => " in light use (about 20 small requests a second)",
+            LoadKind::Asked => " under your load",
         };
-        let beside =
-            if advice.system.is_conventional { String::new() } else { format!(" (CMR {})", format::seconds(usual)) };
-        let longest = format::nanos(present.own.longest_command_ns);
-        let drops = match (present.own.dropped_7s, present.own.dropped_30s) {
-            (0, _) => "timeouts of 7 s and 30 s drop no disk",
-            (_, 0) => "a timeout of 7 s drops a disk, one of 30 s does not",
-            _ => "timeouts of 7 s and 30 s drop a disk",
-        };
-        lines.push(format!("{when}: {}{beside}, longest command {longest}; {drops}.", format::seconds(own)));
+        let time = advice.seconds(&present.own).map_or("it does not end".into(), format::seconds);
+        format!("{time}{}{when}", if present.load == LoadKind::Unused { range.as_str() } else { "" })
+    });
+    let times = times.collect::<Vec<_>>().join(", ");
+    let usual: Vec<String> = advice
+        .present
+        .iter()
+        .filter_map(|present| advice.seconds(&present.conventional))
+        .map(format::seconds)
+        .collect();
+    let usual = match advice.system.is_conventional {
+        true => String::new(),
+        false => format!("; CMR disks {}", usual.join(" and ")),
+    };
+    let longest = advice.present.iter().map(|present| present.own.longest_command_ns).max().unwrap_or(0);
+    let answers = match longest > 1_000_000_000 {
+        true => format!(" A disk answers after {} at worst.", format::nanos(longest)),
+        false => String::new(),
+    };
+    format!("{times}{usual}.{answers}")
+}
+
+/// The reason, in a clause.
+fn why(advice: &Advice, timeline: &Timeline) -> String {
+    format!("Why: {}.", reason(advice, timeline))
+}
+
+fn reason(advice: &Advice, timeline: &Timeline) -> String {
+    let present = advice.judged();
+    let own = &present.own;
+    let is_slow = multiple(advice, present) > ALIKE || advice.problems.any();
+    if advice.system.is_conventional {
+        let busy =
+            if own.idle_share < 0.05 { "the disk is busy with seeks and transfers all the time, and " } else { "" };
+        return format!("{busy}nothing has to be rewritten");
     }
-    if let Some(rebuilt) = present.own.rebuild.filter(|_| advice.whole_disk_bytes.is_some()) {
+    if advice.verdict == Verdict::Overloaded {
+        return "the requests themselves keep any disk busy all the time, with seeks and transfers".into();
+    }
+    if let Some(spec) = advice.rebuild {
+        return match (spec.order, spec.task) {
+            (_, Task::Scrub) => "a scrub reads, and reads need no cleaning".into(),
+            (RebuildOrder::Scattered { .. }, _) if is_slow => {
+                "a resilver writes records here and there, and the drive has to rewrite whole bands for them".into()
+            }
+            (RebuildOrder::Scattered { .. }, _) => "records that lie together are written in one go".into(),
+            (RebuildOrder::Ascending { .. }, _) if is_slow => {
+                "the rest of the load makes the disks clean while they are rebuilt".into()
+            }
+            (RebuildOrder::Ascending { .. }, _) => "a rebuild writes in order, which shingled disks do well".into(),
+        };
+    }
+    let who = if advice.system.cleans || advice.system.cache_sectors > 0 { "cleaning" } else { "rewriting" };
+    let bytes = own.cache_full_after_bytes.map_or(0.0, |bytes| bytes as f64);
+    let fill = timeline.cache_fill.last().copied();
+    match own.cache_full_at_s {
+        Some(0.0) => format!("requests wait for {who} from the first on"),
+        Some(at_s) => {
+            // Cleaning that has begun in a pause makes requests wait as well.
+            let window = (at_s * 1e9) as u64 / timeline.window_ns.max(1);
+            let is_full = timeline.cache_fill.get(window as usize).is_some_and(|&fill| fill >= FULL);
+            let when = format!("after {} ({})", format::seconds(at_s), format::bytes(bytes));
+            match (is_slow, is_full) {
+                (true, true) => format!("the drive's cache is full {when}, and from then on requests wait for {who}"),
+                (true, false) => format!("{when} the drive begins to clean, and requests wait for it"),
+                (false, true) => format!("the drive's cache is full {when}, but no request waits long for {who}"),
+                (false, false) => "the drive cleans now and then, but no request waits long for that".into(),
+            }
+        }
+        None if advice.demand.written_bytes == 0 => "reads need no cleaning".into(),
+        None if is_slow => {
+            format!("no request waits for {who}, but each takes longer on its way through the drive's cache")
+        }
+        None => {
+            let fill = fill
+                .filter(|&fill| fill >= 0.01)
+                .map_or(String::new(), |fill| format!("; the drive's cache is {} full at the end", share(fill, 1.0)));
+            format!("no request waits for {who}{fill}")
+        }
+    }
+}
+
+/// The first thing to do.
+fn what_to_do(advice: &Advice) -> Option<String> {
+    let nothing = matches!(
+        advice.verdict,
+        Verdict::Fine | Verdict::Meets | Verdict::Conventional | Verdict::SomewhatSlower | Verdict::TooShort
+    );
+    if nothing {
+        return None;
+    }
+    if advice.verdict == Verdict::Overloaded {
+        return Some(
+            "What to do: use more disks or SSDs, or ask for less; another kind of disk alone is no help.".into(),
+        );
+    }
+    let first = advice.actions.first().map(|action| action.what.clone());
+    let none = || "nothing that was tried would be enough".to_string();
+    let first = first.unwrap_or_else(none);
+    let (letter, others) = first.split_at(first.chars().next().map_or(0, char::len_utf8));
+    Some(format!("What to do: {}{others}.", letter.to_lowercase()))
+}
+
+/// How sure it is, and what it rests on.
+fn certainty(advice: &Advice) -> String {
+    let mut grounds = vec![match advice.system.is_estimated {
+        true => "some figures of the drive are estimates, which the range covers".to_string(),
+        false => "the drive's figures are as published or measured".into(),
+    }];
+    let present = advice.judged();
+    if let (Some(rebuilt), Some(_)) = (present.own.rebuild, advice.whole_disk_bytes) {
         let part = format::bytes(rebuilt.disk_bytes as f64);
-        lines.push(format!("Simulated on {part} of each disk, and scaled up to all of it."));
+        grounds.push(format!("simulated on {part} of each disk and scaled up"));
+    } else if let Some(whole) = advice.whole_bytes.filter(|&whole| whole > present.own.bytes as f64 * 1.01) {
+        let (part, whole) = (format::bytes(present.own.bytes as f64), format::bytes(whole));
+        grounds.push(format!("simulated for {part} and scaled up to {whole}"));
     }
+    if let Some(asked) = &advice.asked_use {
+        grounds.push(format!("what {} asks of a disk is assumed", asked.split(':').next().unwrap_or(asked)));
+    }
+    grounds.extend(advice.note.clone());
+    grounds.push(match advice.state.prefill {
+        Prefill::None => "the disk was empty at the start, and one in use may be slower".into(),
+        _ => "the disk was full at the start".into(),
+    });
     let in_order = matches!(
         advice.rebuild,
         Some(RebuildSpec { order: RebuildOrder::Ascending { .. }, task: Task::Rebuild { .. }, .. })
     );
     if in_order && advice.array.is_some_and(|array| !array.rebuilds_in_order()) {
-        lines.push("ZFS never rebuilds a RAIDZ in disk order: ask for --rebuild resilver.".into());
+        grounds.push("ZFS never rebuilds a RAIDZ in disk order, so ask for a resilver".into());
     }
-    lines
+    format!("How sure: {}.", grounds.join("; "))
 }
 
-/// What the estimates in the drive's file do to the answer; nothing where an end without effect was not run.
-fn certainty(advice: &Advice) -> String {
-    let ends = || advice.remedies.iter().filter(|remedy| remedy.kind == ChangeKind::Range);
-    let is_known = ends().all(|end| end.effect.is_some());
-    let matter = ends().any(|end| end.effect != Some(Effect::None));
-    match (ends().next().is_some(), matter || advice.problems_at_ends.any()) {
-        (true, false) if is_known => "Some figures of this drive are estimates; none of them changes the answer.".into(),
-        (true, true) if is_known && advice.verdict != Verdict::Depends => {
-            "Some figures of this drive are estimates, and the real drive may do better or worse: --details shows by which.".into()
-        }
-        _ => String::new(),
+/// What the drive takes, and how that stands to what is asked.
+pub fn budget(advice: &Advice) -> Option<String> {
+    let budget = advice.budget?;
+    let Budget { at_once_bytes, at_once_bytes_per_s, after_bytes_per_s, request_bytes, rest_s, for_ever_bytes_per_s } =
+        budget;
+    let size = format::bytes(request_bytes);
+    if let Some(lasting) = for_ever_bytes_per_s.filter(|_| advice.is_open()) {
+        let own = &advice.judged().own;
+        let asked = own.bytes as f64 / (own.arrivals_ns as f64 / 1e9).max(1e-9);
+        let bursts = at_once_bytes.map_or(String::new(), |bytes| {
+            format!(" At once it takes {} in requests of {size}.", format::bytes(bytes as f64))
+        });
+        return Some(format!(
+            "Budget: of this load it keeps up {} for ever; you ask for {}.{bursts}",
+            rate(lasting),
+            rate(asked)
+        ));
     }
-}
-
-/// That nothing would do, where that is so.
-fn outcome_of_changes(advice: &Advice) -> String {
-    let changes = || advice.remedies.iter().filter(|remedy| remedy.kind != ChangeKind::Range);
-    let fixes = changes().any(|remedy| matches!(remedy.rank(), Some(0 | 1)));
-    match advice.problems.any() && changes().any(|remedy| remedy.effect.is_some()) && !fixes {
-        true => "Nothing that was tried would cure it.".into(),
-        false => String::new(),
+    let Some((at_once, after)) = at_once_bytes.zip(after_bytes_per_s) else {
+        return Some(format!(
+            "Budget: it takes requests of {size} at {}, and did not fall behind within what was simulated.",
+            rate(at_once_bytes_per_s)
+        ));
+    };
+    let rest = rest_s.map_or("more than two days".into(), format::seconds);
+    let lasting =
+        for_ever_bytes_per_s.map_or(String::new(), |lasting| format!("; {} it keeps up for ever", rate(lasting)));
+    let mut text = format!(
+        "Budget: {} at once in requests of {size} at {}, then {}. {} of rest restore that{lasting}.",
+        format::bytes(at_once as f64),
+        rate(at_once_bytes_per_s),
+        rate(after),
+        format::capital(&rest)
+    );
+    if let Some(bytes) = advice.whole_bytes.filter(|_| advice.is_amount()) {
+        let part = bytes / at_once as f64;
+        text += &match part <= 1.0 {
+            true => format!(
+                " Your {} are {} of what it takes at once{}.",
+                format::bytes(bytes),
+                share(part, 1.0),
+                advice.rest_s().map_or(String::new(), |rest| format!("; {} of rest restore it", format::seconds(rest)))
+            ),
+            false => format!(" Your {} are {} as much as it takes at once.", format::bytes(bytes), times(part)),
+        };
     }
+    Some(text)
 }
 
 /// What an owner can do, the surest first; nothing where there is no problem, and nothing that the array's software can't do.
@@ -372,19 +530,24 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
             "dm-zoned cleans in the background like a drive-managed disk",
             None,
         );
-        add("Or use CMR disks".into(), "other disks", None);
+        add("Use CMR disks".into(), "other disks", None);
         return actions;
+    }
+    if advice.verdict == Verdict::Depends {
+        let usual = brought(advice, &advice.calm().conventional);
+        add(format!("Measure yours, or use CMR disks to be sure: {usual}"), "time, or other disks", None);
     }
     if !advice.problems.any() {
         return actions;
     }
     for remedy in worth_doing(advice) {
-        let Some(figures) = remedy.trajectory.as_ref().map(|run| figures(advice, run)) else { continue };
+        let Some(figures) = remedy.trajectory.as_ref().map(|run| brought(advice, run)) else { continue };
         let so_far = if remedy.effect == Some(Effect::FixesSoFar) { ", as far as was simulated" } else { "" };
         let help = if remedy.rank() == Some(2) { " (helps, but not enough)" } else { "" };
         let unused = if advice.judged().load == LoadKind::Light { " while nobody uses it" } else { "" };
         let shown = format!("{figures}{unused}{so_far}{help}");
         match remedy.kind {
+            ChangeKind::Conventional if advice.verdict == Verdict::Depends => {}
             ChangeKind::Conventional => add(format!("Use CMR disks: {shown}"), "other disks", None),
             ChangeKind::WriteSize if is_small_and_random(advice) => add(
                 format!(
@@ -402,12 +565,6 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
                     is_zfs.then(|| "zfs set recordsize=1M POOL/DATASET".into()),
                 );
             }
-            ChangeKind::WriteCache => add(
-                format!("Switch the drive's write cache on, if it is off: {shown}"),
-                "a power cut loses what was not flushed, which file systems allow for",
-                Some("hdparm -W1 /dev/sdX".into()),
-            ),
-            ChangeKind::Idle => add(rest(advice, remedy), "the same work takes longer", None),
             ChangeKind::RebuildRecords if !is_small_and_random(advice) || advice.judged().load == LoadKind::Light => {
                 add(
                     format!("Keep large files in records of 1 MiB, from the beginning: {shown}"),
@@ -440,22 +597,34 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
                     Some(format!("echo {kib_per_s} > /sys/block/mdX/md/sync_speed_max")),
                 );
             }
-            ChangeKind::Dedicated => {
-                add(format!("Give each source a disk of its own: {shown}"), "as many disks as sources", None)
-            }
             ChangeKind::RebuildRecords
             | ChangeKind::RebuildPieces
             | ChangeKind::RebuildSpeed
-            | ChangeKind::Chunk
-            | ChangeKind::Level
-            | ChangeKind::Layer
-            | ChangeKind::Range => {}
+            | ChangeKind::HostLayer => {}
         }
     }
+    actions.extend(rest(advice));
     if advice.problems.dropped_7s {
         actions.extend(timeouts(advice));
     }
     actions
+}
+
+/// How much less would be bearable.
+fn rest(advice: &Advice) -> Option<Action> {
+    let Budget { at_once_bytes: Some(at_once), for_ever_bytes_per_s: Some(lasting), rest_s, .. } = advice.budget?
+    else {
+        return None;
+    };
+    let rest = rest_s.map_or(String::new(), |rest_s| {
+        format!(
+            ", or no more than {} at once and then {} of rest",
+            format::bytes(at_once as f64),
+            format::seconds(rest_s)
+        )
+    });
+    let what = format!("Ask less of it: up to {} all the time{rest}", rate(lasting));
+    Some(Action { what, cost: "the same work takes longer".into(), command: None })
 }
 
 /// Timeouts under which the drive is not dropped; none where no timeout that makes sense is long enough.
@@ -497,7 +666,7 @@ fn half_kib_per_s(advice: &Advice) -> u64 {
 
 /// True of a slower rebuild that is still over before long.
 fn is_bearable(advice: &Advice, remedy: &Remedy) -> bool {
-    remedy.trajectory.as_ref().and_then(|run| advice.rebuild_s(run)).is_some_and(|seconds| seconds <= LONGEST_REBUILD_S)
+    remedy.trajectory.as_ref().and_then(|run| advice.seconds(run)).is_some_and(|seconds| seconds <= LONGEST_REBUILD_S)
 }
 
 /// True of small writes here and there, which larger records make worse: each then rewrites a whole record.
@@ -506,68 +675,37 @@ fn is_small_and_random(advice: &Advice) -> bool {
         && advice.demand.sequential_share.is_some_and(|share| share < 0.5)
 }
 
-/// The changes that fix it or help, in the order of the table; of several sizes of writes, and of several pauses, the smallest that does
-/// as much.
+/// The changes that fix it or help, in the order of the table; of several sizes of writes the smallest that does as much.
 fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
+    let sizes = advice.remedies.iter().filter(|remedy| remedy.kind == ChangeKind::WriteSize && remedy.rank().is_some());
+    let best = sizes.min_by_key(|remedy| remedy.rank());
     let is_best = move |remedy: &&Remedy| {
-        let best = || Remedy::best_of(&advice.remedies, remedy.kind);
-        let is_one_of_many = matches!(remedy.kind, ChangeKind::WriteSize | ChangeKind::Idle);
-        remedy.rank().is_some() && (!is_one_of_many || best().is_some_and(|best| std::ptr::eq(best, *remedy)))
+        remedy.rank().is_some()
+            && (remedy.kind != ChangeKind::WriteSize || best.is_some_and(|best| std::ptr::eq(best, *remedy)))
     };
     advice.remedies.iter().filter(is_best)
 }
 
 /// What a change brings.
-fn figures(advice: &Advice, run: &Trajectory) -> String {
-    if let Some(seconds) = advice.rebuild_s(run) {
+fn brought(advice: &Advice, run: &Trajectory) -> String {
+    if advice.rebuild.is_some() {
+        let seconds = advice.seconds(run).unwrap_or(0.0);
         return format!("{}, longest command {}", format::seconds(seconds), format::nanos(run.longest_command_ns));
     }
-    let pace = match advice.is_open() {
-        true => format!("{} on average", format::nanos(run.mean_ns)),
-        false => rate(run.lasting_bytes_per_s()),
+    let pace = match advice.measure() {
+        Measure::MeanNs => format!("{} on average", format::nanos(run.mean_ns)),
+        Measure::Seconds => format::seconds(advice.figure(run)),
+        Measure::BytesPerS => rate(run.lasting_bytes_per_s()),
     };
     format!("{pace}, longest wait {}", format::nanos(run.longest_stall_ns))
-}
-
-/// How much rest the drive needs.
-fn rest(advice: &Advice, remedy: &Remedy) -> String {
-    let enough = remedy.rank().is_some_and(|rank| rank < 2);
-    let end = if enough { "it keeps up" } else { "it does better, but does not keep up" };
-    match (remedy.time_scale, &remedy.trajectory) {
-        (Some(scale), _) => {
-            let now = advice.engine.time_scale;
-            format!("Ask less of it: with {} of this load {end}", format::percent(now / scale, 1.0))
-        }
-        (None, Some(run)) => {
-            let at = if enough { format!(", at {}", rate(run.lasting_bytes_per_s())) } else { String::new() };
-            format!(
-                "Give it rest: with {} after each request ({} of the time) {end}{at}",
-                remedy.change,
-                format::percent(run.idle_share, 1.0)
-            )
-        }
-        (None, None) => format!("Give it rest: {}", remedy.change),
-    }
-}
-
-/// The effect of a drive at an end of its range, compared with the drive that was run.
-pub fn at_an_end(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Fixes | Effect::FixesSoFar | Effect::Helps => "better",
-        Effect::Mixed => "mixed",
-        Effect::None => "the same",
-        Effect::Worsens => "worse",
-    }
 }
 
 /// The effect of a change in a word or two.
 pub fn effect(is_problem: bool, remedy: &Remedy) -> &'static str {
     match remedy.effect {
         None => "not run",
-        Some(effect) if remedy.kind == ChangeKind::Range => at_an_end(effect),
-        Some(Effect::Fixes | Effect::FixesSoFar) if remedy.kind == ChangeKind::Idle => "keeps up",
-        Some(Effect::Fixes) => "fixes it",
-        Some(Effect::FixesSoFar) => "fixes it so far",
+        Some(Effect::Fixes) => "enough",
+        Some(Effect::FixesSoFar) => "enough so far",
         Some(Effect::Helps) if is_problem => "helps",
         Some(Effect::Helps) => "better",
         Some(Effect::Mixed) => "mixed",

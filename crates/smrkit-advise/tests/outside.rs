@@ -11,7 +11,7 @@ use smrkit::layer::{self, LayerSpec};
 use smrkit::settings::Settings;
 use smrkit::workload::Workload;
 use smrkit_advise::screen::{self, Screen};
-use smrkit_advise::{Load, LoadKind, Question, advise};
+use smrkit_advise::{Deaf, Load, LoadKind, Question, advise};
 
 /// Read-modify-write under another name: what is compared with the original must be equal.
 fn registered() -> &'static LayerSpec {
@@ -39,13 +39,13 @@ fn a_layer_of_another_crate_works_wherever_a_layer_is_named() {
         let (text, page) = (smrkit_report::text(&runs), smrkit_report::report(&runs));
         assert!(text.contains("outside") && page.contains("outside"));
     }
-    let one = Systems::new(&System { layers: vec!["rmw".into()], ..single }).unwrap();
+    let one = Systems::new(&System { layers: vec!["outside".into()], set: Vec::new(), ..single }).unwrap();
     let settings = [Settings::default()];
     let run = one.runs(&settings, None).unwrap().pop().unwrap();
     let demand = Arc::new(workload());
-    let loads = vec![Load { kind: LoadKind::Asked, demand, settings: settings[0] }];
-    let question = Question { run, loads, sources: 1, all: true, whole_disk_bytes: None };
-    let advice = advise(&question, &Unwatched).unwrap().unwrap();
-    assert!(advice.remedies.iter().any(|remedy| remedy.change == "layer outside"), "advise tries it too");
-    assert!(screen::text(&advice, Screen { details: true, ..Screen::default() }).contains("outside"));
+    let loads = vec![Load { kind: LoadKind::Asked, demand, settings: settings[0], is_even: false }];
+    let question = Question::of(run, loads);
+    let advice = advise(&question, &Unwatched, &mut Deaf).unwrap().unwrap();
+    assert_eq!(advice.system.layer, "outside");
+    assert!(screen::text(&advice, Screen { details: true, ..Screen::default() }).contains("under outside"));
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::experiment::pool::Monitor;
 use smrkit_advise::options::AdviseOptions;
-use smrkit_advise::{advice, screen};
+use smrkit_advise::{Deaf, advice, screen};
 use smrkit_options::pairs;
 
 use crate::error::{Raised, exception};
@@ -47,14 +47,16 @@ pub fn advise(
     requests: Option<Py<Requests>>,
     progress: Option<Bound<PyAny>>,
 ) -> PyResult<Advice> {
-    let tries_all = options.iter().any(|(name, value)| name == "all" && value == "on");
-    let in_python = is_in_python(&options, tries_all);
+    let in_python = is_in_python(&options, false);
     let options: AdviseOptions = pairs::read(&options, &python_name).raised(py)?;
     let table = requests.map(|requests| requests.get().demand());
     let answer = move |monitor: &dyn Monitor| -> Result<Option<advice::Advice>, Error> {
-        let asked = options.ask(table.is_some())?;
+        let mut asked = options.ask(table.is_some())?;
+        let Some(asked) = asked.pop().filter(|_| asked.is_empty()) else {
+            return Err(Error::Usage("one drive is looked at: name one, and call it for each".into()));
+        };
         let demand = table.map_or_else(|| asked.demand(), Ok)?;
-        asked.answer(demand, monitor)
+        asked.answer(demand, monitor, &mut Deaf)
     };
     let advice = match in_python {
         true => on_this_thread(|watcher| answer(watcher))?.raised(py)?,

@@ -42,7 +42,7 @@ class Calls(unittest.TestCase):
             ({"layer": ["rmw", "vguard"]}, smrkit.UsageError, "name one"),
             ({"set": {"drive-managed.partial": ["on", "off"]}}, smrkit.UsageError, "^the values of set make 2 systems"),
             ({"queue": "sptf", "depth": 1}, smrkit.UsageError, "add depth 32"),
-            ({"all": "yes"}, smrkit.UsageError, "all is on or off, not yes"),
+            ({"fold": "yes"}, smrkit.UsageError, "fold is on or off, not yes"),
             ({"check": True}, smrkit.UsageError, "there is no option check"),
             ({"warmup": 200}, smrkit.UsageError, "lower warmup"),
             ({"capacity": "100kB"}, smrkit.ImpossibleError, "larger drive"),
@@ -57,7 +57,7 @@ class Calls(unittest.TestCase):
         table = {"op": ["write"] * 2000, "lba": writes, "sectors": [8] * 2000, "time_us": list(range(2000))}
         advice = smrkit.advise(requests=table, drive="tiny", depth=4, progress=lambda *at: said.append(at))
         self.assertEqual((advice.demand.requests, advice.present[0].depth), (2000, 4))
-        self.assertEqual(said[-1], (1.0, "change"))
+        self.assertEqual(said[-1], (1.0, "what it takes"))
         self.assertEqual(advice._repr_mimebundle_()["text/plain"], str(advice))
         self.assertEqual(set(smrkit.Advice.__annotations__), set(advice))
         with tempfile.TemporaryDirectory() as folder:

@@ -54,7 +54,7 @@ def command(options):
     """The command's words for options of Python."""
     words = []
     for name, value in options.items():
-        option = "--" + name.replace("_", "-")
+        option = "--" + {"use": "for"}.get(name, name).replace("_", "-")
         if name == "set":
             for key, values in value.items():
                 several = values if isinstance(values, list) else [values]
@@ -168,13 +168,13 @@ class SameBytes(unittest.TestCase):
 
     def test_advice_equals_that_of_the_command(self):
         asked = [
-            {"drive": "tiny", "workload": "random-write:count=2k", "depth": [1, 8], "all": True},
+            {"drive": "tiny", "workload": "random-write:count=2k", "depth": 8},
             {"drive": "tiny", "array": "raid5:disks=3,chunk=64KiB", "workload": "mix:count=300", "depth": 4},
             {"array": "raidz1:disks=3", "capacity": "1GB", "rebuild": "resilver"},
+            {"use": "restic:bytes=1G", "within": "1h"},
             {"drive": "tiny", "trace": os.path.join(TRACES, "msr.csv"), "arrival": "trace", "time_scale": 1e8},
             {"drive": "tiny", "workload": ["mix:count=200", "zipf:count=200"], "interleave": "burst:10", "layer": ["vguard"]},
         ]
-        reasons = []
         for options in asked:
             with self.subTest(options=options):
                 words = [SMRKIT, "advise", *command(options), "--json", "-"]
@@ -183,5 +183,3 @@ class SameBytes(unittest.TestCase):
                 self.assertEqual(advice.json(), told)
                 self.assertEqual(dict(advice), json.loads(told))
                 self.assertTrue(" ".join(str(advice).split()).startswith(" ".join(advice.text.split())))
-                reasons += [remedy.not_run for remedy in advice.remedies if remedy.not_run]
-        self.assertTrue(reasons, "one of them has a change that can't be run")

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
 use smrkit_advise::screen::{self, Screen};
+use smrkit_advise::{Deaf, Listener};
 
 use super::trace::warn;
 use crate::exit::Done;
@@ -16,13 +18,14 @@ use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\
 Examples:
-  smrkit advise --drive wd40efax --workload random-write:count=100k
-  smrkit advise --trace trace.csv.gz --fold                    a trace of yours
-  smrkit advise --trace trace.csv --arrival trace              the same at its own times
-  smrkit advise --array raid5:disks=4 --workload mix:count=50k --depth 1,32
-  smrkit advise --array raidz1:disks=4 --rebuild resilver      how long a resilver takes, unused and used, and whether it ends
+  smrkit advise --array raidz1:disks=4 --for replace           how long a disk takes to be replaced, unused and used
+  smrkit advise --for restic:bytes=60G --within 8h             will the backup be done by the morning?
+  smrkit advise --for surveillance:cameras=8,rate=4Mbit
+  smrkit advise --drive WD40EFAX,ST8000DM004,WD40EFRX --for file-server          which of them?
+  smrkit advise --for postgres:tps=20 --keep 50ms
+  smrkit advise --trace trace.csv --arrival trace              what was recorded, at its own times
 
-docs/reference/advise.md says what is tried and what the words mean.
+docs/reference/uses.md says what is assumed of each use, docs/reference/advise.md what is tried and what the words mean.
 Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.";
 
 /// Columns that lines take at most, to be read well.
@@ -44,34 +47,78 @@ pub struct Advise {
     report: Option<PathBuf>,
 }
 
+/// Prints an answer as it comes.
+struct Printer {
+    screen: Screen,
+    /// The lines that were said first.
+    said: String,
+}
+
+impl Listener for Printer {
+    fn first(&mut self, advice: &Advice) {
+        self.said.clone_from(&advice.text);
+        // Whoever has closed the pipe gets an error where the rest is printed.
+        let _ = print(screen::first(advice, self.screen));
+    }
+
+    fn tried(&mut self, advice: &Advice) {
+        if let Some(row) = screen::row(advice, advice.remedies.len() - 1, self.screen) {
+            let _ = print(row);
+        }
+    }
+}
+
 impl Advise {
     pub fn execute(self) -> anyhow::Result<Done> {
         let asked = self.asked.ask(false)?;
-        note_stand_ins(asked.stand_ins());
+        note_stand_ins(asked.iter().flat_map(AskedAdvice::stand_ins));
+        let several = asked.len() > 1;
+        if several && self.report.is_some() {
+            anyhow::bail!(smrkit::error::Error::Usage(
+                "a page is on one drive: name one, or leave out {report}".into()
+            ));
+        }
         let (json, report) = self.open(&asked)?;
         let interrupt = Interrupt::watch();
-        let demand = asked.demand()?;
-        let Some(advice) = asked.answer(demand, &interrupt)? else {
-            eprintln!("smrkit: interrupted before the first simulation finished, so there is no answer");
-            return Ok(Done::Interrupted);
-        };
-        interrupt.writing();
-        warn(advice.demand.replayed.trace_notes);
-        if !matches!(json, Some(JsonTarget::Stdout)) {
-            let terminal = style::terminal();
-            let width = terminal.columns.unwrap_or(Screen::default().width).min(WIDEST);
-            let screen = Screen { width, is_coloured: terminal.coloured, details: self.details };
-            print(screen::text(&advice, screen))?;
+        let terminal = style::terminal();
+        let width = terminal.columns.unwrap_or(Screen::default().width).min(WIDEST);
+        let screen = Screen { width, is_coloured: terminal.coloured, details: self.details };
+        let is_printed = !matches!(json, Some(JsonTarget::Stdout));
+        let mut printer = Printer { screen, said: String::new() };
+        let mut answers = Vec::new();
+        for one in asked {
+            let demand = one.demand()?;
+            let listener: &mut dyn Listener = if is_printed && !several { &mut printer } else { &mut Deaf };
+            let Some(advice) = one.answer(demand, &interrupt, listener)? else {
+                eprintln!("smrkit: interrupted before the first simulation finished, so there is no answer");
+                return Ok(Done::Interrupted);
+            };
+            warn(advice.demand.replayed.trace_notes);
+            answers.push(advice);
         }
-        json.map_or(Ok(()), |json| json.write(pretty(&advice)?))?;
-        report.map_or(Ok(()), |report| report.write(screen::page(&advice).as_bytes()))?;
-        Ok(if advice.complete { Done::All } else { Done::Interrupted })
+        interrupt.writing();
+        if is_printed {
+            match answers.as_slice() {
+                [advice] => print(screen::rest(advice, &printer.said, screen))?,
+                all => print(screen::compared(all, screen))?,
+            }
+        }
+        if let Some(json) = json {
+            json.write(match answers.as_slice() {
+                [advice] => pretty(advice)?,
+                all => pretty(all)?,
+            })?;
+        }
+        if let (Some(report), [advice]) = (report, answers.as_slice()) {
+            report.write(screen::page(advice).as_bytes())?;
+        }
+        Ok(if answers.iter().all(|advice| advice.complete) { Done::All } else { Done::Interrupted })
     }
 
     /// Opens the outputs besides the terminal, once it is known that none is an input.
-    fn open(&self, asked: &AskedAdvice) -> anyhow::Result<(Option<JsonTarget>, Option<TargetFile>)> {
+    fn open(&self, asked: &[AskedAdvice]) -> anyhow::Result<(Option<JsonTarget>, Option<TargetFile>)> {
         let mut paths = Paths { outputs: self.json.iter().chain(&self.report).cloned().collect(), ..Paths::default() };
-        paths.inputs.extend(asked.files());
+        paths.inputs.extend(asked.iter().flat_map(AskedAdvice::files));
         paths.check()?;
         let interrupt = Interrupt::watch();
         let _opening = interrupt.opening_outputs(&paths);

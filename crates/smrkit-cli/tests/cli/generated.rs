@@ -16,6 +16,7 @@ use smrkit::request::Op;
 use smrkit::schema::Key;
 use smrkit::stats::outcome::{JoinedColumn, Outcome, Section, sections};
 use smrkit::workload::{WORKLOADS, Workload};
+use smrkit_advise::uses::{Pace, USES, Use, Work};
 
 use super::docs::pages;
 use super::helped::options;
@@ -43,6 +44,7 @@ fn generated_parts_of_the_pages_follow_the_code() {
     parts.insert("drives".into(), drive_table(&drives));
     parts.insert("keys-of-workloads".into(), shared_keys());
     parts.insert("workloads".into(), workloads());
+    parts.insert("uses".into(), uses());
     parts.insert("levels".into(), levels());
     parts.insert("keys-of-arrays".into(), keys(&ArraySpec::keys()));
     parts.insert("keys-of-rebuilds".into(), keys(&RebuildSpec::keys()));
@@ -73,6 +75,23 @@ fn renewed(text: &str, page: &Path, parts: &BTreeMap<String, String>, unused: &m
         write!(made, "{BEGIN}{name}-->\n{part}{END}{after}").unwrap();
     }
     made
+}
+
+/// A section for each use: what it is, its keys, what is assumed.
+fn uses() -> String {
+    let section = |one: &Use| {
+        let keys: String =
+            one.keys.iter().map(|(key, default, meaning)| format!("- `{key}={default}`: {meaning}\n")).collect();
+        let how = match (one.work, one.pace) {
+            (Work::Workload(_), Pace::Own) => "goes on at its own times",
+            (Work::Workload(_), Pace::AtOnce(_)) => "an amount that has to be done",
+            _ => "the work of an array",
+        };
+        let what = one.what[..1].to_uppercase() + &one.what[1..];
+        let keys = if keys.is_empty() { keys } else { format!("{keys}\n") };
+        format!("\n## {}\n\n{what}: {how}.\n\n{keys}{}\n", one.name, one.assumed)
+    };
+    USES.iter().map(section).collect::<String>() + "\n"
 }
 
 fn json(command: &str) -> Vec<Value> {

@@ -167,7 +167,7 @@ fn advice_is_told_as_it_was() {
         "shown-advice",
         &[
             "advise -q --drive tiny --workload mix:count=1k",
-            "advise -q --capacity 5GB --workload random-write:count=500 --layer s-block --depth 4 --all",
+            "advise -q --capacity 5GB --workload random-write:count=500 --layer s-block --depth 4 --details",
             "advise -q --drive tiny --workload hot-cold:count=800 --arrival trace --json -",
             "advise -q --drive tiny --workload mix:count=500,span=2M --array raid1:disks=2 --rebuild resilver --depth 2",
         ],

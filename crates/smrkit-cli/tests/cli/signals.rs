@@ -160,7 +160,7 @@ fn interrupted_answer(arguments: &str, after_s: f64) -> (i32, String, String) {
 
 #[test]
 fn an_answer_interrupted_before_the_drive_is_known_is_none() {
-    let arguments = "advise --workload random-write:count=4G --depth 1";
+    let arguments = "advise --workload random-write:count=4G;random-read:count=1 --depth 1";
     let (code, out, err) = interrupted_answer(arguments, 1.0);
     assert_eq!(code, 130);
     assert!(out.is_empty() && err.contains("no answer"), "{out}{err}");
@@ -168,7 +168,7 @@ fn an_answer_interrupted_before_the_drive_is_known_is_none() {
 
 #[test]
 fn an_answer_interrupted_later_says_what_was_not_tried() {
-    let arguments = "advise --drive tiny --workload random-write:count=200k --depth 1 --json -";
+    let arguments = "advise --drive tiny --workload random-write:count=100k;random-read:count=1 --depth 1 --json -";
     let mut child = start(arguments);
     let whole_s = wait_for_work(&mut child, f64::INFINITY);
     assert_eq!(code(&mut child), 0);
@@ -193,8 +193,11 @@ fn an_answer_interrupted_later_says_what_was_not_tried() {
             .zip(of_whole)
             .for_each(|(row, of_whole)| assert!(row["not_run"] == "interrupted" || row == of_whole));
         let untried = rows.iter().filter(|row| row["not_run"] == "interrupted").count();
-        let sentence = format!("Interrupted: {untried} of {} changes were not tried.", rows.len());
-        assert!(untried > 0 && answer["text"].as_str().unwrap().contains(&sentence), "{answer}");
+        let sentence = "Interrupted: not all of it was tried.";
+        assert!(
+            (untried > 0 || answer["budget"].is_null()) && answer["text"].as_str().unwrap().contains(sentence),
+            "{answer}"
+        );
         hits += 1;
         if hits == 5 {
             return;
@@ -293,5 +296,5 @@ fn a_run_ends_in_time_at_any_moment() {
 
 #[test]
 fn advice_ends_in_time_at_any_moment() {
-    ends_in_time_at_any_moment("advise --workload random-write:count=4G", Duration::from_secs(2));
+    ends_in_time_at_any_moment("advise --workload random-write:count=4G;random-read:count=1", Duration::from_secs(2));
 }

@@ -16,21 +16,26 @@ class Advice(Recorded):
     """
 
     schema: int
+    answer: str
     verdict: str
     text: str
     actions: list[Record]
+    use: str | None
+    note: str | None
+    need: Record
     problems: Record
-    problems_at_ends: Record
     range: Record | None
+    budget: Record | None
     present: list[Record]
     hardest: int
+    ends: list[Record]
     remedies: list[Record]
-    first_requests: int | None
     complete: bool
     system: Record
     demand: Record
     rebuild: str | None
     whole_disk_bytes: int | None
+    whole_bytes: float | None
     engine: Record
     state: Record
     scaled: Record | None
@@ -65,15 +70,15 @@ class Advice(Recorded):
 
 
 def advise(*, requests: Any = None, progress: Progress = False, **options: Unpack[AdviseOptions]) -> Advice:
-    """Says how a drive or an array serves a demand, and which changes would help, each shown by a run.
+    """Says whether a drive or an array will do, how long or how fast, why, and which changes would help, each shown by a run.
 
     Parameters
     ----------
     requests, progress
         As for :func:`smrkit.run`.
     **options
-        The options of ``smrkit advise``, by their names (:class:`smrkit.AdviseOptions`): one layer (``drive-managed``, unless
-        given); ``depth`` may be a list, and changes are tried at the deepest; ``all`` tries every layer too.
+        The options of ``smrkit advise``, by their names (:class:`smrkit.AdviseOptions`), with ``use`` for ``--for``: one drive or
+        array, and one layer (as it is sold, unless given).
 
     Returns
     -------
@@ -88,13 +93,13 @@ def advise(*, requests: Any = None, progress: Progress = False, **options: Unpac
     Examples
     --------
     >>> import smrkit
-    >>> advice = smrkit.advise(drive="tiny", workload="random-write:count=2k", depth=[1, 4])
+    >>> advice = smrkit.advise(drive="tiny", workload="random-write:count=2k", depth=4)
     >>> advice.problems.slow
     True
     >>> [remedy.change for remedy in advice.remedies if remedy.effect == "fixes"][0]
     'CMR disks'
     >>> print(advice)  # doctest: +ELLIPSIS
-    Slow: it does ...
+    No: this load takes ...
     """
     table = None if requests is None else _native.Requests(requests)
     with bar(progress) as said:

@@ -23,6 +23,7 @@ class Arguments(TypedDict, total=False):
     interleave: str
     sources: str
     set: Mapping[str, Any]
+    depth: Amount
     think: Time
     arrival: str
     time_scale: float | str
@@ -41,7 +42,6 @@ class RunArguments(Arguments, total=False):
     """Options of a run."""
 
     from_state: Path
-    depth: Amount
     check: bool
     power_cut: Amount
     movement: bool
@@ -50,5 +50,7 @@ class RunArguments(Arguments, total=False):
 class AdviceArguments(Arguments, total=False):
     """Options of advice."""
 
-    depth: Amount | Sequence[Amount]
-    all: bool
+    use: str
+    within: Time
+    every: Time
+    keep: Time

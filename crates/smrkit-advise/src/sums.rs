@@ -1,0 +1,509 @@
+//! What was measured, where it is no trace: tables that sum up intervals (`iostat -x`, `zpool iostat`, `sar -d`, `/proc/diskstats`,
+//! Windows' performance counters) become a workload of that rate, size and mix; a job file of fio becomes its workload.
+//!
+//! Sums don't tell where requests went, in which order, and how they bunch within an interval. What is taken for that is said.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use smrkit::error::Error;
+use smrkit::quantity::exact_bytes;
+use smrkit_report::format;
+
+/// A workload made of what was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The workload.
+    pub workload: String,
+    /// Commands outstanding; `None` where requests come at their own times.
+    pub depth: Option<u32>,
+    /// What can't be known of it.
+    pub note: String,
+}
+
+/// Bytes of a file that are looked at.
+const READ_MAX: u64 = 16 << 20;
+/// Requests from this mean size on are taken for streams, smaller ones for random ones (assumption).
+const STREAM_BYTES: f64 = 131_072.0;
+/// Length of an interval where nothing tells it (assumption).
+const INTERVAL_S: f64 = 60.0;
+/// Intervals that are told apart; more are joined.
+const PHASES: usize = 48;
+/// Requests that are made of the sums; of more, each interval is shortened (assumption).
+const MOST_REQUESTS: f64 = 500_000.0;
+
+/// Rates of one device in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sums {
+    seconds: f64,
+    reads_per_s: f64,
+    writes_per_s: f64,
+    read_bytes_per_s: f64,
+    written_bytes_per_s: f64,
+}
+
+/// Each device's intervals.
+type Devices = BTreeMap<String, Vec<Sums>>;
+
+/// Reads a file, if it is one of these; `None` if it may be a trace.
+pub fn read(path: &Path) -> Result<Option<Measured>, Error> {
+    let mut bytes = Vec::new();
+    let Ok(file) = File::open(path) else { return Ok(None) };
+    // A pipe can be read once, and is the trace reader's.
+    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+        return Ok(None);
+    }
+    file.take(READ_MAX).read_to_end(&mut bytes).map_err(|error| Error::reading(path, error))?;
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => from_text(text).map_err(|why| Error::input(path, why)),
+        Err(_) => Ok(None),
+    }
+}
+
+fn from_text(text: &str) -> Result<Option<Measured>, String> {
+    let (what, devices) = match () {
+        () if is_fio_job(text) => return fio(text).map(Some),
+        () if holds_line(text, &["Device", "r/s", "w/s"]) => ("iostat", iostat(text)),
+        () if holds_line(text, &["DEV", "tps"]) => ("sar", sar(text)),
+        () if holds_line(text, &["capacity", "operations", "bandwidth"]) => ("zpool iostat", zpool(text)),
+        () if text.starts_with("\"(PDH-CSV") => ("perfmon", perfmon(text)?),
+        () if text.lines().find(|line| is_diskstats(line)).is_some() => ("diskstats", diskstats(text)?),
+        () => return Ok(None),
+    };
+    let bytes = |sums: &[Sums]| sums.iter().map(|one| one.read_bytes_per_s + one.written_bytes_per_s).sum::<f64>();
+    let busiest = devices.iter().max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
+    let Some((device, sums)) = busiest.filter(|(_, sums)| bytes(sums) > 0.0) else {
+        return Err(format!("{what}'s report of a disk that did nothing: record it while the disk is used"));
+    };
+    let (workload, shortened) = workload(sums);
+    let shortened = match shortened {
+        factor if factor < 1.0 => {
+            format!(", with each interval shortened to {} of itself", format::percent(factor, 1.0))
+        }
+        _ => String::new(),
+    };
+    let note = format!(
+        "made of {what}'s sums of {device} over {}{shortened}: where requests went, their order and their bunching can't be known, so \
+         small ones were taken for random ones and large ones for streams",
+        format::counted(sums.len() as u64, "interval")
+    );
+    Ok(Some(Measured { workload, depth: None, note }))
+}
+
+fn holds_line(text: &str, words: &[&str]) -> bool {
+    text.lines().take(200).any(|line| {
+        let found: Vec<&str> = line.split_whitespace().map(|word| word.trim_end_matches(':')).collect();
+        words.iter().all(|word| found.contains(word))
+    })
+}
+
+/// The workload of these intervals, and by which factor each was shortened.
+fn workload(sums: &[Sums]) -> (String, f64) {
+    let requests: f64 = sums.iter().map(|one| (one.reads_per_s + one.writes_per_s) * one.seconds).sum();
+    let factor = (MOST_REQUESTS / requests.max(1.0)).min(1.0);
+    let phases = sums.chunks(sums.len().div_ceil(PHASES)).map(|all| {
+        let seconds: f64 = all.iter().map(|one| one.seconds).sum();
+        let mean = |of: fn(&Sums) -> f64| all.iter().map(|one| of(one) * one.seconds).sum::<f64>() / seconds.max(1e-9);
+        let duration = format!("{}ms", (seconds * factor * 1000.0).round().max(1.0));
+        let part = |op: &str, rate: f64, bytes_per_s: f64| {
+            if rate * seconds * factor < 0.5 {
+                return None;
+            }
+            let size = ((bytes_per_s / rate / 4096.0).round().max(1.0) * 4096.0).min(64e6);
+            let order = if size >= STREAM_BYTES { "sequential" } else { "random" };
+            let interval = (1e9 / rate).round().max(1.0) as u64;
+            let size = exact_bytes(size as u64);
+            Some(format!("{order}-{op}:size={size},interval={interval}ns,arrivals=poisson,duration={duration}"))
+        };
+        let parts = [
+            part("read", mean(|one| one.reads_per_s), mean(|one| one.read_bytes_per_s)),
+            part("write", mean(|one| one.writes_per_s), mean(|one| one.written_bytes_per_s)),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        match parts.is_empty() {
+            // An idle interval still takes its time.
+            true => format!("random-read:interval={duration},duration={duration}"),
+            false => parts.join("+"),
+        }
+    });
+    (phases.collect::<Vec<_>>().join(";"), factor)
+}
+
+/// The first report of iostat, sar and zpool iostat holds means since the system was started, which are no interval's.
+fn without_first(mut devices: Devices) -> Devices {
+    for sums in devices.values_mut().filter(|sums| sums.len() > 1) {
+        sums.remove(0);
+    }
+    devices
+}
+
+fn number(text: &str) -> f64 {
+    text.replace(',', ".").parse().unwrap_or(0.0)
+}
+
+fn iostat(text: &str) -> Devices {
+    let mut header: Vec<&str> = Vec::new();
+    let mut devices = Devices::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(first) = words.first() else {
+            header.clear();
+            continue;
+        };
+        if first.trim_end_matches(':') == "Device" {
+            header = words;
+        } else if words.len() == header.len() {
+            let of = |name: &str| header.iter().position(|known| *known == name).map(|at| number(words[at]));
+            let bytes = |read: bool| {
+                let letter = if read { "r" } else { "w" };
+                let units = [("kB/s", 1024.0), ("MB/s", 1_048_576.0), ("sec/s", 512.0)];
+                units.iter().find_map(|(unit, by)| Some(of(&format!("{letter}{unit}"))? * by)).unwrap_or(0.0)
+            };
+            devices.entry((*first).into()).or_default().push(Sums {
+                seconds: INTERVAL_S,
+                reads_per_s: of("r/s").unwrap_or(0.0),
+                writes_per_s: of("w/s").unwrap_or(0.0),
+                read_bytes_per_s: bytes(true),
+                written_bytes_per_s: bytes(false),
+            });
+        }
+    }
+    without_first(devices)
+}
+
+fn sar(text: &str) -> Devices {
+    let mut header: Vec<&str> = Vec::new();
+    let mut devices = Devices::new();
+    for line in text.lines().filter(|line| !line.starts_with("Average")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.contains(&"DEV") {
+            header = words;
+        } else if words.len() == header.len() && !header.is_empty() {
+            let of = |name: &str| header.iter().position(|known| *known == name).map(|at| words[at]);
+            let rate = |name: &str| of(name).map(number);
+            let bytes = |kb: &str, sectors: &str| {
+                rate(kb).map(|rate| rate * 1024.0).or_else(|| rate(sectors).map(|rate| rate * 512.0)).unwrap_or(0.0)
+            };
+            let (read, written) = (bytes("rkB/s", "rd_sec/s"), bytes("wkB/s", "wr_sec/s"));
+            // Requests are not told apart: as many of each as its bytes.
+            let (all, tps) = ((read + written).max(1.0), rate("tps").unwrap_or(0.0));
+            devices.entry(of("DEV").unwrap_or_default().into()).or_default().push(Sums {
+                seconds: INTERVAL_S,
+                reads_per_s: tps * read / all,
+                writes_per_s: tps * written / all,
+                read_bytes_per_s: read,
+                written_bytes_per_s: written,
+            });
+        }
+    }
+    devices
+}
+
+/// A number with K, M, G or T for powers of 1024.
+fn scaled(text: &str) -> Option<f64> {
+    let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40), ("P", 50)];
+    let (digits, power) = units
+        .iter()
+        .find_map(|(unit, power)| Some((text.strip_suffix(unit)?, *power)))
+        .unwrap_or((text.trim_end_matches('B'), 0));
+    digits.parse::<f64>().ok().map(|value| value * f64::from(2_u32).powi(power))
+}
+
+fn zpool(text: &str) -> Devices {
+    let mut devices = Devices::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [name, _, _, rates @ ..] = words.as_slice() else { continue };
+        let rates: Option<Vec<f64>> = rates.iter().map(|word| scaled(word)).collect();
+        if let Some([reads, writes, read, written, ..]) = rates.as_deref() {
+            devices.entry((*name).into()).or_default().push(Sums {
+                seconds: INTERVAL_S,
+                reads_per_s: *reads,
+                writes_per_s: *writes,
+                read_bytes_per_s: *read,
+                written_bytes_per_s: *written,
+            });
+        }
+    }
+    without_first(devices)
+}
+
+fn is_diskstats(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.len() >= 14 && words.iter().enumerate().all(|(at, word)| at == 2 || word.parse::<u64>().is_ok())
+}
+
+/// A look's time in seconds, if it is known, and its counts of reads, writes, sectors read and sectors written.
+type Look = (Option<f64>, [f64; 4]);
+
+/// Looks at /proc/diskstats one after another; a line of digits before one is its time in seconds.
+fn diskstats(text: &str) -> Result<Devices, String> {
+    let mut looks: BTreeMap<String, Vec<Look>> = BTreeMap::new();
+    let mut time = None;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            [only] => time = only.parse::<f64>().ok(),
+            [_, _, name, ..] if is_diskstats(line) => {
+                let counts = [3, 7, 5, 9].map(|at| number(words[at]));
+                looks.entry((*name).into()).or_default().push((time, counts));
+            }
+            _ => {}
+        }
+    }
+    let mut devices = Devices::new();
+    for (name, looks) in looks {
+        for pair in looks.windows(2) {
+            let [(before, was), (after, is)] = pair else { continue };
+            let seconds = before.zip(*after).map_or(INTERVAL_S, |(before, after)| (after - before).max(1.0));
+            let rate = |at: usize| (is[at] - was[at]).max(0.0) / seconds;
+            devices.entry(name.clone()).or_default().push(Sums {
+                seconds,
+                reads_per_s: rate(0),
+                writes_per_s: rate(1),
+                read_bytes_per_s: rate(2) * 512.0,
+                written_bytes_per_s: rate(3) * 512.0,
+            });
+        }
+    }
+    match devices.is_empty() {
+        true => {
+            Err("one look at /proc/diskstats, which has no rate: append another, with the time in seconds before each \
+                     (while date +%s; do cat /proc/diskstats; sleep 60; done)"
+                .into())
+        }
+        false => Ok(devices),
+    }
+}
+
+/// A comma-separated log of Windows' performance counters.
+fn perfmon(text: &str) -> Result<Devices, String> {
+    let cells =
+        |line: &str| -> Vec<String> { line.trim().trim_matches('"').split("\",\"").map(str::to_string).collect() };
+    let mut lines = text.lines();
+    let header = lines.next().map(cells).unwrap_or_default();
+    // \\HOST\PhysicalDisk(0 C:)\Disk Reads/sec
+    let counter = |name: &str| -> Option<(String, String)> {
+        let (before, counter) = name.rsplit_once('\\')?;
+        let (_, disk) = before.rsplit_once("PhysicalDisk(")?;
+        Some((disk.trim_end_matches(')').into(), counter.into()))
+    };
+    let columns: Vec<Option<(String, String)>> = header.iter().map(|name| counter(name)).collect();
+    let (mut devices, mut last) = (Devices::new(), None);
+    for row in lines.map(cells).filter(|row| row.len() == header.len()) {
+        let time = clock_s(&row[0]);
+        let seconds =
+            last.zip(time).map_or(INTERVAL_S, |(last, time): (f64, f64)| (time - last).rem_euclid(86_400.0).max(1.0));
+        last = time;
+        let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
+        for (value, column) in row.iter().zip(&columns) {
+            let Some((disk, counter)) = column.as_ref().filter(|(disk, _)| disk != "_Total") else { continue };
+            let one = sums.entry(disk.clone()).or_insert(Sums { seconds, ..Sums::default() });
+            match counter.as_str() {
+                "Disk Reads/sec" => one.reads_per_s = number(value),
+                "Disk Writes/sec" => one.writes_per_s = number(value),
+                "Disk Read Bytes/sec" => one.read_bytes_per_s = number(value),
+                "Disk Write Bytes/sec" => one.written_bytes_per_s = number(value),
+                _ => {}
+            }
+        }
+        sums.into_iter().for_each(|(disk, one)| devices.entry(disk).or_default().push(one));
+    }
+    match devices.is_empty() {
+        true => Err("no counter of PhysicalDisk is in it: log Disk Reads/sec, Disk Writes/sec, Disk Read Bytes/sec and Disk Write \
+                     Bytes/sec"
+            .into()),
+        false => Ok(devices),
+    }
+}
+
+/// Seconds since midnight of `11/28/2026 12:00:00.000`.
+fn clock_s(text: &str) -> Option<f64> {
+    let mut parts = text.split_whitespace().nth(1)?.split(':').map(|part| part.parse::<f64>().ok());
+    Some(parts.next()?? * 3600.0 + parts.next()?? * 60.0 + parts.next()??)
+}
+
+fn is_fio_job(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    lines.next().is_some_and(|line| line.starts_with('[') && line.ends_with(']'))
+        && lines.any(|line| line.starts_with("rw=") || line.starts_with("readwrite="))
+}
+
+/// A job file of fio: its jobs together, or one after another where a stonewall stands between them.
+fn fio(text: &str) -> Result<Measured, String> {
+    let mut global: BTreeMap<String, String> = BTreeMap::new();
+    let mut jobs: Vec<BTreeMap<String, String>> = Vec::new();
+    let mut in_global = true;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            in_global = name == "global";
+            if !in_global {
+                jobs.push(global.clone());
+            }
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, "1"));
+        let into = if in_global { Some(&mut global) } else { jobs.last_mut() };
+        into.map(|into| into.insert(key.trim().into(), value.trim().into()));
+    }
+    let (mut workload, mut depth) = (String::new(), 0);
+    for job in &jobs {
+        let own = fio_job(job)?;
+        workload += match (workload.is_empty(), job.contains_key("stonewall") || job.contains_key("wait_for_previous"))
+        {
+            (true, _) => "",
+            (false, true) => ";",
+            (false, false) => "+",
+        };
+        workload += &own;
+        let number = |key: &str| job.get(key).and_then(|text| text.parse::<u32>().ok()).unwrap_or(1).max(1);
+        depth = depth.max(number("iodepth") * number("numjobs"));
+    }
+    if workload.is_empty() {
+        return Err("a job file of fio without a job: add a section with rw=".into());
+    }
+    let note = "made of fio's job file: file system, page cache and flushes are left out".into();
+    Ok(Measured { workload, depth: Some(depth), note })
+}
+
+fn fio_job(job: &BTreeMap<String, String>) -> Result<String, String> {
+    let get = |names: &[&str]| names.iter().find_map(|name| job.get(*name)).map(String::as_str);
+    let size = |names: &[&str]| get(names).and_then(|text| text.split(',').next()).and_then(fio_bytes);
+    let rw = get(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or_default();
+    let writes = || {
+        let percent = |names: &[&str]| get(names).and_then(|text| text.parse::<f64>().ok());
+        let share = percent(&["rwmixwrite"]).or_else(|| percent(&["rwmixread"]).map(|reads| 100.0 - reads));
+        share.unwrap_or(50.0) / 100.0
+    };
+    let name = match rw {
+        "read" => "sequential-read".to_string(),
+        "write" => "sequential-write".into(),
+        "randread" => "random-read".into(),
+        "randwrite" => "random-write".into(),
+        "randrw" | "rw" | "readwrite" => "mix".into(),
+        other => {
+            return Err(format!("fio's rw={other} has no workload: use read, write, randread, randwrite or randrw"));
+        }
+    };
+    let mut keys = vec![format!("size={}", exact_bytes(size(&["bs", "blocksize"]).unwrap_or(4096)))];
+    if name == "mix" {
+        keys.push(format!("write_share={}", writes()));
+    }
+    let jobs = get(&["numjobs"]).and_then(|text| text.parse::<u64>().ok()).unwrap_or(1).max(1);
+    let reach = size(&["size", "filesize"]);
+    let amount = size(&["io_size"]).or(reach);
+    if let Some(reach) = reach {
+        keys.push(format!("span={}", exact_bytes(reach)));
+    }
+    match amount.filter(|_| !job.contains_key("time_based")) {
+        Some(bytes) => keys.push(format!("bytes={}", exact_bytes(bytes * jobs))),
+        // How much a run of some time comes to is what is asked.
+        None => keys.push("count=100k".into()),
+    }
+    Ok(format!("{name}:{}", keys.join(",")))
+}
+
+/// Sizes as fio has them: `4k` is 4096.
+fn fio_bytes(text: &str) -> Option<u64> {
+    let lower = text.trim().to_ascii_lowercase();
+    let text = lower.trim_end_matches('b').trim_end_matches('i');
+    let (digits, power) = match text.chars().last()? {
+        'k' => (&text[..text.len() - 1], 10),
+        'm' => (&text[..text.len() - 1], 20),
+        'g' => (&text[..text.len() - 1], 30),
+        't' => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrkit::workload::Workload;
+
+    fn made(text: &str) -> Measured {
+        let made = from_text(text).unwrap().expect("recognised");
+        Workload::parse(&made.workload).unwrap_or_else(|error| panic!("{}: {error}", made.workload));
+        made
+    }
+
+    const PHASE: &str = "random-read:size=8Ki,interval=50000000ns,arrivals=poisson,duration=60000ms\
+                         +sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=60000ms";
+
+    #[test]
+    fn reports_of_one_load_become_one_workload() {
+        let header = "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz  %util";
+        let busy = "sda             20.00    160.00     0.00   0.00    5.00     8.00   10.00   5120.00     0.00   0.00    5.00   512.00   9.00";
+        let idle = "sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.00     0.00   0.00    0.00     0.00   0.00";
+        let since_boot = busy.replace("20.00", "99.00");
+        let iostat = format!("Linux 6.1\n\n{header}\n{since_boot}\n{idle}\n\n{header}\n{busy}\n{idle}\n");
+        assert_eq!(made(&iostat).workload, PHASE);
+        assert!(made(&iostat).note.contains("sda") && made(&iostat).note.contains("1 interval"));
+        let zpool = "              capacity     operations     bandwidth\npool        alloc   free   read  write   read  write\n\
+                     ----------  -----  -----  -----  -----  -----  -----\ntank        1.2T   2.4T     99     99    99K    99M\n\
+                     tank        1.2T   2.4T     20     10   160K     5M\n";
+        assert_eq!(made(zpool).workload, PHASE);
+        let pdh = "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\PC\\PhysicalDisk(0 C:)\\Disk Reads/sec\",\"\\\\PC\\PhysicalDisk(0 C:)\\Disk Writes/sec\",\
+                   \"\\\\PC\\PhysicalDisk(0 C:)\\Disk Read Bytes/sec\",\"\\\\PC\\PhysicalDisk(0 C:)\\Disk Write Bytes/sec\"\n\
+                   \"11/28/2026 12:00:00.000\",\"20\",\"10\",\"163840\",\"5242880\"\n";
+        assert_eq!(made(pdh).workload, PHASE);
+        let look = |time: u64, reads: u64, writes: u64| {
+            format!("{time}\n   8  0 sda {reads} 0 {} 0 {writes} 0 {} 0 0 0 0\n", reads * 16, writes * 1024)
+        };
+        assert_eq!(made(&(look(1000, 5, 7) + &look(1060, 1205, 607))).workload, PHASE);
+        assert!(from_text(&look(1000, 5, 7)).unwrap_err().contains("append another"));
+        let sar = "12:00:01        DEV       tps     rkB/s     wkB/s   areq-sz    aqu-sz     await     %util\n\
+                   12:01:01        sda     10.00      0.00   5120.00    512.00      0.10      5.00      9.00\n\
+                   Average:        sda     10.00      0.00   5120.00    512.00      0.10      5.00      9.00\n";
+        assert_eq!(
+            made(sar).workload,
+            "sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=60000ms"
+        );
+        assert!(from_text(&format!("{header}\n{idle}\n")).unwrap_err().contains("did nothing"));
+    }
+
+    #[test]
+    fn an_idle_interval_takes_its_time_and_a_long_record_is_shortened() {
+        let one = |writes_per_s: f64| Sums {
+            seconds: 60.0,
+            writes_per_s,
+            written_bytes_per_s: 4096.0 * writes_per_s,
+            ..Sums::default()
+        };
+        let (text, factor) = workload(&[one(10.0), one(0.0)]);
+        assert_eq!((text.matches(';').count(), factor), (1, 1.0));
+        assert!(text.ends_with("random-read:interval=60000ms,duration=60000ms"), "{text}");
+        let (text, factor) = workload(&[one(100_000.0)]);
+        assert!((factor - MOST_REQUESTS / 6e6).abs() < 1e-9 && text.contains("duration=5000ms"), "{text}");
+        assert!(workload(&[one(1.0); 500]).0.matches(';').count() < PHASES);
+    }
+
+    #[test]
+    fn a_job_of_fio_becomes_its_workload() {
+        let job = "# a job\n[global]\nioengine=libaio\niodepth=8\nbs=4k\nsize=1g\n\n[fill]\nrw=write\nbs=1m\n\n[random]\nstonewall\n\
+                   rw=randrw\nrwmixread=70\nnumjobs=4\ntime_based\nruntime=60\n";
+        let made = made(job);
+        let wanted = "sequential-write:size=1Mi,span=1Gi,bytes=1Gi;mix:size=4Ki,write_share=0.3,span=1Gi,count=100k";
+        assert_eq!((made.workload.as_str(), made.depth), (wanted, Some(32)));
+        assert!(from_text("[a]\nrw=trim\n").unwrap_err().contains("rw=trim"));
+        assert_eq!(
+            ["4k", "1M", "2GiB", "512", "x"].map(fio_bytes),
+            [Some(4096), Some(1 << 20), Some(2 << 30), Some(512), None]
+        );
+    }
+
+    #[test]
+    fn a_trace_is_left_to_the_readers_of_traces() {
+        for text in [
+            "time,op,offset,size\n0,R,0,4096\n",
+            "1,2,3\n",
+            "",
+            "128166372003061629,usr,0,Read,7014609920,24576,41286\n",
+        ] {
+            assert_eq!(from_text(text).unwrap(), None, "{text}");
+        }
+    }
+}

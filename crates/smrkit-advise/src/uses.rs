@@ -1,0 +1,544 @@
+//! What people do with disks (`--for USE`): each a row of one table, which says what is assumed and where that comes from.
+//!
+//! A use becomes a workload, or the work that an array does by itself. `docs/reference/uses.md` is made of the table.
+
+use std::fmt;
+use std::str::FromStr;
+
+use smrkit::error::Error;
+use smrkit::names::known;
+use smrkit::quantity::{exact_bytes, parse_bytes, parse_count};
+
+/// A use of a disk or an array.
+pub struct Use {
+    /// The name, as in `--for NAME`.
+    pub name: &'static str,
+    /// What is done, in a few words: "a backup by restic".
+    pub what: &'static str,
+    /// The keys: name, default, meaning.
+    pub keys: &'static [(&'static str, &'static str, &'static str)],
+    /// How its requests come.
+    pub pace: Pace,
+    /// Milliseconds in which 99 of 100 requests have to be answered, where a buffer makes nobody notice less (assumption).
+    pub keep_ms: Option<u64>,
+    /// Its work.
+    pub work: Work,
+    /// What is assumed, and by which source.
+    pub assumed: &'static str,
+}
+
+/// How the requests of a use come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// As fast as the disk takes them, this many outstanding: an amount that has to be done.
+    AtOnce(u32),
+    /// At times of their own, day in, day out.
+    Own,
+}
+
+/// The work of a use.
+#[derive(Clone, Copy)]
+pub enum Work {
+    /// A workload, made of the values and the bytes of the disk; how many times as much as it names has to be done.
+    Workload(fn(&Values, u64) -> (String, f64)),
+    /// An array replaces a disk.
+    Replace,
+    /// An array reads all of its disks.
+    Scrub,
+}
+
+/// Values of a use's keys.
+pub struct Values<'a>(&'a AskedUse);
+
+/// A use as it was asked for; `Display` gives its text.
+#[derive(Clone)]
+pub struct AskedUse {
+    /// The use.
+    pub info: &'static Use,
+    /// The values that were given.
+    given: Vec<(&'static str, String)>,
+}
+
+impl Values<'_> {
+    fn text(&self, key: &str) -> &str {
+        let AskedUse { info, given } = self.0;
+        let default = || info.keys.iter().find(|(name, ..)| *name == key).map_or("0", |(_, default, _)| *default);
+        given.iter().find(|(name, _)| *name == key).map_or_else(default, |(_, value)| value)
+    }
+
+    /// A number from 1.
+    fn count(&self, key: &str) -> u64 {
+        parse_count(self.text(key)).unwrap_or(1).max(1)
+    }
+
+    fn bytes(&self, key: &str) -> u64 {
+        parse_bytes(self.text(key)).unwrap_or(0)
+    }
+
+    /// Bytes a second.
+    fn rate(&self, key: &str) -> f64 {
+        parse_rate(self.text(key)).unwrap_or(1.0)
+    }
+}
+
+impl AskedUse {
+    /// The workload, and how many times as much has to be done; `None` for what an array does by itself.
+    pub fn workload(&self, disk_bytes: u64) -> Option<(String, f64)> {
+        match self.info.work {
+            Work::Workload(made) => Some(made(&Values(self), disk_bytes)),
+            Work::Replace | Work::Scrub => None,
+        }
+    }
+}
+
+impl FromStr for AskedUse {
+    type Err = Error;
+
+    /// Reads `NAME` or `NAME:key=value,…`.
+    fn from_str(text: &str) -> Result<AskedUse, Error> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let Some(info) = USES.iter().find(|one| one.name == name) else {
+            let names = known(name, USES.iter().map(|one| one.name));
+            return Err(Error::Usage(format!("no use is called `{name}`: {names}")));
+        };
+        let mut given = Vec::new();
+        for pair in rest.split(',').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let Some((key, default, _)) = info.keys.iter().find(|(known, ..)| *known == key) else {
+                let keys = known(key, info.keys.iter().map(|(key, ..)| *key));
+                return Err(Error::Usage(format!("{name} has no key `{key}`: {keys}")));
+            };
+            // The default tells what kind of value it is.
+            let read = match default {
+                text if text.bytes().all(|byte| byte.is_ascii_digit()) => parse_count(value).map(|count| count > 0),
+                text if text.contains("bit") || text.ends_with("/s") => parse_rate(value).map(|rate| rate > 0.0),
+                _ => parse_bytes(value).map(|bytes| bytes > 0),
+            };
+            match read {
+                Ok(true) => given.push((*key, value.to_string())),
+                Ok(false) => return Err(Error::Usage(format!("{name}: {key} must be more than 0"))),
+                Err(error) => return Err(Error::Usage(format!("{name}: {key}={value}: {error}"))),
+            }
+        }
+        Ok(AskedUse { info, given })
+    }
+}
+
+impl fmt::Display for AskedUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info.name)?;
+        for (at, (key, value)) in self.given.iter().enumerate() {
+            write!(f, "{}{key}={value}", if at == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes a second in bits (`4Mbit`, `1Gbit/s`) or bytes (`20MB/s`, `20M`).
+pub fn parse_rate(text: &str) -> Result<f64, Error> {
+    let amount = text.trim().trim_end_matches("/s").trim_end_matches("ps");
+    match amount.strip_suffix("bit") {
+        Some(bits) => parse_bytes(bits.trim_end()).map(|bits| bits as f64 / 8.0),
+        None => parse_bytes(amount).map(|bytes| bytes as f64),
+    }
+}
+
+const MI: u64 = 1 << 20;
+const GI: u64 = 1 << 30;
+
+fn seconds(value: f64) -> String {
+    format!("{}ns", (value * 1e9).round().max(1.0) as u64)
+}
+
+/// Files of `file` bytes one after another, each somewhere else, and `updates` small writes of metadata for each.
+fn files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
+    let pieces = (file / MI).max(1);
+    let count = (bytes / file).max(1) * updates;
+    let data = match pieces {
+        1 => format!("random-write:size=1Mi,interval=8ms,bytes={}", exact_bytes(bytes)),
+        _ => format!(
+            "local-in-time:size=1Mi,write_share=1,random=1,sequential={},interval=8ms,bytes={}",
+            pieces - 1,
+            exact_bytes(bytes)
+        ),
+    };
+    let every = seconds(0.008 * pieces as f64 / updates.max(1) as f64);
+    match updates {
+        0 => data,
+        _ => format!("{data}+random-write:size=4Ki,span={area},interval={every},count={count}"),
+    }
+}
+
+/// A part of the disk, filled by requests in order, the whole in place of which it stands, and how much of it that is.
+fn part_of(disk_bytes: u64) -> (u64, f64) {
+    let part = (32 * GI).min(disk_bytes).max(MI);
+    (part, disk_bytes as f64 / part as f64)
+}
+
+/// All uses, in the order of the page.
+pub static USES: &[Use] = &[
+    Use {
+        name: "restic",
+        what: "a backup by restic",
+        keys: &[("bytes", "200G", "what a backup writes"), ("pack", "16Mi", "size of a pack")],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|of, _| (files(of.bytes("bytes"), of.bytes("pack"), 2, "10%"), 1.0)),
+        assumed: "Packs of 16 MiB (restic's documentation: --pack-size), each a file in one of 256 directories, which ext4 spreads over \
+                  the disk; two writes of 4 KiB to its metadata for each. Four outstanding: the page cache is written back while restic \
+                  goes on. Older versions made packs of 4 to 8 MB: `pack=5M`.",
+    },
+    Use {
+        name: "borg",
+        what: "a backup by Borg",
+        keys: &[("bytes", "200G", "what a backup writes")],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|of, _| (files(of.bytes("bytes"), 500 * MI, 4, "1Gi"), 1.0)),
+        assumed: "Segments of 500 MiB (Borg's documentation: max_segment_size), written in order; four writes of 4 KiB to metadata for \
+                  each.",
+    },
+    Use {
+        name: "duplicati",
+        what: "a backup by Duplicati",
+        keys: &[("bytes", "200G", "what a backup writes"), ("volume", "50M", "size of a remote volume")],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|of, _| (files(of.bytes("bytes"), of.bytes("volume"), 8, "1Gi"), 1.0)),
+        assumed: "Volumes of 50 MB (Duplicati's documentation: dblock-size), each a file; eight writes of 4 KiB for each, since NTFS \
+                  writes the master file table, bitmap and journal. The database is on another disk.",
+    },
+    Use {
+        name: "timemachine",
+        what: "a backup by Time Machine",
+        keys: &[("bytes", "20G", "what a backup writes"), ("band", "8Mi", "size of a band of the sparse bundle")],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|of, _| {
+            let bands = files(of.bytes("bytes") / 2, of.bytes("band"), 4, "10%");
+            let small = of.bytes("bytes") / 2;
+            (format!("{bands}+random-write:size=16Ki-512Ki,interval=4ms,bytes={}", exact_bytes(small)), 1.0)
+        }),
+        assumed: "Over the network: a sparse bundle of bands of 8 MiB (hdiutil's manual page). Half of the bytes go to new bands, half \
+                  as pieces of 16 to 512 KiB into old ones, since the file system inside reuses its room: assumption.",
+    },
+    Use {
+        name: "proxmox-backup",
+        what: "a backup to Proxmox Backup Server",
+        keys: &[("bytes", "200G", "what a backup writes"), ("chunk", "2Mi", "size of a chunk as it is stored")],
+        pace: Pace::AtOnce(16),
+        keep_ms: None,
+        work: Work::Workload(|of, _| (files(of.bytes("bytes"), of.bytes("chunk"), 2, "10%"), 1.0)),
+        assumed: "Chunks of 4 MiB (Proxmox Backup Server's documentation), compressed to half of that, each a file in one of 65,536 \
+                  directories; two writes of 4 KiB to metadata for each. Garbage collection, which touches every file, is left out.",
+    },
+    Use {
+        name: "zfs-receive",
+        what: "a zfs receive",
+        keys: &[("bytes", "200G", "what is received")],
+        pace: Pace::AtOnce(10),
+        keep_ms: None,
+        work: Work::Workload(|of, _| (files(of.bytes("bytes"), 64 * MI, 1, "10%"), 1.0)),
+        assumed: "Records joined to writes of up to 1 MiB (zfs_vdev_aggregation_limit), in free room that is in one piece, ten \
+                  outstanding (zfs_vdev_async_write_max_active); a block of 4 KiB of metadata for every 64 MiB: assumption.",
+    },
+    Use {
+        name: "surveillance",
+        what: "a recorder of cameras",
+        keys: &[("cameras", "8", "cameras"), ("rate", "4Mbit", "of each")],
+        pace: Pace::Own,
+        keep_ms: Some(2000),
+        work: Work::Workload(|of, _| {
+            let (cameras, rate) = (of.count("cameras").min(200), of.rate("rate"));
+            let share = 90.0 / cameras as f64;
+            let one = |at: u64| {
+                let interval = seconds((MI / 2) as f64 / rate);
+                let (span, start) = (format!("{share:.4}%"), format!("{:.4}%", 2.0 + share * at as f64));
+                format!("sequential-write:size=512Ki,span={span},start={start},interval={interval},duration=4h")
+            };
+            let all: Vec<String> = (0..cameras).map(one).collect();
+            let updates = seconds(8.0 / cameras as f64);
+            (format!("{}+random-write:size=4Ki,span=1Gi,interval={updates},duration=4h", all.join("+")), 1.0)
+        }),
+        assumed: "Each camera writes a file of its own in order, 512 KiB at a time; its index is updated by 4 KiB every 8 s. Nobody \
+                  watches. Four hours of it. A recorder's buffer bridges 2 s. The rate is that of the camera's settings.",
+    },
+    Use {
+        name: "torrent",
+        what: "a download by BitTorrent",
+        keys: &[("rate", "80Mbit", "of the download"), ("bytes", "50G", "size of the files")],
+        pace: Pace::Own,
+        keep_ms: Some(5000),
+        work: Work::Workload(|of, _| {
+            let (rate, span) = (of.rate("rate"), exact_bytes(of.bytes("bytes")));
+            let (write, read) = (seconds(266_240.0 / rate), seconds(2.0 * 266_240.0 / rate));
+            (
+                format!(
+                    "random-write:size=16Ki-504Ki,span={span},align=16Ki,interval={write},duration=2h+random-read:size=16Ki-504Ki,\
+                     span={span},align=16Ki,interval={read},duration=2h"
+                ),
+                1.0,
+            )
+        }),
+        assumed: "Blocks of 16 KiB (BEP 3) that come in any order, joined by the client's cache to 16 to 504 KiB; half as much is read \
+                  to be sent to others. Two hours of it. The client's cache bridges 5 s.",
+    },
+    Use {
+        name: "plex",
+        what: "a media server",
+        keys: &[("streams", "4", "films at once"), ("rate", "20Mbit", "of each")],
+        pace: Pace::Own,
+        keep_ms: Some(1000),
+        work: Work::Workload(|of, _| {
+            let (streams, rate) = (of.count("streams").min(200), of.rate("rate"));
+            let share = 90.0 / streams as f64;
+            let one = |at: u64| {
+                let interval = seconds((MI / 2) as f64 / rate);
+                let start = format!("{:.4}%", 5.0 + share * at as f64);
+                format!("sequential-read:size=512Ki,span={share:.4}%,start={start},interval={interval},duration=2h")
+            };
+            let all: Vec<String> = (0..streams).map(one).collect();
+            (format!("{}+random-write:size=4Ki,span=5Gi,interval=2s,duration=2h", all.join("+")), 1.0)
+        }),
+        assumed: "Each film is read in order, 512 KiB at a time, at the rate of a good 1080p file; a write of 4 KiB to the database \
+                  every 2 s. Two hours of it. A player's buffer bridges 1 s.",
+    },
+    Use {
+        name: "photos",
+        what: "an import of photos",
+        keys: &[("bytes", "100G", "size of the photos"), ("photo", "5M", "size of a photo")],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|of, _| {
+            let (bytes, photo) = (of.bytes("bytes"), of.bytes("photo"));
+            let (count, every) = ((bytes / photo).max(1) * 2, seconds(0.004 * (photo / MI).max(1) as f64));
+            let thumbnails = format!("random-write:size=16Ki-64Ki,span=10%,start=80%,interval={every},count={count}");
+            (format!("{}+{thumbnails}", files(bytes, photo, 2, "1Gi")), 1.0)
+        }),
+        assumed: "Photos of 5 MB, a file each; two previews of 16 to 64 KiB and two writes of 4 KiB to metadata and database for each, \
+                  as gallery servers such as Immich make them: assumption.",
+    },
+    Use {
+        name: "postgres",
+        what: "a PostgreSQL database",
+        keys: &[("tps", "50", "transactions a second that write"), ("bytes", "100G", "size of the database")],
+        pace: Pace::Own,
+        keep_ms: None,
+        work: Work::Workload(|of, _| {
+            let (tps, span) = (of.count("tps") as f64, exact_bytes(of.bytes("bytes")));
+            let (log, pages) = (seconds(1.0 / tps), seconds(0.5 / tps));
+            (
+                format!(
+                    "sequential-write:size=8Ki,span=1Gi,interval={log},duration=1h+zipf:size=8Ki,span={span},start=2Gi,write_share=0.4,\
+                     interval={pages},duration=1h"
+                ),
+                1.0,
+            )
+        }),
+        assumed: "Pages of 8 KiB; each transaction appends a page to the log (wal) and asks for two pages of the tables by Zipf's law, \
+                  of which two fifths are written. An hour of it. A log that is flushed at each commit is not modelled.",
+    },
+    Use {
+        name: "bitcoin",
+        what: "the first synchronisation of Bitcoin Core",
+        keys: &[("bytes", "700G", "size of the chain")],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|of, _| {
+            let bytes = of.bytes("bytes");
+            let (blocks, tables) = (files(bytes, 128 * MI, 4, "1Gi"), (bytes / MI / 8).max(1));
+            let lookups = (bytes / MI) * 2;
+            (
+                format!(
+                    "{blocks}+random-write:size=2Mi,span=16Gi,start=50%,interval=64ms,count={tables}+random-read:size=4Ki,span=16Gi,\
+                     start=50%,interval=4ms,count={lookups}"
+                ),
+                1.0,
+            )
+        }),
+        assumed: "Files of blocks of 128 MiB, written in order (blk*.dat); beside them LevelDB's tables of 2 MiB (chainstate), a quarter \
+                  as much as the blocks, and two look-ups of 4 KiB for each MiB: assumption, for a dbcache that holds most.",
+    },
+    Use {
+        name: "chia",
+        what: "a copy of Chia plots",
+        keys: &[("plots", "70", "plots of 101.4 GiB")],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|of, disk_bytes| {
+            let all = of.count("plots") as f64 * 101.4 * GI as f64;
+            let (part, _) = part_of(disk_bytes);
+            (format!("backup:size=1Mi,metadata_every=1024,bytes={part}"), all / part as f64)
+        }),
+        assumed: "Plots of 101.4 GiB (k=32) are made elsewhere and copied in order, a write of 4 KiB to metadata for every GiB. To plot \
+                  on the disk itself is a load of random writes.",
+    },
+    Use {
+        name: "storj",
+        what: "a Storj node",
+        keys: &[("uploads", "3", "pieces a second that come in")],
+        pace: Pace::Own,
+        keep_ms: None,
+        work: Work::Workload(|of, _| {
+            let uploads = of.count("uploads") as f64;
+            let of_rate = |by: f64| seconds(1.0 / (by * uploads));
+            let (pieces, metadata, reads) = (of_rate(1.0), of_rate(3.0), of_rate(2.0));
+            (
+                format!(
+                    "random-write:size=4Ki/40:64Ki/30:256Ki/15:2304Ki/15,align=4Ki,span=80%,interval={pieces},arrivals=poisson,\
+                     duration=2h+random-write:size=4Ki,span=10%,start=80%,interval={metadata},arrivals=poisson,\
+                     duration=2h+random-read:size=4Ki/50:64Ki/50,span=90%,interval={reads},arrivals=poisson,duration=2h"
+                ),
+                1.0,
+            )
+        }),
+        assumed: "Pieces of 4 KiB to 2.3 MiB (a segment of 64 MiB in 29 pieces), a file each; three writes of 4 KiB for each, to the \
+                  file system and the databases; twice as many reads, for downloads, audits and the file walker: assumption. Two hours.",
+    },
+    Use {
+        name: "ceph-osd",
+        what: "a Ceph OSD",
+        keys: &[("ops", "100", "client operations a second that reach this disk")],
+        pace: Pace::Own,
+        keep_ms: None,
+        work: Work::Workload(|of, _| {
+            let ops = of.count("ops") as f64;
+            let (data, log) = (seconds(1.0 / ops), seconds(2.0 / ops));
+            (
+                format!(
+                    "mix:size=4Ki/50:64Ki/50,align=4Ki,start=4Gi,span=90%,write_share=0.7,interval={data},arrivals=poisson,\
+                     duration=1h+sequential-write:size=4Ki,span=1Gi,interval={log},duration=1h"
+                ),
+                1.0,
+            )
+        }),
+        assumed: "BlueStore with log and database on the same disk: half of the operations of 4 KiB, half of 64 KiB, 70 % of them \
+                  writes, and RocksDB's log in order. An hour of it. What Ceph does when an OSD is late is not modelled.",
+    },
+    Use {
+        name: "file-server",
+        what: "a file server",
+        keys: &[("users", "20", "people who work at once")],
+        pace: Pace::Own,
+        keep_ms: None,
+        work: Work::Workload(|of, _| {
+            let interval = seconds(2.0 / of.count("users") as f64);
+            (
+                format!(
+                    "hot-cold:size=4Ki/50:64Ki/35:1Mi/15,align=4Ki,write_share=0.3,hot_share=0.1,interval={interval},arrivals=poisson,\
+                     duration=4h"
+                ),
+                1.0,
+            )
+        }),
+        assumed: "Each asks for something every 2 s: half of it 4 KiB, a third 64 KiB, the rest 1 MiB; 30 % are writes, and 80 % go to a \
+                  tenth of the disk: assumption. Four hours of it.",
+    },
+    Use {
+        name: "format",
+        what: "a full format",
+        keys: &[],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|_, disk_bytes| {
+            let (part, times) = part_of(disk_bytes);
+            (format!("sequential-write:size=1Mi,bytes={part}"), times)
+        }),
+        assumed: "All of the disk is written in order, 1 MiB at a time, as Windows' full format and VeraCrypt's do.",
+    },
+    Use {
+        name: "badblocks",
+        what: "badblocks -w",
+        keys: &[("passes", "4", "patterns, each written and read")],
+        pace: Pace::AtOnce(1),
+        keep_ms: None,
+        work: Work::Workload(|of, disk_bytes| {
+            let part = (8 * GI).min(disk_bytes).max(MI);
+            let times = of.count("passes") as f64 * disk_bytes as f64 / part as f64;
+            (format!("sequential-write:size=256Ki,bytes={part};sequential-read:size=256Ki,bytes={part}"), times)
+        }),
+        assumed: "Four patterns, each written to all of the disk and read again (badblocks' manual page), 64 blocks of 4 KiB at a time \
+                  (-b 4096).",
+    },
+    Use {
+        name: "replace",
+        what: "the replacement of a disk",
+        keys: &[],
+        pace: Pace::AtOnce(1),
+        keep_ms: None,
+        work: Work::Replace,
+        assumed: "Of an array. In ZFS's words (mirror, raidz1, …) a resilver, which goes by records of 128 KiB that lie together in runs \
+                  of 3 MB, on a disk that is full; else a rebuild as md does it, in the order of the disk.",
+    },
+    Use {
+        name: "scrub",
+        what: "a scrub",
+        keys: &[],
+        pace: Pace::AtOnce(1),
+        keep_ms: None,
+        work: Work::Scrub,
+        assumed: "Of an array: all of its disks are read in order, 512 KiB at a time (md: check).",
+    },
+    Use {
+        name: "reshape",
+        what: "a reshape of an array",
+        keys: &[],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|_, disk_bytes| {
+            let part = (8 * GI).min(disk_bytes / 4).max(MI);
+            (
+                format!(
+                    "sequential-read:size=512Ki,start=50%,span=50%,bytes={part}+sequential-write:size=512Ki,span=50%,bytes={part}"
+                ),
+                disk_bytes as f64 / part as f64,
+            )
+        }),
+        assumed: "md reads each stripe and writes it again elsewhere, 512 KiB at a time, in order. The backup file is on another disk.",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrkit::workload::Workload;
+
+    #[test]
+    fn every_use_is_a_workload_on_disks_of_any_size() {
+        for one in USES {
+            let asked: AskedUse = one.name.parse().unwrap();
+            for disk_bytes in [1_000_000_000_000, 20_000_000_000_000] {
+                let Some((text, times)) = asked.workload(disk_bytes) else { continue };
+                let workload = Workload::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", one.name));
+                workload.source(disk_bytes / 512, 1).unwrap_or_else(|error| panic!("{}: {error}", one.name));
+                assert!(times >= 1.0, "{}", one.name);
+            }
+            assert!(one.assumed.ends_with('.') && !one.what.ends_with('.'), "{}", one.name);
+        }
+    }
+
+    #[test]
+    fn values_are_read_by_their_kind_and_told_again() {
+        let asked: AskedUse = "surveillance:cameras=2,rate=8Mbit".parse().unwrap();
+        assert_eq!(asked.to_string(), "surveillance:cameras=2,rate=8Mbit");
+        let (text, _) = asked.workload(1_000_000_000_000).unwrap();
+        assert_eq!(text.matches("sequential-write").count(), 2);
+        assert!(text.contains("interval=524288000ns"), "512 KiB at 1 MB/s: {text}");
+        for (bad, why) in [
+            ("surveilance", "did you mean `surveillance`?"),
+            ("restic:pck=1Mi", "did you mean `pack`?"),
+            ("surveillance:cameras=0", "more than 0"),
+            ("surveillance:rate=fast", "rate=fast"),
+        ] {
+            let error = bad.parse::<AskedUse>().err().expect(bad).to_string();
+            assert!(error.contains(why), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn rates_are_in_bits_or_bytes() {
+        let rates = ["4Mbit", "4Mbit/s", "8 Mbit/s", "20MB/s", "20M", "1GiB/s"].map(|text| parse_rate(text).unwrap());
+        assert_eq!(rates, [5e5, 5e5, 1e6, 2e7, 2e7, 1_073_741_824.0]);
+        assert!(parse_rate("fast").is_err());
+    }
+}
