@@ -187,12 +187,6 @@ impl Panel {
         Panel::new(title, x, y, Body::Lines(series.into_iter().collect()))
     }
 
-    /// The panel with horizontal marks.
-    pub fn guided<'a>(mut self, guides: impl IntoIterator<Item = (f64, &'a str)>) -> Panel {
-        self.guides.extend(guides.into_iter().map(|(at, name)| (at, name.to_string())));
-        self
-    }
-
     /// Its names for the legend, and whether each is drawn.
     fn keys(&self) -> Vec<(Key, bool)> {
         match &self.body {

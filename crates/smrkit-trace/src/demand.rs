@@ -348,12 +348,6 @@ impl TraceDemand {
         }
     }
 
-    /// Opens it for one reading, all its volumes known.
-    pub fn with_volumes(&self) -> Result<Laid, Error> {
-        self.look_for_volumes()?;
-        self.laid(false, RowTimes::Clock)
-    }
-
     /// Opens it; `hash` asks for its SHA-256.
     fn laid(&self, hash: bool, times: RowTimes) -> Result<Laid, Error> {
         let options = OpenOptions { sha256: hash, times, ..self.options.clone() };

@@ -1,11 +1,11 @@
 //! From the bytes of a trace to its requests. A format understands one line of text or one binary record; the loops here cut the
 //! stream, turn rows into requests, and leave out or report what is malformed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::input::{LINE_MAX, Stream};
 use crate::row::{Bad, Problem, TraceRow, Volumes};
-use smrkit::error::{BadInput, Error};
+use smrkit::error::Error;
 use smrkit::request::{Op, Request};
 use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::{Lba, Nanos};
@@ -379,13 +379,8 @@ impl Intake {
 
     /// The error of the row at hand.
     fn error(&self, column: Option<u64>, message: String) -> Error {
-        bad_row(&self.path, self.number, column, message)
+        Error::at_line(&self.path, self.number, column, message)
     }
-}
-
-/// The error of one row.
-pub(crate) fn bad_row(path: &Path, line: u64, column: Option<u64>, message: impl Into<String>) -> Error {
-    Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column, message: message.into() }))
 }
 
 /// Rows that are lines. The format is compiled into the loop; its fast path takes well-formed rows, all else goes the slow way,

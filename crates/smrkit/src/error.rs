@@ -61,6 +61,7 @@ fn remedy_of(error: &std::io::Error) -> &'static str {
 }
 
 /// A place in a file that can't be understood.
+#[non_exhaustive]
 #[derive(Debug)]
 pub struct BadInput {
     /// The file, or `-` for standard input.
@@ -131,6 +132,11 @@ impl Error {
     /// A file as a whole is not what it should be.
     pub fn input(path: impl Into<PathBuf>, message: impl Into<String>) -> Error {
         Error::Input(Box::new(BadInput { path: path.into(), line: None, column: None, message: message.into() }))
+    }
+
+    /// A line (from 1) of a file is not what it should be; `column` is in bytes from 1.
+    pub fn at_line(path: impl Into<PathBuf>, line: u64, column: Option<u64>, message: impl Into<String>) -> Error {
+        Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column, message: message.into() }))
     }
 
     /// The error, about `whose`.

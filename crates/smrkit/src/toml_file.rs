@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error as TomlError, ValueDeserializer};
 
-use crate::error::{BadInput, Error};
+use crate::error::Error;
 use crate::names::nearest;
 
 /// The keys of a table that have not been taken.
@@ -30,10 +30,10 @@ impl Mistake {
             Mistake::Refused(message) => return Error::input(path, message),
             Mistake::Form(message, place) => (format!("{}; {remedy}", message.trim_end()), place),
         };
-        let before = text.get(..place.start.min(text.len()));
-        let line = before.map(|b| b.matches('\n').count() as u64 + 1);
-        let column = before.map(|b| (b.len() - b.rfind('\n').map_or(0, |at| at + 1)) as u64 + 1);
-        Error::Input(Box::new(BadInput { path: path.into(), line, column, message }))
+        let Some(before) = text.get(..place.start.min(text.len())) else { return Error::input(path, message) };
+        let line = before.matches('\n').count() as u64 + 1;
+        let column = (before.len() - before.rfind('\n').map_or(0, |at| at + 1)) as u64 + 1;
+        Error::at_line(path, line, Some(column), message)
     }
 
     fn form(error: &TomlError, place: Range<usize>) -> Mistake {

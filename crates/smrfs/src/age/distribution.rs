@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use smrkit::error::{BadInput, Error};
+use smrkit::error::Error;
 use smrkit::workload::dice::Dice;
 
 /// A distribution by its cumulative curve.
@@ -134,7 +134,7 @@ impl Distribution {
 
 fn bad_line(path: &Path, line: u64, text: &str, message: &str) -> Error {
     let message = format!("\"{text}\": {message}; give lines of value,cumulative_percent, as in 64,60");
-    Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column: None, message }))
+    Error::at_line(path, line, None, message)
 }
 
 #[cfg(test)]

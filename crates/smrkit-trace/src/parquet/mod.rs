@@ -23,7 +23,6 @@ use smrkit::request::{InMemory, Op, Progress, Request, Source};
 use smrkit::units::{Lba, Nanos};
 
 use self::table::{Column, GROUP_ROWS, Packing, TableWriter, Values, guarded};
-use crate::reader::bad_row;
 use crate::row::Volume;
 
 /// The version of the format that is written; readers refuse later ones.
@@ -354,7 +353,7 @@ fn read<T: DataType>(column: &mut ColumnReaderImpl<T>, rows: usize, into: &mut V
 }
 
 fn damaged(path: &Path, rows_before: u64, why: &dyn std::fmt::Display) -> Error {
-    bad_row(path, rows_before + 1, None, format!("damaged ({why}): {AGAIN}"))
+    Error::at_line(path, rows_before + 1, None, format!("damaged ({why}): {AGAIN}"))
 }
 
 /// Writes a trace, a row group at a time; the file appears under its name at `finish`.

@@ -3,12 +3,12 @@
 //! Counts and sectors are the table's, exactly. The rest is assumed and chosen so that a set-associative cache of 1 %
 //! does what the table says: its 2,058 rewritten regions are 21 collections of 98 of a cache's 99 native regions, though
 //! all writes fill the cache only half. So writes spread over the whole disk and still prefer some caches: a run begins in
-//! one of `spots` places, chosen by Zipf's law, in any of 99 periods. No PC does this; the table implies it.
+//! one of 120 places, chosen by Zipf's law, in any of 99 periods. No PC does this; the table implies it.
 
 use super::dice::{Dice, Shuffle};
 use super::stream::Pattern;
 use crate::request::{Op, Request};
-use crate::units::{Lba, Nanos};
+use crate::units::{Lba, Nanos, SECTOR_BYTES};
 
 /// Table I: commands and sectors, without shingling.
 pub(super) const READS: u64 = 435_285;
@@ -38,14 +38,19 @@ const RECENT: usize = 1024;
 const TOGETHER: u64 = 100;
 const APART_NS: u64 = 10_000_000;
 
+/// Assumption: the places preferred repeat after this much, 99 times on the disk of the paper.
+const PERIOD_SECTORS: u64 = 3_072_000_000 / SECTOR_BYTES;
+/// Equal places in a period. Of the smallest disk each has a cluster.
+const SPOTS: u64 = 120;
+/// The least disk.
+pub(super) const LEAST_SECTORS: u64 = 2048;
+
 /// Plan of the workload.
 pub(super) struct CassutoPlan {
     pub reads: u64,
     pub writes: u64,
     /// First sector and sectors of the span.
     pub area: (u64, u64),
-    pub period_sectors: u64,
-    pub spots: u64,
     pub theta: f64,
     pub duration: Nanos,
 }
@@ -206,10 +211,9 @@ struct Places {
 
 impl Places {
     fn new(plan: &CassutoPlan, dice: &mut Dice) -> Places {
-        let period = plan.period_sectors.min(plan.area.1);
-        let spots = plan.spots.min(period / 8).max(1);
+        let period = PERIOD_SECTORS.min(plan.area.1);
         let mut sum = 0.0;
-        let weights = (0..spots).map(|k| {
+        let weights = (0..SPOTS).map(|k| {
             sum += libm::exp(-plan.theta * libm::log((k + 1) as f64));
             sum
         });
@@ -218,9 +222,9 @@ impl Places {
             end: plan.area.0 + plan.area.1,
             period,
             periods: plan.area.1 / period,
-            spot: period / spots,
+            spot: period / SPOTS,
             weights: weights.collect(),
-            order: Shuffle::new(spots, dice),
+            order: Shuffle::new(SPOTS, dice),
         }
     }
 

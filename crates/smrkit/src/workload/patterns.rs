@@ -268,23 +268,23 @@ pub(super) struct BackupStream {
     pub dice: Dice,
     pub arrivals: RequestTimes,
     pub data: Picker,
-    pub metadata: Picker,
-    /// Data requests between two updates; 0: none.
-    pub metadata_every: u64,
-    /// First sector, sectors and alignment of the metadata.
-    pub metadata_area: (u64, u64, u64),
+    /// First sector of the metadata, and the updates that have room there.
+    pub metadata_area: (u64, u64),
     /// First sector and sectors of the data.
     pub data_area: (u64, u64),
     pub at: u64,
     pub since: u64,
 }
 
+/// Assumption: data requests between two updates of metadata.
+const METADATA_EVERY: u64 = 64;
+/// Assumption: length of an update, 4 KiB.
+pub(super) const METADATA_SECTORS: u64 = 8;
+
 impl BackupStream {
     fn update(&mut self) -> (u64, u32) {
-        let (first, span, align) = self.metadata_area;
-        let sectors = self.metadata.pick(&mut self.dice);
-        let places = (span - u64::from(sectors)) / align + 1;
-        (first + self.dice.below(places) * align, sectors)
+        let (first, places) = self.metadata_area;
+        (first + self.dice.below(places) * METADATA_SECTORS, METADATA_SECTORS as u32)
     }
 
     fn append(&mut self) -> (u64, u32) {
@@ -300,7 +300,7 @@ impl BackupStream {
 
 impl Pattern for BackupStream {
     fn next(&mut self) -> Option<Request> {
-        let due = self.metadata_every > 0 && self.since == self.metadata_every;
+        let due = self.since == METADATA_EVERY;
         self.since = if due { 0 } else { self.since + 1 };
         let (lba, sectors) = if due { self.update() } else { self.append() };
         let time = self.arrivals.next(&mut self.dice);

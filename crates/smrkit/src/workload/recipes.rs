@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::cassuto_pc::{CassutoPc, CassutoPlan, READS, WRITES};
+use super::cassuto_pc::{self, CassutoPc, CassutoPlan, READS, WRITES};
 use super::desktop::{self, Desktop};
 use super::dice::{Coin, Dice};
 use super::draws::{IntervalSpread, RequestTimes, Sizes};
@@ -243,11 +243,14 @@ impl Site {
             return Err(self.too_large(first, sectors));
         }
         if sectors < least {
+            // Only who set a span can raise it.
+            let (room, remedy) = match sectors == room {
+                true => ("the drive offers", "choose a larger drive or another {workload}, or lower its size or start"),
+                false => ("its span is", "raise span, lower size or start, or choose a larger drive"),
+            };
+            let (part, least, sectors) = (&self.part, Bytes::of_sectors(least), Bytes::of_sectors(sectors));
             return Err(Error::Impossible(format!(
-                "workload {} needs {} at least, but its span is {}: raise span, lower size or start, or choose a larger drive",
-                self.part,
-                Bytes::of_sectors(least),
-                Bytes::of_sectors(sectors)
+                "workload {part} needs {least} at least, but {room} {sectors}: {remedy}"
             )));
         }
         Ok((first, sectors))
@@ -472,31 +475,23 @@ keys! {
     pub(super) struct Backup {
         /// The requests.
         requests: Requests;
-        /// Data requests between updates (0: none).
-        metadata_every: u64 = Count(0, 1_000_000_000), "64";
-        /// Length of an update.
-        metadata_size: Sizes = SIZES, "4Ki";
-        /// Place of random metadata; at most a tenth of the span.
+        /// Place of random metadata, 4 KiB after each 64 requests; at most a tenth of the span.
         metadata_area: u64 = AMOUNT, "1Gi";
     }
 }
 
 impl Recipe for Backup {
     fn streams(&self, site: &Site) -> Streams {
-        let (data, metadata, every) = (&self.requests.size, &self.metadata_size, self.metadata_every);
-        let least = if every == 0 { data.largest() } else { (10 * metadata.largest()).max(2 * data.largest()) };
-        let (first, span) = site.area(&self.requests.span, least)?;
+        let (data, metadata) = (&self.requests.size, patterns::METADATA_SECTORS);
+        let (first, span) = site.area(&self.requests.span, (10 * metadata).max(2 * data.largest()))?;
         // Data begin at a multiple of 4 KiB behind the metadata.
-        let area = (self.metadata_area / SECTOR_BYTES).min(span / 10).max(metadata.largest());
-        let kept = if every == 0 { 0 } else { area };
-        let kept = kept.next_multiple_of(8).min(span - data.largest());
+        let kept = (self.metadata_area / SECTOR_BYTES).min(span / 10).max(metadata).next_multiple_of(metadata);
+        let kept = kept.min(span - data.largest());
         let pattern = patterns::BackupStream {
             dice: site.dice(0),
             arrivals: self.requests.pace.arrivals(),
             data: data.picker(),
-            metadata: metadata.picker(),
-            metadata_every: every,
-            metadata_area: (first, kept, metadata.smallest()),
+            metadata_area: (first, kept / metadata),
             data_area: (first + kept, span - kept),
             at: 0,
             since: 0,
@@ -637,10 +632,6 @@ keys! {
         count: u64 = Count(1, 1_000_000_000), "510900";
         /// Their times are spread over this.
         duration: Nanos = Time(SECOND), "24h";
-        /// The places preferred repeat after this much.
-        period: u64 = Size(SECTOR_BYTES, u64::MAX), "3072M";
-        /// Equal places in a period.
-        spots: u64 = Count(1, 1_000_000), "120";
         /// Skew of the preference among them.
         theta: f64 = number(0.0, 10.0), "0.825";
     }
@@ -656,28 +647,9 @@ impl Recipe for CassutoDay {
             Some(share) => (self.count as f64 * share).round() as u64,
             None => (u128::from(self.count) * u128::from(WRITES) / u128::from(READS + WRITES)) as u64,
         };
-        let area = site.area(&self.span, 8 * self.spots)?;
-        let period_sectors = (self.period / SECTOR_BYTES).max(1);
-        let period = period_sectors.min(area.1);
-        if period < 2048 || period / self.spots < 8 {
-            return Err(Error::Impossible(format!(
-                "workload {}: a period of {} is too small for {} spots of 4 KiB at least, 1 MiB in all: raise period or \
-                 span, or lower spots",
-                site.part,
-                Bytes::of_sectors(period),
-                self.spots
-            )));
-        }
+        let area = site.area(&self.span, cassuto_pc::LEAST_SECTORS)?;
         let writes = writes.min(self.count);
-        let plan = CassutoPlan {
-            reads: self.count - writes,
-            writes,
-            area,
-            period_sectors,
-            spots: self.spots,
-            theta: self.theta,
-            duration: self.duration,
-        };
+        let plan = CassutoPlan { reads: self.count - writes, writes, area, theta: self.theta, duration: self.duration };
         let pattern = CassutoPc::new(plan, site.dice(0));
         Ok(vec![Box::new(Limited::new(pattern, Limit::Count(self.count), self.count as f64))])
     }

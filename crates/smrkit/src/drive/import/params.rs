@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::error::{BadInput, Error};
+use crate::error::Error;
 
 /// Beginnings of the names of block types.
 const TYPES: [&str; 4] = ["disksim_", "dm_", "memsmodel_", "ssdmodel_"];
@@ -58,7 +58,7 @@ type Params = (Vec<Block>, Vec<String>);
 
 /// A mistake in a file, with the remedy.
 pub(super) fn bad(path: &Path, line: u64, message: impl Into<String>) -> Error {
-    Error::Input(Box::new(BadInput { path: path.into(), line: Some(line), column: None, message: message.into() }))
+    Error::at_line(path, line, None, message)
 }
 
 #[derive(Clone, Debug, PartialEq)]

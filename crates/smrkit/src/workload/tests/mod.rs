@@ -144,7 +144,7 @@ fn overwrite_writes_each_place_once_a_pass() {
 
 #[test]
 fn backup_is_sequential_save_for_its_metadata() {
-    let all = requests("backup:count=650,metadata_every=64", FIVE_TB, 5);
+    let all = requests("backup:count=650", FIVE_TB, 5);
     let (metadata, data): (Vec<&Request>, Vec<&Request>) = all.iter().partition(|r| r.sectors == 8);
     assert_eq!((metadata.len(), data.len()), (10, 640));
     assert!(data.windows(2).all(|p| p[1].lba == p[0].end()));
@@ -334,7 +334,7 @@ fn value(key: &Key) -> BoxedStrategy<String> {
         Domain::Words(words) => proptest::sample::select(words).prop_map(str::to_string).boxed(),
         Domain::Or(_, _) => panic!("no workload has such a key: {key:?}"),
         Domain::Free => match key.name {
-            "size" | "metadata_size" => prop_oneof![size, pair, list].boxed(),
+            "size" => prop_oneof![size, pair, list].boxed(),
             "span" | "start" => {
                 let kib = (128u64..4096).prop_map(|n| format!("{n}Ki"));
                 prop_oneof![kib, (1u32..60).prop_map(|n| format!("{n}%"))].boxed()

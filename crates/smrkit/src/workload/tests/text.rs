@@ -33,9 +33,10 @@ fn mistakes_show_their_place_and_the_remedy() {
         ("runs:blocks=100", "does not fit into the hot 25 of 100"),
         ("runs", "choose a larger drive"),
         ("mix:span=1Gi", "but the drive offers 512 MiB: lower span or start"),
-        ("mix:start=1Gi", "raise span, lower size or start"),
+        ("mix:start=1Gi", "choose a larger drive or another workload"),
+        ("backup:size=1Mi,span=1Mi", "raise span, lower size or start"),
         ("runs:sources=200,blocks=111,hot_share=1+runs:sources=200,blocks=111,hot_share=1", "at most 256"),
-        ("cassuto-pc:period=1Ki", "too small"),
+        ("cassuto-pc:span=100Ki", "needs 1 MiB at least"),
     ] {
         let message = failure(text);
         assert!(message.contains(words), "{text}: {message}");
