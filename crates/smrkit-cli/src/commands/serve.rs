@@ -76,8 +76,20 @@ pub struct DriveOptions {
     /// Give the drive a volatile write cache. What is not flushed is lost with the server, or by a power cut [default: none].
     #[arg(long, value_name = "SIZE")]
     write_cache: Option<Bytes>,
+    /// Wait at a flush until the image is durable on the host, too. Off: a crash of the host may lose what was flushed, and its disk never
+    /// delays a reply.
+    #[arg(long, value_name = "on|off", value_parser = on_or_off, default_value = "on", action = clap::ArgAction::Set)]
+    durable: bool,
     #[command(flatten)]
     choice: DriveChoice,
+}
+
+fn on_or_off(text: &str) -> Result<bool, Error> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(Error::Usage(format!("'{text}': expected on or off"))),
+    }
 }
 
 impl DriveOptions {
@@ -102,11 +114,12 @@ impl DriveOptions {
             return Err(Error::Usage(remedy.into()).into());
         }
         let log = self.log.as_deref().map(|path| LogWriter::open(path, image.run())).transpose()?;
-        let (drive, found) = ServedDrive::open(image, log, self.queue, cache_sectors as usize)?;
+        let (mut drive, found) = ServedDrive::open(image, log, self.queue, cache_sectors as usize)?;
         if found == FoundState::Recovered {
             let path = drive.image().path().display();
             eprintln!("smrkit: {path} was not closed cleanly: the drive goes on after the last request in {path}.smr");
         }
+        drive.is_durable = self.durable;
         Ok((drive, self.pace))
     }
 }

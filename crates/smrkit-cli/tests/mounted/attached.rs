@@ -146,8 +146,11 @@ impl Drop for Attached {
 #[test]
 fn a_loop_device_comes_with_attach_and_goes_with_detach() {
     let Some(attached) = Attached::new("in-place") else { return };
-    let sectors = fs::read_to_string(Path::new("/sys/block").join(attached.device.file_name().unwrap()).join("size"));
-    assert!(sectors.unwrap().trim().parse::<u64>().unwrap() > 2_500_000);
+    let block = Path::new("/sys/block").join(attached.device.file_name().unwrap());
+    let number = |name: &str| fs::read_to_string(block.join(name)).unwrap().trim().parse::<u64>().unwrap();
+    assert!(number("size") > 2_500_000);
+    // A disk, and not an SSD: file systems look.
+    assert_eq!(["rotational", "physical_block_size"].map(|name| number(&format!("queue/{name}"))), [1, 4096]);
     assert_eq!(attached.loops(), 1);
     let glance = fs::File::open(&attached.device).unwrap();
     let glancing = spawn(move || {

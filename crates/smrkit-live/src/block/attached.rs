@@ -26,6 +26,8 @@ use rustix::process::{getegid, geteuid};
 use super::nbd::wire::{self, command, option};
 use crate::mount::point::{self, Unmount};
 
+/// Bytes of a loop device's sectors: those of today's disks.
+const SECTOR_BYTES: u64 = 4096;
 /// Threads that take the kernel's requests.
 const THREADS: usize = 2;
 
@@ -132,10 +134,20 @@ fn loop_devices(file: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(devices)
 }
 
-/// A loop device on `file`, past the page cache of the file.
+/// A loop device on `file`, past the page cache of the file: a disk that rotates, with the sectors that such disks have.
 fn loop_device(file: &Path) -> io::Result<PathBuf> {
-    let said = told(Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(file))?;
-    Ok(PathBuf::from(said.trim()))
+    let mut setup = Command::new("losetup");
+    setup.args(["--find", "--show", "--direct-io=on"]);
+    // A loop device has one size for logical and physical sectors. It would leave out the end of an odd file.
+    if fs::metadata(file)?.len().is_multiple_of(SECTOR_BYTES) {
+        setup.args(["--sector-size", &SECTOR_BYTES.to_string()]);
+    }
+    let device = PathBuf::from(told(setup.arg(file))?.trim());
+    if let Some(name) = device.file_name() {
+        // File systems tune themselves by it. Where it can't be set, the device works all the same.
+        let _ = fs::write(Path::new("/sys/block").join(name).join("queue/rotational"), "1");
+    }
+    Ok(device)
 }
 
 /// Output of a command that succeeds.

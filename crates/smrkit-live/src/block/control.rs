@@ -89,51 +89,71 @@ pub enum ControlRequest {
     Report(Sender<Value>),
 }
 
-/// The server's end: a channel, and a socket that wakes it.
-pub struct ControlRequests {
-    receiver: Receiver<ControlRequest>,
+/// The server's end of a channel, and a socket that wakes it.
+pub struct WakingReceiver<T> {
+    receiver: Receiver<T>,
     woken: UnixStream,
 }
 
-impl ControlRequests {
-    /// The requests that came since.
-    pub(super) fn receive(&self) -> impl Iterator<Item = ControlRequest> {
+impl<T> WakingReceiver<T> {
+    /// What came since.
+    pub(super) fn receive(&self) -> impl Iterator<Item = T> {
         let mut bytes = [0; 64];
         while (&self.woken).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
         self.receiver.try_iter()
     }
+
+    /// Waits for the next one.
+    pub(super) fn wait(&self) -> Option<T> {
+        self.receiver.recv().ok()
+    }
 }
 
-/// Ready to be read once there is a request.
-impl AsFd for ControlRequests {
+/// Ready to be read once something has come.
+impl<T> AsFd for WakingReceiver<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.woken.as_fd()
     }
 }
 
-/// Sends requests to a server.
-#[derive(Clone)]
-pub struct Controller {
-    sender: Sender<ControlRequest>,
+/// Sends to a server that waits for its clients, and wakes it.
+pub struct WakingSender<T> {
+    sender: Sender<T>,
     waker: Arc<UnixStream>,
 }
 
-impl Controller {
-    /// Sends a request; a server that has ended needs none.
-    pub fn send(&self, request: ControlRequest) {
-        let _ = self.sender.send(request);
+impl<T> Clone for WakingSender<T> {
+    fn clone(&self) -> WakingSender<T> {
+        WakingSender { sender: self.sender.clone(), waker: self.waker.clone() }
+    }
+}
+
+impl<T> WakingSender<T> {
+    /// Sends it; a server that has ended needs none.
+    pub fn send(&self, what: T) {
+        let _ = self.sender.send(what);
         // One byte that is not read yet is as good as two.
         let _ = (&*self.waker).write(&[1]);
     }
 }
 
-/// A way to send requests to a server, and the server's end of it.
-pub fn control() -> io::Result<(Controller, ControlRequests)> {
+/// A channel to a server that waits for its clients.
+pub(super) fn waking_channel<T>() -> io::Result<(WakingSender<T>, WakingReceiver<T>)> {
     let (sender, receiver) = mpsc::channel();
     let (waker, woken) = UnixStream::pair()?;
     waker.set_nonblocking(true)?;
     woken.set_nonblocking(true)?;
-    Ok((Controller { sender, waker: Arc::new(waker) }, ControlRequests { receiver, woken }))
+    Ok((WakingSender { sender, waker: Arc::new(waker) }, WakingReceiver { receiver, woken }))
+}
+
+/// Sends requests to a server.
+pub type Controller = WakingSender<ControlRequest>;
+/// The requests to a server.
+pub type ControlRequests = WakingReceiver<ControlRequest>;
+
+/// A way to send requests to a server, and the server's end of it.
+pub fn control() -> io::Result<(Controller, ControlRequests)> {
+    waking_channel()
 }
 
 /// The control socket, until it is dropped.

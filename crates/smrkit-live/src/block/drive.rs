@@ -3,9 +3,10 @@
 //! A command reads or writes the image at the moment at which the model completes it. Commands on the same sectors, one of which changes
 //! them, keep their order: the later one waits.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -20,19 +21,15 @@ use super::control::InjectedFault;
 use super::image::{DriveImage, write_zeros};
 use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
 use super::model::{Model, is_power_cut};
+use super::unflushed::{Syncer, UndoLog, WriteCache};
 use crate::error::LiveError;
 use crate::log::log;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 /// Zeros are written in pieces of this many sectors: 8 MiB (assumption).
 const ZERO_SECTORS: u64 = 1 << 14;
-/// Sectors of a write from the write cache at most: 1 MiB (assumption).
-const RUN_SECTORS: usize = 2048;
-/// Bytes of what writes replaced that are kept for a power cut; what is older counts as durable, as in a drive's cache (assumption).
-const UNDO_BYTES: usize = 64 << 20;
-/// Commands, and bytes to be written, that wait at most before clients are kept waiting (assumption).
+/// Commands that wait at most before clients are kept waiting (assumption).
 const COMMANDS_MAX: usize = 1024;
-const WAITING_BYTES_MAX: usize = 128 << 20;
 /// Bytes of events that gather before they are written out, and in `IMAGE.smr` before the state is saved anew (assumption).
 const EVENTS_BYTES: usize = 64 << 10;
 const EVENTS_BYTES_MAX: u64 = 64 << 20;
@@ -109,6 +106,8 @@ pub enum CommandState {
         steps: VecDeque<Step>,
         /// True if it never completes.
         is_silent: bool,
+        /// Number of the host's sync that it waits for; 0 where it waits for none.
+        sync: u64,
     },
     /// It completed at this moment of the drive's time.
     Ended(Nanos, Result<(), CommandError>),
@@ -136,6 +135,11 @@ impl Command {
         self.offset / SECTOR_BYTES..(self.offset + self.bytes) / SECTOR_BYTES
     }
 
+    /// Bytes to be written that it holds.
+    fn payload_bytes(&self) -> usize {
+        if self.kind == CommandKind::Write { self.data.len() } else { 0 }
+    }
+
     fn changes(&self) -> bool {
         matches!(self.kind, CommandKind::Write | CommandKind::Trim | CommandKind::WriteZeroes)
     }
@@ -160,8 +164,13 @@ pub struct ServedDrive {
     queue: VecDeque<Command>,
     begun: usize,
     ended: VecDeque<Command>,
-    /// Bytes that waiting writes hold.
-    waiting_bytes: usize,
+    /// Commands that the drive has completed, with the sync of the image that each waits for.
+    syncing: VecDeque<(u64, Command)>,
+    syncer: Syncer,
+    /// True if flushes wait until the image is durable.
+    pub is_durable: bool,
+    /// Bytes to be written that commands hold.
+    held_bytes: usize,
     next_tag: u64,
     cache: WriteCache,
     /// True if a layer may lose writes that completed and were not flushed when the power is cut.
@@ -211,6 +220,7 @@ impl ServedDrive {
         }
         model.order_commands(queue, image.system());
         let may_lose = !model.drives().iter().all(|drive| drive.layer.keeps_acknowledged());
+        let syncer = Syncer::new(image.shared_storage()).map_err(|error| LiveError::io(image.path(), error))?;
         let mut drive = ServedDrive {
             image,
             model,
@@ -218,7 +228,10 @@ impl ServedDrive {
             queue: VecDeque::new(),
             begun: 0,
             ended: VecDeque::new(),
-            waiting_bytes: 0,
+            syncing: VecDeque::new(),
+            syncer,
+            is_durable: true,
+            held_bytes: 0,
             next_tag: 0,
             cache: WriteCache { room: cache_sectors, ..WriteCache::default() },
             may_lose,
@@ -232,9 +245,13 @@ impl ServedDrive {
             failure: None,
             events_bytes: 0,
         };
-        let state = drive.checkpoint()?;
+        if let Err(error) = drive.checkpoint() {
+            // The state is no data: that is served all the same.
+            crate::log::log(&format!("{error}: the drive is served, and its state will not be kept"));
+            drive.image.keep_no_state();
+        }
         if found != FoundState::New {
-            drive.events.add_state(state);
+            drive.events.add_state(drive.model.state());
         }
         drive.events.add(LogEvent::Open(found, drive.model.now));
         drive.events.add(LogEvent::Queue(queue));
@@ -289,12 +306,22 @@ impl ServedDrive {
 
     /// True if no more commands are to come for now.
     pub fn is_full(&self) -> bool {
-        self.queue.len() >= COMMANDS_MAX || self.waiting_bytes >= WAITING_BYTES_MAX
+        self.queue.len() + self.syncing.len() >= COMMANDS_MAX
+    }
+
+    /// Bytes to be written that commands hold.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// True if the drive has completed commands whose data are not durable yet.
+    pub fn is_syncing(&self) -> bool {
+        !self.syncing.is_empty()
     }
 
     /// A command comes.
     pub fn push(&mut self, command: Command) {
-        self.waiting_bytes += command.data.len();
+        self.held_bytes += command.payload_bytes();
         self.queue.push_back(command);
     }
 
@@ -302,7 +329,7 @@ impl ServedDrive {
     pub fn take_waiting(&mut self, mut pick: impl FnMut(&Command) -> bool) -> Vec<Command> {
         let (taken, kept) = self.queue.drain(self.begun..).partition::<Vec<Command>, _>(|command| pick(command));
         self.queue.extend(kept);
-        self.waiting_bytes = self.queue.iter().skip(self.begun).map(|command| command.data.len()).sum();
+        self.held_bytes -= taken.iter().map(Command::payload_bytes).sum::<usize>();
         taken
     }
 
@@ -314,9 +341,11 @@ impl ServedDrive {
     /// Serves a command; none if it never completes. Nothing else is under way.
     pub fn serve(&mut self, command: Command) -> Option<Command> {
         self.push(command);
-        while !self.queue.is_empty() && self.ended.is_empty() {
-            if !self.begin_next(self.model.now) {
-                self.advance(None);
+        while (!self.queue.is_empty() || self.is_syncing()) && self.ended.is_empty() {
+            match self.queue.is_empty() {
+                true => self.receive_synced(true),
+                false if self.begin_next(self.model.now) => {}
+                false => self.advance(None),
             }
         }
         self.take_ended()
@@ -336,11 +365,10 @@ impl ServedDrive {
             return false;
         }
         let at = self.begun;
-        self.waiting_bytes -= self.queue[at].data.len();
         let steps = self.steps(at);
         let (tag, is_silent) = (self.next_tag, std::mem::take(&mut self.is_silent));
         let command = &mut self.queue[at];
-        command.state = CommandState::UnderWay { tag, steps, is_silent };
+        command.state = CommandState::UnderWay { tag, steps, is_silent, sync: 0 };
         self.begun += 1;
         self.submit_step(at, now.max(self.model.now));
         true
@@ -390,9 +418,13 @@ impl ServedDrive {
     /// Submits the first step of a command that is under way to the model; one without steps has ended.
     fn submit_step(&mut self, at: usize, now: Nanos) {
         let arrival = self.model.now.max(now);
-        let CommandState::UnderWay { tag, steps, .. } = &mut self.queue[at].state else { return };
+        let CommandState::UnderWay { tag, steps, sync, .. } = &mut self.queue[at].state else { return };
         let Some(step) = steps.front_mut() else { return self.end(at, arrival, Ok(())) };
         (*tag, step.arrival) = (self.next_tag, arrival);
+        if step.request.op == Op::Flush && self.is_durable {
+            // All that it vouches for is in the image already, so that the host's sync may run beside the drive's flush.
+            *sync = self.syncer.begin();
+        }
         let (tag, request) = (*tag, step.request);
         self.next_tag += 1;
         self.events.begin(tag, LogEvent::Failed { request, arrival });
@@ -433,7 +465,7 @@ impl ServedDrive {
             self.fail_under_way();
         }
         if self.begun == 0 && self.events_bytes > EVENTS_BYTES_MAX {
-            let saved = self.checkpoint().map(drop);
+            let saved = self.checkpoint();
             self.give_up_on(saved);
         }
     }
@@ -458,7 +490,11 @@ impl ServedDrive {
         let bytes = range.start * SECTOR_BYTES..range.end * SECTOR_BYTES;
         let result = match request.op {
             Op::Read => self.read(at, range, bytes)?,
-            Op::Flush => self.flush()?,
+            Op::Flush => {
+                self.write_events();
+                self.undo.clear();
+                Ok(())
+            }
             Op::Write | Op::Discard => {
                 if self.may_lose {
                     self.undo.remember(&self.image, range.clone()).map_err(|error| self.failed(&error))?;
@@ -490,19 +526,6 @@ impl ServedDrive {
         Ok(read)
     }
 
-    fn flush(&mut self) -> Result<io::Result<()>, CommandError> {
-        self.write_events();
-        if let Err(error) = self.image.storage().sync() {
-            // The system forgets what it could not write, and the next sync would succeed without it.
-            let failure = format!("{error}; the drive fails every command from now on: serve it anew");
-            log(&format!("{}: {failure}", self.image.path().display()));
-            self.failure = Some(failure);
-            return Err(CommandError::Io);
-        }
-        self.undo.clear();
-        Ok(Ok(()))
-    }
-
     fn failed(&self, error: &io::Error) -> CommandError {
         log(&format!("{}: {error}", self.image.path().display()));
         match error.kind() {
@@ -515,10 +538,36 @@ impl ServedDrive {
     fn end(&mut self, at: usize, end: Nanos, result: Result<(), CommandError>) {
         let Some(mut command) = self.queue.remove(at) else { return };
         self.begun -= 1;
-        let was = std::mem::replace(&mut command.state, CommandState::Ended(end, result));
-        if !matches!(was, CommandState::UnderWay { is_silent: true, .. }) {
+        self.held_bytes -= command.payload_bytes();
+        match std::mem::replace(&mut command.state, CommandState::Ended(end, result)) {
+            CommandState::UnderWay { is_silent: true, .. } => {}
+            CommandState::UnderWay { sync, .. } if result.is_ok() && !self.syncer.is_done(sync) => {
+                self.syncing.push_back((sync, command));
+            }
+            _ => self.ended.push_back(command),
+        }
+    }
+
+    /// Ends commands whose data have become durable; waits for that where `waits` is true.
+    pub fn receive_synced(&mut self, waits: bool) {
+        if let Err(error) = self.syncer.receive(waits) {
+            // The system forgets what it could not write, and the next sync would succeed without it.
+            self.give_up_on(Err::<(), _>(error));
+        }
+        while let Some((sync, mut command)) = self.syncing.pop_front() {
+            if self.failure.is_none() && !self.syncer.is_done(sync) {
+                return self.syncing.push_front((sync, command));
+            }
+            if let (CommandState::Ended(_, result), true) = (&mut command.state, self.failure.is_some()) {
+                *result = Err(CommandError::Io);
+            }
             self.ended.push_back(command);
         }
+    }
+
+    /// Takes out the commands that wait for a sync of the image: they are not waited for any longer.
+    pub fn take_syncing(&mut self) -> impl Iterator<Item = Command> {
+        std::mem::take(&mut self.syncing).into_iter().map(|(_, command)| command)
     }
 
     /// Nothing of what is under way is served.
@@ -559,8 +608,7 @@ impl ServedDrive {
         self.model.power_cut();
         self.power_cuts += 1;
         self.events.add(LogEvent::Recovered(self.model.now));
-        let saved =
-            lost.map_err(|error| LiveError::io(self.image.path(), error)).and_then(|()| self.checkpoint().map(drop));
+        let saved = lost.map_err(|error| LiveError::io(self.image.path(), error)).and_then(|()| self.checkpoint());
         self.give_up_on(saved);
     }
 
@@ -741,7 +789,8 @@ impl ServedDrive {
             self.advance(None);
         }
         drop(self.take_waiting(|_| true));
-        (self.ended, self.is_silent) = (VecDeque::new(), false);
+        drop(self.take_syncing());
+        (self.ended, self.is_silent, self.is_durable) = (VecDeque::new(), false, true);
         let flush = self.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new()));
         let is_flushed = matches!(flush, Some(Command { state: CommandState::Ended(_, Ok(())), .. }));
         self.events.add(LogEvent::Closed);
@@ -750,12 +799,11 @@ impl ServedDrive {
             let why = self.failure.map(|failure| format!("{failure}; ")).unwrap_or_default();
             return Err(LiveError::image(self.image.path(), why + "not closed cleanly"));
         }
-        self.checkpoint().map(drop)
+        self.checkpoint()
     }
 
-    /// Saves the state, and returns the model's. Nothing is under way.
-    fn checkpoint(&mut self) -> Result<Vec<u8>, LiveError> {
-        let state = self.model.state();
+    /// Saves the state. Nothing is under way.
+    fn checkpoint(&mut self) -> Result<(), LiveError> {
         let mut unreadable: Vec<(u64, u64)> = Vec::new();
         for &lba in &self.unreadable {
             match unreadable.last_mut() {
@@ -763,10 +811,10 @@ impl ServedDrive {
                 _ => unreadable.push((lba, 1)),
             }
         }
-        self.image.save(&state, &unreadable)?;
+        self.image.save(&self.model.state(), &unreadable)?;
         self.events.lines.clear();
         self.events_bytes = 0;
-        Ok(state)
+        Ok(())
     }
 
     /// Writes out the events that have gathered for the state file.
@@ -804,182 +852,9 @@ fn note_unreadable(unreadable: &mut BTreeSet<u64>, event: &LogEvent) {
     }
 }
 
-/// What writes since the last flush have replaced in the image.
-#[derive(Default)]
-struct UndoLog {
-    writes: VecDeque<UndoneWrite>,
-    bytes: usize,
-}
-
-struct UndoneWrite {
-    sectors: Range<u64>,
-    /// The bytes before it; none of a write that is too long to be undone.
-    before: Option<Vec<u8>>,
-}
-
-impl UndoLog {
-    fn remember(&mut self, image: &DriveImage, sectors: Range<u64>) -> io::Result<()> {
-        let bytes = ((sectors.end - sectors.start) * SECTOR_BYTES) as usize;
-        let before = match bytes <= UNDO_BYTES / 4 {
-            true => {
-                let mut before = vec![0; bytes];
-                image.storage().read(sectors.start * SECTOR_BYTES, &mut before)?;
-                self.bytes += bytes;
-                Some(before)
-            }
-            false => None,
-        };
-        self.writes.push_back(UndoneWrite { sectors, before });
-        while self.bytes > UNDO_BYTES
-            && let Some(oldest) = self.writes.pop_front()
-        {
-            self.bytes -= oldest.before.map_or(0, |before| before.len());
-        }
-        Ok(())
-    }
-
-    fn clear(&mut self) {
-        self.writes.clear();
-        self.bytes = 0;
-    }
-
-    /// Sectors with their contents when a random part of the writes had not been made. A later write that was made stays, whatever becomes
-    /// of earlier ones to the same sectors.
-    fn undo(&mut self, random: &mut Pcg64Mcg) -> BTreeMap<u64, Vec<u8>> {
-        let (mut undone, mut kept) = (BTreeMap::new(), BTreeSet::new());
-        for UndoneWrite { sectors, before } in std::mem::take(&mut self.writes).into_iter().rev() {
-            let n = sectors.end - sectors.start;
-            let made = match (&before, random.random_range(0..3)) {
-                (None, _) | (_, 0) => n,
-                (_, 1) => 0,
-                _ => random.random_range(0..=n),
-            };
-            let before = before.unwrap_or_default();
-            for (lba, sector) in sectors.clone().zip(before.chunks_exact(SECTOR)).skip(made as usize) {
-                if !kept.contains(&lba) {
-                    undone.insert(lba, sector.to_vec());
-                }
-            }
-            for lba in sectors.start..sectors.start + made {
-                // Where a later one was undone, this one is what was there before it, and is what stays.
-                kept.insert(lba);
-            }
-        }
-        self.bytes = 0;
-        undone
-    }
-}
-
-/// A volatile write cache above the layer: writes that were not flushed, in memory and unordered. A power cut and a kill lose them.
-///
-/// A write completes at once and takes no time of the drive's; writing it back does.
-#[derive(Default)]
-struct WriteCache {
-    /// Sectors that it holds at most; 0 is none.
-    room: usize,
-    sectors: BTreeMap<u64, Box<[u8; SECTOR]>>,
-}
-
-impl WriteCache {
-    fn is_full(&self) -> bool {
-        self.sectors.len() >= self.room
-    }
-
-    fn insert(&mut self, lba: u64, bytes: &[u8]) {
-        for (lba, sector) in (lba..).zip(bytes.as_chunks().0) {
-            self.sectors.insert(lba, Box::new(*sector));
-        }
-    }
-
-    fn remove(&mut self, range: Range<u64>) {
-        for lba in self.sectors.range(range).map(|(lba, _)| *lba).collect::<Vec<_>>() {
-            self.sectors.remove(&lba);
-        }
-    }
-
-    /// Puts what it holds of the sectors in `range` over `bytes`, read from there.
-    fn overlay(&self, range: Range<u64>, bytes: &mut [u8]) {
-        let first = range.start;
-        for (lba, sector) in self.sectors.range(range) {
-            let at = (lba - first) as usize * SECTOR;
-            bytes[at..at + SECTOR].copy_from_slice(&sector[..]);
-        }
-    }
-
-    /// Takes out the sectors that `pick` names, as runs to be written: the first LBA of each, and its bytes.
-    fn take(&mut self, mut pick: impl FnMut(u64) -> bool) -> Vec<(u64, Vec<u8>)> {
-        let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
-        for lba in self.sectors.keys().copied().filter(|&lba| pick(lba)).collect::<Vec<_>>() {
-            let Some(sector) = self.sectors.remove(&lba) else { continue };
-            match runs.last_mut() {
-                Some((first, bytes))
-                    if *first + (bytes.len() / SECTOR) as u64 == lba && bytes.len() < RUN_SECTORS * SECTOR =>
-                {
-                    bytes.extend_from_slice(&sector[..]);
-                }
-                _ => runs.push((lba, sector.to_vec())),
-            }
-        }
-        runs
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A byte that tells sectors and writes apart.
-    fn bytes(lba: u64, sectors: u64, stamp: u64) -> Vec<u8> {
-        (lba..lba + sectors).flat_map(|lba| [(31 * stamp + 7 * lba) as u8; SECTOR]).collect()
-    }
-
-    #[test]
-    fn it_holds_what_a_map_of_sectors_would() {
-        let mut random = Pcg64Mcg::seed_from_u64(1);
-        let (mut cache, mut model) = (WriteCache { room: 30, ..WriteCache::default() }, BTreeMap::new());
-        for stamp in 0..2000 {
-            let (lba, sectors) = (random.random_range(0..60u64), random.random_range(1..8u64));
-            let range = lba..lba + sectors;
-            match random.random_range(0..8) {
-                0 => {
-                    cache.remove(range.clone());
-                    model.retain(|lba, _| !range.contains(lba));
-                }
-                1 => {
-                    let taken = cache.take(|lba| range.contains(&lba));
-                    let runs: Vec<u64> = taken.iter().map(|run| run.0).collect();
-                    let begins =
-                        |lba: &u64| range.contains(lba) && (*lba == range.start || !model.contains_key(&(lba - 1)));
-                    assert_eq!(runs, model.keys().copied().filter(begins).collect::<Vec<u64>>());
-                    let taken: Vec<u8> = taken.into_iter().flat_map(|run| run.1).collect();
-                    let held: Vec<u8> = model.range(range.clone()).flat_map(|(_, byte)| [*byte; SECTOR]).collect();
-                    assert!(taken == held, "{range:?}");
-                    model.retain(|lba, _| !range.contains(lba));
-                }
-                2 if random.random_bool(0.05) => {
-                    cache.sectors.clear();
-                    model.clear();
-                }
-                _ => {
-                    let written = bytes(lba, sectors, stamp);
-                    cache.insert(lba, &written);
-                    model.extend(range.clone().zip(written.chunks(SECTOR).map(|sector| sector[0])));
-                }
-            }
-            assert_eq!(cache.is_full(), model.len() >= 30);
-            assert!(cache.sectors.keys().eq(model.keys()));
-            let mut read = vec![1; SECTOR * sectors as usize];
-            cache.overlay(range.clone(), &mut read);
-            let expected: Vec<u8> = range.flat_map(|lba| [*model.get(&lba).unwrap_or(&1); SECTOR]).collect();
-            assert!(read == expected, "after write {stamp}");
-        }
-    }
-
-    #[test]
-    fn a_long_run_is_taken_out_in_pieces() {
-        let mut cache = WriteCache { room: 10_000, ..WriteCache::default() };
-        cache.insert(5, &bytes(5, 5000, 1));
-        let runs: Vec<_> = cache.take(|_| true).iter().map(|(lba, bytes)| (*lba, bytes.len() / SECTOR)).collect();
-        assert_eq!(runs, [(5, 2048), (2053, 2048), (4101, 904)]);
+/// Ready to be read once the image has become durable.
+impl AsFd for ServedDrive {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.syncer.as_fd()
     }
 }

@@ -551,6 +551,15 @@ impl DriveImage {
         &*self.storage
     }
 
+    pub(super) fn shared_storage(&self) -> Arc<dyn Storage> {
+        self.storage.clone()
+    }
+
+    /// What is beside the image stays as it is from now on.
+    pub(super) fn keep_no_state(&mut self) {
+        self.state_file = None;
+    }
+
     pub(super) fn take_saved(&mut self) -> SavedState {
         std::mem::take(&mut self.saved)
     }

@@ -13,3 +13,4 @@ mod model;
 mod nbd;
 pub mod pace;
 pub mod server;
+mod unflushed;

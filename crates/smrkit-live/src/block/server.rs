@@ -31,6 +31,8 @@ const PREFERRED_BYTES: u32 = 4096;
 const EXTENTS_MAX: usize = 1 << 16;
 /// Clients at a time (assumption).
 const CLIENTS_MAX: usize = 64;
+/// Bytes that all clients together may have the server hold: beyond it they wait. Four of the longest commands (assumption).
+const HELD_BYTES_MAX: usize = 4 * LONGEST_BYTES as usize;
 /// Buffers that are kept for later use, and how long they may be.
 const POOL_BUFFERS: usize = NCQ_COMMANDS as usize;
 const POOLED_BYTES: usize = 1 << 20;
@@ -131,7 +133,7 @@ impl DriveServer {
                 self.read_commands();
             }
             self.work();
-            let gone = self.clients.send();
+            let gone = self.clients.send(self.is_short_of_memory());
             if !gone.is_empty() {
                 // Nobody waits for the replies.
                 drop(self.drive.take_waiting(|command| gone.contains(&command.client)));
@@ -149,7 +151,7 @@ impl DriveServer {
 
     /// True once it was asked to stop, and what the drive had begun has ended and been told, or there is no more time for that.
     fn is_over(&self) -> bool {
-        let is_told = self.drive.outstanding() == 0 && !self.clients.want_to_send();
+        let is_told = self.drive.outstanding() == 0 && !self.drive.is_syncing() && !self.clients.want_to_send();
         self.stops_by.is_some_and(|by| is_told || Instant::now() >= by)
     }
 
@@ -167,22 +169,36 @@ impl DriveServer {
         while !self.drive.is_idle() {
             self.drive.advance(None);
         }
+        let synced: Vec<Command> = self.drive.take_syncing().collect();
         while let Some(command) = self.drive.take_ended() {
             self.clients.reply(command, Some(NbdError::Shutdown));
         }
-        self.clients.send();
+        synced.into_iter().for_each(|command| self.clients.reply(command, Some(NbdError::Shutdown)));
+        self.clients.send(false);
+    }
+
+    /// Bytes that clients may have the server hold besides those that it holds.
+    fn room(&self) -> usize {
+        HELD_BYTES_MAX.saturating_sub(self.drive.held_bytes() + self.clients.held_bytes())
+    }
+
+    /// True if some command would have to wait for memory.
+    fn is_short_of_memory(&self) -> bool {
+        self.room() < LONGEST_BYTES as usize
     }
 
     /// Waits until a client, a request or the clock has something to do, and reads what clients have sent. True if there may be a
     /// request.
     fn wait(&mut self, requests: &ControlRequests) -> bool {
         let until = self.clock.as_ref().and_then(|_| self.next_moment());
-        let mut files = Vec::with_capacity(self.clients.connections.len() + 2);
+        let mut files = Vec::with_capacity(self.clients.connections.len() + 3);
         files.push(PollFd::new(requests, PollFlags::IN));
+        files.push(PollFd::new(&self.drive, PollFlags::IN));
         let is_deaf = self.drive.is_full() || self.stops_by.is_some();
         self.clients.wait_for(&mut files, is_deaf);
-        let has_more = self.has_more_work || !is_deaf && self.clients.has_more();
-        let by = self.stops_by.into_iter().chain(self.clients.first_mute()).min();
+        let is_short = self.is_short_of_memory();
+        let has_more = self.has_more_work || !is_deaf && !is_short && self.clients.has_more();
+        let by = self.stops_by.into_iter().chain(self.clients.first_mute(is_short)).min();
         let by = by.map(|by| by.saturating_duration_since(Instant::now()));
         let at_most = if has_more { Some(Duration::ZERO) } else { by };
         let waited = match &self.clock {
@@ -197,7 +213,10 @@ impl DriveServer {
         }
         let ready: Vec<PollFlags> = files.iter().map(|file| file.revents()).collect();
         drop(files);
-        self.clients.receive(&ready[1..], is_deaf);
+        if !ready[1].is_empty() {
+            self.drive.receive_synced(false);
+        }
+        self.clients.receive(&ready[2..], is_deaf);
         !ready[0].is_empty()
     }
 
@@ -229,6 +248,7 @@ impl DriveServer {
             "clients": self.clients.connections.len(),
             "completed": self.report.completed,
             "waiting": self.drive.outstanding(),
+            "held_bytes": self.drive.held_bytes() + self.clients.held_bytes(),
             "drive_time_ns": self.drive.now().0,
             "cache_fill": self.drive.gauges().cache_fill,
             "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
@@ -246,8 +266,10 @@ impl DriveServer {
     fn read_commands(&mut self) {
         let arrival = self.now();
         for client in self.clients.connections.keys().copied().collect::<Vec<_>>() {
-            while let Some(command) = self.clients.next_command(client, self.drive.is_full() || self.is_time_to_look())
-            {
+            loop {
+                let is_busy = self.drive.is_full() || self.is_time_to_look();
+                let room = if is_busy { None } else { Some(self.room()) };
+                let Some(command) = self.clients.next_command(client, room) else { break };
                 match command.kind {
                     CommandKind::BlockStatus => self.reply_status(client, &command),
                     _ => self.drive.push(Command { client, arrival, ..command }),
@@ -315,7 +337,7 @@ impl DriveServer {
             self.has_idle_work = self.drive.step_before(now);
             self.drive.write_gathered();
         }
-        self.note_loss();
+        self.reply_ended();
     }
 
     /// Lets the drive's time go on to `now`, and begins what may be begun then.
@@ -399,12 +421,17 @@ struct Clients {
 }
 
 impl Clients {
+    /// Bytes that clients have asked for and not taken, and of writes that have not come as a whole.
+    fn held_bytes(&self) -> usize {
+        self.connections.values().map(Connection::held_bytes).sum()
+    }
+
     /// Adds what to wait for to `files`: new clients, then each client, from which nothing is read where `is_busy`.
     fn wait_for<'a>(&'a self, files: &mut Vec<PollFd<'a>>, is_busy: bool) {
         files.push(PollFd::new(&self.listener, PollFlags::IN));
         for client in self.connections.values() {
             let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, !is_busy && client.is_open() && !client.is_full());
+            flags.set(PollFlags::IN, !is_busy && client.is_open() && client.has_room());
             flags.set(PollFlags::OUT, client.wants_to_send());
             files.push(PollFd::from_borrowed_fd(client.stream().as_fd(), flags));
         }
@@ -416,6 +443,8 @@ impl Clients {
         for (client, flags) in self.connections.values_mut().zip(ready) {
             if flags.intersects(PollFlags::HUP | PollFlags::ERR) || flags.contains(PollFlags::IN) && !is_busy {
                 client.receive();
+            } else if is_busy {
+                client.was_not_heard();
             }
         }
         while !accepts.is_empty()
@@ -439,14 +468,14 @@ impl Clients {
         self.connections.values().any(Connection::wants_to_send)
     }
 
-    /// When the handshake that has been mute for longest is to end.
-    fn first_mute(&self) -> Option<Instant> {
-        self.connections.values().filter_map(Connection::mute_until).min()
+    /// When the client that has been mute for longest is to end, if it is one of those that have to.
+    fn first_mute(&self, memory_is_short: bool) -> Option<Instant> {
+        self.connections.values().filter_map(|client| client.mute_until(memory_is_short)).min()
     }
 
-    /// The next command of a client that has come as a whole; none where the server is busy, until that ends.
-    fn next_command(&mut self, client: u64, is_busy: bool) -> Option<Command> {
-        self.connections.get_mut(&client)?.next(&self.export, &mut self.pool, is_busy)
+    /// The next command of a client that has come as a whole, and for which there is room.
+    fn next_command(&mut self, client: u64, room: Option<usize>) -> Option<Command> {
+        self.connections.get_mut(&client)?.next(&self.export, &mut self.pool, room)
     }
 
     /// Replies to a command if its client is still there.
@@ -471,13 +500,13 @@ impl Clients {
     }
 
     /// Sends what clients take, and forgets those that are gone; returns those whose connections broke.
-    fn send(&mut self) -> BTreeSet<u64> {
+    fn send(&mut self, memory_is_short: bool) -> BTreeSet<u64> {
         let now = Instant::now();
         for client in self.connections.values_mut() {
             if client.wants_to_send() {
                 client.send(&mut self.pool);
             }
-            if client.mute_until().is_some_and(|until| until <= now) {
+            if client.mute_until(memory_is_short).is_some_and(|until| until <= now) {
                 client.end();
             }
         }

@@ -1,13 +1,19 @@
 //! Survival of flushed data, whatever ends the server, the drive's power or the host.
 
+use std::io;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
 use smrkit::settings::Queue;
 use smrkit::units::SECTOR_BYTES;
 use smrkit_live::block::control::InjectedFault;
 use smrkit_live::block::drive::{Command, CommandKind, CommandState, ServedDrive};
-use smrkit_live::block::image::state_path;
+use smrkit_live::block::image::{Storage, state_path};
+use smrkit_live::block::pace::Pace;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, FUA, WRITE};
@@ -151,6 +157,88 @@ fn every_client_hears_once_of_what_a_power_cut_lost() {
         assert_ne!(flush(&mut idle), 0, "it had the drive open");
         assert_eq!(flush(&mut idle), 0);
     }
+}
+
+/// An image on a disk that takes its time to make it durable, or fails to.
+struct SlowDisk {
+    image: std::fs::File,
+    /// Syncs that have begun and that have ended.
+    syncs: [AtomicU64; 2],
+    fails: AtomicBool,
+}
+
+const SYNC: Duration = Duration::from_millis(400);
+
+impl Storage for SlowDisk {
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.image.read(offset, bytes)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.image.write(offset, bytes)
+    }
+
+    fn punch(&self, range: Range<u64>) -> io::Result<()> {
+        self.image.punch(range)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.syncs[0].fetch_add(1, SeqCst);
+        std::thread::sleep(SYNC);
+        self.syncs[1].fetch_add(1, SeqCst);
+        if self.fails.load(SeqCst) { Err(io::Error::other("the disk failed")) } else { Ok(()) }
+    }
+
+    fn data_from(&self, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
+        self.image.data_from(offset, end)
+    }
+}
+
+/// A new drive over a slow disk, its server, and the folder of its files.
+fn on_slow_disk(is_durable: bool, pace: Pace) -> (Arc<SlowDisk>, Served, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let path = image(folder.path(), "in-place");
+    let image = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let disk = Arc::new(SlowDisk { image, syncs: Default::default(), fails: AtomicBool::default() });
+    let mut drive = ServedDrive::open(open_image(&path).over(disk.clone()), None, Queue::Fcfs, 0).unwrap().0;
+    drive.is_durable = is_durable;
+    let served = Served::start(drive, &folder.path().join("s"), pace);
+    (disk, served, folder)
+}
+
+#[test]
+fn a_flush_waits_until_the_image_is_durable_and_nobody_else_does() {
+    for pace in [Pace::None, Pace::Times(1.0)] {
+        let (disk, served, _folder) = on_slow_disk(true, pace);
+        let [mut client, mut other] = [(); 2].map(|()| Client::new(&served.socket));
+        client.write(0, &[1; PIECE]);
+        for (flags, kind, bytes) in [(0, FLUSH, 0), (FUA, WRITE, PIECE)] {
+            let before = disk.syncs[1].load(SeqCst);
+            let begun = Instant::now();
+            client.send(flags, kind, 0, bytes as u32, &vec![2; bytes]);
+            other.write(place(9), &[3; PIECE]);
+            assert!(begun.elapsed() < SYNC && disk.syncs[1].load(SeqCst) == before, "{:?}", begun.elapsed());
+            assert_eq!(client.reply().0, 0);
+            assert!(begun.elapsed() >= SYNC && disk.syncs[1].load(SeqCst) > before);
+        }
+        disk.fails.store(true, SeqCst);
+        assert_ne!(client.ask(0, FLUSH, 0, 0, &[]), 0);
+        assert_ne!(other.ask(0, WRITE, 0, PIECE as u32, &[1; PIECE]), 0, "nobody knows what is on the disk by now");
+        assert!(served.stop().has_failed);
+    }
+}
+
+#[test]
+fn a_flush_waits_for_the_drive_alone_where_that_is_asked_for() {
+    let (disk, served, _folder) = on_slow_disk(false, Pace::None);
+    let mut client = Client::new(&served.socket);
+    client.write(0, &[1; PIECE]);
+    client.flush();
+    assert_eq!(client.ask(FUA, WRITE, 0, PIECE as u32, &[2; PIECE]), 0);
+    assert_eq!(disk.syncs[0].load(SeqCst), 0);
+    drop(client);
+    served.stop();
+    assert_eq!(disk.syncs[1].load(SeqCst), 1, "it is durable once it is closed");
 }
 
 /// The server's process is killed, as it were: what the cache held is nowhere.

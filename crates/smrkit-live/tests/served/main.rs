@@ -117,16 +117,23 @@ impl Served {
         let image = open_image(path);
         let log = log.map(|log| LogWriter::open(log, image.run()).unwrap());
         let socket = path.with_extension("sock");
-        let listener = Listener::unix(&socket).unwrap();
-        let uri = listener.to_string();
         let (drive, _) = ServedDrive::open(image, log, options.queue, cache_sectors).unwrap();
+        Served::start(drive, &socket, options.pace)
+    }
+
+    /// Serves a drive at `socket`.
+    fn start(drive: ServedDrive, socket: &Path, pace: Pace) -> Served {
+        let listener = Listener::unix(socket).unwrap();
+        let uri = listener.to_string();
         let (controller, requests) = control().unwrap();
         let serving = std::thread::spawn(move || {
-            let (report, closed) = DriveServer::new(drive, listener, options.pace).run(&requests);
-            closed.unwrap();
+            let (report, closed) = DriveServer::new(drive, listener, pace).run(&requests);
+            if !report.has_failed {
+                closed.unwrap();
+            }
             report
         });
-        Served { socket, uri, controller, serving: Some(serving), folder: None }
+        Served { socket: socket.into(), uri, controller, serving: Some(serving), folder: None }
     }
 
     fn inject(&self, fault: InjectedFault) {

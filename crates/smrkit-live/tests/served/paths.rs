@@ -87,6 +87,24 @@ fn a_copy_of_image_and_state_goes_on_where_the_drive_was() {
     assert!(other.contains("belongs to another image"), "{other}");
 }
 
+/// The name of the new state, which takes the place of the old one, is longer than a name may be: a directory in which nothing may be
+/// written is refused to others than root alone.
+#[test]
+fn data_is_served_where_no_state_can_be_written() {
+    let folder = TempDir::new().unwrap();
+    let [made, path] = [made(folder.path(), "log"), folder.path().join("d".repeat(245))];
+    for [from, to] in [[made.clone(), path.clone()], [state_path(&made), state_path(&path)]] {
+        fs::rename(from, to).unwrap();
+    }
+    let before = seen(&state_path(&path));
+    let mut drive = open_drive(&path);
+    let write = drive.serve(Command::new(CommandKind::Write, 512, 512, vec![7; 512])).unwrap();
+    assert!(matches!(write.state, CommandState::Ended(_, Ok(()))));
+    drive.close().unwrap();
+    assert_eq!(seen(&state_path(&path)), before);
+    assert_eq!(fs::read(&path).unwrap()[512..1024], [7; 512]);
+}
+
 /// Files of many kinds, made at a path; what one was that is to be left alone.
 const KINDS: [&str; 9] =
     ["text", "empty", "link", "dangling", "directory", "fifo", "socket", "state of another image", "torn state"];

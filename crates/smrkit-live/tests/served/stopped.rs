@@ -77,6 +77,33 @@ fn a_client_is_served_while_others_have_asked_for_much() {
     assert!(report["completed"].as_u64().unwrap() < 32, "reads of clients that are gone are left out: {report}");
 }
 
+/// Ten seconds of the wall clock: who holds memory and neither asks nor takes anything has to go then.
+#[test]
+fn clients_hold_no_more_memory_together_than_one_may() {
+    let served = Served::new("in-place");
+    let greedy: Vec<Client> = (0..12)
+        .map(|number| {
+            let mut client = Client::new(&served.socket);
+            for _ in 0..4 {
+                match number % 2 {
+                    0 => drop(client.send(0, READ, 0, 32 << 20, &[])),
+                    // The payload never comes.
+                    _ => drop(client.send(0, WRITE, 0, 32 << 20, &[])),
+                }
+            }
+            client
+        })
+        .collect();
+    let begun = Instant::now();
+    let mut other = Client::new(&served.socket);
+    assert!(begun.elapsed() < Duration::from_secs(1), "greeted after {:?}", begun.elapsed());
+    other.write(0, &[1; 512]);
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    let held = served.report()["held_bytes"].as_u64().unwrap();
+    assert!(held < 129 << 20, "{held} bytes are held");
+    drop(greedy);
+}
+
 /// Ten seconds of the wall clock.
 #[test]
 fn a_handshake_that_stays_mute_ends() {

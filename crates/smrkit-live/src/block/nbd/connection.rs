@@ -20,9 +20,7 @@ const OPTION_DATA_MAX: usize = 32 << 10;
 const INPUT_BYTES: usize = 64 << 10;
 /// Replies from this length on are sent without a copy (assumption).
 const LONG_BYTES: usize = 16 << 10;
-/// Bytes that a client has asked for and not taken, from which on it is not heard (assumption).
-const UNTAKEN_MAX: usize = 128 << 20;
-/// Time after which a client that says nothing in its handshake is closed: it takes the place of another (assumption).
+/// Time after which a client that neither says nor takes anything is closed where others want its place or its memory (assumption).
 const MUTE: Duration = Duration::from_secs(10);
 /// Parts that are sent at a time.
 const PARTS: usize = 16;
@@ -84,8 +82,8 @@ pub struct Connection {
     /// True if commands may have come that were not looked at.
     is_held_back: bool,
     is_ended: bool,
-    /// When anything came last.
-    heard: Instant,
+    /// When anything came, or was taken, last.
+    moved: Instant,
 }
 
 impl Connection {
@@ -105,7 +103,7 @@ impl Connection {
             unsent_bytes: 0,
             is_held_back: false,
             is_ended: false,
-            heard: Instant::now(),
+            moved: Instant::now(),
         }
     }
 
@@ -123,15 +121,30 @@ impl Connection {
         !self.is_ended && !matches!(self.phase, Phase::Closing)
     }
 
-    /// True if the client must take its replies before more commands are read.
-    pub fn is_full(&self) -> bool {
-        self.reading_bytes + self.unsent_bytes + self.small.len() >= UNTAKEN_MAX
+    /// Bytes that it has asked for and not taken, and of a write that has not come as a whole.
+    pub fn held_bytes(&self) -> usize {
+        let payload = if let Phase::Payload { data, .. } = &self.phase { data.len() } else { 0 };
+        self.reading_bytes + self.unsent_bytes + self.small.len() + payload
     }
 
-    /// When it ends if nothing more comes, where its handshake is not over.
-    pub fn mute_until(&self) -> Option<Instant> {
-        let greets = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..)) && !self.is_ended;
-        greets.then(|| self.heard + MUTE)
+    /// When it ends if nothing more comes: where its handshake is not over, and where `memory_is_short` and it holds some that its client
+    /// could free.
+    pub fn mute_until(&self, memory_is_short: bool) -> Option<Instant> {
+        let greets = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..));
+        let holds = matches!(self.phase, Phase::Payload { .. }) || self.unsent_bytes > 0;
+        (!self.is_ended && (greets || memory_is_short && holds)).then(|| self.moved + MUTE)
+    }
+
+    /// True if more can be read from its stream.
+    pub fn has_room(&self) -> bool {
+        matches!(self.phase, Phase::Payload { .. }) || self.end - self.start < self.input.len()
+    }
+
+    /// Nothing could come: it was not listened to.
+    pub fn was_not_heard(&mut self) {
+        if !self.wants_to_send() {
+            self.moved = Instant::now();
+        }
     }
 
     /// Ends the connection.
@@ -146,12 +159,12 @@ impl Connection {
 
     /// True if it was not heard, and may be now.
     pub fn has_more(&self) -> bool {
-        self.is_held_back && !self.is_full()
+        self.is_held_back
     }
 
     /// Reads what has come.
     pub fn receive(&mut self) {
-        self.heard = Instant::now();
+        self.moved = Instant::now();
         if let Err(error) = self.try_receive()
             && error.kind() != io::ErrorKind::WouldBlock
         {
@@ -177,23 +190,21 @@ impl Connection {
         Ok(())
     }
 
-    /// The next command of what was read, with its payload in a buffer of `pool`; none of a client that is full, or for a server
-    /// that is busy. Others get their reply here.
-    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, is_busy: bool) -> Option<Command> {
-        self.is_held_back = is_busy && self.start < self.end || self.is_full();
-        if is_busy || self.is_held_back {
-            return None;
-        }
-        loop {
-            match self.advance(export, pool) {
+    /// The next command of what was read, with its payload in a buffer of `pool`; none that reads or writes more than there is `room` for,
+    /// and none for a server that is busy, which has no room at all. Others get their reply here.
+    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: Option<usize>) -> Option<Command> {
+        self.is_held_back = room.is_none() && self.start < self.end;
+        while let Some(room) = room {
+            match self.advance(export, pool, room) {
                 Step::Command(command) => return Some(command),
                 Step::Again => {}
                 Step::Wait => return None,
             }
         }
+        None
     }
 
-    fn advance(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>) -> Step {
+    fn advance(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
         match &mut self.phase {
             Phase::Flags => {
                 let Some(flags) = self.take::<4>() else { return Step::Wait };
@@ -212,7 +223,7 @@ impl Connection {
                 self.phase = Phase::Options;
                 Step::Again
             }
-            Phase::Requests => self.request(export, pool),
+            Phase::Requests => self.request(export, pool, room),
             Phase::Payload { data, got, .. } => {
                 let room = &mut data[*got..];
                 let count = room.len().min(self.end - self.start);
@@ -272,12 +283,23 @@ impl Connection {
         Step::Again
     }
 
-    fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>) -> Step {
+    fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
         let Some(bytes) = self.take::<REQUEST_BYTES>() else { return Step::Wait };
         let Some(head) = RequestHead::parse(&bytes) else {
             self.phase = Phase::Closing;
             return Step::Again;
         };
+        let takes = match head.kind {
+            command::READ | command::WRITE if head.bytes <= export.longest_bytes => head.bytes as usize,
+            // Its reply.
+            command::BLOCK_STATUS => 1,
+            _ => 0,
+        };
+        if takes > room {
+            self.start -= REQUEST_BYTES;
+            self.is_held_back = true;
+            return Step::Wait;
+        }
         match head.kind {
             command::DISCONNECT => self.phase = Phase::Closing,
             command::WRITE if head.bytes > export.longest_bytes => {
@@ -384,6 +406,7 @@ impl Connection {
             }
             match self.stream.write(&parts[..count]).and_then(some) {
                 Ok(sent) => {
+                    self.moved = Instant::now();
                     self.sent(sent, pool);
                     // No second try: there is no more room.
                     if self.pieces.front().is_some_and(|piece| piece.from > 0) {
