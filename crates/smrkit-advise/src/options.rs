@@ -165,9 +165,10 @@ impl AdviseOptions {
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.demand.check(self.conditions.arrival)?;
+        let arrival = self.conditions.arrival(self.demand.is_log());
+        self.demand.check(arrival)?;
         let is_paced = self.asked_use.as_ref().is_some_and(|asked| asked.info.pace == Pace::Own);
-        if (self.within.is_some() || self.every.is_some()) && (is_paced || self.conditions.arrival == Arrival::Trace) {
+        if (self.within.is_some() || self.every.is_some()) && (is_paced || arrival == Arrival::Trace) {
             return Err(Error::Usage(
                 "these requests come at times of their own, so that there is no time to be done in: use {keep}".into(),
             ));
@@ -202,7 +203,8 @@ impl AdviseOptions {
     /// The load, and how its requests come.
     fn load(&self, system: &System, systems: &Systems, has_table: bool) -> Result<(LoadSource, Settings), Error> {
         let depth = |own: u32| self.depth.unwrap_or(own);
-        let settings = |own: u32| self.conditions.settings(depth(own));
+        let is_log = self.demand.is_log();
+        let settings = |own: u32| self.conditions.settings(depth(own), is_log);
         let made = |workload, times, note| LoadSource::Made { workload, times, note };
         let (source, settings) = match (&self.asked_use, &system.array) {
             (_, Some(array)) if system.rebuild.is_some() && self.demand.count() == 0 && !has_table => {

@@ -17,15 +17,15 @@ pub struct Conditions {
     /// Pause between a completion and the next request.
     #[arg(long, value_parser = value(Time(0)), default_value = "0s", value_name = "TIME")]
     pub think: Nanos,
-    /// Ignore the trace's times, or keep them.
-    #[arg(long, value_parser = one_of(&Arrival::ALL), default_value = "flat-out")]
-    pub arrival: Arrival,
+    /// Ignore the trace's times, or keep them [default: flat-out; of the log of a served drive closed].
+    #[arg(long, value_parser = one_of(&Arrival::ALL))]
+    pub arrival: Option<Arrival>,
     /// Factor on the trace's times.
     #[arg(long, value_parser = value(number(0.0, f64::MAX)), default_value = "1", value_name = "X", allow_negative_numbers = true)]
     pub time_scale: f64,
-    /// Order of waiting commands.
-    #[arg(long, value_parser = one_of(&Queue::ALL), default_value = "drive")]
-    pub queue: Queue,
+    /// Order of waiting commands [default: drive; with --like as served].
+    #[arg(long, value_parser = one_of(&Queue::ALL))]
+    pub queue: Option<Queue>,
     /// State of the disk before. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache
     /// (of the disk, where there is none) is in use.
     #[arg(long, value_parser = Prefill::from_str, default_value = "full", value_name = "full|none|sequential|random[:SHARE]")]
@@ -55,14 +55,20 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// The settings of a run with this many commands outstanding, unchecked; they have still to be validated.
-    pub fn settings(&self, depth: u32) -> Settings {
+    /// The arrival of requests, of a served drive's log or others.
+    pub fn arrival(&self, is_log: bool) -> Arrival {
+        self.arrival.unwrap_or(if is_log { Arrival::Closed } else { Arrival::FlatOut })
+    }
+
+    /// The settings of a run of a served drive's log, or others, with this many commands outstanding, unchecked; they have still to be
+    /// validated.
+    pub fn settings(&self, depth: u32, is_log: bool) -> Settings {
         Settings {
-            arrival: self.arrival,
+            arrival: self.arrival(is_log),
             depth,
             think: self.think,
             time_scale: self.time_scale,
-            queue: self.queue,
+            queue: self.queue.unwrap_or_default(),
             prefill: self.prefill,
             warmup: self.warmup,
             fold: self.fold,

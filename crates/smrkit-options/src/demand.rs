@@ -15,6 +15,7 @@ use smrkit::schema::Size;
 use smrkit::settings::Arrival;
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
+use smrkit_trace::served::ServedDrive;
 use smrkit_trace::{OpenOptions, TraceDemand, are_one_blktrace};
 
 use crate::conditions::Conditions;
@@ -48,6 +49,11 @@ impl DemandOptions {
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         let workloads = self.workload.iter().filter(|text| text.ends_with(".toml")).map(PathBuf::from);
         self.trace.iter().cloned().chain(workloads)
+    }
+
+    /// True if the demand is the log of a served drive.
+    pub fn is_log(&self) -> bool {
+        self.count() == 1 && self.trace.iter().any(|path| ServedDrive::has_log(path))
     }
 
     /// Number of traces and workloads that are named.

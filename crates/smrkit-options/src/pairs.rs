@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(run.system.layer, ["rmw", "vguard"]);
         assert_eq!((run.conditions.time_scale, run.conditions.skip_bad_rows, run.conditions.fold), (2.0, true, false));
         let run = asked(&[("depth", "1k"), ("queue", "sptf"), ("set", "a.b=1"), ("set", "a.c=2")]).unwrap();
-        let settings = run.conditions.settings(run.depth);
+        let settings = run.conditions.settings(run.depth.unwrap_or(1), false);
         assert_eq!((settings.depth, settings.queue, run.set.len()), (1000, Queue::Sptf, 2));
     }
 

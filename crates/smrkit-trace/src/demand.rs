@@ -254,6 +254,11 @@ impl Source for Laid {
         }
     }
 
+    fn outstanding(&self) -> &[u16] {
+        // Of one volume among several some rows are left out.
+        if self.trace.volumes().len() > 1 { &[] } else { self.trace.outstanding() }
+    }
+
     fn name(&self) -> PathBuf {
         self.path.clone()
     }

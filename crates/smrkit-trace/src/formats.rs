@@ -16,6 +16,7 @@ use crate::reader::{
     text_agreement,
 };
 use crate::row::{Bad, Field, LineColumns, TraceRow, Volumes, extent};
+use crate::served::Served;
 use crate::srt::Srt;
 use crate::vscsi::Vscsi;
 
@@ -91,6 +92,11 @@ macro_rules! columns {
 
 /// All formats, the more specific first.
 pub const FORMATS: &[Format] = &[
+    text::<Served>(
+        "smrkit-log",
+        "log of a served drive (smrkit serve), with think times",
+        "{\"smrkit_log\":1}\nopen new 0\nqueue sptf\nwrite 2048 8 1250000 1250000 9850000\n",
+    ),
     text::<Msr>("msr", "MSR Cambridge CSV", "128166372003061629,hm,1,Read,383496192,32768,58000"),
     // SPC trace format 1, as the UMass repository has it. The format allows optional columns after these. An ASU is a volume, and
     // the LBA counts its sectors.

@@ -16,6 +16,7 @@ mod csv;
 mod fio;
 mod msr;
 mod srt;
+pub mod served;
 mod vscsi;
 mod formats;
 pub mod parquet;

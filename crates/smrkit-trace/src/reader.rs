@@ -52,6 +52,14 @@ pub(crate) trait TextFormat: Send {
         times == RowTimes::Clock
     }
 
+    /// True if a last line without a newline is left out.
+    const MAY_END_IN_A_ROW: bool = false;
+
+    /// For each row since this was last asked, the requests that were outstanding when it came; nothing where that is not known.
+    fn take_outstanding(&mut self) -> Vec<u16> {
+        Vec::new()
+    }
+
     /// Looks at the beginning of the trace, before the first line is parsed.
     fn prepare(&mut self, _head: &[u8]) {}
 
@@ -223,6 +231,8 @@ pub(crate) struct Feed {
     pub stream: Stream,
     pub volumes: Volumes,
     pub intake: Intake,
+    /// For each request of the last batch, those that were outstanding when it came; empty where that is not known.
+    pub outstanding: Vec<u16>,
     done: bool,
 }
 
@@ -231,7 +241,13 @@ impl Feed {
     pub fn new(mut stream: Stream, rows: &mut dyn Rows, skip_bad_rows: bool) -> Feed {
         let tick_ns = rows.begin(&mut stream);
         let path = stream.path.clone();
-        Feed { stream, volumes: Volumes::default(), intake: Intake::new(path, tick_ns, skip_bad_rows), done: false }
+        Feed {
+            stream,
+            volumes: Volumes::default(),
+            intake: Intake::new(path, tick_ns, skip_bad_rows),
+            outstanding: Vec::new(),
+            done: false,
+        }
     }
 
     /// The next batch; empty at the end, and after an error.
@@ -454,10 +470,10 @@ impl<F: TextFormat> Rows for Text<F> {
             if batch.len() == BATCH {
                 break;
             }
-            let Feed { stream, volumes, intake, done } = feed;
+            let Feed { stream, volumes, intake, done, .. } = feed;
             if stream.eof {
                 let rest = &stream.buf[stream.start..stream.end];
-                if !rest.is_empty() {
+                if !rest.is_empty() && !F::MAY_END_IN_A_ROW {
                     intake.number += 1;
                     self.slow_line(strip_return(rest), true, volumes, intake, batch)?;
                 }
@@ -472,6 +488,7 @@ impl<F: TextFormat> Rows for Text<F> {
                 stream.refill()?;
             }
         }
+        feed.outstanding = self.0.take_outstanding();
         Ok(())
     }
 
@@ -494,7 +511,7 @@ impl<F: RecordFormat> Rows for Records<F> {
     }
 
     fn fill(&mut self, feed: &mut Feed, batch: &mut Vec<Request>) -> Result<(), Error> {
-        let Feed { stream, volumes, intake, done } = feed;
+        let Feed { stream, volumes, intake, done, .. } = feed;
         while batch.len() < BATCH && !*done {
             let bytes = &stream.buf[stream.start..stream.end];
             if bytes.is_empty() && stream.eof {

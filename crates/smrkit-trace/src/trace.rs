@@ -198,6 +198,13 @@ impl Trace {
 }
 
 impl Source for Trace {
+    fn outstanding(&self) -> &[u16] {
+        match &self.reader {
+            Reader::Stream(feed, _) => &feed.outstanding,
+            Reader::Parquet(_) => &[],
+        }
+    }
+
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         match &mut self.reader {
             Reader::Stream(feed, rows) => feed.fill(rows.as_mut(), batch),

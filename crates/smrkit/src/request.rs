@@ -87,6 +87,12 @@ pub trait Source: Send {
         Ok(rest)
     }
 
+    /// For each request of the last batch, those that its host had outstanding when it came; empty where that is not known. In a closed loop
+    /// it comes once no more are outstanding.
+    fn outstanding(&self) -> &[u16] {
+        self.inner().map_or(&[], Source::outstanding)
+    }
+
     /// Name in messages: a file's path, or a word.
     fn name(&self) -> PathBuf {
         self.inner().map_or_else(|| "workload".into(), Source::name)

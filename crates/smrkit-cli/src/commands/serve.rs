@@ -11,12 +11,13 @@ use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
-use smrkit::settings::{Queue, SettingChoice};
+use smrkit::settings::Queue;
 use smrkit::units::SECTOR_BYTES;
 use smrkit_live::block::control::{ControlRequest, ControlSocket, Controller, control};
 use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::{FoundState, LogWriter};
+use smrkit_live::block::model::usual_order;
 use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{DriveServer, Listener, ServeReport};
 use smrkit_options::value::one_of;
@@ -51,26 +52,16 @@ impl FromStr for Listen {
     }
 }
 
-/// The orders that a served drive has.
-static QUEUES: [SettingChoice<Queue>; 3] = [
-    Queue::ALL[Queue::Fcfs as usize],
-    Queue::ALL[Queue::Sptf as usize],
-    SettingChoice {
-        meaning: "As the drive's file says; else shortest positioning time first where it has mechanics",
-        ..Queue::ALL[Queue::Drive as usize]
-    },
-];
-
 /// Options of serving a drive, over NBD or attached.
 #[derive(Args)]
 pub struct DriveOptions {
     /// Pace of the drive's time. None: replies come at once; else real, or a factor.
     #[arg(long, value_name = "none|real|X", value_parser = Pace::from_str, default_value = "real")]
     pace: Pace,
-    /// Order of waiting commands.
-    #[arg(long, value_parser = one_of(&QUEUES), default_value = "drive")]
-    queue: Queue,
-    /// Write every request with its times, for smrkit replay.
+    /// Order of waiting commands [default: drive where its file says one, else sptf where it has mechanics].
+    #[arg(long, value_parser = one_of(&Queue::ALL))]
+    queue: Option<Queue>,
+    /// Write every request with its times, for smrkit replay and as a trace. Moved away, it begins anew.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Give the drive a volatile write cache. What is not flushed is lost with the server, or by a power cut [default: none].
@@ -114,7 +105,8 @@ impl DriveOptions {
             return Err(Error::Usage(remedy.into()).into());
         }
         let log = self.log.as_deref().map(|path| LogWriter::open(path, image.run())).transpose()?;
-        let (mut drive, found) = ServedDrive::open(image, log, self.queue, cache_sectors as usize)?;
+        let queue = self.queue.unwrap_or_else(|| usual_order(image.system()));
+        let (mut drive, found) = ServedDrive::open(image, log, queue, cache_sectors as usize)?;
         if found == FoundState::Recovered {
             let path = drive.image().path().display();
             eprintln!("smrkit: {path} was not closed cleanly: the drive goes on after the last request in {path}.smr");

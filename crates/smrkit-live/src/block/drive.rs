@@ -163,6 +163,7 @@ pub struct ServedDrive {
     /// Commands in the order of their arrival, those that were begun before the others.
     queue: VecDeque<Command>,
     begun: usize,
+    order: Queue,
     ended: VecDeque<Command>,
     /// Commands that the drive has completed, with the sync of the image that each waits for.
     syncing: VecDeque<(u64, Command)>,
@@ -227,6 +228,7 @@ impl ServedDrive {
             events: Events::new(log),
             queue: VecDeque::new(),
             begun: 0,
+            order: queue,
             ended: VecDeque::new(),
             syncing: VecDeque::new(),
             syncer,
@@ -251,7 +253,7 @@ impl ServedDrive {
             drive.image.keep_no_state();
         }
         if found != FoundState::New {
-            drive.events.add_state(drive.model.state());
+            drive.events.add_state(&drive.model.state());
         }
         drive.events.add(LogEvent::Open(found, drive.model.now));
         drive.events.add(LogEvent::Queue(queue));
@@ -445,7 +447,7 @@ impl ServedDrive {
             let mut has_completed = false;
             while let Some(done) = self.model.take_done() {
                 has_completed = true;
-                self.complete(done);
+                self.complete(done, true);
             }
             match stepped {
                 Ok(true) => {}
@@ -470,8 +472,8 @@ impl ServedDrive {
         }
     }
 
-    /// The model completed a step.
-    fn complete(&mut self, Completion { tag, start, end, .. }: Completion) {
+    /// The model completed a step. The command's next one begins, if the drive `goes_on`.
+    fn complete(&mut self, Completion { tag, start, end, .. }: Completion, goes_on: bool) {
         let Some(at) = self.queue.iter().take(self.begun).position(|one| one.tag() == Some(tag)) else { return };
         let CommandState::UnderWay { steps, .. } = &mut self.queue[at].state else { return };
         let Some(Step { request, arrival, cached }) = steps.pop_front() else { return };
@@ -479,7 +481,8 @@ impl ServedDrive {
         let done = self.carry_out(at, &request, cached);
         let CommandState::UnderWay { steps, .. } = &self.queue[at].state else { return };
         match done {
-            Ok(()) if !steps.is_empty() => self.submit_step(at, self.model.now),
+            Ok(()) if !steps.is_empty() && goes_on => self.submit_step(at, self.model.now),
+            Ok(()) if !steps.is_empty() => {}
             done => self.end(at, end, done),
         }
     }
@@ -582,10 +585,14 @@ impl ServedDrive {
 
     /// A step of the model met a fault.
     fn meet(&mut self, fault: Box<Fault>) {
-        match is_power_cut(&fault) {
-            true => self.lose_power(None),
-            false => self.give_up_on(Err::<(), _>(fault)),
+        if !is_power_cut(&fault) {
+            return self.give_up_on(Err::<(), _>(fault));
         }
+        // What was completed before the cut was: a replay finds it so.
+        while let Some(done) = self.model.take_done() {
+            self.complete(done, false);
+        }
+        self.lose_power(None);
     }
 
     fn give_up_on<E: ToString>(&mut self, result: Result<(), E>) {
@@ -838,6 +845,14 @@ impl ServedDrive {
     pub fn flush_events(&mut self) {
         self.write_events();
         self.events.flush();
+    }
+
+    /// Begins the log anew, with the state that the drive has then, once it was moved away.
+    pub fn rotate_log(&mut self) {
+        let is_plain = self.begun == 0 && self.slow_by == Nanos::ZERO && !self.model.will_lose_power;
+        if is_plain && self.events.log_was_moved() {
+            self.events.begin_log(self.image.run(), &self.model.state(), self.order, self.model.now);
+        }
     }
 }
 

@@ -15,15 +15,16 @@
 //! closed
 //! ```
 //!
-//! `state` is the drive's state in hexadecimal, where it is not new when it is opened, so that a log may begin at any time. The same lines
-//! without it follow the state in `IMAGE.smr`.
+//! Lines of `state` are the drive's state in hexadecimal, where it is not new when it is opened, so that a log may begin at any time. The
+//! same lines without it follow the state in `IMAGE.smr`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,10 @@ struct LogHead {
 }
 
 const VERSION: u32 = 1;
+/// Bytes of a state in one line (assumption).
+const STATE_BYTES: usize = 16 << 10;
+/// Time between looks at whether a log was moved away (assumption).
+const LOOK: Duration = Duration::from_secs(1);
 /// The latest moment of a log: 292 years, half of what a number holds, so that durations can be added.
 const LATEST_NS: u64 = u64::MAX / 2;
 
@@ -74,7 +79,7 @@ impl FoundState {
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogEvent {
-    /// The state in which the drive is about to be opened.
+    /// The next part of the state in which the drive is about to be opened.
     State(Vec<u8>),
     /// The drive begins to serve.
     Open(FoundState, Nanos),
@@ -205,6 +210,12 @@ impl LogWriter {
         Ok(LogWriter { out, path: path.to_path_buf() })
     }
 
+    /// True if the file is no longer at its path: whoever moved it wants it as it is.
+    fn was_moved(&self) -> bool {
+        let inode = |found: io::Result<Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
+        inode(std::fs::symlink_metadata(&self.path)) != inode(self.out.get_ref().metadata())
+    }
+
     /// Adds a line.
     pub fn add(&mut self, event: &LogEvent) -> io::Result<()> {
         writeln!(self.out, "{event}")
@@ -240,11 +251,33 @@ pub(super) struct Events {
     pub lines: Vec<u8>,
     /// In order; those with a tag are under way.
     held: VecDeque<(Option<u64>, LogEvent)>,
+    looked: Instant,
 }
 
 impl Events {
     pub fn new(log: Option<LogWriter>) -> Events {
-        Events { log, lines: Vec::new(), held: VecDeque::new() }
+        Events { log, lines: Vec::new(), held: VecDeque::new(), looked: Instant::now() }
+    }
+
+    /// True if the log was moved away, so that it is to begin anew.
+    pub fn log_was_moved(&mut self) -> bool {
+        let Some(log) = self.log.as_ref().filter(|_| self.looked.elapsed() >= LOOK) else { return false };
+        self.looked = Instant::now();
+        log.was_moved()
+    }
+
+    /// Begins the log anew in a new file.
+    pub fn begin_log(&mut self, run: &RunRecord, state: &[u8], queue: Queue, now: Nanos) {
+        self.flush();
+        let Some(path) = self.log.as_ref().map(|log| log.path.clone()) else { return };
+        match LogWriter::open(&path, run) {
+            Ok(log) => self.log = Some(log),
+            Err(error) => return self.give_up(&error),
+        }
+        self.add_state(state);
+        [LogEvent::Open(FoundState::Clean, now), LogEvent::Queue(queue)]
+            .iter()
+            .for_each(|event| self.write_to_log(event));
     }
 
     /// Adds what has happened.
@@ -256,8 +289,8 @@ impl Events {
     }
 
     /// Adds the state in which the drive is opened, to the log alone.
-    pub fn add_state(&mut self, state: Vec<u8>) {
-        self.write_to_log(&LogEvent::State(state));
+    pub fn add_state(&mut self, state: &[u8]) {
+        state.chunks(STATE_BYTES).for_each(|part| self.write_to_log(&LogEvent::State(part.into())));
     }
 
     /// Adds a request that is under way, as it stands in the log if it fails.
@@ -405,6 +438,8 @@ pub fn replay(path: &Path) -> Result<ReplayFindings, Error> {
 pub(super) struct Replay {
     pub model: Model,
     system: MemberRun,
+    /// What has come of the state in which the drive is about to be opened.
+    state: Vec<u8>,
     pub findings: ReplayFindings,
     slow_by: Nanos,
     /// True if the drive is switched on.
@@ -420,6 +455,7 @@ impl Replay {
         Replay {
             model,
             system,
+            state: Vec::new(),
             findings: ReplayFindings::default(),
             slow_by: Nanos::ZERO,
             is_on: false,
@@ -430,16 +466,16 @@ impl Replay {
 
     pub fn follow(&mut self, event: LogEvent, line: u64) -> Result<(), Error> {
         match event {
-            LogEvent::State(state) => {
-                self.finish()?;
-                self.begin()?;
-                self.model.restore(&state)?;
-            }
+            LogEvent::State(part) => self.state.extend(part),
             LogEvent::Open(found, now) => {
-                if found == FoundState::New {
+                let state = std::mem::take(&mut self.state);
+                if found == FoundState::New || !state.is_empty() {
                     // Whatever came before: nothing of it is on the drive.
                     self.finish()?;
                     self.begin()?;
+                }
+                if !state.is_empty() {
+                    self.model.restore(&state)?;
                 }
                 self.is_on = true;
                 let own = self.model.now;

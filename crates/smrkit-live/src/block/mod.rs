@@ -9,7 +9,7 @@ pub mod control;
 pub mod drive;
 pub mod image;
 pub mod log;
-mod model;
+pub mod model;
 mod nbd;
 pub mod pace;
 pub mod server;

@@ -28,14 +28,20 @@ pub(super) struct Model {
     pub will_lose_power: bool,
 }
 
-/// The order of a drive's commands, and how many it sees. [`Queue::Drive`] is shortest positioning time first where the drive has
-/// mechanics and its file no order.
+/// The order of commands of drives for which none is asked for: each drive's own, where a drive file tells one; else shortest positioning
+/// time first where drives have mechanics.
+pub fn usual_order(system: &MemberRun) -> Queue {
+    let drives = system.drives();
+    match () {
+        () if drives.iter().any(|run| run.drive.command_order.is_some()) => Queue::Drive,
+        () if drives.iter().any(|run| run.drive.clock.mechanical().is_some()) => Queue::Sptf,
+        () => Queue::Fcfs,
+    }
+}
+
+/// The order of a drive's commands, and how many it sees.
 fn queueing(queue: Queue, drive: &Drive) -> Queueing {
-    let order = match queue {
-        Queue::Drive if drive.command_order.is_none() && drive.clock.mechanical().is_some() => Queue::Sptf,
-        queue => queue,
-    };
-    Queueing::new(order, NCQ_COMMANDS, drive.command_order)
+    Queueing::new(queue, NCQ_COMMANDS, drive.command_order)
 }
 
 fn drive(run: &DriveRun) -> Result<Member, Error> {
@@ -200,13 +206,19 @@ pub(super) fn is_power_cut(fault: &Fault) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use smrkit::experiment::system::{System, Systems};
+    use smrkit::settings::Settings;
+
     use super::*;
 
     #[test]
-    fn a_drives_own_order_is_its_files_or_what_its_mechanics_allow() {
-        let orders = |name: &str, queue| queueing(queue, &Drive::load(name).unwrap()).orders();
-        let own = ["st8000as0002", "st5000as0011", "tiny-constant"].map(|name| orders(name, Queue::Drive));
-        assert_eq!(own, [true, true, false]);
-        assert_eq!([Queue::Fcfs, Queue::Sptf].map(|queue| orders("st5000as0011", queue)), [false, true]);
+    fn the_usual_order_is_the_drives_own_or_what_its_mechanics_allow() {
+        let order = |name: &str| {
+            let system = System::drive(name).layer("in-place");
+            let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
+            usual_order(planned.system())
+        };
+        let orders = ["st8000as0002", "st5000as0011", "tiny-constant"].map(order);
+        assert_eq!(orders, [Queue::Drive, Queue::Sptf, Queue::Fcfs]);
     }
 }

@@ -338,6 +338,7 @@ impl DriveServer {
             self.drive.write_gathered();
         }
         self.reply_ended();
+        self.drive.rotate_log();
     }
 
     /// Lets the drive's time go on to `now`, and begins what may be begun then.

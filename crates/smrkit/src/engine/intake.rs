@@ -25,6 +25,8 @@ pub enum Arrivals {
         free: VecDeque<Nanos>,
         /// The time of the request before.
         last: Nanos,
+        /// For requests of which it is known how many were outstanding when they came.
+        sent: SentBefore,
     },
     /// The trace's times from `origin` on, stretched by `scale`.
     Open {
@@ -35,6 +37,35 @@ pub enum Arrivals {
     },
 }
 
+/// Requests and completions so far, for a request that waits until no more than so many are outstanding.
+#[derive(Default)]
+pub struct SentBefore {
+    count: u64,
+    /// The arrival of the last one.
+    arrival: Nanos,
+    /// The latest completions, and how many came before them.
+    ends: VecDeque<Nanos>,
+    forgotten: u64,
+}
+
+impl SentBefore {
+    /// The moment from which on no more than `outstanding` were outstanding, and all that was sent before had come; [`Nanos::MAX`] where
+    /// that is still to come.
+    fn moment(&self, outstanding: u16) -> Nanos {
+        let Some(last) = self.count.saturating_sub(outstanding.into()).checked_sub(1) else { return self.arrival };
+        // What is forgotten ended long before.
+        let Some(at) = last.checked_sub(self.forgotten) else { return self.arrival };
+        self.ends.get(at as usize).map_or(Nanos::MAX, |&end| end.max(self.arrival))
+    }
+
+    fn send(&mut self, arrival: Nanos) {
+        (self.count, self.arrival) = (self.count + 1, arrival);
+        while self.count - self.forgotten > u64::from(u16::MAX) + 1 && self.ends.pop_front().is_some() {
+            self.forgotten += 1;
+        }
+    }
+}
+
 impl Arrivals {
     /// Arrivals from the moment `now` on.
     pub fn new(settings: &Settings, now: Nanos) -> Arrivals {
@@ -43,20 +74,26 @@ impl Arrivals {
                 Arrivals::Closed { free: vec![now; settings.depth as usize].into(), think: settings.think }
             }
             Arrival::Closed => {
-                Arrivals::Thinking { free: vec![now; settings.depth as usize].into(), last: Nanos::ZERO }
+                let sent = SentBefore { arrival: now, ..SentBefore::default() };
+                Arrivals::Thinking { free: vec![now; settings.depth as usize].into(), last: Nanos::ZERO, sent }
             }
             Arrival::Trace => Arrivals::Open { origin: now, scale: settings.time_scale },
         }
     }
 
-    /// The arrival of the next request, whose time in the trace is `time`.
+    /// The arrival of the next request, whose time in the trace is `time`, and which came when so many were outstanding, if that is known.
     #[inline]
-    pub fn next(&mut self, time: Nanos) -> Nanos {
+    pub fn next(&mut self, time: Nanos, outstanding: Option<u16>) -> Nanos {
         match self {
             Arrivals::Closed { free, .. } => free.pop_front().expect("no more outstanding than the depth"),
-            Arrivals::Thinking { free, last } => {
+            Arrivals::Thinking { free, last, sent } => {
                 let think = time.since(std::mem::replace(last, time));
-                free.pop_front().expect("no more outstanding than the depth") + think
+                let from = match outstanding {
+                    Some(outstanding) => sent.moment(outstanding),
+                    None => free.pop_front().expect("no more outstanding than the depth"),
+                };
+                sent.send(from + think);
+                from + think
             }
             Arrivals::Open { origin, scale } => by_clock(*origin, *scale, time),
         }
@@ -64,18 +101,28 @@ impl Arrivals {
 
     /// The arrival of the next request, which is not taken; [`Nanos::MAX`] where no further command may be outstanding.
     #[inline]
-    pub fn peek(&self, time: Nanos) -> Nanos {
+    pub fn peek(&self, time: Nanos, outstanding: Option<u16>) -> Nanos {
         match self {
             Arrivals::Closed { free, .. } => free.front().copied().unwrap_or(Nanos::MAX),
-            Arrivals::Thinking { free, last } => free.front().map_or(Nanos::MAX, |free| *free + time.since(*last)),
+            Arrivals::Thinking { free, last, sent } => {
+                let from = match outstanding {
+                    Some(outstanding) => Some(sent.moment(outstanding)).filter(|&from| from < Nanos::MAX),
+                    None => free.front().copied(),
+                };
+                from.map_or(Nanos::MAX, |from| from + time.since(*last))
+            }
             Arrivals::Open { origin, scale } => by_clock(*origin, *scale, time),
         }
     }
 
     /// True if a further command may be outstanding.
     #[inline]
-    pub fn may_send(&self) -> bool {
-        !matches!(self, Arrivals::Closed { free, .. } | Arrivals::Thinking { free, .. } if free.is_empty())
+    pub fn may_send(&self, outstanding: Option<u16>) -> bool {
+        match (self, outstanding) {
+            (Arrivals::Thinking { sent, .. }, Some(outstanding)) => sent.moment(outstanding) < Nanos::MAX,
+            (Arrivals::Closed { free, .. } | Arrivals::Thinking { free, .. }, _) => !free.is_empty(),
+            (Arrivals::Open { .. }, _) => true,
+        }
     }
 
     /// True if each request waits for the completion of the one before it.
@@ -88,7 +135,10 @@ impl Arrivals {
     pub fn completed(&mut self, end: Nanos) {
         match self {
             Arrivals::Closed { free, think } => free.push_back(end + *think),
-            Arrivals::Thinking { free, .. } => free.push_back(end),
+            Arrivals::Thinking { free, sent, .. } => {
+                free.push_back(end);
+                sent.ends.push_back(end);
+            }
             Arrivals::Open { .. } => {}
         }
     }
@@ -113,6 +163,8 @@ const TASK_TOO_LATE: &str =
 #[derive(Default)]
 pub(super) struct Input {
     batch: Vec<Request>,
+    /// For each, those that were outstanding when it came; empty where that is not known.
+    outstanding: Vec<u16>,
     at: usize,
     is_over: bool,
 }
@@ -132,6 +184,7 @@ impl Input {
     /// Takes the next batch.
     pub fn fill(&mut self, source: &mut dyn Source) -> Result<(), Error> {
         source.fill(&mut self.batch)?;
+        self.outstanding = source.outstanding().to_vec();
         (self.at, self.is_over) = (0, self.batch.is_empty());
         Ok(())
     }
@@ -153,12 +206,18 @@ impl Input {
         self.batch.get(self.at)
     }
 
-    /// Takes the next request.
+    /// Requests that were outstanding when the next one came, if that is known.
     #[inline]
-    pub fn next(&mut self) -> Option<&Request> {
-        let request = self.batch.get(self.at)?;
+    pub fn outstanding(&self) -> Option<u16> {
+        self.outstanding.get(self.at).copied()
+    }
+
+    /// Takes the next request, with those that were outstanding when it came, if that is known.
+    #[inline]
+    pub fn next(&mut self) -> Option<(Request, Option<u16>)> {
+        let next = (*self.batch.get(self.at)?, self.outstanding());
         self.at += 1;
-        Some(request)
+        Some(next)
     }
 }
 

@@ -162,10 +162,10 @@ impl<'a> Engine<'a> {
     /// Serves requests one after another by the short way, as far as that goes.
     #[inline]
     fn serve_in_turn(&mut self, input: &mut Input, source: &dyn Source) -> Result<(), Error> {
-        while self.arrivals.may_send()
-            && let Some(&(mut request)) = input.next()
+        while self.arrivals.may_send(input.outstanding())
+            && let Some((mut request, outstanding)) = input.next()
         {
-            let Some(arrival) = self.admit(&mut request, source)? else {
+            let Some(arrival) = self.admit(&mut request, outstanding, source)? else {
                 input.end();
                 return Ok(());
             };
@@ -194,7 +194,7 @@ impl<'a> Engine<'a> {
 
     /// Processes the next event; tells whether there was one.
     fn happen(&mut self, input: &mut Input, source: &dyn Source) -> Result<bool, Error> {
-        let arrival = input.peek().map_or(Nanos::MAX, |request| self.arrivals.peek(request.time));
+        let arrival = input.peek().map_or(Nanos::MAX, |request| self.arrivals.peek(request.time, input.outstanding()));
         let mut task = self.work.next();
         let mut member = self.member.next();
         // All that comes at this moment is there.
@@ -218,8 +218,8 @@ impl<'a> Engine<'a> {
             if let Some(array) = self.member.array_mut() {
                 self.work.task().act(array, task)?;
             }
-        } else if let Some(&(mut request)) = input.next() {
-            match self.admit(&mut request, source)? {
+        } else if let Some((mut request, outstanding)) = input.next() {
+            match self.admit(&mut request, outstanding, source)? {
                 Some(arrival) => {
                     self.check.note(&request);
                     self.send(request, arrival)?;
@@ -242,9 +242,14 @@ impl<'a> Engine<'a> {
     /// Places a request where its source's sectors lie, and tells when it arrives; `None` if that is after the time that the
     /// run was given.
     #[inline(always)]
-    fn admit(&mut self, request: &mut Request, source: &dyn Source) -> Result<Option<Nanos>, Error> {
+    fn admit(
+        &mut self,
+        request: &mut Request,
+        outstanding: Option<u16>,
+        source: &dyn Source,
+    ) -> Result<Option<Nanos>, Error> {
         self.intake.admit(request, &self.member, source)?;
-        let arrival = self.arrivals.next(request.time);
+        let arrival = self.arrivals.next(request.time, outstanding);
         if let Some(until) = self.settings.until
             && arrival.since(self.counts.begin) >= until
             && self.warm_up.is_over()

@@ -47,7 +47,12 @@ struct Contents {
 impl SavedState {
     /// The state of `member`, which was built as `system` says, at `now`. Nothing is under way.
     pub fn take(system: &MemberRun, member: &Member, now: Nanos) -> Result<SavedState, Error> {
-        let contents = Contents { now, state: member.state(), ..describe(system)? };
+        SavedState::of(system, member.state(), now)
+    }
+
+    /// The state that [`Member::state`] gave at `now` of a drive or an array built as `system` says.
+    pub fn of(system: &MemberRun, state: Vec<u8>, now: Nanos) -> Result<SavedState, Error> {
+        let contents = Contents { now, state, ..describe(system)? };
         let mut bytes = MAGIC.to_vec();
         crate::state::write(&(VERSION, &contents), &mut bytes);
         bytes.extend(Hash::hash(&bytes));

@@ -113,10 +113,14 @@ type Ran = Result<(Fake, Vec<(u64, u64, u64)>, HostCounts), Error>;
 
 /// Serves `requests` on `fake`; (arrival, start, end) of each in the order of completion, and what was counted.
 fn try_run(fake: Fake, settings: Settings, requests: &[Request]) -> Ran {
+    try_run_of(fake, settings, &mut InMemory::new(requests))
+}
+
+fn try_run_of(fake: Fake, settings: Settings, source: &mut dyn Source) -> Ran {
     let (fake, mut rows, mut task) = (Arc::new(Mutex::new(fake)), RequestRows(Vec::new()), Idle);
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(100)));
     let mut engine = Engine::new(member(&fake, &settings), settings, counts, &mut task, &mut rows);
-    engine.run(&mut InMemory::new(requests))?;
+    engine.run(source)?;
     let (counts, fake) = (engine.counts, fake.lock().unwrap().clone());
     Ok((fake, rows.0.iter().map(|row| (row.arrival_ns, row.start_ns, row.end_ns)).collect(), counts))
 }
@@ -311,4 +315,32 @@ fn times_that_go_backwards_are_refused_only_where_they_matter() {
     let message = fails(Settings { arrival: Arrival::Trace, ..Settings::default() }, &disordered);
     assert!(message.contains("request 2") && message.contains("in order with sort"), "{message}");
     assert_eq!(run(Fake::default(), Settings::default(), &disordered).0.served, [1, 2]);
+}
+
+/// Requests of which it is known how many were outstanding when they came.
+struct Recorded {
+    requests: Vec<Request>,
+    outstanding: Vec<u16>,
+}
+
+impl Source for Recorded {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        *batch = std::mem::take(&mut self.requests);
+        Ok(())
+    }
+
+    fn outstanding(&self) -> &[u16] {
+        &self.outstanding
+    }
+}
+
+#[test]
+fn a_recorded_request_comes_after_those_that_its_host_has_seen() {
+    // Two come together, 5 after the beginning; two more 7 after the first of these has ended, one 3 after all have.
+    let pauses = [(5, 0), (5, 1), (12, 1), (12, 2), (15, 0)];
+    let settings = Settings { arrival: Arrival::Closed, depth: 32, ..Settings::default() };
+    let requests = pauses.iter().enumerate().map(|(at, &(time, _))| request(time, 100 * at as u64)).collect();
+    let mut source = Recorded { requests, outstanding: pauses.iter().map(|&(_, outstanding)| outstanding).collect() };
+    let (_, times, _) = try_run_of(Fake::default(), settings, &mut source).unwrap();
+    assert_eq!(times, [(5, 5, 15), (5, 15, 25), (22, 25, 35), (22, 35, 45), (48, 48, 58)]);
 }

@@ -1,0 +1,238 @@
+//! The log of a served drive as a trace, and what it says of the drive.
+//!
+//! One line an event, as the crate that serves drives describes them. Those of requests are `read|write|discard|flush LBA SECTORS ARRIVAL
+//! START END`, in the order of their arrival. A request depends on those that its host has seen completed: it comes once no more are
+//! outstanding than when it came, after the pause that the host made then. So a recording of one drive says what the host would do on another.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use serde::Deserialize;
+use smrkit::engine::saved::SavedState;
+use smrkit::error::Error;
+use smrkit::experiment::record;
+use smrkit::request::Op;
+use smrkit::settings::{Queue, Settings};
+use smrkit::stats::outcome::RunRecord;
+use smrkit::units::Nanos;
+
+use crate::reader::{Heading, RowTimes, TextFormat};
+use crate::row::{Bad, Field, LineColumns, TraceRow, Volumes, extent};
+
+/// Beginning of the first line, which says in JSON which drive was served.
+const HEADING: &str = "{\"smrkit_log\":";
+/// Events that are no requests.
+const OTHER_EVENTS: [&str; 9] =
+    ["state", "open", "queue", "fault", "failed", "idle", "interrupted", "recovered", "closed"];
+
+/// The reader of the requests.
+#[derive(Debug, Default)]
+pub(crate) struct Served {
+    times: RowTimes,
+    /// The time of the last request, as it was asked for.
+    clock: u64,
+    arrived: u64,
+    /// The latest completion that the host has seen.
+    seen: u64,
+    /// Completions that were still to come.
+    ends: BinaryHeap<Reverse<u64>>,
+    outstanding: Vec<u16>,
+    /// Time of the drive before it was made anew.
+    origin: u64,
+}
+
+impl TextFormat for Served {
+    /// A server that is killed leaves half a line.
+    const MAY_END_IN_A_ROW: bool = true;
+
+    fn heading(&self, number: u64, line: &[u8]) -> Heading {
+        match number {
+            0 if line.starts_with(HEADING.as_bytes()) => Heading::Yes,
+            0 => Heading::Wanted("the first line of a served drive's log"),
+            _ => Heading::No,
+        }
+    }
+
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        self.times = times;
+        true
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::spaces(line);
+        let event = columns.next("the event")?;
+        let op = match event.text {
+            b"read" => Op::Read,
+            b"write" => Op::Write,
+            b"discard" => Op::Discard,
+            b"flush" => Op::Flush,
+            b"open" if columns.next("the state")?.text == b"new" => {
+                (self.origin, self.arrived, self.seen) = (self.last(), 0, 0);
+                self.ends.clear();
+                return Ok(None);
+            }
+            other if OTHER_EVENTS.iter().any(|known| known.as_bytes() == other) => return Ok(None),
+            _ => return Err(event.expected("read, write, discard, flush, or another event")),
+        };
+        let (lba, sectors) = (columns.next("the LBA")?, columns.next("the number of sectors")?);
+        let (offset, bytes) = if op == Op::Flush { (0, 0) } else { extent(lba, 512, sectors, 512)? };
+        let mut time = |name| -> Result<u64, Bad> { columns.next(name).and_then(|field: Field| field.integer()) };
+        let (arrival, _start, end) = (time("the arrival")?, time("the start")?, time("the end")?);
+        columns.end()?;
+        let volume = volumes.numbered(0, event, || "0".into())?;
+        Ok(Some(TraceRow { ticks: self.ticks(arrival, end), offset, bytes, volume, op }))
+    }
+
+    fn take_outstanding(&mut self) -> Vec<u16> {
+        std::mem::take(&mut self.outstanding)
+    }
+}
+
+impl Served {
+    /// The latest moment so far, by the log's clock.
+    fn last(&self) -> u64 {
+        let end = self.ends.iter().map(|end| end.0).max().unwrap_or(self.seen);
+        self.origin.saturating_add(self.arrived.max(end))
+    }
+
+    /// The time of the next request, which was completed at `end`.
+    fn ticks(&mut self, arrival: u64, end: u64) -> u64 {
+        while let Some(&Reverse(first)) = self.ends.peek()
+            && first <= arrival
+        {
+            self.ends.pop();
+            self.seen = first;
+        }
+        self.outstanding.push(self.ends.len().min(usize::from(u16::MAX)) as u16);
+        let think = arrival.saturating_sub(self.seen.max(self.arrived));
+        (self.arrived, self.clock) = (
+            arrival,
+            match self.times {
+                RowTimes::Clock => self.origin.saturating_add(arrival),
+                RowTimes::Think => self.clock.saturating_add(think),
+                RowTimes::Response => self.clock.saturating_add(end.saturating_sub(arrival)),
+            },
+        );
+        self.ends.push(Reverse(end));
+        self.clock
+    }
+}
+
+#[derive(Deserialize)]
+struct LogHead {
+    run: RunRecord,
+}
+
+/// What the log of a served drive says of the drive, as it was when the log began.
+pub struct ServedDrive {
+    /// The drive or the array.
+    pub run: RunRecord,
+    /// The order of its commands.
+    pub queue: Queue,
+    /// True if nothing had been written to it.
+    pub is_new: bool,
+    state: SavedState,
+}
+
+impl ServedDrive {
+    /// True if the file at `path` is the log of a served drive.
+    pub fn has_log(path: &Path) -> bool {
+        let mut start = [0; HEADING.len()];
+        let read = File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start));
+        read.is_ok() && start == HEADING.as_bytes()
+    }
+
+    /// Reads the beginning of the log at `path`.
+    pub fn read(path: &Path) -> Result<ServedDrive, Error> {
+        if !ServedDrive::has_log(path) {
+            return Err(Error::input(path, "no log of a served drive: give a file that smrkit serve {log} wrote"));
+        }
+        let mut lines = BufReader::new(File::open(path).map_err(|error| Error::reading(path, error))?).lines();
+        let wrong = || Error::input(path, "the log of a served drive is cut short before its first request");
+        let mut line = || lines.next().and_then(Result::ok);
+        let LogHead { run } = serde_json::from_str(&line().ok_or_else(wrong)?).map_err(|_| wrong())?;
+        let mut state = Vec::new();
+        let queue = loop {
+            let line = line().ok_or_else(wrong)?;
+            match line.split_once(' ') {
+                Some(("state", hexadecimal)) => state.extend(bytes(hexadecimal).ok_or_else(wrong)?),
+                Some(("queue", name)) => break Queue::ALL.iter().find(|one| one.name == name).ok_or_else(wrong)?.value,
+                _ => {}
+            }
+        };
+        let system = record::planned(&run, Settings::default())?.system().clone();
+        let is_new = state.is_empty();
+        let state = match state.split_first_chunk() {
+            // The first eight bytes are the time.
+            Some((now, state)) => SavedState::of(&system, state.to_vec(), Nanos(u64::from_le_bytes(*now)))?,
+            None => SavedState::take(&system, &system.build(&Settings::default())?, Nanos::ZERO)?,
+        };
+        Ok(ServedDrive { run, queue, is_new, state })
+    }
+
+    /// Its state when the log began.
+    pub fn into_state(self) -> SavedState {
+        self.state
+    }
+}
+
+fn bytes(hexadecimal: &str) -> Option<Vec<u8>> {
+    let byte = |at: usize| u8::from_str_radix(hexadecimal.get(at..at + 2)?, 16).ok();
+    (0..hexadecimal.len()).step_by(2).map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of a log: their times, and how many were outstanding.
+    fn rows(lines: &[&str], times: RowTimes) -> Vec<(u64, u16)> {
+        let (mut log, mut volumes) = (Served::default(), Volumes::default());
+        assert!(log.choose_times(times));
+        let rows: Vec<u64> = lines
+            .iter()
+            .filter_map(|line| log.parse(line.as_bytes(), &mut volumes).unwrap())
+            .map(|row| row.ticks)
+            .collect();
+        rows.into_iter().zip(log.take_outstanding()).collect()
+    }
+
+    #[test]
+    fn a_request_comes_after_what_its_host_has_seen() {
+        let log = [
+            "open new 0",
+            "queue sptf",
+            "write 0 8 10 10 50",
+            "write 8 8 20 50 90",
+            "idle 60",
+            "read 16 8 70 90 95",
+            "flush 0 0 100 100 130",
+            "read 0 8 131 131 140",
+        ];
+        let clock = [(10, 0), (20, 1), (70, 1), (100, 0), (131, 0)];
+        // Pauses: 10 from the beginning, 10 after the first arrival, 20 after the end at 50, 5 after that at 95, 1 after that at 130.
+        let think = [(10, 0), (20, 1), (40, 1), (45, 0), (46, 0)];
+        assert_eq!(rows(&log, RowTimes::Clock), clock);
+        assert_eq!(rows(&log, RowTimes::Think), think);
+    }
+
+    #[test]
+    fn a_drive_that_is_made_anew_goes_on_later() {
+        let log = ["open new 0", "write 0 8 10 10 50", "closed", "open new 0", "write 0 8 5 5 9", "open clean 9"];
+        assert_eq!(rows(&log, RowTimes::Clock), [(10, 0), (55, 0)]);
+    }
+
+    #[test]
+    fn only_events_are_rows() {
+        let (mut log, mut volumes) = (Served::default(), Volumes::default());
+        for wrong in ["write 0 8 10 10", "write 0 0 1 2 3", "wrote 0 8 1 2 3", "read 0 8 1 2 3 4", "read 0 8 1 2 x"] {
+            assert!(log.parse(wrong.as_bytes(), &mut volumes).is_err(), "{wrong}");
+        }
+        for event in OTHER_EVENTS {
+            assert_eq!(log.parse(format!("{event} x").as_bytes(), &mut volumes), Ok(None), "{event}");
+        }
+    }
+}
