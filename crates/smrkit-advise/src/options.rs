@@ -22,9 +22,7 @@ use smrkit::schema::Time;
 use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
-use smrkit_options::conditions::Conditions;
-use smrkit_options::demand::DemandOptions;
-use smrkit_options::system::SystemOptions;
+use smrkit_options::run::{Conditions, DemandOptions, SystemOptions};
 use smrkit_options::value::{count, value};
 
 use crate::advice::Advice;

@@ -1,12 +1,9 @@
 //! Options that ask for a run, and the experiment that they make: one parser for the command line, Python and sweeps.
 //!
-//! `value` reads single values, `conditions`, `system` and `demand` hold groups of options, `run` puts them together, and
-//! `pairs` reads options that are given as names and values instead of words of a command line.
+//! `run` has the options, `value` reads single values, and `pairs` reads options that are given as names and values instead of words
+//! of a command line.
 
 pub mod value;
-pub mod conditions;
-pub mod demand;
-pub mod system;
 pub mod run;
 pub mod pairs;
 

@@ -1,28 +1,31 @@
-//! Options of a run: the system, the demand on it, and how the one is put to the other.
+//! Options of a run: the system, the demand on it, the conditions, and how they make an experiment.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
 use smrkit::device::NCQ_COMMANDS;
-use smrkit::device::spec::MemberSpec;
+use smrkit::device::level::Level;
+use smrkit::device::spec::{ArraySpec, MemberSpec};
 use smrkit::drive::Drive;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::Experiment;
-use smrkit::experiment::demand::Demand;
+use smrkit::experiment::demand::{Demand, GeneratedDemand, MergedDemand};
 use smrkit::experiment::size::AskedCapacity;
-use smrkit::experiment::system::{System, Systems};
+use smrkit::experiment::system::{System, Systems, check_sources};
+use smrkit::interleave::{Interleave, SOURCES_MAX, SourcePlacement};
 use smrkit::layer::{self, BASELINE, LayerSpec};
-use smrkit::settings::{Prefill, Settings};
-use smrkit::units::Nanos;
+use smrkit::schema::{Size, Time, number};
+use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
+use smrkit::units::{Nanos, SECTOR_BYTES};
+use smrkit::workload::Workload;
 use smrkit_trace::served::ServedDrive;
+use smrkit_trace::{OpenOptions, TraceDemand, VolumeChoice, are_one_blktrace};
 
-use crate::conditions::Conditions;
-use crate::demand::DemandOptions;
-use crate::system::SystemOptions;
-use crate::value::count;
+use crate::value::{count, one_of, value};
 
 /// Options of a run.
 #[derive(Args, Clone)]
@@ -192,4 +195,258 @@ impl AskedRuns<'_> {
 pub fn read_state(path: &Path) -> Result<Arc<SavedState>, Error> {
     let bytes = std::fs::read(path).map_err(|error| Error::reading(path, error))?;
     Ok(Arc::new(SavedState::parse(path, &bytes)?))
+}
+
+/// The drive or the array, and its layers.
+#[derive(Args, Clone)]
+pub struct SystemOptions {
+    /// The drive's name, or a drive file. See smrkit drives [default: st5000as0011].
+    #[arg(long)]
+    pub drive: Option<String>,
+    /// Layers, with commas between. See smrkit layers [default: all; with --check all but in-place].
+    #[arg(long, value_delimiter = ',')]
+    pub layer: Vec<String>,
+    /// An array of drives, as LEVEL:key=value,… or a TOML file.
+    #[arg(long, value_name = "SPEC", help = array_help())]
+    pub array: Option<String>,
+}
+
+fn array_help() -> String {
+    format!(
+        "An array: LEVEL:key=value,… or a TOML file. What it leaves out of a member (layer, drive, capacity) is \
+         that of this run. Levels: {}",
+        Level::names()
+    )
+}
+
+impl SystemOptions {
+    /// Files that describe the drive or the array.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let array = self.array.as_deref().filter(|text| text.ends_with(".toml"));
+        [self.drive.as_deref(), array].into_iter().flatten().map(PathBuf::from).filter(|path| path.is_file())
+    }
+
+    /// The system that they ask for, without parameters.
+    pub fn asked(&self, capacity: Option<AskedCapacity>) -> Result<System, Error> {
+        let array = self.array.as_deref().map(read_array).transpose()?;
+        let (drives, layers) = (self.drive.iter().cloned().collect(), self.layer.clone());
+        Ok(System { array, drives, layers, capacity, ..System::default() })
+    }
+}
+
+/// The array that `--array` describes, as text or as the path of a TOML file.
+fn read_array(text: &str) -> Result<ArraySpec, Error> {
+    if !text.ends_with(".toml") {
+        return ArraySpec::parse(text).map_err(|error| match Path::new(text).exists() {
+            true => Error::Usage(format!(
+                "{{array}} {text} is a path: the name of a file that describes one must end in .toml"
+            )),
+            false => error,
+        });
+    }
+    let content = std::fs::read_to_string(text).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => Error::input(text, "not a text file: give an array in TOML"),
+        _ => Error::reading(text, error),
+    })?;
+    ArraySpec::from_toml(Path::new(text), &content)
+}
+
+const DEFAULT_WORKLOAD: &str = "desktop";
+
+/// Traces and workloads, and how several are merged.
+#[derive(Args, Clone)]
+pub struct DemandOptions {
+    /// A trace file; - is standard input. May be repeated, and in any format that trace info recognises.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Vec<PathBuf>,
+    /// A workload: name:key=value,… or a TOML file. May be repeated [default: desktop].
+    #[arg(long, value_name = "TEXT")]
+    pub workload: Vec<String>,
+    /// Size that a workload takes for the disk's [default: the least that a layer offers].
+    #[arg(long, value_parser = value(Size(0, u64::MAX)), value_name = "SIZE")]
+    pub span: Option<u64>,
+    /// Merging of several traces and workloads. In bursts of N requests, each from a source drawn at random (by what
+    /// each has left: weighted), by their times, or one after another.
+    #[arg(long, value_parser = Interleave::from_str, value_name = "burst:N[,weighted]|time|none")]
+    pub interleave: Option<Interleave>,
+    /// Placement of their addresses, one behind the other or all from 0 [default: end-to-end].
+    #[arg(long, value_parser = SourcePlacement::from_str, value_name = "end-to-end|zero")]
+    pub sources: Option<SourcePlacement>,
+}
+
+impl DemandOptions {
+    /// Files that are read for it.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let workloads = self.workload.iter().filter(|text| text.ends_with(".toml")).map(PathBuf::from);
+        self.trace.iter().cloned().chain(workloads)
+    }
+
+    /// True if the demand is the log of a served drive.
+    pub fn is_log(&self) -> bool {
+        self.count() == 1 && self.trace.iter().any(|path| ServedDrive::has_log(path))
+    }
+
+    /// Number of traces and workloads that are named.
+    pub fn count(&self) -> usize {
+        self.trace.len() + self.workload.len()
+    }
+
+    /// Refuses options for several sources where there is one, and the reverse.
+    pub fn check(&self, arrival: Arrival) -> Result<(), Error> {
+        let refuse = |message: String| Err(Error::Usage(message));
+        let count = self.count();
+        if count < 2 && (self.interleave.is_some() || self.sources.is_some()) {
+            let field = if self.interleave.is_some() { "{interleave}" } else { "{sources}" };
+            return refuse(format!(
+                "{field} is for several sources: leave it out, or name another {{trace}} or {{workload}}"
+            ));
+        }
+        if count > 1 && self.interleave.is_none() {
+            return refuse(format!(
+                "{count} sources, but it is not said how to merge them: add {{interleave}} burst:N, time or none"
+            ));
+        }
+        if count > SOURCES_MAX {
+            return refuse(format!("{count} sources can't be merged: give at most {SOURCES_MAX}"));
+        }
+        if self.span.is_some() && self.workload.is_empty() && !self.trace.is_empty() {
+            return refuse("{span} is what a workload takes for the disk's size: leave it out with a {trace}".into());
+        }
+        if self.trace.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+            return refuse("standard input can be read once: name - for one {trace} only".into());
+        }
+        let pairs = self
+            .trace
+            .iter()
+            .enumerate()
+            .flat_map(|(n, one)| self.trace[n + 1..].iter().map(move |other| (one, other)));
+        if let Some((one, other)) = pairs.into_iter().find(|(one, other)| are_one_blktrace(one, other)) {
+            let (one, other) = (one.display(), other.display());
+            return refuse(format!("{{trace}} {one} reads the files of all CPUs, {other} too: name one of them"));
+        }
+        match (arrival, self.interleave) {
+            (Arrival::Trace, Some(rule)) if rule != Interleave::Time => refuse(format!(
+                "{{interleave}} {rule} takes requests out of the order of their times: use {{interleave}} time, or \
+                 {{arrival}} flat-out"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses sources that a dedicated array has no members or no places for; where they lie, unless said.
+    pub fn check_array(&self, array: Option<&ArraySpec>) -> Result<SourcePlacement, Error> {
+        let Some(spec) = array else { return Ok(SourcePlacement::default()) };
+        let is_dedicated = spec.level == Level::Dedicated;
+        if is_dedicated && self.sources == Some(SourcePlacement::EndToEnd) {
+            return Err(Error::Usage(
+                "in a dedicated array each source begins at the first sector of its own member: leave out {sources}, or \
+                 use span"
+                    .into(),
+            ));
+        }
+        check_sources(spec, self.count())?;
+        // Where each source has a member, each begins at its member's first sector.
+        Ok(if is_dedicated { SourcePlacement::Zero } else { SourcePlacement::default() })
+    }
+
+    /// Traces come first, then workloads.
+    pub fn open(&self, how: &Conditions, placement: SourcePlacement) -> Result<Box<dyn Demand>, Error> {
+        let traces = self.trace.iter().map(|path| trace(path, how));
+        let workloads = self.workload.iter().map(|text| self.generated(text));
+        let mut demands = traces.chain(workloads).collect::<Result<Vec<_>, Error>>()?;
+        match (self.interleave, demands.pop()) {
+            (_, None) => self.generated(DEFAULT_WORKLOAD),
+            (Some(rule), Some(last)) => {
+                demands.push(last);
+                Ok(Box::new(MergedDemand::new(demands, rule, self.sources.unwrap_or(placement))))
+            }
+            (None, Some(only)) => Ok(only),
+        }
+    }
+
+    fn generated(&self, text: &str) -> Result<Box<dyn Demand>, Error> {
+        Ok(Box::new(GeneratedDemand { workload: workload(text)?, span: self.span.map(|bytes| bytes / SECTOR_BYTES) }))
+    }
+}
+
+/// A trace at `path`, read as the conditions say.
+pub fn trace(path: &Path, how: &Conditions) -> Result<Box<dyn Demand>, Error> {
+    let options =
+        OpenOptions { format: how.format.clone(), skip_bad_rows: how.skip_bad_rows, ..OpenOptions::default() };
+    Ok(Box::new(TraceDemand::new(path, options, how.volume)?))
+}
+
+fn workload(text: &str) -> Result<Workload, Error> {
+    if !text.ends_with(".toml") {
+        return Workload::parse(text);
+    }
+    let content = std::fs::read_to_string(text).map_err(|error| Error::reading(text, error))?;
+    Workload::from_toml(&content)
+}
+
+/// Conditions of a run: how requests come, what they find, and how a trace is read.
+#[derive(Args, Clone)]
+pub struct Conditions {
+    /// Pause between a completion and the next request.
+    #[arg(long, value_parser = value(Time(0)), default_value = "0s", value_name = "TIME")]
+    pub think: Nanos,
+    /// Ignore the trace's times, or keep them [default: flat-out; of the log of a served drive closed].
+    #[arg(long, value_parser = one_of(&Arrival::ALL))]
+    pub arrival: Option<Arrival>,
+    /// Factor on the trace's times.
+    #[arg(long, value_parser = value(number(0.0, f64::MAX)), default_value = "1", value_name = "X", allow_negative_numbers = true)]
+    pub time_scale: f64,
+    /// Order of waiting commands [default: drive; with --like as served].
+    #[arg(long, value_parser = one_of(&Queue::ALL))]
+    pub queue: Option<Queue>,
+    /// State of the disk before. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache
+    /// (of the disk, where there is none) is in use.
+    #[arg(long, value_parser = Prefill::from_str, default_value = "full", value_name = "full|none|sequential|random[:SHARE]")]
+    pub prefill: Prefill,
+    /// Requests served before counting begins: N, or until cleaning has settled.
+    #[arg(long, value_parser = Warmup::from_str, default_value = "0", value_name = "N|until-steady")]
+    pub warmup: Warmup,
+    /// Volume of the trace, or all laid end to end.
+    #[arg(long, value_parser = VolumeChoice::from_str, default_value = "all", value_name = "N|all")]
+    pub volume: VolumeChoice,
+    /// Size of the drive, or of each member. Auto: its own, or more of the same platters where the trace needs them [default:
+    /// auto].
+    #[arg(long, value_name = "auto|SIZE")]
+    pub capacity: Option<AskedCapacity>,
+    /// Take addresses modulo the capacity.
+    #[arg(long)]
+    pub fold: bool,
+    /// The trace's format, if not recognised.
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<String>,
+    /// Count and report malformed rows instead of stopping.
+    #[arg(long)]
+    pub skip_bad_rows: bool,
+    /// The seed of everything random.
+    #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N")]
+    pub seed: u64,
+}
+
+impl Conditions {
+    /// The arrival of requests, of a served drive's log or others.
+    pub fn arrival(&self, is_log: bool) -> Arrival {
+        self.arrival.unwrap_or(if is_log { Arrival::Closed } else { Arrival::FlatOut })
+    }
+
+    /// The settings of a run of a served drive's log, or others, with this many commands outstanding, unchecked; they have still to be
+    /// validated.
+    pub fn settings(&self, depth: u32, is_log: bool) -> Settings {
+        Settings {
+            arrival: self.arrival(is_log),
+            depth,
+            think: self.think,
+            time_scale: self.time_scale,
+            queue: self.queue.unwrap_or_default(),
+            prefill: self.prefill,
+            warmup: self.warmup,
+            fold: self.fold,
+            seed: self.seed,
+            ..Settings::default()
+        }
+    }
 }

@@ -11,8 +11,8 @@ use smrkit::layer;
 use smrkit::request::{Progress, Request, Source};
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
-use smrkit_options::run::RunOptions;
-use smrkit_options::{demand, pairs};
+use smrkit_options::pairs;
+use smrkit_options::run::{self, RunOptions};
 use smrkit_report::{catalogue, trace_info as info};
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 use smrkit_trace::split::Splitter;
@@ -88,7 +88,7 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
     let options: RunOptions = pairs::read(&options, &python_name).raised(py)?;
     let read = move |watcher: &Watcher| -> Result<Rows, Error> {
         let path = options.demand.trace.first().cloned().unwrap_or_default();
-        let trace = demand::trace(&path, &options.conditions)?;
+        let trace = run::trace(&path, &options.conditions)?;
         trace.look_for_volumes()?;
         let mut source = WatchedSource { source: trace.open(&Opening::new(0, 1))?, watcher };
         let (mut rows, mut batch) = (Parts::<Traced>::default(), Vec::new());

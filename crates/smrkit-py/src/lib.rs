@@ -5,7 +5,6 @@
 
 mod error;
 mod watch;
-mod column;
 mod requests;
 mod rows;
 mod outcomes;

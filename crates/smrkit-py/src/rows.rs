@@ -13,7 +13,7 @@ use smrkit::request::{Op, Request};
 use smrkit::stats::counts::RequestRow;
 use smrkit::tally::{Access, Cause};
 
-use crate::column::OPS;
+use crate::requests::OPS;
 
 /// A table in columns, in parts.
 #[pyclass(frozen)]

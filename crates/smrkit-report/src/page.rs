@@ -10,8 +10,8 @@ use crate::command::command;
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Key, Numbers, Panel, Series, Style, Theme};
 use crate::format::escape;
 use crate::grid::Grid;
-use crate::table::{about, cost, headline, power_cuts, speed, verdicts};
-use crate::{optional, series};
+use crate::series;
+use crate::table::{about, cost, headline, optional, power_cuts, speed, verdicts};
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ pub fn report(runs: &[Outcome]) -> String {
         Section::of_table("How fast", speed(runs)),
         Section::of_table("What it costs", cost(runs)),
     ];
-    sections.extend(optional::grids(runs).into_iter().map(|(heading, grid)| Section::of_table(heading, grid)));
+    sections.extend(optional(runs).into_iter().map(|(heading, grid)| Section::of_table(heading, grid)));
     sections.extend(series::figures(runs).into_iter().map(Section::of_figure));
     sections.push(Section::of_table("What was run", facts(runs)));
     let what = runs.first().and_then(|r| r.replayed.trace.as_deref().or(r.replayed.workload.as_deref()));

@@ -2,12 +2,12 @@
 //!
 //! Times on linear axes are scaled to one unit that fits the longest run; logarithmic axes keep seconds.
 
+use smrkit::layer::GaugeUnit;
 use smrkit::stats::outcome::{ByCause, Capacity, Outcome, Surface};
 use smrkit::units::SECTOR_BYTES;
 
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
 use crate::format;
-use crate::gauges;
 use crate::label::{LineStyle, line_styles, names};
 use crate::members::{by_busy, member_names, share};
 use crate::rebuild;
@@ -120,8 +120,8 @@ impl All<'_> {
             };
             let body = self.lines(|run, style| (style.line(), values(run)));
             let unit = self.runs.iter().find_map(|run| run.timeline.gauge_units.get(*key));
-            let words = gauges::words(key);
-            let y = Axis { numbers: gauges::numbers(unit.copied()), ..Axis::linear(words.as_str()) };
+            let words = gauge_words(key);
+            let y = Axis { numbers: gauge_numbers(unit.copied()), ..Axis::linear(words.as_str()) };
             Panel::new(Some(&words), self.time_axis(), y, body)
         };
         let note = "Values that the layers report at the end of each window.";
@@ -432,6 +432,38 @@ fn figure(name: &str, title: &str, note: &str, panels: impl IntoIterator<Item = 
     Figure::new(name, title, note, panels)
 }
 
+/// The form of a gauge's numbers; a record from before units were in it tells none.
+fn gauge_numbers(unit: Option<GaugeUnit>) -> Numbers {
+    match unit {
+        Some(GaugeUnit::Share) => Numbers::Percent,
+        Some(GaugeUnit::Bytes) => Numbers::Bytes,
+        Some(GaugeUnit::Count) | None => Numbers::Plain,
+    }
+}
+
+/// A gauge's name in words. One of a layer from outside has its key.
+fn gauge_words(key: &str) -> String {
+    let words = match key {
+        "active_zones" => "Active zones",
+        "cache_tracks_active" => "Tracks of the cache that are in use",
+        "cached_tracks" => "Tracks with a copy in the cache",
+        "free_conventional_share" => "Share of the conventional zones that are free",
+        "free_segments" => "Free segments",
+        "free_zones" => "Free zones",
+        "invalid_share" => "Share of the log that is not valid",
+        "log_length" => "Entries of the log",
+        "log_sectors" => "Sectors of the log",
+        "map_bytes" => "Memory of the maps",
+        "map_entries" => "Entries of the map",
+        "open_zones" => "Open zones",
+        "share_in_use" => "Share of the tracks in use",
+        "spare_sblocks" => "Spare S-blocks",
+        "write_cache_sectors" => "Sectors in the write cache",
+        _ => return key.replace('_', " "),
+    };
+    words.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -443,5 +475,24 @@ mod tests {
         assert_eq!(bytes(100, &[&host, &clean], 200), [13.0, 7.0, 5.0].map(|sectors| sectors * 512.0));
         assert_eq!(bytes(100, &[&host], 300), [6.0, 4.0].map(|sectors| sectors * 512.0));
         assert!(bytes(100, &[], 100).is_empty());
+    }
+
+    #[test]
+    fn numbers_have_the_form_of_their_unit() {
+        let units = [Some(GaugeUnit::Share), Some(GaugeUnit::Bytes), Some(GaugeUnit::Count), None];
+        assert_eq!(units.map(gauge_numbers), [Numbers::Percent, Numbers::Bytes, Numbers::Plain, Numbers::Plain]);
+    }
+
+    #[test]
+    fn gauges_have_words() {
+        let known = [
+            ("free_zones", "Free zones"),
+            ("log_length", "Entries of the log"),
+            ("share_in_use", "Share of the tracks in use"),
+            ("own_gauge", "own gauge"),
+        ];
+        for (key, expected) in known {
+            assert_eq!(gauge_words(key), expected);
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_asso
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, Theme};
 use crate::grid::Grid;
 use crate::page::Section;
-use crate::{format, label, optional, page, series, table};
+use crate::{format, label, page, series, table};
 
 /// Comparisons from none to many runs, and runs in which nothing happened.
 fn every_kind() -> Vec<Vec<Outcome>> {
@@ -53,7 +53,7 @@ fn several_sources_and_movements_that_were_asked_for_have_tables() {
     let uncounted = Outcome { layer: "log".into(), movement: None, ..merged() };
     let tables = |runs: &[Outcome]| {
         let table = |(heading, grid): (&str, Grid)| format!("{heading}\n{}\n\n", grid.text());
-        optional::grids(runs).into_iter().map(table).collect::<String>()
+        table::optional(runs).into_iter().map(table).collect::<String>()
     };
     insta::assert_snapshot!(tables(&[merged(), uncounted]));
     let mut unasked = Outcome { by_source: None, ..merged() };
@@ -181,7 +181,7 @@ fn shares_of_members_are_of_all_the_time_until_the_array_was_whole() {
         Outcome { elapsed_ns: 50_000_000_000, members, ..rebuilt() }
     };
     let table = |busy_s: &[u64]| {
-        let (heading, grid) = optional::grids(&[run(busy_s)]).swap_remove(0);
+        let (heading, grid) = table::optional(&[run(busy_s)]).swap_remove(0);
         assert_eq!(heading, "Members");
         grid.rows.into_iter().map(|row| row[2..].join(", ")).collect::<Vec<_>>()
     };

@@ -11,7 +11,7 @@ use smrkit::quantity::Bytes;
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::RunRecord;
 use smrkit_live::block::image::{self, DriveImage};
-use smrkit_options::system::SystemOptions;
+use smrkit_options::run::SystemOptions;
 
 use crate::exit::Done;
 use crate::output::{note_stand_ins, print};
