@@ -2,7 +2,6 @@
 
 pub mod address;
 mod command;
-mod contents;
 mod dispatch;
 mod drive_contents;
 mod event_queue;
@@ -13,9 +12,9 @@ mod locks;
 mod member;
 mod member_drive;
 mod outage;
-mod parity;
 mod plan;
 mod queue;
+mod redundancy;
 mod shadow;
 pub mod spec;
 mod watch;

@@ -1,9 +1,9 @@
 //! Work that an array has under way: commands of the host, and its own.
 
 use super::command::{Command, Completion};
-use super::contents::KnownSectors;
 use super::locks::RangeLock;
 use super::plan::{MemberPlan, Sub};
+use super::redundancy::KnownSectors;
 use crate::medium::Buf;
 use crate::units::{Lba, Nanos};
 

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use super::{Array, Member, Members};
 use crate::device::address::ArrayLayout;
 use crate::device::command::{Command, Completion, FirstStamps, Served, joined};
-use crate::device::contents;
 use crate::device::health::Health;
 use crate::device::level::WritePolicy;
 use crate::device::locks::{Locks, RangeLock};
 use crate::device::member_drive::MemberDrive;
 use crate::device::queue::Queueing;
+use crate::device::redundancy;
 use crate::device::work::{DonePart, Owner, Slab};
 use crate::error::DiskResult;
 use crate::layer::Gauges;
@@ -256,7 +256,7 @@ impl Array {
         let layout = Arc::new(self.layout.clone());
         for (disk, member) in (0..).zip(self.members.as_mut_slice()) {
             let (layout, stamps) = (Arc::clone(&layout), Arc::clone(&stamps));
-            member.fill(Arc::new(move |at| contents::first_stamp(&layout, disk, at, &*stamps)));
+            member.fill(Arc::new(move |at| redundancy::first_stamp(&layout, disk, at, &*stamps)));
         }
     }
 

@@ -3,10 +3,10 @@
 //! A command that goes to one member as it came takes no such steps: the array passes it on.
 
 use crate::device::command::{Command, Completion};
-use crate::device::contents::{self, WrittenSectors};
 use crate::device::locks::RangeLock;
 use crate::device::member::{Array, Member};
 use crate::device::plan::Planner;
+use crate::device::redundancy::{self, WrittenSectors};
 use crate::device::work::{DonePart, Owner};
 use crate::error::DiskResult;
 use crate::medium::Buf;
@@ -66,7 +66,7 @@ impl Array {
                 true => {
                     let stamps = if let Buf::Stamps(stamps) = &work.command.data { &stamps[..] } else { &[] };
                     let own = WrittenSectors { lba: work.command.request.lba, stamps };
-                    Buf::Stamps(contents::written(&self.layout, &work.known, &own, &sub))
+                    Buf::Stamps(redundancy::written(&self.layout, &work.known, &own, &sub))
                 }
                 false => Buf::NoData,
             };
@@ -95,7 +95,7 @@ impl Array {
         if let Buf::Stamps(stamps) = completion.data {
             let sub = work.subs()[completion.tag as u32 as usize];
             if sub.op == Op::Read {
-                work.known.note(&sub, stamps);
+                work.known.note(&sub, &stamps);
             }
         }
         if work.left > 0 {
@@ -123,7 +123,7 @@ impl Array {
                 let data = match self.checks && request.op == Op::Read {
                     true => {
                         let sectors = u64::from(request.sectors);
-                        Buf::Stamps(contents::assemble(&self.layout, &work.known, request.lba, sectors))
+                        Buf::Stamps(redundancy::assemble(&self.layout, &work.known, request.lba, sectors))
                     }
                     false => Buf::NoData,
                 };
@@ -142,7 +142,7 @@ impl Array {
             Owner::Scrub { at, sectors } => {
                 let begin = work.command.arrival;
                 if self.checks {
-                    result = contents::compare(&self.layout, &self.works.get(id).known, at, sectors);
+                    result = redundancy::compare(&self.layout, &self.works.get(id).known, at, sectors);
                 }
                 self.done.push_back(DonePart { at, sectors, begin, end: now });
             }
