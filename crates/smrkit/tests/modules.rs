@@ -125,13 +125,14 @@ fn modules_use_only_those_above_them() {
 const FRONTS: [&str; 3] = ["smrkit-cli", "smrkit-py", "smrkit-advise"];
 
 /// Options of other programs, and a variable of style sheets.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 13] = [
     "device",
     "direct-io",
     "fifo",
     "find",
     "long",
     "pid",
+    "sector-size",
     "show",
     "sparse",
     "swapped",
