@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use smrkit::device::level::Level;
-use smrkit::drive::{Drive, RangeEnd};
+use smrkit::drive::Drive;
 use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec, Task};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
@@ -231,9 +231,8 @@ pub fn at_end(run: &PlannedRun, worse: bool) -> Result<Option<PlannedRun>, Error
     }
     let at_end = |drive: &Drive| -> Result<Drive, Error> {
         let keys: Vec<String> = drive.ranges().map(|known| known.key.clone()).collect();
-        keys.iter().try_fold(drive.clone(), |drive, key| {
-            drive.at(key, if is_cost(key) == worse { RangeEnd::High } else { RangeEnd::Low })
-        })
+        keys.iter()
+            .try_fold(drive.clone(), |drive, key| drive.at(key, if is_cost(key) == worse { "high" } else { "low" }))
     };
     let changed = |own: &DriveRun| Ok::<_, Error>(DriveRun { drive: at_end(&own.drive)?, ..own.clone() });
     run.on(run.system().with_drives(&changed)?).possible().map(Some)

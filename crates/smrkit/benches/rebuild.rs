@@ -13,7 +13,7 @@ mod rebuilds;
 use std::time::Instant;
 
 use planned::Set;
-use rebuilds::{CACHED, WRITE_CACHE, drive, member, mirror, run};
+use rebuilds::{WRITE_CACHE, drive, member, mirror, run};
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Rebuild;
 use smrkit::units::Nanos;
@@ -35,8 +35,13 @@ const MEMBERS: [(&str, &str, &str, Set<'static>); 5] = [
     ("conventional", "in-place", "", &[]),
     ("conventional, write cache", "in-place", WRITE_CACHE, &[]),
     ("drive-managed", "drive-managed", "", &[]),
-    ("drive-managed, write cache", "drive-managed", "", &[CACHED]),
-    ("drive-managed, write cache, bypass", "drive-managed", "", &[CACHED, ("bypass", "run"), ("skip_unwritten", "on")]),
+    ("drive-managed, write cache", "drive-managed", WRITE_CACHE, &[]),
+    (
+        "drive-managed, write cache, bypass",
+        "drive-managed",
+        WRITE_CACHE,
+        &[("bypass", "run"), ("skip_unwritten", "on")],
+    ),
 ];
 
 fn main() {

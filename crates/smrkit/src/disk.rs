@@ -36,17 +36,15 @@ pub struct Disk {
     power: Option<Box<Power>>,
     counting_since: Nanos,
     now: Nanos,
-    /// When the last access ends: beyond `now` where nobody waits for it.
-    free_at: Nanos,
-    /// The end of the last cleaning that nobody waited for.
-    background_cleaning_end: Nanos,
+    /// True while the drive writes what its cache held: no command has to be decoded before an access.
+    in_batch: bool,
 }
 
 state! {
     Disk {
         parts: clock, tally;
-        values: requests, counting_since, now, free_at, background_cleaning_end;
-        built: geometry, law, conventional_end, medium, recorder, watched, power;
+        values: requests, counting_since, now;
+        built: geometry, law, conventional_end, medium, recorder, watched, power, in_batch;
     }
 }
 
@@ -66,8 +64,7 @@ impl Disk {
             power: None,
             counting_since: Nanos::ZERO,
             now: Nanos::ZERO,
-            free_at: Nanos::ZERO,
-            background_cleaning_end: Nanos::ZERO,
+            in_batch: false,
         }
     }
 
@@ -181,10 +178,10 @@ impl Disk {
         {
             return Err(power.fault());
         }
-        if self.now < self.free_at {
-            self.wait_until_free();
-        }
         let start = self.now;
+        if self.in_batch && cause == Cause::Host {
+            self.clock.sent_at(Nanos::ZERO);
+        }
         self.now = match lasting {
             None => self.clock.access(&self.geometry, start, write, pba, sectors),
             Some(duration) => {
@@ -192,7 +189,6 @@ impl Disk {
                 start + duration
             }
         };
-        self.free_at = self.now;
         let access = Access { start, duration: self.now - start, cause, write, pba, sectors };
         self.tally.count(&access);
         if self.watched {
@@ -229,7 +225,6 @@ impl Disk {
         self.clock.power_cut();
         self.power.iter_mut().for_each(|power| power.on());
         self.tally.set_cleaning_end(Nanos::ZERO);
-        self.background_cleaning_end = Nanos::ZERO;
     }
 
     /// Makes what was written durable: empties the drive's own write cache.
@@ -262,43 +257,24 @@ impl Disk {
         self.clock.sent_at(moment);
     }
 
+    /// When a command completes whose data the bus carries from `start` on, without the platters; see [`DriveClock::transfer`].
+    #[inline]
+    pub(crate) fn transfer(&mut self, start: Nanos, sent: Nanos, write: bool, sectors: u64) -> Nanos {
+        self.clock.transfer(start, sent, write, sectors)
+    }
+
+    /// Writes what the drive's cache held: without the overhead of commands.
+    pub(crate) fn in_batch<T>(&mut self, write: impl FnOnce(&mut Disk) -> T) -> T {
+        self.in_batch = true;
+        let result = write(self);
+        self.in_batch = false;
+        result
+    }
+
     /// Lets time pass without work.
     #[inline]
     pub fn wait_until(&mut self, time: Nanos) {
         self.now = self.now.max(time);
-    }
-
-    /// When the last access ends; later than now where nobody waits for it.
-    #[inline]
-    pub fn free_at(&self) -> Nanos {
-        self.free_at
-    }
-
-    /// Lets time pass until the platters are free.
-    pub fn wait_until_free(&mut self) {
-        if self.now < self.free_at {
-            if self.background_cleaning_end > self.now {
-                self.tally.set_cleaning_end(self.background_cleaning_end);
-            }
-            self.now = self.free_at;
-        }
-    }
-
-    /// Does what nobody waits for, from `since` on or when the platters are free; the drive's time stays. Other accesses, and
-    /// work like this, begin after it. Work that ends after counting does is counted in full; time before counting began is not.
-    pub fn in_background<T>(&mut self, since: Nanos, work: impl FnOnce(&mut Disk) -> DiskResult<T>) -> DiskResult<T> {
-        let begin = since.max(self.free_at).max(self.counting_since);
-        let now = std::mem::replace(&mut self.now, begin);
-        let cleaning_end = self.tally.cleaning_end();
-        self.tally.set_cleaning_end(Nanos::ZERO);
-        self.tally.end_stretch();
-        let result = work(self);
-        self.tally.end_stretch();
-        self.background_cleaning_end = self.background_cleaning_end.max(self.tally.cleaning_end());
-        self.tally.set_cleaning_end(cleaning_end);
-        self.free_at = self.free_at.max(self.now);
-        self.now = now;
-        result
     }
 
     /// Zones, tracks and sectors.
@@ -415,31 +391,5 @@ mod tests {
             assert!(disk.read_in_any_order(Pba(pba), n, Cause::Host, &mut buf, 0).is_err());
         }
         assert_eq!(disk.tally().reads(Cause::Host).sectors, 110);
-    }
-
-    #[test]
-    fn what_nobody_waits_for_lets_the_next_access_wait() {
-        let mut disk = disk();
-        let mut buf = disk.buf(1);
-        disk.read(Pba(0), 1, Cause::Host, &mut buf, 0).unwrap();
-        let now = disk.now();
-        let begun = disk.in_background(Nanos::ZERO, |disk| {
-            let begun = disk.now();
-            disk.read(Pba(50), 1, Cause::Clean, &mut Buf::Stamps(vec![0]), 0)?;
-            Ok(begun)
-        });
-        assert_eq!((begun.unwrap(), disk.now()), (now, now));
-        let free_at = disk.free_at();
-        assert!(free_at > now && disk.tally().cleaning_end() == Nanos::ZERO);
-        disk.wait_until_free();
-        assert_eq!((disk.now(), disk.tally().cleaning_end()), (free_at, free_at));
-        // Later than asked for, and not before.
-        let later = Nanos(free_at.0 + 1000);
-        disk.in_background(later, |disk| disk.read(Pba(0), 1, Cause::Clean, &mut Buf::Stamps(vec![0]), 0)).unwrap();
-        assert_eq!(disk.free_at() - later, free_at - now);
-        disk.read(Pba(0), 1, Cause::Host, &mut buf, 0).unwrap();
-        assert_eq!(disk.now(), later + (free_at - now) * 2);
-        disk.wait_until(Nanos(5));
-        assert_eq!(disk.now(), later + (free_at - now) * 2, "time never goes back");
     }
 }

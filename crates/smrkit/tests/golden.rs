@@ -52,7 +52,6 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
         "drive-managed" => &[
             ("idle", &[("idle_clean", "on"), ("partial", "on"), ("alpha", "60")]),
-            ("cached", &[("write_cache_bytes", "64Ki"), ("bypass", "run"), ("bypass_bytes", "64Ki")]),
             ("bypass", &[("bypass", "command"), ("bypass_bytes", "32Ki"), ("skip_unwritten", "on")]),
         ],
         "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)"), ("head", "4")])],

@@ -220,7 +220,7 @@ impl ServedDrive {
             model.drain().map_err(|fault| wrong(&fault))?;
         }
         model.order_commands(queue, image.system());
-        let may_lose = !model.drives().iter().all(|drive| drive.layer.keeps_acknowledged());
+        let may_lose = model.may_lose();
         let syncer = Syncer::new(image.shared_storage()).map_err(|error| LiveError::io(image.path(), error))?;
         let mut drive = ServedDrive {
             image,

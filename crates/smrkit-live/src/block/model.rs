@@ -82,6 +82,11 @@ impl Model {
         self.member.layered()
     }
 
+    /// True if a power cut may take writes that completed and were not flushed.
+    pub fn may_lose(&mut self) -> bool {
+        self.member.drives().iter().any(|drive| drive.has_write_cache() || !drive.device().layer.keeps_acknowledged())
+    }
+
     pub fn member(&self) -> &Member {
         &self.member
     }
@@ -154,15 +159,7 @@ impl Model {
             (0..layout.copies()).map(|copy| layout.copy(lba, copy).0 as usize).collect()
         });
         let (now, mut drives) = (self.now, self.member.drives());
-        for disk in disks {
-            let drive = &mut drives[disk];
-            if drive.outstanding() == 0 {
-                drive.device_mut().idle_until(now)?;
-            }
-            let busy_until = drive.device().now().max(now) + span;
-            drive.device_mut().disk.wait_until(busy_until);
-        }
-        Ok(())
+        disks.into_iter().try_for_each(|disk| drives[disk].keep_busy(now, span))
     }
 
     /// The earliest moment at which a drive may work for itself. Nothing is under way.
@@ -175,7 +172,7 @@ impl Model {
         self.advance_to(time)?;
         let mut any = false;
         for drive in self.member.drives().into_iter().filter(|drive| drive.outstanding() == 0) {
-            while drive.device_mut().step_before(time)? {
+            while drive.step_before(time)? {
                 any = true;
             }
         }

@@ -310,8 +310,7 @@ impl DriveServer {
     fn next_moment(&self) -> Option<Nanos> {
         let now = self.now();
         // When a drive is free that is at work for itself.
-        let free = self.drive.drives().into_iter().flat_map(|drive| [drive.now(), drive.disk.free_at()]);
-        let free = free.filter(|&free| free > now).min();
+        let free = self.drive.drives().into_iter().map(|drive| drive.now()).filter(|&free| free > now).min();
         let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.drive.is_idle());
         let begin = Some(self.drive.now()).filter(|&begin| begin > now && self.drive.waiting() > 0);
         [self.drive.next(), idle, begin].into_iter().flatten().min()

@@ -41,12 +41,16 @@ const ARRAYS: [&str; 6] = [
     "span:disks=2,layer=in-place",
 ];
 
+/// Drives with a write cache of their own.
+const CACHED: [&str; 2] = ["in-place on st8000as0002", "drive-managed on st8000as0002"];
+
 /// An image of a drive of 1 GB under `layer`, whose regions are small, or of an array.
 fn image(folder: &Path, layer: &str) -> PathBuf {
     let path = folder.join("drive.img");
+    let (layer, drive) = layer.split_once(" on ").unwrap_or((layer, "st5000as0011"));
     let system = match ArraySpec::parse(layer) {
         Ok(array) => System::array(array),
-        Err(_) => System::drive("st5000as0011").layer(layer),
+        Err(_) => System::drive(drive).layer(layer),
     };
     let mut system = system.capacity(AskedCapacity::Sectors(2_000_000));
     if matches!(layer, "rmw" | "set-assoc") {

@@ -14,7 +14,7 @@ use smrkit_live::block::pace::Pace;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, FUA, READ, TRIM, WRITE};
-use super::{ARRAYS, LAYERS, ServeOptions, Served, image, open_image};
+use super::{ARRAYS, CACHED, LAYERS, ServeOptions, Served, image, open_image};
 use crate::count::count_from;
 
 /// Sends random requests, sixteen at a time; fails are fine.
@@ -47,7 +47,8 @@ fn rounds() -> usize {
 
 #[test]
 fn every_layer_takes_the_simulators_time_at_any_order_and_pace() {
-    for (layer, pace) in LAYERS.into_iter().chain(ARRAYS).zip([Pace::None, Pace::Times(400.0)].into_iter().cycle()) {
+    let paces = [Pace::None, Pace::Times(400.0)].into_iter().cycle();
+    for (layer, pace) in LAYERS.into_iter().chain(ARRAYS).chain(CACHED).zip(paces) {
         for queue in [Queue::Fcfs, Queue::Sptf] {
             let folder = TempDir::new().unwrap();
             let (path, log) = (image(folder.path(), layer), folder.path().join("log"));
@@ -64,7 +65,9 @@ fn every_layer_takes_the_simulators_time_at_any_order_and_pace() {
 
 #[test]
 fn idle_work_between_requests_is_replayed() {
-    for (layer, queue) in [("drive-managed", Queue::Fcfs), (STRIPED, Queue::Fcfs), (STRIPED, Queue::Sptf)] {
+    let drives =
+        [("drive-managed", Queue::Fcfs), (STRIPED, Queue::Fcfs), (STRIPED, Queue::Sptf), (CACHED[1], Queue::Drive)];
+    for (layer, queue) in drives {
         idle_work(layer, queue);
     }
 }

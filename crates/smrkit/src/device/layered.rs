@@ -84,8 +84,7 @@ impl LayeredDisk {
     }
 
     /// Does one step of what is due, or after the layer's delay of what helps, if it begins before `time`; returns whether there
-    /// was any. No step helps while the platters are at work on what nobody waits for: where that or the delay ends before
-    /// `time`, it is waited for.
+    /// was any. Where the delay ends before `time`, it is waited for.
     #[inline]
     pub fn step_before(&mut self, time: Nanos) -> DiskResult<bool> {
         if self.now() >= time {
@@ -95,12 +94,10 @@ impl LayeredDisk {
             return Ok(true);
         }
         let helps_from = self.layer.idle_delay().map_or(Nanos::MAX, |delay| self.idle_since + delay);
-        let (now, free_at) = (self.now(), self.disk.free_at());
-        let begin = if free_at > now { free_at } else { helps_from };
-        match begin > now {
-            true if begin > time => Ok(false),
+        match helps_from > self.now() {
+            true if helps_from > time => Ok(false),
             true => {
-                self.disk.wait_until(begin);
+                self.disk.wait_until(helps_from);
                 Ok(true)
             }
             false => self.step(Need::Spare),
@@ -127,10 +124,7 @@ impl LayeredDisk {
     #[inline]
     pub fn serve(&mut self, request: &Request, buf: &mut Buf) -> DiskResult {
         let (lba, n) = (request.lba, u64::from(request.sectors));
-        if request.source != self.source {
-            self.source = request.source;
-            self.layer.set_source(request.source);
-        }
+        self.set_source(request.source);
         let result = match request.op {
             Op::Read => self.layer.read(&mut self.disk, lba, n, buf),
             Op::Write => self.layer.write(&mut self.disk, lba, n, buf),
@@ -160,10 +154,36 @@ impl LayeredDisk {
         result
     }
 
+    /// Writes what the drive's cache held. These are no requests: they were counted when they were acknowledged.
+    pub(super) fn write_back(&mut self, writes: &[QueuedWrite], source: u8) -> DiskResult {
+        self.set_source(source);
+        let result = self.disk.in_batch(|disk| match writes {
+            &[QueuedWrite { lba, sectors, data }] => self.layer.write(disk, lba, sectors, data),
+            _ => self.layer.write_together(disk, writes),
+        });
+        self.end_requests(0);
+        result
+    }
+
+    /// A request completes at `end` without the platters.
+    #[inline]
+    pub(super) fn note_request(&mut self, end: Nanos) {
+        self.disk.end_requests(1);
+        self.idle_since = self.idle_since.max(end);
+    }
+
+    #[inline]
+    fn set_source(&mut self, source: u8) {
+        if source != self.source {
+            self.source = source;
+            self.layer.set_source(source);
+        }
+    }
+
     #[inline]
     fn end_requests(&mut self, count: u64) {
         self.disk.end_requests(count);
-        self.idle_since = self.disk.now();
+        self.idle_since = self.idle_since.max(self.disk.now());
     }
 
     /// The place of the head for a sector.

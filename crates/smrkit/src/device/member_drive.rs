@@ -8,22 +8,21 @@ use std::collections::VecDeque;
 
 use super::LayeredDisk;
 use super::command::{Command, Completion, FirstStamps, Served};
-use super::dispatch::Dispatch;
 use super::drive_contents::DriveContents;
-use super::outage::outage;
-use super::queue::{Queueing, Waiting};
-use super::watch::CommandWatch;
+use super::queue::{Dispatch, NCQ_COMMANDS, Queueing, Waiting};
+use super::write_cache::WriteCache;
 use crate::disk::Recorder;
-use crate::error::DiskResult;
-use crate::layer::{Gauges, Need};
+use crate::error::{DiskResult, Fault};
+use crate::layer::{Gauge, Gauges, Need};
 use crate::medium::Buf;
 use crate::pages::Pages;
 use crate::request::{Op, Request};
 use crate::state::{self, State};
 use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::{CommandTimes, PowerCut};
-use crate::stats::rebuild::MemberRebuild;
+use crate::stats::rebuild::{BusyTimes, MemberRebuild};
 use crate::stats::timeline::TimelineBuilder;
+use crate::tally::Tally;
 use crate::units::{Lba, Nanos};
 
 /// Counts of a member of an array. Those of a drive of its own are the host's.
@@ -32,24 +31,74 @@ struct MemberCounts {
     watch: CommandWatch,
 }
 
-/// A drive with its queue.
+/// Counts a drive's commands and times since a moment. A command belongs to the moment at which the drive begins it.
+#[derive(Default)]
+struct CommandWatch {
+    before: BusyTimes,
+    commands: u64,
+    times: CommandTimes,
+}
+
+impl CommandWatch {
+    /// From now on.
+    fn new(tally: &Tally) -> CommandWatch {
+        CommandWatch { before: BusyTimes::from_tally(tally), ..CommandWatch::default() }
+    }
+
+    /// A command has been served, so long after its dispatch.
+    #[inline]
+    fn count(&mut self, time: Nanos) {
+        self.commands += 1;
+        self.times.count(time);
+    }
+
+    /// The account until now.
+    fn report(&self, tally: &Tally) -> MemberRebuild {
+        MemberRebuild {
+            new: false,
+            commands: self.commands,
+            longest_command_ns: self.times.longest_command_ns,
+            commands_over_7s: self.times.commands_over_7s,
+            commands_over_30s: self.times.commands_over_30s,
+            busy_ns: BusyTimes::from_tally(tally).since(&self.before),
+        }
+    }
+}
+
+/// A drive with its queue and its write cache.
 pub struct MemberDrive {
     pub(super) device: LayeredDisk,
     /// In order of arrival: those that the drive does not see yet, or all of them.
     arrived: VecDeque<Command>,
-    /// Commands that the drive sees, where it orders them.
+    /// Commands that the drive sees and that need the platters, where it orders them or has a write cache.
     waiting: Option<Waiting>,
     dispatch: Dispatch,
+    write_cache: Option<Box<CachedWrites>>,
     /// From dispatch to completion, since counting began.
     times: CommandTimes,
-    current: Option<Completion>,
-    /// Completed with the current one.
-    together: Vec<Completion>,
+    /// Commands that complete, in the order of their ends.
+    completions: VecDeque<Completion>,
     pub(super) contents: DriveContents,
     counts: Option<MemberCounts>,
     /// End of the last command.
     at: Lba,
     first_wait: Nanos,
+}
+
+/// A write that has waited for room this long goes before commands that need the platters (assumption).
+const WAIT_MAX: Nanos = Nanos(1_500_000_000);
+
+/// A write cache, and the commands of a drive that has one.
+struct CachedWrites {
+    cache: WriteCache,
+    /// Commands that the drive takes at once.
+    depth: usize,
+    /// Writes that wait for room, with the moments of their dispatch.
+    blocked: VecDeque<(Command, Nanos)>,
+    /// The moment up to which commands have come and events have been processed.
+    time: Nanos,
+    /// No command is dispatched before: a flush is under way.
+    flush_end: Nanos,
 }
 
 /// Moments of a command before its service.
@@ -66,11 +115,16 @@ struct Moments {
 impl State for MemberDrive {
     fn save(&self, out: &mut Vec<u8>) {
         self.device.save(out);
+        self.write_cache.iter().for_each(|cached| cached.cache.save(out));
         state::write(&(self.at, self.waiting.as_ref().map(Waiting::heading)), out);
     }
 
     fn load(&mut self, from: &mut &[u8]) -> DiskResult {
         self.device.load(from)?;
+        if let Some(cached) = &mut self.write_cache {
+            cached.cache.load(from)?;
+            cached.cache.check(self.device.host_sectors())?;
+        }
         let heading: Option<(u64, bool)>;
         (self.at, heading) = state::read(from)?;
         if let (Some(waiting), Some(heading)) = (&mut self.waiting, heading) {
@@ -83,19 +137,29 @@ impl State for MemberDrive {
 impl MemberDrive {
     /// A drive of its own, whose commands carry `contents`.
     pub fn new(device: LayeredDisk, queueing: Queueing, contents: DriveContents) -> MemberDrive {
-        MemberDrive {
+        let room = device.disk.clock().write_cache_sectors();
+        let cached = || CachedWrites {
+            cache: WriteCache::new(room),
+            depth: 0,
+            blocked: VecDeque::new(),
+            time: Nanos::ZERO,
+            flush_end: Nanos::ZERO,
+        };
+        let mut drive = MemberDrive {
             device,
             arrived: VecDeque::new(),
-            waiting: queueing.waiting(),
-            dispatch: Dispatch::new(queueing.dispatched()),
+            waiting: None,
+            dispatch: Dispatch::new(None),
+            write_cache: (room > 0).then(|| Box::new(cached())),
             times: CommandTimes::default(),
-            current: None,
-            together: Vec::new(),
+            completions: VecDeque::new(),
             contents,
             counts: None,
             at: Lba(0),
             first_wait: Nanos::MAX,
-        }
+        };
+        drive.order_commands(queueing);
+        drive
     }
 
     /// A drive of an array: what is asked of it is counted.
@@ -152,7 +216,15 @@ impl MemberDrive {
 
     /// The order in which it serves commands that wait, from now on. None does.
     pub(super) fn order_commands(&mut self, queueing: Queueing) {
-        (self.waiting, self.dispatch) = (queueing.waiting(), Dispatch::new(queueing.dispatched()));
+        self.dispatch = Dispatch::new(queueing.dispatched());
+        let depth = queueing.dispatched().unwrap_or(NCQ_COMMANDS);
+        self.waiting = match &mut self.write_cache {
+            None => queueing.waiting(),
+            Some(cached) => {
+                cached.depth = depth as usize;
+                Some(queueing.waiting_of(depth))
+            }
+        };
     }
 
     /// True if it serves commands in the order of their coming.
@@ -165,8 +237,14 @@ impl MemberDrive {
         self.keeps_order() && self.device.layer.takes_together() == 1
     }
 
+    /// True if a power cut may take writes that have completed.
+    pub fn has_write_cache(&self) -> bool {
+        self.write_cache.is_some()
+    }
+
     /// Empties the drive's caches and cleans while that helps; returns when it was done.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
+        self.destage_all()?;
         let LayeredDisk { disk, layer, .. } = &mut self.device;
         layer.flush(disk)?;
         let idles = self.device.uses_idle_time();
@@ -175,15 +253,152 @@ impl MemberDrive {
         Ok(self.device.now())
     }
 
+    /// Does one piece of work that no command waits for, if it begins before `time`; returns whether there was any: of the layer's own,
+    /// or a batch of the write cache.
+    #[inline]
+    pub fn step_before(&mut self, time: Nanos) -> DiskResult<bool> {
+        let Some(cached) = &self.write_cache else { return self.device.step_before(time) };
+        if self.device.now() >= time {
+            return Ok(false);
+        }
+        let Some(due) = cached.cache.due().filter(|&due| due < time) else { return self.device.step_before(time) };
+        if !self.device.step_before(due)? {
+            self.destage(due)?;
+        }
+        Ok(true)
+    }
+
+    /// Lets time pass without a command. What has begun goes on to its end.
+    #[inline]
+    pub fn idle_until(&mut self, time: Nanos) -> DiskResult {
+        while self.step_before(time)? {}
+        self.device.disk.wait_until(time);
+        Ok(())
+    }
+
+    /// Keeps the drive at work for `span` from `now` on, or longer if it is at work already.
+    pub fn keep_busy(&mut self, now: Nanos, span: Nanos) -> DiskResult {
+        if self.outstanding() == 0 {
+            self.idle_until(now)?;
+        }
+        self.device.disk.wait_until(self.device.now().max(now) + span);
+        Ok(())
+    }
+
+    /// Brings the next batch of the write cache to the platters, at `time` or once they are free.
+    fn destage(&mut self, time: Nanos) -> DiskResult {
+        let Some(cached) = &mut self.write_cache else { return Ok(()) };
+        self.device.disk.wait_until(time);
+        self.device.step(Need::Must)?;
+        let start = self.device.now();
+        let batch = cached.cache.take_batch(&self.device);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.contents.write_back(&mut self.device, &batch)?;
+        cached.cache.note_batch(start, self.device.now(), &batch);
+        Ok(())
+    }
+
+    /// Brings all that the write cache holds to the platters.
+    fn destage_all(&mut self) -> DiskResult {
+        while self.write_cache.as_ref().is_some_and(|cached| !cached.cache.is_empty()) {
+            self.destage(self.device.now())?;
+        }
+        Ok(())
+    }
+
+    /// Does something until it succeeds; each power cut that it meets is noted, and what is volatile is lost.
+    #[inline]
+    fn through_outages<T>(&mut self, mut work: impl FnMut(&mut MemberDrive) -> DiskResult<T>) -> DiskResult<T> {
+        loop {
+            match work(self) {
+                Err(fault) => self.outage(fault)?,
+                done => return done,
+            }
+        }
+    }
+
+    #[cold]
+    fn outage(&mut self, fault: Box<Fault>) -> DiskResult {
+        self.contents.power_cut(&mut self.device, fault)?;
+        self.write_cache.iter_mut().for_each(|cached| cached.cache.clear());
+        Ok(())
+    }
+
     /// Serves a request while nothing else waits; its completion is told before its moment. In check mode `data` are stamps of
     /// the array that the drive belongs to.
     #[inline(always)]
     pub fn serve(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Served> {
+        if self.write_cache.is_some() {
+            return self.serve_cached(request, arrival, host, data);
+        }
         let sent = self.dispatch.send(arrival);
         self.serve_sent(request, arrival, sent, host, data)
     }
 
-    /// Serves a request that was dispatched at `sent`.
+    /// [`MemberDrive::serve`] with a write cache.
+    fn serve_cached(&mut self, request: &Request, arrival: Nanos, host: bool, data: &mut Buf) -> DiskResult<Served> {
+        self.through_outages(|drive| drive.idle_until(arrival))?;
+        self.write_cache.iter_mut().for_each(|cached| cached.time = cached.time.max(arrival));
+        let moments = Moments { arrival, sent: arrival, turn: arrival };
+        let mut from = arrival;
+        loop {
+            if let Some(from) = self.buffered_from(request, from) {
+                return self.serve_from_cache(request, moments, from, host, data);
+            }
+            if !self.is_cached_write(request) {
+                return self.serve_sent(request, arrival, arrival, host, data);
+            }
+            self.through_outages(|drive| drive.destage(arrival))?;
+            // What made no room before it began makes none now.
+            from = self.write_cache.as_ref().map_or(from, |cached| from.max(cached.cache.batch_start()));
+        }
+    }
+
+    /// True if the write cache takes a request, once it has room.
+    #[inline]
+    fn is_cached_write(&self, request: &Request) -> bool {
+        let takes = |cached: &CachedWrites| cached.cache.takes(u64::from(request.sectors));
+        request.op == Op::Write && self.write_cache.as_ref().is_some_and(|cached| takes(cached))
+    }
+
+    /// From `now` on, when the write cache can begin to serve a request: it has room for a write, or all that a read asks for. `None`
+    /// where only the platters can serve it or make room.
+    #[inline]
+    fn buffered_from(&self, request: &Request, now: Nanos) -> Option<Nanos> {
+        let (cache, n) = (&self.write_cache.as_ref()?.cache, u64::from(request.sectors));
+        match request.op {
+            Op::Write => cache.room_at(now, request.lba, n),
+            Op::Read => cache.holds(request.lba, n).then_some(now),
+            Op::Flush | Op::Discard => None,
+        }
+    }
+
+    /// Serves a request from the write cache, which can begin at `from`.
+    #[inline]
+    fn serve_from_cache(
+        &mut self,
+        request: &Request,
+        moments: Moments,
+        from: Nanos,
+        host: bool,
+        data: &mut Buf,
+    ) -> DiskResult<Served> {
+        let Some(cached) = &mut self.write_cache else { unreachable!("there is one") };
+        let (write, sectors) = (request.op == Op::Write, u64::from(request.sectors));
+        let start = cached.cache.bus_from(from);
+        let end = self.device.disk.transfer(start, moments.sent, write, sectors);
+        self.contents.serve_from_cache(&mut self.device, &mut cached.cache, request, data, end)?;
+        self.device.note_request(end);
+        cached.cache.note_command(end, true);
+        let waited_for_platters = from > moments.arrival;
+        let served = Served { start, end };
+        self.note_served(request, moments, host, &served, waited_for_platters);
+        Ok(served)
+    }
+
+    /// Serves a request that was dispatched at `sent` on the platters.
     #[inline(always)]
     fn serve_sent(
         &mut self,
@@ -193,43 +408,39 @@ impl MemberDrive {
         host: bool,
         data: &mut Buf,
     ) -> DiskResult<Served> {
-        let turn = self.turn(arrival)?;
-        let start = loop {
-            match self.serve_now(request, arrival, data) {
-                Ok(start) => break start,
-                Err(fault) => outage(&mut self.device, &mut self.contents, fault)?,
-            }
-        };
+        let turn = self.turn(sent)?;
+        let start = self.through_outages(|drive| drive.serve_now(request, arrival, data))?;
         let served = Served { start, end: self.device.now() };
-        self.note_served(request, Moments { arrival, sent, turn }, host, &served);
+        if let Some(cached) = &mut self.write_cache {
+            cached.cache.note_command(served.end, false);
+        }
+        self.note_served(request, Moments { arrival, sent, turn }, host, &served, true);
         Ok(served)
     }
 
-    /// Lets time pass until a command has arrived and its turn comes.
+    /// Lets time pass until a command has been sent and its turn comes.
     #[inline(always)]
-    fn turn(&mut self, arrival: Nanos) -> DiskResult<Nanos> {
-        let turn = self.device.now().max(arrival);
-        if arrival > self.device.now() {
-            while let Err(fault) = self.device.idle_until(arrival) {
-                outage(&mut self.device, &mut self.contents, fault)?;
-            }
+    fn turn(&mut self, sent: Nanos) -> DiskResult<Nanos> {
+        let turn = self.device.now().max(sent);
+        if sent > self.device.now() {
+            self.through_outages(|drive| drive.idle_until(sent))?;
         }
         Ok(turn)
     }
 
     #[inline(always)]
-    fn note_served(&mut self, request: &Request, moments: Moments, host: bool, served: &Served) {
+    fn note_served(&mut self, request: &Request, moments: Moments, host: bool, served: &Served, on_platters: bool) {
         let (Moments { arrival, sent, turn }, &Served { start, end }) = (moments, served);
         self.at = request.end();
         self.dispatch.completed(end);
         self.times.count(end - sent);
-        if self.device.cleaning_end() > arrival {
+        if on_platters && self.device.cleaning_end() > arrival {
             self.note_waiting(turn, host);
         }
         if let Some(counts) = &mut self.counts {
-            let device = &self.device;
+            let (device, cached) = (&self.device, &self.write_cache);
             counts.watch.count(end - sent);
-            counts.all.count(request, &Times { arrival, start, end }, || device.layer.gauges());
+            counts.all.count(request, &Times { arrival, start, end }, || gauges(device, cached));
         }
     }
 
@@ -244,8 +455,28 @@ impl MemberDrive {
     /// Does what is due, then serves a request that was sent at `arrival`; when its service began.
     #[inline(always)]
     fn serve_now(&mut self, request: &Request, arrival: Nanos, data: &mut Buf) -> DiskResult<Nanos> {
+        if self.write_cache.is_some() {
+            return self.serve_past_cache(request, arrival, data);
+        }
         let start = self.device.begin_service(arrival)?;
-        self.contents.serve(&mut self.device, request, data)?;
+        self.contents.serve(&mut self.device, None, request, data)?;
+        Ok(start)
+    }
+
+    /// Serves a request on the platters of a drive with a write cache.
+    fn serve_past_cache(&mut self, request: &Request, arrival: Nanos, data: &mut Buf) -> DiskResult<Nanos> {
+        let start = self.device.begin_service(arrival)?;
+        match (&mut self.write_cache, request.op) {
+            (_, Op::Flush) => self.destage_all()?,
+            // What is written now replaces what is held, and so does a discard.
+            (Some(cached), Op::Write | Op::Discard) => {
+                cached.cache.remove(&self.device, request.lba, u64::from(request.sectors));
+            }
+            // Where a part is held, all of it is read: that is one access, while each gap would cost a rotation.
+            (_, _) => {}
+        }
+        let cache = self.write_cache.as_ref().map(|cached| &cached.cache);
+        self.contents.serve(&mut self.device, cache, request, data)?;
         Ok(start)
     }
 
@@ -300,19 +531,13 @@ impl MemberDrive {
         more.insert(0, first);
         let (first, last) = (more[0].0.arrival, more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default());
         self.turn(first)?;
-        let start = loop {
-            match self.serve_together_now(&mut more, last) {
-                Ok(start) => break start,
-                Err(fault) => outage(&mut self.device, &mut self.contents, fault)?,
-            }
-        };
+        let start = self.through_outages(|drive| drive.serve_together_now(&mut more, last))?;
         let served = Served { start, end: self.device.now() };
-        for (Command { tag, request, arrival, host, data }, sent) in more.into_iter().rev() {
+        for (Command { tag, request, arrival, host, data }, sent) in more {
             let turn = arrival.max(first);
-            self.note_served(&request, Moments { arrival, sent, turn }, host, &served);
-            self.together.push(Completion { tag, start, end: served.end, data });
+            self.note_served(&request, Moments { arrival, sent, turn }, host, &served, true);
+            self.completions.push_back(Completion { tag, start, end: served.end, data });
         }
-        self.current = self.together.pop();
         Ok(())
     }
 
@@ -323,49 +548,174 @@ impl MemberDrive {
         Ok(start)
     }
 
-    /// Dispatches a command to a drive that serves it at once.
-    #[inline]
-    fn send(&mut self, command: Command) -> DiskResult {
-        let sent = self.dispatch.send(command.arrival);
-        self.begin(command, sent)
-    }
-
     /// Serves a command that was dispatched at `sent`; its completion waits for its moment.
     #[inline]
     fn begin(&mut self, command: Command, sent: Nanos) -> DiskResult {
         let Command { tag, request, arrival, host, mut data } = command;
         let Served { start, end } = self.serve_sent(&request, arrival, sent, host, &mut data)?;
-        self.current = Some(Completion { tag, start, end, data });
+        self.complete(Completion { tag, start, end, data });
         Ok(())
     }
 
     #[inline]
+    fn complete(&mut self, completion: Completion) {
+        let before = self.completions.iter().rposition(|other| other.end <= completion.end);
+        self.completions.insert(before.map_or(0, |at| at + 1), completion);
+    }
+
+    /// A command arrives, not before anything that has happened here.
+    #[inline]
     pub(super) fn submit(&mut self, command: Command) -> DiskResult {
-        if self.current.is_none() && self.waiting.is_none() && self.arrived.is_empty() {
-            return self.send(command);
+        if self.write_cache.is_some() {
+            return self.submit_cached(command);
+        }
+        if self.completions.is_empty() && self.waiting.is_none() && self.arrived.is_empty() {
+            let sent = self.dispatch.send(command.arrival);
+            return self.begin(command, sent);
         }
         self.arrived.push_back(command);
         Ok(())
     }
 
+    fn submit_cached(&mut self, command: Command) -> DiskResult {
+        let arrival = command.arrival;
+        if !self.needs_platters() {
+            self.through_outages(|drive| drive.idle_until(arrival))?;
+        }
+        if let Some(cached) = &mut self.write_cache {
+            cached.time = cached.time.max(arrival);
+        }
+        self.arrived.push_back(command);
+        Ok(())
+    }
+
+    /// True if a command waits until the platters are free.
+    #[inline]
+    fn needs_platters(&self) -> bool {
+        let waits = |cached: &CachedWrites| !cached.blocked.is_empty();
+        self.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0)
+            || self.write_cache.as_ref().is_some_and(|cached| waits(cached))
+    }
+
+    /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
     #[inline]
     pub(super) fn next(&self) -> Nanos {
-        self.current.as_ref().map_or(Nanos::MAX, |completion| completion.end)
+        let completion = self.completions.front().map_or(Nanos::MAX, |completion| completion.end);
+        match &self.write_cache {
+            // Which command is next is decided once the platters are free.
+            Some(cached) if self.device.now() > cached.time && self.needs_platters() => {
+                completion.min(self.device.now())
+            }
+            _ => completion,
+        }
     }
 
+    /// Processes the next event; the command that it completed, if it did.
     #[inline]
     pub(super) fn advance(&mut self) -> Option<Completion> {
-        std::mem::replace(&mut self.current, self.together.pop())
+        let next = self.next();
+        if let Some(cached) = &mut self.write_cache {
+            cached.time = cached.time.max(next);
+        }
+        self.completions.pop_front_if(|completion| completion.end <= next)
     }
 
+    /// True if [`MemberDrive::resume`] has anything to begin.
     #[inline]
     pub(super) fn has_pending(&self) -> bool {
-        self.current.is_none() && self.outstanding() > 0
+        match &self.write_cache {
+            None => self.completions.is_empty() && self.outstanding() > 0,
+            Some(cached) => self.may_dispatch(cached) || (self.device.now() <= cached.time && self.needs_platters()),
+        }
     }
 
     #[inline]
     pub(super) fn resume(&mut self) -> DiskResult {
-        if self.current.is_none() { self.begin_next() } else { Ok(()) }
+        match &self.write_cache {
+            None if self.completions.is_empty() => self.begin_next(),
+            None => Ok(()),
+            Some(_) => self.resume_cached(),
+        }
+    }
+
+    /// True if the drive may take the next command that has arrived.
+    fn may_dispatch(&self, cached: &CachedWrites) -> bool {
+        let under_way = self.outstanding() - self.arrived.len();
+        let Some(next) = self.arrived.front() else { return false };
+        // A flush is neither overtaken nor does it overtake.
+        let most = if next.request.op == Op::Flush { 1 } else { cached.depth };
+        cached.time >= cached.flush_end && under_way < most
+    }
+
+    /// Dispatches commands to a drive with a write cache, and begins what comes next on the platters if they are free.
+    fn resume_cached(&mut self) -> DiskResult {
+        while let Some(cached) = &self.write_cache {
+            let time = cached.time;
+            if self.may_dispatch(cached)
+                && let Some(command) = self.arrived.pop_front()
+            {
+                self.receive(command, time)?;
+            } else if self.device.now() <= time && self.needs_platters() {
+                self.begin_on_platters(time)?;
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The drive takes a command at `time`.
+    fn receive(&mut self, mut command: Command, time: Nanos) -> DiskResult {
+        let Some(cached) = &mut self.write_cache else { unreachable!("there is one") };
+        let in_turn = cached.blocked.is_empty() || command.request.op == Op::Read;
+        if let Some(from) = self.buffered_from(&command.request, time).filter(|_| in_turn) {
+            return self.complete_from_cache(&mut command, time, from);
+        }
+        if self.is_cached_write(&command.request) {
+            self.write_cache.iter_mut().for_each(|cached| cached.blocked.push_back((command.clone(), time)));
+        } else if command.request.op == Op::Flush {
+            self.begin(command, time)?;
+            let end = self.completions.back().map_or(time, |completion| completion.end);
+            self.write_cache.iter_mut().for_each(|cached| cached.flush_end = end);
+        } else if let Some(waiting) = &mut self.waiting {
+            waiting.push(command, time, &self.device);
+        }
+        Ok(())
+    }
+
+    /// Serves a command from the write cache, which can begin at `from`; its completion waits for its moment.
+    fn complete_from_cache(&mut self, command: &mut Command, sent: Nanos, from: Nanos) -> DiskResult {
+        let Command { tag, request, arrival, host, ref mut data } = *command;
+        let moments = Moments { arrival, sent, turn: sent };
+        let Served { start, end } = self.serve_from_cache(&request, moments, from, host, data)?;
+        self.complete(Completion { tag, start, end, data: std::mem::take(data) });
+        Ok(())
+    }
+
+    /// Begins what comes next on the platters, which are free at `time`: commands go before the write cache, unless something there
+    /// is too old, or a write has waited too long for room.
+    fn begin_on_platters(&mut self, time: Nanos) -> DiskResult {
+        let Some(cached) = &self.write_cache else { return Ok(()) };
+        let is_overdue =
+            cached.cache.is_overdue(time) || cached.blocked.front().is_some_and(|(_, sent)| *sent + WAIT_MAX <= time);
+        let next = match &mut self.waiting {
+            Some(waiting) if !is_overdue => waiting.pick(&self.device),
+            _ => None,
+        };
+        if let Some((command, sent)) = next {
+            return self.begin(command, sent);
+        }
+        self.through_outages(|drive| drive.destage(time))?;
+        while let Some(cached) = &mut self.write_cache
+            && let Some((mut command, sent)) = cached.blocked.pop_front()
+        {
+            let Some(from) = self.buffered_from(&command.request, time) else {
+                self.write_cache.iter_mut().for_each(|cached| cached.blocked.push_front((command.clone(), sent)));
+                break;
+            };
+            self.complete_from_cache(&mut command, sent, from)?;
+        }
+        Ok(())
     }
 
     #[inline]
@@ -376,16 +726,17 @@ impl MemberDrive {
     /// Commands that have not been completed.
     #[inline]
     pub fn outstanding(&self) -> usize {
-        let completing = usize::from(self.current.is_some()) + self.together.len();
-        self.arrived.len() + completing + self.waiting.as_ref().map_or(0, Waiting::len)
+        let blocked = self.write_cache.as_ref().map_or(0, |cached| cached.blocked.len());
+        self.arrived.len() + self.completions.len() + self.waiting.as_ref().map_or(0, Waiting::len) + blocked
     }
 
     pub(super) fn distance(&self, lba: Lba) -> u64 {
         self.at.0.abs_diff(lba.0)
     }
 
-    pub(super) fn gauges(&self) -> Gauges {
-        self.device.layer.gauges()
+    /// Gauges of the layer and of the write cache.
+    pub fn gauges(&self) -> Gauges {
+        gauges(&self.device, &self.write_cache)
     }
 
     pub(super) fn fill(&mut self, stamps: FirstStamps) {
@@ -399,7 +750,7 @@ impl MemberDrive {
     }
 
     pub(super) fn reset_counts(&mut self, now: Nanos) -> DiskResult {
-        self.device.idle_until(now)?;
+        self.idle_until(now)?;
         self.device.reset_counts();
         // It may have gone on longer, while the array's counting begins now.
         self.device.disk.record_since(now);
@@ -418,17 +769,30 @@ impl MemberDrive {
         self.arrived.clear();
         self.waiting.iter_mut().for_each(Waiting::clear);
         self.dispatch.forget();
-        self.current = None;
-        self.together.clear();
+        self.completions.clear();
+        if let Some(cached) = &mut self.write_cache {
+            cached.cache.clear();
+            cached.blocked.clear();
+            (cached.time, cached.flush_end) = (Nanos::ZERO, Nanos::ZERO);
+        }
         self.device.power_cut();
     }
 
     pub(super) fn finish(&mut self) -> DiskResult {
+        self.destage_all()?;
         match self.contents.check() {
             Some(check) => check.shadow.finish(&mut self.device),
             None => self.device.check(),
         }
     }
+}
+
+fn gauges(device: &LayeredDisk, cached: &Option<Box<CachedWrites>>) -> Gauges {
+    let mut gauges = device.layer.gauges();
+    if let Some(cached) = cached {
+        gauges.others.push(Gauge::count("write_cache_sectors", cached.cache.sectors() as f64));
+    }
+    gauges
 }
 
 fn no_counts() -> HostCounts {

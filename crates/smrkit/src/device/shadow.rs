@@ -7,6 +7,7 @@
 
 use super::LayeredDisk;
 use crate::error::{DiskResult, Fault};
+use crate::lba_set::LbaSet;
 use crate::medium::{Buf, Damage, Stamp};
 use crate::pages::Pages;
 use crate::request::{Op, Request};
@@ -25,6 +26,8 @@ pub struct Shadow {
     requests: u64,
     /// The writes or the discard that have not been completed, and the number of each.
     in_flight: Vec<(Request, u64)>,
+    /// Acknowledged from a volatile cache since the last flush: a power cut may take them.
+    unflushed: LbaSet,
 }
 
 /// Loss of the host's data by a power cut.
@@ -36,6 +39,8 @@ pub struct Loss {
     pub lost: Vec<Lba>,
     /// Lost sectors that were destroyed; the others show an older write.
     pub destroyed: u64,
+    /// The first sector that is gone although it had been flushed, or had not to be.
+    pub durable: Option<Lba>,
 }
 
 impl Shadow {
@@ -111,9 +116,14 @@ impl Shadow {
             Op::Read => self.verify(request.lba, stamps)?,
             Op::Write => self.pages.put(request.lba.0, stamps),
             Op::Discard => self.disown(request.lba, n),
-            Op::Flush => {}
+            Op::Flush => self.unflushed = LbaSet::default(),
         }
         Ok(())
+    }
+
+    /// A write was acknowledged that a power cut may take until it is flushed.
+    pub fn may_lose(&mut self, request: &Request) {
+        self.unflushed.insert(request.lba, u64::from(request.sectors));
     }
 
     /// Serves writes that have waited together, in this order.
@@ -146,17 +156,23 @@ impl Shadow {
         compare(first, &self.pages.words(first.0, found.len() as u64), found)
     }
 
-    /// Checks that nothing is damaged that the host still owns, and now and then the layer's own books.
+    /// Checks after a request that nothing is damaged, and now and then the layer's own books.
     pub fn after(&mut self, device: &mut LayeredDisk) -> DiskResult {
+        self.look_for_damage(device)?;
+        self.requests += 1;
+        if self.requests.is_multiple_of(FULL_CHECK_EVERY) {
+            device.check()?;
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing is damaged that the host still owns.
+    pub fn look_for_damage(&mut self, device: &mut LayeredDisk) -> DiskResult {
         for damage in device.take_damages() {
             if self.pages.get(damage.was.lba().0) == damage.was.0 {
                 let Damage { pba, was, by } = damage;
                 return Err(Box::new(Fault::Damaged { lba: was.lba(), pba, by }));
             }
-        }
-        self.requests += 1;
-        if self.requests.is_multiple_of(FULL_CHECK_EVERY) {
-            device.check()?;
         }
         Ok(())
     }
@@ -188,8 +204,10 @@ impl Shadow {
             }
         }
         drop(look);
+        loss.durable = gone.iter().copied().find(|&lba| !self.unflushed.contains(lba));
         gone.iter().for_each(|&lba| self.disown(lba, 1));
         loss.lost = gone;
+        self.unflushed = LbaSet::default();
         device.take_damages();
         loss
     }

@@ -1,7 +1,10 @@
-//! Work that an array has under way: commands of the host, and its own.
+//! Work that an array has under way: commands of the host, and its own. Work on the same stripes, or on the same sectors, goes one after
+//! another, in the order of its coming.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 
 use super::command::{Command, Completion};
-use super::locks::RangeLock;
 use super::plan::{MemberPlan, Sub};
 use super::redundancy::KnownSectors;
 use crate::medium::Buf;
@@ -125,5 +128,171 @@ impl Slab {
 
     pub fn len(&self) -> usize {
         self.works.len() - self.free.len()
+    }
+}
+
+/// The sectors that a piece of work locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RangeLock {
+    /// Rows of stripes, or sectors where there are no stripes.
+    Extent {
+        first: u64,
+        last: u64,
+        /// Nobody else may work there; otherwise those may who share it too.
+        exclusive: bool,
+    },
+    /// Nothing, but it waits for all that change something and came before.
+    Flush,
+}
+
+struct HeldLock {
+    last: u64,
+    exclusive: bool,
+    order: u64,
+    /// Locks before it that are in its way.
+    blockers: u32,
+}
+
+/// The locks of all work under way or waiting.
+#[derive(Default)]
+pub(super) struct Locks {
+    /// By the first that they lock.
+    ranges: BTreeMap<(u64, u32), HeldLock>,
+    /// The only lock, kept apart as long as it is: then nothing need be looked up.
+    only: Option<(u32, RangeLock)>,
+    /// Flushes that wait: order, number, and for how many.
+    flushes: Vec<(u64, u32, usize)>,
+    /// No lock is longer.
+    longest: u64,
+    next_order: u64,
+}
+
+impl Locks {
+    /// True if nothing is locked.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.only.is_none() && self.ranges.is_empty()
+    }
+
+    /// Work `id` locks; tells whether it may begin at once. If not, a later [`Locks::release`] names it.
+    #[inline]
+    pub fn take(&mut self, id: u32, lock: RangeLock) -> bool {
+        if self.is_empty() {
+            self.only = (lock != RangeLock::Flush).then_some((id, lock));
+            return true;
+        }
+        if let Some((other, before)) = self.only.take() {
+            self.insert(other, before);
+        }
+        self.insert(id, lock)
+    }
+
+    fn insert(&mut self, id: u32, lock: RangeLock) -> bool {
+        self.next_order += 1;
+        let order = self.next_order;
+        let RangeLock::Extent { first, last, exclusive } = lock else {
+            let writes = self.ranges.values().filter(|held| held.exclusive).count();
+            if writes > 0 {
+                self.flushes.push((order, id, writes));
+            }
+            return writes == 0;
+        };
+        self.longest = self.longest.max(last - first);
+        let near = self.ranges.range(near(first, last, self.longest));
+        let blockers = near.filter(|(_, held)| held.last >= first && (held.exclusive || exclusive)).count() as u32;
+        self.ranges.insert((first, id), HeldLock { last, exclusive, order, blockers });
+        blockers == 0
+    }
+
+    /// Work `id` is done; adds what may begin now to `free`, the first to come first.
+    #[inline]
+    pub fn release(&mut self, id: u32, lock: RangeLock, free: &mut VecDeque<u32>) {
+        let RangeLock::Extent { first, last, exclusive } = lock else { return };
+        match self.only {
+            Some(_) => self.only = None,
+            None => self.remove((first, id), last, exclusive, free),
+        }
+    }
+
+    fn remove(&mut self, key: (u64, u32), last: u64, exclusive: bool, free: &mut VecDeque<u32>) {
+        let Some(done) = self.ranges.remove(&key) else { return };
+        let mut begin: Vec<(u64, u32)> = Vec::new();
+        for ((_, id), held) in self.ranges.range_mut(near(key.0, last, self.longest)) {
+            if held.order > done.order && held.last >= key.0 && (held.exclusive || exclusive) {
+                held.blockers -= 1;
+                if held.blockers == 0 {
+                    begin.push((held.order, *id));
+                }
+            }
+        }
+        if exclusive {
+            self.flushes.iter_mut().filter(|flush| flush.0 > done.order).for_each(|flush| flush.2 -= 1);
+            begin.extend(self.flushes.extract_if(.., |flush| flush.2 == 0).map(|(order, id, _)| (order, id)));
+        }
+        begin.sort_unstable();
+        free.extend(begin.into_iter().map(|(_, id)| id));
+        if self.ranges.is_empty() {
+            self.longest = 0;
+        }
+    }
+}
+
+/// Range of the locks that may overlap one from `first` to `last`, if none is longer than `longest`.
+fn near(first: u64, last: u64, longest: u64) -> RangeInclusive<(u64, u32)> {
+    (first.saturating_sub(longest), 0)..=(last, u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(first: u64, last: u64, exclusive: bool) -> RangeLock {
+        RangeLock::Extent { first, last, exclusive }
+    }
+
+    fn released(locks: &mut Locks, id: u32, lock: RangeLock) -> Vec<u32> {
+        let mut free = VecDeque::new();
+        locks.release(id, lock, &mut free);
+        free.into()
+    }
+
+    #[test]
+    fn overlapping_work_waits_for_all_before_it_and_goes_in_order() {
+        let mut locks = Locks::default();
+        let locked = [(0, 9), (20, 20), (9, 20), (5, 5), (20, 25)].map(|(first, last)| lock(first, last, first != 5));
+        assert!(locks.take(1, locked[0]));
+        assert!(locks.take(2, locked[1]));
+        assert!(!locks.take(3, locked[2]));
+        assert!(!locks.take(4, locked[3]));
+        assert!(!locks.take(5, locked[4]), "behind a lock that waits itself");
+        assert_eq!(released(&mut locks, 1, locked[0]), [4]);
+        assert_eq!(released(&mut locks, 2, locked[1]), [3]);
+        assert_eq!(released(&mut locks, 3, locked[2]), [5]);
+    }
+
+    #[test]
+    fn what_is_shared_waits_only_for_who_is_alone() {
+        let mut locks = Locks::default();
+        assert!(locks.take(1, lock(0, 9, false)));
+        assert!(locks.take(2, lock(3, 4, false)));
+        assert!(!locks.take(3, lock(4, 4, true)));
+        assert_eq!(released(&mut locks, 1, lock(0, 9, false)), [0; 0]);
+        assert_eq!(released(&mut locks, 2, lock(3, 4, false)), [3]);
+    }
+
+    #[test]
+    fn a_flush_waits_for_the_writes_before_it_and_holds_up_nothing() {
+        let mut locks = Locks::default();
+        assert!(locks.take(1, RangeLock::Flush), "nothing to wait for");
+        assert!(locks.take(2, lock(0, 9, true)));
+        assert!(locks.take(3, lock(20, 29, false)));
+        assert!(!locks.take(4, lock(5, 5, true)));
+        assert!(!locks.take(5, RangeLock::Flush));
+        assert!(locks.take(6, lock(100, 100, true)), "it came after the flush");
+        assert_eq!(released(&mut locks, 6, lock(100, 100, true)), [0; 0]);
+        assert_eq!(released(&mut locks, 3, lock(20, 29, false)), [0; 0]);
+        assert_eq!(released(&mut locks, 2, lock(0, 9, true)), [4]);
+        assert_eq!(released(&mut locks, 4, lock(5, 5, true)), [5]);
+        assert!(locks.is_empty());
     }
 }

@@ -28,6 +28,17 @@ named_values! {
     }
 }
 
+named_values! {
+    /// Order in which a write cache brings what it holds to the platters.
+    pub enum WriteCacheOrder {
+        /// The drive's own, above its layer: nearest first, with writes overwritten and joined.
+        #[default]
+        Position = "position",
+        /// The order of arrival, at once, as the drives of the 1990s are described.
+        Arrival = "arrival",
+    }
+}
+
 /// A command's overhead by its kind and by the kind of the one before: after a read, after a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
@@ -58,6 +69,8 @@ impl Overheads {
 pub struct Buffer {
     /// Room for writes that the media has not done; 0 is off.
     pub write_cache_bytes: u64,
+    /// Order in which they are done.
+    pub write_cache_order: WriteCacheOrder,
     /// Bytes that the media reads on after a read; 0 is off, save where it reads to a track's end.
     pub read_ahead_bytes: u64,
     /// Place where reading on ends.
@@ -88,6 +101,7 @@ impl Buffer {
     pub fn plain(overhead: Nanos) -> Buffer {
         Buffer {
             write_cache_bytes: 0,
+            write_cache_order: WriteCacheOrder::Position,
             read_ahead_bytes: 0,
             read_ahead_to: ReadAheadTo::Bytes,
             segment_bytes: 0,
@@ -143,9 +157,10 @@ state! {
 impl Buffered {
     /// A clock behind an empty buffer.
     pub fn new(media: Mechanical, buffer: Buffer) -> Buffered {
+        let in_order = buffer.write_cache_order == WriteCacheOrder::Arrival;
         Buffered {
             media,
-            queue: WriteQueue::new(buffer.write_cache_bytes / SECTOR_BYTES),
+            queue: WriteQueue::new(if in_order { buffer.write_cache_bytes / SECTOR_BYTES } else { 0 }),
             segments: Segments::new(&buffer),
             busy_until: Nanos::ZERO,
             unwaited: Nanos::ZERO,
@@ -155,6 +170,28 @@ impl Buffered {
             ps_per_sector: buffer.bus_bytes_per_s.map(|rate| (SECTOR_BYTES as f64 * 1e12 / rate).round() as u64),
             buffer,
         }
+    }
+
+    /// The room of the drive's write-back cache; a cache in the order of arrival is a matter of this clock alone.
+    pub fn write_cache_sectors(&self) -> u64 {
+        match self.buffer.write_cache_order {
+            WriteCacheOrder::Position => self.buffer.write_cache_bytes / SECTOR_BYTES,
+            WriteCacheOrder::Arrival => 0,
+        }
+    }
+
+    /// True if writes complete in a cache that this clock keeps, in the order of arrival.
+    pub fn completes_early(&self) -> bool {
+        self.queue.takes(1)
+    }
+
+    /// When a command that was sent at `sent` completes whose data the bus carries from `start` on, to or from memory alone.
+    pub fn transfer(&mut self, start: Nanos, sent: Nanos, write: bool, sectors: u64) -> Nanos {
+        let overheads = &self.buffer.overheads;
+        let ready = self.ready(start, sent, if write { overheads.write } else { overheads.read_hit });
+        let end = ready + self.bus(write, sectors) + overheads.completion[usize::from(write)];
+        self.after_write = write;
+        end
     }
 
     /// The clock of the media.

@@ -34,13 +34,6 @@ pub struct SoldLayer {
     pub costs: Option<DriveManagedCosts>,
     /// The share of its tracks, in percent, that is the persistent cache.
     pub cache_percent: Option<f64>,
-    /// Memory from which writes are completed before they are in the persistent cache; 0 is none.
-    pub write_cache_bytes: u64,
-}
-
-impl SoldLayer {
-    /// The most memory that a layer takes for writes.
-    pub const WRITE_CACHE_MAX: u64 = 1 << 34;
 }
 
 /// The zones of a host-managed disk, as far as its drive file tells them.
@@ -197,6 +190,7 @@ fn buffer(t: &MechanicalTable, overhead: Nanos) -> Result<Buffer, Error> {
     let bus = t.bus_bytes_per_s.given().unwrap_or(Buffer::BUS_BYTES_PER_S);
     Ok(Buffer {
         write_cache_bytes: t.write_cache_bytes.given().unwrap_or(0),
+        write_cache_order: t.write_cache_order.given().unwrap_or_default(),
         read_ahead_bytes,
         read_ahead_to: t.read_ahead_to.given().unwrap_or_default(),
         segment_bytes: t.segment_bytes.given().unwrap_or(read_ahead_bytes.saturating_mul(2)),
@@ -265,8 +259,7 @@ pub(super) fn drive_managed(t: &DriveManagedTable) -> Result<SoldLayer, Error> {
             ));
         }
     };
-    let write_cache_bytes = t.write_cache_bytes.given().unwrap_or(0);
-    Ok(SoldLayer { costs, cache_percent: t.cache_percent.given(), write_cache_bytes })
+    Ok(SoldLayer { costs, cache_percent: t.cache_percent.given() })
 }
 
 /// The zones of a host-managed disk, as far as the file tells them. Errors: zones that are no whole number of blocks.

@@ -1,6 +1,8 @@
 //! The clock that a disk asks: one of three models behind one set of functions. The simplest is here: s per command and b per sector,
 //! without position or rotation.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Buffered, Mechanical};
 use crate::error::{DiskResult, Error};
 use crate::geometry::{Geometry, Turn};
@@ -53,6 +55,28 @@ impl DriveClock {
     pub(crate) fn sent_at(&mut self, moment: Nanos) {
         if let DriveClock::Buffered(clock) = self {
             clock.sent_at(moment);
+        }
+    }
+
+    /// The room of the drive's write-back cache, in sectors; 0 where it has none.
+    pub fn write_cache_sectors(&self) -> u64 {
+        match self {
+            DriveClock::Buffered(clock) => clock.write_cache_sectors(),
+            DriveClock::Constant(_) | DriveClock::Mechanical(_) => 0,
+        }
+    }
+
+    /// True if writes complete in a cache in the order of arrival, which is a matter of the clock alone.
+    pub fn completes_early(&self) -> bool {
+        matches!(self, DriveClock::Buffered(clock) if clock.completes_early())
+    }
+
+    /// When a command that was sent at `sent` completes whose data the bus carries from `start` on, to or from the drive's memory alone.
+    #[inline]
+    pub(crate) fn transfer(&mut self, start: Nanos, sent: Nanos, write: bool, sectors: u64) -> Nanos {
+        match self {
+            DriveClock::Buffered(clock) => clock.transfer(start, sent, write, sectors),
+            DriveClock::Constant(_) | DriveClock::Mechanical(_) => start,
         }
     }
 
@@ -155,7 +179,7 @@ impl DriveClock {
 }
 
 /// Place of the head for a sector; made once a request, so that estimates of waiting requests are cheap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The cylinder, from the rim inward.
     pub cylinder: u32,

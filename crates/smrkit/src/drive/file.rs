@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::ReadAheadTo;
+use super::{ReadAheadTo, WriteCacheOrder};
 use crate::error::Error;
 use crate::quantity::{
     parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_sectors, parse_share,
@@ -224,7 +224,8 @@ table! {
         write_completion_ms: Option<Sourced<f64>>, "ms";
         write_settle_ms: Option<Sourced<f64>>, "ms";
         skew_ms: Option<Sourced<f64>>, "ms";
-        write_cache_bytes: Option<Sourced<u64>>, "bytes";
+        write_cache_bytes: Option<Sourced<u64>>, "bytes", ..=1 << 34, "give at most 17179869184";
+        write_cache_order: Option<Sourced<WriteCacheOrder>>, "";
         read_ahead_bytes: Option<Sourced<u64>>, "bytes";
         read_ahead_to: Option<Sourced<ReadAheadTo>>, "";
         segment_bytes: Option<Sourced<u64>>, "bytes";
@@ -265,7 +266,6 @@ table! {
         map_every_writes: Option<Sourced<u64>>, "writes", 1.., "give 1 or more";
         map_ms: Option<Sourced<f64>>, "ms";
         cache_percent: Option<Sourced<f64>>, "% of its tracks", 0.0..=50.0, "give 0 to 50";
-        write_cache_bytes: Option<Sourced<u64>>, "bytes", ..=1 << 34, "give at most 17179869184";
     }
 }
 
@@ -361,14 +361,14 @@ impl DriveFile {
         problem
     }
 
-    /// Takes an end of the range of key `wanted` for its value. Returns the keys that have ranges where it has none.
-    pub fn choose(&mut self, wanted: &str, end: RangeEnd) -> Result<(), Vec<String>> {
+    /// Takes an end of the range of key `wanted` for its value, or a number. Returns the keys that have ranges where that can't be.
+    pub fn choose(&mut self, wanted: &str, value: &str) -> Result<(), Vec<String>> {
         let (mut chosen, mut with_range) = (false, Vec::new());
         self.visit(&mut |name, unit, key| {
             if key.setting(name, unit).range.is_some() {
                 with_range.push(name.to_string());
             }
-            chosen |= name == wanted && key.choose(end);
+            chosen |= name == wanted && key.choose(unit, value);
         });
         if chosen { Ok(()) } else { Err(with_range) }
     }
@@ -399,27 +399,8 @@ pub struct DriveSetting {
     pub range: Option<(String, String)>,
 }
 
-/// An end of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RangeEnd {
-    /// The lowest value.
-    Low,
-    /// The highest value.
-    High,
-}
-
-impl RangeEnd {
-    /// Both ends.
-    pub const ALL: [RangeEnd; 2] = [RangeEnd::Low, RangeEnd::High];
-
-    /// Its name, as drives at an end of a range have it in theirs.
-    pub fn name(self) -> &'static str {
-        match self {
-            RangeEnd::Low => "low",
-            RangeEnd::High => "high",
-        }
-    }
-}
+/// The ends of a range, as drives at one of them have it in their names.
+pub const RANGE_ENDS: [&str; 2] = ["low", "high"];
 
 /// A type of value that a drive file can have.
 trait FileValue: Clone + DeserializeOwned {
@@ -429,6 +410,11 @@ trait FileValue: Clone + DeserializeOwned {
     /// True if it is a number between two others; names and lists never are.
     fn is_between(&self, _low: &Self, _high: &Self) -> bool {
         false
+    }
+
+    /// The value that a number means, if it is one.
+    fn of_number(_number: f64) -> Option<Self> {
+        None
     }
 }
 
@@ -441,6 +427,10 @@ macro_rules! numbers {
 
             fn is_between(&self, low: &Self, high: &Self) -> bool {
                 low <= self && self <= high && low < high
+            }
+
+            fn of_number(number: f64) -> Option<$number> {
+                (number as $number as f64 == number).then_some(number as $number)
             }
         }
     )*};
@@ -458,7 +448,7 @@ macro_rules! names {
 }
 
 numbers!(f64, u64, u32);
-names!(bool, ReadAheadTo, OrderName, ByBefore);
+names!(bool, ReadAheadTo, WriteCacheOrder, OrderName, ByBefore);
 
 /// A seek curve's points.
 impl FileValue for Vec<(f64, f64)> {
@@ -490,8 +480,8 @@ pub(super) trait DriveFileKey {
     /// The key's mistake and its remedy, if it has one.
     fn problem(&self) -> Option<&'static str>;
 
-    /// Takes an end of its range for the value; tells whether it has one.
-    fn choose(&mut self, end: RangeEnd) -> bool;
+    /// Takes an end of its range for the value, or a number in its unit; tells whether it could.
+    fn choose(&mut self, unit: &str, value: &str) -> bool;
 }
 
 impl<T: FileValue> DriveFileKey for Sourced<T> {
@@ -520,12 +510,14 @@ impl<T: FileValue> DriveFileKey for Sourced<T> {
         }
     }
 
-    fn choose(&mut self, end: RangeEnd) -> bool {
-        let chosen = match end {
-            RangeEnd::Low => &self.low,
-            RangeEnd::High => &self.high,
+    fn choose(&mut self, unit: &str, value: &str) -> bool {
+        let parsed = || number(value, unit).unwrap_or_else(|| parse_number(value)).ok().and_then(T::of_number);
+        let chosen = match value {
+            "low" => self.low.clone(),
+            "high" => self.high.clone(),
+            _ => parsed(),
         };
-        let Some(value) = chosen.clone() else { return false };
+        let Some(value) = chosen else { return false };
         (self.value, self.low, self.high) = (value, None, None);
         true
     }

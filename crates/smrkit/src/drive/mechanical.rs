@@ -136,6 +136,20 @@ impl Mechanical {
         Nanos(arrive + self.wait(arrive, position.angle) - now.0)
     }
 
+    /// From `now` until a write at a position would begin, without command overhead.
+    #[inline]
+    pub fn write_estimate(&self, position: &Position, now: Nanos) -> Nanos {
+        let seek = self.seek_ns(position.cylinder, position.surface);
+        let arrive = now.0 + seek + if seek > 0 { self.write_settle } else { 0 };
+        Nanos(arrive + self.wait(arrive, position.angle) - now.0)
+    }
+
+    /// Cylinders from the head to a position.
+    #[inline]
+    pub fn distance(&self, position: &Position) -> u32 {
+        self.cylinder.abs_diff(position.cylinder)
+    }
+
     /// The time to read sectors of one track in whatever order they pass under the head: a rotation at most, once the head
     /// is there. `None` where they lie on several tracks.
     pub fn in_any_order(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {

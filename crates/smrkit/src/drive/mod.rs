@@ -42,10 +42,10 @@ use crate::names::nearest;
 use crate::quantity::Bytes;
 use crate::units::{Nanos, SECTOR_BYTES};
 
-pub use buffered::{Buffer, Buffered, Overheads, ReadAheadTo};
+pub use buffered::{Buffer, Buffered, Overheads, ReadAheadTo, WriteCacheOrder};
 pub use build::{CommandOrder, DriveManagedCosts, HostManagedZones, SoldLayer};
 pub use clock::{Constant, DriveClock, Position};
-pub use file::{DriveSetting, RangeEnd};
+pub use file::{DriveSetting, RANGE_ENDS};
 pub use mechanical::Mechanical;
 pub(crate) use mechanical::Mechanics;
 pub use seek::SeekCurve;
@@ -117,10 +117,10 @@ pub struct Drive {
 
 impl Drive {
     /// A drive by its name in `DRIVES`, by a model string of the [`catalogue`], or by the path of a drive file; `@KEY=low` or
-    /// `@KEY=high` behind it takes an end of the range of that key ([`Drive::at`]).
+    /// `@KEY=high` behind it takes an end of the range of that key, `@KEY=NUMBER` another value ([`Drive::at`]).
     pub fn load(name_or_path: &str) -> Result<Drive, Error> {
         match ends(name_or_path) {
-            Some((own, key, end)) if !Path::new(name_or_path).exists() => return Drive::load(own)?.at(key, end),
+            Some((own, key, value)) if !Path::new(name_or_path).exists() => return Drive::load(own)?.at(key, value),
             _ => {}
         }
         if let Some((name, text)) = DRIVES.iter().find(|(name, _)| name.eq_ignore_ascii_case(name_or_path)) {
@@ -193,8 +193,8 @@ impl Drive {
 
     /// A drive from the text of a drive file; `path` is for messages, and may end in `@KEY=low` as a name may.
     pub fn parse(path: &Path, text: &str) -> Result<Drive, Error> {
-        if let Some((own, key, end)) = path.to_str().and_then(ends) {
-            return Drive::parse(own.as_ref(), text)?.at(key, end);
+        if let Some((own, key, value)) = path.to_str().and_then(ends) {
+            return Drive::parse(own.as_ref(), text)?.at(key, value);
         }
         let drive = Drive::build(DriveFile::parse(path, text)?, path)?;
         Ok(Drive { text: Some(text.into()), ..drive })
@@ -224,14 +224,18 @@ impl Drive {
         self.settings.iter().filter(|setting| setting.range.is_some())
     }
 
-    /// The drive with `key` at an end of its range; its name says so. Errors: a key without a range.
-    pub fn at(&self, key: &str, end: RangeEnd) -> Result<Drive, Error> {
+    /// The drive with `key` at an end of its range (`low`, `high`), or at another value; its name says so. Errors: a key without a
+    /// range, or one that is not in its file.
+    pub fn at(&self, key: &str, value: &str) -> Result<Drive, Error> {
         let mut file = self.file.clone();
-        file.choose(key, end).map_err(|ranges| {
+        file.choose(key, value).map_err(|ranges| {
             let known = if ranges.is_empty() { "none".into() } else { ranges.join(", ") };
-            Error::Usage(format!("{} has no range of {key}: keys with a range are {known}", self.name))
+            Error::Usage(match RANGE_ENDS.contains(&value) {
+                true => format!("{} has no range of {key}: keys with a range are {known}", self.name),
+                false => format!("{} has no number {key} that could be {value}: see `smrkit drives show`", self.name),
+            })
         })?;
-        let suffix = format!("@{key}={}", end.name());
+        let suffix = format!("@{key}={value}");
         file.name += &suffix;
         let path = PathBuf::from(self.path.display().to_string() + &suffix);
         let drive = Drive::build(file, &path)?;
@@ -310,15 +314,14 @@ impl Drive {
     }
 }
 
-/// The parts of `NAME@KEY=END`.
-fn ends(name: &str) -> Option<(&str, &str, RangeEnd)> {
+/// The parts of `NAME@KEY=VALUE`.
+fn ends(name: &str) -> Option<(&str, &str, &str)> {
     let (own, choice) = name.rsplit_once('@')?;
-    let (key, word) = choice.split_once('=')?;
-    let end = RangeEnd::ALL.into_iter().find(|end| end.name() == word)?;
-    Some((own, key, end))
+    let (key, value) = choice.split_once('=')?;
+    key.contains('.').then_some((own, key, value))
 }
 
-/// The ends of ranges that stand behind a drive's name or path, as `@KEY=low`; empty without.
+/// The values that stand behind a drive's name or path, as `@KEY=low`; empty without.
 pub(crate) fn chosen_ends(name: &str) -> &str {
     let mut own = name;
     while let Some((shorter, ..)) = ends(own) {

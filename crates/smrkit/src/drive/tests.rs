@@ -240,17 +240,26 @@ fn a_drive_at_an_end_of_a_range_loads_by_its_name() {
     let ranges: Vec<_> = drive.ranges().map(|setting| (setting.key.as_str(), setting.range.clone())).collect();
     assert_eq!(ranges, [("mechanical.rpm", Some(("5400".into(), "10000".into())))]);
     let rotation = |drive: &Drive| ms(drive.clock.mechanical().unwrap().rotation());
-    for (end, ms) in [(RangeEnd::Low, 60e3 / 5400.0), (RangeEnd::High, 6.0)] {
+    for (end, ms) in [("low", 60e3 / 5400.0), ("high", 6.0), ("15k", 4.0)] {
         let at = drive.at("mechanical.rpm", end).unwrap();
         assert!((rotation(&at) - ms).abs() < 1e-5 && at.ranges().next().is_none());
         assert_eq!(at.geometry.sectors(), drive.geometry.sectors());
-        assert_eq!(at.name, format!("tiny@mechanical.rpm={}", end.name()));
+        assert_eq!(at.name, format!("tiny@mechanical.rpm={end}"));
         let again = Drive::parse(at.file().unwrap(), at.text().unwrap()).unwrap();
         assert_eq!((&again.name, rotation(&again)), (&at.name, rotation(&at)));
     }
-    let error = drive.at("mechanical.switch_ms", RangeEnd::Low).unwrap_err().to_string();
+    let error = drive.at("mechanical.switch_ms", "low").unwrap_err().to_string();
     assert!(error.contains("keys with a range are mechanical.rpm"), "{error}");
-    assert!(Drive::load("tiny@mechanical.rpm=low").unwrap_err().to_string().contains("no range"));
+    for (name, message) in [
+        ("tiny@mechanical.rpm=low", "no range"),
+        ("tiny@mechanical.rpm=fast", "no number mechanical.rpm that could be fast"),
+        ("tiny@geometry.surfaces=1.5", "no number geometry.surfaces that could be 1.5"),
+        ("tiny@mechanical.segments=2", "no number mechanical.segments"),
+        ("tiny@mechanical.rpm=0", "give 1 to 1000000"),
+    ] {
+        let error = Drive::load(name).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
 }
 
 #[test]
@@ -261,7 +270,6 @@ fn a_drive_managed_layer_is_described_in_full_or_in_part() {
     for (table, message) in [
         ("append_ms = { value = 1.0, source = \"x\" }", "give all, or none"),
         ("cache_percent = { value = 60, source = \"x\" }", "give 0 to 50"),
-        ("write_cache_bytes = { value = 100_000_000_000, source = \"x\" }", "give at most"),
     ] {
         assert!(with(table).unwrap_err().to_string().contains(message), "{table}");
     }
@@ -271,7 +279,7 @@ fn a_drive_managed_layer_is_described_in_full_or_in_part() {
 fn presets_can_be_had_at_both_ends_of_every_range() {
     for drive in DRIVES.iter().map(|(name, _)| Drive::load(name).unwrap()) {
         for key in drive.ranges().map(|setting| &setting.key) {
-            for end in RangeEnd::ALL {
+            for end in RANGE_ENDS {
                 let at = drive.at(key, end).unwrap();
                 assert_eq!(Drive::load(&at.name).unwrap().settings, at.settings);
             }
@@ -287,7 +295,7 @@ fn a_range_of_the_shingling_law_changes_the_law() {
     let path = folder.path().join("ranged.toml");
     std::fs::write(&path, ranged).unwrap();
     let drive = Drive::load(path.to_str().unwrap()).unwrap();
-    let ends = RangeEnd::ALL.map(|end| format!("{:?}", drive.at("interference.cw_degrees", end).unwrap().interference));
+    let ends = RANGE_ENDS.map(|end| format!("{:?}", drive.at("interference.cw_degrees", end).unwrap().interference));
     assert_ne!(ends[0], ends[1]);
     assert!(ends.iter().all(|end| *end != format!("{:?}", drive.interference)));
 }
@@ -403,6 +411,7 @@ overhead_ms = { value = 0.5, source = "x" }
 write_settle_ms = { value = 0.5, source = "x" }
 skew_ms = { value = 3, source = "x" }
 write_cache_bytes = { value = 4096, source = "x" }
+write_cache_order = { value = "arrival", source = "x" }
 read_ahead_bytes = { value = 8192, source = "x" }
 bus_bytes_per_s = { value = 1e8, source = "x" }
 [drive_managed]

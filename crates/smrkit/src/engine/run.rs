@@ -8,7 +8,6 @@ use super::system::{DriveRun, MemberRun};
 use super::task::{BackgroundTask, Idle};
 use super::{Engine, Observer};
 use crate::device::{LayeredDisk, Member, MemberDrive};
-use crate::drive::DriveClock;
 use crate::error::Error;
 use crate::pages::WHOLE_SECTORS_MAX;
 use crate::quantity::Bytes;
@@ -150,10 +149,8 @@ impl Run {
                  out {array}, or cut the power of one drive"
                     .into(),
             )),
-            MemberRun::Drive(run) if matches!(run.drive.clock, DriveClock::Buffered(_)) => Err(Error::Impossible(
-                "{power_cut} knows no drive with a write cache of its own: take a drive file without write_cache_bytes \
-                 and read_ahead_bytes"
-                    .into(),
+            MemberRun::Drive(run) if run.drive.clock.completes_early() => Err(Error::Impossible(
+                "{power_cut} knows no write cache in the order of arrival: take a drive file without write_cache_order".into(),
             )),
             MemberRun::Drive(run) => self.check_full(run.host_sectors()?),
         }
@@ -187,7 +184,7 @@ impl MemberRun {
                 let host_sectors = array.layout().host_sectors();
                 let runs = self.drives();
                 let members = runs.iter().zip(array.drives()).map(|(run, drive)| {
-                    let host = drive.take_counts().finish(&drive.device().layer.gauges());
+                    let host = drive.take_counts().finish(&drive.gauges());
                     let outcome = run.outcome(drive, host)?;
                     Ok(Run::new((*run).clone(), *settings).identified(outcome, commit.clone()))
                 });
@@ -232,17 +229,19 @@ mod tests {
     }
 
     #[test]
-    fn the_power_of_a_single_drive_without_cache_can_be_cut() {
+    fn the_power_of_a_single_drive_can_be_cut() {
         let checked = |system: MemberRun, power_cut| {
             let settings = Settings { power_cut, check: true, ..Settings::default() };
             Run::new(system, settings).check_power_cut().map_err(|error| error.to_string())
         };
-        let cached = || drive("write_cache_bytes = { value = 65536, source = \"test\" }\n");
+        let bytes = "write_cache_bytes = { value = 65536, source = \"test\" }\n";
+        let cached = |order: &str| drive(&(String::from(bytes) + order));
         let array = || MemberRun::Array(Box::new(ArrayRun::new(Level::Raid1, vec![drive(""), drive("")])));
-        assert!(checked(array(), None).is_ok() && checked(cached(), None).is_ok());
-        assert!(checked(drive(""), Some(1)).is_ok());
+        assert!(checked(array(), None).is_ok());
+        assert!(checked(drive(""), Some(1)).is_ok() && checked(cached(""), Some(1)).is_ok());
+        let in_order = cached("write_cache_order = { value = \"arrival\", source = \"test\" }\n");
+        assert!(checked(in_order, Some(1)).unwrap_err().contains("knows no write cache in the order of arrival"));
         assert!(checked(array(), Some(1)).unwrap_err().contains("knows single drives only"));
-        assert!(checked(cached(), Some(1)).unwrap_err().contains("knows no drive with a write cache of its own"));
     }
 
     #[test]

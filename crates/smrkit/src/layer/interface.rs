@@ -47,6 +47,11 @@ pub trait Layer: Send {
         writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data))
     }
 
+    /// End of the band of `lba`, where a long run is best written up to; `None` where it makes no difference.
+    fn band_end(&self, _lba: Lba) -> Option<Lba> {
+        None
+    }
+
     /// Drops `n` sectors from `lba` on: what they hold need not be kept.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult;
 

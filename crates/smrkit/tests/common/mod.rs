@@ -97,6 +97,11 @@ impl Disks {
             TinyClock::Mechanical => "",
             TinyClock::Buffered => {
                 "write_cache_bytes = { value = 65536, source = \"test\" }\n\
+                 write_cache_order = { value = \"arrival\", source = \"test\" }\n\
+                 read_ahead_bytes = { value = 32768, source = \"test\" }\n"
+            }
+            TinyClock::Cached => {
+                "write_cache_bytes = { value = 65536, source = \"test\" }\n\
                  read_ahead_bytes = { value = 32768, source = \"test\" }\n"
             }
         };
@@ -176,10 +181,6 @@ impl Disks {
                     ["auto".to_string(), few.to_string()][self.random.random_range(0..2)].clone()
                 }
                 ("buffer_bytes", _) => (self.random.random_range(1..300) * 512).to_string(),
-                ("write_cache_bytes", _) => {
-                    let sectors = if self.random.random_bool(0.7) { 0 } else { self.random.random_range(1..100) };
-                    (512 * sectors).to_string()
-                }
                 ("bypass_bytes", _) => (512 * self.random.random_range(1..40)).to_string(),
                 ("scheme", _) => self.scheme(),
                 ("tracks", _) => "auto".into(),
@@ -221,11 +222,15 @@ impl Disks {
 pub enum TinyClock {
     Constant,
     Mechanical,
+    /// With read-ahead and a cache that writes in the order of arrival.
     Buffered,
+    /// With read-ahead and the drive's own write cache.
+    Cached,
 }
 
 impl TinyClock {
-    pub const ALL: [TinyClock; 3] = [TinyClock::Constant, TinyClock::Mechanical, TinyClock::Buffered];
+    pub const ALL: [TinyClock; 4] =
+        [TinyClock::Constant, TinyClock::Mechanical, TinyClock::Buffered, TinyClock::Cached];
 }
 
 /// Closed and open loops, with and without a queue.

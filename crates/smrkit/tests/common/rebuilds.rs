@@ -27,8 +27,6 @@ pub fn drive(part: u64, buffers: &str) -> Drive {
 
 pub const READ_AHEAD: &str = "read_ahead_bytes = { value = 33554432, source = \"assumption: made for tests\" }\n";
 pub const WRITE_CACHE: &str = "write_cache_bytes = { value = 67108864, source = \"assumption: made for tests\" }\n";
-/// A write cache of the layer.
-pub const CACHED: (&str, &str) = ("write_cache_bytes", "64M");
 
 /// A drive-managed one is the paper's: what is assumed beyond is set by itself.
 pub fn member(drive: Drive, layer: &str, set: Set) -> MemberRun {
@@ -78,14 +76,16 @@ pub const MEMBERS: usize = 5;
 
 pub fn small(layer: &str) -> MemberRun {
     let sets: &[(&str, &str)] = match layer {
-        "drive-managed" => {
-            &[("write_cache_bytes", "64Ki"), ("bypass", "run"), ("bypass_bytes", "32Ki"), ("skip_unwritten", "on")]
-        }
+        "drive-managed" => &[("bypass", "run"), ("bypass_bytes", "32Ki"), ("skip_unwritten", "on")],
         "set-assoc" => &[("region_sectors", "200"), ("cache_percent", "10")],
         "s-block" => &[("sblock_sectors", "40"), ("spare_percent", "10"), ("cache_percent", "20")],
         _ => &[],
     };
-    let tiny = Drive::load("tiny").unwrap().with_capacity(60_000).unwrap();
+    let text = include_str!("../../drives/tiny.toml").to_string();
+    // A write cache takes part where the layer has most to do.
+    let cache =
+        if layer == "drive-managed" { "write_cache_bytes = { value = 65536, source = \"test\" }\n" } else { "" };
+    let tiny = Drive::parse("tiny.toml".as_ref(), &(text + cache)).unwrap().with_capacity(60_000).unwrap();
     let tiny = if layer == "in-place" { conventional(tiny) } else { tiny };
     member(tiny, layer, sets)
 }

@@ -4,11 +4,9 @@ use crate::common::planned::{self, Set, serve, with};
 use crate::common::{count, on_st5000as0011};
 use smrkit::drive::Drive;
 use smrkit::engine::NoObserver;
-use smrkit::engine::system::DriveRun;
 use smrkit::experiment::demand::{GeneratedDemand, Table};
 use smrkit::experiment::system::System;
 use smrkit::layer::{self, Parameters};
-use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::request::{Op, Request};
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::Outcome;
@@ -123,20 +121,6 @@ fn a_discarded_copy_is_not_cleaned() {
 }
 
 #[test]
-fn a_write_cache_merges_what_follows_in_order() {
-    let alone = workload("sequential-write:size=32KiB,count=2000", &[]);
-    let cached = workload("sequential-write:size=32KiB,count=2000", &[("write_cache_bytes", "16M")]);
-    assert!(cached.elapsed_ns * 10 < alone.elapsed_ns, "{} of {}", cached.elapsed_ns, alone.elapsed_ns);
-}
-
-#[test]
-fn the_smallest_write_cache_holds_a_sector() {
-    let of = |bytes| workload("sequential-write:size=512,count=20", &[("write_cache_bytes", bytes)]);
-    let [off, least, most, sector] = ["0", "1", "511", "512"].map(|bytes| of(bytes).latency_ns);
-    assert!(least == sector && most == sector && sector != off);
-}
-
-#[test]
 fn a_bypass_by_run_or_command_length_leaves_the_cache_empty() {
     let on = |bypass| [("bypass", bypass), ("skip_unwritten", "on")];
     let large = workload("sequential-write:size=512KiB,count=500", &on("command"));
@@ -157,16 +141,6 @@ fn what_bypasses_the_log_is_one_access_as_far_as_it_lies_in_a_row() {
     let longest = milliseconds(outcome.latency_ns.write.max);
     assert!(longest < transfer + 1.1 * rotation_ms, "{longest}");
     assert_eq!((outcome.physical_read_sectors.host, outcome.physical_written_sectors.host), (0, 4 * 8192));
-}
-
-/// A stream that always follows on what was written last would else keep scattered writes in the cache until they fill it.
-#[test]
-fn scattered_writes_leave_the_write_cache_beside_a_stream() {
-    let scattered = (0..200).map(|i| (5_000_000_000 + i * 10_000_000, 8));
-    let stream = (0..600).map(|i| (i * 1024, 1024));
-    let on = [("write_cache_bytes", "16M"), ("bypass", "run"), ("skip_unwritten", "on")];
-    let outcome = replay(requests(Op::Write, scattered.chain(stream)), &on);
-    assert_eq!(count(&outcome, "map_entries"), 200);
 }
 
 #[test]
@@ -224,7 +198,6 @@ fn a_stream_goes_to_its_bands_where_it_destroys_little_beside_it() {
     assert_eq!(bypassed(&[("skip_unwritten", "on")]), 500 * 1024);
     // Nothing is known of the tracks that follow: they would have to be copied, save at the ends of bands.
     assert!(bypassed(&[]) < 50 * 1024);
-    assert!(bypassed(&[("write_cache_bytes", "64M")]) > 300 * 1024);
 }
 
 #[test]
@@ -235,28 +208,4 @@ fn maps_need_no_more_room_than_the_log_has_sectors() {
     let mut rare = Drive::load("st5000as0011").unwrap();
     rare.drive_managed.as_mut().unwrap().costs.as_mut().unwrap().map_every_writes = u64::MAX;
     assert!((spec.build)(&rare, &parameters(&[])).is_ok());
-}
-
-/// Writes stamped sectors, and says how many of them are there after a power cut.
-fn after_a_power_cut(flush: bool) -> u64 {
-    let drive = Drive::load("tiny").unwrap();
-    let spec = layer::find("drive-managed").unwrap();
-    let parameters = parameters(&[("write_cache_bytes", "64Ki"), ("cache_tracks", "40"), ("band_tracks", "6")]);
-    let run = DriveRun { drive, layer: spec, parameters };
-    let mut device = run.device(Medium::Stamps(Stamps::new())).unwrap();
-    let stamps = (0..8).map(|i| Stamp::new(Lba(100 + i), 1).0).collect();
-    device.serve(&Request::new(Op::Write, Lba(100), 8), &mut Buf::Stamps(stamps)).unwrap();
-    if flush {
-        device.serve(&Request::new(Op::Flush, Lba(0), 0), &mut Buf::Stamps(vec![])).unwrap();
-    }
-    device.power_cut();
-    let mut out = Buf::Stamps(vec![0; 8]);
-    device.serve(&Request::new(Op::Read, Lba(100), 8), &mut out).unwrap();
-    let Buf::Stamps(found) = out else { panic!("stamps") };
-    found.iter().filter(|stamp| **stamp != 0).count() as u64
-}
-
-#[test]
-fn only_flushed_writes_of_the_write_cache_outlast_the_power() {
-    assert_eq!((after_a_power_cut(true), after_a_power_cut(false)), (8, 0));
 }

@@ -26,5 +26,6 @@ mod steady;
 mod timeouts;
 mod track_map;
 mod vguard;
+mod write_cache;
 mod zone_log;
 mod zoned;

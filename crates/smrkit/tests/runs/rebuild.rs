@@ -1,7 +1,7 @@
 //! Rebuilds, resilvers and scrubs alongside a workload: no byte is wrong, all time is accounted for, and they keep to what was asked.
 
 use crate::common::count::count_from;
-use crate::common::rebuilds::{CACHED, LEVELS, MEMBERS, array, drive, member, mirror, rebuilt, run, small};
+use crate::common::rebuilds::{LEVELS, MEMBERS, WRITE_CACHE, array, drive, member, mirror, rebuilt, run, small};
 use proptest::prelude::*;
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::RebuildSpec;
@@ -89,14 +89,14 @@ fn total(busy: &BusyTimes) -> u64 {
 #[test]
 fn causes_sum_to_the_busy_time_and_to_its_excess() {
     let foreground = Some("mix:size=4Ki,count=20k");
-    let of = |layer, set: &[(&str, &str)]| {
+    let of = |layer, buffers: &str| {
         rebuilt(
-            &mirror(1000, member(drive(1000, ""), layer, set)),
+            &mirror(1000, member(drive(1000, buffers), layer, &[])),
             "disk=1,window=8,order=scattered,run=3MB",
             foreground,
         )
     };
-    let (conventional, managed) = (of("in-place", &[]), of("drive-managed", &[CACHED]));
+    let (conventional, managed) = (of("in-place", ""), of("drive-managed", WRITE_CACHE));
     for rebuild in [&conventional, &managed] {
         for member in &rebuild.members {
             assert_eq!(member.busy_ns.total, total(&member.busy_ns));
@@ -235,7 +235,7 @@ fn what_can_not_be_rebuilt_is_refused_with_the_remedy() {
 #[test]
 fn the_same_seed_gives_the_same_result_and_another_order_another() {
     let of = |seed| {
-        let array = mirror(4000, member(drive(4000, ""), "drive-managed", &[CACHED]));
+        let array = mirror(4000, member(drive(4000, WRITE_CACHE), "drive-managed", &[]));
         let settings = Settings { seed, depth: 3, ..Settings::default() };
         let spec = "disk=1,order=scattered,run=1M,live=0.8,sorted=100";
         run(&array, settings, spec, Some("mix:size=4Ki,count=5k")).unwrap()

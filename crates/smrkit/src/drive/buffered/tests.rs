@@ -9,6 +9,7 @@ fn buffered(write_cache_bytes: u64, read_ahead_bytes: u64) -> (Geometry, Mechani
     let media = drive.clock.mechanical().unwrap().clone();
     let buffer = Buffer {
         write_cache_bytes,
+        write_cache_order: WriteCacheOrder::Arrival,
         read_ahead_bytes,
         segment_bytes: 2 * read_ahead_bytes,
         bus_bytes_per_s: [512e6; 2],

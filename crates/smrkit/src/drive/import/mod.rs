@@ -593,6 +593,11 @@ fn electronics(out: &mut Toml, specs: &Block, blocks: &[Block]) -> Result<(), Er
         let (segments, at) = specs.count("Maximum number of write segments", 1 << 16)?;
         let source = format!("{} times {}; {}", at.source, segment_at.source, level_at.source);
         out.value("write_cache_bytes", segments * segment * SECTOR_BYTES, &source);
+        out.value(
+            "write_cache_order",
+            "\"arrival\"",
+            &format!("{}, which DiskSim does in this order", level_at.source),
+        );
     }
     watermark(out, specs)?;
     read_ahead(out, specs, segment, &segment_at)

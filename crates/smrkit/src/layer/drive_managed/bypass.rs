@@ -63,11 +63,6 @@ impl Bypass {
     pub fn is_thrifty(&self) -> bool {
         self.mode == BypassMode::Stream
     }
-
-    /// True if a run merged by the write cache is long enough.
-    pub fn takes_merged(&self, n: u64) -> bool {
-        matches!(self.mode, BypassMode::Run | BypassMode::Stream) && n >= self.sectors
-    }
 }
 
 /// Number of tracks of each band, from its first, that may hold data at home. Kept in memory only: after a power cut all may.

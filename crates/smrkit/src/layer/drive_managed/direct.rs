@@ -3,12 +3,11 @@
 //! Sectors that such a write would destroy, and does not rewrite, are copied to the log first. Where the log held a copy of what was
 //! written, a header without data notes that it is out of date. What lies in a row is one access. Torn by a power cut, a write
 //! is there in part: where that destroys old data that it was to replace, they are copied too, so that each sector is old or
-//! new. A run of the write cache promises nothing: what it replaces is not copied.
+//! new. What comes from a write cache was not flushed, and may be lost: what it replaces is not copied.
 
 use super::DriveManaged;
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::layer::Layer;
 use crate::medium::Buf;
 use crate::medium::interference::Form;
 use crate::tally::Cause;
@@ -56,7 +55,7 @@ impl DriveManaged {
         let all = home.tracks_of(band);
         let from = home.start(all.start);
         let to = from + home.sectors_of(all.start..self.bands.written.end(band, &all));
-        let (crosses, careful) = (sectors > spot.left, self.keeps_acknowledged());
+        let (crosses, careful) = (sectors > spot.left, self.is_careful);
         Direct { lba, sectors, pba: spot.pba, band, crosses, from, to, careful }
     }
 
@@ -88,6 +87,10 @@ impl DriveManaged {
             self.follow_up(disk)?;
         }
         Ok(true)
+    }
+
+    pub(super) fn put_or_bypass(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
+        if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
     }
 
     /// Copies to the log what a write would destroy. Nothing is cleaned by it: the cause is the host, as with guard copies.

@@ -4,7 +4,6 @@
 //! Every write is appended to a log in the persistent cache; a map of exceptions says where. When map or log pass their
 //! thresholds, the bands of the log's oldest entries are cleaned, two an episode; and in idle time.
 
-mod write_back;
 mod bypass;
 mod cleaning;
 mod direct;
@@ -15,7 +14,6 @@ mod reading;
 #[cfg(test)]
 mod tests;
 mod together;
-mod write_cache;
 
 use std::sync::Arc;
 
@@ -24,9 +22,7 @@ use serde::{Deserialize, Serialize};
 use self::bypass::Bypass;
 use self::cleaning::{BandCleaning, HomeBands};
 use self::persistent::PersistentCache;
-use self::write_back::charge_overhead;
-use self::write_cache::WriteCache;
-use super::{Capacity, Gauge, Gauges, Layer, LayerStats, Need, QueuedWrite, Scalar, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, LayerStats, Need, QueuedWrite, Scalar};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::{Buf, Placement};
@@ -40,8 +36,9 @@ struct DriveManaged {
     bands: HomeBands,
     cache: PersistentCache,
     cleaning: BandCleaning,
-    write_cache: WriteCache,
     bypass: Bypass,
+    /// True if a torn write must leave what it was to replace: what comes from a write cache was not flushed.
+    is_careful: bool,
     /// Writes that may share a log entry.
     shared_writes: usize,
     idle_delay: Option<Nanos>,
@@ -56,9 +53,9 @@ struct DriveManagedCounts {
 
 state! {
     DriveManaged {
-        parts: bands, cache, cleaning, write_cache, bypass;
+        parts: bands, cache, cleaning, bypass;
         values: counts;
-        built: shared_writes, idle_delay;
+        built: is_careful, shared_writes, idle_delay;
     }
 }
 
@@ -69,7 +66,6 @@ impl DriveManaged {
         self.bands.written.is_possible(home)
             && self.cache.is_possible(host)
             && self.cleaning.is_possible(home)
-            && self.write_cache.is_possible(host)
             && self.bypass.is_possible()
     }
 
@@ -138,65 +134,38 @@ impl Layer for DriveManaged {
 
     #[inline]
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        if self.write_cache.is_empty() {
-            return self.read_platters(disk, Cause::Host, lba, n, out, 0);
-        }
-        self.catch_up(disk)?;
-        let mut from_memory = 0;
-        self.write_cache.parts(lba, n, |first, sectors, held| match held {
-            None => self.read_platters(disk, Cause::Host, first, sectors, out, first - lba),
-            Some((data, at)) => {
-                out.put(first - lba, data, at, sectors);
-                from_memory += sectors;
-                Ok(())
-            }
-        })?;
-        if from_memory == n {
-            charge_overhead(disk);
-        }
-        Ok(())
+        self.read_platters(disk, Cause::Host, lba, n, out, 0)
     }
 
     #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
         let direct = self.takes_direct(disk, lba, n);
-        match self.write_cache.takes(1) {
-            false if !direct => self.put(disk, lba, n, data, 0),
-            false => self.put_direct(disk, lba, n, data),
-            true => self.write_cached(disk, lba, n, data, direct),
-        }
+        self.put_or_bypass(disk, lba, n, data, direct)
     }
 
-    /// A write cache merges writes itself.
     fn takes_together(&self) -> usize {
-        if self.write_cache.takes(1) { 1 } else { self.shared_writes }
+        self.shared_writes
     }
 
     fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
         self.put_together(disk, writes)
     }
 
+    fn band_end(&self, lba: Lba) -> Option<Lba> {
+        Some(lba + self.home_run(lba, u64::MAX).1)
+    }
+
     /// Cached copies are dropped.
     fn discard(&mut self, disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
-        self.catch_up(disk)?;
-        self.write_cache.remove(disk, lba, n)?;
         self.make_room(disk, 0)?;
         self.cache.forget(lba, n);
         Ok(())
     }
 
-    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
-        self.write_all_back(disk)?;
-        disk.flush()
-    }
-
     #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
-        self.catch_up(disk)?;
         match need {
-            // Otherwise it is done in the background, before the next run of the write cache.
-            Need::Must if self.write_cache.is_empty() => self.clean_due(disk),
-            Need::Must => Ok(false),
+            Need::Must => self.clean_due(disk),
             Need::Spare => self.clean_idly(disk),
         }
     }
@@ -205,9 +174,8 @@ impl Layer for DriveManaged {
         self.idle_delay
     }
 
-    /// Only a write cache may lose completed writes.
     fn keeps_acknowledged(&self) -> bool {
-        !self.write_cache.takes(1)
+        true
     }
 
     /// All data is at home: no track of a band is blank.
@@ -216,10 +184,8 @@ impl Layer for DriveManaged {
         self.bands.home.placement()
     }
 
-    /// Map and log survive (assumption: map copies and headers tell of everything), and what cleaning saved in the scratch pad. Only a write
-    /// cache loses completed writes.
+    /// Map and log survive (assumption: map copies and headers tell of everything), and what cleaning saved in the scratch pad.
     fn power_cut(&mut self) {
-        self.write_cache.power_cut();
         self.cleaning.power_cut(&self.bands.home);
         self.cache.log.power_cut();
         self.bands.written.forget();
@@ -239,10 +205,7 @@ impl Layer for DriveManaged {
     }
 
     fn check(&self, _disk: &Disk) -> DiskResult {
-        match self.write_cache.is_sound() {
-            true => self.cache.check(),
-            false => inconsistent("the write cache's books are wrong".into()),
-        }
+        self.cache.check()
     }
 
     fn map_bytes(&self) -> u64 {
@@ -250,15 +213,12 @@ impl Layer for DriveManaged {
     }
 
     fn gauges(&self) -> Gauges {
-        let mut others = vec![
+        let others = vec![
             Gauge::count("log_length", self.cache.log.length() as f64),
             Gauge::count("map_entries", self.cache.map.len() as f64),
             Gauge::share("invalid_share", self.cache.invalid_share()),
             Gauge::bytes("map_bytes", self.map_memory_bytes()),
         ];
-        if self.write_cache.takes(1) {
-            others.push(Gauge::count("write_cache_sectors", self.write_cache.sectors() as f64));
-        }
         Gauges { cache_fill: Some(self.cache.fill(self.bands.home.capacity().cache_sectors)), others }
     }
 

@@ -5,8 +5,7 @@ use super::bypass::{Bypass, BypassMode, WrittenTracks};
 use super::cleaning::{BandCleaning, HomeBands};
 use super::log::{CacheLog, Costs};
 use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache, copy_sectors};
-use super::write_cache::WriteCache;
-use crate::drive::{Drive, SoldLayer};
+use crate::drive::Drive;
 use crate::error::Error;
 use crate::keys;
 use crate::layer::bands::{BandKeys, BufferKeys, Home, Reserve};
@@ -45,9 +44,6 @@ keys! {
         idle_clean: Option<bool> = Or("auto", Switch), "auto";
         /// When.
         delay: DelayKeys;
-        /// Writes complete in a buffer of this size, and are lost with the power unless flushed (assumption); auto is what the
-        /// drive file says, or none.
-        write_cache_bytes: Option<u64> = Or("auto", Size(0, SoldLayer::WRITE_CACHE_MAX)), "auto";
         /// Writes that go straight to their bands: long runs, long commands, or runs that endanger at most half their length
         /// (stream); auto is stream, or off (assumption).
         bypass: Option<BypassMode> = Or("auto", BYPASS_MODE), "auto";
@@ -91,7 +87,6 @@ impl LayerKeys for DriveManagedKeys {
             shared_writes: Some(self.shared_writes()),
             idle_clean: Some(self.idle_clean()),
             bypass: Some(self.bypass()),
-            write_cache_bytes: Some(self.write_cache_bytes(drive)),
             ..self
         }
     }
@@ -107,11 +102,6 @@ impl DriveManagedKeys {
         let auto = self.bands.cache_tracks(drive) * 5 / 3 + 1;
         let alpha = self.alpha.unwrap_or(auto * self.shared_writes());
         (alpha, self.beta.unwrap_or(self.alpha.unwrap_or(auto)))
-    }
-
-    fn write_cache_bytes(&self, drive: &Drive) -> u64 {
-        let own = drive.drive_managed.filter(|_| self.is_sold()).map_or(0, |layer| layer.write_cache_bytes);
-        self.write_cache_bytes.unwrap_or(own)
     }
 
     fn is_sold(&self) -> bool {
@@ -165,7 +155,7 @@ impl DriveManaged {
         Ok(DriveManaged {
             cache: PersistentCache::new(limits, log, [first, second], bypass.is_on()),
             cleaning: BandCleaning::new(keys.partial),
-            write_cache: WriteCache::new(keys.write_cache_bytes(drive).div_ceil(SECTOR_BYTES)),
+            is_careful: drive.clock.write_cache_sectors() == 0,
             bypass,
             bands: HomeBands { written: WrittenTracks::new(keys.skip_unwritten, home.bands()), home },
             shared_writes: keys.shared_writes() as usize,

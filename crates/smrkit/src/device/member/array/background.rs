@@ -4,9 +4,9 @@
 use crate::device::command::Command;
 use crate::device::health::{Health, RebuiltUnits};
 use crate::device::level::SectorSpread;
-use crate::device::locks::RangeLock;
 use crate::device::member::{Array, Member};
 use crate::device::work::Owner;
+use crate::device::work::RangeLock;
 use crate::error::DiskResult;
 use crate::medium::Buf;
 use crate::request::{Op, Request};

@@ -3,11 +3,10 @@
 //! A command that goes to one member as it came takes no such steps: the array passes it on.
 
 use crate::device::command::{Command, Completion};
-use crate::device::locks::RangeLock;
 use crate::device::member::{Array, Member};
 use crate::device::plan::Planner;
 use crate::device::redundancy::{self, WrittenSectors};
-use crate::device::work::{DonePart, Owner};
+use crate::device::work::{DonePart, Owner, RangeLock};
 use crate::error::DiskResult;
 use crate::medium::Buf;
 use crate::request::{Op, Request};

@@ -1,0 +1,464 @@
+//! The write-back cache of a drive: memory in front of the layer, the same for every layer.
+//!
+//! A write completes once the bus has carried it here, and is brought to the platters later, in an order of the drive's own: the run
+//! nearest to the head first, or, where the layer puts writes one after another anyway, the oldest. Writes that overlap or touch
+//! become one run. What is held is lost with the power unless it was flushed.
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::LayeredDisk;
+use crate::drive::Position;
+use crate::error::DiskResult;
+use crate::layer::QueuedWrite;
+use crate::medium::Buf;
+use crate::request::Request;
+use crate::state::{self, state};
+use crate::units::{Lba, Nanos};
+
+/// Runs that are held at most (assumption). It is what lets a disk do two to three times as many small random writes as without a
+/// cache, which is what disks do, and what lets a flush end within a second.
+const RUNS_MAX: usize = 40;
+/// Without a command for so long, the drive brings what it holds to the platters (assumption).
+const QUIET: Nanos = Nanos(100_000_000);
+/// Age from which on a write goes to the platters before anything else (assumption).
+const AGE_MAX: Nanos = Nanos(3_000_000_000);
+/// From this length on a run is a stream, which layers are given alone: 512 KiB (assumption).
+const STREAM_SECTORS: u64 = 1024;
+/// Sectors that are brought to the platters at once where the layer names no band, so that commands need not wait long: 8 MiB
+/// (assumption).
+const BATCH_SECTORS_MAX: u64 = 16_384;
+
+/// Sectors that follow on each other, and wait for the platters.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct HeldRun {
+    pub lba: Lba,
+    pub sectors: u64,
+    /// Stamps, in check mode.
+    #[serde(skip)]
+    pub data: Buf,
+    /// Source of its last write.
+    pub source: u8,
+    /// Number of its first write.
+    order: u64,
+    /// When its first and its last write came.
+    since: Nanos,
+    last: Nanos,
+    /// From when on waiting longer would not have made its batch longer, if it is so long.
+    whole_at: Option<Nanos>,
+    /// Place of its first sector when that came.
+    position: Position,
+    /// End of the band in which it begins.
+    band_end: Lba,
+    /// True if what it continued has been brought to the platters.
+    is_rest: bool,
+}
+
+impl HeldRun {
+    fn end(&self) -> Lba {
+        self.lba + self.sectors
+    }
+
+    pub fn as_write(&self) -> QueuedWrite<'_> {
+        QueuedWrite { lba: self.lba, sectors: self.sectors, data: &self.data }
+    }
+
+    fn is_stream(&self) -> bool {
+        self.sectors >= STREAM_SECTORS || self.is_rest
+    }
+
+    /// Sectors that are brought to the platters at once, if it is a stream.
+    fn batch_sectors(&self) -> u64 {
+        if self.band_end == Lba(u64::MAX) { BATCH_SECTORS_MAX } else { self.band_end - self.lba }
+    }
+
+    /// It has changed at `now`.
+    fn note_change(&mut self, now: Nanos) {
+        let is_whole = self.is_stream() && self.sectors >= self.batch_sectors();
+        self.whole_at = self.whole_at.or(Some(now)).filter(|_| is_whole);
+    }
+
+    /// When it may go to the platters. A stream that is still coming waits until it reaches its band's end: ended anywhere else, the
+    /// layer would have to save the tracks behind it, which the rest of the stream will overwrite.
+    fn ready_at(&self) -> Nanos {
+        let waits = self.is_stream() && self.band_end < Lba(u64::MAX) && self.end() < self.band_end;
+        if waits { (self.last + QUIET).min(self.since + AGE_MAX) } else { Nanos::ZERO }
+    }
+}
+
+/// A batch on its way to the platters: its room becomes free as it is written, and its runs when all of it is.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+struct Batch {
+    start: Nanos,
+    end: Nanos,
+    runs: usize,
+    sectors: u64,
+}
+
+/// The cache.
+pub(super) struct WriteCache {
+    /// Sectors that it has room for.
+    limit: u64,
+    /// In no order; none overlaps or touches another.
+    runs: Vec<HeldRun>,
+    /// Sectors in `runs`.
+    sectors: u64,
+    batch: Batch,
+    /// Writes taken so far.
+    taken: u64,
+    /// The end of the last command of the host.
+    last_command: Nanos,
+    /// The last moment at which it became half full.
+    half_full: Nanos,
+    bus_free_at: Nanos,
+}
+
+state! {
+    WriteCache {
+        values: runs, sectors, batch, taken, last_command, half_full, bus_free_at;
+        built: limit;
+    }
+}
+
+impl WriteCache {
+    pub fn new(limit_sectors: u64) -> WriteCache {
+        WriteCache {
+            limit: limit_sectors,
+            runs: Vec::new(),
+            sectors: 0,
+            batch: Batch::default(),
+            taken: 0,
+            last_command: Nanos::ZERO,
+            half_full: Nanos::ZERO,
+            bus_free_at: Nanos::ZERO,
+        }
+    }
+
+    /// Refuses a restored state with runs that lie outside the drive, overlap, or are more than it has room for.
+    pub fn check(&self, host_sectors: u64) -> DiskResult {
+        let mut bounds: Vec<(u64, u64)> = self.runs.iter().map(|run| (run.lba.0, run.sectors)).collect();
+        bounds.sort_unstable();
+        let mut at = 0;
+        let ascend = bounds.iter().all(|&(lba, sectors)| {
+            let follows = at <= lba && sectors > 0 && sectors <= host_sectors && lba <= host_sectors - sectors;
+            at = lba.saturating_add(sectors);
+            follows
+        });
+        let sum: u64 = if ascend { bounds.iter().map(|(_, sectors)| sectors).sum() } else { 0 };
+        let in_bands = self.runs.iter().all(|run| run.lba < run.band_end);
+        let batch = self.batch.sectors <= self.limit && self.batch.start <= self.batch.end;
+        let fits = self.runs.len() <= RUNS_MAX && sum == self.sectors && sum <= self.limit;
+        state::possible(ascend && in_bands && batch && fits)
+    }
+
+    /// True if it can take a write of `n` sectors at all.
+    #[inline]
+    pub fn takes(&self, n: u64) -> bool {
+        n <= self.limit
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Sectors that it holds.
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Forgets everything: the power was cut.
+    pub fn clear(&mut self) {
+        (self.sectors, self.batch) = (0, Batch::default());
+        self.runs.clear();
+    }
+
+    /// Sectors that it holds of `n` from `lba` on, and whether a write there would continue or change a run.
+    #[inline]
+    fn overlap(&self, lba: Lba, n: u64) -> (u64, bool) {
+        let (end, mut held, mut touches) = (lba + n, 0, false);
+        for run in &self.runs {
+            if run.lba <= end && lba <= run.end() {
+                held += run.end().min(end) - run.lba.max(lba);
+                touches = true;
+            }
+        }
+        (held, touches)
+    }
+
+    /// True if it holds all of `n` sectors from `lba` on.
+    #[inline]
+    pub fn holds(&self, lba: Lba, n: u64) -> bool {
+        self.runs.iter().any(|run| run.lba <= lba && lba + n <= run.end())
+    }
+
+    /// From `now` on, when there is room for a write of `n` sectors at `lba`; `None` if only another batch makes room.
+    #[inline]
+    pub fn room_at(&self, now: Nanos, lba: Lba, n: u64) -> Option<Nanos> {
+        let (held, touches) = self.overlap(lba, n);
+        if !touches && self.runs.len() >= RUNS_MAX {
+            return None;
+        }
+        let left = self.limit.checked_sub(self.sectors + n - held)?;
+        let Batch { start, end, runs, sectors } = self.batch;
+        if end <= now {
+            return Some(now);
+        }
+        if !touches && self.runs.len() + runs >= RUNS_MAX {
+            return Some(end);
+        }
+        let freed = u128::from((end - start).0) * u128::from(sectors.saturating_sub(left)) / u128::from(sectors.max(1));
+        Some(if left < sectors { now.max(start + Nanos(freed as u64)) } else { now })
+    }
+
+    /// When the bus can carry a command's data that is there, or has room, from `from` on.
+    pub fn bus_from(&self, from: Nanos) -> Nanos {
+        from.max(self.bus_free_at)
+    }
+
+    /// A command completes at `end`; `on_bus` if the bus was used until then.
+    #[inline]
+    pub fn note_command(&mut self, end: Nanos, on_bus: bool) {
+        self.last_command = self.last_command.max(end);
+        if on_bus {
+            self.bus_free_at = end;
+        }
+    }
+
+    fn is_half_full(&self) -> bool {
+        self.sectors > self.limit / 2 || self.runs.len() > RUNS_MAX / 2
+    }
+
+    /// Takes the sectors of a write, for which there is room, at `now`.
+    #[inline]
+    pub fn put(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
+        let was_half_full = self.is_half_full();
+        let (lba, end) = (request.lba, request.end());
+        let touches = |run: &HeldRun| run.lba <= end && lba <= run.end();
+        let mut touching = (0..self.runs.len()).filter(|&at| touches(&self.runs[at]));
+        match (touching.next(), touching.next()) {
+            (None, _) => self.insert(device, request, data, now),
+            (Some(at), None) if self.runs[at].lba <= lba => self.extend(at, request, data, now),
+            _ => self.merge(device, request, data, now),
+        }
+        self.taken += 1;
+        if !was_half_full && self.is_half_full() {
+            self.half_full = now;
+        }
+    }
+
+    fn insert(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
+        let (lba, sectors) = (request.lba, u64::from(request.sectors));
+        let mut own = device.disk.buf(sectors);
+        own.put(0, data, 0, sectors);
+        let (position, band_end) = place(device, lba);
+        self.sectors += sectors;
+        let (source, order, is_rest, whole_at) = (request.source, self.taken, false, None);
+        let (data, since, last) = (own, now, now);
+        let mut run = HeldRun { lba, sectors, data, source, order, since, last, whole_at, position, band_end, is_rest };
+        run.note_change(now);
+        self.runs.push(run);
+    }
+
+    /// A write overwrites or continues a run that begins no later.
+    fn extend(&mut self, at: usize, request: &Request, data: &Buf, now: Nanos) {
+        let run = &mut self.runs[at];
+        let sectors = run.sectors.max(request.end() - run.lba);
+        if let Buf::Stamps(stamps) = &mut run.data
+            && (stamps.len() as u64) < sectors
+        {
+            stamps.resize(sectors as usize, 0);
+        }
+        run.data.put(request.lba - run.lba, data, 0, u64::from(request.sectors));
+        self.sectors += sectors - run.sectors;
+        (run.sectors, run.last, run.source) = (sectors, now, request.source);
+        run.note_change(now);
+    }
+
+    /// A write joins all runs that it overlaps or touches.
+    fn merge(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
+        let (lba, end) = (request.lba, request.end());
+        let mut parts = Vec::new();
+        let mut at = 0;
+        while at < self.runs.len() {
+            if self.runs[at].lba <= end && lba <= self.runs[at].end() {
+                parts.push(self.runs.swap_remove(at));
+            } else {
+                at += 1;
+            }
+        }
+        let first = parts.iter().map(|run| run.lba).min().unwrap_or(lba).min(lba);
+        let last = parts.iter().map(HeldRun::end).max().unwrap_or(end).max(end);
+        let mut all = device.disk.buf(last - first);
+        for part in &parts {
+            all.put(part.lba - first, &part.data, 0, part.sectors);
+            self.sectors -= part.sectors;
+        }
+        all.put(lba - first, data, 0, u64::from(request.sectors));
+        let (position, band_end) = place(device, first);
+        let sectors = last - first;
+        self.sectors += sectors;
+        let mut run = HeldRun {
+            lba: first,
+            sectors,
+            data: all,
+            source: request.source,
+            order: parts.iter().map(|run| run.order).min().unwrap_or(self.taken),
+            since: parts.iter().map(|run| run.since).min().unwrap_or(now),
+            last: now,
+            whole_at: None,
+            position,
+            band_end,
+            is_rest: parts.iter().any(|run| run.is_rest && run.lba == first),
+        };
+        run.note_change(now);
+        self.runs.push(run);
+    }
+
+    /// Forgets `n` sectors from `lba` on, which are discarded or overwritten on the platters.
+    pub fn remove(&mut self, device: &LayeredDisk, lba: Lba, n: u64) {
+        let (end, mut at) = (lba + n, 0);
+        while at < self.runs.len() {
+            if self.runs[at].end() <= lba || end <= self.runs[at].lba {
+                at += 1;
+                continue;
+            }
+            let run = self.runs.swap_remove(at);
+            self.sectors -= run.sectors;
+            for (first, last) in [(run.lba, lba), (end, run.end())] {
+                if first < last {
+                    self.keep_part(device, &run, first, last - first);
+                }
+            }
+        }
+    }
+
+    /// Holds a part of a run that was taken out.
+    fn keep_part(&mut self, device: &LayeredDisk, run: &HeldRun, lba: Lba, sectors: u64) {
+        let mut data = device.disk.buf(sectors);
+        data.put(0, &run.data, lba - run.lba, sectors);
+        let (position, band_end) = place(device, lba);
+        self.sectors += sectors;
+        let mut part = HeldRun { lba, sectors, data, position, band_end, whole_at: None, ..*run };
+        part.note_change(run.last);
+        self.runs.push(part);
+    }
+
+    /// Puts what it holds of `n` sectors from `lba` on over `out`, which was read from there.
+    pub fn overlay(&self, lba: Lba, n: u64, out: &mut Buf) {
+        for run in &self.runs {
+            let (first, end) = (run.lba.max(lba), run.end().min(lba + n));
+            if first < end {
+                out.put(first - lba, &run.data, first - run.lba, end - first);
+            }
+        }
+    }
+
+    /// From when on a batch is to go to the platters if no command needs them: once the cache is half full or a batch is whole, no
+    /// command has come for a while, or something is too old. `None` if it is empty.
+    #[inline]
+    pub fn due(&self) -> Option<Nanos> {
+        if self.runs.is_empty() {
+            return None;
+        }
+        let mut due = self.last_command + QUIET;
+        if self.is_half_full() {
+            due = due.min(self.half_full);
+        }
+        let mut ready = Nanos::MAX;
+        for run in &self.runs {
+            due = due.min(run.whole_at.unwrap_or(run.since + AGE_MAX));
+            ready = ready.min(run.ready_at());
+        }
+        Some(due.max(ready))
+    }
+
+    /// True if at `now` something has waited too long: it goes before commands that need the platters.
+    pub fn is_overdue(&self, now: Nanos) -> bool {
+        self.runs.iter().any(|run| run.since + AGE_MAX <= now)
+    }
+
+    /// Takes out what is to go to the platters next, at the drive's time: runs that the layer may put together, or one.
+    pub fn take_batch(&mut self, device: &LayeredDisk) -> SmallVec<[HeldRun; 8]> {
+        let now = device.now();
+        let is_ready = |run: &HeldRun| run.ready_at() <= now;
+        // Where room is needed, a stream has to go although it does not reach its band's end.
+        let takes_all = !self.runs.iter().any(is_ready);
+        let is_eligible = |run: &HeldRun| takes_all || is_ready(run);
+        let shared = device.layer.takes_together();
+        let mut batch = SmallVec::new();
+        let Some(oldest) = self.oldest(is_eligible) else { return batch };
+        let is_old = self.runs[oldest].since + AGE_MAX <= now;
+        // A layer that takes writes together appends them: where they belong makes no difference to the head.
+        let first = if is_old || shared > 1 { oldest } else { self.nearest(device, is_eligible).unwrap_or(oldest) };
+        let first = self.take(device, first);
+        let (mut sectors, source) = (first.sectors, first.source);
+        let is_stream = first.is_stream();
+        batch.push(first);
+        while batch.len() < shared && !is_stream {
+            let fits =
+                |run: &HeldRun| !run.is_stream() && run.source == source && sectors + run.sectors <= STREAM_SECTORS;
+            let Some(next) = self.oldest(|run| is_eligible(run) && fits(run)) else { break };
+            let next = self.take(device, next);
+            sectors += next.sectors;
+            batch.push(next);
+        }
+        batch
+    }
+
+    /// The batch taken out last was on its way from `start` to `end`.
+    pub fn note_batch(&mut self, start: Nanos, end: Nanos, batch: &[HeldRun]) {
+        let sectors = batch.iter().map(|run| run.sectors).sum();
+        self.batch = Batch { start, end, runs: batch.len(), sectors };
+    }
+
+    /// When the last batch began.
+    pub fn batch_start(&self) -> Nanos {
+        self.batch.start
+    }
+
+    fn oldest(&self, is_eligible: impl Fn(&HeldRun) -> bool) -> Option<usize> {
+        let eligible = self.runs.iter().enumerate().filter(|(_, run)| is_eligible(run));
+        eligible.min_by_key(|(_, run)| run.order).map(|(at, _)| at)
+    }
+
+    /// The run that the head reaches first. Seeks take longer the further they go, so that runs beyond a distance need no look.
+    fn nearest(&self, device: &LayeredDisk, is_eligible: impl Fn(&HeldRun) -> bool) -> Option<usize> {
+        let (clock, now) = (device.disk.clock().mechanical()?, device.now());
+        let (mut best, mut chosen, mut reach) = (Nanos::MAX, None, u32::MAX);
+        for (at, run) in self.runs.iter().enumerate() {
+            let distance = clock.distance(&run.position);
+            if distance > reach || !is_eligible(run) {
+                continue;
+            }
+            let wait = clock.write_estimate(&run.position, now);
+            if wait < best {
+                (best, chosen) = (wait, Some(at));
+            }
+            if Nanos(clock.curve().ns(distance)) >= best {
+                reach = distance;
+            }
+        }
+        chosen
+    }
+
+    /// Takes out a run, or as much of it as goes at once: of a stream what lies in its band. The rest stays.
+    fn take(&mut self, device: &LayeredDisk, at: usize) -> HeldRun {
+        let mut run = self.runs.swap_remove(at);
+        self.sectors -= run.sectors;
+        let most = run.batch_sectors();
+        if run.is_stream() && run.sectors > most {
+            // It is as young as the stream: it must not be taken for something that was left behind.
+            let data = std::mem::take(&mut run.data);
+            let rest = HeldRun { is_rest: true, order: self.taken, since: run.last, data, ..run };
+            self.keep_part(device, &rest, run.lba + most, run.sectors - most);
+            (run.data, run.sectors) = (rest.data, most);
+        }
+        run
+    }
+}
+
+/// Place of a sector, and the end of its band.
+fn place(device: &LayeredDisk, lba: Lba) -> (Position, Lba) {
+    let position = device.position(device.layer.locate(lba));
+    (position, device.layer.band_end(lba).unwrap_or(Lba(u64::MAX)))
+}

@@ -1,0 +1,172 @@
+//! The write cache of a drive, the same for every layer: what it makes faster, and what it promises.
+
+use crate::common::planned::{serve, with};
+use crate::common::rebuilds::conventional;
+use crate::common::{Disks, count, random_requests};
+use rand::RngExt;
+use smrkit::drive::Drive;
+use smrkit::engine::NoObserver;
+use smrkit::experiment::demand::{Demand, GeneratedDemand, Table};
+use smrkit::experiment::system::System;
+use smrkit::layer::{BASELINE, LAYERS};
+use smrkit::request::{Op, Request};
+use smrkit::settings::{Prefill, Queue, Settings};
+use smrkit::stats::outcome::Outcome;
+use smrkit::units::{Lba, SECTOR_BYTES};
+use smrkit::workload::Workload;
+
+const PRODUCT: &str = "st8000as0002";
+const OFF: &str = "@mechanical.write_cache_bytes=0";
+
+fn drive(name: &str, cached: bool) -> Drive {
+    Drive::load(&format!("{name}{}", if cached { "" } else { OFF })).unwrap()
+}
+
+fn run(drive: Drive, layer: &str, depth: u32, demand: &dyn Demand) -> Outcome {
+    let drive = if layer == BASELINE { conventional(drive) } else { drive };
+    let settings = Settings { depth, queue: Queue::Drive, prefill: Prefill::Full, ..Settings::default() };
+    serve(&with(System::of(drive), layer, &[]).run(settings).unwrap(), demand, &mut NoObserver).unwrap()
+}
+
+fn workload(text: &str) -> GeneratedDemand {
+    GeneratedDemand { span: Some(8_000_000_000), ..Workload::parse(text).unwrap().into() }
+}
+
+fn rate(outcome: &Outcome) -> f64 {
+    outcome.requests as f64 / (outcome.elapsed_ns as f64 / 1e9)
+}
+
+/// Writes, and a flush at their end, so that what a cache still holds counts.
+fn flushed(mut writes: Vec<Request>) -> Table {
+    writes.push(Request::new(Op::Flush, Lba(0), 0));
+    Table(writes.into())
+}
+
+/// A cache may order, join and overwrite more than a queue of 32 can. The disk is a small one that is written more than once, since
+/// layers that put work off do it sooner or later.
+#[test]
+fn a_drive_with_its_cache_on_is_never_slower_than_with_a_queue() {
+    let mut random = Disks::new(1).random;
+    let span = 4_000_000u64;
+    let small = |cached| drive(PRODUCT, cached).with_capacity(10_000_000).unwrap();
+    let mut scattered = |_| Request::new(Op::Write, Lba(random.random_range(0..span / 8) * 8), 8);
+    let stream = |sectors: u64| -> Vec<Request> {
+        let write =
+            move |i: u64| Request::new(Op::Write, Lba(i * sectors % (span / sectors * sectors)), sectors as u32);
+        (0..2 * span / sectors).map(write).collect()
+    };
+    let demands: [(&str, Vec<Request>); 3] =
+        [("scattered", (0..20_000).map(&mut scattered).collect()), ("stream", stream(256)), ("large", stream(2048))];
+    let mut slower = Vec::new();
+    for layer in LAYERS {
+        for (what, writes) in &demands {
+            let demand = flushed(writes.clone());
+            // By algorithm V.4 whole S-blocks go past the cache buffer, whoever joins them: that costs more than what small writes put off.
+            let long = layer.name == "s-block" && *what != "scattered";
+            let queued = if long { &flushed(stream(16_384)) } else { &demand };
+            let queued = run(small(false), layer.name, 32, queued).elapsed_ns;
+            for depth in [1, 32] {
+                let cached = run(small(true), layer.name, depth, &demand).elapsed_ns;
+                let ratio = cached as f64 / queued as f64;
+                if ratio >= if long { 1.1 } else { 1.05 } {
+                    slower.push(format!("{}, {what} at depth {depth}: {ratio:.2} times as long", layer.name));
+                }
+            }
+        }
+    }
+    assert!(slower.is_empty(), "{slower:#?}");
+}
+
+/// What disks do: WD40EFRX and their like at 5,400 to 5,900 rotations a minute.
+#[test]
+fn a_conventional_disk_orders_writes_in_its_cache_or_in_its_queue() {
+    let writes = GeneratedDemand::from(Workload::parse("random-write:size=4Ki,count=4k").unwrap());
+    let of = |cached, depth| rate(&run(drive(PRODUCT, cached), BASELINE, depth, &writes));
+    let [plain, cached, queued] = [of(false, 1), of(true, 1), of(false, 32)];
+    assert!((60.0..90.0).contains(&plain), "{plain} a second");
+    for ordered in [cached, queued, of(true, 32)] {
+        assert!(ordered >= 150.0 && (2.0..3.5).contains(&(ordered / plain)), "{ordered} a second of {plain}");
+    }
+}
+
+#[test]
+fn no_transfer_beats_the_bus() {
+    for layer in [BASELINE, "drive-managed"] {
+        for text in [
+            "sequential-write:size=1Mi,count=20",
+            "sequential-write:size=4Ki,count=100",
+            "random-write:size=64Ki,count=50",
+        ] {
+            for depth in [1, 32] {
+                let outcome = run(drive(PRODUCT, true), layer, depth, &workload(text));
+                let bytes = outcome.host_written_sectors * SECTOR_BYTES;
+                let rate = bytes as f64 / (outcome.elapsed_ns as f64 / 1e9);
+                assert!(rate < 600e6, "{layer}, {text} at depth {depth}: {rate} bytes/s");
+            }
+        }
+    }
+}
+
+/// A band that is written from its beginning to its end costs its own time: nothing behind it has to be saved.
+#[test]
+fn a_stream_runs_at_the_conventional_speed() {
+    for text in ["sequential-write:size=128Ki,count=20k", "sequential-write:size=1Mi,count=2500"] {
+        for depth in [1, 32] {
+            let of = |layer| run(drive(PRODUCT, true), layer, depth, &workload(text)).elapsed_ns as f64;
+            let (managed, conventional) = (of("drive-managed"), of(BASELINE));
+            assert!(managed < 1.1 * conventional, "{text} at depth {depth}: {}", managed / conventional);
+        }
+    }
+}
+
+/// A stream must not keep what was written before it from the platters.
+#[test]
+fn scattered_writes_leave_the_cache_beside_a_stream() {
+    let scattered = (0..60).map(|i| Request::new(Op::Write, Lba(5_000_000_000 + i * 10_000_000), 8));
+    let stream = (0..4000).map(|i| Request::new(Op::Write, Lba(i * 1024), 1024));
+    let outcome = run(drive(PRODUCT, true), "drive-managed", 1, &Table(scattered.chain(stream).collect()));
+    assert_eq!(count(&outcome, "map_entries"), 60, "all of them");
+    assert!(count(&outcome, "bypassed_sectors") > 3_900_000);
+}
+
+#[test]
+fn writes_that_wait_in_the_cache_share_entries_of_the_log() {
+    let before = |cached, depth| {
+        let outcome =
+            run(drive(PRODUCT, cached), "drive-managed", depth, &workload("random-write:size=4Ki,count=2400"));
+        outcome.commands.physical_write
+    };
+    let [cached, queued, alone] = [before(true, 1), before(false, 32), before(false, 1)];
+    assert!(alone > 2400 && cached <= queued && queued < alone / 7, "{cached} {queued} {alone}");
+}
+
+/// Reads of what the cache holds, in whole or in part, and of what it held: each finds the last write.
+#[test]
+fn reads_find_what_was_written_last_under_every_layer() {
+    let text = include_str!("../../drives/tiny.toml").to_string()
+        + "write_cache_bytes = { value = 40960, source = \"test\" }\n\
+           queued_commands = { value = 32, source = \"test\" }\n";
+    let tiny = Drive::parse("tiny.toml".as_ref(), &text).unwrap();
+    for layer in LAYERS {
+        for (seed, depth) in [(1, 1), (2, 8), (3, 40)] {
+            let tiny = if layer.name == BASELINE { conventional(tiny.clone()) } else { tiny.clone() };
+            let settings = Settings { depth, queue: Queue::Drive, check: true, ..Settings::default() };
+            let Ok(run) = with(System::of(tiny), layer.name, &[]).run(settings) else { continue };
+            let requests = random_requests(&mut Disks::new(seed).random, run.host_sectors().unwrap().min(300), 3000);
+            serve(&run, &Table(requests.into()), &mut NoObserver)
+                .unwrap_or_else(|error| panic!("{}: {error}", layer.name));
+        }
+    }
+}
+
+/// Reads need not wait for more than the batch under way, and writes not for ever.
+#[test]
+fn reads_go_before_what_the_cache_holds() {
+    let mut random = Disks::new(7).random;
+    let mut place = || Lba(random.random_range(0..1_000_000_000u64) * 8);
+    let both = (0..8000).map(|i| Request::new([Op::Read, Op::Write][i % 2], place(), 8)).collect::<Vec<_>>();
+    let latency = |depth| run(drive(PRODUCT, true), BASELINE, depth, &Table(both.clone().into())).latency_ns;
+    let (alone, queued) = (latency(1), latency(32));
+    assert!(alone.read.p99 < 60_000_000, "{}", alone.read.p99);
+    assert!(queued.write.max < 8_000_000_000 && queued.read.max < 8_000_000_000, "{queued:?}");
+}
