@@ -51,6 +51,7 @@ macro_rules! files {
 files! {
     calls: "test_calls.py",
     the_command: "test_command.py",
+    drives: "test_drive.py",
     examples: "test_examples.py",
     layers: "test_layer.py",
     notebooks: "test_notebooks.py",

@@ -5,7 +5,7 @@
 use serde_json::Value;
 use smrkit::quantity::Bytes;
 
-use crate::format::{bytes, count, nanos, seconds as duration};
+use crate::format::{bytes, count, counted, nanos, seconds as duration};
 
 /// Width of the bar that shows the disk.
 const BAR: usize = 60;
@@ -13,6 +13,26 @@ const BAR: usize = 60;
 /// The page of `report`, with rates since `last`.
 pub fn page(report: &Value, last: Option<&Value>) -> String {
     if report["kind"] == "drive" { drive(report, last) } else { mount(report, last) }
+}
+
+/// The numbers of `report` as text for Prometheus, each with the image or the mount point as its label.
+pub fn prometheus(report: &Value) -> String {
+    let key = if report["kind"] == "drive" { "image" } else { "mount_point" };
+    let label = text_of(report, key).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let (mut text, label) = (String::new(), format!("{key}=\"{label}\""));
+    add_gauges(&mut text, "smrkit", &label, report);
+    text
+}
+
+fn add_gauges(text: &mut String, name: &str, label: &str, value: &Value) {
+    match value {
+        Value::Object(parts) => {
+            parts.iter().for_each(|(key, part)| add_gauges(text, &format!("{name}_{key}"), label, part));
+        }
+        Value::Number(number) => *text += &format!("# TYPE {name} gauge\n{name}{{{label}}} {number}\n"),
+        Value::Bool(is) => *text += &format!("# TYPE {name} gauge\n{name}{{{label}}} {}\n", u8::from(*is)),
+        _ => {}
+    }
 }
 
 /// Page on the work of a served drive.
@@ -26,14 +46,38 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
         Some(_) => format!("{} requests since", since("completed")),
         None => format!("{} requests completed", number("completed")),
     };
+    let mut latencies = String::new();
+    for (name, key) in [("reads", "read"), ("writes", "write")] {
+        let of = |what: &str| report["latency_ns"][key][what].as_u64().unwrap_or_default();
+        if of("count") > 0 {
+            let [p50, p99, max] = ["p50", "p99", "max"].map(|what| nanos(of(what)));
+            latencies += &format!("{} {name} took {p50} (median), {p99} (99 %), {max} (longest)\n", count(of("count")));
+        }
+    }
+    let [one, seven, thirty] =
+        ["over_1s", "over_7s", "over_30s"].map(|key| report["stalls"][key].as_u64().unwrap_or_default());
+    if one > 0 {
+        latencies += &format!("{} took over 1 s, {seven} over 7 s, {thirty} over 30 s\n", counted(one, "request"));
+    }
+    let own = report["cleaning_share"].as_f64().unwrap_or_default();
+    if own > 0.0 {
+        latencies += &format!("the drive's own work took {:.1} % of its time\n", 100.0 * own);
+    }
+    let late = |what: &str| report["lateness_ns"][what].as_u64().unwrap_or_default();
+    if late("count") > 0 {
+        let [p50, p99, max] = ["p50", "p99", "max"].map(|what| nanos(late(what)));
+        latencies += &format!("replies were late by {p50} (median), {p99} (99 %), {max} (longest)\n");
+    }
     let failure = report["failure"].as_str().map_or(String::new(), |failure| format!("failed: {failure}\n"));
     format!(
-        "{} of {} under {}{fill}\n{failure}{} clients, {} requests waiting, {completed}\nread {}, written {} on the platters\n",
+        "{} of {} under {}{fill}\n{failure}{} clients, {} requests waiting, {completed}\nhost: {} read, {} written\nplatters: {} read, {} written\n{latencies}",
         Bytes(number("export_bytes")),
         word("drive"),
         word("layer"),
         number("clients"),
         number("waiting"),
+        Bytes(since("host_read_bytes")),
+        Bytes(since("host_written_bytes")),
         Bytes(since("physical_read_bytes")),
         Bytes(since("physical_written_bytes")),
     )
@@ -158,6 +202,23 @@ fn text_of(of: &Value, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn numbers_are_gauges_with_their_image() {
+        let report = serde_json::json!({
+            "kind": "drive", "image": "/a \"b\"", "completed": 7, "has_failed": false, "failure": null,
+            "latency_ns": {"read": {"p99": 5}}, "latency_histogram_ns": {"read": [[1, 2]]},
+        });
+        let expected = [
+            "# TYPE smrkit_completed gauge",
+            r#"smrkit_completed{image="/a \"b\""} 7"#,
+            "# TYPE smrkit_has_failed gauge",
+            r#"smrkit_has_failed{image="/a \"b\""} 0"#,
+            "# TYPE smrkit_latency_ns_read_p99 gauge",
+            r#"smrkit_latency_ns_read_p99{image="/a \"b\""} 5"#,
+        ];
+        assert_eq!(super::prometheus(&report).lines().collect::<Vec<_>>(), expected);
+    }
+
     use super::*;
     use serde_json::json;
 

@@ -17,9 +17,11 @@ use smrkit_live::daemon::{self, Started};
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
 use smrkit_live::mount::{self, MountError, run_directory};
 
+use smrkit_report::activity;
+
 use super::serve::{DriveOptions, print_report};
 use crate::exit::{self, Done};
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::remedy;
 use crate::signals;
 
@@ -48,9 +50,12 @@ pub struct Attach {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Detach {
-    /// The image that is attached.
+    /// The image that is attached, or served.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
+    /// Print what the drive did as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Attach {
@@ -149,8 +154,13 @@ impl Detach {
             }
             client => client?,
         };
+        // A drive that is too busy to tell is detached all the same.
+        let report = client.ask(ControlCommand::Report).ok();
         client.ask(ControlCommand::Unmount { give_up: false })?;
         client.wait_for_end();
+        if let Some(report) = report {
+            if self.json { print_json(&report)? } else { print(activity::page(&report, None))? }
+        }
         Ok(Done::All)
     }
 }

@@ -8,10 +8,11 @@ use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::layer;
 use smrkit::quantity::Bytes;
-use smrkit::settings::Settings;
+use smrkit::settings::{Queue, Settings};
 use smrkit::stats::outcome::RunRecord;
+use smrkit_live::block::drive::{PreparedState, ServedDrive};
 use smrkit_live::block::image::{self, DriveImage};
-use smrkit_options::run::SystemOptions;
+use smrkit_options::run::{SystemOptions, read_state};
 
 use crate::exit::Done;
 use crate::output::{note_stand_ins, print};
@@ -21,6 +22,7 @@ Examples:
   smrkit create disk.img --layer drive-managed
   smrkit create disk.img --layer s-block --capacity 64GB --set s-block.cache_percent=2
   smrkit create disk.img --layer in-place --capacity 64GB       a conventional disk, to compare with
+  smrkit create disk.img --capacity 64GB --state nearly-full    its cache has room for a moment
   smrkit create raid.img --array raid5:disks=4 --capacity 64GB  an array of four such drives
 
 The image is a plain raw file, sparse: it takes up what is written to it. smrkit serve presents it as a block device.";
@@ -82,6 +84,10 @@ pub struct Create {
     image: PathBuf,
     #[command(flatten)]
     choice: DriveChoice,
+    /// State in which the drive begins: new, or its persistent cache nearly full (95 %), full, or being cleaned; or a file that smrkit run
+    /// --save-state wrote [default: new].
+    #[arg(long, value_name = "nearly-full|full|cleaning|FILE")]
+    state: Option<String>,
     /// Overwrite what is there.
     #[arg(long)]
     force: bool,
@@ -89,10 +95,26 @@ pub struct Create {
 
 impl Create {
     pub fn execute(self) -> anyhow::Result<Done> {
+        let state = self.state.as_deref().map(prepared).transpose()?;
         let image = image::create(&self.image, self.choice.record(None)?, self.force)?;
-        print(text(&image))?;
+        let text = text(&image);
+        if let Some(state) = state {
+            let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs, 0)?;
+            drive.prepare(&state)?;
+            drive.close()?;
+        }
+        print(text)?;
         Ok(Done::All)
     }
+}
+
+fn prepared(name: &str) -> Result<PreparedState, Error> {
+    Ok(match name {
+        "nearly-full" => PreparedState::NearlyFull,
+        "full" => PreparedState::Full,
+        "cleaning" => PreparedState::Cleaning,
+        file => PreparedState::Saved(read_state(file.as_ref())?),
+    })
 }
 
 /// Text on what a host will find.

@@ -17,6 +17,14 @@ Examples:
   smrkit inject disk.img bad-sector 2048      reads of the sector fail until it is written
   smrkit inject disk.img slow 8s              the next request takes 8 seconds longer
   smrkit inject disk.img timeout              the next request never completes
+  smrkit inject disk.img fail write lba=0..4096 count=3
+                                              three writes to these sectors fail
+  smrkit inject disk.img fail every=100 probability=0.5
+                                              of each hundredth request every second fails
+  smrkit inject disk.img corrupt lba=2048..4096
+                                              reads of these sectors return wrong data
+  smrkit inject disk.img clear                no request fails any more, and all sectors can be read
+  smrkit inject disk.img idle 1h              an hour without requests passes at once
 
 Every fault is in the log of smrkit serve --log.";
 
@@ -26,8 +34,9 @@ pub struct Inject {
     /// The image that smrkit serve serves.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The fault: power-cut [SEED], bad-sector LBA, slow TIME, timeout.
-    #[arg(value_name = "FAULT", required = true, num_args = 1..=2)]
+    /// The fault: power-cut [SEED], bad-sector LBA, slow TIME, timeout, idle TIME, clear, fail [OP] or corrupt, with lba=FIRST..END, count=N,
+    /// every=N, probability=P.
+    #[arg(value_name = "FAULT", required = true, num_args = 1..)]
     fault: Vec<String>,
 }
 

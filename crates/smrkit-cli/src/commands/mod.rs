@@ -25,6 +25,7 @@ mod results;
 mod run;
 mod scrub;
 mod serve;
+mod snapshot;
 mod sweep;
 mod sync;
 mod top;
@@ -63,13 +64,15 @@ pub enum Command {
     Age(age::Age),
     /// Make the image of a drive, to be served as a block device.
     Create(create::Create),
+    /// Copy the image of a drive, with the drive's state.
+    Snapshot(snapshot::Snapshot),
     /// Serve a drive as a block device, over NBD.
     Serve(serve::Serve),
-    /// Show a drive as a file and, to root, as a loop device.
+    /// Present a drive as a file, or for root as a loop device.
     Attach(attach::Attach),
     /// Take an attached drive away, and wait until all is durable.
     Detach(attach::Detach),
-    /// Do something to a served drive: cut its power, spoil a sector, slow it down.
+    /// Inject a fault into a served drive, or let its time pass.
     Inject(inject::Inject),
     /// Serve the log of a served drive once more in the simulator, and compare the times.
     Replay(replay::Replay),
@@ -120,6 +123,7 @@ impl Command {
             Command::Drives(command) => command.execute(),
             Command::Age(command) => command.execute(),
             Command::Create(command) => command.execute(),
+            Command::Snapshot(command) => command.execute(),
             Command::Serve(command) => command.execute(),
             Command::Attach(command) => command.execute(),
             Command::Detach(command) => command.execute(),

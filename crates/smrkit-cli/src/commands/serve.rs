@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 use super::create::DriveChoice;
 use crate::exit::Done;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::signals;
 
 const EXAMPLES: &str = "\
@@ -71,6 +71,9 @@ pub struct DriveOptions {
     /// delays a reply.
     #[arg(long, value_name = "on|off", value_parser = on_or_off, default_value = "on", action = clap::ArgAction::Set)]
     durable: bool,
+    /// Let nobody write. The drive's state stays as it is.
+    #[arg(long)]
+    read_only: bool,
     #[command(flatten)]
     choice: DriveChoice,
 }
@@ -90,7 +93,8 @@ impl DriveOptions {
         if self.write_cache.is_some() && cache_sectors == 0 {
             return Err(Error::Usage("--write-cache has room for a sector at least: 512 bytes".into()).into());
         }
-        let image = DriveImage::open(image, |sectors| self.choice.record(Some(sectors)).map(Some))?;
+        let open = if self.read_only { DriveImage::open_to_read } else { DriveImage::open };
+        let image = open(image, |sectors| self.choice.record(Some(sectors)).map(Some))?;
         match image.note() {
             Some(note) => eprintln!("smrkit: {note}"),
             None if self.choice.is_made() => {
@@ -127,6 +131,9 @@ pub struct Serve {
     /// Address for clients [default: unix:IMAGE.sock].
     #[arg(long, value_name = "unix:PATH|tcp:ADDRESS:PORT", value_parser = Listen::from_str)]
     listen: Option<Listen>,
+    /// At the end, print what the drive did as JSON.
+    #[arg(long)]
+    json: bool,
     /// A command to run with the drive's address as $uri; its end is the server's.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -147,16 +154,21 @@ impl Serve {
         if self.command.is_empty() {
             print(format!("{uri}\n"))?;
             let (report, closed) = server.run(&requests);
-            print_report(&report);
+            self.print_end(&report)?;
             closed?;
             return Ok(Done::All);
         }
         let commanded = self.start(&uri, controller);
         let (report, closed) = server.run(&requests);
-        print_report(&report);
+        self.print_end(&report)?;
         closed?;
         let status = commanded.join().map_err(|_| anyhow::anyhow!("the command could not be waited for"))??;
         Ok(Done::Code(status.code().map_or(1, |code| code as u8)))
+    }
+
+    fn print_end(&self, report: &ServeReport) -> anyhow::Result<()> {
+        print_report(report);
+        if self.json { print_json(&report.described) } else { Ok(()) }
     }
 
     /// The socket, and the temporary directory around it if it serves one command.

@@ -36,6 +36,9 @@ pub struct Top {
     /// Print it once, as JSON.
     #[arg(long, conflicts_with = "once")]
     json: bool,
+    /// Print it once, as text for Prometheus.
+    #[arg(long, conflicts_with_all = ["once", "json"])]
+    prometheus: bool,
     /// Time between pages.
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     interval: String,
@@ -49,6 +52,10 @@ impl Top {
         let mut report = client.ask(ControlCommand::Report)?;
         if self.json {
             print_json(&report)?;
+            return Ok(Done::All);
+        }
+        if self.prometheus {
+            print(activity::prometheus(&report))?;
             return Ok(Done::All);
         }
         print(activity::page(&report, None))?;

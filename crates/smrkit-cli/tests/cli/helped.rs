@@ -90,7 +90,7 @@ fn section(command: &str) -> &str {
         "sweep" | "results" | "report" => "sweeps",
         "trace" => "traces",
         "layers" | "drives" => "layers-and-drives",
-        "create" | "serve" | "attach" | "detach" | "inject" | "replay" => "served-drives",
+        "create" | "snapshot" | "serve" | "attach" | "detach" | "inject" | "replay" => "served-drives",
         "mkfs" | "fsck" | "resize" | "df" | "mount" | "mounts" | "umount" | "sync" | "backup" | "restore" | "top"
         | "scrub" | "defragment" => "SMRfs",
         other => other,

@@ -184,3 +184,42 @@ fn an_injected_fault_reaches_the_drive_and_its_report() {
     assert_eq!(smrkit(&format!("df {image}")).done(), format!("{closed}\n"));
     assert_eq!(keys(), [&sizes[..], &["raw_bytes", "was_clean"]].concat());
 }
+
+#[test]
+fn a_snapshot_begins_where_its_drive_was() {
+    let scratch = Scratch::new();
+    let [image, copy, socket] = ["disk.img", "copy.img", "s"].map(|name| scratch.path(name));
+    smrkit(&format!("create {image} --layer drive-managed --capacity 4GB --state nearly-full")).done();
+    smrkit(&format!("snapshot {image} {copy}")).done();
+    smrkit(&format!("snapshot {image} {copy}")).says(3, &["copy.img"]);
+    let (mut server, _) = serve(&copy, &socket);
+    let gauges = smrkit(&format!("top --prometheus {copy}")).done();
+    let fill = gauges.lines().find_map(|line| line.strip_prefix("smrkit_cache_fill{image=")).unwrap();
+    assert!(fill.rsplit(' ').next().unwrap().parse::<f64>().unwrap() > 0.94, "{fill}");
+    let told = smrkit(&format!("detach {copy}")).done();
+    assert!(told.contains("0 requests completed") && told.contains("under drive-managed, cache 9"), "{told}");
+    server.wait().unwrap();
+}
+
+#[test]
+fn a_log_runs_the_drive_that_was_served_and_others() {
+    let scratch = Scratch::new();
+    let (image, log) = (image(&scratch, "log"), scratch.path("drive.log"));
+    // Twice, so that the drive is not new when its last log begins.
+    for log in [scratch.path("first.log"), log.clone()] {
+        let mut command = command();
+        command.args(["serve", &image, "--pace", "none", "--log", &log, "--json", "--", "true"]);
+        assert!(finish(command).done().contains("\"latency_ns\""));
+    }
+    let runs = |options: &str| -> serde_json::Value {
+        serde_json::from_str(&smrkit(&format!("run --like {log} {options} --json -")).done()).unwrap()
+    };
+    let own = runs("");
+    assert_eq!((own["runs"].as_array().unwrap().len(), &own["runs"][0]["layer"]), (1, &"log".into()));
+    let engine = &own["runs"][0]["engine"];
+    assert_eq!([&engine["arrival"], &engine["queue"], &engine["prefill"]], ["closed", "sptf", "saved"]);
+    assert_eq!(own["runs"][0]["trace_format"], "smrkit-log");
+    assert_eq!(runs("--layer drive-managed")["runs"][0]["layer"], "drive-managed");
+    let head = smrkit(&format!("trace head {log}")).done();
+    assert!(head.contains("flush"), "{head}");
+}

@@ -16,7 +16,8 @@ use std::time::Duration;
 use serde_json::Value;
 use smrkit::error::Error;
 use smrkit::names::known;
-use smrkit::quantity::{exact_duration, parse_count, parse_duration};
+use smrkit::quantity::{exact_duration, parse_count, parse_duration, parse_number};
+use smrkit::request::Op;
 use smrkit::units::Nanos;
 
 use crate::mount::MountError;
@@ -26,7 +27,7 @@ use crate::mount::control::{ControlCommand, ControlReply, ControlServer, EndClie
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A fault that is injected into a drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum InjectedFault {
     /// The power is cut at the next physical write; how much of that is written, the seed decides.
     PowerCut(u64),
@@ -36,6 +37,93 @@ pub enum InjectedFault {
     Slow(Nanos),
     /// The next request never completes.
     Timeout,
+    /// Nothing comes for this long, which passes at once.
+    Idle(Nanos),
+    /// Commands that match fail or read wrong data.
+    Aimed(AimedFault),
+    /// No further command fails, and every sector can be read.
+    Clear,
+}
+
+/// A fault of commands that match.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AimedFault {
+    /// True if reads return wrong data; commands fail otherwise.
+    pub corrupts: bool,
+    /// The kind of commands; all, if none is given.
+    pub op: Option<Op>,
+    /// Commands that touch these sectors; flushes touch none.
+    pub first: u64,
+    /// After the last of these sectors.
+    pub end: u64,
+    /// How many commands fail at most.
+    pub count: u64,
+    /// Of commands that match each so manieth fails.
+    pub every: u64,
+    /// Probability with which those fail.
+    pub probability: f64,
+}
+
+impl AimedFault {
+    const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
+
+    fn parse(text: &str, corrupts: bool, words: &str) -> Result<AimedFault, Error> {
+        let mut fault = AimedFault {
+            corrupts,
+            op: corrupts.then_some(Op::Read),
+            first: 0,
+            end: u64::MAX,
+            count: u64::MAX,
+            every: 1,
+            probability: 1.0,
+        };
+        for word in words.split_whitespace() {
+            let wrong = || {
+                let known = "read, write, flush or discard, lba=FIRST..END, count=N, every=N, probability=P";
+                Error::Usage(format!("'{text}': `{word}` is none of {known}"))
+            };
+            let op = AimedFault::OPS.into_iter().find(|op| op.name() == word);
+            match (op, word.split_once('=')) {
+                (Some(op), _) if !corrupts => fault.op = Some(op),
+                (_, Some(("lba", range))) => {
+                    let (first, end) = range.split_once("..").ok_or_else(wrong)?;
+                    (fault.first, fault.end) = (parse_count(first)?, parse_count(end)?);
+                }
+                (_, Some(("count", count))) => fault.count = parse_count(count)?,
+                (_, Some(("every", every))) => fault.every = parse_count(every)?.max(1),
+                (_, Some(("probability", share))) => {
+                    fault.probability = parse_number(share)?;
+                    if !(0.0..=1.0).contains(&fault.probability) {
+                        return Err(wrong());
+                    }
+                }
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(fault)
+    }
+}
+
+impl fmt::Display for AimedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.corrupts { "corrupt" } else { "fail" })?;
+        if let (Some(op), false) = (self.op, self.corrupts) {
+            write!(f, " {}", op.name())?;
+        }
+        if (self.first, self.end) != (0, u64::MAX) {
+            write!(f, " lba={}..{}", self.first, self.end)?;
+        }
+        if self.count < u64::MAX {
+            write!(f, " count={}", self.count)?;
+        }
+        if self.every > 1 {
+            write!(f, " every={}", self.every)?;
+        }
+        if self.probability < 1.0 {
+            write!(f, " probability={}", self.probability)?;
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Display for InjectedFault {
@@ -45,6 +133,9 @@ impl fmt::Display for InjectedFault {
             InjectedFault::BadSector(lba) => write!(f, "bad-sector {lba}"),
             InjectedFault::Slow(span) => write!(f, "slow {}", exact_duration(*span)),
             InjectedFault::Timeout => f.write_str("timeout"),
+            InjectedFault::Idle(span) => write!(f, "idle {}", exact_duration(*span)),
+            InjectedFault::Aimed(fault) => fault.fmt(f),
+            InjectedFault::Clear => f.write_str("clear"),
         }
     }
 }
@@ -62,14 +153,18 @@ impl FromStr for InjectedFault {
         match name {
             "power-cut" => Ok(InjectedFault::PowerCut(number(Some(1))?)),
             "bad-sector" => Ok(InjectedFault::BadSector(number(None)?)),
-            "slow" if value.is_empty() => {
-                Err(Error::Usage(format!("'{text}': the duration is missing: slow TIME, as in slow 8s")))
+            "slow" | "idle" if value.is_empty() => {
+                Err(Error::Usage(format!("'{text}': the duration is missing: {name} TIME, as in {name} 8s")))
             }
             "slow" => Ok(InjectedFault::Slow(parse_duration(value)?)),
+            "idle" => Ok(InjectedFault::Idle(parse_duration(value)?)),
             "timeout" if value.is_empty() => Ok(InjectedFault::Timeout),
-            "timeout" => Err(Error::Usage(format!("'{text}': timeout takes nothing more"))),
+            "clear" if value.is_empty() => Ok(InjectedFault::Clear),
+            "timeout" | "clear" => Err(Error::Usage(format!("'{text}': {name} takes nothing more"))),
+            "fail" => AimedFault::parse(text, false, value).map(InjectedFault::Aimed),
+            "corrupt" => AimedFault::parse(text, true, value).map(InjectedFault::Aimed),
             _ => {
-                let names = ["power-cut", "bad-sector", "slow", "timeout"];
+                let names = ["power-cut", "bad-sector", "slow", "timeout", "idle", "fail", "corrupt", "clear"];
                 Err(Error::Usage(format!("'{text}': {}", known(name, names.into_iter()))))
             }
         }
@@ -234,9 +329,21 @@ mod tests {
             ("bad-sector 90", InjectedFault::BadSector(90)),
             ("slow 30ms", InjectedFault::Slow(Nanos(30_000_000))),
             ("timeout", InjectedFault::Timeout),
+            ("idle 1h", InjectedFault::Idle(Nanos(3_600_000_000_000))),
+            ("clear", InjectedFault::Clear),
         ];
         for (name, fault) in table {
             assert_eq!((fault.to_string().as_str(), name.parse::<InjectedFault>().unwrap()), (name, fault));
+        }
+        let aimed = [
+            "fail",
+            "fail flush",
+            "fail write lba=8..16 count=3 every=2 probability=0.25",
+            "corrupt",
+            "corrupt lba=0..100 count=1",
+        ];
+        for text in aimed {
+            assert_eq!(text.parse::<InjectedFault>().unwrap().to_string(), text);
         }
         let read = ["power-cut", "power-cut 1k", "bad-sector 1_000"].map(|text| text.parse::<InjectedFault>().unwrap());
         assert_eq!(read, [InjectedFault::PowerCut(1), InjectedFault::PowerCut(1000), InjectedFault::BadSector(1000)]);
@@ -246,8 +353,14 @@ mod tests {
             ("bad-sector -1", "expected a whole number after bad-sector"),
             ("slow", "the duration is missing: slow TIME, as in slow 8s"),
             ("timeout 5", "timeout takes nothing more"),
+            ("idle", "the duration is missing: idle TIME"),
+            ("clear 1", "clear takes nothing more"),
+            ("fail reads", "`reads` is none of read, write"),
+            ("fail lba=8", "`lba=8` is none of"),
+            ("fail probability=2", "`probability=2` is none of"),
+            ("corrupt write", "`write` is none of"),
             ("powr-cut", "did you mean `power-cut`?"),
-            ("fire", "known: power-cut, bad-sector, slow, timeout"),
+            ("fire", "known: power-cut, bad-sector, slow, timeout, idle, fail, corrupt, clear"),
         ] {
             let said = wrong.parse::<InjectedFault>().unwrap_err().to_string();
             assert!(said.contains(wrong) && said.contains(remedy), "{said}");

@@ -7,17 +7,19 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::device::{Completion, LayeredDisk, Served};
-use smrkit::error::{DiskResult, Fault};
+use smrkit::engine::saved::SavedState;
+use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::layer::Gauges;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
-use super::control::InjectedFault;
+use super::control::{AimedFault, InjectedFault};
 use super::image::{DriveImage, write_zeros};
 use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
 use super::model::{Model, is_power_cut};
@@ -155,6 +157,18 @@ impl Command {
     }
 }
 
+/// A state in which a drive begins.
+pub enum PreparedState {
+    /// The persistent cache is nearly full.
+    NearlyFull,
+    /// It is full.
+    Full,
+    /// It is full, and has been cleaned for a while.
+    Cleaning,
+    /// A run has saved it.
+    Saved(Arc<SavedState>),
+}
+
 /// A drive or an array that is served.
 pub struct ServedDrive {
     image: DriveImage,
@@ -181,6 +195,9 @@ pub struct ServedDrive {
     unreadable: BTreeSet<u64>,
     slow_by: Nanos,
     is_silent: bool,
+    /// Faults of commands that match, how many did so far, and how many of these failed.
+    aimed: Vec<(AimedFault, u64, u64)>,
+    random: Pcg64Mcg,
     cut_seed: u64,
     has_lost: bool,
     /// Power cuts so far.
@@ -241,6 +258,8 @@ impl ServedDrive {
             unreadable,
             slow_by: Nanos::ZERO,
             is_silent: false,
+            aimed: Vec::new(),
+            random: Pcg64Mcg::seed_from_u64(1),
             cut_seed: 0,
             has_lost: false,
             power_cuts: 0,
@@ -491,8 +510,18 @@ impl ServedDrive {
     fn carry_out(&mut self, at: usize, request: &Request, cached: Option<Vec<u8>>) -> Result<(), CommandError> {
         let range = request.lba.0..request.end().0;
         let bytes = range.start * SECTOR_BYTES..range.end * SECTOR_BYTES;
+        let fault = self.next_fault(request.op, &range);
+        if fault == Some(false) {
+            return Err(CommandError::Io);
+        }
         let result = match request.op {
-            Op::Read => self.read(at, range, bytes)?,
+            Op::Read => {
+                let read = self.read(at, range, bytes)?;
+                if let (Some(true), Some(byte)) = (fault, self.queue[at].data.first_mut()) {
+                    *byte ^= 1;
+                }
+                read
+            }
             Op::Flush => {
                 self.write_events();
                 self.undo.clear();
@@ -516,6 +545,22 @@ impl ServedDrive {
             }
         };
         result.map_err(|error| self.failed(&error))
+    }
+
+    /// Whether a request meets an aimed fault, and then whether that makes its data wrong.
+    fn next_fault(&mut self, op: Op, range: &Range<u64>) -> Option<bool> {
+        let random = &mut self.random;
+        let mut meets = |(fault, matching, failed): &mut (AimedFault, u64, u64)| {
+            let touches = range.start < fault.end && fault.first < range.end || op == Op::Flush;
+            if *failed == fault.count || fault.op.is_some_and(|own| own != op) || !touches {
+                return false;
+            }
+            *matching += 1;
+            let fails = matching.is_multiple_of(fault.every) && random.random_bool(fault.probability);
+            *failed += u64::from(fails);
+            fails
+        };
+        self.aimed.iter_mut().find_map(|aimed| meets(aimed).then_some(aimed.0.corrupts))
     }
 
     fn read(&mut self, at: usize, range: Range<u64>, bytes: Range<u64>) -> Result<io::Result<()>, CommandError> {
@@ -703,6 +748,18 @@ impl ServedDrive {
             InjectedFault::BadSector(lba) => drop(self.unreadable.insert(lba)),
             InjectedFault::Slow(span) => self.slow_by = span,
             InjectedFault::Timeout => self.is_silent = true,
+            InjectedFault::Aimed(fault) => self.aimed.push((fault, 0, 0)),
+            InjectedFault::Clear => {
+                self.aimed.clear();
+                self.unreadable.clear();
+            }
+            InjectedFault::Idle(span) => {
+                let until = self.model.now.max(at) + span;
+                self.advance(Some(until));
+                // That is an event of its own.
+                self.idle_until(until, true);
+                return Ok(());
+            }
         }
         self.events.add(LogEvent::Fault(fault));
         Ok(())
@@ -725,6 +782,19 @@ impl ServedDrive {
         (self.cache.room, self.is_silent) = (room, is_silent);
         self.ended = ended;
         waiting.into_iter().for_each(|command| self.push(command));
+    }
+
+    /// Brings a new drive into a state in which it has served much: as if 4 KiB had been written at random places, of which the image knows
+    /// nothing.
+    pub fn prepare(&mut self, state: &PreparedState) -> Result<(), LiveError> {
+        let system = self.image.system().clone();
+        let prepared = match state {
+            PreparedState::NearlyFull => self.model.fill_cache(self.image.sectors(), 0.95, 0).map_err(Error::from),
+            PreparedState::Full => self.model.fill_cache(self.image.sectors(), 1.0, 0).map_err(Error::from),
+            PreparedState::Cleaning => self.model.fill_cache(self.image.sectors(), 1.0, 1000).map_err(Error::from),
+            PreparedState::Saved(saved) => self.model.restore_saved(saved, &system),
+        };
+        prepared.map_err(|error| LiveError::image(self.image.path(), error.to_string()))
     }
 
     /// Checks the layers' maps. Nothing is under way.
@@ -860,6 +930,7 @@ impl ServedDrive {
 fn note_unreadable(unreadable: &mut BTreeSet<u64>, event: &LogEvent) {
     match event {
         LogEvent::Fault(InjectedFault::BadSector(lba)) => drop(unreadable.insert(*lba)),
+        LogEvent::Fault(InjectedFault::Clear) => unreadable.clear(),
         LogEvent::Served { request, .. } if matches!(request.op, Op::Write | Op::Discard) && !unreadable.is_empty() => {
             unreadable.retain(|lba| !(request.lba.0..request.end().0).contains(lba));
         }

@@ -169,6 +169,7 @@ pub struct DriveImage {
     saved: SavedState,
     was_clean: bool,
     note: Option<String>,
+    is_read_only: bool,
     /// Where the state is kept; nowhere if a file that is not ours is in its place.
     state_file: Option<StateFile>,
 }
@@ -296,6 +297,7 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
             saved: SavedState::default(),
             was_clean: true,
             note: None,
+            is_read_only: false,
             state_file: Some(StateFile { path: state, own, out: None }),
         };
         image.save(&[], &[])?;
@@ -394,14 +396,30 @@ fn not_opened(path: &Path, error: io::Error) -> LiveError {
 }
 
 impl DriveImage {
+    /// Opens the image at `path` as [`DriveImage::open`] does, to be read alone; its state stays as it is.
+    pub fn open_to_read(
+        path: &Path,
+        system: impl FnOnce(u64) -> Result<Option<RunRecord>, Error>,
+    ) -> Result<DriveImage, LiveError> {
+        DriveImage::open_for(path, true, system).map(DriveImage::read_only)
+    }
+
     /// Opens the image at `path` for this process alone. `system` says which drive a number of sectors is to be served as where no
     /// state beside the image does; that is an error where it says none.
     pub fn open(
         path: &Path,
         system: impl FnOnce(u64) -> Result<Option<RunRecord>, Error>,
     ) -> Result<DriveImage, LiveError> {
+        DriveImage::open_for(path, false, system)
+    }
+
+    fn open_for(
+        path: &Path,
+        is_read_only: bool,
+        system: impl FnOnce(u64) -> Result<Option<RunRecord>, Error>,
+    ) -> Result<DriveImage, LiveError> {
         let failed = |error| LiveError::io(path, error);
-        let options = File::options().read(true).write(true).custom_flags(flags(OFlags::NONBLOCK)).clone();
+        let options = File::options().read(true).write(!is_read_only).custom_flags(flags(OFlags::NONBLOCK)).clone();
         let file = options.open(path).map_err(|error| not_opened(path, error))?;
         let kind = file.metadata().map_err(failed)?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
@@ -468,6 +486,7 @@ impl DriveImage {
             saved,
             was_clean,
             note,
+            is_read_only,
             state_file,
         })
     }
@@ -484,6 +503,7 @@ impl DriveImage {
             saved: SavedState::default(),
             was_clean: true,
             note: None,
+            is_read_only: false,
             state_file: None,
         }
     }
@@ -491,6 +511,11 @@ impl DriveImage {
     /// The image without a place for its state: what is beside it stays as it is.
     pub fn read_only(self) -> DriveImage {
         DriveImage { state_file: None, ..self }
+    }
+
+    /// True if it can't be written.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// The path that it was opened by.

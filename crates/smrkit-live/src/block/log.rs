@@ -495,7 +495,8 @@ impl Replay {
             }
             LogEvent::Fault(InjectedFault::PowerCut(_)) => self.model.will_lose_power = true,
             LogEvent::Fault(InjectedFault::Slow(span)) => self.slow_by = span,
-            LogEvent::Fault(InjectedFault::BadSector(_) | InjectedFault::Timeout) => {}
+            // They leave times as they are.
+            LogEvent::Fault(_) => {}
             LogEvent::Idle(time) => {
                 let idled = self.model.idle_until(time);
                 self.meet_cut(idled.map(drop))?;

@@ -5,16 +5,22 @@
 
 use std::collections::BTreeSet;
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use smrkit::device::{
     Array, Command, Completion, DriveContents, LayeredDisk, Member, MemberDrive, NCQ_COMMANDS, Queueing,
 };
 use smrkit::drive::Drive;
+use smrkit::engine::saved::SavedState;
 use smrkit::engine::system::{DriveRun, MemberRun};
 use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::medium::{Buf, Medium};
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::{Lba, Nanos};
+
+/// Writes in which a cache does not become fuller, after which it is as full as it ever is (assumption).
+const STEADY_WRITES: u64 = 20_000;
 
 /// A drive or an array, with its time.
 pub(super) struct Model {
@@ -177,6 +183,37 @@ impl Model {
             }
         }
         if any && self.will_lose_power { Err(power_cut()) } else { Ok(any) }
+    }
+
+    /// Writes 4 KiB at random places until the persistent cache is filled to this share, or to as much as it ever is; then `more` writes.
+    /// Errors: there is no such cache.
+    pub fn fill_cache(&mut self, sectors: u64, share: f64, more: u64) -> DiskResult {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let mut write = |model: &mut Model| {
+            let request = Request::new(Op::Write, Lba(random.random_range(0..sectors / 8) * 8), 8);
+            model.submit(0, &request, model.now, Nanos::ZERO)?;
+            model.drain()
+        };
+        let fill = |model: &Model| model.member().gauges().cache_fill;
+        let (mut most, mut since) = (0.0, 0);
+        loop {
+            let Some(now) = fill(self) else {
+                return Err(Box::new(Fault::Inconsistent("the layer has no persistent cache to fill".into())));
+            };
+            if now >= share || since == STEADY_WRITES {
+                break;
+            }
+            since = if now > most { 0 } else { since + 1 };
+            most = f64::max(most, now);
+            write(self)?;
+        }
+        (0..more).try_for_each(|_| write(self))
+    }
+
+    /// Takes over a state that a run has saved.
+    pub fn restore_saved(&mut self, saved: &SavedState, system: &MemberRun) -> Result<(), Error> {
+        self.now = saved.restore(system, &mut self.member)?;
+        Ok(())
     }
 
     /// The power of all drives was cut and is back: commands under way are gone, and so is what layers keep in volatile memory.

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use smrkit::device::NCQ_COMMANDS;
 use smrkit::request::Op;
 use smrkit::stats::latency::LatencyCounts;
+use smrkit::tally::{Cause, Tally};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
-use super::control::{ControlRequest, ControlRequests};
+use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
 use super::nbd::wire::HOLE_AND_ZEROS;
@@ -45,11 +46,24 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Lateness that programs hardly notice: replies that are no later were in time, however short their latency.
 const LATE: Duration = Duration::from_millis(1);
 
+/// Latencies from which on a command counts as stalled: what users notice, what Linux's SCSI layer by default retries at, and what it gives up
+/// at (assumptions).
+const STALLS: [(&str, Nanos); 3] =
+    [("over_1s", Nanos(1_000_000_000)), ("over_7s", Nanos(7_000_000_000)), ("over_30s", Nanos(30_000_000_000))];
+
 /// A server's account of what it has done.
 #[derive(Default)]
 pub struct ServeReport {
     /// Commands that were completed.
     pub completed: u64,
+    /// Their latencies, as the drive has them.
+    pub latencies: LatencyCounts,
+    /// Those that took longer than each of `STALLS`.
+    pub stalls: [u64; 3],
+    /// Bytes that clients read and wrote.
+    pub read_bytes: u64,
+    /// As above.
+    pub written_bytes: u64,
     /// Lateness of replies by the wall clock; empty without a pace.
     pub lateness: LatencyCounts,
     /// Mean latency of those replies by the wall clock, as the drive has it.
@@ -58,9 +72,24 @@ pub struct ServeReport {
     pub is_real_time: bool,
     /// True if the drive failed.
     pub has_failed: bool,
+    /// What it would have told last, if it had been asked.
+    pub described: Value,
 }
 
 impl ServeReport {
+    fn note(&mut self, op: Op, latency: Nanos, bytes: u64) {
+        self.completed += 1;
+        self.latencies.record(op, latency.0);
+        for (stalled, (_, span)) in self.stalls.iter_mut().zip(STALLS) {
+            *stalled += u64::from(latency > span);
+        }
+        match op {
+            Op::Read => self.read_bytes += bytes,
+            Op::Write => self.written_bytes += bytes,
+            Op::Flush | Op::Discard => {}
+        }
+    }
+
     /// True if the server fell behind the drive's clock: one reply in a hundred was late by more than a twentieth of the mean latency
     /// and by more than `LATE` (assumptions).
     pub fn fell_behind(&self) -> bool {
@@ -76,6 +105,8 @@ pub struct DriveServer {
     clients: Clients,
     /// Sum of the latencies of replies, in the drive's time.
     latencies: Nanos,
+    /// The drive's time when it began, and the time that it had spent on cleaning.
+    began: (Nanos, Nanos),
     /// True if the drive may have work of its own.
     has_idle_work: bool,
     report: ServeReport,
@@ -98,9 +129,11 @@ impl DriveServer {
             sector_bytes: SECTOR_BYTES as u32,
             preferred_bytes: PREFERRED_BYTES,
             longest_bytes: LONGEST_BYTES,
+            is_read_only: drive.image().is_read_only(),
         };
         let is_real_time = clock.as_ref().is_some_and(PacedClock::is_real_time);
         DriveServer {
+            began: (drive.now(), cleaning_time(&drive)),
             drive,
             clock,
             clients: Clients {
@@ -140,6 +173,7 @@ impl DriveServer {
             }
         }
         self.end_all();
+        self.report.described = self.describe();
         self.report.has_failed = self.drive.failure.is_some();
         if let Some(clock) = &self.clock {
             self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.completed.max(1)));
@@ -230,7 +264,13 @@ impl DriveServer {
                 }
                 // Whoever asked may have gone.
                 ControlRequest::Report(sender) => drop(sender.send(self.describe())),
-                ControlRequest::Inject(fault, sender) => drop(sender.send(self.drive.inject(fault, self.now()))),
+                ControlRequest::Inject(fault, sender) => {
+                    let injected = self.drive.inject(fault, self.now());
+                    if let (InjectedFault::Idle(span), Some(clock)) = (fault, &mut self.clock) {
+                        clock.skip(span);
+                    }
+                    drop(sender.send(injected));
+                }
             }
         }
     }
@@ -240,6 +280,8 @@ impl DriveServer {
         let drives = self.drive.drives();
         let sectors = drives.iter().map(|drive| drive.physical_sectors());
         let (read, written) = sectors.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (served, cleaning) = (self.drive.now().since(self.began.0), cleaning_time(&self.drive).since(self.began.1));
+        let latencies = self.report.latencies.list();
         let described = json!({
             "ok": true,
             "kind": "drive",
@@ -250,6 +292,13 @@ impl DriveServer {
             "waiting": self.drive.outstanding(),
             "held_bytes": self.drive.held_bytes() + self.clients.held_bytes(),
             "drive_time_ns": self.drive.now().0,
+            "served_ns": served.0,
+            "host_read_bytes": self.report.read_bytes,
+            "host_written_bytes": self.report.written_bytes,
+            "latency_ns": latencies.summary(),
+            "latency_histogram_ns": latencies.histograms(),
+            "stalls": STALLS.iter().zip(self.report.stalls).map(|((name, _), count)| (*name, count)).collect::<BTreeMap<_, _>>(),
+            "cleaning_share": (cleaning.0 as f64 / (served.0.max(1) * drives.len() as u64) as f64).min(1.0),
             "cache_fill": self.drive.gauges().cache_fill,
             "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
             "physical_read_bytes": read * SECTOR_BYTES,
@@ -386,10 +435,16 @@ impl DriveServer {
         self.note_loss();
         while let Some(command) = self.drive.take_ended() {
             let CommandState::Ended(end, result) = command.state else { continue };
-            self.report.completed += 1;
-            self.latencies += end.since(command.arrival);
+            let latency = end.since(command.arrival);
+            let op = match command.kind {
+                CommandKind::Read => Op::Read,
+                CommandKind::Flush | CommandKind::BlockStatus => Op::Flush,
+                CommandKind::Trim => Op::Discard,
+                CommandKind::Write | CommandKind::WriteZeroes => Op::Write,
+            };
+            self.report.note(op, latency, if result.is_ok() { command.bytes } else { 0 });
+            self.latencies += latency;
             if let Some(clock) = &self.clock {
-                let op = if command.kind == CommandKind::Read { Op::Read } else { Op::Write };
                 self.report.lateness.record(op, clock.late(end).as_nanos() as u64);
             }
             let error = result.err().map(|error| match error {
@@ -406,6 +461,15 @@ impl DriveServer {
             self.clients.owed.extend(self.clients.connections.keys());
         }
     }
+}
+
+/// Time that drives have spent on work of their own.
+fn cleaning_time(drive: &ServedDrive) -> Nanos {
+    let own = |cause: &Cause| *cause != Cause::Host;
+    let of = |tally: &Tally| {
+        Cause::ALL.into_iter().filter(own).map(|cause| tally.reads(cause).ns + tally.writes(cause).ns).sum::<u64>()
+    };
+    Nanos(drive.drives().into_iter().map(|drive| of(drive.disk.tally())).sum())
 }
 
 /// The clients of a server.

@@ -6,6 +6,7 @@ mod clients;
 mod count;
 mod data;
 mod durable;
+mod faults;
 mod protocol;
 mod paths;
 mod replayed;

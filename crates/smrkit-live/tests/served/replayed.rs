@@ -254,3 +254,24 @@ fn an_arrays_log_that_was_cut_off_is_replayed_as_far_as_it_goes() {
         assert!(replayed.requests <= end as u64);
     }
 }
+
+#[test]
+fn a_log_that_is_moved_away_begins_anew() {
+    let folder = TempDir::new().unwrap();
+    let (path, log, moved) = (image(folder.path(), "s-block"), folder.path().join("log"), folder.path().join("moved"));
+    let served = Served::open(&path, ServeOptions { pace: Pace::None, queue: Queue::Sptf }, Some(&log));
+    let (mut client, mut random) = (Client::new(&served.socket), rand_pcg::Pcg64Mcg::seed_from_u64(4));
+    load(&mut client, &mut random, 3);
+    std::fs::rename(&log, &moved).unwrap();
+    // Servers look once a second.
+    std::thread::sleep(Duration::from_millis(1100));
+    load(&mut client, &mut random, 1);
+    load(&mut client, &mut random, 3);
+    drop(client);
+    served.stop();
+    for log in [&moved, &log] {
+        let replayed = replay(log).unwrap();
+        assert_eq!((replayed.differences, replayed.first), (0, None), "{}", log.display());
+        assert!(replayed.requests >= 48, "{}: {}", log.display(), replayed.requests);
+    }
+}

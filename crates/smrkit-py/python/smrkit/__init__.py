@@ -8,6 +8,7 @@
 from smrkit import trace
 from smrkit._advice import Advice, advise
 from smrkit._catalogue import drive_file, drives, layers
+from smrkit._drive import Drive, drive
 from smrkit._errors import Error, FaultError, ImpossibleError, InputError, UsageError
 from smrkit._layer import Disk, Layer, register
 from smrkit._native import __version__
@@ -22,6 +23,7 @@ __all__ = [
     "Advice",
     "AdviseOptions",
     "Disk",
+    "Drive",
     "Error",
     "FaultError",
     "ImpossibleError",
@@ -39,6 +41,7 @@ __all__ = [
     "__version__",
     "advise",
     "compare",
+    "drive",
     "drive_file",
     "drives",
     "layers",

@@ -483,6 +483,7 @@ impl RequestHead {
         let is_inside = self.offset.checked_add(bytes).is_some_and(|end| end <= export.bytes);
         let writes = matches!(kind, CommandKind::Write | CommandKind::WriteZeroes | CommandKind::Trim);
         match () {
+            () if writes && export.is_read_only => Err(NbdError::NotPermitted),
             () if bytes == 0 || !bytes.is_multiple_of(sector) || !self.offset.is_multiple_of(sector) => {
                 Err(NbdError::Invalid)
             }

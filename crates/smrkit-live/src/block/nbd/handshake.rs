@@ -9,6 +9,13 @@ pub struct Export {
     pub sector_bytes: u32,
     pub preferred_bytes: u32,
     pub longest_bytes: u32,
+    pub is_read_only: bool,
+}
+
+impl Export {
+    fn flags(&self) -> u16 {
+        EXPORT_FLAGS | if self.is_read_only { wire::READ_ONLY } else { 0 }
+    }
 }
 
 /// Result of the handshake.
@@ -47,7 +54,7 @@ impl Agreed {
     pub fn answer(&mut self, option: u32, data: &[u8], export: &Export, out: &mut Vec<u8>) -> Next {
         let mut say = |kind: u32, data: &[u8]| wire::option_reply(out, option, kind, data);
         match option {
-            option::EXPORT_NAME => return self.export_name(data, export, out),
+            option::EXPORT_NAME => return self.export_name(export, out),
             option::ABORT => {
                 say(reply::ACK, &[]);
                 return Next::Close;
@@ -63,7 +70,7 @@ impl Agreed {
             }
             option::INFO | option::GO => match asked_name(data) {
                 None => say(reply::INVALID, &[]),
-                Some(name) if !name.is_empty() => say(reply::UNKNOWN, b"there is one export, of the empty name"),
+                // Any name is the one export's.
                 Some(_) => {
                     say(reply::INFO, &export_info(export));
                     say(reply::INFO, &block_sizes(export));
@@ -73,7 +80,6 @@ impl Agreed {
             },
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => match asked_contexts(data) {
                 None => say(reply::INVALID, &[]),
-                Some((name, _)) if !name.is_empty() => say(reply::UNKNOWN, b"there is one export, of the empty name"),
                 Some(_) if option == option::SET_META_CONTEXT && !self.structured => {
                     say(reply::INVALID, b"ask for structured replies first");
                 }
@@ -102,13 +108,10 @@ impl Agreed {
         Next::Option
     }
 
-    /// The old way to ask for an export knows no refusal.
-    fn export_name(&self, name: &[u8], export: &Export, out: &mut Vec<u8>) -> Next {
-        if !name.is_empty() {
-            return Next::Close;
-        }
+    /// The old way to ask for an export.
+    fn export_name(&self, export: &Export, out: &mut Vec<u8>) -> Next {
         out.extend_from_slice(&export.bytes.to_be_bytes());
-        out.extend_from_slice(&EXPORT_FLAGS.to_be_bytes());
+        out.extend_from_slice(&export.flags().to_be_bytes());
         if !self.no_zeroes {
             out.extend_from_slice(&[0; 124]);
         }
@@ -119,7 +122,7 @@ impl Agreed {
 fn export_info(export: &Export) -> Vec<u8> {
     let mut data = info::EXPORT.to_be_bytes().to_vec();
     data.extend_from_slice(&export.bytes.to_be_bytes());
-    data.extend_from_slice(&EXPORT_FLAGS.to_be_bytes());
+    data.extend_from_slice(&export.flags().to_be_bytes());
     data
 }
 
@@ -163,7 +166,7 @@ mod tests {
 
     #[test]
     fn an_old_export_is_padded_unless_the_client_wants_no_zeroes() {
-        let export = Export { bytes: 1 << 20, sector_bytes: 512, preferred_bytes: 4096, longest_bytes: 1 << 25 };
+        let export = EXPORT;
         let (fixed, no_zeroes) = (u32::from(wire::FIXED_NEWSTYLE), u32::from(wire::NO_ZEROES));
         for (flags, bytes) in [(0, 134), (fixed, 134), (no_zeroes, 10), (fixed | no_zeroes, 10)] {
             let (mut agreed, mut out) = (Agreed::default(), Vec::new());
@@ -174,7 +177,13 @@ mod tests {
         assert!(!Agreed::default().take_flags(1 << 5));
     }
 
-    const EXPORT: Export = Export { bytes: 1 << 20, sector_bytes: 512, preferred_bytes: 4096, longest_bytes: 1 << 25 };
+    const EXPORT: Export = Export {
+        bytes: 1 << 20,
+        sector_bytes: 512,
+        preferred_bytes: 4096,
+        longest_bytes: 1 << 25,
+        is_read_only: false,
+    };
 
     /// A reply to an option.
     fn said(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
@@ -206,13 +215,12 @@ mod tests {
             let all = replies.iter().flat_map(|(kind, data)| said(option, *kind, data)).collect();
             (Next::Option, all)
         };
-        let only: &[u8] = b"there is one export, of the empty name";
         let no_data: &[u8] = b"this option takes no data";
         assert_eq!(answer(LIST, b""), go_on(LIST, &[(reply::SERVER, &[0; 4]), (reply::ACK, b"")]));
         assert_eq!(answer(LIST, b"x"), go_on(LIST, &[(reply::INVALID, no_data)]));
         assert_eq!(answer(ABORT, b""), (Next::Close, said(ABORT, reply::ACK, b"")));
         assert_eq!(answer(99, b"x"), go_on(99, &[(reply::UNSUPPORTED, b"")]));
-        assert_eq!(answer(EXPORT_NAME, b"other"), (Next::Close, Vec::new()));
+        assert_eq!(answer(EXPORT_NAME, b"other").0, Next::Commands);
         let export = [&[0, 0][..], &(1u64 << 20).to_be_bytes(), &[1, 0xfd]].concat();
         let sizes = [&[0, 3][..], &[0, 0, 2, 0], &[0, 0, 16, 0], &[2, 0, 0, 0]].concat();
         let told = [(reply::INFO, &export[..]), (reply::INFO, &sizes), (reply::ACK, b"")];
@@ -221,7 +229,7 @@ mod tests {
         };
         assert_eq!(answer(INFO, &named(b"", b"")), go_on(INFO, &told));
         assert_eq!(answer(GO, &named(b"", &[0, 3])), (Next::Commands, go_on(GO, &told).1));
-        assert_eq!(answer(GO, &named(b"a", b"")), go_on(GO, &[(reply::UNKNOWN, only)]));
+        assert_eq!(answer(GO, &named(b"a", b"")), (Next::Commands, go_on(GO, &told).1));
         for wrong in
             [&[][..], &[0; 5], &[0, 0, 0, 1, 0], &named(b"", &[0, 3])[..7], &[named(b"", b""), vec![1]].concat()]
         {
@@ -252,7 +260,7 @@ mod tests {
             assert_eq!(answer(SET_META_CONTEXT, &asked), found(SET_META_CONTEXT, &all), "{asked:?}");
         }
         let other = contexts(b"a", &[]);
-        assert_eq!(answer(LIST_META_CONTEXT, &other), go_on(LIST_META_CONTEXT, &[(reply::UNKNOWN, only)]));
+        assert_eq!(answer(LIST_META_CONTEXT, &other), found(LIST_META_CONTEXT, &[&holes, &tracks]));
         for wrong in [&one[..one.len() - 1], &[one.clone(), vec![0]].concat(), b"", &one[..6]] {
             assert_eq!(answer(SET_META_CONTEXT, wrong), go_on(SET_META_CONTEXT, &[(reply::INVALID, b"")]));
         }

@@ -16,6 +16,9 @@ pub const NO_ZEROES: u16 = 2;
 /// Flags of an export: has flags, flush, FUA, rotational, trim, write zeroes, don't fragment, several connections.
 pub const EXPORT_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
 
+/// Flag of an export that can't be written.
+pub const READ_ONLY: u16 = 1 << 1;
+
 pub mod option {
     pub const EXPORT_NAME: u32 = 1;
     pub const ABORT: u32 = 2;
@@ -35,7 +38,6 @@ pub mod reply {
     const ERROR: u32 = 1 << 31;
     pub const UNSUPPORTED: u32 = ERROR + 1;
     pub const INVALID: u32 = ERROR + 3;
-    pub const UNKNOWN: u32 = ERROR + 6;
     pub const TOO_BIG: u32 = ERROR + 9;
 }
 
@@ -62,6 +64,7 @@ pub mod command {
 /// Why a command was not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NbdError {
+    NotPermitted = 1,
     Io = 5,
     Invalid = 22,
     NoSpace = 28,

@@ -5,7 +5,8 @@ use std::os::unix::net::UnixStream;
 
 use super::*;
 
-const EXPORT: Export = Export { bytes: 1 << 30, sector_bytes: 512, preferred_bytes: 4096, longest_bytes: 64 << 20 };
+const EXPORT: Export =
+    Export { bytes: 1 << 30, sector_bytes: 512, preferred_bytes: 4096, longest_bytes: 64 << 20, is_read_only: false };
 
 /// A client whose handshake is over, and its connection.
 fn connected() -> (UnixStream, Connection) {

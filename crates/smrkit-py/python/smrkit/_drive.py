@@ -1,0 +1,130 @@
+"""Simulated drives for tests of other programs."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from smrkit._errors import Error
+
+
+class Drive:
+    """A drive that is served while it is used as a context; its image is temporary.
+
+    >>> with smrkit.drive("st5000as0011", capacity="64GB", state="nearly-full") as d:  # doctest: +SKIP
+    ...     subprocess.run(["qemu-img", "info", d.uri], check=True)
+    ...     d.inject("fail", "write", "count=1")
+    ...     print(d.stats["latency_ns"]["write"]["p99"])
+    """
+
+    uri: str
+    """Address of the drive, as NBD clients take it."""
+    path: Path
+    """The image; with ``attach`` the loop device, or without root the file, that stands for the drive."""
+
+    def __init__(self, create: list[str], serve: list[str], attach: bool, log: Path | None) -> None:
+        self._create, self._serve, self._attach = create, serve, attach
+        self.log = log
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._server: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> "Drive":
+        self._folder = tempfile.TemporaryDirectory(prefix="smrkit-")
+        try:
+            self._image = Path(self._folder.name) / "drive.img"
+            _smrkit("create", str(self._image), *self._create)
+            if self._attach:
+                self.path = Path(_smrkit("attach", str(self._image), *self._serve).strip())
+            else:
+                self._start()
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        return self
+
+    def _start(self) -> None:
+        socket = Path(self._folder.name) / "s" if self._folder else Path()
+        words = [_command(), "serve", str(self._image), "--listen", f"unix:{socket}", *self._serve]
+        self._errors = tempfile.TemporaryFile("w+")
+        self._server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self._errors, text=True)
+        assert self._server.stdout is not None
+        self.uri = self._server.stdout.readline().strip()
+        self.path = self._image
+        if not self.uri:
+            self._server.wait()
+            self._server.stdout.close()
+            self._errors.seek(0)
+            raise Error(self._errors.read().strip())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._server is None:
+                _smrkit("detach", str(self._image))
+            else:
+                self._server.send_signal(signal.SIGTERM)
+                self._server.wait()
+                if self._server.stdout is not None:
+                    self._server.stdout.close()
+                self._errors.close()
+        finally:
+            if self._folder is not None:
+                self._folder.cleanup()
+
+    def inject(self, *fault: str | int) -> None:
+        """Injects a fault, in the words of ``smrkit inject``: ``d.inject("slow", "8s")``."""
+        _smrkit("inject", str(self._image), *map(str, fault))
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What the drive has done so far, as ``smrkit top --json`` tells it."""
+        stats: dict[str, Any] = json.loads(_smrkit("top", "--json", str(self._image)))
+        return stats
+
+
+def drive(
+    name: str | None = None,
+    *,
+    layer: str | None = None,
+    array: str | None = None,
+    capacity: str | None = None,
+    state: str | os.PathLike[str] | None = None,
+    parameters: Iterable[str] = (),
+    pace: str | float = "none",
+    durable: bool = False,
+    log: str | os.PathLike[str] | None = None,
+    attach: bool = False,
+) -> Drive:
+    """A drive to be served while it is used as a context: ``with smrkit.drive("st5000as0011", capacity="64GB") as d``.
+
+    Options are those of ``smrkit create`` and ``smrkit serve``; `parameters` are ``LAYER.KEY=VALUE``. With `attach` it is a loop device, or a
+    file without root, in place of an NBD server. The command is ``smrkit`` on the path, or what ``$SMRKIT`` names.
+    """
+    named = {"--drive": name, "--layer": layer, "--array": array, "--capacity": capacity, "--state": state}
+    create = [word for option, value in named.items() if value is not None for word in (option, os.fspath(value))]
+    create += [word for parameter in parameters for word in ("--set", parameter)]
+    serve = ["--pace", str(pace), "--durable", "on" if durable else "off"]
+    if log is not None:
+        serve += ["--log", os.fspath(log)]
+    return Drive(create, serve, attach, None if log is None else Path(log))
+
+
+def _command() -> str:
+    found = shutil.which(os.environ.get("SMRKIT", "smrkit"))
+    if found is None:
+        raise Error("there is no command smrkit on the path: install it, or name it in $SMRKIT")
+    return found
+
+
+def _smrkit(*words: str) -> str:
+    ran = subprocess.run([_command(), *words], capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise Error(ran.stderr.strip())
+    return ran.stdout
