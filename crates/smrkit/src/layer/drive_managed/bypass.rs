@@ -1,14 +1,23 @@
-//! Writes that go straight to their bands, and the tracks of a band that have ever been written.
+//! Writes that go straight to their bands (the option `bypass`), and the tracks of a band that have ever been written. Assumptions both:
+//! the paper's drive sends every write to its persistent cache and cleans whole bands.
 //!
-//! Assumptions both: the paper's drive sends every write to its persistent cache and cleans whole bands.
+//! Sectors that such a write would destroy, and does not rewrite, are copied to the log first. Where the log held a copy of what was
+//! written, a header without data notes that it is out of date. What lies in a row is one access. Torn by a power cut, a write
+//! is there in part: where that destroys old data that it was to replace, they are copied too, so that each sector is old or
+//! new. What comes from a write cache was not flushed, and may be lost: what it replaces is not copied.
 
 use std::ops::Range;
 
+use super::DriveManaged;
+use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::COUNT_MAX;
 use crate::layer::bands::Home;
+use crate::medium::Buf;
+use crate::medium::interference::Form;
 use crate::state::{self, State, state};
-use crate::units::Lba;
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
 
 /// Rule for the writes that go straight to their bands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,6 +130,139 @@ impl State for WrittenTracks {
         }
         self.tracks = saved;
         Ok(())
+    }
+}
+
+/// Room for the headers that a bypassing write may need.
+const HEADERS: u64 = 8;
+
+/// A write of sectors of one band, or what of it lies together.
+struct Direct {
+    lba: Lba,
+    sectors: u64,
+    pba: Pba,
+    band: u32,
+    /// True if it ends on a later track than it begins on.
+    crosses: bool,
+    /// The band's first sector, and the end of what may hold data in it.
+    from: Pba,
+    to: Pba,
+    /// True if what it replaces must outlast a torn write.
+    careful: bool,
+}
+
+impl DriveManaged {
+    /// Writes to the bands; what can't go there now goes to the log.
+    pub(super) fn put_direct(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let mut done = 0;
+        while done < n {
+            let write = self.direct(lba + done, n - done);
+            let count = write.sectors;
+            if !self.put_home(disk, &write, data, done)? {
+                self.put(disk, lba + done, count, data, done)?;
+            }
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// A write to the bands of as many of `n` sectors as lie together.
+    fn direct(&self, lba: Lba, n: u64) -> Direct {
+        let home = &self.bands.home;
+        let spot = home.spot(lba);
+        let sectors = home.run_from(&spot, n);
+        let band = home.band_of(spot.track);
+        let all = home.tracks_of(band);
+        let from = home.start(all.start);
+        let to = from + home.sectors_of(all.start..self.bands.written.end(band, &all));
+        let (crosses, careful) = (sectors > spot.left, self.is_careful);
+        Direct { lba, sectors, pba: spot.pba, band, crosses, from, to, careful }
+    }
+
+    /// Writes sectors of one band in place; `false` where they can't go there.
+    fn put_home(&mut self, disk: &mut Disk, write: &Direct, data: &Buf, at: u64) -> DiskResult<bool> {
+        let &Direct { lba, sectors: n, .. } = write;
+        let bound = write.endangered_sectors(disk) + HEADERS;
+        if bound > self.cache.log.request_max() {
+            return Ok(false);
+        }
+        self.make_room(disk, bound)?;
+        // Cleaning may have written to more of the band.
+        let write = self.direct(lba, n);
+        if self.cleaning.band_at_work(&self.bands.home) == Some(write.band) {
+            return Ok(false);
+        }
+        if self.cleaning.noted_band == Some(write.band) {
+            // The scratch pad must not be replayed over what is written now.
+            self.persist(disk)?;
+        }
+        let appends = self.cache.appends;
+        self.save_endangered(disk, &write)?;
+        disk.write(write.pba, n, Cause::Host, data, at)?;
+        self.cache.outdate(disk, lba, n)?;
+        let last = self.bands.home.spot(lba + (n - 1)).track;
+        self.bands.written.raise(write.band, last + 1 - self.bands.home.tracks_of(write.band).start);
+        self.counts.bypassed_sectors += n;
+        if self.cache.appends > appends {
+            self.follow_up(disk)?;
+        }
+        Ok(true)
+    }
+
+    pub(super) fn put_or_bypass(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, direct: bool) -> DiskResult {
+        if direct { self.put_direct(disk, lba, n, data) } else { self.put(disk, lba, n, data, 0) }
+    }
+
+    /// Copies to the log what a write would destroy. Nothing is cleaned by it: the cause is the host, as with guard copies.
+    fn save_endangered(&mut self, disk: &mut Disk, write: &Direct) -> DiskResult {
+        for (lba, n) in write.endangered(disk) {
+            if self.cache.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
+                let mut buf = disk.buf(n);
+                self.read_platters(disk, Cause::Host, lba, n, &mut buf, 0)?;
+                self.cache.append(disk, Cause::Host, lba, n, &buf, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a write to the bands would destroy no more than half as much next to it: copying that is what it costs.
+    #[cold]
+    pub(super) fn is_cheap(&self, disk: &Disk, lba: Lba, n: u64) -> bool {
+        let (mut done, mut destroyed) = (0, 0);
+        while done < n {
+            let write = self.direct(lba + done, n - done);
+            destroyed += write.endangered_sectors(disk);
+            done += write.sectors;
+        }
+        destroyed <= n / 2
+    }
+}
+
+impl Direct {
+    /// Number of sectors that the write may destroy, inside its band.
+    #[inline]
+    fn endangered_sectors(&self, disk: &Disk) -> u64 {
+        self.endangered(disk).iter().map(|(_, n)| n).sum()
+    }
+
+    /// Runs that the write may destroy, inside its band: (first LBA, sectors), perhaps none.
+    #[inline]
+    fn endangered(&self, disk: &Disk) -> [(Lba, u64); 2] {
+        let (law, g) = (disk.interference(), disk.geometry());
+        let before = Pba(self.pba.0.saturating_sub(law.upstream())).max(self.from);
+        let (mut after, end) = law.downstream(g, self.pba, self.sectors);
+        let end = end.min(self.to);
+        // Torn after its first track, a write destroys what it was to replace on the next ones.
+        if self.careful && self.crosses && matches!(law.form(), Some(Form::Tracks | Form::Physical)) {
+            after = law.downstream_start(g, self.pba, 1);
+        }
+        // LBAs run with PBAs inside a band.
+        let run = |from: Pba, to: Pba| (Lba(self.lba.0 + from.0 - self.pba.0), to.0.saturating_sub(from.0));
+        let by_sectors = matches!(law.form(), Some(Form::Blocks | Form::Distances));
+        match self.careful && by_sectors && self.pba < self.to {
+            true => [run(before, end), run(end, end)],
+            false => [run(before, self.pba), run(after, end)],
+        }
     }
 }
 

@@ -3,28 +3,34 @@
 //!
 //! Every write is appended to a log in the persistent cache; a map of exceptions says where. When map or log pass their
 //! thresholds, the bands of the log's oldest entries are cleaned, two an episode; and in idle time.
+//!
+//! Writes that wait together share an entry of the log, or are one stream: reports of disks that were sold have some 182,000 random
+//! writes before cleaning begins at queue depth 31, and 22,900 at depth 1, which is eight writes an entry.
+//!
+//! What is read may lie partly in the log and partly in its band, a seek apart. Pieces that lie together are read together, in the log
+//! with the headers between them. A band that is being cleaned may have tracks damaged at home; they are read from the scratch pad.
 
 mod bypass;
 mod cleaning;
-mod direct;
 mod log;
 mod parameters;
 mod persistent;
-mod reading;
 #[cfg(test)]
 mod tests;
-mod together;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use self::bypass::Bypass;
 use self::cleaning::{BandCleaning, HomeBands};
+use self::log::{Extent, HEADER};
 use self::persistent::PersistentCache;
 use super::{Capacity, Gauge, Gauges, Layer, LayerStats, Need, QueuedWrite, Scalar};
 use crate::disk::Disk;
 use crate::error::DiskResult;
+use crate::extent_map::MappedPiece;
 use crate::medium::{Buf, Placement};
 use crate::state::{self, state};
 use crate::tally::Cause;
@@ -125,6 +131,150 @@ impl DriveManaged {
     fn map_memory_bytes(&self) -> u64 {
         self.cache.memory_bytes() + self.bands.written.bytes()
     }
+
+    /// Brings writes to the platters that have waited together.
+    fn put_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
+        let (data, n) = joined(disk, writes);
+        let first = writes[0].lba;
+        let follows = |pair: &[QueuedWrite]| pair[0].lba + pair[0].sectors == pair[1].lba;
+        if writes.windows(2).all(follows) {
+            let direct = self.takes_direct(disk, first, n);
+            return self.put_or_bypass(disk, first, n, &data, direct);
+        }
+        let direct: SmallVec<[bool; 8]> =
+            writes.iter().map(|one| self.takes_direct(disk, one.lba, one.sectors)).collect();
+        if direct.contains(&true) || !self.has_room_together(disk, n)? {
+            let each = writes.iter().zip(direct);
+            return each
+                .into_iter()
+                .try_for_each(|(one, direct)| self.put_or_bypass(disk, one.lba, one.sectors, one.data, direct));
+        }
+        let extents: SmallVec<[Extent; 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
+        self.cache.append_together(disk, &extents, &data)?;
+        self.follow_up(disk)
+    }
+
+    /// Sees that there is room for an entry of `n` sectors; `false` where it would be cut in two.
+    fn has_room_together(&mut self, disk: &mut Disk, n: u64) -> DiskResult<bool> {
+        if n > self.cache.log.request_max() {
+            return Ok(false);
+        }
+        self.make_room(disk, n)?;
+        Ok(self.cache.log.holds_undivided(n))
+    }
+
+    /// True if a write is to go straight to its band; called once for each.
+    #[inline]
+    fn takes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
+        self.bypass.takes(lba, n) && (!self.bypass.is_thrifty() || self.is_cheap(disk, lba, n))
+    }
+
+    /// Reads `n` sectors as they are now, the write cache left out.
+    #[inline]
+    fn read_platters(&self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
+        let mut pieces = self.cache.map.pieces(lba, n);
+        let Some(first) = pieces.next() else { return Ok(()) };
+        let mut run = ReadRun::from_piece(first);
+        for piece in pieces {
+            if !run.take(&piece) {
+                self.read_run(disk, cause, &run, out, at + (run.lba - lba))?;
+                run = ReadRun::from_piece(piece);
+            }
+        }
+        self.read_run(disk, cause, &run, out, at + (run.lba - lba))
+    }
+
+    #[inline]
+    fn read_run(&self, disk: &mut Disk, cause: Cause, run: &ReadRun, out: &mut Buf, at: u64) -> DiskResult {
+        let Some((pba, span)) = run.place else { return self.read_home(disk, cause, run.lba, run.sectors, out, at) };
+        if span == run.sectors {
+            return disk.read(pba, span, cause, out, at);
+        }
+        let mut read = disk.buf(span);
+        disk.read(pba, span, cause, &mut read, 0)?;
+        for (lba, sectors, place) in self.cache.map.mapped(run.lba, run.sectors) {
+            out.put(at + (lba - run.lba), &read, place - pba, sectors);
+        }
+        Ok(())
+    }
+
+    /// Reads `n` sectors from their bands, as many at once as lie together.
+    #[inline]
+    fn read_home(&self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
+        let mut done = 0;
+        while done < n {
+            let (pba, count) = match self.cleaning.cleaner.is_working() {
+                false => self.home_run(lba + done, n - done),
+                true => self.home_run_amid_cleaning(lba + done, n - done),
+            };
+            disk.read(pba, count, cause, out, at + done)?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Place of `lba` at home, and the number of `n` sectors that lie there together.
+    #[inline]
+    fn home_run(&self, lba: Lba, n: u64) -> (Pba, u64) {
+        let spot = self.bands.home.spot(lba);
+        (spot.pba, self.bands.home.run_from(&spot, n))
+    }
+
+    /// A run of home sectors while tracks may be found in the scratch pad: those that lie there end a run.
+    fn home_run_amid_cleaning(&self, lba: Lba, n: u64) -> (Pba, u64) {
+        let spot = self.bands.home.spot(lba);
+        if let Some(pba) = self.cleaning.cleaner.scratch_copy(&self.bands.home, spot.track) {
+            return (pba + spot.offset, n.min(spot.left));
+        }
+        let held = self.cleaning.cleaner.held();
+        let band_end = spot.track + spot.following + 1;
+        let end = if spot.track < held.start { band_end.min(held.start) } else { band_end };
+        (spot.pba, n.min(self.bands.home.sectors_of(spot.track..end) - spot.offset))
+    }
+
+    /// Place of an LBA.
+    fn place(&self, lba: Lba) -> Pba {
+        self.cache.map.get(lba).unwrap_or_else(|| self.home_run_amid_cleaning(lba, 1).0)
+    }
+}
+
+/// Pieces read as one: the LBAs, and where they lie in the log (first sector, sectors with headers), or at home.
+struct ReadRun {
+    lba: Lba,
+    sectors: u64,
+    place: Option<(Pba, u64)>,
+}
+
+impl ReadRun {
+    fn from_piece(piece: MappedPiece) -> ReadRun {
+        ReadRun { lba: piece.lba, sectors: piece.sectors, place: piece.pba.map(|pba| (pba, piece.sectors)) }
+    }
+
+    /// Takes the next piece in; `false` if it lies elsewhere.
+    #[inline]
+    fn take(&mut self, piece: &MappedPiece) -> bool {
+        match (&mut self.place, piece.pba) {
+            (None, None) => {}
+            (Some((pba, span)), Some(next)) if *pba + *span == next || *pba + *span + HEADER == next => {
+                *span = next + piece.sectors - *pba;
+            }
+            _ => return false,
+        }
+        self.sectors += piece.sectors;
+        true
+    }
+}
+
+/// The data of writes one after another, and their sectors.
+fn joined(disk: &Disk, writes: &[QueuedWrite]) -> (Buf, u64) {
+    let n = writes.iter().map(|one| one.sectors).sum();
+    let mut data = disk.buf(n);
+    let mut at = 0;
+    for one in writes {
+        data.put(at, one.data, 0, one.sectors);
+        at += one.sectors;
+    }
+    (data, n)
 }
 
 impl Layer for DriveManaged {
