@@ -442,7 +442,10 @@ impl Advice {
         self.verdict = match self.problems {
             Problems { refused: true, .. } => Verdict::Refused,
             _ if self.is_too_short() => Verdict::TooShort,
-            _ if own.conventional.falls_behind => Verdict::Overloaded,
+            // Where both fall behind, it is the shingling all the same if one does so by far.
+            _ if own.conventional.falls_behind && own.own.elapsed_ns <= 2 * own.conventional.elapsed_ns => {
+                Verdict::Overloaded
+            }
             _ if own.own.falls_behind => Verdict::FallsBehind,
             Problems { slow, .. } if self.need.is_some() && may_differ && !(slow && own.load == LoadKind::Light) => {
                 Verdict::Depends
@@ -451,10 +454,10 @@ impl Advice {
             Problems { dropped_30s: true, .. } => Verdict::Dropped,
             // A drive alone is behind no RAID controller.
             Problems { dropped_7s: true, slow: false, .. } if self.array.is_some() => Verdict::DroppedByRaid,
+            Problems { slow: true, .. } if !self.system.is_conventional => Verdict::Slow,
             _ if may_drop => Verdict::Depends,
             _ if self.need.is_some() => Verdict::Meets,
             _ if self.system.is_conventional => Verdict::Conventional,
-            Problems { slow: true, .. } => Verdict::Slow,
             _ if may_differ => Verdict::Depends,
             _ if is_alike => Verdict::Fine,
             _ => Verdict::SomewhatSlower,

@@ -174,6 +174,11 @@ fn what_is_not_the_shingling_is_said() {
     overloaded.present[0].conventional.falls_behind = true;
     let text = "No, but not because of the shingling: a CMR disk can't keep up with this either.";
     assert_eq!(said(overloaded, "No"), (Answer::No, Verdict::Overloaded, text.into()));
+    let mut far = advice(1.0, 1);
+    (far.present[0].own.falls_behind, far.present[0].conventional.falls_behind) = (true, true);
+    far.present[0].conventional.elapsed_ns = 20 * S;
+    let text = "No: tiny can't keep up with this load. A CMR disk can't either, but tiny takes 5 times as long.";
+    assert_eq!(said(far, "No"), (Answer::No, Verdict::FallsBehind, text.into()));
     let mut conventional = advice(1.0, 1);
     conventional.system.is_conventional = true;
     let text = "Yes: tiny is conventional (CMR), so that shingling is no question.";
@@ -270,7 +275,7 @@ fn what_is_not_known_of_a_drive_may_change_the_answer() {
     assert!(said(needed, "Perhaps").2.ends_with("and only at their best it does what you need."));
     let mut dropping = advice(1.2, 1);
     dropping.ends = vec![end(true, run(0.9e6, 44))];
-    assert!(said(dropping, "Perhaps").2.ends_with("and at their worst the system would drop a disk."));
+    assert!(said(dropping, "Perhaps").2.ends_with("and they may be such that the system would drop a disk."));
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn seconds(value: f64) -> String {
 /// Files of `file` bytes one after another, each somewhere else, and `updates` small writes of metadata for each.
 fn files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
     let pieces = (file / MI).max(1);
-    let count = (bytes / file).max(1) * updates;
+    let count = (bytes / (pieces * MI)).max(1) * updates;
     let data = match pieces {
         1 => format!("random-write:size=1Mi,interval=8ms,bytes={}", exact_bytes(bytes)),
         _ => format!(
@@ -368,7 +368,7 @@ pub static USES: &[Use] = &[
         work: Work::Workload(|of, disk_bytes| {
             let all = of.count("plots") as f64 * 101.4 * GI as f64;
             let (part, _) = part_of(disk_bytes);
-            (format!("backup:size=1Mi,metadata_every=1024,bytes={part}"), all / part as f64)
+            (files(part, GI, 1, "1Gi"), all / part as f64)
         }),
         assumed: "Plots of 101.4 GiB (k=32) are made elsewhere and copied in order, a write of 4 KiB to metadata for every GiB. To plot \
                   on the disk itself is a load of random writes.",
@@ -398,12 +398,12 @@ pub static USES: &[Use] = &[
     Use {
         name: "ceph-osd",
         what: "a Ceph OSD",
-        keys: &[("ops", "100", "client operations a second that reach this disk")],
+        keys: &[("ops", "20", "client operations a second that reach this disk")],
         pace: Pace::Own,
         keep_ms: None,
         work: Work::Workload(|of, _| {
             let ops = of.count("ops") as f64;
-            let (data, log) = (seconds(1.0 / ops), seconds(2.0 / ops));
+            let (data, log) = (seconds(1.0 / ops), seconds(1.0 / ops));
             (
                 format!(
                     "mix:size=4Ki/50:64Ki/50,align=4Ki,start=4Gi,span=90%,write_share=0.7,interval={data},arrivals=poisson,\

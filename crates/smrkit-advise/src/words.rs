@@ -4,7 +4,7 @@ use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec, Task};
 use smrkit::settings::Prefill;
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::timeline::Timeline;
-use smrkit::stats::verdict;
+use smrkit::stats::verdict::{self, times};
 use smrkit::units::Nanos;
 use smrkit_report::format::{self, rate};
 
@@ -45,15 +45,6 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
         lines.push("Interrupted: not all of it was tried.".into());
     }
     advice.text = lines.join("\n");
-}
-
-/// A multiple in words, of which nobody reads more than two digits.
-fn times(multiple: f64) -> String {
-    match multiple {
-        m if m < 9.95 => format!("{} times", format::short((m * 10.0).round() / 10.0)),
-        m if m < 99.5 => format!("{} times", m.round()),
-        _ => "more than 99 times".into(),
-    }
 }
 
 /// A part of a whole, of which nobody reads more than two digits.
@@ -108,6 +99,14 @@ fn headline(advice: &Advice) -> String {
             format!("No, but that has nothing to do with shingling: {who} is conventional (CMR), and can't keep up.")
         }
         Verdict::Overloaded => format!("No, but not because of the shingling: {disks} can't keep up with this either."),
+        Verdict::FallsBehind if conventional.falls_behind => {
+            let times = times(own.elapsed_ns as f64 / conventional.elapsed_ns.max(1) as f64);
+            format!(
+                "No: {who} can't keep up with {}. {} can't either, but {who} takes {times} as long.",
+                what(advice),
+                format::capital(disks)
+            )
+        }
         Verdict::FallsBehind => format!("No: {who} can't keep up with {}; {disks} can.", what(advice)),
         Verdict::Misses | Verdict::Meets => need(advice),
         Verdict::Dropped => format!(
@@ -210,13 +209,13 @@ fn need(advice: &Advice) -> String {
 /// What may be at an end of the drive's range.
 fn doubt(advice: &Advice) -> String {
     let worst = advice.ends.iter().find(|end| end.worse);
-    let drops = worst.is_some_and(|end| end.problems.dropped_30s) && !advice.problems.dropped_30s;
+    let drops = advice.ends.iter().any(|end| end.problems.dropped_30s) && !advice.problems.dropped_30s;
     match (advice.need.is_some(), advice.problems.slow) {
         (true, true) => "only at their best it does what you need".into(),
         (true, false) if worst.is_some_and(|end| end.problems.slow) => {
             "at their worst it does not do what you need".into()
         }
-        _ if drops => "at their worst the system would drop a disk".into(),
+        _ if drops => "they may be such that the system would drop a disk".into(),
         _ => format!("at their worst it is more than twice as slow as {}", disks(advice)),
     }
 }
@@ -365,7 +364,7 @@ fn why(advice: &Advice, timeline: &Timeline) -> String {
 fn reason(advice: &Advice, timeline: &Timeline) -> String {
     let present = advice.judged();
     let own = &present.own;
-    let is_slow = multiple(advice, present) > ALIKE || advice.problems.any();
+    let is_slow = multiple(advice, present) > ALIKE || advice.answer != Answer::Yes;
     if advice.system.is_conventional {
         let busy =
             if own.idle_share < 0.05 { "the disk is busy with seeks and transfers all the time, and " } else { "" };

@@ -65,7 +65,9 @@ fn measures(rows: &[RequestRow], first: usize) -> [f64; 3] {
 fn worst_multiple(own: &[RequestRow], usual: &[RequestRow], first: Option<usize>, is_timed: bool) -> f64 {
     let of = |first: usize| {
         let pairs = measures(own, first).into_iter().zip(measures(usual, first));
-        pairs.skip(usize::from(!is_timed)).map(|(own, usual)| own / usual).fold(0.0, f64::max)
+        let counting = if is_timed { 0..1 } else { 1..3 };
+        let all: Vec<f64> = pairs.map(|(own, usual)| own / usual).collect();
+        all[counting].iter().copied().fold(0.0, f64::max)
     };
     first.map_or(0.0, of).max(of(0))
 }

@@ -21,7 +21,7 @@ pub fn names(runs: &[Outcome]) -> Vec<String> {
 fn name(run: &Outcome, runs: &[Outcome]) -> String {
     // Of an array its level leads: `raid5 rmw`.
     let level = run.array.as_deref().and_then(|array| array.split(':').next());
-    let mut words: Vec<String> = level.map(str::to_string).into_iter().chain([run.layer.clone()]).collect();
+    let mut words: Vec<String> = level.map(str::to_string).into_iter().chain([layer(&run.layer).into()]).collect();
     let alike: Vec<&Outcome> = runs.iter().filter(|r| r.layer == run.layer).collect();
     words.extend(settings(run, &alike));
     if let Some(array) = &run.array
@@ -47,6 +47,11 @@ fn name(run: &Outcome, runs: &[Outcome]) -> String {
     words.join(" ")
 }
 
+/// A layer's name for people: what has no shingling is known by another word than the key.
+fn layer(name: &str) -> &str {
+    if name == BASELINE { "conventional (CMR)" } else { name }
+}
+
 /// The layers and parameters of a run's drives that differ from those in the same places of the runs `alike`.
 fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
     // Where no array's members differ, each has its parameters itself.
@@ -56,7 +61,7 @@ fn settings(run: &Outcome, alike: &[&Outcome]) -> Vec<String> {
     for (place, drive) in of(run).iter().enumerate() {
         let others = || alike.iter().filter_map(|&run| of(run).get(place));
         if others().any(|other| other.layer != drive.layer) {
-            layers.push(drive.layer.clone());
+            layers.push(layer(&drive.layer).to_string());
         }
         for (key, value) in &drive.parameters {
             // What was asked for, not what `auto` made of it, tells runs apart.

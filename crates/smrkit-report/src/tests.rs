@@ -219,12 +219,12 @@ fn arrays_whose_members_differ_are_told_apart_by_them() {
     assert_eq!(named(&[[with(5), with(6)], [with(6), with(5)]]), ["raid0 rmw hold=5,6", "raid0 rmw hold=6,5"]);
     assert_eq!(named(&[[with(5), with(6)]]), ["raid0 rmw"]);
     let layers = named(&[[with(5), in_place()], [with(5), set_assoc(1)]]);
-    assert_eq!(layers, ["raid0 mixed in-place", "raid0 mixed set-assoc"]);
+    assert_eq!(layers, ["raid0 mixed conventional (CMR)", "raid0 mixed set-assoc"]);
 }
 
 #[test]
 fn runs_of_one_name_are_numbered() {
-    assert_eq!(label::names(&[rmw(), in_place(), rmw(), rmw()]), ["rmw", "in-place", "rmw (2)", "rmw (3)"]);
+    assert_eq!(label::names(&[rmw(), in_place(), rmw(), rmw()]), ["rmw", "conventional (CMR)", "rmw (2)", "rmw (3)"]);
 }
 
 #[test]

@@ -234,7 +234,7 @@ fn a_report_is_one_page_that_needs_no_network() {
     smrkit(&format!("run {TINY} --workload random-write:count=300 --report {report}")).done();
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.starts_with("<!"), "{}", &page[..60]);
-    for layer in ["in-place", "rmw", "set-assoc"] {
+    for layer in ["conventional (CMR)", "rmw", "set-assoc"] {
         assert!(page.contains(layer));
     }
     for fetches in ["<script src", "<link rel=\"stylesheet\"", "<img src=\"http", "@import"] {

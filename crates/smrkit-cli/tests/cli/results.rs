@@ -19,7 +19,7 @@ fn json_in_a_file_leaves_the_table_on_standard_output() {
     let scratch = Scratch::new();
     let path = scratch.path("out.json");
     let ran = smrkit(&format!("run {TINY} {COMPARISON} --json {path}"));
-    assert!(ran.out.starts_with("in-place: "), "the verdict leads: {}", ran.out);
+    assert!(ran.out.starts_with("conventional (CMR): "), "the verdict leads: {}", ran.out);
     assert_eq!(ran.err, "", "quiet in a pipe");
     let file = std::fs::read_to_string(path).unwrap();
     assert_eq!(file, smrkit(&format!("run {TINY} {COMPARISON} --json -")).done());

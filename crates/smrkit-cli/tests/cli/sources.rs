@@ -47,7 +47,10 @@ fn the_terminal_shows_sources_and_movements_where_there_are_any() {
     assert_eq!(two.lines().filter(|line| line.contains("#0 random-write:")).count(), 2, "a row a run: {two}");
     assert!(two.contains("#1 random-read:") && two.contains("strokes"), "{two}");
     assert!(two.lines().any(|line| line.starts_with("rmw") && line.contains(" all ")), "{two}");
-    assert!(!two.lines().any(|line| line.starts_with("in-place") && line.contains(" all ")), "the host alone: {two}");
+    assert!(
+        !two.lines().any(|line| line.starts_with("conventional (CMR)") && line.contains(" all ")),
+        "the host alone: {two}"
+    );
 }
 
 #[test]

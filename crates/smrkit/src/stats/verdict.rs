@@ -305,9 +305,7 @@ fn course(outcome: &Outcome) -> String {
     let mean = format!("a request takes {} on average", Nanos(outcome.latency_ns.all.mean));
     let before = verdict.rate_before_bytes_per_s;
     let Some((at_s, after)) = verdict.cache_full_at_s.zip(verdict.rate_after_bytes_per_s) else {
-        let what = match cleans {
-            _ if outcome.layer == BASELINE && is_array(outcome) => "An array of conventional disks",
-            _ if outcome.layer == BASELINE => "A conventional disk",
+        let what = match cleans && outcome.layer != BASELINE {
             true => "No request waits for cleaning",
             false => "Nothing had to be rewritten",
         };
@@ -341,9 +339,18 @@ fn in_all(outcome: &Outcome) -> String {
             let engine = &outcome.engine;
             let ends_by_itself = engine.warmup == Warmup::UntilSteady || engine.until.is_some() || outcome.interrupted;
             let what = if ends_by_itself { "For a request" } else { "In all" };
-            format!(" {what} it takes {slowdown:.2} times as long as {whom}.")
+            format!(" {what} it takes {} as long as {whom}.", times(slowdown))
         }
         _ => String::new(),
+    }
+}
+
+/// A multiple in words, of which nobody reads more than two digits.
+pub fn times(multiple: f64) -> String {
+    match multiple {
+        m if m < 9.95 => format!("{} times", format!("{m:.1}").trim_end_matches(".0")),
+        m if m < 99.5 => format!("{m:.0} times"),
+        _ => "more than 99 times".into(),
     }
 }
 
@@ -428,7 +435,7 @@ mod tests {
         let usual = Outcome { requests: 200, elapsed_ns: 400, ..own.clone() };
         judge(&mut own, &Baseline::from_outcome(&usual));
         assert_eq!(own.slowdown, Some(3.0));
-        assert!(own.verdict.text.contains("For a request it takes 3.00 times as long"), "{}", own.verdict.text);
+        assert!(own.verdict.text.contains("For a request it takes 3 times as long"), "{}", own.verdict.text);
     }
 
     #[test]
