@@ -617,7 +617,7 @@ impl MemberDrive {
         if let Some(cached) = &mut self.write_cache {
             cached.time = cached.time.max(next);
         }
-        self.completions.pop_front_if(|completion| completion.end <= next)
+        if self.completions.front()?.end <= next { self.completions.pop_front() } else { None }
     }
 
     /// True if [`MemberDrive::resume`] has anything to begin.
