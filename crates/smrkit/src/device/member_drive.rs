@@ -99,6 +99,8 @@ struct CachedWrites {
     time: Nanos,
     /// No command is dispatched before: a flush is under way.
     flush_end: Nanos,
+    /// True if a batch went before commands that needed the platters: the next of them has its turn.
+    owes_turn: bool,
 }
 
 /// Moments of a command before its service.
@@ -144,6 +146,7 @@ impl MemberDrive {
             blocked: VecDeque::new(),
             time: Nanos::ZERO,
             flush_end: Nanos::ZERO,
+            owes_turn: false,
         };
         let mut drive = MemberDrive {
             device,
@@ -695,13 +698,14 @@ impl MemberDrive {
     /// Begins what comes next on the platters, which are free at `time`: commands go before the write cache, unless something there
     /// is too old, or a write has waited too long for room.
     fn begin_on_platters(&mut self, time: Nanos) -> DiskResult {
-        let Some(cached) = &self.write_cache else { return Ok(()) };
+        let (Some(cached), Some(waiting)) = (&mut self.write_cache, &mut self.waiting) else { return Ok(()) };
         let is_overdue =
             cached.cache.is_overdue(time) || cached.blocked.front().is_some_and(|(_, sent)| *sent + WAIT_MAX <= time);
-        let next = match &mut self.waiting {
-            Some(waiting) if !is_overdue => waiting.pick(&self.device),
-            _ => None,
-        };
+        // Where each batch makes the layer clean, all that is held is overdue for good. Commands then take turns with batches, or none
+        // would ever be served.
+        cached.owes_turn = is_overdue && !cached.owes_turn && waiting.len() > 0;
+        let next =
+            if is_overdue && (cached.owes_turn || waiting.len() == 0) { None } else { waiting.pick(&self.device) };
         if let Some((command, sent)) = next {
             return self.begin(command, sent);
         }
@@ -773,7 +777,7 @@ impl MemberDrive {
         if let Some(cached) = &mut self.write_cache {
             cached.cache.clear();
             cached.blocked.clear();
-            (cached.time, cached.flush_end) = (Nanos::ZERO, Nanos::ZERO);
+            (cached.time, cached.flush_end, cached.owes_turn) = (Nanos::ZERO, Nanos::ZERO, false);
         }
         self.device.power_cut();
     }

@@ -10,7 +10,7 @@ use smrkit::experiment::demand::{Demand, GeneratedDemand, Table};
 use smrkit::experiment::system::System;
 use smrkit::layer::{BASELINE, LAYERS};
 use smrkit::request::{Op, Request};
-use smrkit::settings::{Prefill, Queue, Settings};
+use smrkit::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::{Lba, SECTOR_BYTES};
 use smrkit::workload::Workload;
@@ -127,6 +127,23 @@ fn scattered_writes_leave_the_cache_beside_a_stream() {
     let outcome = run(drive(PRODUCT, true), "drive-managed", 1, &Table(scattered.chain(stream).collect()));
     assert_eq!(count(&outcome, "map_entries"), 60, "all of them");
     assert!(count(&outcome, "bypassed_sectors") > 3_900_000);
+}
+
+/// Where each batch makes the layer clean, everything in the cache is too old all the time.
+#[test]
+fn commands_take_turns_with_a_cache_that_is_always_late() {
+    let small = drive(PRODUCT, true).with_capacity(10_000_000).unwrap();
+    let demand = GeneratedDemand::from(
+        Workload::parse("random-write:size=4Ki,count=6k,interval=40ms+random-read:size=4Ki,count=240,interval=1s")
+            .unwrap(),
+    );
+    let settings =
+        Settings { arrival: Arrival::Trace, queue: Queue::Drive, prefill: Prefill::Full, ..Settings::default() };
+    let run = with(System::of(small), "drive-managed", &[]).run(settings).unwrap();
+    let outcome = serve(&run, &demand, &mut NoObserver).unwrap();
+    assert!(count(&outcome, "bands_cleaned") > 1000, "each batch waits for cleaning");
+    let longest = outcome.verdict.commands.longest_command_ns;
+    assert!(longest < 20_000_000_000, "{longest} ns");
 }
 
 #[test]
