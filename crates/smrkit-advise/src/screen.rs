@@ -182,7 +182,9 @@ pub fn page(advice: &Advice) -> String {
 
 /// The table of what was tried, with the best marked.
 fn tried(advice: &Advice) -> Grid {
-    let mut grid = Grid::new([head(advice).as_str(), figure_name(advice), "longest", "dropped", "effect"]);
+    let load = Some(head(advice)).filter(|load| !load.is_empty());
+    let first = load.as_deref().unwrap_or("change");
+    let mut grid = Grid::new([first, figure_name(advice), "longest", "dropped", "effect"]);
     grid.rows.push(cells(advice, "as it is".into(), &advice.calm().own, String::new()).into());
     for remedy in &advice.remedies {
         let effect = words::effect(advice.problems.any(), remedy).to_string();

@@ -66,7 +66,7 @@ class Calls(unittest.TestCase):
             self.assertIn("What was tried", page.read_text(encoding="utf-8"))
 
     def interrupted(self, asked, **options):
-        """Seconds from a Ctrl-C to its exception."""
+        """Seconds from a Ctrl-C to its exception. Advice is given within a second: it is interrupted at once."""
         sent = []
 
         def interrupt():
@@ -75,7 +75,7 @@ class Calls(unittest.TestCase):
 
         # A background job of a shell begins with interrupts ignored.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        timer = threading.Timer(0.5, interrupt)
+        timer = threading.Timer(0.1 if asked is smrkit.advise else 0.5, interrupt)
         timer.start()
         try:
             with self.assertRaises(KeyboardInterrupt):
