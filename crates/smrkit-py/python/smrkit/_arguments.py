@@ -42,6 +42,7 @@ class RunArguments(Arguments, total=False):
     """Options of a run."""
 
     from_state: Path
+    like: Path
     check: bool
     power_cut: Amount
     movement: bool

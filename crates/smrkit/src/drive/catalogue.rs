@@ -139,7 +139,7 @@ fn looks_like_a_model(word: &str) -> bool {
     };
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let is_toshiba = word.starts_with("HDW") && word.chars().skip(4).take(3).all(|c| c.is_ascii_digit());
-    word.len() >= 7 && digits >= 2 && digits < word.len() && (is_toshiba || BEGINNINGS.iter().any(|b| follows(&b)))
+    word.len() >= 7 && digits >= 2 && digits < word.len() && (is_toshiba || BEGINNINGS.iter().any(follows))
 }
 
 /// The model of the catalogue whose name is nearest to a mistyped one. Its recording tells nothing of that of `name`: disks that

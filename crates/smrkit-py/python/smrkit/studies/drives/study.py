@@ -98,7 +98,7 @@ def backups(study: Study) -> None:
 
 def random_writes(study: Study) -> None:
     study.section("Random writes once cleaning")
-    [run] = study.runs([full("st8000as0002", MANAGED, f"random-write:size=4Ki,count={study.pick(100_000, 50_000)}")])
+    [run] = study.runs([full("st8000as0002", MANAGED, f"random-write:size=4Ki,count={study.pick(400_000, 300_000)}")])
     study.row("writes", (run.verdict.rate_after_bytes_per_s or float("nan")) / 4096)
 
 
