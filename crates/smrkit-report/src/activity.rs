@@ -268,12 +268,12 @@ mod tests {
             json!({"kind": "drive", "drive": "tiny", "layer": "rmw", "export_bytes": 1 << 20, "clients": 2, "waiting": 3,
                 "completed": completed, "physical_read_bytes": read, "physical_written_bytes": 2048})
         };
-        let whole = "1Mi of tiny under rmw\n2 clients, 3 requests waiting, 9 requests completed\nhost: 0 read, 0 written\nplatters: 4Ki read, 2Ki written\n";
+        let whole = "1Mi of tiny under rmw\n2 clients, 3 requests waiting, 9 requests completed\nhost: 0 B read, 0 B written\nplatters: 4Ki read, 2Ki written\n";
         let plain =
             |text: String| text.replace("MiB", "Mi").replace("KiB", "Ki").replace(" Mi", "Mi").replace(" Ki", "Ki");
         assert_eq!(plain(page(&report(9, 4096), None)), whole);
         let since = plain(page(&report(9, 4096), Some(&report(5, 1024))));
-        assert!(since.contains("4 requests since\nhost: 0 read, 0 written\nplatters: 3Ki read, 0 written"), "{since}");
+        assert!(since.contains("4 requests since\nhost: 0 B read, 0 B written\nplatters: 3Ki read, 0 B written"), "{since}");
         let mut full = report(9, 0);
         full["cache_fill"] = json!(0.254);
         full["failure"] = json!("it burns");
