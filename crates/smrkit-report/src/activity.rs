@@ -273,7 +273,10 @@ mod tests {
             |text: String| text.replace("MiB", "Mi").replace("KiB", "Ki").replace(" Mi", "Mi").replace(" Ki", "Ki");
         assert_eq!(plain(page(&report(9, 4096), None)), whole);
         let since = plain(page(&report(9, 4096), Some(&report(5, 1024))));
-        assert!(since.contains("4 requests since\nhost: 0 B read, 0 B written\nplatters: 3Ki read, 0 B written"), "{since}");
+        assert!(
+            since.contains("4 requests since\nhost: 0 B read, 0 B written\nplatters: 3Ki read, 0 B written"),
+            "{since}"
+        );
         let mut full = report(9, 0);
         full["cache_fill"] = json!(0.254);
         full["failure"] = json!("it burns");

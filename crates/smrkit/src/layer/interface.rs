@@ -99,8 +99,13 @@ pub trait Layer: Send {
     /// error it is of no use.
     fn restore(&mut self, saved: &[u8]) -> DiskResult;
 
-    /// Place of `lba` now.
+    /// Place of `lba` now, or where a read of it goes if nothing was written to it.
     fn locate(&self, lba: Lba) -> Pba;
+
+    /// False if a read of `lba` finds zeros, whatever lies where [`Layer::locate`] says.
+    fn is_mapped(&self, _lba: Lba) -> bool {
+        true
+    }
 
     /// Checks the layer's own books, in full: one valid place for each LBA, counts agree, guards kept.
     fn check(&self, disk: &Disk) -> DiskResult;

@@ -593,6 +593,10 @@ impl Layer for Log {
         self.map.get(lba).unwrap_or(Pba(lba.0))
     }
 
+    fn is_mapped(&self, lba: Lba) -> bool {
+        self.map.get(lba).is_some()
+    }
+
     fn check(&self, _disk: &Disk) -> DiskResult {
         self.check_places()?;
         self.segments.check(self.job.as_ref().map(|job| job.victim))
