@@ -1,14 +1,14 @@
 //! Text of Linux block traces: what `blkparse` prints in its default format (blktrace's manual, "Output description and formatting"),
 //! and the FIU traces.
 //!
-//! Of blkparse, one kind of event is taken: Q (queued, what the host sent), or D (issued) where the trace's beginning has no Q. All
-//! other events, messages and the summary at the end are well-formed, but no requests. D in RWBS is a discard, a leading
+//! Of blkparse, one kind of event is taken: Q (queued, what the host sent), D (issued) where the trace's beginning has no Q, or C (completed)
+//! where it has neither. All other events, messages and the summary at the end are well-formed, but no requests. D in RWBS is a discard, a leading
 //! F without sectors a flush. A flush in front of a write (`FW` with sectors) is taken as the write alone. Of the zone operations
 //! (a leading Z; blktrace with version 2 of its protocol) ZR, the reset of a zone, is the discard of its sectors; ZO and ZC, which
 //! open and close a zone, are passed by, since a write does that too; ZA, ZF and ZRA are errors.
 
 use crate::reader::{Heading, TextFormat};
-use crate::row::{Bad, Field, LineColumns, Problem, TraceRow, Volumes, extent};
+use crate::row::{Bad, Field, LineColumns, Problem, Rwbs, TraceRow, Volumes, extent, rwbs};
 use smrkit::request::Op;
 
 /// The reader's state: which events it takes, and whether the summary has begun.
@@ -19,17 +19,19 @@ pub(crate) struct Blkparse {
     summary: bool,
 }
 
-/// The events that can stand for requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The events that can stand for requests, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// The requests that the host sent.
     Queued,
     /// The requests that went to the driver.
     Issued,
+    /// The requests that the drive has carried out, at the time of their end.
+    Completed,
 }
 
 impl Blkparse {
-    /// Takes the events that `choice` names, Q or D, instead of choosing.
+    /// Takes the events that `choice` names, Q, D or C, instead of choosing.
     pub fn choosing(choice: &str) -> Option<Blkparse> {
         let event = Some(Event::from_action(choice.as_bytes())?);
         Some(Blkparse { event, chosen: true, summary: false })
@@ -42,6 +44,7 @@ impl Event {
         match self {
             Event::Queued => "Q events (requests as queued)",
             Event::Issued => "D events (requests as issued to the driver)",
+            Event::Completed => "C events (requests by the time of their end)",
         }
     }
 
@@ -49,6 +52,7 @@ impl Event {
         match action {
             b"Q" => Some(Event::Queued),
             b"D" => Some(Event::Issued),
+            b"C" => Some(Event::Completed),
             _ => None,
         }
     }
@@ -63,21 +67,16 @@ const KNOWN_ACTIONS: &[&[u8]] = &[
 ];
 
 impl TextFormat for Blkparse {
-    /// Chooses the kind of event: Q if the beginning has any, else D, else the first that comes.
+    /// Chooses the kind of event: the best that the beginning has, else the first that comes.
     fn prepare(&mut self, head: &[u8]) {
-        if self.chosen {
-            return;
-        }
-        let (mut volumes, mut probe, mut issued) = (Volumes::default(), Blkparse::default(), false);
-        for line in head.split(|b| *b == b'\n') {
+        let (mut volumes, mut probe) = (Volumes::default(), Blkparse::default());
+        let event = |line| {
             probe.event = None;
-            if probe.parse(line, &mut volumes).is_ok() && probe.event == Some(Event::Queued) {
-                self.event = probe.event;
-                return;
-            }
-            issued |= probe.event == Some(Event::Issued);
+            probe.parse(line, &mut volumes).ok().and(probe.event)
+        };
+        if !self.chosen {
+            self.event = head.split(|b| *b == b'\n').filter_map(event).min();
         }
-        self.event = issued.then_some(Event::Issued);
     }
 
     fn heading(&self, _number: u64, line: &[u8]) -> Heading {
@@ -93,10 +92,7 @@ impl TextFormat for Blkparse {
         }
         let mut columns = LineColumns::spaces(line);
         let device_field = columns.next("the device")?;
-        let comma = memchr::memchr(b',', device_field.text);
-        let comma = comma.ok_or_else(|| device_field.expected("a device such as 8,16"))?;
-        let major = Field { text: &device_field.text[..comma], ..device_field };
-        let minor = Field { text: &device_field.text[comma + 1..], at: device_field.at + comma + 1, ..device_field };
+        major_minor(device_field)?;
         columns.next("the CPU")?.integer()?;
         columns.next("the sequence number")?.integer()?;
         let ticks = columns.next("the time")?.decimal(1_000_000_000)?;
@@ -109,11 +105,11 @@ impl TextFormat for Blkparse {
             return Ok(None);
         }
         let rwbs = columns.next("the RWBS letters")?;
-        let what = columns.optional("the sector").filter(|field| !field.text.starts_with(b"["));
+        let what = columns.optional("the sector");
         let Some((op, extent)) = request(rwbs, what, &mut columns)? else {
             return Ok(None);
         };
-        let volume = device(volumes, major, minor)?;
+        let volume = device(volumes, device_field)?;
         let (offset, bytes) = extent;
         Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
@@ -127,28 +123,21 @@ impl TextFormat for Blkparse {
 type AskedRequest = (Op, (u64, u64));
 
 /// Request of RWBS and `sector + count`; none for commands that move no data.
-fn request(rwbs: Field, sector: Option<Field>, columns: &mut LineColumns) -> Result<Option<AskedRequest>, Bad> {
-    let letters = rwbs.text;
-    if letters.first() == Some(&b'Z') {
-        return zone_operation(rwbs, sector, columns);
+pub(crate) fn request(
+    letters: Field,
+    sector: Option<Field>,
+    columns: &mut LineColumns,
+) -> Result<Option<AskedRequest>, Bad> {
+    let sector = sector.filter(|field| !field.text.starts_with(b"["));
+    if letters.text.first() == Some(&b'Z') {
+        return zone_operation(letters, sector, columns);
     }
-    if !letters.iter().all(|b| b"RWDFNAESM".contains(b)) {
-        return Err(rwbs.expected("letters of R, W, D, F, N, A, E, S, M"));
-    }
-    let (flush, rest) = match letters {
-        [b'F', rest @ ..] => (true, rest),
-        rest => (false, rest),
-    };
-    let op = match rest.first() {
-        Some(b'R') => Some(Op::Read),
-        Some(b'W') => Some(Op::Write),
-        Some(b'D') => Some(Op::Discard),
-        _ => None,
-    };
+    let known = rwbs(letters.text).ok_or_else(|| letters.expected("letters of R, W, D, F, N, A, E, S, M"))?;
+    let Rwbs { op, flush } = known;
     let nothing = flush.then_some((Op::Flush, (0, 0)));
     let Some(sector) = sector else {
         return match (op, flush) {
-            (Some(_), false) => Err(rwbs.bad(Problem::Expected("a sector and a count after it"))),
+            (Some(_), false) => Err(letters.bad(Problem::Expected("a sector and a count after it"))),
             _ => Ok(nothing),
         };
     };
@@ -220,13 +209,27 @@ impl TextFormat for Fiu {
         let op = field(2, "column 6 (W or R)").letter()?;
         let (major, minor) = (field(3, "column 7 (major)"), field(4, "column 8 (minor)"));
         let (offset, bytes) = extent(lba, 512, size, 512)?;
-        let volume = device(volumes, major, minor)?;
+        let volume = volume_of(volumes, major, minor)?;
         Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
     }
 }
 
+/// Both numbers of a Linux device such as `8,16`.
+fn major_minor(device: Field<'_>) -> Result<(Field<'_>, Field<'_>), Bad> {
+    let comma = memchr::memchr(b',', device.text).ok_or_else(|| device.expected("a device such as 8,16"))?;
+    let major = Field { text: &device.text[..comma], ..device };
+    let minor = Field { text: &device.text[comma + 1..], at: device.at + comma + 1, ..device };
+    Ok((major, minor))
+}
+
+/// The volume of a Linux device such as `8,16`.
+pub(crate) fn device(volumes: &mut Volumes, device: Field) -> Result<u16, Bad> {
+    let (major, minor) = major_minor(device)?;
+    volume_of(volumes, major, minor)
+}
+
 /// The volume of a Linux device: its number is major × 2^20 + minor, as in `dev_t`, its name `major,minor`.
-fn device(volumes: &mut Volumes, major: Field, minor: Field) -> Result<u16, Bad> {
+fn volume_of(volumes: &mut Volumes, major: Field, minor: Field) -> Result<u16, Bad> {
     let (high, low) = (major.integer()?, minor.integer()?);
     if high >= 1 << 12 {
         return Err(major.expected("a device number below 4096"));
@@ -320,10 +323,10 @@ mod tests {
             format.prepare(head.as_bytes());
             format.detail().map(str::to_string)
         };
-        let (queued, issued) = (chosen(&["Q"]).unwrap(), chosen(&["D"]).unwrap());
-        assert_ne!(queued, issued);
+        let [queued, issued, completed] = ["Q", "D", "C"].map(|event| chosen(&[event]).unwrap());
+        assert!(queued.starts_with("Q ") && issued.starts_with("D ") && completed.starts_with("C "));
         assert_eq!([chosen(&["D", "C", "Q"]), chosen(&["C", "D"])], [Some(queued), Some(issued)]);
-        assert_eq!([chosen(&["C"]), chosen(&["G", "I"]), chosen(&[])], [None, None, None]);
+        assert_eq!([chosen(&["G", "C"]), chosen(&["G", "I"]), chosen(&[])], [Some(completed), None, None]);
         let mut format = Blkparse::default();
         let mut taken =
             |action| format.parse(line(action).trim().as_bytes(), &mut Volumes::default()).unwrap().is_some();

@@ -2,7 +2,7 @@
 //! bytes, each with a payload behind it (linux/blktrace_api.h, version 7). The files of all CPUs of one run are read together, their records in the order of
 //! time.
 //!
-//! As of blkparse's text, one kind of event is taken: Q (queued, what the host sent), or D (issued) where the beginning has no Q.
+//! As of blkparse's text, one kind of event is taken: Q (queued, what the host sent), D (issued) or C (completed).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -38,6 +38,7 @@ fn event(action: u32) -> Option<Event> {
         _ if action & (NOTICE | PACKET) != 0 => None,
         1 => Some(Event::Queued),
         7 => Some(Event::Issued),
+        8 => Some(Event::Completed),
         _ => None,
     }
 }
@@ -57,11 +58,11 @@ impl RecordFormat for Blktrace {
         record_bytes(head).is_some()
     }
 
-    /// Q where the beginning has any, else D.
+    /// The best kind that the beginning has.
     fn prepare(&mut self, head: &[u8]) {
         let mut rest = head;
-        while let Some(length) = record_bytes(rest).filter(|_| self.event != Some(Event::Queued)) {
-            self.event = event(u32_at(rest, 28)).or(self.event);
+        while let Some(length) = record_bytes(rest) {
+            self.event = self.event.into_iter().chain(event(u32_at(rest, 28))).min();
             rest = rest.get(length..).unwrap_or_default();
         }
     }
@@ -109,14 +110,15 @@ fn record_bytes(bytes: &[u8]) -> Option<usize> {
     (u32_at(head, 0) == MAGIC).then(|| RECORD + usize::from(u16_at(head, 46)))
 }
 
-/// The files of all CPUs, by number, if `path` is one of them.
+/// The files of all CPUs, by number, if `path` is one of them, or what blktrace called them by: `sdb` of `sdb.blktrace.0`.
 fn of_all_cpus(path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
-    let Some((stem, _)) = cpu_of(path) else { return Ok(None) };
+    let called = || Some(format!("{}.blktrace", path.file_name()?.to_str()?)).filter(|_| !path.exists());
+    let Some(stem) = cpu_of(path).map(|(stem, _)| stem.to_string()).or_else(called) else { return Ok(None) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name();
-        if let Some((_, cpu)) = cpu_of(Path::new(&name)).filter(|(own, _)| *own == stem) {
+        if let Some((_, cpu)) = cpu_of(Path::new(&name)).filter(|(own, _)| **own == stem) {
             all.push((cpu, path.with_file_name(&name)));
         }
     }
@@ -145,13 +147,14 @@ pub fn are_one_blktrace(one: &Path, other: &Path) -> bool {
 /// Opens a trace's bytes as they lie on the disk: one file, or the merged files of all CPUs. With them, how many there are, where
 /// that is known.
 pub(crate) fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, Option<u64>)> {
-    let file = File::open(path)?;
-    let Some(paths) = of_all_cpus(path)?.filter(|paths| paths.len() > 1) else {
+    let found = of_all_cpus(path)?.unwrap_or_default();
+    if found.len() < 2 {
+        let file = File::open(found.first().map_or(path, PathBuf::as_path))?;
         let about = file.metadata()?;
         return Ok((Box::new(file), about.is_file().then_some(about.len())));
-    };
+    }
     let (mut files, mut total) = (Vec::new(), 0);
-    for path in paths {
+    for path in found {
         let file = File::open(path)?;
         total += file.metadata()?.len();
         files.push(BufReader::new(file));
@@ -272,6 +275,9 @@ mod tests {
         for cpu in [0, 2, 11] {
             assert_eq!(all(cpu).iter().map(|r| r.lba.0).collect::<Vec<_>>(), [5, 10, 20, 30, 40, 50, 60]);
         }
+        let named = drain(&mut Trace::open(&folder.path().join("sdb"), &OpenOptions::default()).unwrap()).unwrap();
+        assert_eq!(named, all(0));
+        assert!(Trace::open(&folder.path().join("sdc"), &OpenOptions::default()).is_err());
         std::fs::remove_file(path(2)).unwrap();
         std::fs::remove_file(path(11)).unwrap();
         assert_eq!(all(0).len(), 3);
@@ -279,9 +285,9 @@ mod tests {
 
     #[test]
     fn actions_tell_the_event_and_the_operation() {
-        let events = [0, 1, 2, 7, 1 | 1 << 8, 7 | WRITE, 1 | NOTICE, 1 | PACKET, 7 | NOTICE | PACKET].map(event);
-        let (queued, issued) = (Some(Event::Queued), Some(Event::Issued));
-        assert_eq!(events, [None, queued, None, issued, queued, issued, None, None, None]);
+        let events = [0, 1, 2, 7, 8, 1 | 1 << 8, 7 | WRITE, 1 | NOTICE, 1 | PACKET, 7 | NOTICE | PACKET].map(event);
+        let [queued, issued, completed] = [Event::Queued, Event::Issued, Event::Completed].map(Some);
+        assert_eq!(events, [None, queued, None, issued, completed, queued, issued, None, None, None]);
         let operations = [
             (READ, 512, Some(Op::Read)),
             (READ, 0, None),

@@ -144,19 +144,6 @@ fn separator(part: &str, text: &str) -> Result<Separator, Error> {
     }
 }
 
-fn op(field: Field, zero: Op, one: Op) -> Result<Op, Bad> {
-    let is = |words: &[&str]| words.iter().any(|w| field.text.eq_ignore_ascii_case(w.as_bytes()));
-    match field.text {
-        b"0" => Ok(zero),
-        b"1" => Ok(one),
-        _ if is(&["R", "read", "RS"]) => Ok(Op::Read),
-        _ if is(&["W", "write", "WS"]) => Ok(Op::Write),
-        _ if is(&["D", "discard", "trim"]) => Ok(Op::Discard),
-        _ if is(&["F", "flush", "sync"]) => Ok(Op::Flush),
-        _ => Err(field.expected("R, W, D, F, read, write, discard, flush, 0 or 1")),
-    }
-}
-
 impl TextFormat for Csv {
     fn tick_ns(&self) -> u64 {
         // Whole and decimal times alike are scaled to nanoseconds, save for file times, which would not fit.
@@ -202,7 +189,7 @@ impl TextFormat for Csv {
         };
         let op = match self.op {
             OpColumn::Always(op) => op,
-            OpColumn::At { column, zero, one } => op(unquoted(column, "the op"), zero, one)?,
+            OpColumn::At { column, zero, one } => unquoted(column, "the op").operation(zero, one)?,
         };
         let (offset, bytes) = match op {
             Op::Flush => (0, 0),

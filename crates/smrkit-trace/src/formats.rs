@@ -17,6 +17,7 @@ use crate::reader::{
 };
 use crate::row::{Bad, Field, LineColumns, TraceRow, Volumes, extent};
 use crate::served::Served;
+use crate::snoop::{Ftrace, Snoop, Xperf};
 use crate::srt::Srt;
 use crate::vscsi::Vscsi;
 
@@ -51,7 +52,12 @@ where
     F: TextFormat + Default + 'static,
 {
     let rows = || -> Box<dyn Rows> { Box::new(Text(F::default())) };
-    Format { name, about, sample, kind: FormatKind::Content { agrees: text_agreement::<F>, rows } }
+    Format {
+        name,
+        about,
+        sample,
+        kind: FormatKind::Content { agrees: |head, whole| text_agreement(F::default(), head, whole), rows },
+    }
 }
 
 const fn binary<F: RecordFormat + Default + 'static>(name: &'static str, about: &'static str) -> Format {
@@ -107,12 +113,27 @@ pub const FORMATS: &[Format] = &[
             seconds "column 5 (timestamp)",
         ] then anything
     ),
+    text::<Ftrace>(
+        "ftrace",
+        "block events as ftrace, trace-cmd report or perf script print them",
+        "  fio-2231 [001] d..1. 100.500010: block_rq_issue: 8,0 WS 8192 () 2000 + 16 [fio]",
+    ),
     text::<Blkparse>(
         "blkparse",
         "blkparse text, default format",
         "  8,16   1       12     0.000123456  4162  Q  WS 1052688 + 8 [postgres]",
     ),
     binary::<Blktrace>("blktrace", "blktrace, binary, of one CPU or of all"),
+    text::<Snoop>(
+        "biosnoop",
+        "table of biosnoop (bcc, libbpf-tools) or iosnoop (perf-tools)",
+        "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0.000004 postgres 1950 sdb W 13092560 4096 0.74\n",
+    ),
+    text::<Xperf>(
+        "xperf",
+        "Windows disk events as xperf dumps them",
+        "DiskRead, 8612, xperf.exe (3984), 11844, 0xfffffa80, 0x018f0b8000, 0x00001000, 612, 0, 0x060043",
+    ),
     text::<Fio<2>>(
         "fio-v2",
         "fio iolog, version 2",
@@ -374,7 +395,7 @@ pub(crate) fn choice(text: Option<&str>) -> Result<Choice, Error> {
         (FormatKind::Map, ..) => Ok(Choice::Csv(argument.unwrap_or_default().into())),
         (_, "blkparse", Some(event)) => match Blkparse::choosing(event) {
             Some(format) => Ok(Choice::Blkparse(format)),
-            None => Err(Error::Usage(format!("blkparse:{event}: choose blkparse:Q or blkparse:D"))),
+            None => Err(Error::Usage(format!("blkparse:{event}: choose blkparse:Q, blkparse:D or blkparse:C"))),
         },
         (_, _, Some(_)) => Err(Error::Usage(format!("the format {name} takes nothing after a colon"))),
         (FormatKind::Parquet, _, None) => Ok(Choice::Parquet),

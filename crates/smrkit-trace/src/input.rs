@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
+use lzma_rust2::XzReader;
 use sha2::{Digest, Sha256};
 
 use smrkit::error::Error;
@@ -14,6 +15,8 @@ use smrkit::request::Progress;
 const BUFFER: usize = 256 << 10;
 /// Compressed bytes read at a time.
 const COMPRESSED: usize = 128 << 10;
+/// Memory that an xz archive may ask for: twice what its highest preset takes.
+const XZ_KIB: u32 = 128 << 10;
 /// The longest line or record. The buffer grows up to this.
 pub(crate) const LINE_MAX: usize = 1 << 20;
 
@@ -97,6 +100,7 @@ enum Decoder {
     Plain(Tap),
     Gzip(Gzip),
     Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Tap>>>),
+    Xz(Box<XzReader<BufReader<Tap>>>),
 }
 
 impl Decoder {
@@ -105,6 +109,7 @@ impl Decoder {
             Decoder::Plain(tap) => tap.read(buf),
             Decoder::Gzip(decoder) => decoder.read(buf),
             Decoder::Zstd(decoder) => decoder.read(buf),
+            Decoder::Xz(decoder) => decoder.read(buf),
         }
     }
 
@@ -113,6 +118,7 @@ impl Decoder {
             Decoder::Plain(tap) => tap,
             Decoder::Gzip(decoder) => decoder.member.get_ref().get_ref(),
             Decoder::Zstd(decoder) => decoder.get_ref().get_ref(),
+            Decoder::Xz(decoder) => decoder.inner().get_ref(),
         }
     }
 
@@ -126,6 +132,7 @@ impl Decoder {
             Decoder::Plain(_) => None,
             Decoder::Gzip(_) => Some("gzip"),
             Decoder::Zstd(_) => Some("zstd"),
+            Decoder::Xz(_) => Some("xz"),
         }
     }
 }
@@ -210,9 +217,14 @@ impl Stream {
                 let decoder = zstd::stream::read::Decoder::with_buffer(inner);
                 Decoder::Zstd(Box::new(decoder.map_err(|error| Error::reading(path, error))?))
             }
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+                let inner = BufReader::with_capacity(COMPRESSED, tap);
+                Decoder::Xz(Box::new(XzReader::new_mem_limit(inner, true, XZ_KIB)))
+            }
             _ => match other_archive(&tap.head) {
                 Some((name, tool)) => {
-                    let message = format!("a {name} archive: decompress it first ({tool}), or pack it as gzip or zstd");
+                    let message =
+                        format!("a {name} archive: decompress it first ({tool}), or pack it as gzip, zstd or xz");
                     return Err(Error::input(path, message));
                 }
                 None => Decoder::Plain(tap),
@@ -261,8 +273,10 @@ impl Stream {
             )
         } else if error.kind() == io::ErrorKind::UnexpectedEof {
             format!("the {archive} archive is truncated after {at} decompressed bytes; fetch or copy it again")
-        } else if text.contains("too much memory") {
-            format!("the {archive} archive needs a window above 128 MiB; pack it again without --long")
+        } else if error.kind() == io::ErrorKind::OutOfMemory || text.contains("too much memory") {
+            format!(
+                "the {archive} archive needs a window above 128 MiB; pack it again without --long, or with a smaller --lzma2=dict"
+            )
         } else {
             format!("the {archive} archive is corrupt after {at} decompressed bytes ({text}); fetch or copy it again")
         };
@@ -284,7 +298,6 @@ impl Stream {
 fn other_archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => Some(("bzip2", "bunzip2")),
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(("xz", "unxz")),
         [b'P', b'K', 3, 4, ..] => Some(("zip", "unzip")),
         [0x04, 0x22, 0x4d, 0x18, ..] => Some(("lz4", "lz4 -d")),
         [b'7', b'z', 0xbc, 0xaf, ..] => Some(("7z", "7z x")),
@@ -303,7 +316,6 @@ mod tests {
         for (head, expected) in [
             (&b"BZh91A"[..], "bzip2"),
             (b"BZh11A", "bzip2"),
-            (b"\xfd7zXZ\0", "xz"),
             (b"PK\x03\x04", "zip"),
             (b"\x04\x22\x4d\x18", "lz4"),
             (b"7z\xbc\xaf", "7z"),

@@ -15,6 +15,7 @@ mod clf;
 mod csv;
 mod fio;
 mod msr;
+mod snoop;
 mod srt;
 pub mod served;
 mod vscsi;

@@ -1,6 +1,7 @@
 //! From the bytes of a trace to its requests. A format understands one line of text or one binary record; the loops here cut the
 //! stream, turn rows into requests, and leave out or report what is malformed.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::input::{LINE_MAX, Stream};
@@ -12,6 +13,8 @@ use smrkit::units::{Lba, Nanos};
 
 /// Requests a batch: as many as leave the processor's nearer caches to others.
 const BATCH: usize = 2048;
+/// Rows that are held to be put in order.
+const HELD: usize = 4096;
 /// Lines or records that are looked at to recognise a format.
 const SAMPLE: u64 = 64;
 /// The number of right columns that shows that a line was meant to be of a format, if another line is.
@@ -51,6 +54,10 @@ pub(crate) trait TextFormat: Send {
     fn choose_times(&mut self, times: RowTimes) -> bool {
         times == RowTimes::Clock
     }
+
+    /// True if rows stand in the order of their requests' ends, while their times are those of the starts. They are put in the order of time as
+    /// far as a few thousand rows go.
+    const ENDS: bool = false;
 
     /// True if a last line without a newline is left out.
     const MAY_END_IN_A_ROW: bool = false;
@@ -142,8 +149,7 @@ pub(crate) struct Agreement {
 }
 
 /// Lines of the head that a format understands, of those looked at.
-pub(crate) fn text_agreement<F: TextFormat + Default>(head: &[u8], whole: bool) -> Agreement {
-    let mut format = F::default();
+pub(crate) fn text_agreement(mut format: impl TextFormat, head: &[u8], whole: bool) -> Agreement {
     format.prepare(head);
     let (mut volumes, mut found) = (Volumes::default(), Agreement::default());
     let mut rest = head.strip_prefix(MARK).unwrap_or(head);
@@ -268,6 +274,8 @@ pub(crate) struct Intake {
     first_ticks: Option<u64>,
     last_ticks: u64,
     skip_bad_rows: bool,
+    /// Rows that wait for earlier ones, by time and number.
+    held: BTreeMap<(u64, u64), TraceRow>,
     /// The line or record at hand, from 1.
     number: u64,
     /// Requests made.
@@ -290,6 +298,7 @@ impl Intake {
             first_ticks: None,
             last_ticks: 0,
             skip_bad_rows,
+            held: BTreeMap::new(),
             number: 0,
             requests: 0,
             notes: TraceNotes::default(),
@@ -321,6 +330,16 @@ impl Intake {
         // Formats keep offset + bytes below 2^64 and bytes below 2 TiB: no overflow here, and 32 bits are enough.
         let sectors = (row.offset % 512 + row.bytes).div_ceil(512) as u32;
         Ok(Request { time, lba: Lba(lba), sectors, volume: row.volume, op: row.op, source: 0 })
+    }
+
+    /// Adds the first of more than `most` rows that are held to the batch.
+    fn release(&mut self, most: usize, batch: &mut Vec<Request>) -> Result<(), Error> {
+        while self.held.len() > most
+            && let Some((_, row)) = self.held.pop_first()
+        {
+            self.push(row, batch)?;
+        }
+        Ok(())
     }
 
     /// Adds the request of a row to the batch, if its time can be held.
@@ -450,6 +469,10 @@ impl<F: TextFormat> Text<F> {
             Heading::No => {}
         }
         match self.0.parse(line, volumes) {
+            Ok(Some(row)) if F::ENDS => {
+                intake.held.insert((row.ticks, intake.number), row);
+                intake.release(HELD, batch)
+            }
             Ok(Some(row)) => intake.push(row, batch),
             Ok(None) => Ok(()),
             Err(bad) => intake.bad_line(line, &bad, last),
@@ -479,6 +502,7 @@ impl<F: TextFormat> Rows for Text<F> {
                 }
                 stream.start = stream.end;
                 *done = true;
+                intake.release(0, batch)?;
                 intake.check_not_empty()?;
             } else if stream.unread().len() >= LINE_MAX {
                 intake.number += 1;

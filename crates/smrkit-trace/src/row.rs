@@ -141,7 +141,7 @@ impl Field<'_> {
     pub fn integer(&self) -> Result<u64, Bad> {
         match self.text.strip_prefix(b"0x").or_else(|| self.text.strip_prefix(b"0X")) {
             Some(_) => self.hexadecimal(),
-            None => self.number(number::integer(self.text), "an integer"),
+            None => self.number(grouped(self.text, number::integer), "an integer"),
         }
     }
 
@@ -152,12 +152,31 @@ impl Field<'_> {
 
     /// A decimal number times `scale`, to the nearest integer.
     pub fn decimal(&self, scale: u64) -> Result<u64, Bad> {
-        self.number(number::decimal(self.text, scale), "a number such as 12.345")
+        self.number(grouped(self.text, |text| number::decimal(text, scale)), "a number such as 12.345")
     }
 
     /// A hexadecimal number.
     pub fn hexadecimal(&self) -> Result<u64, Bad> {
         self.number(number::hexadecimal(self.text), "a hexadecimal number")
+    }
+
+    /// An operation as tools write it: a letter or letters of RWBS, a word (`write|sync`, `DiskWrite`), a SCSI operation code in hexadecimal,
+    /// or 0 and 1, which stand for `zero` and `one`.
+    pub fn operation(&self, zero: Op, one: Op) -> Result<Op, Bad> {
+        let first = self.text.split(|byte| *byte == b'|').next().unwrap_or_default();
+        let upper = first.to_ascii_uppercase();
+        let word = upper.strip_prefix(b"DISK").or(upper.strip_prefix(b"0X")).unwrap_or(&upper);
+        let code = number::hexadecimal(word).ok().filter(|_| word.len() == 2);
+        let op = match word {
+            b"0" => Some(zero),
+            b"1" => Some(one),
+            b"READ" => Some(Op::Read),
+            b"WRITE" => Some(Op::Write),
+            b"DISCARD" | b"TRIM" | b"UNMAP" | b"42" => Some(Op::Discard),
+            b"FLUSH" | b"SYNC" | b"FSYNC" => Some(Op::Flush),
+            _ => code.and_then(|code| scsi(code as u16)).or_else(|| rwbs(word)?.alone()),
+        };
+        op.ok_or_else(|| self.expected("R, W, D, F, read, write, discard, flush, 0 or 1"))
     }
 
     /// `R` or `W`, in either case.
@@ -168,6 +187,59 @@ impl Field<'_> {
             _ => Err(self.expected("R or W")),
         }
     }
+}
+
+/// What letters of RWBS say, as the kernel and blktrace write them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rwbs {
+    pub op: Option<Op>,
+    /// A flush goes before it, or is all there is.
+    pub flush: bool,
+}
+
+impl Rwbs {
+    /// What is asked for where a row says no more; `None` of what moves no data.
+    pub fn alone(self) -> Option<Op> {
+        self.op.or(self.flush.then_some(Op::Flush))
+    }
+}
+
+/// Understands letters of RWBS, without zone operations.
+pub(crate) fn rwbs(letters: &[u8]) -> Option<Rwbs> {
+    let after_flush = letters.strip_prefix(b"F");
+    let (op, flags) = match after_flush.unwrap_or(letters) {
+        [b'R', flags @ ..] => (Some(Op::Read), flags),
+        [b'W', flags @ ..] => (Some(Op::Write), flags),
+        [b'D', flags @ ..] => (Some(Op::Discard), flags),
+        flags => (None, flags),
+    };
+    let is_known = !letters.is_empty() && flags.iter().all(|flag| b"FNAESM".contains(flag));
+    is_known.then_some(Rwbs { op, flush: after_flush.is_some() })
+}
+
+/// Operation of a SCSI operation code (SBC-4, table of commands).
+pub(crate) fn scsi(code: u16) -> Option<Op> {
+    match code {
+        0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
+        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Some(Op::Write),
+        0x35 | 0x91 => Some(Op::Flush),
+        _ => None,
+    }
+}
+
+/// The number that `parse` finds, or finds once marks between thousands are left out: `1,234,567.5`.
+fn grouped(text: &[u8], parse: impl Fn(&[u8]) -> Result<u64, NoNumber>) -> Result<u64, NoNumber> {
+    let found = parse(text);
+    if found != Err(NoNumber::Malformed) {
+        return found;
+    }
+    let whole = text.split(|byte| *byte == b'.').next().unwrap_or_default();
+    let mut groups = whole.split(|byte| b",'_".contains(byte));
+    let begins = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
+    if !begins || !groups.all(|group| group.len() == 3) {
+        return found;
+    }
+    parse(&text.iter().copied().filter(|byte| !b",'_".contains(byte)).collect::<Vec<u8>>())
 }
 
 /// The two columns that say where, in bytes: neither may overflow, and the size must be above 0.
@@ -187,6 +259,7 @@ pub(crate) fn extent(offset: Field, offset_unit: u64, size: Field, size_unit: u6
 }
 
 /// Walks the columns of a line.
+#[derive(Clone, Copy)]
 pub(crate) struct LineColumns<'a> {
     line: &'a [u8],
     at: usize,
@@ -227,6 +300,7 @@ impl<'a> LineColumns<'a> {
         };
         let rest = self.line.get(start..)?;
         let length = match self.separator {
+            Separator::Byte(byte) if rest.first() == Some(&b'"') => quoted(rest, byte),
             Separator::Byte(byte) => memchr::memchr(byte, rest),
             Separator::Spaces => memchr::memchr2(b' ', b'\t', rest),
         };
@@ -248,6 +322,18 @@ impl<'a> LineColumns<'a> {
             Some(field) => Err(field.bad(Problem::Surplus)),
             None => Ok(()),
         }
+    }
+}
+
+/// Where a column between quotes ends, which may hold the separator; one without its second quote ends at the separator.
+#[cold]
+fn quoted(rest: &[u8], separator: u8) -> Option<usize> {
+    let close = memchr::memchr_iter(b'"', rest).skip(1);
+    let mut ends = close.map(|at| at + 1).filter(|&at| rest.get(at).is_none_or(|byte| *byte == separator));
+    match ends.next() {
+        Some(end) if end == rest.len() => None,
+        Some(end) => Some(end),
+        None => memchr::memchr(separator, rest),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::csv::{self, Csv};
 use crate::formats::{self, Choice, Format};
 use crate::input::{Stream, sha256_of};
 use crate::parquet::ParquetReader;
-use crate::reader::{Feed, RowTimes, Rows, Text};
+use crate::reader::{Feed, RowTimes, Rows, Text, text_agreement};
 use crate::row::Volume;
 use smrkit::error::Error;
 use smrkit::request::{Progress, Request, Source};
@@ -261,18 +261,18 @@ fn check_times(has_times: bool, format: &str, path: &Path) -> Result<(), Error> 
     Err(Error::input(path, problem))
 }
 
-/// The reader of what the content is: of a format that understands every line, else of a table whose first line names its columns,
-/// else of the format that understands most.
+/// The reader of what the content is: of a format that understands every line, else of a table whose first line names its columns if more
+/// lines are understood so, else of the format that understands most.
 fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Error> {
     refuse_foreign(stream)?;
-    let found = formats::recognise(stream.unread(), stream.eof);
-    let fits = found.is_some_and(|(format, _)| {
-        let found = format.agreement(stream.unread(), stream.eof);
-        found.understood == found.lines
-    });
+    let (head, whole) = (stream.unread(), stream.eof);
+    let found = formats::recognise(head, whole);
+    let of = found.map(|(format, _)| format.agreement(head, whole)).unwrap_or_default();
+    let fits = of.understood > 0 && of.understood == of.lines;
     if !fits
-        && !is_binary(stream.unread())
+        && !is_binary(head)
         && let Ok(csv) = table("", stream)
+        && (found.is_none() || text_agreement(csv.clone(), head, whole).understood > of.understood)
     {
         return Ok(("csv", Box::new(Text(csv))));
     }
@@ -309,11 +309,36 @@ fn remedy(head: &[u8]) -> Option<&'static str> {
              FILE",
         );
     }
-    is_fio_log(head).then_some(
-        "fio's log of bandwidth, latency or IOPS, which says nothing of where: add --write_iolog=FILE to the fio \
-         command, and name FILE",
-    )
+    if is_fio_log(head) {
+        return Some(
+            "fio's log of bandwidth, latency or IOPS, which says nothing of where: add --write_iolog=FILE to the fio \
+             command, and name FILE",
+        );
+    }
+    NO_TRACES.iter().find(|(marks, _)| marks.iter().all(|mark| holds(mark.as_bytes()))).map(|(_, what)| *what)
 }
+
+/// What other tools print and people have at hand: all of the marks stand in its beginning.
+const NO_TRACES: [(&[&str], &str); 6] = [
+    (
+        &["TIME(ms)", "DISK", "COMM", "LAT(ms)"],
+        "bpftrace's biosnoop, which says nothing of where: record with bcc's biosnoop",
+    ),
+    (&["avg-cpu:"], SUMS),
+    (&["\"sysstat\"", "\"disk\""], SUMS),
+    (&["capacity", "operations", "bandwidth"], SUMS),
+    (
+        &["smartctl ", "smartmontools"],
+        "smartctl's report on a disk, not a recording of requests: `drives identify` reads it",
+    ),
+    (
+        &["] Linux version", "] Command line"],
+        "the kernel's log, which names no requests but those that failed: record with blktrace or biosnoop",
+    ),
+];
+
+const SUMS: &str = "sums over intervals, as iostat prints them, which list no requests: `advise` takes them, or record with blktrace \
+                    or biosnoop";
 
 /// True if the first lines are of fio's logs: `time, value, direction, size`, and in newer versions offset and priority.
 fn is_fio_log(head: &[u8]) -> bool {
@@ -397,7 +422,17 @@ mod tests {
         tar[257..262].copy_from_slice(b"ustar");
         let report =
             "nas: (g=0): rw=randwrite, bs=(R) 4096B-4096B, (W) 4096B-4096B, ioengine=libaio, iodepth=8\nfio-3.33\n";
-        let cases: [(&[u8], [&str; 2]); 6] = [
+        let iostat = "Linux 6.1 (nas)\n\navg-cpu:  %user\n           1.0\n\nDevice r/s\nsda 1.0\n";
+        let smartctl =
+            "smartctl 7.3 2022-02-28 r5338 [x86_64-linux-6.1.0]\nCopyright (C) 2002-22, www.smartmontools.org\n";
+        let kernel = "[    0.000000] Linux version 6.1.0\n[    0.000000] Command line: root=/dev/sda\n";
+        let bpftrace =
+            "TIME(ms)     DISK    COMM             PID    LAT(ms)\n611          nvme0n1 bash  4179          10\n";
+        let cases: [(&[u8], [&str; 2]); 10] = [
+            (iostat.as_bytes(), ["sums over intervals", "advise"]),
+            (smartctl.as_bytes(), ["smartctl's report", "drives identify"]),
+            (kernel.as_bytes(), ["the kernel's log", "blktrace"]),
+            (bpftrace.as_bytes(), ["bpftrace's biosnoop", "bcc's"]),
             (&tar, ["a tar archive", "tar xf"]),
             (b"{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : []}", ["fio's report", "--write_iolog"]),
             (report.as_bytes(), ["fio's report", "--write_iolog"]),

@@ -8,7 +8,7 @@
 
 use crate::number::{u16_at, u32_at, u64_at};
 use crate::reader::{RecordFormat, Step};
-use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow, Volumes};
+use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow, Volumes, scsi};
 use smrkit::request::Op;
 
 /// The reader of version `V`.
@@ -19,16 +19,6 @@ pub(crate) struct Vscsi<const V: u8> {
 
 /// LBAs of a vscsi disk stay below this: 62 TB is the largest virtual disk, 2^40 sectors are 512 TiB.
 const LBA_MAX: u64 = 1 << 40;
-
-/// Operation of a SCSI operation code (SBC-4, table of commands).
-fn op(command: u16) -> Option<Op> {
-    match command {
-        0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
-        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Some(Op::Write),
-        0x35 | 0x91 => Some(Op::Flush),
-        _ => None,
-    }
-}
 
 impl<const V: u8> Vscsi<V> {
     const BYTES: usize = if V == 1 { 32 } else { 40 };
@@ -61,7 +51,7 @@ impl<const V: u8> RecordFormat for Vscsi<V> {
             return bad("the command", Problem::Expected("a SCSI operation code of one byte"));
         }
         let (lba, bytes, ticks) = (u64_at(record, lba), u64::from(u32_at(record, length)), u64_at(record, time));
-        let Some(op) = op(command) else {
+        let Some(op) = scsi(command) else {
             return Ok(Step::Skip(Self::BYTES));
         };
         let (offset, bytes) = match op {

@@ -67,6 +67,56 @@ fn text_formats_are_recognised_and_give_their_requests() {
 }
 
 #[test]
+fn operations_of_a_table_are_read_in_many_spellings() {
+    let said = |op: &str| {
+        shown(&read(format!("{op},512,512\n").as_bytes(), &forced("csv:op=0,offset=1,size=2")).unwrap().1).remove(0)
+    };
+    for (letter, spellings) in [
+        ("R", &["R", "RA", "RMS", "read", "read|sync", "DiskRead", "28", "0x88", "0x28"][..]),
+        ("W", &["WS", "FWFS", "write|sync|fua", "WRITE", "DiskWrite", "2a", "8A", "0x2a"]),
+        ("D", &["D", "DS", "discard", "trim", "unmap", "42"]),
+    ] {
+        spellings.iter().for_each(|op| assert_eq!(said(op), format!("0 {letter} 1+1@0"), "{op}"));
+    }
+    ["F", "FF", "flush", "sync", "35", "DiskFlush"].iter().for_each(|op| assert_eq!(said(op), "0 F 0+0@0", "{op}"));
+    for op in ["N", "12", "x", "rw", ""] {
+        assert!(
+            refused(format!("{op},512,512\n").as_bytes(), &forced("csv:op=0,offset=1,size=2")).contains("the op is"),
+            "{op}"
+        );
+    }
+}
+
+#[test]
+fn numbers_of_a_table_may_have_marks_between_thousands() {
+    let map = forced("csv:time=0:us,op=1,offset=2,size=3");
+    let text = b"\"1,000.5\",R,\"1,048,576\",\"4,096\"\n\"1,001.5\",W,1048576,4'096\n";
+    assert_eq!(shown(&read(text, &map).unwrap().1), ["0 R 2048+8@0", "1000 W 2048+8@0"]);
+    for wrong in ["\"1,0\"", "\"10,00,000\"", "\",512\"", "\"1,024", "1024\""] {
+        let error = refused(format!("0,R,{wrong},512\n").as_bytes(), &map);
+        assert!(error.contains("the offset is"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn an_xz_archive_is_unpacked() {
+    // `printf '0,20941264,8192,W,0.551706\n' | xz -9`
+    let packed =
+        b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4F\x02\0!\x01\x1c\0\0\0\x10\xcfX\xcc\x01\0\x1a0,20941264,8192,W,0.551706\n\
+        \0\0z}\x9a\xd7\xf2\x91f\x71\0\x013\x1b\xf7\x19\x88^\x1f\xb6\xf3}\x01\0\0\0\0\x04YZ";
+    let (trace, all) = read(packed, &OpenOptions::default()).unwrap();
+    assert_eq!((trace.format(), shown(&all)), ("spc", vec!["0 W 20941264+16@0".to_string()]));
+    let twice = [&packed[..], packed].concat();
+    assert_eq!(read(&twice, &OpenOptions::default()).unwrap().1.len(), 2);
+    let cut = refused(&packed[..60], &OpenOptions::default());
+    assert!(cut.contains("the xz archive is truncated"), "{cut}");
+    let mut spoilt = packed.to_vec();
+    spoilt[40] ^= 1;
+    let spoilt = refused(&spoilt, &OpenOptions::default());
+    assert!(spoilt.contains("the xz archive is corrupt"), "{spoilt}");
+}
+
+#[test]
 fn binary_formats_are_recognised_and_give_their_requests() {
     let events =
         ["0 R 1000+8@0", "2000000 W 2048+16@0", "3000000 D 4096+2048@0", "4000000 F 0+0@0", "5000000 W 2064+8@0"];

@@ -1,0 +1,342 @@
+//! What tools print that follow block requests where no blktrace is at hand: `biosnoop` and `iosnoop`, the text of the kernel's trace events, and
+//! Windows' `xperf`.
+//!
+//! Such tools print a request when it ends. Its time here is that of its start: the end less the latency that stands beside it. Rows are
+//! put in that order as far as [`TextFormat::ENDS`] can.
+
+use crate::blkparse::{self, Event};
+use crate::reader::{Heading, TextFormat};
+use crate::row::{Bad, Field, LineColumns, Problem, TraceRow, Volumes, extent, rwbs};
+use smrkit::request::Op;
+
+const SECOND: u64 = 1_000_000_000;
+const MILLISECOND: u64 = 1_000_000;
+
+/// A table of `biosnoop` (bcc, libbpf-tools) or `iosnoop` (perf-tools). The heading names the columns. A process's name may hold blanks, so
+/// that columns behind it are counted from the end.
+#[derive(Debug, Default)]
+pub(crate) struct Snoop {
+    /// The lines up to the heading, and that.
+    heading: u64,
+    columns: Vec<&'static str>,
+}
+
+/// Columns as the tools call them, and what they are here. What is not used has no name.
+const SNOOPED: [(&str, &str); 21] = [
+    ("TIME(s)", "the time"),
+    ("ENDs", "the time"),
+    ("STARTs", "the start"),
+    ("COMM", "the process"),
+    ("T", "the type"),
+    ("TYPE", "the type"),
+    ("DISK", "the disk"),
+    ("DEV", "the disk"),
+    ("SECTOR", "the sector"),
+    ("BLOCK", "the sector"),
+    ("BYTES", "the bytes"),
+    ("LAT(ms)", "the latency"),
+    ("LATms", "the latency"),
+    ("QUE(ms)", ""),
+    ("PID", ""),
+    ("TID", ""),
+    ("PPID", ""),
+    ("CPU", ""),
+    ("PATTERN", ""),
+    ("FLAGS", ""),
+    ("CGROUP", ""),
+];
+
+/// The most words of a row.
+const WORDS: usize = 32;
+/// Lines in which the heading is looked for: `iosnoop` says first that it has begun.
+const HEADING_LINES: usize = 4;
+
+/// The columns of a heading; `None` of any other line.
+fn snooped(line: &[u8]) -> Option<Vec<&'static str>> {
+    let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let known = |word: &[u8]| SNOOPED.iter().find(|(own, _)| own.as_bytes() == word).map(|(_, name)| *name);
+    let columns: Vec<_> = words.map(known).collect::<Option<_>>()?;
+    let has = |name| columns.contains(&name);
+    (has("the type") && has("the sector") && has("the bytes") && columns.len() <= WORDS).then_some(columns)
+}
+
+impl TextFormat for Snoop {
+    const ENDS: bool = true;
+
+    fn prepare(&mut self, head: &[u8]) {
+        let mut lines = (1..).zip(head.split(|byte| *byte == b'\n')).take(HEADING_LINES);
+        if let Some((number, columns)) = lines.find_map(|(number, line)| Some((number, snooped(line)?))) {
+            (self.heading, self.columns) = (number, columns);
+        }
+    }
+
+    fn heading(&self, number: u64, _line: &[u8]) -> Heading {
+        match number < self.heading {
+            true => Heading::Yes,
+            false if self.columns.is_empty() => Heading::Wanted("the names of biosnoop's or iosnoop's columns"),
+            false => Heading::No,
+        }
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let (mut words, mut count) = ([Field::named("a column"); WORDS], 0);
+        let mut columns = LineColumns::spaces(line);
+        while let Some(word) = columns.optional("a column") {
+            *words.get_mut(count).ok_or_else(|| word.bad(Problem::Surplus))? = word;
+            count += 1;
+        }
+        let process = self.columns.iter().position(|name| *name == "the process").unwrap_or(usize::MAX);
+        let more = match count.checked_sub(self.columns.len()) {
+            None => return Err(Bad { at: line.len(), len: 0, name: self.columns[count], problem: Problem::Missing }),
+            Some(more) if more > 0 && process == usize::MAX => return Err(words[count - 1].bad(Problem::Surplus)),
+            Some(more) => more,
+        };
+        let find = |name| {
+            let at = self.columns.iter().position(|own| *own == name)?;
+            Some(Field { name, ..words[if at > process { at + more } else { at }] })
+        };
+        let column = |name| find(name).ok_or(Bad { at: 0, len: 0, name, problem: Problem::Missing });
+        let latency = find("the latency").map_or(Ok(0), |field| field.decimal(MILLISECOND))?;
+        let ticks = match (find("the start"), find("the time")) {
+            (Some(start), _) => start.decimal(SECOND)?,
+            (None, Some(end)) => end.decimal(SECOND)?.saturating_sub(latency),
+            (None, None) => 0,
+        };
+        let (kind, sector, bytes) = (column("the type")?, column("the sector")?, column("the bytes")?);
+        let letters = rwbs(kind.text).ok_or_else(|| kind.expected("R, W, or letters such as WS"))?;
+        // Only a flush has no bytes; bcc gives it the letter R.
+        let op = if bytes.text == b"0" { Some(Op::Flush) } else { letters.alone() };
+        let Some(op) = op else { return Ok(None) };
+        let (offset, bytes) = if op == Op::Flush { (0, 0) } else { extent(sector, 512, bytes, 1)? };
+        let volume = match find("the disk") {
+            Some(disk) => volumes.named(disk.text, None, disk)?,
+            None => volumes.numbered(0, kind, || "0".into())?,
+        };
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
+    }
+}
+
+/// Text of the kernel's trace events: `cat trace_pipe`, `trace-cmd report`, `perf script`. As of blkparse's, one kind of event stands for
+/// requests.
+#[derive(Debug, Default)]
+pub(crate) struct Ftrace {
+    event: Option<Event>,
+}
+
+/// The event of a line, the time in front of it, and the columns behind it; `None` of a line without time and event.
+fn trace_event(line: &[u8]) -> Option<(&[u8], Field<'_>, LineColumns<'_>)> {
+    let mut columns = LineColumns::spaces(line);
+    let mut time: Option<Field> = None;
+    while let Some(word) = columns.optional("the event") {
+        let stem = word.text.strip_suffix(b":").filter(|stem| !stem.is_empty());
+        if let (Some(time), Some(event)) = (time, stem) {
+            let event = event.strip_prefix(b"block:").unwrap_or(event);
+            return Some((event, time, columns));
+        }
+        time = stem.map(|text| Field { text, name: "the time", ..word }).filter(|time| time.decimal(SECOND).is_ok());
+    }
+    None
+}
+
+/// What an event of this name stands for; those of no name pass by.
+fn kind(event: &[u8]) -> Option<Event> {
+    match event {
+        b"block_bio_queue" => Some(Event::Queued),
+        b"block_rq_issue" => Some(Event::Issued),
+        b"block_rq_complete" => Some(Event::Completed),
+        _ => None,
+    }
+}
+
+impl TextFormat for Ftrace {
+    fn prepare(&mut self, head: &[u8]) {
+        self.event = head.split(|byte| *byte == b'\n').filter_map(|line| kind(trace_event(line)?.0)).min();
+    }
+
+    fn heading(&self, number: u64, line: &[u8]) -> Heading {
+        if number == 0 && line.starts_with(b"cpus=") { Heading::Yes } else { Heading::No }
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let Some((event, time, mut columns)) = trace_event(line) else {
+            let name = "the time and the event";
+            return match line.starts_with(b"CPU") {
+                // trace-cmd tells so of a CPU that recorded nothing, or lost events.
+                true => Ok(None),
+                false => Err(Bad { at: line.len(), len: 0, name, problem: Problem::Missing }),
+            };
+        };
+        let Some(kind) = kind(event) else { return Ok(None) };
+        if *self.event.get_or_insert(kind) != kind {
+            return Ok(None);
+        }
+        let ticks = time.decimal(SECOND)?;
+        let device = columns.next("the device")?;
+        let letters = columns.next("the RWBS letters")?;
+        // The bytes and the command in brackets stand before the sector where a driver has the request.
+        let (mut sector, mut behind) = (columns.optional("the sector"), columns);
+        while let Some(word) = behind.optional("the plus sign").filter(|word| word.text != b"+") {
+            (sector, columns) = (Some(Field { name: "the sector", ..word }), behind);
+        }
+        let Some((op, (offset, bytes))) = blkparse::request(letters, sector, &mut columns)? else { return Ok(None) };
+        let volume = blkparse::device(volumes, device)?;
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
+    }
+
+    fn detail(&self) -> Option<&str> {
+        Some(self.event?.detail())
+    }
+}
+
+/// Windows' disk events as `xperf -a dumper` prints them: event, end (µs), process, thread, IRP, offset, size, elapsed time (µs), disk.
+#[derive(Debug, Default)]
+pub(crate) struct Xperf {
+    /// Lines up to the end of the list of events that a dump begins with; 0 without one.
+    heading: u64,
+}
+
+impl TextFormat for Xperf {
+    const ENDS: bool = true;
+
+    fn tick_ns(&self) -> u64 {
+        1000
+    }
+
+    fn prepare(&mut self, head: &[u8]) {
+        let is_end = |line: &[u8]| line.trim_ascii() == b"EndHeader";
+        let end = head.split(|byte| *byte == b'\n').position(is_end);
+        self.heading = end.filter(|_| head.starts_with(b"BeginHeader")).map_or(0, |at| at as u64 + 1);
+    }
+
+    fn heading(&self, number: u64, line: &[u8]) -> Heading {
+        let is_names = || line.split(|byte| *byte == b',').nth(1).is_some_and(|name| name.trim_ascii() == b"TimeStamp");
+        if number < self.heading || is_names() { Heading::Yes } else { Heading::No }
+    }
+
+    fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
+        let mut columns = LineColumns::commas(line);
+        let event = columns.next("the event")?;
+        let op = match event.text {
+            b"DiskRead" => Op::Read,
+            b"DiskWrite" => Op::Write,
+            b"DiskFlush" => Op::Flush,
+            text if self.heading > 0 || text.starts_with(b"Disk") && text.ends_with(b"Init") => return Ok(None),
+            _ => return Err(event.expected("DiskRead, DiskWrite or DiskFlush")),
+        };
+        let end = columns.next("the time")?.integer()?;
+        for unused in ["the process", "the thread", "the IRP"] {
+            columns.next(unused)?;
+        }
+        let (offset, bytes) = match op {
+            Op::Flush => (0, 0),
+            _ => extent(columns.next("the offset")?, 1, columns.next("the size")?, 1)?,
+        };
+        let ticks = end.saturating_sub(columns.next("the elapsed time")?.integer()?);
+        let disk = columns.next("the disk")?;
+        let number = disk.integer()?;
+        let volume = volumes.numbered(number, disk, || number.to_string())?;
+        Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::OpenOptions;
+    use crate::tests::{names, read, refused, shown};
+
+    fn requests(format: &str, text: &str) -> Vec<String> {
+        let (trace, all) =
+            read(text.as_bytes(), &OpenOptions::default()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(trace.format(), format);
+        shown(&all)
+    }
+
+    #[test]
+    fn a_request_of_biosnoop_begins_its_latency_before_its_end() {
+        let text = "\
+TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)
+0.000004    supervise      1950    xvda1     W 13092560   4096      0.74
+0.010178    Web Content    1950    xvda1     WS 13092432  512      20.00
+0.020000    jbd2/sda1-8    330     xvda1     FF 0          0        1.00
+";
+        let begun = ["0 W 13092432+1@0", "9820000 F 0+0@0"];
+        // The second ends later and begins earlier: 10.178 - 20 ms lies before all, as does 0.004 - 0.74 ms.
+        let found = requests("biosnoop", text);
+        assert_eq!(found.len(), 3);
+        assert!(found.contains(&begun[0].to_string()) && found.contains(&"0 W 13092560+8@0".to_string()), "{found:?}");
+        assert_eq!(found[2], "19000000 F 0+0@0");
+        let queued = "\
+TIME(s)     COMM           PID     DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)
+5.000000    fio            9       sda     R 800        4096     3.00    2.00
+5.004000    fio            9       sdb     D 1600       8192     0.00    7.00
+";
+        assert_eq!(requests("biosnoop", queued), ["0 D 1600+16@1", "1000000 R 800+8@0"]);
+    }
+
+    #[test]
+    fn iosnoop_may_have_starts_and_ends_or_neither() {
+        let text = "\
+Tracing block I/O. Ctrl-C to end.
+STARTs         ENDs           COMM         PID    TYPE DEV      BLOCK        BYTES     LATms
+2.5            2.6            java         4      RA   202,1    17039664     4096      0.81
+3.5            3.6            java         4      WFS  202,16   8            512       0.81
+";
+        assert_eq!(requests("biosnoop", text), ["0 R 17039664+8@0", "1000000000 W 8+1@1"]);
+        let plain = "COMM PID TYPE DEV BLOCK BYTES LATms\nthe app 4 R 8,0 16 512 0.81\n";
+        assert_eq!(requests("biosnoop", plain), ["0 R 16+1@0"]);
+        for (row, said) in [("4 R 8,0 16 512 0.8", "ends before"), ("a 4 X 8,0 16 512 0.8", "the type is \"X\"")] {
+            let error = refused(format!("{plain}{row}\n").as_bytes(), &OpenOptions::default());
+            assert!(error.contains(said), "{row}: {error}");
+        }
+    }
+
+    #[test]
+    fn trace_events_are_read_as_three_tools_print_them() {
+        let trace = "\
+# tracer: nop
+     kworker/u8:1-2231    [001] d..1. 100.500000: block_bio_queue: 8,0 WS 2000 + 16 [kworker/u8:1]
+     kworker/u8:1-2231    [001] d..1. 100.500010: block_rq_issue: 8,0 WS 8192 () 2000 + 16 [kworker/u8:1]
+           <idle>-0       [001] d.h1. 100.600000: block_rq_complete: 8,0 WS () 2000 + 16 [0]
+             bash-9       [000] d..1. 100.700000: sched_switch: prev_comm=bash prev_pid=9 ==> next_comm=x
+             bash-9       [000] d..1. 100.800000: block_bio_queue: 8,16 R 40 + 8 [bash]
+";
+        assert_eq!(requests("ftrace", trace), ["0 W 2000+16@0", "300000000 R 40+8@1"]);
+        let perf = "\
+fio  2231 [001] 12345.678901: block:block_rq_issue: 8,0 WS 8192 () 2000 + 16 be,0,4 [fio]
+my app  2231 [001] 12345.678902: block:block_rq_issue: 8,0 FF 0 () 18446744073709551615 + 0 [x]
+fio  2231 [001] 12345.678903: block:block_rq_issue: 8,0 N 96 (12 00 00 00 60 00) 0 + 0 [x]
+";
+        assert_eq!(requests("ftrace", perf), ["0 W 2000+16@0", "1000 F 0+0@0"]);
+        let report = "\
+cpus=2
+CPU 1 is empty
+             fio-2231  [001]     7.000000: block_rq_complete:    8,0 R () 64 + 8 [0]
+             fio-2231  [001]     7.250000: block_rq_complete:    8,0 D () 128 + 8 [0]
+";
+        assert_eq!(requests("ftrace", report), ["0 R 64+8@0", "250000000 D 128+8@0"]);
+        let (trace, _) = read(report.as_bytes(), &OpenOptions::default()).unwrap();
+        assert!(trace.detail().unwrap().starts_with("C events"));
+        let error = refused(perf.replace("2000 + 16", "x + 16").as_bytes(), &OpenOptions::default());
+        assert!(error.contains("the sector is \"x\""), "{error}");
+    }
+
+    #[test]
+    fn disk_events_of_windows_begin_their_elapsed_time_before_their_end() {
+        let rows = "\
+   DiskRead,   8612, xperf.exe (3984),  11844, 0xfffffa8003c7f010, 0x018f0b8000, 0x00001000,  612, 0, 0x060043, 600, Normal
+  DiskWrite,   9000,   System (   4),     72, 0xfffffa8003c7f011, 0x0000002000, 0x00000200, 1500, 1, 0x060043, 600, Normal
+  DiskFlush,   9500,   System (   4),     72, 0xfffffa8003c7f012,  400, 1, 0x060043, 600, Normal
+DiskReadInit,  9600,   System (   4),     72, 0xfffffa8003c7f012
+";
+        let found = ["0 W 16+1@1", "500000 R 13075904+8@0", "1600000 F 0+0@1"];
+        assert_eq!(requests("xperf", rows), found);
+        let dump = format!(
+            "BeginHeader\n DiskRead, TimeStamp, Process Name ( PID), ThreadID\nEndHeader\nOS Version: 10\nCSwitch, 5, x\n{rows}"
+        );
+        let (trace, all) = read(dump.as_bytes(), &OpenOptions::default()).unwrap();
+        assert_eq!(
+            (shown(&all), names(&trace)),
+            (found.map(String::from).to_vec(), vec!["0=0".to_string(), "1=1".into()])
+        );
+    }
+}
