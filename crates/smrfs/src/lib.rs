@@ -20,7 +20,6 @@ macro_rules! pass_on {
 
 pub mod units;
 pub mod error;
-pub mod power;
 pub mod data;
 pub mod device;
 pub mod meta;

@@ -1,8 +1,8 @@
 //! Disks age on the model's clock as the paper says: when a model first cleans, and what is left of a full disk.
 
-use smrfs::age::ager::AgerOptions;
-use smrfs::age::course::{AgeingResult, CourseOptions};
+use smrfs::age::AgerOptions;
 use smrfs::age::world::World;
+use smrfs::age::{AgeingResult, CourseOptions};
 use smrfs::device::Model;
 use smrfs::workload::driver::End;
 use smrkit::drive::Drive;
@@ -36,9 +36,8 @@ fn strict_append_cleans_early_and_caveat_scriptor_late() {
         assert_eq!(caveat.first_cleaning, None, "seed {seed}");
         let (a, b) = (caveat.a.unwrap(), caveat.b.unwrap());
         assert!(b.not_writable_bytes > a.not_writable_bytes, "seed {seed}: {a:?} and {b:?}");
-        let sum = |s: &smrfs::age::course::Sample| {
-            s.readable_bytes + s.not_writable_bytes + s.write_once_bytes + s.writable_bytes
-        };
+        let sum =
+            |s: &smrfs::age::Sample| s.readable_bytes + s.not_writable_bytes + s.write_once_bytes + s.writable_bytes;
         assert!(caveat.samples.iter().chain(&strict.samples).all(|sample| sum(sample).abs_diff(DISK) < 64 << 10));
     }
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use smrfs::data::{Data, ReadBuffer};
+use smrfs::device::Platters;
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
+use smrfs::device::memory::Power;
 use smrfs::device::memory::{Memory, WriteLoss};
 use smrfs::device::modelled::{Contents, Modelled};
-use smrfs::device::platters::Platters;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{BandState, Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult, Violation};
-use smrfs::power::Power;
 use smrfs::units::{Granule, Span};
 use smrkit::drive::Drive;
 use smrkit::tally::Cause;

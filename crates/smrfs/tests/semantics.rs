@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
+use smrfs::device::memory::Power;
 use smrfs::device::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
@@ -15,10 +16,9 @@ use smrfs::error::FsResult;
 use smrfs::fs::{Allocate, FileSystem, FsOptions, Seek};
 use smrfs::meta::memory::{Limits, MemoryStore, StoreLoss};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, Time};
-use smrfs::power::Power;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 

@@ -9,11 +9,11 @@ mod space_bands_host;
 use count::count_from;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::device::part::Part;
 use smrfs::device::{BandReport, BandState, Bands, Model, Shape};
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::{BandsError, BandsOptions, Blocks, CleaningQuota, Reset};
+use smrfs::space::bands::{BandsError, BandsOptions, Blocks, CleaningQuota, Reset};
 use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
+use smrfs::superblock::Part;
 use smrfs::units::{NodeId, Owner, Span};
 use space_bands_host::Host;
 

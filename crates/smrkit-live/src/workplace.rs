@@ -245,9 +245,9 @@ fn daemon_of(directory: &Path) -> Option<ControlClient> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrfs::age::course::{AgeingResult, Benchmark, CourseOptions};
-    use smrfs::bench::fileserver::FileserverOptions;
-    use smrfs::bench::postmark::PostmarkOptions;
+    use smrfs::age::{AgeingResult, Benchmark, CourseOptions};
+    use smrfs::bench::FileserverOptions;
+    use smrfs::bench::PostmarkOptions;
     use smrfs::error::Errno;
     use smrfs::workload::driver::End;
 

@@ -1,16 +1,13 @@
 //! The host-managed disk: one trait, two models.
 //!
 //! Strict-append has bands with a write cursor and refuses everything but appends and resets. Caveat-Scriptor takes writes
-//! anywhere, and destroys what shingling destroys. (Kadekodi et al. 2015, section 3.) Beneath a model lies what holds the
-//! data: the simulator's drive, memory, an image file, a block device, or the zones of one.
+//! anywhere, and destroys what shingling destroys. (Kadekodi et al. 2015, section 3.) Beneath a model lie platters that hold
+//! the data: the simulator's drive, memory, an image file, a block device, or the zones of one. Platters take reads and writes
+//! anywhere and know no rule; the model above them does.
 
 pub mod caveat;
-pub mod copy;
 pub mod memory;
 pub mod modelled;
-pub(crate) mod order;
-pub mod part;
-pub mod platters;
 pub mod stacked;
 pub mod strict;
 pub mod zoned;
@@ -256,6 +253,60 @@ pub trait HostManaged: Send + Sync {
     fn now(&self) -> Nanos;
 
     /// Lets the model's clock run on to `time`; nothing happens on a disk that has none.
+    fn wait_until(&self, _time: Nanos) {}
+}
+
+/// Byte that fills a destroyed granule on platters that hold bytes.
+pub const DESTROYED_BYTE: u8 = 0xDB;
+
+/// Holds the data of a host-managed disk. Calls may come from several threads; addresses have been checked, and lengths
+/// are whole granules.
+pub trait Platters: Send + Sync {
+    /// Reads from `at` on; never written granules read as zeros. `DeviceError::Damaged` where the platters know it.
+    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
+
+    /// Hints that `_span` will be read soon, in this order of addresses or any other.
+    fn expect(&self, _span: Span) {}
+
+    /// As [`HostManaged::start_flush`](HostManaged::start_flush).
+    fn start_flush(&self) {}
+
+    /// Writes from `at` on. After an error any part of it may be there.
+    fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
+
+    /// The write of `by`, just made, has destroyed what lies in `span`: what is there is lost. Only models that keep a
+    /// write history call it; it takes no time by the drive's clock.
+    fn destroy(&self, span: Span, by: Granule) -> DeviceResult;
+
+    /// A band's cursor is at `cursor` now (strict-append): after the write that moved it, or by a reset. Platters that
+    /// outlive the process keep the cursors along with the data, durable with the next flush.
+    fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult;
+
+    /// Report on a band whose write or reset has failed, by platters that keep a cursor of their own: that one counts.
+    fn band(&self, _band: u64) -> DeviceResult<Option<BandReport>> {
+        Ok(None)
+    }
+
+    /// The host will not read this again before it has been written again: the room may go back to where it came from.
+    fn discard(&self, _span: Span) {}
+
+    /// As [`HostManaged::reserve`](HostManaged::reserve).
+    fn reserve(&self, _bytes: u64) -> DeviceResult {
+        Ok(())
+    }
+
+    /// As [`HostManaged::room_bytes`](HostManaged::room_bytes).
+    fn room_bytes(&self) -> DeviceResult<Option<u64>> {
+        Ok(None)
+    }
+
+    /// Makes durable what has been written, and the cursors, as [`HostManaged::flush_with`](HostManaged::flush_with).
+    fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
+
+    /// The drive's clock, or the time since the platters were opened.
+    fn now(&self) -> Nanos;
+
+    /// Lets a model's clock run on to `time`; nothing happens on platters that have none.
     fn wait_until(&self, _time: Nanos) {}
 }
 

@@ -14,8 +14,8 @@ use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::tally::Cause;
 use smrkit::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 
+use super::Platters;
 use super::Shape;
-use super::platters::Platters;
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::{Granule, HostJournal, Span};

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::buffer::Buffer;
+use super::file::Buffer;
 use super::file::FileState;
 use super::shared::{Shared, SharedPart};
 use crate::error::{DeviceError, DeviceResult, Errno, FsResult};

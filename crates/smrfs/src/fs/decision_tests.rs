@@ -17,16 +17,16 @@ use super::{Allocate, FileSystem, FsOptions, Seek};
 use crate::data::{Data, ReadBuffer};
 use crate::device::caveat::{CaveatScriptor, WriteHistory};
 use crate::device::memory::Memory;
+use crate::device::memory::Power;
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model, Shape, stacked};
 use crate::error::DeviceResult;
 use crate::fsck::{FsckOptions, check};
 use crate::meta::memory::{Limits, MemoryStore};
 use crate::meta::{Kind, MetadataStore, NewNode, SetAttr, Time};
-use crate::power::Power;
 use crate::space::Space;
 use crate::space::bands::BandSpace;
-use crate::space::bands::options::BandsOptions;
+use crate::space::bands::BandsOptions;
 use crate::space::caveat::{Caveat, CaveatOptions};
 use crate::units::{Granule, HostJournal, NodeId, Span};
 

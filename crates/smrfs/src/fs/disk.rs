@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
-use super::buffer::{PageBytes, zeros};
+use super::file::{PageBytes, zeros};
 use super::statistics::Counter;
 use crate::data::{Data, ReadBuffer};
 use crate::device::{HostManaged, Shape};

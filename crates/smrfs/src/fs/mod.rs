@@ -1,7 +1,6 @@
 //! The file system: names from the metadata store, data on the shingled disk, and the order that keeps them together.
 
 mod allocator;
-mod buffer;
 mod cache;
 mod clean;
 mod commit;

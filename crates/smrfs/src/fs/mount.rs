@@ -16,8 +16,8 @@ use crate::device::{HostManaged, Model, Shape};
 use crate::error::{Errno, FsError, FsResult, SealFault};
 use crate::map::{self, Decoded, MapError, RecordReader, put, sealed};
 use crate::meta::MetadataStore;
+use crate::space::Live;
 use crate::space::Space;
-use crate::space::live::Live;
 use crate::units::{Granule, NodeId, Owner, Span};
 
 /// The name of the saved state in the store.
@@ -430,13 +430,13 @@ mod tests {
     use crate::data::{Data, ReadBuffer};
     use crate::device::caveat::{CaveatScriptor, WriteHistory};
     use crate::device::memory::Memory;
+    use crate::device::memory::Power;
     use crate::device::{Bands, Model};
     use crate::error::FsError;
     use crate::fs::mount::STATE;
     use crate::fs::{FileSystem, FsOptions};
     use crate::meta::memory::{Limits, MemoryStore};
     use crate::meta::{Kind, Maps, NewNode, Time};
-    use crate::power::Power;
     use crate::space::caveat::{Caveat, CaveatOptions};
 
     #[test]

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use smrkit::tally::Cause;
 
 use super::allocator::{Allocator, Use};
-use super::buffer::{Buffers, PageBytes, zeros};
 use super::disk::Disk;
 use super::file::{BEHIND_ALL, File, FileState, Times};
+use super::file::{Buffers, PageBytes, zeros};
 use super::statistics::Counters;
 use crate::data::Data;
 use crate::device::HostManaged;

@@ -16,7 +16,7 @@ use super::file::{File, FileState};
 use super::statistics::CleaningWork;
 use super::write::SIZE_MAX;
 use crate::error::{Errno, FsResult};
-use crate::space::live::Live;
+use crate::space::Live;
 use crate::units::{NodeId, Owner, Span};
 
 /// A shared extent.

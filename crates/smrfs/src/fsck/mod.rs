@@ -3,21 +3,33 @@
 //! It trusts the disk's report and the maps, in this order, and nothing else. Maps are read one at a time; of each extent 40
 //! bytes are kept, and of each part 8. Left out: the tree of names (the conventional file system has a check of its own),
 //! and whether shingling has damaged data, which only reading it tells.
+//!
+//! Two maps may name the same granules. If both say that they share, both keep them. Otherwise one of them is out of date: it
+//! was replaced, and its granules were given to the other. So the file that changed last keeps them; within a file, the place
+//! nearest to its beginning does.
+//!
+//! Every step of a repair leaves the file system no worse than before, so that one that was cut short can be run again: the
+//! saved free map goes first, a file's new record replaces its old one, and only then parts are removed.
 
-mod overlap;
-mod repair;
 pub mod report;
 mod scan;
 mod surface;
 
+use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::device::HostManaged;
-use crate::error::FsResult;
-use crate::fs::mount::{self, STATE};
-use crate::meta::MetadataStore;
-use crate::units::{NodeId, Owner, Span};
-use report::Findings;
-use report::{Problem, Report};
-use scan::{Scan, continues};
+use crate::error::{FsError, FsResult, SealFault};
+use crate::fs::mount;
+use crate::fs::mount::STATE;
+use crate::map;
+use crate::map::{Decoded, FileMap, Head, Stored};
+use crate::meta::{MetadataStore, Time};
+use crate::space::Live;
+use crate::units::{Granule, NodeId, Owner, Span};
+use report::{Findings, Problem, Report};
+use scan::{Fix, Scan, changed, continues};
 use surface::Surface;
 
 /// Options of a check.
@@ -48,7 +60,7 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Fsck
     let mut scan = Scan::default();
     scan.run(device, store, &surface, options.read_all, &mut findings)?;
     scan.settle_marks(store, options.accept_owners, &mut findings)?;
-    overlap::resolve(&mut scan, store, &mut findings)?;
+    resolve(&mut scan, store, &mut findings)?;
     surface.fill(&scan.extents);
     check_saved(device, store, &scan, &mut findings)?;
     store.check_attributes(options.repair, &mut |file, reason| {
@@ -56,7 +68,7 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Fsck
     })?;
     let leaked = scan.leaked(store)?;
     if options.repair && (findings.found > 0 || !leaked.is_empty()) {
-        repair::run(store, device.shape().granule_bytes, &scan, &leaked)?;
+        run(store, device.shape().granule_bytes, &scan, &leaked)?;
     }
     Ok(Report {
         verdict: findings.verdict(),
@@ -137,4 +149,155 @@ fn joined(extents: impl Iterator<Item = (Span, Owner)>) -> impl Iterator<Item = 
         }
         Some(first)
     })
+}
+
+/// Sorts the extents by their place on the disk; of those that overlap, one keeps the place.
+fn resolve(scan: &mut Scan, store: &dyn MetadataStore, findings: &mut Findings) -> FsResult {
+    let mut extents = std::mem::take(&mut scan.extents);
+    extents.sort_unstable();
+    let mut kept = Vec::with_capacity(extents.len());
+    let mut begin = 0;
+    while begin < extents.len() {
+        let mut end = begin + 1;
+        let mut reach = extents[begin].0.end();
+        while end < extents.len() && extents[end].0.at < reach {
+            reach = reach.max(extents[end].0.end());
+            end += 1;
+        }
+        match &extents[begin..end] {
+            [alone] => kept.push(*alone),
+            several => kept.extend(settle(several, scan, store, findings)?),
+        }
+        begin = end;
+    }
+    scan.extents = kept;
+    Ok(())
+}
+
+/// Decides who keeps what of extents that overlap; tells what is left, in the order of the disk.
+fn settle(
+    several: &[(Span, Owner)],
+    scan: &mut Scan,
+    store: &dyn MetadataStore,
+    findings: &mut Findings,
+) -> FsResult<Vec<(Span, Owner)>> {
+    let mut changes: BTreeMap<_, (Time, u64)> = BTreeMap::new();
+    for (_, owner) in several {
+        if let Entry::Vacant(entry) = changes.entry(owner.file) {
+            entry.insert(changed(store, owner.file)?);
+        }
+    }
+    let mut order = several.to_vec();
+    order.sort_by_key(|(_, owner)| (Reverse(changes[&owner.file]), owner.file, owner.granule));
+    let mut taken = Live::new();
+    for (span, owner) in order {
+        let mut at = span.at;
+        let others: Vec<(Span, Owner)> = taken.overlapping(span).collect();
+        for (other, keeper) in others {
+            let Some(common) = other.overlap(span) else { continue };
+            taken.insert(Span { at, count: common.at - at }, owner.further(at - span.at));
+            let part = (common, owner.further(common.at - span.at));
+            if scan.sharing.contains(&owner.file) && scan.sharing.contains(&keeper.file) {
+                scan.shared.push(part);
+            } else {
+                let place = scan.hole(part);
+                findings.add(Problem::Overlap { place, kept_by: keeper.file.0 });
+            }
+            at = common.end();
+        }
+        taken.insert(Span { at, count: span.end() - at }, owner.further(at - span.at));
+    }
+    Ok(taken.from(Granule(0)).collect())
+}
+
+fn run(store: &dyn MetadataStore, granule_bytes: u64, scan: &Scan, leaked: &[u64]) -> FsResult {
+    store.remove_state(STATE)?;
+    // Nobody takes a number twice, so that a part is never overwritten.
+    let mut next = store.spills()?.into_iter().chain(scan.parts.iter().copied()).max().map_or(1, |last| last + 1);
+    let mut obsolete: Vec<u64> = leaked.to_vec();
+    for (&file, fix) in &scan.fixes {
+        obsolete.extend(mend(store, granule_bytes, file, fix, &mut next)?);
+    }
+    store.sync_all()?;
+    for number in still_leaked(store, obsolete)? {
+        store.remove_spill(number)?;
+    }
+    store.sync_all()
+}
+
+/// Gives a file a map without what was wrong; tells what parts it no longer needs.
+fn mend(store: &dyn MetadataStore, granule_bytes: u64, file: NodeId, fix: &Fix, next: &mut u64) -> FsResult<Vec<u64>> {
+    let (record, is_own) = match store.load_map(file) {
+        Ok(Some(record)) => (record, true),
+        Ok(None) => return Ok(Vec::new()),
+        Err(FsError::Seal(error)) => match error.fault {
+            SealFault::Owner { map, .. } if fix.reseal => (map.record, true),
+            _ => (error.stored, false),
+        },
+        Err(error) => return Err(error),
+    };
+    let is_empty = fix.empty || !is_own;
+    let (mut head, mut map, mut stored) = match is_empty {
+        false => {
+            let Decoded { summary, map, stored } = map::decode(&record, |number| store.load_spill(number))?;
+            (summary.head, map, stored)
+        }
+        true => {
+            store.store_state(&format!("damaged-map.{file}"), &record)?;
+            store.forget_mark(file)?;
+            (
+                map::summary(&record).ok().filter(|_| is_own).map_or_else(Head::default, |summary| summary.head),
+                FileMap::new(),
+                Stored::new(),
+            )
+        }
+    };
+    for &(first, count) in &fix.holes {
+        map.remove(first..first + count);
+    }
+    if fix.head || is_empty {
+        head.promised = 0;
+    }
+    if i64::try_from(head.size).is_err() {
+        head.size = map.end().saturating_mul(granule_bytes).min(i64::MAX as u64);
+    }
+    let mut number = || {
+        *next += 1;
+        *next - 1
+    };
+    let plan = stored.plan(&mut map, &head, store.map_bytes_max(), &mut number);
+    plan.parts.iter().try_for_each(|(number, part)| store.store_spill(*number, part))?;
+    plan.parts.iter().try_for_each(|(number, _)| store.sync_spill(*number))?;
+    store.store_map(file, &plan.record)?;
+    store.sync(file)?;
+    Ok(stored.done(plan))
+}
+
+/// Of `parts` those that no map names now; none if there is a map that does not tell.
+fn still_leaked(store: &dyn MetadataStore, mut parts: Vec<u64>) -> FsResult<Vec<u64>> {
+    if parts.is_empty() {
+        return Ok(parts);
+    }
+    let (mut named, mut blind) = (BTreeSet::new(), false);
+    store.inspect(&mut |_, found| {
+        let record = match found {
+            Ok(None) => return Ok(()),
+            Ok(Some(map)) => map.record,
+            Err(FsError::Seal(error)) => match error.fault {
+                SealFault::Owner { map, .. } => map.record,
+                _ => error.stored,
+            },
+            Err(error) => return Err(error),
+        };
+        match map::part_numbers(&record, |number| store.load_spill(number)) {
+            Ok(numbers) => named.extend(numbers),
+            Err(FsError::Corrupt(_) | FsError::ForgedPart(_)) => blind = true,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    })?;
+    parts.sort_unstable();
+    parts.dedup();
+    parts.retain(|part| !blind && !named.contains(part));
+    Ok(parts)
 }

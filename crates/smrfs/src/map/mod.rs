@@ -3,9 +3,6 @@
 //! A [`FileMap`] maps granules of a file to granules of the shingled partition; what it does not map is a hole. [`Stored`]
 //! knows what of it is durable and plans what to write at a commit; `decode` reads it back.
 
-mod code;
-mod overlay;
-mod ranges;
 mod record;
 mod stored;
 #[cfg(test)]
@@ -15,12 +12,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::units::{Granule, Span};
-
-pub(crate) use code::{RecordReader, put};
-pub use code::{checksum, checksum_of_more, sealed};
-pub use ranges::Ranges;
-pub use record::MapError;
-pub use record::{Head, RecordSummary, summary};
+pub use record::{Head, MapError, RecordSummary, checksum, checksum_of_more, sealed, summary};
+pub(crate) use record::{RecordReader, put};
 pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, StoragePlan, Stored, decode, load_part, part_numbers};
 
 /// Granules of a file that lie together on the disk, or that are a hole.
@@ -214,4 +207,107 @@ fn cut(piece: FilePiece, range: Range<u64>) -> FilePiece {
     let first = piece.first.max(range.start);
     let end = piece.end().min(range.end).max(first);
     FilePiece { first, count: end - first, at: piece.at.map(|at| at + (first - piece.first)) }
+}
+
+/// A set of numbers, as ranges that neither overlap nor touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges {
+    ends: BTreeMap<u64, u64>,
+    count: u64,
+}
+
+impl Ranges {
+    /// Adds `range`; tells the range that it is in now.
+    pub fn insert(&mut self, range: Range<u64>) -> Range<u64> {
+        if range.is_empty() {
+            return range;
+        }
+        let (mut start, mut end) = (range.start, range.end);
+        while let Some((&from, &to)) = self.ends.range(..=end).next_back()
+            && to >= start
+        {
+            self.ends.remove(&from);
+            self.count -= to - from;
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.ends.insert(start, end);
+        self.count += end - start;
+        start..end
+    }
+
+    /// Takes out `range`.
+    pub fn remove(&mut self, range: Range<u64>) {
+        while let Some((&from, &to)) = self.ends.range(..range.end).next_back()
+            && to > range.start
+            && !range.is_empty()
+        {
+            self.ends.remove(&from);
+            self.count -= to.min(range.end) - from.max(range.start);
+            if to > range.end {
+                self.ends.insert(range.end, to);
+            }
+            if from < range.start {
+                self.ends.insert(from, range.start);
+            }
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn extend(&mut self, other: Ranges) {
+        for range in other.iter() {
+            self.insert(range);
+        }
+    }
+
+    /// True if `number` is in it.
+    pub fn contains(&self, number: u64) -> bool {
+        self.ends.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
+    }
+
+    /// Count of the numbers of `range` that are in it.
+    pub fn count_within(&self, range: Range<u64>) -> u64 {
+        let first = match self.ends.range(..=range.start).next_back() {
+            Some((&start, &end)) if end > range.start => start,
+            _ => range.start,
+        };
+        let found = self.ends.range(first..range.end.max(first));
+        found.map(|(&start, &end)| end.min(range.end).saturating_sub(start.max(range.start))).sum()
+    }
+
+    /// Count of the numbers in it.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The first number in it from `at` on.
+    pub fn first_from(&self, at: u64) -> Option<u64> {
+        if self.contains(at) { Some(at) } else { self.from(at).next().map(|range| range.start) }
+    }
+
+    /// The ranges that begin before `at`, the nearest first.
+    #[inline]
+    pub fn before(&self, at: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ends.range(..at).rev().map(|(&start, &end)| start..end)
+    }
+
+    /// The ranges that begin at `at` or behind it.
+    #[inline]
+    pub fn from(&self, at: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ends.range(at..).map(|(&start, &end)| start..end)
+    }
+
+    /// True if nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Number of ranges.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The ranges, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ends.iter().map(|(&start, &end)| start..end)
+    }
 }

@@ -2,10 +2,14 @@
 //!
 //! Byte by byte in `docs/reference/smrfs-format.md`. A record holds size, times and promised granules; then what it builds on
 //! (nothing, a list of parts, or the number of the part with that list), and pieces that override it.
+//!
+//! Integers are LEB128 (seven bits a byte, the lowest first); signed ones are folded (0, -1, 1, -2, ...) before. By hand: a damaged
+//! record ends in the error that tells short ones from those out of range.
 
-use super::code::{LIMIT, PieceWriter, RecordReader, put, put_signed, sealed};
+use super::{FileMap, FilePiece};
 use crate::error::FsError;
 use crate::meta::Time;
+use crate::units::{Granule, Span};
 
 /// The kinds of part.
 pub(super) const EXTENTS: u8 = b'E';
@@ -223,6 +227,160 @@ impl From<MapError> for FsError {
     }
 }
 
+/// Addresses and places in a file lie below this, so that no sum of two overflows.
+pub(super) const LIMIT: u64 = 1 << 56;
+
+/// Appends `value`.
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a signed `value`.
+pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
+    put(out, (value << 1 ^ value >> 63) as u64);
+}
+
+/// Rest of a record, to be read.
+pub(crate) struct RecordReader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> RecordReader<'a> {
+    /// Reads `bytes` up to their checksum, the last four, which is verified first.
+    pub(crate) fn checked(bytes: &'a [u8]) -> Result<RecordReader<'a>, MapError> {
+        let (body, sum) = bytes.split_last_chunk::<4>().ok_or(MapError::Short)?;
+        if checksum(body) != u32::from_le_bytes(*sum) {
+            return Err(MapError::Checksum);
+        }
+        Ok(RecordReader { bytes: body })
+    }
+
+    /// One byte.
+    pub(super) fn byte(&mut self) -> Result<u8, MapError> {
+        let (&byte, rest) = self.bytes.split_first().ok_or(MapError::Short)?;
+        self.bytes = rest;
+        Ok(byte)
+    }
+
+    /// An integer.
+    pub(crate) fn integer(&mut self) -> Result<u64, MapError> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                return Err(MapError::Range);
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(MapError::Range)
+    }
+
+    /// A signed integer.
+    pub(super) fn signed(&mut self) -> Result<i64, MapError> {
+        let folded = self.integer()?;
+        Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
+    }
+
+    /// An integer below the limit of places and addresses.
+    pub(super) fn place(&mut self) -> Result<u64, MapError> {
+        Some(self.integer()?).filter(|&value| value < LIMIT).ok_or(MapError::Range)
+    }
+
+    /// Nothing may be left.
+    pub(crate) fn end(&self) -> Result<(), MapError> {
+        if self.bytes.is_empty() { Ok(()) } else { Err(MapError::Long) }
+    }
+}
+
+/// Codes pieces, each by its distance from the one before: in the file, its length, and on the disk.
+#[derive(Default)]
+pub(super) struct PieceWriter {
+    pub(super) bytes: Vec<u8>,
+    pub(super) count: u64,
+    end: u64,
+    disk_end: u64,
+}
+
+impl PieceWriter {
+    /// A writer with room for `bytes` bytes to begin with.
+    pub(super) fn with_room(bytes: usize) -> PieceWriter {
+        PieceWriter { bytes: Vec::with_capacity(bytes), ..PieceWriter::default() }
+    }
+
+    /// Appends a piece; they come in ascending order.
+    pub(super) fn push(&mut self, piece: &FilePiece) {
+        put(&mut self.bytes, piece.first - self.end);
+        put(&mut self.bytes, piece.count << 1 | u64::from(piece.at.is_none()));
+        if let Some(at) = piece.at {
+            put_signed(&mut self.bytes, at.0 as i64 - self.disk_end as i64);
+            self.disk_end = at.0 + piece.count;
+        }
+        self.end = piece.end();
+        self.count += 1;
+    }
+}
+
+/// Reads `count` pieces.
+pub(super) fn pieces(
+    reader: &mut RecordReader<'_>,
+    count: u64,
+    mut visit: impl FnMut(FilePiece) -> Result<(), MapError>,
+) -> Result<(), MapError> {
+    let (mut end, mut disk_end) = (0, 0u64);
+    for _ in 0..count {
+        let first = end + reader.place()?;
+        let length = reader.integer()?;
+        let (count, hole) = (length >> 1, length & 1 == 1);
+        if count == 0 || count >= LIMIT || first + count >= LIMIT {
+            return Err(MapError::Range);
+        }
+        let mut at = None;
+        if !hole {
+            let place = disk_end.checked_add_signed(reader.signed()?).ok_or(MapError::Range)?;
+            if place >= LIMIT || place + count >= LIMIT {
+                return Err(MapError::Range);
+            }
+            (at, disk_end) = (Some(Granule(place)), place + count);
+        }
+        end = first + count;
+        visit(FilePiece { first, count, at })?;
+    }
+    Ok(())
+}
+
+/// Applies a piece that was read to the map.
+pub(super) fn apply(map: &mut FileMap, piece: FilePiece) {
+    map.cut_out(piece.first..piece.end());
+    if let Some(Span { at, count }) = piece.span() {
+        map.put(piece.first, count, at);
+    }
+}
+
+/// Bytes with their checksum behind them.
+pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = checksum(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+/// CRC-32C (Castagnoli) of `bytes`, the checksum of everything that SMRfs stores.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
+/// The checksum of bytes whose own is `sum`, followed by `bytes`.
+pub fn checksum_of_more(sum: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(sum, bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,5 +398,80 @@ mod tests {
         };
         assert_eq!([0, 999_999_999].map(read), [Ok(0), Ok(999_999_999)]);
         assert_eq!([1_000_000_000, u32::MAX].map(read), [Err(MapError::Range), Err(MapError::Range)]);
+    }
+
+    #[test]
+    fn the_checksum_is_crc32c() {
+        // RFC 3720, B.4, and the usual check value.
+        assert_eq!(checksum(b"123456789"), 0xe306_9283);
+        assert_eq!(checksum(&[0; 32]), 0x8a91_36aa);
+        let ascending: Vec<u8> = (0..32).collect();
+        assert_eq!(checksum(&ascending), 0x46dd_794e);
+    }
+
+    #[test]
+    fn integers_come_back() {
+        for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            put_signed(&mut out, value as i64);
+            let mut reader = RecordReader { bytes: &out };
+            assert_eq!(reader.integer(), Ok(value));
+            assert_eq!(reader.signed(), Ok(value as i64));
+            assert_eq!(reader.end(), Ok(()));
+        }
+        let mut too_long = RecordReader { bytes: &[0xff; 11] };
+        assert_eq!(too_long.integer(), Err(MapError::Range));
+    }
+
+    #[test]
+    fn integers_and_places_are_read_up_to_their_bounds() {
+        for value in [0, 1, 127, 128, 16_383, 16_384, LIMIT - 1, LIMIT, u64::MAX - 1, u64::MAX] {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            assert_eq!(out.len() as u32, (64 - value.leading_zeros()).div_ceil(7).max(1));
+            let mut reader = RecordReader { bytes: &out };
+            assert_eq!((reader.integer(), reader.end()), (Ok(value), Ok(())));
+            let place = RecordReader { bytes: &out }.place();
+            assert_eq!(place, if value < LIMIT { Ok(value) } else { Err(MapError::Range) });
+            let mut signed = Vec::new();
+            put_signed(&mut signed, value as i64);
+            assert_eq!(RecordReader { bytes: &signed }.signed(), Ok(value as i64));
+        }
+        let longest = |last: u8| [&[0xff; 9][..], &[last]].concat();
+        let read = |bytes: &[u8]| RecordReader { bytes }.integer();
+        assert_eq!([read(&longest(1)), read(&longest(2))], [Ok(u64::MAX), Err(MapError::Range)]);
+        assert_eq!([read(&[0x80; 10]), read(&[0x80; 3])], [Err(MapError::Range), Err(MapError::Short)]);
+    }
+
+    #[test]
+    fn pieces_lie_below_the_limit_in_the_file_and_on_the_disk() {
+        let read = |first: u64, count: u64, at: Option<u64>| {
+            let mut out = Vec::new();
+            put(&mut out, first);
+            put(&mut out, count << 1 | u64::from(at.is_none()));
+            at.into_iter().for_each(|at| put_signed(&mut out, at as i64));
+            let mut found = None;
+            let done = pieces(&mut RecordReader { bytes: &out }, 1, |piece| {
+                found = Some(piece);
+                Ok(())
+            });
+            done.map(|()| found)
+        };
+        for (first, count, at) in [(0, 1, Some(0)), (LIMIT - 6, 5, None), (7, 5, Some(LIMIT - 6)), (7, LIMIT - 8, None)]
+        {
+            assert_eq!(read(first, count, at), Ok(Some(FilePiece { first, count, at: at.map(Granule) })));
+        }
+        for (first, count, at) in [
+            (0, 0, None),
+            (LIMIT, 1, None),
+            (LIMIT - 5, 5, None),
+            (0, LIMIT, None),
+            (7, 5, Some(LIMIT - 5)),
+            (7, 5, Some(LIMIT)),
+            (7, 5, Some(u64::MAX)),
+        ] {
+            assert_eq!(read(first, count, at), Err(MapError::Range), "{first}, {count}, {at:?}");
+        }
     }
 }

@@ -1,20 +1,17 @@
 //! Durable part of a map, and the plan of what a commit has to write.
 //!
 //! A small map is all in its record. A larger one is cut by place in the file into parts, written once each, and the record
-//! holds what changed since: a small write with fsync rewrites only the record. When the changes outgrow it, the parts
-//! that they touch are written anew under new numbers.
+//! overlays what changed since: a small write with fsync rewrites only the record. When the overlay outgrows it, the parts
+//! that it touches are written anew under new numbers.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::code::{LIMIT, PieceWriter, RecordReader, apply, pieces};
-use super::overlay::{Overlay, data_in};
-use super::record::MapError;
 use super::record::{
-    Base, EXTENTS, Head, INDEX, PartRef, RecordSummary, read_part, read_parts, read_record, write_part, write_parts,
-    write_record,
+    Base, EXTENTS, Head, INDEX, LIMIT, MapError, PartRef, PieceWriter, RecordReader, RecordSummary, apply, pieces,
+    read_part, read_parts, read_record, write_part, write_parts, write_record,
 };
-use super::{FileMap, FilePiece};
+use super::{FileMap, FilePiece, Ranges, cut};
 use crate::error::{Errno, FsError, FsResult};
 use crate::meta::MetadataStore;
 
@@ -303,4 +300,73 @@ fn all_pieces(
     let count = reader.integer()?;
     pieces(reader, count, visit)?;
     reader.end()
+}
+
+/// Ranges of a file and what they are made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Overlay {
+    ranges: Ranges,
+    /// The data in them.
+    data: FileMap,
+}
+
+impl Overlay {
+    /// `changes` are as in `map` now.
+    pub(super) fn take(&mut self, changes: &Ranges, map: &FileMap) {
+        for range in changes.iter() {
+            self.data.cut_out(range.clone());
+            for piece in map.lookup(range.clone()) {
+                self.put(piece);
+            }
+        }
+    }
+
+    /// Adds a piece of which nothing is there as data.
+    pub(super) fn put(&mut self, piece: FilePiece) {
+        self.ranges.insert(piece.first..piece.end());
+        if let Some(at) = piece.at {
+            self.data.put(piece.first, piece.count, at);
+        }
+    }
+
+    /// Takes out `range`.
+    pub(super) fn remove(&mut self, range: Range<u64>) {
+        self.ranges.remove(range.clone());
+        self.data.cut_out(range);
+    }
+
+    /// Number of ranges.
+    pub(super) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Pieces of the ranges, data and holes, in ascending order.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = FilePiece> + '_ {
+        let (mut ranges, mut extents) = (self.ranges.iter(), self.data.extents_from(0).peekable());
+        let mut left = 0..0;
+        std::iter::from_fn(move || {
+            if left.is_empty() {
+                left = ranges.next()?;
+            }
+            // An extent lies in one range: ranges that touch are one.
+            let piece = match extents.peek() {
+                Some(extent) if extent.first <= left.start => extents.next()?,
+                Some(extent) => {
+                    FilePiece { first: left.start, count: extent.first.min(left.end) - left.start, at: None }
+                }
+                None => FilePiece { first: left.start, count: left.end - left.start, at: None },
+            };
+            left.start = piece.end();
+            Some(piece)
+        })
+    }
+}
+
+/// Data of `map` in `range`, cut to it.
+pub(super) fn data_in(map: &FileMap, range: Range<u64>) -> impl Iterator<Item = FilePiece> + '_ {
+    let whole = map.extents_from(range.start).take_while({
+        let end = range.end;
+        move |piece| piece.first < end
+    });
+    whole.map(move |piece| cut(piece, range.clone()))
 }

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::bands::BandSpace;
-use super::bands::options::{BandsOptions, Blocks, CleaningQuota, Reset};
+use super::bands::{BandsOptions, Blocks, CleaningQuota, Reset};
 use super::caveat::{Caveat, CaveatOptions, Placement, Rule};
 use super::{AllocationRequest, CleaningStep, Space, Trigger};
 use crate::device::{BandReport, Bands, Model, Shape};

@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::area::{Area, data_part, granules};
 use super::*;
+use super::{Area, data_part, granules};
 use crate::data::{Data, ReadBuffer};
+use crate::device::Platters;
 use crate::device::caveat::{CaveatScriptor, WriteHistory};
+use crate::device::memory::Power;
 use crate::device::memory::{Memory, WriteLoss};
-use crate::device::platters::Platters;
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model};
-use crate::power::Power;
 use crate::units::{Granule, Span};
 use smrkit::tally::Cause;
 
@@ -218,5 +218,21 @@ fn a_uuid_is_32_hexadecimal_digits() {
     assert!(is_read(&"ab".repeat(16)) && is_read(&uuid.to_string().to_uppercase()));
     for wrong in ["a".repeat(31), "a".repeat(33), "a".repeat(34), "+f".repeat(16), "g".repeat(32), String::new()] {
         assert!(!is_read(&wrong), "{wrong}");
+    }
+}
+
+mod part {
+    use super::super::*;
+    use crate::device::{Bands, Model};
+
+    #[test]
+    fn what_is_taken_from_the_front_opens_a_band_only_if_it_has_one() {
+        let bands = Bands { count: 8, granules: 10, gap_granules: 2, max_open: 4 };
+        let whole = Shape { model: Model::StrictAppend, granule_bytes: 4096, granules: 96, did: 2, dpid: 1, bands };
+        let of = |granules, bands| {
+            let shape = Part::shape_of(&whole, granules, bands);
+            (shape.granules, shape.bands.count, shape.bands.max_open)
+        };
+        assert_eq!([of(0, 0), of(5, 0), of(12, 1), of(24, 2)], [(96, 8, 4), (91, 8, 4), (84, 7, 3), (72, 6, 3)]);
     }
 }

@@ -1,17 +1,18 @@
 //! Work for a file system, as a sequence that does not depend on where it runs: on a mount, or on the model's clock.
 //!
 //! A generator yields [`WorkloadEvent`]s (create, append, read whole, delete, stat); a [`Script`] cuts them into acts of a bounded
-//! size, so that two of them can take turns; a [`Target`] carries the acts out.
+//! size, so that two of them can take turns; a [`Target`] carries the acts out: a file system on the model's clock, or a
+//! directory of a mounted one.
 
-#[cfg(test)]
-pub(crate) mod books;
 pub mod driver;
-pub mod latency;
-pub mod target;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use serde::Serialize;
+use smrkit::units::Nanos;
 
-pub use target::{Act, Cleaned, Target, TargetRoom};
+use crate::error::FsResult;
+use crate::space::Counts;
 
 /// A file of a workload: its place in a numbered folder of the workload's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -151,34 +152,157 @@ impl<E: Events> Script<E> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Act of a target in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Makes a file and opens it for writing.
+    Create(FileKey),
+    /// Opens a file.
+    Open {
+        /// The file.
+        file: FileKey,
+        /// For writing, or for reading.
+        writing: bool,
+    },
+    /// Writes this many bytes at the end of an open file.
+    Append {
+        /// The file.
+        file: FileKey,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// Reads bytes of an open file.
+    Read {
+        /// The file.
+        file: FileKey,
+        /// From where.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// Closes a file.
+    Close {
+        /// The file.
+        file: FileKey,
+        /// True if it was open for writing.
+        writing: bool,
+    },
+    /// Removes a file.
+    Delete(FileKey),
+    /// Looks a file up and reads its attributes.
+    Stat(FileKey),
+}
 
-    struct Few(Vec<WorkloadEvent>);
-    impl Events for Few {
-        fn next(&mut self) -> Option<WorkloadEvent> {
-            self.0.pop()
-        }
-
-        fn kept_bytes(&self) -> u64 {
-            0
-        }
+impl Act {
+    /// Bytes that it writes.
+    pub fn written_bytes(self) -> u64 {
+        if let Act::Append { bytes, .. } = self { bytes } else { 0 }
     }
 
-    #[test]
-    fn an_event_is_cut_into_acts_that_add_up() {
-        let file = FileKey { folder: 1, number: 7 };
-        let event = |kind, bytes| WorkloadEvent { kind, file, bytes, counted: true };
-        let mut script = Script::new(Few(vec![event(EventKind::Delete, 0), event(EventKind::Create, 25)]));
-        let mut acts = Vec::new();
-        while let Some(step) = script.next(10) {
-            acts.push((step.act, step.ends));
-        }
-        let append = |bytes| (Act::Append { file, bytes }, false);
-        let close = (Act::Close { file, writing: true }, true);
-        let expected =
-            [(Act::Create(file), false), append(10), append(10), append(5), close, (Act::Delete(file), true)];
-        assert_eq!(acts, expected);
+    /// Bytes that it reads.
+    pub fn read_bytes(self) -> u64 {
+        if let Act::Read { bytes, .. } = self { bytes } else { 0 }
     }
+}
+
+/// Room on a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TargetRoom {
+    /// Bytes that files can fill in all.
+    pub usable_bytes: u64,
+    /// Bytes of files.
+    pub live_bytes: u64,
+    /// Bytes still free for files.
+    pub free_bytes: u64,
+    /// The disk by what may be done with it, where the target knows: counts in granules, and bytes of a granule.
+    pub counts: Option<(Counts, u64)>,
+}
+
+/// Work of a target's cleaner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cleaned {
+    /// Bytes that it has moved.
+    pub moved_bytes: u64,
+    /// Bands that it has reset.
+    pub resets: u64,
+    /// Writes that had to wait for it.
+    pub stalls: u64,
+}
+
+/// A place where files are made, written, read and removed.
+pub trait Target {
+    /// Does one thing. Room that is used up is ENOSPC.
+    fn perform(&mut self, act: Act) -> FsResult;
+
+    /// The target's time.
+    fn now(&self) -> Nanos;
+
+    /// Lets the target do what is due in the background, before the next act.
+    fn background(&mut self) -> FsResult {
+        Ok(())
+    }
+
+    /// Lets the time pass in which nobody asks for anything, up to `until`: the target may clean meanwhile, and a step that
+    /// it has begun may end later.
+    fn rest(&mut self, until: Nanos) -> FsResult;
+
+    /// For how long its cleaner has delayed acts so far, where the target knows.
+    fn waited(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    /// Room of the target.
+    fn room(&self) -> FsResult<TargetRoom>;
+
+    /// Work of the cleaner, where the target knows it.
+    fn cleaned(&self) -> Cleaned {
+        Cleaned::default()
+    }
+}
+
+/// The events of one kind, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LatencySummary {
+    /// Number of events.
+    pub count: u64,
+    /// Their mean.
+    pub mean_ns: u64,
+    /// The median, by nearest rank.
+    pub p50_ns: u64,
+    /// Of a hundred 99 took no longer.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// Every event's latency, by kind.
+#[derive(Clone, Debug, Default)]
+pub struct EventLatencies {
+    by_kind: [Vec<u64>; EventKind::ALL.len()],
+}
+
+impl EventLatencies {
+    /// One event took so long.
+    pub fn record(&mut self, kind: EventKind, latency: Nanos) {
+        self.by_kind[kind as usize].push(latency.0);
+    }
+
+    /// The events of one kind.
+    pub fn for_kind(&self, kind: EventKind) -> LatencySummary {
+        summary(self.by_kind[kind as usize].clone())
+    }
+
+    /// All events.
+    pub fn all(&self) -> LatencySummary {
+        summary(self.by_kind.concat())
+    }
+}
+
+fn summary(mut ns: Vec<u64>) -> LatencySummary {
+    ns.sort_unstable();
+    let count = ns.len() as u64;
+    let Some(&max_ns) = ns.last() else { return LatencySummary::default() };
+    let sum: u128 = ns.iter().map(|&n| u128::from(n)).sum();
+    let rank = |percent: usize| ns[(ns.len() * percent).div_ceil(100).max(1) - 1];
+    LatencySummary { count, mean_ns: (sum / u128::from(count)) as u64, p50_ns: rank(50), p99_ns: rank(99), max_ns }
 }

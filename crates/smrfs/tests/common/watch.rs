@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smrfs::device::HostManaged;
 use smrfs::error::{DeviceResult, Violation};
-use smrfs::safety::checker::{Order, Watched};
+use smrfs::safety::{Order, Watched};
 use smrfs::units::Span;
 
 /// The checker, whatever disk it watches.

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use smrfs::data::{Data, ReadBuffer};
+use smrfs::device::Platters;
+use smrfs::device::memory::Power;
 use smrfs::device::memory::{Memory, WriteLoss};
-use smrfs::device::platters::Platters;
 use smrfs::device::zoned::{Zone, ZoneKind, ZonedDevice, ZonedGeometry};
 use smrfs::device::{BandState, Bands, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult};
-use smrfs::power::Power;
 use smrfs::units::Granule;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;

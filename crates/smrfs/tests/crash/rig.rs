@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
+use smrfs::device::memory::Power;
 use smrfs::device::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::zoned::{ZonedError, ZonedGeometry, Zones};
@@ -13,13 +14,12 @@ use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::map;
 use smrfs::meta::memory::{Limits, MemoryStore, StoreLoss};
 use smrfs::meta::{Maps, Time};
-use smrfs::power::Power;
-use smrfs::safety::checker::Order;
+use smrfs::safety::Order;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::Caveat;
-use smrfs::space::caveat::options::CaveatOptions;
+use smrfs::space::caveat::CaveatOptions;
 use smrfs::units::Span;
 
 use crate::watch::{Watch, watched};

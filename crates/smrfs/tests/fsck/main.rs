@@ -19,7 +19,7 @@ use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{Kind, Maps, MetadataStore, NewNode, Time};
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::{NodeId, Span};
 

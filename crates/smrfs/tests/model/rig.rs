@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::Memory;
+use smrfs::device::memory::Power;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::memory::{Limits, MemoryStore};
 use smrfs::meta::{MetadataStore, Time};
-use smrfs::power::Power;
-use smrfs::safety::checker::Order;
+use smrfs::safety::Order;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::Span;
 

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use smrfs::data::Data;
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::Memory;
+use smrfs::device::memory::Power;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult, Violation};
-use smrfs::power::Power;
 use smrfs::safety::Counts;
-use smrfs::safety::checker::{Order, Watched};
+use smrfs::safety::{Order, Watched};
 use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
 

@@ -9,7 +9,7 @@ use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::HostManaged;
 use smrfs::device::stacked;
 use smrfs::error::{DeviceError, DeviceResult};
-use smrfs::safety::checker::{Order, Watched};
+use smrfs::safety::{Order, Watched};
 use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 use smrkit::tally::Cause;

@@ -10,7 +10,7 @@ mod life;
 use common::{GIB, KIB, MIB, Rig, shape};
 use life::{Commits, Life};
 use smrfs::device::{Model, Shape};
-use smrfs::superblock::area::data_shape;
+use smrfs::superblock::data_shape;
 use smrfs::units::GRANULE_BYTES;
 
 const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::device::{BandReport, BandState, Shape};
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::bands::BandsOptions;
 use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use smrfs::device::HostManaged;
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::Durability;
-use smrfs::superblock::area::Area;
+use smrfs::superblock::Area;
 
 pub use crate::contents::GoesOn;
 use crate::directory::{self, DirectoryStore};

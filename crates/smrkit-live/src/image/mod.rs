@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::Shape;
-use smrfs::device::platters::{DESTROYED_BYTE, Platters};
+use smrfs::device::{DESTROYED_BYTE, Platters};
 use smrfs::error::{DeviceError, DeviceResult};
 use smrfs::map::Ranges;
 use smrfs::units::{Granule, HostJournal, Span};

@@ -58,7 +58,7 @@ impl Layout {
             return Err(self.too_small());
         }
         shape.check().map_err(|error| LiveError::impossible(error.to_string()))?;
-        if shape.granules < smrfs::superblock::area::granules_min(&shape) {
+        if shape.granules < smrfs::superblock::granules_min(&shape) {
             return Err(self.too_small());
         }
         Ok(shape)
@@ -66,7 +66,7 @@ impl Layout {
 
     /// The shape of its part for data. Errors: what no disk can be.
     pub fn data_shape(&self) -> Result<Shape, LiveError> {
-        self.shape().map(|shape| smrfs::superblock::area::data_shape(&shape))
+        self.shape().map(|shape| smrfs::superblock::data_shape(&shape))
     }
 
     fn cut_into_bands(&self, shape: &mut Shape) -> Result<(), LiveError> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use smrfs::device::zoned::ZonedLayout;
 use smrfs::device::{HostManaged, Model, Shape};
-use smrfs::superblock::area::{Area, AreaError, data_shape};
+use smrfs::superblock::{Area, AreaError, data_shape};
 use smrfs::superblock::{Superblock, Uuid, VolumeKey};
 
 use super::{Layout, bands_of, of_area, space};

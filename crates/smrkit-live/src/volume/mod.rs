@@ -22,10 +22,10 @@ use smrfs::device::{HostManaged, Model, Shape};
 use smrfs::fs::{DamagedMap, FileSystem};
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::{BandsError, BandsOptions};
+use smrfs::space::bands::{BandsError, BandsOptions};
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::superblock::Superblock;
-use smrfs::superblock::area::{Area, AreaError, data_part};
+use smrfs::superblock::{Area, AreaError, data_part};
 
 pub use layout::Layout;
 pub(crate) use make::blank_zones;

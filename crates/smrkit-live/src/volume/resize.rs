@@ -9,7 +9,7 @@ use smrfs::device::{Model, Shape};
 use smrfs::error::FsError;
 use smrfs::fs::{DamagedMap, adopt_maps};
 use smrfs::superblock::Superblock;
-use smrfs::superblock::area::{data_shape, granules_min};
+use smrfs::superblock::{data_shape, granules_min};
 use smrfs::units::Granule;
 use smrkit::quantity::Bytes;
 

@@ -1,9 +1,9 @@
 //! The ageing course on a mount made for it: what its control socket tells of the disk agrees with the simulation.
 
-use smrfs::age::course::{AgeingResult, Benchmark, CourseOptions, Sample};
 use smrfs::age::world::World;
-use smrfs::bench::fileserver::FileserverOptions;
-use smrfs::bench::postmark::PostmarkOptions;
+use smrfs::age::{AgeingResult, Benchmark, CourseOptions, Sample};
+use smrfs::bench::FileserverOptions;
+use smrfs::bench::PostmarkOptions;
 use smrfs::device::Model;
 use smrfs::workload::driver::End;
 use smrkit::drive::Drive;

@@ -5,15 +5,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
 use smrfs::device::memory::Memory;
+use smrfs::device::memory::Power;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::Time;
 use smrfs::meta::memory::{Limits, MemoryStore};
-use smrfs::power::Power;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
-use smrfs::space::bands::options::BandsOptions;
+use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::units::GRANULE_BYTES;
 

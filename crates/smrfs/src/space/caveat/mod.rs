@@ -2,31 +2,31 @@
 //!
 //! The ledger knows what may be written; a placement policy chooses where; the defragmenter makes room where gaps have
 //! eaten it up. After a power cut nothing of it is missed: all follows from the maps. Figures: docs/design/performance.md.
+//!
+//! A block goes to the begin of a writable run: there it costs the least new gap. Next-fit is that of Kadekodi et al. 2015;
+//! the others are compared in docs/papers/caveat.md. Room next to the last block of a file that is being written is reserved,
+//! so that two writers do not interleave. A reservation is soft: it binds nobody once there is no other room.
 
 mod clean;
 mod ledger;
-pub mod options;
-mod placement;
-mod recount;
-mod reservations;
-mod runs;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
+use serde::Serialize;
+use smrkit::names::known;
 
-use super::live::Live;
-use super::{AllocationRequest, CleaningStep, Counts, Space, Trigger, whole};
+use super::{AllocationRequest, CleaningStep, Counts, Live, Space, Trigger, whole};
 use crate::device::{BandReport, Shape};
 use crate::map::Ranges;
 use crate::units::{Granule, NodeId, Owner, Span};
 use clean::CleaningProgress;
-use ledger::CaveatLedger;
-pub use options::{CaveatError, CaveatOptions, Placement, Rule};
-use reservations::Reservations;
-use reservations::Reserve;
-use runs::Ordered;
+use ledger::{CaveatLedger, Ordered};
 
 /// A disk has at least this many units: the runs that cleaning makes (assumption; a unit is a block on all but tiny disks).
 const UNITS: u64 = 64;
@@ -210,6 +210,430 @@ impl Space for Caveat {
                 return Err(format!("{from}..{to} is live or retired, and not readable"));
             }
         }
-        recount::recount(ledger)
+        ledger::recount(ledger)
+    }
+}
+
+/// Why an allocator can't be made, or an option not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CaveatError {
+    /// Nothing fits on the disk next to its safety gaps.
+    #[error(
+        "a disk of {granules} granules with DID {did}, DPID {dpid} and blocks of {block} has no room for files: \
+         take a larger disk, smaller blocks or smaller distances"
+    )]
+    TooSmall {
+        /// The size of the disk.
+        granules: u64,
+        /// Its DID.
+        did: u64,
+        /// Its DPID.
+        dpid: u64,
+        /// The block.
+        block: u64,
+    },
+    /// A block of no length.
+    #[error("blocks of 0 granules: set block_granules to 1 or more")]
+    NoBlock,
+    /// No such name.
+    #[error("there is no {what} \"{name}\": {choices}")]
+    NoSuchName {
+        /// The option that the name is of.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The name that was meant, if one is near, and all there are.
+        choices: String,
+    },
+}
+
+macro_rules! named {
+    ($(#[$about:meta])* $type:ident, $what:literal, $($(#[$doc:meta])* $variant:ident = $name:literal $(or $former:literal)?,)*) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $type { $($(#[$doc])* $variant,)* }
+
+        impl $type {
+            /// All there are.
+            pub const ALL: &'static [$type] = &[$($type::$variant,)*];
+
+            /// Its name on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$variant => $name,)* }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = CaveatError;
+            fn from_str(name: &str) -> Result<$type, CaveatError> {
+                match name {
+                    $($name $(| $former)? => Ok($type::$variant),)*
+                    _ => Err(CaveatError::NoSuchName {
+                        what: $what,
+                        name: name.to_string(),
+                        choices: known(name, [$($name),*].into_iter()),
+                    }),
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// By which rule it is told what may be written.
+    Rule, "safety rule",
+    /// Granule by granule.
+    Lba = "lba",
+    /// The paper's: the whole region behind a run at once.
+    Region = "region",
+}
+
+named! {
+    /// Policy by which data is placed.
+    Placement, "placement policy",
+    /// Next to the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
+    Adjacent = "adjacent" or "beside",
+    /// The paper's: from where the last write ended, for all files.
+    NextFit = "next-fit",
+    /// The first run of the disk.
+    FirstFit = "first-fit",
+    /// The shortest run.
+    BestFit = "best-fit",
+    /// Next-fit, with room kept next to each open file.
+    Reservation = "reservation",
+}
+
+/// Behaviour of the allocator; nothing of it is on the disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CaveatOptions {
+    /// The rule for writes.
+    pub rule: Rule,
+    /// The placement policy.
+    pub placement: Placement,
+    /// True if a block may be cut up where no run is long enough for it.
+    pub split: bool,
+    /// The largest block, in granules.
+    pub block_granules: u64,
+    /// Blocks of room kept next to an open file.
+    pub reserved_blocks: u64,
+    /// True if to clean, and to keep room for it. Without, all of the disk is for files until their gaps fill it.
+    pub defragment: bool,
+    /// Windows looked at before the best of them is emptied.
+    pub samples: u32,
+    /// Blocks of room above the reserve below which each write of a host is followed by some cleaning.
+    pub slack_blocks: u64,
+    /// The most blocks moved for each block that a host writes, before room has run out.
+    pub moved_per_block: u64,
+    /// Seed of the places where windows are sampled.
+    pub seed: u64,
+}
+
+impl Default for CaveatOptions {
+    /// The numbers were chosen by measuring: docs/design/performance.md.
+    fn default() -> CaveatOptions {
+        CaveatOptions {
+            rule: Rule::Lba,
+            placement: Placement::Adjacent,
+            split: true,
+            block_granules: 256,
+            reserved_blocks: 8,
+            defragment: true,
+            samples: 200,
+            slack_blocks: 32,
+            moved_per_block: 24,
+            seed: 1,
+        }
+    }
+}
+
+/// No more blocks than this are expected because that many came before. (Assumption: longer runs read no faster.)
+const STREAK_BLOCKS_MAX: u64 = 64;
+
+/// Places that a search keeps away from; the first search from most.
+#[derive(Clone, Copy)]
+struct Care {
+    /// Room kept for other files.
+    reserved: bool,
+    /// The window that is being emptied.
+    window: bool,
+}
+
+const CARE: [Care; 3] = [
+    Care { reserved: true, window: true },
+    Care { reserved: true, window: false },
+    Care { reserved: false, window: false },
+];
+
+impl Caveat {
+    /// Room for a host's data.
+    fn place_host(&mut self, want: &AllocationRequest) -> Option<Span> {
+        let count = want.count.min(self.options.block_granules);
+        let placed = self.search(want, count).or_else(|| {
+            // Cleaning promises runs of a unit only; on small disks that is less than a block.
+            (self.options.split && count > self.ledger.runs.unit()).then(|| self.search_longest(want, count)).flatten()
+        })?;
+        if placed.1 < placed.0 + count {
+            return Some(Span::new(placed.0, placed.1 - placed.0));
+        }
+        self.keep_room(want, placed, count);
+        Some(Span::new(placed.0, count))
+    }
+
+    /// Room for what is being moved, outside the window that it is moved from; less than wanted where no run holds it.
+    fn place_moved(&self, want: &AllocationRequest) -> Option<Span> {
+        let count = want.count.min(self.options.block_granules);
+        // At the begin of a run: anywhere else it costs new gaps, and emptying the window might win nothing.
+        let begin = |run: (u64, u64), least, care| self.part(run, least, want, care).filter(|part| part.0 == run.0);
+        let beside = want.after.and_then(|after| self.beside(after.0, count, want, CARE[0]));
+        let smallest = |care| self.ledger.runs.at_least(count).find_map(|run| begin(run, count, care));
+        let longest = || self.ledger.runs.longest().find_map(|run| begin(run, 1, CARE_OF_MOVING));
+        let elsewhere = || self.ledger.runs.longest().find_map(|run| self.part(run, 1, want, CARE_OF_MOVING));
+        let found = beside.or_else(|| smallest(CARE[0])).or_else(|| smallest(CARE_OF_MOVING)).or_else(longest);
+        let (from, to) = found.or_else(elsewhere)?;
+        Some(Span::new(from, count.min(to - from)))
+    }
+
+    fn search(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
+        let affordable = |part: &(u64, u64)| self.affordable(part.0, count);
+        CARE.iter().find_map(|&care| {
+            let fits = |run| self.part(run, count, want, care).filter(affordable);
+            let beside = |at: Option<u64>| self.beside(at?, count, want, care).filter(affordable);
+            match self.options.placement {
+                Placement::Adjacent => {
+                    beside(want.after.map(|after| after.0)).or_else(|| self.smallest(want, count, care))
+                }
+                Placement::NextFit => self.next_fit(count).find_map(fits),
+                Placement::FirstFit => self.ledger.runs.following(0, count).find_map(fits),
+                Placement::BestFit => self.ledger.runs.at_least(count).find_map(fits),
+                Placement::Reservation => {
+                    beside(self.reservations.start_for(want.owner.file)).or_else(|| self.next_fit(count).find_map(fits))
+                }
+            }
+        })
+    }
+
+    /// The longest run, for a block that can't stay in one piece.
+    fn search_longest(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
+        let care = CARE[2];
+        let long = self.ledger.runs.longest().take_while(|(from, to)| to - from >= self.ledger.runs.unit());
+        long.into_iter().find_map(|run| {
+            let (from, to) = self.part(run, self.ledger.runs.unit(), want, care)?;
+            let least = (from, from + self.ledger.runs.unit());
+            let most = (from, to.min(from + count));
+            [most, least].into_iter().find(|part| self.affordable(part.0, part.1 - part.0))
+        })
+    }
+
+    /// The run that goes on at `at`, from there on.
+    fn beside(&self, at: u64, count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
+        let (_, end, _) = self.ledger.runs.around(at)?;
+        self.part((at, end), count, want, care).filter(|&(from, _)| from == at)
+    }
+
+    /// The shortest run that holds all that is to come; if none does, the longest.
+    fn smallest(&self, want: &AllocationRequest, count: u64, care: Care) -> Option<(u64, u64)> {
+        let (runs, rest) = (&self.ledger.runs, count + self.to_come(want));
+        let part = |run, least| self.part(run, least, want, care);
+        let affordable = |part: &(u64, u64)| self.affordable(part.0, count);
+        let longest = || runs.longest().take_while(|run| run.1 - run.0 >= count).find_map(|run| part(run, count));
+        let found = runs.at_least(rest).find_map(|run| part(run, rest)).or_else(longest).filter(affordable);
+        // What room there is next to the reserve may be too little; runs too short to be room cost none.
+        let mut short = runs.at_least(count).take_while(|run| run.1 - run.0 < runs.unit());
+        found.or_else(|| short.find_map(|run| part(run, count).filter(affordable)))
+    }
+
+    /// The runs from the cursor on, then those from the begin of the disk.
+    fn next_fit(&self, count: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let runs = &self.ledger.runs;
+        let here = runs.around(self.cursor).map(|(_, end, _)| (self.cursor, end));
+        let before = runs.following(0, count).take_while(|(from, _)| *from <= self.cursor);
+        here.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
+    }
+
+    /// The first part of a run of at least `count` that nobody has to be kept away from.
+    fn part(&self, run: (u64, u64), count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
+        let (mut at, end) = run;
+        while at < end && end - at >= count {
+            let Some((from, to)) = self.obstacle(at, end, want, care) else { return Some((at, end)) };
+            if from > at && from - at >= count {
+                return Some((at, from));
+            }
+            at = to;
+        }
+        None
+    }
+
+    /// The first stretch that begins in `at..end`, or lies over `at`, and must be left alone.
+    fn obstacle(&self, at: u64, end: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
+        let window = self.progress.window_in(at, end).filter(|_| care.window);
+        let others = if care.reserved { self.reservations.others(want.owner.file, at, end) } else { None };
+        // A block right behind what is reserved would make the end of it not writable.
+        let others = others.map(|(from, to)| (from, to + self.ledger.did));
+        let failed = self.failed.iter().copied().filter(|failed| failed.0 < end && at < failed.1).min();
+        [window, others, failed].into_iter().flatten().min()
+    }
+
+    /// True if the defragmenter keeps the room that it needs. While it lacks any, hosts take nothing, not even what is too short
+    /// to be room: what falls short where data moves is for the next moves, or cleaning would lose room from window to window.
+    fn affordable(&self, at: u64, count: u64) -> bool {
+        if !self.options.defragment {
+            return true;
+        }
+        let runs = &self.ledger.runs;
+        let Some((from, to, solid)) = runs.around(at) else { return false };
+        let left = runs.worth(at.saturating_sub(solid + self.ledger.did))
+            + runs.worth(to.saturating_sub(at + count + self.ledger.dpid));
+        let lost = runs.worth(to - solid).saturating_sub(left) + self.lost_beside((from, to), at, at + count);
+        // What is retired is free at the next settling. An overwritten block is live twice for a moment.
+        let live = self.live.granules() + count;
+        let to_move = self.progress.needed_beside(at, at + count);
+        self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
+    }
+
+    /// Cost of data in `at..end` of the run `own` to other runs that lie within DID above it or within DPID below it, with
+    /// nothing but scars between.
+    fn lost_beside(&self, own: (u64, u64), at: u64, end: u64) -> u64 {
+        let (runs, did, dpid) = (&self.ledger.runs, self.ledger.did, self.ledger.dpid);
+        let cut = |from: u64, to: u64, solid: u64| {
+            let after = if from < own.0 {
+                at.saturating_sub(did).min(to).saturating_sub(solid)
+            } else {
+                to.saturating_sub(solid.max(end + dpid))
+            };
+            runs.worth(to - solid).saturating_sub(runs.worth(after))
+        };
+        let (lo, hi) = (at.saturating_sub(did), end + dpid);
+        let above = runs.around(lo).filter(|run| run.0 < own.0).into_iter();
+        let above = above.chain(runs.within(lo + 1, own.0));
+        above.chain(runs.within(own.1, hi.max(own.1))).map(|(from, to, solid)| cut(from, to, solid)).sum()
+    }
+
+    /// Keeps room behind what was placed for the rest of the file, where the policy does that.
+    fn keep_room(&mut self, want: &AllocationRequest, placed: (u64, u64), count: u64) {
+        self.cursor = placed.0 + count;
+        if matches!(self.options.placement, Placement::Adjacent | Placement::Reservation) {
+            let kept = self.to_come(want).max(self.options.reserved_blocks * self.options.block_granules);
+            let until = placed.1.min(placed.0 + count + kept);
+            let streak = self.reservations.streak(want.owner.file, want.after) + count;
+            self.reservations.renew(want.owner.file, placed.0 + count, until, streak);
+        }
+    }
+
+    /// Part of the file still to be expected: what is known to follow, or as much again as came one after another.
+    fn to_come(&self, want: &AllocationRequest) -> u64 {
+        let streak = self.reservations.streak(want.owner.file, want.after);
+        want.more.max(streak.min(STREAK_BLOCKS_MAX * self.options.block_granules))
+    }
+}
+
+/// Places that a move avoids where no other run holds it: its window alone.
+const CARE_OF_MOVING: Care = Care { reserved: false, window: true };
+
+/// More files than this are rarely written at once (assumption); the longest unused reservation gives way.
+const MOST: usize = 64;
+
+/// Room that is kept for a file.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    from: u64,
+    to: u64,
+    /// Granules that were written to the file one after another.
+    streak: u64,
+    renewed: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Reservations {
+    of: BTreeMap<NodeId, Kept>,
+    by_start: BTreeMap<u64, (u64, NodeId)>,
+    renewed: u64,
+}
+
+impl Reservations {
+    /// Start of a file's room, if it has some.
+    pub fn start_for(&self, file: NodeId) -> Option<u64> {
+        self.of.get(&file).filter(|kept| kept.from < kept.to).map(|kept| kept.from)
+    }
+
+    /// Amount that was written to the file one after another, if that ends at `after`.
+    pub fn streak(&self, file: NodeId, after: Option<Granule>) -> u64 {
+        self.of.get(&file).filter(|kept| after == Some(Granule(kept.from))).map_or(0, |kept| kept.streak)
+    }
+
+    /// Gives a file this room instead of what it had. What others have of it stays theirs.
+    pub fn renew(&mut self, file: NodeId, from: u64, to: u64, streak: u64) {
+        self.end(file);
+        let to = to.min(self.others(file, from, to).map_or(to, |(begin, _)| begin)).max(from);
+        if self.of.len() >= MOST
+            && let Some(oldest) = self.of.iter().min_by_key(|(_, kept)| kept.renewed).map(|(&file, _)| file)
+        {
+            self.end(oldest);
+        }
+        self.renewed += 1;
+        self.of.insert(file, Kept { from, to, streak, renewed: self.renewed });
+        if from < to {
+            self.by_start.insert(from, (to, file));
+        }
+    }
+
+    /// Ends the reservation of a file.
+    pub fn end(&mut self, file: NodeId) {
+        if let Some(kept) = self.of.remove(&file).filter(|kept| kept.from < kept.to) {
+            self.by_start.remove(&kept.from);
+        }
+    }
+
+    /// The first room of another file that has something in common with `from..to`.
+    pub fn others(&self, file: NodeId, from: u64, to: u64) -> Option<(u64, u64)> {
+        let first =
+            self.by_start.range(..=from).next_back().filter(|(_, (end, _))| *end > from).map_or(from, |(&at, _)| at);
+        let mut range = self.by_start.range(first..to.max(first));
+        range.find(|(_, (_, whose))| *whose != file).map(|(&begin, &(end, _))| (begin, end))
+    }
+}
+
+/// The numbers that the reserve follows from.
+#[derive(Clone, Copy, Debug)]
+struct Reserve {
+    pub granules: u64,
+    pub loss: u64,
+    /// Room that may be lost beyond that before a disk that is as full as files can make it has no reserve any more.
+    margin: u64,
+    /// The most granules that files may fill with room left for the reserve.
+    pub usable: u64,
+}
+
+impl Reserve {
+    /// For a disk of `granules` with these distances on which runs of `unit` are room.
+    pub fn new(granules: u64, did: u64, dpid: u64, unit: u64) -> Reserve {
+        let loss = did.saturating_add(dpid.saturating_mul(2)).saturating_add(unit);
+        let margin = loss.div_ceil(4).saturating_sub(dpid.saturating_sub(did)).max(loss.div_ceil(40));
+        let mut reserve = Reserve { granules, loss, margin, usable: 0 };
+        let mut failing = granules;
+        while reserve.usable + 1 < failing {
+            let middle = reserve.usable.midpoint(failing);
+            let fits = reserve.room(middle, loss.saturating_add(margin)).is_some();
+            *(if fits { &mut reserve.usable } else { &mut failing }) = middle;
+        }
+        reserve
+    }
+
+    /// The room that must be left next to so much readable data, of which what is more than usable does not count; `None`
+    /// where nothing is usable.
+    pub fn beside(self, readable: u64) -> Option<u64> {
+        self.room(readable.min(self.usable), self.loss + self.loss.div_ceil(20).min(self.margin))
+    }
+
+    fn room(self, readable: u64, loss: u64) -> Option<u64> {
+        let spare = self.granules.checked_sub(readable)?.checked_sub(loss)?;
+        let square = u128::from(spare).pow(2).checked_sub(4 * u128::from(loss) * u128::from(readable))?;
+        Some((spare - square.isqrt() as u64).div_ceil(2))
     }
 }

@@ -274,3 +274,56 @@ fn a_small_disk_takes_a_block_in_pieces_of_a_unit_and_no_less() {
     assert_eq!(fragmented(6), Some(6));
     assert_eq!(fragmented(3), None, "cleaning makes longer ones");
 }
+
+#[test]
+fn names_round_trip_and_others_are_refused_with_the_choices() {
+    for &placement in Placement::ALL {
+        assert_eq!(placement.name().parse(), Ok(placement));
+        assert_eq!(serde_json::to_value(placement).unwrap(), placement.name());
+    }
+    assert_eq!("region".parse(), Ok(Rule::Region));
+    let error = "worst-fit".parse::<Placement>().unwrap_err().to_string();
+    assert!(error.contains("worst-fit") && error.contains("next-fit"), "{error}");
+}
+
+#[test]
+fn room_is_kept_from_others_until_the_file_is_closed() {
+    let mut reservations = Reservations::default();
+    let (a, b) = (NodeId(1), NodeId(2));
+    reservations.renew(a, 10, 20, 1);
+    assert_eq!(reservations.others(b, 15, 30), Some((10, 20)));
+    assert_eq!(reservations.others(a, 15, 30), None);
+    reservations.renew(b, 5, 30, 1);
+    assert_eq!(reservations.others(a, 0, 30), Some((5, 10)), "up to where another's begins");
+    reservations.end(a);
+    assert_eq!(reservations.others(b, 0, 100), None);
+    for file in 0..100 {
+        reservations.renew(NodeId(file), 1000 + 10 * file, 1005 + 10 * file, 1);
+    }
+    assert!(reservations.of.len() <= MOST && reservations.by_start.len() == reservations.of.len());
+}
+
+#[test]
+fn files_fill_95_percent_of_8_gib_and_less_of_little_disks() {
+    let share = |mib: u64, did_mib: u64, dpid_mib: u64| {
+        let reserve = Reserve::new(mib * 256, did_mib * 256, dpid_mib * 256, 256);
+        reserve.usable as f64 / reserve.granules as f64
+    };
+    for (did, dpid) in [(1, 1), (2, 0), (0, 2)] {
+        assert!(share(8190, did, dpid) >= 0.95, "{did}/{dpid}: {}", share(8190, did, dpid));
+    }
+    assert!(share(8192, 3, 1) >= 0.93);
+    assert!(share(2048, 1, 1) >= 0.88, "{}", share(2048, 1, 1));
+    assert!(share(64, 1, 1) > 0.3 && share(64, 1, 1) < 0.6, "{}", share(64, 1, 1));
+}
+
+#[test]
+fn the_reserve_grows_with_readable_data_up_to_usable() {
+    for (granules, gap) in [(2_000_000, 256), (500_000, 256), (16_384, 256), (700, 1)] {
+        let reserve = Reserve::new(granules, gap, gap, gap);
+        let usable = reserve.usable;
+        let rooms: Vec<u64> = (0..=20).map(|part| reserve.beside(usable * part / 20).expect("fits")).collect();
+        assert!(rooms.is_sorted(), "{rooms:?}");
+        assert!(rooms[20] + reserve.loss < granules - usable, "{rooms:?}");
+    }
+}

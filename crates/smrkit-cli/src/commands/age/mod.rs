@@ -6,7 +6,7 @@ mod result;
 use std::path::PathBuf;
 
 use clap::Args;
-use smrfs::age::course::AgeingResult;
+use smrfs::age::AgeingResult;
 use smrfs::workload::Target;
 use smrkit::error::Error;
 use smrkit::experiment::pool;

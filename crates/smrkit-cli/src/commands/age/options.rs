@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
-use smrfs::age::ager::AgerOptions;
-use smrfs::age::course::{CourseOptions, Duty, paper_benchmarks};
-use smrfs::age::distribution::Distribution;
+use smrfs::age::AgerOptions;
+use smrfs::age::world::Distribution;
 use smrfs::age::world::World;
+use smrfs::age::{CourseOptions, Duty, paper_benchmarks};
 use smrfs::space::caveat::{CaveatOptions, Placement};
 use smrfs::workload::driver::Interleave;
 use smrkit::drive::Drive;

@@ -1,8 +1,8 @@
 //! Results of `smrkit age`: for people, for scripts, as a page.
 
 use serde_json::{Value, json};
-use smrfs::age::course::{AgeingResult, BenchmarkResult, CourseOptions, Sample};
 use smrfs::age::world::World;
+use smrfs::age::{AgeingResult, BenchmarkResult, CourseOptions, Sample};
 use smrfs::device::{Model, Shape};
 use smrfs::workload::EventKind;
 use smrfs::workload::driver::End;

@@ -11,13 +11,13 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use smrfs::data::ReadBuffer;
-use smrfs::device::copy::{CopyError, copy as copy_bands, fits};
+use smrfs::device::strict::{CopyError, copy as copy_bands, fits};
 use smrfs::device::{BandReport, BandState, HostManaged, Model, Shape, stacked};
 use smrfs::error::{DeviceError, DeviceResult, FsResult};
 use smrfs::map;
 use smrfs::meta::{Maps, Names};
 use smrfs::superblock::Superblock;
-use smrfs::superblock::area::{Area, AreaError, data_part};
+use smrfs::superblock::{Area, AreaError, data_part};
 use smrfs::units::{Granule, NodeId, Span};
 use smrkit::quantity::Bytes;
 use smrkit::tally::Cause;

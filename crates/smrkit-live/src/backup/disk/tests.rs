@@ -10,12 +10,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use smrfs::data::Data;
+use smrfs::device::memory::Power;
 use smrfs::device::memory::WriteLoss;
 use smrfs::device::zoned::{ZonedGeometry, Zones};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::fsck::{FsckOptions, check as fsck};
 use smrfs::meta::{Kind, NewNode};
-use smrfs::power::Power;
 use smrfs::units::GRANULE_BYTES;
 use tempfile::TempDir;
 use zones::{Emulated, EmulatedZones};
@@ -200,7 +200,7 @@ fn what_can_not_be_read_is_zeros_unless_it_is_a_files() {
     let (old, files) = made(folder.path());
     let volume = open(&old);
     let live = owners(&volume.store()).unwrap();
-    let first = smrfs::superblock::area::granules(volume.area().device().shape());
+    let first = smrfs::superblock::granules(volume.area().device().shape());
     let worn = Worn { disk: Arc::clone(volume.area().device()), bad: Mutex::default() };
     let worn = Arc::new(worn);
     let area = Area::load(Arc::clone(&worn) as Arc<dyn HostManaged>).unwrap();

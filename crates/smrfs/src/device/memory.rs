@@ -1,28 +1,29 @@
-//! Platters in memory, which lose what a power cut loses.
+//! Platters in memory, which lose what a power cut loses, and the power supply that a test cuts.
 //!
 //! Between flushes everything lies in a volatile write cache. When the power goes, a part of it has reached the platters:
 //! none, all, the first writes, or any of them, and of each write any granules (on strict-append the first ones: a cursor
-//! never passes a hole). A recording keeps every operation, so that one run serves any number of cuts.
+//! never passes a hole). A recording keeps every operation, so that one run serves any number of cuts. Contents are pages of a
+//! granule in shared chunks, so that a copy costs little.
+//!
+//! Device and metadata store in memory count every write, reset, flush, change and sync on one power supply's counter, so that
+//! a cut at any point hits both. What of the unsynced survives is theirs to decide.
 
-mod image;
-mod loss;
-
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 
 use parking_lot::{Mutex, MutexGuard};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
-use super::platters::Platters;
-use super::{Bands, Shape};
+use super::{Bands, Platters, Shape};
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult};
-use crate::power::Power;
 use crate::units::{Granule, HostJournal, Span};
-use image::{DiskImage, GranuleContent};
-use loss::Operation;
-pub use loss::WriteLoss;
 
 /// Time of an access by the clock in memory: an assumption, so that time goes on at all.
 const ACCESS_NS: u64 = 100_000;
@@ -83,7 +84,7 @@ impl Memory {
         let epoch = &state.epochs[last];
         let issued = epoch.operations.partition_point(|operation| operation.number <= cut);
         let mut image = epoch.durable.clone();
-        loss::apply(&mut image, &epoch.operations[..issued], &self.bands, loss, seed ^ cut.rotate_left(32), cut);
+        apply(&mut image, &epoch.operations[..issued], &self.bands, loss, seed ^ cut.rotate_left(32), cut);
         Memory::holding(image, self.bands, self.granule_bytes, power, recording)
     }
 
@@ -237,5 +238,220 @@ impl DiskState {
     fn last(&mut self) -> Result<&mut Operation, &mut DiskImage> {
         let epoch = self.epochs.last_mut().expect("there is one from the beginning");
         epoch.operations.last_mut().ok_or(&mut epoch.durable)
+    }
+}
+
+const CHUNK: u64 = 32;
+
+/// Content of a granule.
+#[derive(Clone, Debug, Default)]
+enum GranuleContent {
+    /// Never written; reads as zeros.
+    #[default]
+    Empty,
+    /// Data of no interest.
+    Zeros,
+    /// Bytes.
+    Bytes(Arc<[u8]>),
+    /// Nothing any more.
+    Damaged {
+        /// The granule whose write destroyed it.
+        by: Granule,
+    },
+}
+
+/// The platters, and the bands' cursors.
+#[derive(Clone)]
+struct DiskImage {
+    chunks: BTreeMap<u64, Arc<[GranuleContent; CHUNK as usize]>>,
+    filled: Arc<Vec<u64>>,
+}
+
+impl DiskImage {
+    fn new(bands: u64) -> DiskImage {
+        DiskImage { chunks: BTreeMap::new(), filled: Arc::new(vec![0; bands as usize]) }
+    }
+
+    fn get(&self, at: u64) -> &GranuleContent {
+        self.chunks.get(&(at / CHUNK)).map_or(&GranuleContent::Empty, |chunk| &chunk[(at % CHUNK) as usize])
+    }
+
+    fn put(&mut self, at: u64, pages: &[GranuleContent]) {
+        for (at, page) in (at..).zip(pages) {
+            *self.slot(at) = page.clone();
+        }
+    }
+
+    /// Damages what there is in `span`.
+    fn destroy(&mut self, span: Span, by: Granule) {
+        for at in span.at.0..span.end().0 {
+            if !matches!(self.get(at), GranuleContent::Empty) {
+                *self.slot(at) = GranuleContent::Damaged { by };
+            }
+        }
+    }
+
+    /// Granules written, by band.
+    fn filled(&self) -> impl Iterator<Item = u64> + '_ {
+        self.filled.iter().copied()
+    }
+
+    fn fill(&mut self, band: u64, filled: u64) {
+        Arc::make_mut(&mut self.filled)[band as usize] = filled;
+    }
+
+    fn slot(&mut self, at: u64) -> &mut GranuleContent {
+        let chunk = self.chunks.entry(at / CHUNK).or_default();
+        &mut Arc::make_mut(chunk)[(at % CHUNK) as usize]
+    }
+}
+
+/// Rule for what a power cut leaves of writes that were not flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WriteLoss {
+    /// Nothing.
+    All,
+    /// Everything; some of the write under way.
+    None,
+    /// The first writes, and some of the next.
+    Tail,
+    /// Any of them, and of each any granules.
+    Any,
+}
+
+impl WriteLoss {
+    /// All four.
+    pub const ALL: [WriteLoss; 4] = [WriteLoss::All, WriteLoss::None, WriteLoss::Tail, WriteLoss::Any];
+}
+
+/// A write or a reset, and what it brought about.
+struct Operation {
+    number: u64,
+    at: u64,
+    pages: Vec<GranuleContent>,
+    destroyed: Vec<(Span, Granule)>,
+    /// Strict-append: the band and how far it is filled then.
+    cursor: Option<(u64, u64)>,
+}
+
+/// Part of an operation that survives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Whole,
+    Torn,
+    Lost,
+}
+
+/// Does on `image` what survives of `operations`; number `cut` was under way.
+fn apply(image: &mut DiskImage, operations: &[Operation], bands: &Bands, loss: WriteLoss, seed: u64, cut: u64) {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let tail = random.random_range(0..=operations.len());
+    // Bands of which something is lost: their cursor stays there.
+    let mut ended = Vec::new();
+    for (i, operation) in operations.iter().enumerate() {
+        let fate = match loss {
+            WriteLoss::All => Fate::Lost,
+            WriteLoss::None => Fate::Whole,
+            WriteLoss::Tail if i < tail => Fate::Whole,
+            WriteLoss::Tail if i == tail => Fate::Torn,
+            WriteLoss::Tail => Fate::Lost,
+            WriteLoss::Any => [Fate::Whole, Fate::Torn, Fate::Lost][random.random_range(0..3)],
+        };
+        let fate = if operation.number == cut && fate == Fate::Whole { Fate::Torn } else { fate };
+        match bands.band_at(Granule(operation.at)) {
+            None => anywhere(image, operation, fate, &mut random),
+            Some(band) if ended.contains(&band) => {}
+            Some(band) => {
+                append(image, operation, fate, bands.span(band).at.0, band, &mut random);
+                if fate != Fate::Whole {
+                    ended.push(band);
+                }
+            }
+        }
+    }
+}
+
+fn anywhere(image: &mut DiskImage, operation: &Operation, fate: Fate, random: &mut Pcg64Mcg) {
+    match fate {
+        Fate::Lost => return,
+        Fate::Whole => image.put(operation.at, &operation.pages),
+        Fate::Torn => {
+            for (at, page) in (operation.at..).zip(&operation.pages) {
+                if random.random() {
+                    image.put(at, std::slice::from_ref(page));
+                }
+            }
+        }
+    }
+    for &(span, by) in &operation.destroyed {
+        image.destroy(span, by);
+    }
+}
+
+fn append(image: &mut DiskImage, operation: &Operation, fate: Fate, start: u64, band: u64, random: &mut Pcg64Mcg) {
+    let pages = operation.pages.len();
+    let survive = match fate {
+        Fate::Lost => return,
+        Fate::Whole => pages,
+        Fate::Torn => random.random_range(0..=pages),
+    };
+    image.put(operation.at, &operation.pages[..survive]);
+    match operation.cursor {
+        Some((band, filled)) if survive == pages => image.fill(band, filled),
+        // A reset under way may have been done; so may the part of a write.
+        _ if pages == 0 && random.random() => image.fill(band, 0),
+        _ if pages > 0 => image.fill(band, operation.at - start + survive as u64),
+        _ => {}
+    }
+}
+
+/// A power supply and the operations done on it.
+#[derive(Debug, Default)]
+pub struct Power {
+    operations: AtomicU64,
+    /// The number of the first operation that finds the power off; 0: it never fails.
+    cut: AtomicU64,
+}
+
+impl Power {
+    /// One that never fails.
+    pub fn new() -> Power {
+        Power::default()
+    }
+
+    /// One that fails at operation number `operation`, counted from 1: that one and all later ones are not done.
+    pub fn failing_at(operation: u64) -> Power {
+        Power { operations: AtomicU64::new(0), cut: AtomicU64::new(operation) }
+    }
+
+    /// An operation begins; `false`: the power is off, nothing may be done.
+    pub fn operation(&self) -> bool {
+        let number = self.operations.fetch_add(1, SeqCst) + 1;
+        let cut = self.cut.load(SeqCst);
+        cut == 0 || number < cut
+    }
+
+    /// True if the power is on.
+    pub fn is_on(&self) -> bool {
+        let cut = self.cut.load(SeqCst);
+        cut == 0 || self.operations.load(SeqCst) < cut
+    }
+
+    /// Operations begun so far, including the one that the cut hit.
+    pub fn operations(&self) -> u64 {
+        self.operations.load(SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_the_cut_on_nothing_is_done() {
+        let power = Power::failing_at(3);
+        assert!(power.operation() && power.operation() && power.is_on());
+        assert!(!power.operation() && !power.operation() && !power.is_on());
+        assert_eq!(power.operations(), 4);
     }
 }

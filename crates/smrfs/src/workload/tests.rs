@@ -1,8 +1,108 @@
-//! Turns, measures and ends, on a target that only keeps books.
+//! Turns, measures and ends of scripts, on a target that only keeps books.
 
+use std::collections::BTreeMap;
+
+use smrkit::units::Nanos;
+
+use super::driver::*;
 use super::*;
-use crate::workload::books::Books;
-use crate::workload::{Act, EventKind, FileKey, WorkloadEvent};
+use crate::error::{Errno, FsError, FsResult};
+
+/// A target that keeps sizes, refuses what makes no sense, and takes a nanosecond for each byte.
+pub struct Books {
+    pub files: BTreeMap<FileKey, u64>,
+    open: Vec<FileKey>,
+    room_bytes: u64,
+    now: u64,
+    /// Time that cleaning takes after each act.
+    pub cleaning_ns: u64,
+    /// Time of a step of cleaning in a rest.
+    pub idle_step_ns: u64,
+    waited: u64,
+    pub acts: Vec<Act>,
+}
+
+impl Books {
+    pub fn new(room_bytes: u64) -> Books {
+        Books {
+            files: BTreeMap::new(),
+            open: Vec::new(),
+            room_bytes,
+            now: 0,
+            cleaning_ns: 0,
+            idle_step_ns: 1,
+            waited: 0,
+            acts: Vec::new(),
+        }
+    }
+
+    fn is_open(&self, file: FileKey) -> FsResult {
+        if self.open.contains(&file) { Ok(()) } else { Err(FsError::Errno(Errno::EBADF)) }
+    }
+}
+
+impl Target for Books {
+    fn perform(&mut self, act: Act) -> FsResult {
+        self.acts.push(act);
+        self.now += act.written_bytes() + act.read_bytes();
+        match act {
+            Act::Create(file) => {
+                assert!(self.files.insert(file, 0).is_none(), "{file:?} exists");
+                self.open.push(file);
+            }
+            Act::Open { file, .. } => {
+                assert!(self.files.contains_key(&file), "{file:?} is missing");
+                self.open.push(file);
+            }
+            Act::Append { file, bytes } => {
+                self.is_open(file)?;
+                self.room_bytes = self.room_bytes.checked_sub(bytes).ok_or(Errno::ENOSPC)?;
+                *self.files.entry(file).or_default() += bytes;
+            }
+            Act::Read { file, offset, bytes } => {
+                self.is_open(file)?;
+                assert!(offset + bytes <= self.files[&file], "beyond the end");
+            }
+            Act::Close { file, .. } => {
+                self.is_open(file)?;
+                self.open.retain(|other| *other != file);
+            }
+            Act::Delete(file) => {
+                let size = self.files.remove(&file).ok_or(Errno::ENOENT)?;
+                self.room_bytes += size;
+            }
+            Act::Stat(file) => {
+                self.files.get(&file).ok_or(Errno::ENOENT)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+
+    fn rest(&mut self, until: Nanos) -> FsResult {
+        let steps = until.0.saturating_sub(self.now).div_ceil(self.idle_step_ns);
+        self.now += steps * self.idle_step_ns;
+        Ok(())
+    }
+
+    fn background(&mut self) -> FsResult {
+        self.now += self.cleaning_ns;
+        self.waited += self.cleaning_ns;
+        Ok(())
+    }
+
+    fn waited(&self) -> Nanos {
+        Nanos(self.waited)
+    }
+
+    fn room(&self) -> FsResult<TargetRoom> {
+        let live_bytes = self.files.values().sum();
+        Ok(TargetRoom { free_bytes: self.room_bytes, live_bytes, ..TargetRoom::default() })
+    }
+}
 
 struct Until(u64);
 impl Watch for Until {
@@ -76,9 +176,9 @@ fn a_full_target_and_a_watcher_end_a_run_and_say_so() {
 
 #[test]
 fn the_ager_and_the_benchmarks_do_only_what_makes_sense() {
-    use crate::age::ager::{Ager, AgerOptions};
-    use crate::bench::fileserver::{Fileserver, FileserverOptions};
-    use crate::bench::postmark::{Postmark, PostmarkOptions};
+    use crate::age::{Ager, AgerOptions};
+    use crate::bench::{Fileserver, FileserverOptions};
+    use crate::bench::{Postmark, PostmarkOptions};
     let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
     let mut ager = Script::new(Ager::new(AgerOptions::new(7_000_000_000, 1), 0));
     let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(8));
@@ -96,7 +196,7 @@ fn the_ager_and_the_benchmarks_do_only_what_makes_sense() {
 
 #[test]
 fn reads_and_writes_take_the_time_spent_in_each() {
-    use crate::bench::fileserver::{Fileserver, FileserverOptions};
+    use crate::bench::{Fileserver, FileserverOptions};
     let (mut books, mut until) = (Books::new(u64::MAX), Until(u64::MAX));
     let mut driver = Driver::new(&mut books, &mut until, Interleave::Blocks(8));
     let mut server = Script::new(Fileserver::new(FileserverOptions::new(1), 1));
@@ -140,4 +240,39 @@ fn a_step_past_the_end_of_a_rest_delays_the_next_event_once() {
     let mut record = Record::default();
     driver.alone(&mut Script::new(Files(1, BLOCK_BYTES, 3)), u64::MAX, &mut record).unwrap();
     assert_eq!((record.delay, record.delayed), (Nanos(400_000_000), 2));
+}
+
+struct Few(Vec<WorkloadEvent>);
+impl Events for Few {
+    fn next(&mut self) -> Option<WorkloadEvent> {
+        self.0.pop()
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn an_event_is_cut_into_acts_that_add_up() {
+    let file = FileKey { folder: 1, number: 7 };
+    let event = |kind, bytes| WorkloadEvent { kind, file, bytes, counted: true };
+    let mut script = Script::new(Few(vec![event(EventKind::Delete, 0), event(EventKind::Create, 25)]));
+    let mut acts = Vec::new();
+    while let Some(step) = script.next(10) {
+        acts.push((step.act, step.ends));
+    }
+    let append = |bytes| (Act::Append { file, bytes }, false);
+    let close = (Act::Close { file, writing: true }, true);
+    let expected = [(Act::Create(file), false), append(10), append(10), append(5), close, (Act::Delete(file), true)];
+    assert_eq!(acts, expected);
+}
+
+#[test]
+fn ranks_are_the_nearest() {
+    let mut latencies = EventLatencies::default();
+    (1..=200).rev().for_each(|n| latencies.record(EventKind::Read, Nanos(n)));
+    let all = LatencySummary { count: 200, mean_ns: 100, p50_ns: 100, p99_ns: 198, max_ns: 200 };
+    assert_eq!((latencies.for_kind(EventKind::Read), latencies.all()), (all, all));
+    assert_eq!(latencies.for_kind(EventKind::Stat), LatencySummary::default());
 }

@@ -5,8 +5,7 @@
 use serde::Serialize;
 use smrkit::units::Nanos;
 
-use super::latency::EventLatencies;
-use super::{EventKind, Events, Script, Target, WorkloadEvent, WorkloadStep};
+use super::{EventKind, EventLatencies, Events, Script, Target, WorkloadEvent, WorkloadStep};
 use crate::error::{Errno, FsResult};
 
 /// Bytes of a block, by which turns are counted (Kadekodi et al. 2015, section 4: at most 1 MB).
@@ -266,6 +265,3 @@ impl<'a> Driver<'a> {
 fn moved(step: &WorkloadStep) -> f64 {
     (step.act.written_bytes() + step.act.read_bytes()) as f64
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,262 @@
+//! The benchmarks of Kadekodi et al. 2015 (section 5) as seeded workloads. Only what they ask of a file system; their volumes
+//! are not given in the paper and are assumptions.
+//!
+//! Filebench's file server (McDougall and Mauro 2005): rounds of create and write, append, read whole, delete, stat. The files
+//! stay afterwards. Left out: its many threads, one stream stands for them.
+//!
+//! Postmark (Katcher 1997): files are made, transactions read or append to one file and make or remove another, and what is
+//! left is removed. Left out: its text of random letters.
+
+use smrkit::workload::dice::Dice;
+
+use crate::workload::{EventKind, Events, FileKey, WorkloadEvent};
+
+/// Amount of work of the file server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FileserverOptions {
+    /// Files at the beginning, and at the end.
+    pub files: u64,
+    /// Rounds of five events.
+    pub rounds: u64,
+    /// The mean size of a file.
+    pub mean_bytes: f64,
+    /// The largest append.
+    pub append_bytes: u64,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl FileserverOptions {
+    /// A mean of 9 MB (Kadekodi et al. 2015, section 5); 250 files, whose two sets make the 4.5 GB that stay; 3,000
+    /// rounds and appends up to 16 KiB: assumptions.
+    pub fn new(seed: u64) -> FileserverOptions {
+        FileserverOptions { files: 250, rounds: 3000, mean_bytes: 9e6, append_bytes: 16 << 10, seed }
+    }
+}
+
+/// The file server.
+pub struct Fileserver {
+    options: FileserverOptions,
+    folder: u32,
+    dice: Dice,
+    /// Number and size of the files that are there.
+    files: Vec<(u64, u64)>,
+    made: u64,
+    /// Events of the rounds so far.
+    done: u64,
+}
+
+impl Fileserver {
+    /// The file server in that folder.
+    pub fn new(options: FileserverOptions, folder: u32) -> Fileserver {
+        let dice = Dice::new(options.seed, u64::from(folder));
+        Fileserver { options, folder, dice, files: Vec::new(), made: 0, done: 0 }
+    }
+
+    /// Gamma-distributed, shape 2 (assumption): the sum of two exponentials of half the mean.
+    fn size(&mut self) -> u64 {
+        let halves = self.dice.exponential() + self.dice.exponential();
+        ((halves * self.options.mean_bytes / 2.0) as u64).max(1)
+    }
+
+    fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
+        let (number, bytes) = (self.made, self.size());
+        self.made += 1;
+        self.files.push((number, bytes));
+        self.event(EventKind::Create, number, bytes, counted)
+    }
+
+    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<WorkloadEvent> {
+        Some(WorkloadEvent { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
+    }
+}
+
+impl Events for Fileserver {
+    fn next(&mut self) -> Option<WorkloadEvent> {
+        if self.made < self.options.files {
+            return self.create(false);
+        }
+        if self.done >= self.options.rounds * EventKind::ALL.len() as u64 {
+            return None;
+        }
+        let kind = EventKind::ALL[(self.done % EventKind::ALL.len() as u64) as usize];
+        self.done += 1;
+        if kind == EventKind::Create {
+            return self.create(true);
+        }
+        let at = self.dice.below(self.files.len() as u64) as usize;
+        let Some(&(number, size)) = self.files.get(at) else { return self.next() };
+        match kind {
+            EventKind::Append => {
+                let bytes = self.dice.between(1, self.options.append_bytes.max(1));
+                self.files[at].1 += bytes;
+                self.event(kind, number, bytes, true)
+            }
+            EventKind::Delete => {
+                self.files.swap_remove(at);
+                self.event(kind, number, 0, true)
+            }
+            EventKind::Create | EventKind::Read => self.event(kind, number, size, true),
+            EventKind::Stat => self.event(kind, number, 0, true),
+        }
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.1).sum()
+    }
+
+    fn progress(&self) -> Option<f64> {
+        Some(self.done as f64 / (self.options.rounds * EventKind::ALL.len() as u64).max(1) as f64)
+    }
+}
+
+/// Amount of work of Postmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostmarkOptions {
+    /// Files at the beginning.
+    pub files: u64,
+    /// Transactions.
+    pub transactions: u64,
+    /// The smallest and the largest file.
+    pub size_bytes: (u64, u64),
+    /// The seed.
+    pub seed: u64,
+}
+
+impl PostmarkOptions {
+    /// Files of 3 to 7 MB (Kadekodi et al. 2015, section 5); 500 of them and 5,000 transactions: assumption.
+    pub fn new(seed: u64) -> PostmarkOptions {
+        PostmarkOptions { files: 500, transactions: 5000, size_bytes: (3_000_000, 7_000_000), seed }
+    }
+}
+
+/// Postmark.
+pub struct Postmark {
+    options: PostmarkOptions,
+    folder: u32,
+    dice: Dice,
+    /// Number and size of the files that are there.
+    files: Vec<(u64, u64)>,
+    made: u64,
+    /// Transactions begun.
+    begun: u64,
+    /// True if the transaction's first half is over.
+    half: bool,
+}
+
+impl Postmark {
+    /// Postmark in that folder.
+    pub fn new(options: PostmarkOptions, folder: u32) -> Postmark {
+        let dice = Dice::new(options.seed, u64::from(folder));
+        Postmark { options, folder, dice, files: Vec::new(), made: 0, begun: 0, half: false }
+    }
+
+    fn event(&self, kind: EventKind, number: u64, bytes: u64, counted: bool) -> Option<WorkloadEvent> {
+        Some(WorkloadEvent { kind, file: FileKey { folder: self.folder, number }, bytes, counted })
+    }
+
+    fn create(&mut self, counted: bool) -> Option<WorkloadEvent> {
+        let (low, high) = self.options.size_bytes;
+        let (number, bytes) = (self.made, self.dice.between(low, high));
+        self.made += 1;
+        self.files.push((number, bytes));
+        self.event(EventKind::Create, number, bytes, counted)
+    }
+
+    fn delete(&mut self, counted: bool) -> Option<WorkloadEvent> {
+        let at = self.dice.below(self.files.len() as u64) as usize;
+        let (number, _) = self.files.swap_remove(at);
+        self.event(EventKind::Delete, number, 0, counted)
+    }
+
+    fn read_or_append(&mut self) -> Option<WorkloadEvent> {
+        let at = self.dice.below(self.files.len() as u64) as usize;
+        let (number, size) = self.files[at];
+        if self.dice.below(2) == 0 {
+            return self.event(EventKind::Read, number, size, true);
+        }
+        let bytes = self.dice.below(self.options.size_bytes.1.saturating_sub(size)).max(1);
+        self.files[at].1 += bytes;
+        self.event(EventKind::Append, number, bytes, true)
+    }
+}
+
+impl Events for Postmark {
+    fn next(&mut self) -> Option<WorkloadEvent> {
+        if self.made < self.options.files {
+            return self.create(false);
+        }
+        if !self.half && self.begun < self.options.transactions {
+            self.begun += 1;
+            self.half = true;
+            if !self.files.is_empty() {
+                return self.read_or_append();
+            }
+        }
+        if std::mem::take(&mut self.half) {
+            return if self.files.is_empty() || self.dice.below(2) == 0 {
+                self.create(true)
+            } else {
+                self.delete(true)
+            };
+        }
+        if self.files.is_empty() { None } else { self.delete(false) }
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.1).sum()
+    }
+
+    fn progress(&self) -> Option<f64> {
+        Some(self.begun as f64 / self.options.transactions.max(1) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_have_one_event_of_each_kind_and_the_files_stay() {
+        let mut server = Fileserver::new(FileserverOptions::new(2), 3);
+        let mut counts = [0; 5];
+        while let Some(event) = server.next() {
+            counts[event.kind as usize] += u64::from(event.counted);
+        }
+        assert_eq!(counts, [3000; 5]);
+        assert_eq!(server.files.len(), 250);
+        let kept = server.kept_bytes() as f64 / 250.0;
+        assert!((7.5e6..10.5e6).contains(&kept), "a mean of 9 MB: {kept}");
+    }
+
+    #[test]
+    fn without_files_at_first_rounds_still_end() {
+        let options = FileserverOptions { files: 0, rounds: 10, ..FileserverOptions::new(1) };
+        let mut server = Fileserver::new(options, 3);
+        assert_eq!(std::iter::from_fn(|| server.next()).count(), 40, "no file is left for a stat");
+    }
+
+    #[test]
+    fn half_of_the_transactions_read_and_nothing_is_left() {
+        let mut postmark = Postmark::new(PostmarkOptions::new(2), 1);
+        let mut counts = [0; 5];
+        let mut counted = 0;
+        while let Some(event) = postmark.next() {
+            counts[event.kind as usize] += 1;
+            counted += u64::from(event.counted);
+        }
+        let [create, append, read, delete, stat] = counts;
+        assert_eq!((create, read + append, stat), (delete, 5000, 0));
+        assert_eq!(counted, 10_000);
+        assert!((2350..2650).contains(&read) && (2850..3150).contains(&create), "{counts:?}");
+        assert!(postmark.files.is_empty());
+    }
+
+    #[test]
+    fn a_postmark_without_files_at_first_makes_some() {
+        let options = PostmarkOptions { files: 0, transactions: 50, ..PostmarkOptions::new(1) };
+        let mut postmark = Postmark::new(options, 1);
+        assert_eq!(postmark.next().map(|event| event.kind), Some(EventKind::Create));
+        assert!(std::iter::from_fn(|| postmark.next()).count() > 50);
+    }
+}
