@@ -44,6 +44,9 @@ pub struct Advice {
     /// True if any part of the load is like the whole.
     #[serde(skip)]
     pub is_even: bool,
+    /// True if the load goes on for as long as somebody works.
+    #[serde(skip)]
+    pub is_endless: bool,
     /// What can't be known of the load, where it was made of sums over intervals; null else.
     pub note: Option<String>,
     /// What is needed; all null without a need.
@@ -319,6 +322,7 @@ impl Advice {
             asked_use: question.asked_use.as_ref().map(ToString::to_string),
             what: question.asked_use.as_ref().map(|asked| asked.info.what),
             is_even: question.loads[hardest].is_even,
+            is_endless: question.loads[hardest].is_endless(),
             need: question.need,
             problems: Problems::default(),
             range: None,
@@ -411,6 +415,16 @@ impl Advice {
         self.rebuild.is_none() && !self.problems.refused && self.present.iter().all(is_short)
     }
 
+    /// True if the cache would be full before the load ends, if it ever does, but no run has shown what comes then.
+    pub fn is_unsettled(&self) -> bool {
+        let own = &self.judged().own;
+        let Some(more_s) = own.full_in_s else { return false };
+        match self.whole_bytes {
+            Some(whole) => (whole - own.bytes as f64) / own.lasting_bytes_per_s().max(1e-9) > more_s,
+            None => self.is_endless,
+        }
+    }
+
     /// What follows from the runs: the range, and the answer in a word.
     pub fn conclude(&mut self) {
         self.problems = self.problems_of(&self.judged().own, &self.judged().against);
@@ -456,6 +470,7 @@ impl Advice {
             Problems { dropped_7s: true, slow: false, .. } if self.array.is_some() => Verdict::DroppedByRaid,
             Problems { slow: true, .. } if !self.system.is_conventional => Verdict::Slow,
             _ if may_drop => Verdict::Depends,
+            _ if self.is_unsettled() => Verdict::TooShort,
             _ if self.need.is_some() => Verdict::Meets,
             _ if self.system.is_conventional => Verdict::Conventional,
             _ if may_differ => Verdict::Depends,

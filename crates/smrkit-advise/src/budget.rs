@@ -1,5 +1,7 @@
 //! What a drive takes: how much at once, what remains after that, how long a rest restores it, and which rate it keeps up for ever.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
@@ -113,12 +115,21 @@ impl Search<'_, '_> {
         trial.serve(self.load.demand.as_ref(), self.sectors, false, self.watch)
     }
 
-    /// Bytes a second of a load at its own times up to which the drive keeps up with it; `None` after an interrupt.
+    /// Bytes a second of a load at its own times up to which the drive keeps up with it once its cache is full; `None` if the load does
+    /// not fill it, or after an interrupt.
     fn headroom(&mut self, own: &Measured) -> Result<Option<f64>, Error> {
+        let demand = self.load.demand.as_ref();
+        let as_it_is = Trial::for_run(self.question.run.clone().with(self.load.settings));
+        let full = match &own.full {
+            Some(full) => Some(Arc::clone(full)),
+            None => as_it_is.fill(demand, self.sectors, self.watch)?,
+        };
+        let Some(full) = full else { return Ok(None) };
         let asked = own.trajectory.bytes as f64 / (own.trajectory.arrivals_ns as f64 / 1e9).max(1e-9);
         let mut keeps_up = |times: f64| -> Result<Option<bool>, Error> {
             let time_scale = self.load.settings.time_scale / times;
             let run = self.question.run.clone().with(Settings { time_scale, ..self.load.settings });
+            let run = run.beginning_with(Arc::clone(&full));
             let trial = Trial { first: Some(own.asked), ..Trial::for_run(run) };
             let served = trial.serve(self.load.demand.as_ref(), self.sectors, false, self.watch)?;
             Ok((!served.outcome.interrupted).then_some(!served.trajectory.falls_behind))

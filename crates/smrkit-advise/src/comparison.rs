@@ -20,8 +20,17 @@ const ALIKE: f64 = 1.5;
 /// Factor by which a quotient of two p99 of stretches may be off.
 const DOUBT: f64 = (1.0 + P99_ERROR) / (1.0 - P99_ERROR);
 
+/// Latencies up to this, of a seek and half a turn, are alike to whoever waits: what a write cache hides is no disk's (assumption).
+pub const UNNOTICED_NS: u64 = 10_000_000;
+
 /// Waits below this are no difference that anybody acts on (assumption).
 const SHORT_NS: u64 = 1_000_000_000;
+
+/// From this share of it in use on, a cache is called full (assumption).
+pub const FULL: f64 = 0.9;
+
+/// A cache that would be full only after a month of the same is not called filling (assumption).
+const LONGEST_FILLING_S: f64 = 30.0 * 86_400.0;
 
 /// The course of a run in a few numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -40,6 +49,10 @@ pub struct Trajectory {
     pub falls_behind: bool,
     /// The first moment that a request waited for cleaning, in seconds; null if none did.
     pub cache_full_at_s: Option<f64>,
+    /// Seconds more until the cache is full, where it was still filling at the end; null if it was not.
+    pub full_in_s: Option<f64>,
+    /// Seconds of the load until the cache is full, where the run begins there; null where it begins as the disk was.
+    pub full_after_s: Option<f64>,
     /// Host bytes until then, read and written; null if it never came.
     pub cache_full_after_bytes: Option<u64>,
     /// Host bytes a second before that moment, or over the whole run.
@@ -96,6 +109,8 @@ impl Trajectory {
             arrivals_ns: outcome.arrivals_ns,
             falls_behind: verdict::is_overloaded(outcome),
             cache_full_at_s: verdict.cache_full_at_s,
+            full_in_s: full_in_s(outcome),
+            full_after_s: None,
             cache_full_after_bytes: verdict.cache_full_at_s.map(until),
             rate_before_bytes_per_s: verdict.rate_before_bytes_per_s,
             rate_after_bytes_per_s: verdict.rate_after_bytes_per_s,
@@ -135,6 +150,34 @@ impl Trajectory {
     }
 }
 
+/// Seconds from the end of a run until the cache is full, where it fills more with each quarter of the run; `None` if it does not, or
+/// was full before. A log, as dm-zoned's zones for random writes, is called full when requests wait for it, which is before its last
+/// segment is used.
+fn full_in_s(outcome: &Outcome) -> Option<f64> {
+    let timeline = &outcome.timeline;
+    let left = ["free_segments", "free_conventional_share"].iter().find_map(|name| timeline.gauges.get(*name));
+    let fill: Vec<f64> = match left {
+        _ if !timeline.cache_fill.is_empty() => timeline.cache_fill.clone(),
+        Some(left) => left.iter().map(|free| 1.0 - free / left[0].max(1e-9)).collect(),
+        None => return None,
+    };
+    // A cache may make requests wait long before it is full: where its drive begins to clean in every pause.
+    let was_full = outcome.verdict.cache_full_at_s.is_some()
+        && (timeline.cache_fill.is_empty() || fill.iter().any(|&fill| fill >= FULL));
+    let quarter = fill.len() / 4;
+    if was_full || quarter == 0 {
+        return None;
+    }
+    let mean = |nth: usize| {
+        let all = &fill[fill.len() - (nth + 1) * quarter..fill.len() - nth * quarter];
+        all.iter().sum::<f64>() / quarter as f64
+    };
+    let (last, before, first) = (mean(0), mean(1), mean(2));
+    let a_second = (last - first) / (2.0 * quarter as f64 * timeline.window_ns as f64 / 1e9);
+    let seconds = (1.0 - fill[fill.len() - 1]).max(0.0) / a_second;
+    (first <= before && before <= last && first < last && seconds <= LONGEST_FILLING_S).then_some(seconds)
+}
+
 fn rebuilt(outcome: &Outcome) -> Option<RebuildFigures> {
     let rebuild = outcome.rebuild.as_ref()?;
     let new = rebuild.members.iter().position(|member| member.new).unwrap_or(0);
@@ -164,7 +207,10 @@ pub struct Multiples {
 impl Multiples {
     /// `own` compared with `other`; `is_timed` says whether the time of the run is the disk's own.
     pub fn from_figures(own: &Figures, other: &Figures, is_timed: bool) -> Multiples {
-        let times = |of: fn(&Figures) -> u64| quotient(of(own) as f64, of(other) as f64);
+        let times = |of: fn(&Figures) -> u64| match of(own).max(of(other)) <= UNNOTICED_NS {
+            true => 1.0,
+            false => quotient(of(own) as f64, of(other) as f64),
+        };
         Multiples {
             // Where their numbers differ, as after a warm-up until each is steady, the time for a request.
             elapsed: is_timed.then(|| {
@@ -373,10 +419,18 @@ mod tests {
         let later = Comparison { from_first_wait: Some(Multiples { elapsed: Some(3.0), ..fine }), ..whole };
         assert!(later.is_slow() && !later.is_alike());
         assert!(Comparison { rebuild: Some(2.1), ..whole }.is_slow(), "a rebuild that takes twice as long");
-        let figures = |elapsed_ns, mean_ns| Figures { requests: 9, elapsed_ns, mean_ns, p99_ns: 0, longest_ns: 4 };
+        const MS: u64 = 1_000_000;
+        let figures =
+            |elapsed_ns, mean_ms| Figures { requests: 9, elapsed_ns, mean_ns: mean_ms * MS, p99_ns: 0, longest_ns: 4 };
         let beside = Multiples::from_figures(&figures(30, 10), &figures(10, 20), true);
         assert_eq!(beside, Multiples { elapsed: Some(3.0), mean: 0.5, p99: 1.0, longest: 1.0 });
         assert_eq!(Multiples::from_figures(&figures(30, 10), &figures(10, 20), false).worst(), 1.0);
+        assert_eq!(
+            Multiples::from_figures(&figures(1, 10), &figures(1, 1), false).worst(),
+            1.0,
+            "no longer than a seek"
+        );
+        assert_eq!(Multiples::from_figures(&figures(1, 12), &figures(1, 1), false).worst(), 12.0);
     }
 
     #[test]

@@ -102,6 +102,13 @@ pub struct Load {
     pub is_even: bool,
 }
 
+impl Load {
+    /// True of requests that come for as long as somebody works, of which only some time is served.
+    pub fn is_endless(&self) -> bool {
+        self.kind == LoadKind::Asked && (self.settings.arrival != Arrival::FlatOut || self.settings.think > Nanos::ZERO)
+    }
+}
+
 /// Whose load it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -188,14 +195,22 @@ fn hardest(present: &[Present]) -> Option<usize> {
     present.iter().enumerate().max_by(order).map(|(at, _)| at)
 }
 
-/// Serves a load, or enough of it.
+/// Serves a load, or enough of it. One without an end is not judged by how it began: where the cache was still filling when that ended,
+/// it is served again from when the cache is full.
 fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Result<Measured, Error> {
+    let demand = load.demand.as_ref();
     let most = if trial.packed_sectors.is_some() { MOST_PACKED } else { MOST_REQUESTS };
     let served = match load.is_even {
-        true => trial.serve_enough(load.demand.as_ref(), sectors, most, watch),
-        false => trial.serve(load.demand.as_ref(), sectors, true, watch),
+        true => trial.serve_enough(demand, sectors, most, watch),
+        false => trial.serve(demand, sectors, true, watch),
     };
-    served.map_err(|error| trial.run.named(error))
+    let served = served.map_err(|error| trial.run.named(error))?;
+    let is_over = served.outcome.interrupted || trial.run.rebuild().is_some() || trial.run.settings().check;
+    if !load.is_endless() || is_over || served.trajectory.full_in_s.is_none() {
+        return Ok(served);
+    }
+    let later = trial.serve_from_full(demand, sectors, &served, watch).map_err(|error| trial.run.named(error))?;
+    Ok(later.unwrap_or(served))
 }
 
 /// The system as it is and conventional disks, under each load.

@@ -53,6 +53,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         asked_use: None,
         what: None,
         is_even: true,
+        is_endless: false,
         note: None,
         need: Need::default(),
         problems: Judged::new(&own, &against).problems,
@@ -214,6 +215,37 @@ fn a_backlog_is_called_that() {
         ]
     );
     assert!(!advice.text.contains("times"), "{}", advice.text);
+}
+
+#[test]
+fn a_load_without_an_end_is_judged_by_a_full_cache() {
+    let day = 86_400.0;
+    let mut endless = advice(1.0, 1);
+    (endless.is_endless, endless.whole_bytes, endless.engine.arrival) = (true, None, Arrival::Trace);
+    let from_full = |multiple: f64| {
+        let mut one = Advice { is_endless: true, whole_bytes: None, ..advice(multiple, 1) };
+        (one.engine.arrival, one.present[0].own.full_after_s) = (Arrival::Trace, Some(day));
+        one
+    };
+    let text = "No: a request takes 9 times as long on tiny as on a CMR disk. That is once its cache is full, after about 24 h of this.";
+    assert_eq!(said(from_full(9.0), "No").2, text);
+    let text = "Why: the drive's cache is full after about 24 h of this, but no request waits long for cleaning then.";
+    assert_eq!(said(from_full(1.0), "Why").2, text);
+    assert_eq!(said(endless, "Yes").1, Verdict::Fine);
+    let filling = |is_endless: bool, whole: Option<f64>| {
+        let mut one = Advice { is_endless, whole_bytes: whole, ..advice(1.0, 1) };
+        one.present[0].own.full_in_s = Some(500.0);
+        answered(one)
+    };
+    let unseen = filling(true, None);
+    assert_eq!((unseen.answer, unseen.verdict), (Answer::Unknown, Verdict::TooShort));
+    assert_eq!(
+        unseen.text,
+        "Too short to say: after 100 s the drive's cache is still filling; it would be full after about 10 min of this."
+    );
+    // 100 MB were run at 1 MB/s; in 500 s more it is full.
+    assert_eq!(filling(false, Some(5e8)).verdict, Verdict::Fine, "it ends before the cache is full");
+    assert_eq!(filling(false, Some(7e8)).verdict, Verdict::TooShort);
 }
 
 #[test]

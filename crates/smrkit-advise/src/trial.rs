@@ -4,16 +4,17 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, FirstRequests, Opened, Opening};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{RequestSink, RunWatch};
 use smrkit::pack::Packed;
 use smrkit::request::{Op, Request, Source};
-use smrkit::settings::{Arrival, Settings};
+use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::stats::counts::RequestRow;
 use smrkit::stats::outcome::{Outcome, Replayed};
-use smrkit::units::Nanos;
+use smrkit::units::{Lba, Nanos};
 
 use crate::comparison::{Comparison, Multiples, Trajectory, mean_request_bytes, quotient};
 use crate::stretches::Stretches;
@@ -23,6 +24,15 @@ const FEWEST: u64 = 10_000;
 /// Requests after the cache was full from which the rate that remains is told: a share of those before, and a number (assumptions).
 const SETTLED: f64 = 0.1;
 const FEW_AFTER: f64 = 1000.0;
+/// Requests that are served at most to see a cache full.
+const MOST_FILLING: u64 = 2_560_000;
+/// How often a load is repeated at most for that: of a shorter one nobody knows whether it is typical.
+const MOST_REPEATED: u32 = 32;
+/// The golden section, whose multiples spread evenly over a whole; requests keep their alignment to 1 MiB.
+const GOLDEN: f64 = 0.618_033_988_75;
+const ALIGNED: u64 = 2048;
+/// Commands outstanding while a cache is filled on purpose (SATA's native command queueing).
+const QUEUED: u32 = 32;
 
 /// A run to be made.
 #[derive(Clone)]
@@ -35,6 +45,8 @@ pub struct Trial {
     pub first: Option<u64>,
     /// Times of the requests, if they are not their own.
     pub pace: Option<Pace>,
+    /// How far behind their own place requests go, around the end of the disk.
+    pub shift_sectors: u64,
 }
 
 /// Requests at once, and then others at a rate.
@@ -58,6 +70,8 @@ pub struct Measured {
     pub sequential_share: Option<f64>,
     /// Requests of the load, before any were packed.
     pub asked: u64,
+    /// The system with its cache full, where the run begins there.
+    pub full: Option<Arc<SavedState>>,
     /// Its requests in stretches.
     stretches: Stretches,
 }
@@ -109,11 +123,12 @@ impl WriteOrder {
 impl Trial {
     /// The demand as it is.
     pub fn for_run(run: PlannedRun) -> Trial {
-        Trial { run, packed_sectors: None, first: None, pace: None }
+        Trial { run, packed_sectors: None, first: None, pace: None, shift_sectors: 0 }
     }
 
     /// Serves as much of a load of equal requests as shows what remains: until requests have waited for cleaning for a while, or `most`
-    /// are served. From few on, twice as many each time, so that little is served twice.
+    /// are served; flat out, more where the cache is still filling then. From few on, twice as many each time, so that little is served
+    /// twice.
     pub fn serve_enough(
         &self,
         demand: &dyn Demand,
@@ -125,13 +140,85 @@ impl Trial {
         loop {
             let part = Trial { first: Some(first), ..self.clone() };
             let measured = part.serve(demand, sectors, false, watch)?;
-            let is_all = measured.asked < first || first == most;
+            let most = match measured.trajectory.full_in_s {
+                Some(_) if measured.outcome.engine.arrival == Arrival::FlatOut => most.max(MOST_FILLING),
+                _ => most,
+            };
+            let is_all = measured.asked < first || first >= most;
             if is_all || measured.outcome.interrupted || measured.has_settled() {
                 return Ok(measured);
             }
             let is_close = measured.trajectory.cache_full_at_s.is_some();
             first = if is_close { first + first / 4 } else { first * 2 }.min(most);
         }
+    }
+
+    /// Serves a load without an end from where its own requests have filled the cache: as many as `measured` did, which ended before
+    /// that. `None` if they don't fill it, or after an interrupt.
+    pub fn serve_from_full(
+        &self,
+        demand: &dyn Demand,
+        sectors: u64,
+        measured: &Measured,
+        watch: &mut RunWatch,
+    ) -> Result<Option<Measured>, Error> {
+        let Some(full) = self.fill(demand, sectors, watch)? else { return Ok(None) };
+        let run = self.run.clone().beginning_with(Arc::clone(&full));
+        let trial = Trial { run, first: Some(measured.asked), ..self.clone() };
+        let mut later = trial.serve(demand, sectors, true, watch)?;
+        later.trajectory.full_after_s = measured.trajectory.full_in_s.map(|more_s| {
+            let until_now_s = measured.outcome.elapsed_ns as f64 / 1e9;
+            until_now_s + more_s
+        });
+        later.full = Some(full);
+        Ok(Some(later))
+    }
+
+    /// The system once the load has filled its cache, where it comes as fast as it can and again and again; `None` if that takes more
+    /// requests or repetitions than are served for it, or after an interrupt.
+    pub fn fill(
+        &self,
+        demand: &dyn Demand,
+        sectors: u64,
+        watch: &mut RunWatch,
+    ) -> Result<Option<Arc<SavedState>>, Error> {
+        let mut settings = Settings {
+            arrival: Arrival::FlatOut,
+            depth: QUEUED,
+            think: Nanos::ZERO,
+            time_scale: 1.0,
+            warmup: Warmup::Requests(0),
+            until: None,
+            ..*self.run.settings()
+        };
+        let (mut run, mut left) = (self.run.clone().with(settings), MOST_FILLING);
+        let mut shift_sectors = 0;
+        for _ in 0..MOST_REPEATED {
+            let trial = Trial { run: run.clone(), first: Some(left), pace: None, shift_sectors, ..self.clone() };
+            let state = Arc::new(Mutex::new(None));
+            let kept = Arc::clone(&state);
+            watch.hand_state(Box::new(move |saved| {
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(saved));
+            }));
+            let served = trial.serve(demand, sectors, false, watch)?;
+            let state = state.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(state) = state.filter(|_| !served.outcome.interrupted) else { return Ok(None) };
+            left = left.saturating_sub(served.asked.max(1));
+            if served.trajectory.cache_full_at_s.is_some() {
+                return Ok(Some(state));
+            }
+            if left == 0 || served.asked == 0 {
+                break;
+            }
+            // Elsewhere on the disk, since what is written again may take no more room: by another seed, or where nothing is made by
+            // chance, shifted by the part of the disk that lands farthest from all places before.
+            settings.seed += 1;
+            if served.outcome.replayed.workload.is_none() {
+                shift_sectors = (shift_sectors + (sectors as f64 * GOLDEN) as u64 / ALIGNED * ALIGNED) % sectors.max(1);
+            }
+            run = run.with(settings).beginning_with(state);
+        }
+        Ok(None)
     }
 
     /// Serves the demand; a workload takes `sectors` for the disk's size. `hash` asks for the traces' SHA-256.
@@ -150,7 +237,8 @@ impl Trial {
             // A trace with a second volume is opened again.
             asked.store(0, Ordering::Relaxed);
             let opened = FirstRequests::new(demand.open(&opening)?, self.first.unwrap_or(u64::MAX));
-            let first = Box::new(Counted { opened, count: Arc::clone(&asked) });
+            let (count, shift) = (Arc::clone(&asked), (self.shift_sectors, sectors));
+            let first = Box::new(CountedRequests { opened, count, shift });
             Ok(match (self.packed_sectors, self.pace) {
                 (None, Some(pace)) => Box::new(PacedRequests { opened: first, pace, served: 0 }),
                 (None, None) => first,
@@ -169,20 +257,26 @@ impl Trial {
         let trajectory = Trajectory::from_outcome(&outcome);
         let Served { stretches, order } = std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));
         let asked = asked.load(Ordering::Relaxed);
-        Ok(Measured { outcome, trajectory, sequential_share: order.share(), asked, stretches })
+        Ok(Measured { outcome, trajectory, sequential_share: order.share(), asked, full: None, stretches })
     }
 }
 
-/// Counts the requests of an open demand.
-struct Counted {
+/// Requests of an open demand, counted, and shifted by so many of so many sectors.
+struct CountedRequests {
     opened: FirstRequests,
     count: Arc<AtomicU64>,
+    shift: (u64, u64),
 }
 
-impl Source for Counted {
+impl Source for CountedRequests {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         self.opened.fill(batch)?;
         self.count.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        let (shift, all) = self.shift;
+        for request in batch.iter_mut().filter(|_| shift > 0) {
+            let last = all.saturating_sub(u64::from(request.sectors));
+            request.lba = Lba(((request.lba.0 + shift) % all.max(1)).min(last));
+        }
         Ok(())
     }
 
@@ -191,7 +285,7 @@ impl Source for Counted {
     }
 }
 
-impl Opened for Counted {
+impl Opened for CountedRequests {
     fn describe(&self) -> Replayed {
         self.opened.describe()
     }

@@ -12,10 +12,8 @@ use crate::LoadKind;
 use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Remedy, Verdict};
 use crate::budget::Budget;
 use crate::changes::{ChangeKind, LONGEST_REBUILD_S, Software};
-use crate::comparison::{Effect, Trajectory};
+use crate::comparison::{Effect, FULL, Trajectory};
 
-/// From this share of it in use on, a cache is called full (assumption).
-const FULL: f64 = 0.9;
 /// Up to this multiple nobody notices a difference.
 const ALIKE: f64 = 1.5;
 /// Writes of less than this that continue no other one are small and random: what a database or a virtual machine does (assumption).
@@ -30,7 +28,7 @@ const LONGEST_TIMEOUT_S: u64 = 300;
 pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     advice.conclude();
     advice.actions = actions(advice);
-    let mut lines = vec![headline(advice)];
+    let mut lines = vec![headline(advice) + &once_full(advice)];
     if !matches!(advice.verdict, Verdict::Refused | Verdict::TooShort) {
         lines.push(figures(advice));
         lines.push(why(advice, &outcome.timeline));
@@ -90,6 +88,11 @@ fn headline(advice: &Advice) -> String {
                 format::count(of)
             )
         }
+        Verdict::TooShort if advice.is_unsettled() => format!(
+            "Too short to say: after {} the drive's cache is still filling; it would be full after about {} of this.",
+            format::nanos(own.elapsed_ns),
+            format::seconds(own.elapsed_ns as f64 / 1e9 + own.full_in_s.unwrap_or(0.0))
+        ),
         Verdict::TooShort => format!(
             "Too short to say: the whole load takes {} of simulated time, in which a drive's RAM or cache hides the rest. Give a longer \
              one: a longer trace, or a workload with more count, bytes or duration.",
@@ -122,6 +125,16 @@ fn headline(advice: &Advice) -> String {
         Verdict::Conventional => format!("Yes: {who} is conventional (CMR), so that shingling is no question."),
         Verdict::SomewhatSlower => format!("Yes, though {}.", slower(advice)),
         Verdict::Fine => format!("Yes: {who} does as well as {disks}."),
+    }
+}
+
+/// Since when that is so, where the answer is about a cache that has become full.
+fn once_full(advice: &Advice) -> String {
+    match advice.judged().own.full_after_s {
+        Some(after_s) if advice.answer == Answer::No => {
+            format!(" That is once its cache is full, after about {} of this.", format::seconds(after_s))
+        }
+        _ => String::new(),
     }
 }
 
@@ -389,6 +402,17 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
     let who = if advice.system.cleans || advice.system.cache_sectors > 0 { "cleaning" } else { "rewriting" };
     let bytes = own.cache_full_after_bytes.map_or(0.0, |bytes| bytes as f64);
     let fill = timeline.cache_fill.last().copied();
+    if let Some(after_s) = own.full_after_s {
+        let when = format::seconds(after_s);
+        return match is_slow {
+            true => format!(
+                "the drive's cache is full after about {when} of this, and from then on requests wait for {who}"
+            ),
+            false => format!(
+                "the drive's cache is full after about {when} of this, but no request waits long for {who} then"
+            ),
+        };
+    }
     match own.cache_full_at_s {
         Some(0.0) => format!("requests wait for {who} from the first on"),
         Some(at_s) => {

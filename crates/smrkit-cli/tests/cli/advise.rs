@@ -97,8 +97,8 @@ fn of_a_long_load_as_much_is_served_as_shows_what_remains() {
 #[test]
 fn by_its_own_times_a_trace_has_latencies_and_a_rate_that_can_be_kept_up() {
     let scratch = Scratch::new();
-    let writes: Vec<_> = (0..400).map(|number| (number * 50, number * 977 % 400 * 1_000_000_000, 4096)).collect();
-    let arguments = format!("--trace {} --arrival trace --capacity auto", scratch.msr("own.csv", &writes));
+    let writes: Vec<_> = (0..400).map(|number| (number * 500, number * 977 % 400 * 4096, 4096)).collect();
+    let arguments = format!("--drive tiny --trace {} --arrival trace", scratch.msr("own.csv", &writes));
     let answer = advice(&arguments);
     let text = answer["text"].as_str().unwrap();
     assert!(text.contains("How fast: a request takes ") && text.contains(" on average"), "{text}");

@@ -159,6 +159,11 @@ impl<'a> RunWatch<'a> {
         self.requests = Some(sink);
     }
 
+    /// Hands the state at the end of the next run to `sink`.
+    pub fn hand_state(&mut self, sink: StateSink) {
+        self.state = Some(sink);
+    }
+
     /// A run that counts no requests has come so far, from 0 to 1; tells whether it shall go on.
     pub fn is_at(&mut self, share: f64) -> bool {
         const STEPS: u64 = 1_000_000;

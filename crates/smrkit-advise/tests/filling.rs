@@ -1,0 +1,38 @@
+//! A load without an end is not called harmless because it was looked at while the cache was filling.
+
+use std::sync::Arc;
+
+use smrkit::experiment::demand::{Demand, GeneratedDemand};
+use smrkit::experiment::pool::Unwatched;
+use smrkit::experiment::system::System;
+use smrkit::settings::{Arrival, Settings};
+use smrkit::workload::Workload;
+use smrkit_advise::advice::{Advice, Answer};
+use smrkit_advise::{Deaf, Load, LoadKind, Question, advise};
+
+fn advised(layer: &str, text: &str) -> Advice {
+    let settings = Settings { arrival: Arrival::Trace, depth: 32, ..Settings::default() };
+    let run = System::drive("tiny").layer(layer).run(settings).unwrap();
+    let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(text).unwrap()));
+    let load = Load { kind: LoadKind::Asked, demand, settings, is_even: true };
+    advise(&Question::of(run, vec![load]), &Unwatched, &mut Deaf).unwrap().unwrap()
+}
+
+#[test]
+fn what_is_fine_only_while_the_cache_fills_is_not_called_fine() {
+    // Without pauses that are long enough to clean in, each write takes room until none is left.
+    for (layer, requests) in [("drive-managed", 30), ("log", 200)] {
+        let all = advised(layer, "random-write:size=4Ki,rate=5,count=2000");
+        let part = advised(layer, &format!("random-write:size=4Ki,rate=5,count={requests}"));
+        assert_eq!(all.answer, Answer::No, "{layer}: {}", all.text);
+        assert_eq!(part.answer, Answer::No, "{layer}: {}", part.text);
+        assert!(part.judged().own.full_after_s.is_some() && all.judged().own.full_after_s.is_none(), "{layer}");
+        assert!(part.text.contains("once its cache is full"), "{}", part.text);
+    }
+}
+
+#[test]
+fn a_load_with_rests_is_fine_for_ever() {
+    let rests = advised("drive-managed", "random-write:size=4Ki,rate=0.5,count=300");
+    assert_eq!(rests.answer, Answer::Yes, "{}", rests.text);
+}
