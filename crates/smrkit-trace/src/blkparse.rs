@@ -132,7 +132,7 @@ pub(crate) fn request(
     if letters.text.first() == Some(&b'Z') {
         return zone_operation(letters, sector, columns);
     }
-    let known = rwbs(letters.text).ok_or_else(|| letters.expected("letters of R, W, D, F, N, A, E, S, M"))?;
+    let known = rwbs(letters.text).ok_or_else(|| letters.expected("letters of R, W, D, F, N, A, E, S, M, B, U"))?;
     let Rwbs { op, flush } = known;
     let nothing = flush.then_some((Op::Flush, (0, 0)));
     let Some(sector) = sector else {
@@ -263,6 +263,8 @@ mod tests {
             ("FN [x]", Some((Op::Flush, 0, 0))),
             ("FWS 8 + 0", Some((Op::Flush, 0, 0))),
             ("FN", Some((Op::Flush, 0, 0))),
+            ("WBS 8 + 16", Some((Op::Write, 8, 16))),
+            ("WSU 8 + 16", Some((Op::Write, 8, 16))),
             ("FWS [x]", Some((Op::Flush, 0, 0))),
             ("FN 8 + 16", Some((Op::Flush, 0, 0))),
             ("N 8 + 16", None),

@@ -11,6 +11,7 @@ use crate::blktrace::Blktrace;
 use crate::clf::Clf;
 use crate::fio::Fio;
 use crate::msr::Msr;
+use crate::number;
 use crate::reader::{
     Agreement, Heading, RecordFormat, Records, RowTimes, Rows, Text, TextFormat, first_line_is, record_agreement,
     text_agreement,
@@ -309,6 +310,34 @@ impl<'a> Columns<'a> {
         Ok(TraceRow { ticks: self.ticks, offset, bytes, volume, op: self.op })
     }
 }
+
+/// Why rows of DiskSim's shape may be another program's: it writes times with a part behind the point, and sectors.
+pub(crate) fn doubt_of_disksim(head: &[u8]) -> Option<&'static str> {
+    let lines = head.split(|byte| *byte == b'\n').filter(|line| line.first().is_some_and(u8::is_ascii_digit));
+    let rows: Vec<Vec<&[u8]>> = lines
+        .take(DOUBTED)
+        .map(|line| line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect())
+        .collect();
+    let column = |at: usize| rows.iter().filter_map(move |row| row.get(at).copied());
+    let numbers = |at| column(at).map(|text| number::integer(text).unwrap_or(1));
+    let has_bytes = numbers(2).all(|offset| offset % 512 == 0) && numbers(3).all(|size| size % 512 == 0);
+    match () {
+        () if rows.len() < 2 => None,
+        () if has_bytes => Some(
+            "looks like DiskSim's, but offsets and sizes are multiples of 512, as bytes are: say which they are, with {format} \
+             csv:time=0:ms,volume=1,offset=2:bytes,size=3:bytes,op=4:wr,separator=space or with {format} disksim for sectors",
+        ),
+        () if column(0).all(|time| !time.contains(&b'.')) => Some(
+            "looks like DiskSim's, but has whole numbers as times: say in which unit, with {format} \
+             csv:time=0:ns,volume=1,offset=2:sectors,size=3:sectors,op=4:wr,separator=space as MQSim and SSDsim write them, or with \
+             {format} disksim for milliseconds",
+        ),
+        () => None,
+    }
+}
+
+/// Rows that are looked at to doubt.
+const DOUBTED: usize = 1000;
 
 fn nothing(line: &mut LineColumns) -> Result<(), Bad> {
     line.end()

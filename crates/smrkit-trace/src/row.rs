@@ -213,7 +213,8 @@ pub(crate) fn rwbs(letters: &[u8]) -> Option<Rwbs> {
         [b'D', flags @ ..] => (Some(Op::Discard), flags),
         flags => (None, flags),
     };
-    let is_known = !letters.is_empty() && flags.iter().all(|flag| b"FNAESM".contains(flag));
+    // B is a barrier of kernels before 2.6.37, U an atomic write.
+    let is_known = !letters.is_empty() && flags.iter().all(|flag| b"FNAESMBU".contains(flag));
     is_known.then_some(Rwbs { op, flush: after_flush.is_some() })
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::blktrace;
 use crate::csv::{self, Csv};
-use crate::formats::{self, Choice, Format};
+use crate::formats::{self, Choice, Format, doubt_of_disksim};
 use crate::input::{Stream, sha256_of};
 use crate::parquet::ParquetReader;
 use crate::reader::{Feed, RowTimes, Rows, Text, text_agreement};
@@ -275,6 +275,9 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
         && (found.is_none() || text_agreement(csv.clone(), head, whole).understood > of.understood)
     {
         return Ok(("csv", Box::new(Text(csv))));
+    }
+    if let Some(doubt) = found.filter(|(format, _)| format.name == "disksim").and_then(|_| doubt_of_disksim(head)) {
+        return Err(Error::input(&stream.path, doubt));
     }
     match found {
         Some((format, rows)) => Ok((format.name, rows())),

@@ -1,4 +1,5 @@
-//! Our compact columnar trace format: Parquet with plain integer columns that pandas, DuckDB and Polars read.
+//! Our compact columnar trace format: Parquet with plain integer columns that pandas, DuckDB and Polars read. Tables that they write are read
+//! too, if the columns are called so.
 //!
 //! `docs/reference/trace-parquet.md` describes it. Everything of a request survives save `source`, which is a run's, not a trace's.
 //! The Parquet crate reads pages and decodes columns, a row group at a time, a few thousand requests a batch; here its values become
@@ -10,9 +11,9 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
-use parquet::basic::Type as Physical;
+use parquet::basic::{SortOrder, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
-use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
@@ -23,7 +24,7 @@ use smrkit::request::{InMemory, Op, Progress, Request, Source};
 use smrkit::units::{Lba, Nanos};
 
 use self::table::{Column, GROUP_ROWS, Packing, TableWriter, Values, guarded};
-use crate::row::Volume;
+use crate::row::{Field, Volume};
 
 /// The version of the format that is written; readers refuse later ones.
 pub const VERSION: u32 = 1;
@@ -92,23 +93,27 @@ const AGAIN: &str = "convert the original trace again with `smrkit trace convert
 /// Part of the footer that reading a trace needs.
 struct Footer {
     meta: Meta,
+    /// A table that others wrote: the volumes are those that its rows name.
+    is_foreign: bool,
     tick_ns: u64,
     rows: u64,
-    /// Places of time, op, lba, sectors and volume among the columns.
-    columns: [usize; 5],
+    /// Places of time, op, lba, sectors and volume among the columns; a table of others may lack the last.
+    columns: [Option<usize>; 5],
 }
 
 impl Footer {
     fn read(path: &Path, file: &SerializedFileReader<File>) -> Result<Footer, Error> {
         let metadata = file.metadata();
         let bad = |message: String| Error::input(path, message);
-        let meta = meta(metadata).map_err(bad)?;
+        let own = meta(metadata).map_err(bad)?;
+        let is_foreign = own.is_none();
+        let meta = own.unwrap_or_default();
         let (tick_ns, columns) = places(metadata).map_err(bad)?;
         let counts = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).ok());
         let rows = counts.sum::<Option<u64>>();
         let rows = rows.filter(|&rows| i64::try_from(rows) == Ok(metadata.file_metadata().num_rows()));
         let rows = rows.ok_or_else(|| bad(format!("the footer is damaged (its row counts disagree): {AGAIN}")))?;
-        Ok(Footer { meta, tick_ns, rows, columns })
+        Ok(Footer { meta, is_foreign, tick_ns, rows, columns })
     }
 }
 
@@ -125,12 +130,14 @@ fn load(path: &Path, mut file: File) -> Result<SerializedFileReader<File>, Error
     })
 }
 
-fn meta(metadata: &ParquetMetaData) -> Result<Meta, String> {
+/// The file's account of itself; `None` of a table that others wrote.
+fn meta(metadata: &ParquetMetaData) -> Result<Option<Meta>, String> {
     let pairs = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
     let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.as_deref());
-    if value(KEY_FORMAT) != Some(FORMAT) {
-        let remedy = "give the original trace, or one written by `smrkit trace convert`";
-        return Err(format!("a Parquet file, but not a trace of smrkit's (no key {KEY_FORMAT} = {FORMAT}): {remedy}"));
+    match value(KEY_FORMAT) {
+        None => return Ok(None),
+        Some(FORMAT) => {}
+        Some(other) => return Err(format!("a table of {other}, not a trace: give the trace that it was made from")),
     }
     match value(KEY_VERSION).and_then(|version| version.parse::<u32>().ok()) {
         Some(version) if (1..=VERSION).contains(&version) => {}
@@ -152,30 +159,41 @@ fn meta(metadata: &ParquetMetaData) -> Result<Meta, String> {
             _ => return Err(format!("the footer is damaged (the table of volumes, at {}): {AGAIN}", pair.key)),
         }
     }
-    Ok(Meta {
+    Ok(Some(Meta {
         source_format: value(KEY_SOURCE_FORMAT).unwrap_or("").to_string(),
         source_sha256: value(KEY_SOURCE_SHA256).map(str::to_string),
         volumes,
-    })
+    }))
 }
 
 /// The unit of the time column, and where the five columns stand.
-fn places(metadata: &ParquetMetaData) -> Result<(u64, [usize; 5]), String> {
+fn places(metadata: &ParquetMetaData) -> Result<(u64, [Option<usize>; 5]), String> {
     let present = metadata.file_metadata().schema_descr().columns();
-    let find = |name: &str, physical| {
+    let find = |name: &str, kinds: &[Physical]| {
         let fits = |column: &ColumnDescPtr| {
-            let flat = column.max_def_level() == 0 && column.max_rep_level() == 0;
-            column.path().string() == name && flat && column.physical_type() == physical
+            let is_flat = column.max_def_level() <= 1 && column.max_rep_level() == 0;
+            column.path().string() == name && is_flat && kinds.contains(&column.physical_type())
         };
         present.iter().position(fits)
     };
-    let time = TICKS.iter().find_map(|tick| Some((tick.ns, find(tick.column, Physical::INT64)?)));
-    let missing = |name: &str| format!("column {name} is missing, or is not a required whole number: {AGAIN}");
-    let (tick_ns, time) = time.ok_or_else(|| missing("time_ns (or _100ns, _us, _ms, _s)"))?;
-    let mut found = [time; 5];
-    for (at, column) in COLUMNS.iter().enumerate() {
-        let physical = if column.bits == 64 { Physical::INT64 } else { Physical::INT32 };
-        found[at + 1] = find(column.name, physical).ok_or_else(|| missing(column.name))?;
+    let whole = [Physical::INT32, Physical::INT64];
+    let names: Vec<&str> = present.iter().map(|column| column.name()).collect();
+    let missing = |name: &str| {
+        format!(
+            "a trace in Parquet has the whole numbers time_ns (or _100ns, _us, _ms, _s), op (0 read, 1 write, 2 flush, 3 discard; or words), lba and \
+             sectors, and may have volume; {name} is not among its columns ({}), or holds something else",
+            names.join(", ")
+        )
+    };
+    let time = TICKS.iter().find_map(|tick| Some((tick.ns, find(tick.column, &whole)?)));
+    let (tick_ns, time) = time.ok_or_else(|| missing("a time"))?;
+    let mut found = [Some(time), None, None, None, None];
+    for (place, column) in found[1..].iter_mut().zip(COLUMNS) {
+        let kinds = [Physical::INT32, Physical::INT64, Physical::BYTE_ARRAY];
+        *place = find(column.name, if column.name == "op" { &kinds } else { &whole });
+        if place.is_none() && (column.name != "volume" || names.contains(&"volume")) {
+            return Err(missing(column.name));
+        }
     }
     Ok((tick_ns, found))
 }
@@ -200,11 +218,28 @@ pub struct ParquetReader {
 /// The decoders of the current row group.
 struct GroupDecoders {
     rows_left: usize,
-    time: ColumnReaderImpl<Int64Type>,
-    op: ColumnReaderImpl<Int32Type>,
-    lba: ColumnReaderImpl<Int64Type>,
-    sectors: ColumnReaderImpl<Int32Type>,
-    volume: ColumnReaderImpl<Int32Type>,
+    time: Decoder,
+    op: Decoder,
+    lba: Decoder,
+    sectors: Decoder,
+    volume: Decoder,
+}
+
+/// Decoder of a column. Ours hold the numbers that a request's columns hold; those of others are converted.
+struct Decoder {
+    name: &'static str,
+    values: ColumnValues,
+    /// True if a value may be missing.
+    is_nullable: bool,
+    is_unsigned: bool,
+}
+
+enum ColumnValues {
+    Int(ColumnReaderImpl<Int32Type>),
+    Long(ColumnReaderImpl<Int64Type>),
+    Words(ColumnReaderImpl<ByteArrayType>),
+    /// A column that is not there holds zeros.
+    Absent,
 }
 
 impl ParquetReader {
@@ -237,12 +272,21 @@ impl ParquetReader {
         self.footer.rows
     }
 
+    /// The error of a row beyond those that were read.
+    fn bad(&self, row: usize, why: &dyn std::fmt::Display) -> Error {
+        let message = match self.footer.is_foreign {
+            true => format!("{why}: mend the table, and write it again"),
+            false => format!("damaged ({why}): {AGAIN}"),
+        };
+        Error::at_line(&self.path, self.rows_done + row as u64 + 1, None, message)
+    }
+
     fn next_group(&mut self) -> Result<bool, Error> {
         if self.next_group == self.file.num_row_groups() {
             return Ok(false);
         }
         let opened = guarded(|| GroupDecoders::open(&*self.file.get_row_group(self.next_group)?, self.footer.columns));
-        self.group = Some(opened.map_err(|error| damaged(&self.path, self.rows_done, &error))?);
+        self.group = Some(opened.map_err(|error| self.bad(0, &error))?);
         self.next_group += 1;
         Ok(true)
     }
@@ -256,14 +300,14 @@ impl ParquetReader {
         }
         let columns = &mut self.columns;
         let decoded = guarded(|| {
-            read(&mut group.time, rows, &mut columns.time)?;
-            read(&mut group.op, rows, &mut columns.op)?;
-            read(&mut group.lba, rows, &mut columns.lba)?;
-            read(&mut group.sectors, rows, &mut columns.sectors)?;
-            read(&mut group.volume, rows, &mut columns.volume)
+            group.time.longs(rows, &mut columns.time)?;
+            group.op.ints(rows, &mut columns.op)?;
+            group.lba.longs(rows, &mut columns.lba)?;
+            group.sectors.ints(rows, &mut columns.sectors)?;
+            group.volume.ints(rows, &mut columns.volume)
         });
         group.rows_left -= rows;
-        decoded.map_err(|error| damaged(&self.path, self.rows_done, &error))?;
+        decoded.map_err(|error| self.bad(0, &error))?;
         Ok(true)
     }
 
@@ -304,8 +348,14 @@ impl Source for ParquetReader {
                 return Ok(());
             }
         }
+        if self.footer.is_foreign {
+            let last = self.columns.volume.iter().max().map_or(0, |&last| (last as u32 as usize).min(VOLUMES - 1));
+            let volumes = &mut self.footer.meta.volumes;
+            let unnamed = |at: usize| Volume { number: at as u64, name: at.to_string() };
+            volumes.extend((volumes.len()..=last).map(unnamed));
+        }
         if let Some((row, why)) = self.implausible() {
-            return Err(damaged(&self.path, self.rows_done + row as u64, &why));
+            return Err(self.bad(row, &why));
         }
         let RequestColumns { time, op, lba, sectors, volume } = &self.columns;
         let tick = self.footer.tick_ns;
@@ -329,31 +379,101 @@ impl Source for ParquetReader {
 
 impl GroupDecoders {
     /// The decoders of `group`, whose columns stand at `columns`. Their types were checked in the footer.
-    fn open(group: &dyn RowGroupReader, columns: [usize; 5]) -> Result<GroupDecoders, ParquetError> {
-        let long = |column| group.get_column_reader(column).map(get_typed_column_reader::<Int64Type>);
-        let int = |column| group.get_column_reader(column).map(get_typed_column_reader::<Int32Type>);
+    fn open(group: &dyn RowGroupReader, columns: [Option<usize>; 5]) -> Result<GroupDecoders, ParquetError> {
+        let open = |place: Option<usize>, name| Decoder::open(group, place, name);
         let [time, op, lba, sectors, volume] = columns;
         Ok(GroupDecoders {
             rows_left: usize::try_from(group.metadata().num_rows())?,
-            time: long(time)?,
-            op: int(op)?,
-            lba: long(lba)?,
-            sectors: int(sectors)?,
-            volume: int(volume)?,
+            time: open(time, "time")?,
+            op: open(op, "op")?,
+            lba: open(lba, "lba")?,
+            sectors: open(sectors, "sectors")?,
+            volume: open(volume, "volume")?,
         })
     }
 }
 
-fn read<T: DataType>(column: &mut ColumnReaderImpl<T>, rows: usize, into: &mut Vec<T::T>) -> Result<(), ParquetError> {
-    into.clear();
-    match column.read_records(rows, None, None, into)? {
-        (read, _, _) if read == rows => Ok(()),
-        _ => Err(ParquetError::General("a column ends early".to_string())),
+impl Decoder {
+    fn open(group: &dyn RowGroupReader, place: Option<usize>, name: &'static str) -> Result<Decoder, ParquetError> {
+        let Some(place) = place else {
+            return Ok(Decoder { name, values: ColumnValues::Absent, is_nullable: false, is_unsigned: true });
+        };
+        let column = group.metadata().column(place).column_descr_ptr();
+        let reader = group.get_column_reader(place)?;
+        let values = match column.physical_type() {
+            Physical::INT32 => ColumnValues::Int(get_typed_column_reader(reader)),
+            Physical::INT64 => ColumnValues::Long(get_typed_column_reader(reader)),
+            _ => ColumnValues::Words(get_typed_column_reader(reader)),
+        };
+        let is_unsigned = column.sort_order() == SortOrder::UNSIGNED;
+        Ok(Decoder { name, values, is_nullable: column.max_def_level() > 0, is_unsigned })
+    }
+
+    /// The next values, as 64 bits.
+    fn longs(&mut self, rows: usize, into: &mut Vec<i64>) -> Result<(), ParquetError> {
+        let (name, is_nullable, is_unsigned) = (self.name, self.is_nullable, self.is_unsigned);
+        match &mut self.values {
+            ColumnValues::Long(column) => read(column, rows, name, is_nullable, into),
+            ColumnValues::Int(column) => {
+                let mut ints = Vec::new();
+                read(column, rows, name, is_nullable, &mut ints)?;
+                into.clear();
+                into.extend(ints.iter().map(|&int| if is_unsigned { i64::from(int as u32) } else { i64::from(int) }));
+                Ok(())
+            }
+            ColumnValues::Words(_) | ColumnValues::Absent => Err(no_number(name)),
+        }
+    }
+
+    /// The next values, as 32 bits; operations in words are numbered.
+    fn ints(&mut self, rows: usize, into: &mut Vec<i32>) -> Result<(), ParquetError> {
+        let (name, is_nullable) = (self.name, self.is_nullable);
+        match &mut self.values {
+            ColumnValues::Int(column) => read(column, rows, name, is_nullable, into),
+            ColumnValues::Long(column) => {
+                let mut longs = Vec::new();
+                read(column, rows, name, is_nullable, &mut longs)?;
+                into.clear();
+                let int = |&long: &i64| u32::try_from(long).map(u32::cast_signed).map_err(|_| no_number(name));
+                longs.iter().map(int).try_for_each(|int| int.map(|int| into.push(int)))
+            }
+            ColumnValues::Words(column) => {
+                let mut words = Vec::new();
+                read(column, rows, name, is_nullable, &mut words)?;
+                into.clear();
+                let number = |word: &[u8]| {
+                    let op = Field { text: word, at: 0, name }.operation(Op::Read, Op::Write);
+                    op.map(|op| op as i32).map_err(|bad| ParquetError::General(bad.message(word)))
+                };
+                words.iter().map(|word| number(word.data())).try_for_each(|op| op.map(|op| into.push(op)))
+            }
+            ColumnValues::Absent => {
+                into.clear();
+                into.resize(rows, 0);
+                Ok(())
+            }
+        }
     }
 }
 
-fn damaged(path: &Path, rows_before: u64, why: &dyn std::fmt::Display) -> Error {
-    Error::at_line(path, rows_before + 1, None, format!("damaged ({why}): {AGAIN}"))
+fn no_number(column: &str) -> ParquetError {
+    ParquetError::General(format!("{column} holds a number below 0 or past 32 bits"))
+}
+
+fn read<T: DataType>(
+    column: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    name: &str,
+    is_nullable: bool,
+    into: &mut Vec<T::T>,
+) -> Result<(), ParquetError> {
+    into.clear();
+    let mut levels = Vec::new();
+    match column.read_records(rows, is_nullable.then_some(&mut levels), None, into)? {
+        (read, values, _) if read == rows && values == rows => Ok(()),
+        (read, ..) if read == rows => Err(ParquetError::General(format!("a row has no {name}"))),
+        _ => Err(ParquetError::General("a column ends early".to_string())),
+    }
 }
 
 /// Writes a trace, a row group at a time; the file appears under its name at `finish`.

@@ -223,11 +223,14 @@ fn what_is_no_trace_of_ours_is_told_apart() {
     let column = Column { name: "price", bits: 64, packing: Packing::Delta };
     let foreign = table::TableWriter::create(&path, &[column]).unwrap();
     foreign.finish(Vec::new()).unwrap();
-    assert!(message(&fs::read(&path).unwrap()).contains("not a trace of smrkit's"));
+    assert!(message(&fs::read(&path).unwrap()).contains("a time is not among its columns (price)"));
+    let requests = vec![(KEY_FORMAT.into(), "requests".into())];
+    table::TableWriter::create(&path, &[column]).unwrap().finish(requests).unwrap();
+    assert!(message(&fs::read(&path).unwrap()).contains("a table of requests, not a trace"));
     let ours = |version: &str| vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), version.to_string())];
     let foreign = table::TableWriter::create(&path, &[column]).unwrap();
     foreign.finish(ours("1")).unwrap();
-    assert!(message(&fs::read(&path).unwrap()).contains("column time_ns"));
+    assert!(message(&fs::read(&path).unwrap()).contains("time_ns (or _100ns"));
     let foreign = table::TableWriter::create(&path, &[column]).unwrap();
     foreign.finish(ours("2")).unwrap();
     assert!(message(&fs::read(&path).unwrap()).contains("update smrkit"));
@@ -333,4 +336,72 @@ fn rows_that_no_request_can_be_are_named_with_their_line() {
         let (line, message) = said_of(row.0, row.1, row.2, row.3).unwrap_err();
         assert!(line == Some(2) && message.contains(why), "{row:?}: {line:?}, {message}");
     }
+}
+
+/// Writes a table as other libraries do: columns that may be null, pages packed by snappy. Rows are time, op, lba, sectors.
+fn foreign(path: &Path, columns: &str, rows: &[(Option<i64>, &str, i64, i64)]) {
+    use ::parquet::basic::Compression;
+    use ::parquet::data_type::ByteArray;
+    use ::parquet::file::properties::WriterProperties;
+    use ::parquet::file::writer::SerializedFileWriter;
+    use ::parquet::schema::parser::parse_message_type;
+    let schema = std::sync::Arc::new(parse_message_type(&format!("message table {{ {columns} }}")).unwrap());
+    let packed = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let names: Vec<String> = schema.get_fields().iter().map(|field| field.name().to_string()).collect();
+    let mut file = SerializedFileWriter::new(fs::File::create(path).unwrap(), schema, packed.into()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    for name in names {
+        let mut column = group.next_column().unwrap().unwrap();
+        let levels = |there: &dyn Fn(&(Option<i64>, &str, i64, i64)) -> bool| {
+            rows.iter().map(|row| i16::from(there(row))).collect::<Vec<_>>()
+        };
+        if name == "op" {
+            let words: Vec<ByteArray> = rows.iter().map(|row| row.1.into()).collect();
+            column.typed::<ByteArrayType>().write_batch(&words, Some(&levels(&|_| true)), None).unwrap();
+        } else {
+            let value = |row: &(Option<i64>, &str, i64, i64)| match name.as_str() {
+                "lba" => Some(row.2),
+                "sectors" => Some(row.3),
+                _ => row.0,
+            };
+            let there: Vec<i64> = rows.iter().filter_map(value).collect();
+            column.typed::<Int64Type>().write_batch(&there, Some(&levels(&|row| value(row).is_some())), None).unwrap();
+        }
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    file.close().unwrap();
+}
+
+const FOREIGN: &str = "optional int64 time_us; optional binary op (UTF8); optional int64 lba; optional int64 sectors;";
+
+#[test]
+fn a_table_that_others_wrote_is_a_trace_if_its_columns_are_called_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.parquet");
+    foreign(&path, FOREIGN, &[(Some(0), "read", 8, 16), (Some(3), "W", 1 << 40, 1), (Some(4), "flush", 0, 0)]);
+    let all = read(&path).unwrap();
+    let shown: Vec<_> = all.iter().map(|one| (one.time.0, one.op, one.lba.0, one.sectors, one.volume)).collect();
+    assert_eq!(shown, [(0, Op::Read, 8, 16, 0), (3000, Op::Write, 1 << 40, 1, 0), (4000, Op::Flush, 0, 0, 0)]);
+    let trace = Trace::open(&path, &OpenOptions::default()).unwrap();
+    assert_eq!(trace.format(), "parquet");
+    let said = |rows: &[(Option<i64>, &str, i64, i64)]| {
+        foreign(&path, FOREIGN, rows);
+        read(&path).unwrap_err().to_string()
+    };
+    for (row, words) in [
+        ((None, "read", 8, 16), "a row has no time: mend the table"),
+        ((Some(0), "append", 8, 16), "expected R, W, D, F"),
+        ((Some(0), "read", 8, 1 << 32), "sectors holds a number below 0 or past 32 bits"),
+        ((Some(0), "read", 8, -1), "sectors holds a number below 0"),
+        ((Some(0), "read", -8, 1), "an LBA past the end of any disk"),
+        ((Some(-5), "read", 8, 1), "a time past the largest"),
+        ((Some(0), "read", 8, 0), "a request of 0 sectors"),
+    ] {
+        let error = said(&[row]);
+        assert!(error.contains(words), "{row:?}: {error}");
+    }
+    foreign(&path, "optional int64 time_us; optional int64 lba; optional int64 sectors;", &[(Some(0), "", 8, 8)]);
+    let error = read(&path).unwrap_err().to_string();
+    assert!(error.contains("op is not among its columns (time_us, lba, sectors)"), "{error}");
 }

@@ -99,6 +99,21 @@ fn numbers_of_a_table_may_have_marks_between_thousands() {
 }
 
 #[test]
+fn rows_of_disksims_shape_are_asked_about_where_another_program_wrote_them() {
+    let any = OpenOptions::default();
+    let refusal = |text: &str| refused(text.as_bytes(), &any);
+    let whole = "0 0 264480 16 1\n600600 0 1344 8 0\n";
+    assert!(refusal(whole).contains("whole numbers as times") && refusal(whole).contains("csv:time=0:ns,volume=1"));
+    let bytes = "0.5 0 8192 4096 1\n1.5 0 1048576 512 0\n";
+    assert!(refusal(bytes).contains("multiples of 512") && refusal(bytes).contains("offset=2:bytes"));
+    for text in [whole, bytes] {
+        assert_eq!(read(text.as_bytes(), &forced("disksim")).unwrap().1.len(), 2);
+    }
+    let map = forced("csv:time=0:ns,volume=1,offset=2:sectors,size=3:sectors,op=4:wr,separator=space");
+    assert_eq!(shown(&read(whole.as_bytes(), &map).unwrap().1), ["0 R 264480+16@0", "600600 W 1344+8@0"]);
+}
+
+#[test]
 fn an_xz_archive_is_unpacked() {
     // `printf '0,20941264,8192,W,0.551706\n' | xz -9`
     let packed =
