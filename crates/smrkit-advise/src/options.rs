@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
-use smrkit::device::spec::{ArraySpec, MemberSpec};
+use smrkit::device::spec::ArraySpec;
 use smrkit::drive::Drive;
 use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec};
 use smrkit::engine::system::DriveRun;
@@ -278,7 +278,10 @@ fn layer_as_sold(system: &System) -> Result<&'static str, Error> {
     let mut names: Vec<Option<&String>> = Vec::new();
     match &system.array {
         None => names.push(system.drives.first()),
-        Some(array) => names_without_layer(array, &mut names),
+        Some(array) => {
+            let open = array.members.iter().filter(|drive| drive.layer.is_none());
+            names.extend(open.map(|drive| drive.drive.as_ref()));
+        }
     }
     let mut host_managed = Vec::new();
     for name in &names {
@@ -295,17 +298,6 @@ fn layer_as_sold(system: &System) -> Result<&'static str, Error> {
         )),
         (true, true, false) => Ok(HOST_MANAGED),
         _ => Ok(DRIVE_MANAGED),
-    }
-}
-
-/// The drives of an array that have no layer of their own, by name where they have one.
-fn names_without_layer<'a>(array: &'a ArraySpec, names: &mut Vec<Option<&'a String>>) {
-    for member in &array.members {
-        match member {
-            MemberSpec::Drive(drive) if drive.layer.is_none() => names.push(drive.drive.as_ref()),
-            MemberSpec::Drive(_) => {}
-            MemberSpec::Array(array) => names_without_layer(array, names),
-        }
     }
 }
 

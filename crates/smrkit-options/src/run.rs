@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use smrkit::device::NCQ_COMMANDS;
 use smrkit::device::level::Level;
-use smrkit::device::spec::{ArraySpec, MemberSpec};
+use smrkit::device::spec::{ArraySpec, SystemSpec};
 use smrkit::drive::Drive;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::saved::SavedState;
@@ -123,7 +123,7 @@ impl RunOptions {
         }
         // Another drive or layer knows nothing of the state: it begins new where that one did.
         let prefill = if served.is_new { Prefill::None } else { settings.prefill };
-        if let (MemberSpec::Drive(own), None) = (MemberSpec::parse(&served.run.system)?, &system.array) {
+        if let (SystemSpec::Drive(own), None) = (SystemSpec::parse(&served.run.system)?, &system.array) {
             if system.layers.is_empty() {
                 system.layers.extend(own.layer);
                 system

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use smrkit::device::level::Level;
-use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
+use smrkit::device::spec::{ArraySpec, DriveSpec, SystemSpec};
 use smrkit::drive::Drive;
 use smrkit::layer;
 use smrkit::quantity::{exact_bytes, exact_duration};
@@ -62,13 +62,13 @@ fn asked(run: &Outcome) -> Option<AskedSystem> {
     if run.merged_runs.is_some() {
         return None;
     }
-    match MemberSpec::parse(&run.run.system).ok()? {
-        MemberSpec::Drive(drive) => Some(AskedSystem { array: None, drive }),
-        MemberSpec::Array(array) => {
-            let Some(MemberSpec::Drive(drive)) = array.members.first().cloned() else { return None };
-            let is_alike = array.members.iter().all(|member| *member == MemberSpec::Drive(drive.clone()));
-            let members = vec![MemberSpec::Drive(DriveSpec::default()); array.members.len()];
-            is_alike.then_some(AskedSystem { array: Some(ArraySpec { members, ..*array }), drive })
+    match SystemSpec::parse(&run.run.system).ok()? {
+        SystemSpec::Drive(drive) => Some(AskedSystem { array: None, drive }),
+        SystemSpec::Array(array) => {
+            let drive = array.members.first()?.clone();
+            let is_alike = array.members.iter().all(|member| *member == drive);
+            let members = vec![DriveSpec::default(); array.members.len()];
+            is_alike.then_some(AskedSystem { array: Some(ArraySpec { members, ..array }), drive })
         }
     }
 }

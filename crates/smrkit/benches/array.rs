@@ -8,7 +8,7 @@ mod common;
 
 use common::{cloudphysics, cpu_seconds};
 use smrkit::device::level::Level;
-use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
+use smrkit::device::spec::{ArraySpec, DriveSpec};
 use smrkit::engine::NoObserver;
 use smrkit::experiment::demand::{Opening, Table};
 use smrkit::experiment::system::System;
@@ -52,7 +52,7 @@ fn print(name: &str, requests: &Table, seconds: f64, single: f64) {
 }
 
 fn array(level: Level, disks: usize) -> System {
-    let member = MemberSpec::Drive(DriveSpec::of(DRIVE, BASELINE, Vec::new()));
+    let member = DriveSpec::of(DRIVE, BASELINE, Vec::new());
     System::array(ArraySpec::new(level, vec![member; disks]))
 }
 

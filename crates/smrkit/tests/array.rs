@@ -42,7 +42,7 @@ impl Trial {
         let mut disks = Disks::new(seed);
         let spec = &LAYERS[seed as usize % LAYERS.len()];
         let size = level(&mut disks, kind);
-        let run = array_run(&mut disks, size, spec, 0.15);
+        let run = array_run(&mut disks, size, spec);
         let random = &mut disks.random;
         let depth = [1, 2, 4, 8, 32][random.random_range(0..5)];
         let queues = [Queue::Fcfs, Queue::Fcfs, Queue::Elevator, Queue::Sptf];
@@ -77,7 +77,7 @@ impl Trial {
         let due = failures.due.len();
         let checked = run_with(&self.run, self.settings, &self.requests, &mut failures, |engine| {
             engine.finish()?;
-            let array = engine.member.array_mut().unwrap();
+            let array = engine.device.array_mut().unwrap();
             assert!(array.health().iter().all(|health| matches!(health, Health::Good)), "not all is rebuilt");
             // What fails now is not what was rebuilt: that has to stand in for it.
             if due > 0 {
@@ -121,11 +121,8 @@ fn survives(kind: Level) {
 }
 
 fn describe(run: &ArrayRun) -> String {
-    use smrkit::engine::system::MemberRun;
-    let member = |member: &MemberRun| match member {
-        MemberRun::Drive(drive) => format!("{} {}", drive.layer.name, member.host_sectors().unwrap()),
-        MemberRun::Array(array) => format!("({})", describe(array)),
-    };
+    use smrkit::engine::system::DriveRun;
+    let member = |drive: &DriveRun| format!("{} {}", drive.layer.name, drive.host_sectors().unwrap());
     let members: Vec<String> = run.members.iter().map(member).collect();
     format!("{:?} chunk {} {:?}: {}", run.level, run.chunk_sectors, run.write, members.join(", "))
 }

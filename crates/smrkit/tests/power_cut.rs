@@ -36,11 +36,11 @@ fn cuts_wanted() -> u64 {
 /// The loop itself with the power cut at `cuts`, its end checked like any run's.
 fn run(run: &PlannedRun, requests: &[Request], cuts: Vec<u64>) -> Result<Vec<PowerCut>, Error> {
     let settings = *run.settings();
-    let mut member = run.system().build(&settings)?;
-    member.drives()[0].device_mut().disk.cut_power(Power::new(cuts, settings.seed));
+    let mut device = run.system().build(&settings)?;
+    device.drives_mut()[0].device_mut().disk.cut_power(Power::new(cuts, settings.seed));
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
     let (mut task, mut observer) = (Idle, NoObserver);
-    let mut engine = Engine::new(member, settings, counts, &mut task, &mut observer);
+    let mut engine = Engine::new(device, settings, counts, &mut task, &mut observer);
     engine.run(&mut InMemory::new(requests.to_vec()))?;
     let power_cuts = engine.take_power_cuts();
     engine.finish()?;

@@ -210,7 +210,7 @@ fn a_summary_is_below_8_kb_of_arrays_too() {
         format!("--layer s-block,log {merged}"),
         "--drive tiny --array raid6:disks=8,layer=log --rebuild disk=1 --workload mix:count=200".into(),
         "--drive tiny --array raid5:disks=8,layer=log --rebuild scrub --workload mix:count=200".into(),
-        "--array raid0:member=(raid1:disks=2,layer=drive-managed),member=(raid1:disks=2,layer=set-assoc)".into(),
+        "--array raid10:disks=4,member=(layer=drive-managed),member=(layer=drive-managed),member=(layer=set-assoc),member=(layer=set-assoc)".into(),
     ];
     let levels = ["span", "raid0", "raid1", "raid10", "raid4", "raid5", "raid6", "raidz3", "dedicated"];
     let arrays = levels

@@ -292,7 +292,7 @@ impl ServedDrive {
 
     /// Gauges of the layers.
     pub fn gauges(&self) -> Gauges {
-        self.model.member().gauges()
+        self.model.device().gauges()
     }
 
     /// The drive's time.

@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use smrfs::map::checksum;
 use smrkit::device::level::Level;
-use smrkit::device::spec::MemberSpec;
+use smrkit::device::spec::{DriveSpec, SystemSpec};
 use smrkit::drive::DRIVES;
-use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::engine::system::{DriveRun, SystemRun};
 use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::record;
@@ -164,7 +164,7 @@ pub struct DriveImage {
     file: Option<File>,
     storage: Arc<dyn Storage>,
     bytes: u64,
-    system: MemberRun,
+    system: SystemRun,
     run: RunRecord,
     saved: SavedState,
     was_clean: bool,
@@ -188,16 +188,12 @@ pub fn state_path(image: &Path) -> PathBuf {
     name.into()
 }
 
-/// The drive or the array of `record`. Errors: an array of arrays, a layer that breaks a drive's law of shingling or that needs a host
+/// The drive or the array of `record`. Errors: a layer that breaks a drive's law of shingling or that needs a host
 /// that knows of zones, and a drive file that is named by its path.
-pub fn system_of(record: &RunRecord) -> Result<MemberRun, Error> {
-    refuse_paths(&MemberSpec::parse(&record.system)?, record)?;
+pub fn system_of(record: &RunRecord) -> Result<SystemRun, Error> {
+    SystemSpec::parse(&record.system)?.drives().iter().try_for_each(|drive| refuse_path(drive, record))?;
     let system = record::planned(record, Settings::default())?.system().clone();
-    if let MemberRun::Array(array) = &system {
-        if array.members.iter().any(|member| member.array().is_some()) {
-            let remedy = "an image holds an array of drives, not of arrays: make one for each, and let the host's md or lvm join them";
-            return Err(Error::Impossible(remedy.into()));
-        }
+    if let SystemRun::Array(array) = &system {
         if array.level == Level::Dedicated {
             let remedy =
                 "a host has no sources for the drives of a dedicated array: make it a span, or an image for each drive";
@@ -207,12 +203,9 @@ pub fn system_of(record: &RunRecord) -> Result<MemberRun, Error> {
     system.with_drives(&held_by_its_layer)
 }
 
-/// Refuses drives whose text is not in the record: the path of a file may name anything, and whoever wrote it may be anybody.
-fn refuse_paths(spec: &MemberSpec, record: &RunRecord) -> Result<(), Error> {
-    let name = match spec {
-        MemberSpec::Array(array) => return array.members.iter().try_for_each(|member| refuse_paths(member, record)),
-        MemberSpec::Drive(drive) => drive.drive.as_deref().unwrap_or(DEFAULT_DRIVE),
-    };
+/// Refuses a drive whose text is not in the record: the path of a file may name anything, and whoever wrote it may be anybody.
+fn refuse_path(drive: &DriveSpec, record: &RunRecord) -> Result<(), Error> {
+    let name = drive.drive.as_deref().unwrap_or(DEFAULT_DRIVE);
     // Behind the name of a drive that comes with smrkit may stand an end of a range, as @KEY=low.
     let is_built_in = DRIVES.iter().any(|(own, _)| name.split('@').next() == Some(own)) && !name.contains('/');
     match is_built_in || record.drive_files.contains_key(name) {
@@ -524,7 +517,7 @@ impl DriveImage {
     }
 
     /// The drive under its layer, or the array of such drives.
-    pub fn system(&self) -> &MemberRun {
+    pub fn system(&self) -> &SystemRun {
         &self.system
     }
 

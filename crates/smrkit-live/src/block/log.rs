@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use smrkit::device::{Completion, Served};
-use smrkit::engine::system::MemberRun;
+use smrkit::engine::system::SystemRun;
 use smrkit::error::{DiskResult, Error};
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
@@ -437,7 +437,7 @@ pub fn replay(path: &Path) -> Result<ReplayFindings, Error> {
 /// A drive that follows events of a log.
 pub(super) struct Replay {
     pub model: Model,
-    system: MemberRun,
+    system: SystemRun,
     /// What has come of the state in which the drive is about to be opened.
     state: Vec<u8>,
     pub findings: ReplayFindings,
@@ -451,7 +451,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub fn new(model: Model, system: MemberRun) -> Replay {
+    pub fn new(model: Model, system: SystemRun) -> Replay {
         Replay {
             model,
             system,

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::device::{
-    Array, Command, Completion, DriveContents, LayeredDisk, Member, MemberDrive, NCQ_COMMANDS, Queueing,
+    Array, Command, Completion, Device, DriveContents, LayeredDisk, MemberDrive, NCQ_COMMANDS, Queueing,
 };
 use smrkit::drive::Drive;
 use smrkit::engine::saved::SavedState;
-use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::engine::system::{DriveRun, SystemRun};
 use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::medium::{Buf, Medium};
 use smrkit::request::{Op, Request};
@@ -24,7 +24,7 @@ const STEADY_WRITES: u64 = 20_000;
 
 /// A drive or an array, with its time.
 pub(super) struct Model {
-    member: Member,
+    device: Device,
     /// The time of the last event or arrival.
     pub now: Nanos,
     done: Vec<Completion>,
@@ -36,7 +36,7 @@ pub(super) struct Model {
 
 /// The order of commands of drives for which none is asked for: each drive's own, where a drive file tells one; else shortest positioning
 /// time first where drives have mechanics.
-pub fn usual_order(system: &MemberRun) -> Queue {
+pub fn usual_order(system: &SystemRun) -> Queue {
     let drives = system.drives();
     match () {
         () if drives.iter().any(|run| run.drive.command_order.is_some()) => Queue::Drive,
@@ -50,28 +50,25 @@ fn queueing(queue: Queue, drive: &Drive) -> Queueing {
     Queueing::new(queue, NCQ_COMMANDS, drive.command_order)
 }
 
-fn drive(run: &DriveRun) -> Result<Member, Error> {
+fn drive(run: &DriveRun) -> Result<MemberDrive, Error> {
     let queueing = queueing(Queue::Fcfs, &run.drive);
     let device = run.device(Medium::NoData)?;
-    Ok(Member::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None))))
+    Ok(MemberDrive::new(device, queueing, DriveContents::None))
 }
 
 impl Model {
     /// The drive or the array of `system` as it is when new.
-    pub fn new(system: &MemberRun) -> Result<Model, Error> {
-        let member = match system {
-            MemberRun::Drive(run) => drive(run)?,
-            MemberRun::Array(array) => Member::Array(Box::new(array.build_of(false, |member| match member {
-                MemberRun::Drive(run) => drive(run),
-                MemberRun::Array(_) => Err(Error::Impossible("an array of arrays".into())),
-            })?)),
+    pub fn new(system: &SystemRun) -> Result<Model, Error> {
+        let device = match system {
+            SystemRun::Drive(run) => Device::Drive(Box::new(drive(run)?)),
+            SystemRun::Array(array) => Device::Array(Box::new(array.build_of(false, drive)?)),
         };
-        Ok(Model { member, now: Nanos::ZERO, done: Vec::new(), writes: BTreeSet::new(), will_lose_power: false })
+        Ok(Model { device, now: Nanos::ZERO, done: Vec::new(), writes: BTreeSet::new(), will_lose_power: false })
     }
 
     /// The whole state. Nothing is under way.
     pub fn state(&self) -> Vec<u8> {
-        [&self.now.0.to_le_bytes()[..], &self.member.state()].concat()
+        [&self.now.0.to_le_bytes()[..], &self.device.state()].concat()
     }
 
     /// Takes over the state of a model of the same system. After an error this one is of no use.
@@ -80,36 +77,36 @@ impl Model {
             return Err(Box::new(Fault::Inconsistent("the state of the drive is cut short".into())));
         };
         self.now = Nanos(u64::from_le_bytes(*now));
-        self.member.restore(state)
+        self.device.restore(state)
     }
 
     /// The drives, in order.
     pub fn drives(&self) -> Vec<&LayeredDisk> {
-        self.member.layered()
+        self.device.drives().iter().map(MemberDrive::device).collect()
     }
 
     /// True if a power cut may take writes that completed and were not flushed.
     pub fn may_lose(&mut self) -> bool {
-        self.member.drives().iter().any(|drive| drive.has_write_cache() || !drive.device().layer.keeps_acknowledged())
+        self.device.drives().iter().any(|drive| drive.has_write_cache() || !drive.device().layer.keeps_acknowledged())
     }
 
-    pub fn member(&self) -> &Member {
-        &self.member
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     pub fn array(&self) -> Option<&Array> {
-        self.member.array()
+        self.device.array()
     }
 
     /// The order in which the drives serve commands from now on. Nothing is under way.
-    pub fn order_commands(&mut self, queue: Queue, system: &MemberRun) {
+    pub fn order_commands(&mut self, queue: Queue, system: &SystemRun) {
         let runs = system.drives();
-        self.member.order_commands(|number| queueing(queue, &runs[number].drive));
+        self.device.order_commands(|number| queueing(queue, &runs[number].drive));
     }
 
     /// The time of the next event, as far as it is known.
     pub fn next(&self) -> Option<Nanos> {
-        let next = if self.member.has_pending() { self.now } else { self.member.next() };
+        let next = if self.device.has_pending() { self.now } else { self.device.next() };
         (next < Nanos::MAX).then_some(next)
     }
 
@@ -117,7 +114,7 @@ impl Model {
     /// power is cut.
     pub fn step(&mut self, limit: Nanos) -> DiskResult<bool> {
         let before = self.done.len();
-        let any = self.member.step(&mut self.now, limit, &mut self.done)?;
+        let any = self.device.step(&mut self.now, limit, &mut self.done)?;
         for at in (before..self.done.len()).rev() {
             // The cut comes between two events, where every layer's maps make sense: only the data of the write is torn.
             if self.writes.remove(&self.done[at].tag) && self.will_lose_power {
@@ -156,7 +153,7 @@ impl Model {
         if matches!(request.op, Op::Write | Op::Discard) {
             self.writes.insert(tag);
         }
-        self.member.submit(Command { tag, request: *request, arrival, host: true, data: Buf::NoData })
+        self.device.submit(Command { tag, request: *request, arrival, host: true, data: Buf::NoData })
     }
 
     fn keep_busy(&mut self, lba: Lba, span: Nanos) -> DiskResult {
@@ -164,7 +161,7 @@ impl Model {
             let layout = array.layout();
             (0..layout.copies()).map(|copy| layout.copy(lba, copy).0 as usize).collect()
         });
-        let (now, mut drives) = (self.now, self.member.drives());
+        let (now, drives) = (self.now, self.device.drives_mut());
         disks.into_iter().try_for_each(|disk| drives[disk].keep_busy(now, span))
     }
 
@@ -177,7 +174,7 @@ impl Model {
     pub fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
         self.advance_to(time)?;
         let mut any = false;
-        for drive in self.member.drives().into_iter().filter(|drive| drive.outstanding() == 0) {
+        for drive in self.device.drives_mut().iter_mut().filter(|drive| drive.outstanding() == 0) {
             while drive.step_before(time)? {
                 any = true;
             }
@@ -194,7 +191,7 @@ impl Model {
             model.submit(0, &request, model.now, Nanos::ZERO)?;
             model.drain()
         };
-        let fill = |model: &Model| model.member().gauges().cache_fill;
+        let fill = |model: &Model| model.device().gauges().cache_fill;
         let (mut most, mut since) = (0.0, 0);
         loop {
             let Some(now) = fill(self) else {
@@ -211,8 +208,8 @@ impl Model {
     }
 
     /// Takes over a state that a run has saved.
-    pub fn restore_saved(&mut self, saved: &SavedState, system: &MemberRun) -> Result<(), Error> {
-        self.now = saved.restore(system, &mut self.member)?;
+    pub fn restore_saved(&mut self, saved: &SavedState, system: &SystemRun) -> Result<(), Error> {
+        self.now = saved.restore(system, &mut self.device)?;
         Ok(())
     }
 
@@ -221,11 +218,11 @@ impl Model {
         self.done.clear();
         self.writes.clear();
         self.will_lose_power = false;
-        self.member.power_cut();
+        self.device.power_cut();
         // By the drives' time alone: a replay knows of no other between two events. One drive may have been further than another.
         let now = self.drives().iter().map(|drive| drive.now()).max().unwrap_or_default();
         self.now = now;
-        self.member.drives().into_iter().for_each(|drive| drive.device_mut().disk.wait_until(now));
+        self.device.drives_mut().iter_mut().for_each(|drive| drive.device_mut().disk.wait_until(now));
     }
 }
 

@@ -193,9 +193,9 @@ class Outcome(_Shown, Recorded):
     power_cut: Record | None
     #: What the first screen says.
     verdict: Record
-    #: Of an array, the same record of each drive, nested arrays included; absent for a single drive. The host is the
-    #: array there: `requests` are the commands it sent to that drive, `latency_ns` and `verdict` what it waited.
-    #: Columns that only a comparison fills are null.
+    #: Of an array, the same record of each drive; absent for a single drive. The host is the array there: `requests`
+    #: are the commands it sent to that drive, `latency_ns` and `verdict` what it waited. Columns that only a comparison
+    #: fills are null.
     members: list[Record]
     #: The [rebuild, resilver or scrub](arrays.md#rebuild-resilver-scrub) of an array; absent without, or where the run
     #: ended before the work did.

@@ -261,8 +261,7 @@ impl Level {
                 format!("{name} of {disks} disks can't keep {copies} copies: raise disks or lower copies")
             }
             _ if disks > spec.disks_max => format!(
-                "{name} of {disks} disks: its parities tell {DATA_DISKS_MAX} data disks apart; lower disks to {}, or nest smaller \
-                 ones in raid0",
+                "{name} of {disks} disks: its parities tell {DATA_DISKS_MAX} data disks apart; lower disks to {}",
                 spec.disks_max
             ),
             _ if disks < min => {
@@ -331,7 +330,7 @@ mod tests {
             let most = level.spec().disks_max;
             assert!(said(level, most).is_ok());
             if most < usize::MAX {
-                assert!(said(level, most + 1).unwrap_err().contains(&format!("lower disks to {most}, or nest")));
+                assert!(said(level, most + 1).unwrap_err().contains(&format!("lower disks to {most}")));
             }
         }
         let mirrored = |copies, disks| said(Level::Raid10 { copies }, disks);

@@ -753,7 +753,8 @@ impl MemberDrive {
         }
     }
 
-    pub(super) fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+    /// Counting starts anew at `now`, until when the drive waits.
+    pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
         self.idle_until(now)?;
         self.device.reset_counts();
         // It may have gone on longer, while the array's counting begins now.

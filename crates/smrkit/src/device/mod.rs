@@ -1,14 +1,14 @@
-//! Devices that requests are sent to: a drive with its queue, or an array of drives and arrays.
+//! Devices that requests are sent to: a drive with its queue, or an array of drives.
 
 pub mod address;
+mod array;
 mod command;
 mod drive_contents;
-mod event_queue;
 pub mod health;
 mod layered;
 pub mod level;
-mod member;
 mod member_drive;
+mod members;
 mod plan;
 mod queue;
 mod redundancy;
@@ -17,11 +17,251 @@ pub mod spec;
 mod work;
 mod write_cache;
 
+pub use array::Array;
 pub use command::{Command, Completion, FirstStamps, Served};
 pub use drive_contents::DriveContents;
 pub use layered::LayeredDisk;
-pub use member::{Array, Member};
 pub use member_drive::MemberDrive;
 pub use queue::{NCQ_COMMANDS, Queueing};
 pub use shadow::Shadow;
 pub use work::DonePart;
+
+use crate::error::DiskResult;
+use crate::layer::Gauges;
+use crate::medium::Buf;
+use crate::request::Request;
+use crate::state::{self, State};
+use crate::units::{Lba, Nanos};
+
+/// A drive with its queue, or an array: what the engine sends requests to. The caller keeps the time, and processes events in order.
+pub enum Device {
+    /// A drive with its queue.
+    Drive(Box<MemberDrive>),
+    /// An array.
+    Array(Box<Array>),
+}
+
+impl State for Device {
+    fn save(&self, out: &mut Vec<u8>) {
+        match self {
+            Device::Drive(drive) => drive.save(out),
+            Device::Array(array) => array.save(out),
+        }
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        match self {
+            Device::Drive(drive) => drive.load(from),
+            Device::Array(array) => array.load(from),
+        }
+    }
+}
+
+/// Calls a method that drives and arrays have under one name.
+macro_rules! either {
+    ($device:expr, $of:ident => $call:expr) => {
+        match $device {
+            Device::Drive($of) => $call,
+            Device::Array($of) => $call,
+        }
+    };
+}
+
+impl Device {
+    /// Sectors offered.
+    pub fn host_sectors(&self) -> u64 {
+        match self {
+            Device::Drive(drive) => drive.device().host_sectors(),
+            Device::Array(array) => array.layout().host_sectors(),
+        }
+    }
+
+    /// True if each source has a member of its own.
+    pub fn is_per_source(&self) -> bool {
+        self.array().is_some_and(|array| array.layout().is_per_source())
+    }
+
+    /// First sector of a source, and number of its sectors: all, unless each source has a member of its own.
+    pub fn place_of_source(&self, source: u8) -> (Lba, u64) {
+        match self {
+            Device::Array(array) if array.layout().is_per_source() => {
+                let layout = array.layout();
+                (layout.member_start(u32::from(source)), layout.member_sectors(u32::from(source)))
+            }
+            _ => (Lba(0), self.host_sectors()),
+        }
+    }
+
+    /// Its drives, in order.
+    pub fn drives(&self) -> &[MemberDrive] {
+        match self {
+            Device::Drive(drive) => std::slice::from_ref(drive),
+            Device::Array(array) => array.drives(),
+        }
+    }
+
+    /// Its drives, in order, to be changed.
+    pub fn drives_mut(&mut self) -> &mut [MemberDrive] {
+        match self {
+            Device::Drive(drive) => std::slice::from_mut(drive),
+            Device::Array(array) => array.drives_mut(),
+        }
+    }
+
+    /// The array, if it is one.
+    pub fn array(&self) -> Option<&Array> {
+        match self {
+            Device::Drive(_) => None,
+            Device::Array(array) => Some(array),
+        }
+    }
+
+    /// The array, if it is one, to be changed.
+    pub fn array_mut(&mut self) -> Option<&mut Array> {
+        match self {
+            Device::Drive(_) => None,
+            Device::Array(array) => Some(array),
+        }
+    }
+
+    /// The order in which each drive, by its number, serves commands that wait, from now on. Nothing is under way.
+    pub fn order_commands(&mut self, queueing: impl Fn(usize) -> Queueing) {
+        match self {
+            Device::Drive(drive) => drive.order_commands(queueing(0)),
+            Device::Array(array) => array.order_commands(queueing),
+        }
+    }
+
+    /// True if requests are completed in the order of their coming, whatever comes meanwhile.
+    pub fn completes_in_order(&self) -> bool {
+        matches!(self, Device::Drive(drive) if drive.completes_in_order())
+    }
+
+    /// A command arrives, not before anything that has happened here.
+    #[inline]
+    pub fn submit(&mut self, command: Command) -> DiskResult {
+        either!(self, device => device.submit(command))
+    }
+
+    /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
+    #[inline]
+    pub fn next(&self) -> Nanos {
+        either!(self, device => device.next())
+    }
+
+    /// Processes the next event. Returns a command that it completed, and adds any others to `more`. The next command
+    /// of a queue is begun by [`Device::resume`].
+    #[inline]
+    pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
+        match self {
+            Device::Drive(drive) => Ok(drive.advance()),
+            Device::Array(array) => array.advance(more),
+        }
+    }
+
+    /// True if [`Device::resume`] has anything to begin.
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        either!(self, device => device.has_pending())
+    }
+
+    /// Begins what comes next, once all that comes at this moment is there: a drive that orders its commands sees all of them.
+    pub fn resume(&mut self) -> DiskResult {
+        either!(self, device => device.resume())
+    }
+
+    /// Processes the next event if it is due by `limit`, or begins what waits once all that comes at its moment is there; returns
+    /// whether there was anything. `now`, the time of the last event or arrival, goes on; `done` gets what is completed.
+    pub fn step(&mut self, now: &mut Nanos, limit: Nanos, done: &mut Vec<Completion>) -> DiskResult<bool> {
+        let next = self.next();
+        if self.has_pending() && *now < next.min(limit) {
+            return self.resume().map(|()| true);
+        }
+        if next == Nanos::MAX || next > limit {
+            return Ok(false);
+        }
+        *now = next;
+        let first = self.advance(done)?;
+        done.extend(first);
+        Ok(true)
+    }
+
+    /// Serves a request where nothing is under way and one drive has to serve it alone, and tells the completion before its
+    /// moment; `None` where that can't be. The caller lets nothing else happen until then.
+    #[inline(always)]
+    pub fn serve_at_once(
+        &mut self,
+        request: &Request,
+        arrival: Nanos,
+        host: bool,
+        data: &mut Buf,
+    ) -> DiskResult<Option<Served>> {
+        match self {
+            Device::Drive(drive) => drive.serve(request, arrival, host, data).map(Some),
+            Device::Array(array) => array.serve_at_once(request, arrival, host, data),
+        }
+    }
+
+    /// The whole state: drives with their clocks and layers, and the health of arrays. Nothing is under way. It holds none of the host's data.
+    pub fn state(&self) -> Vec<u8> {
+        assert_eq!(self.outstanding(), 0, "commands under way are no state that can be saved");
+        state::saved(self)
+    }
+
+    /// Takes over the [`Device::state`] of one that was built alike. Errors: it is another's, or damaged; then this one is of no use.
+    pub fn restore(&mut self, saved: &[u8]) -> DiskResult {
+        state::load(self, saved)
+    }
+
+    /// The power of all drives was cut and is back: commands under way are gone, and what was in volatile memory only. Copies and parity
+    /// may differ where a write was under way.
+    pub fn power_cut(&mut self) {
+        either!(self, device => device.power_cut())
+    }
+
+    /// The first moment since counting began at which a request of the host waited for cleaning; [`Nanos::MAX`] if none did.
+    #[inline]
+    pub fn first_wait(&self) -> Nanos {
+        match self {
+            Device::Drive(drive) => drive.first_wait(),
+            Device::Array(array) => array.members.first_wait(),
+        }
+    }
+
+    /// Commands that have not been completed.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        either!(self, device => device.outstanding())
+    }
+
+    /// Sectors of persistent cache, of all drives.
+    pub fn cache_sectors(&self) -> u64 {
+        self.drives().iter().map(|drive| drive.device().layer.capacity().cache_sectors).sum()
+    }
+
+    /// Gauges of the layers: means of the caches and of gauges that are shares, and sums of the rest; of the drives that work.
+    pub fn gauges(&self) -> Gauges {
+        match self {
+            Device::Drive(drive) => drive.gauges(),
+            Device::Array(array) => command::joined(array.working().map(MemberDrive::gauges)),
+        }
+    }
+
+    /// Takes every sector as written once, in order, with these stamps, and nothing as cached: before the first command.
+    pub fn fill(&mut self, stamps: FirstStamps) {
+        either!(self, device => device.fill(stamps))
+    }
+
+    /// Counting starts anew at `now`, until when the drives wait.
+    pub fn reset_counts(&mut self, now: Nanos) -> DiskResult {
+        match self {
+            Device::Drive(drive) => drive.reset_counts(now),
+            Device::Array(array) => array.members.reset_counts(now),
+        }
+    }
+
+    /// Checks every drive's books, and in check mode reads back all that was written to each.
+    pub fn finish(&mut self) -> DiskResult {
+        either!(self, device => device.finish())
+    }
+}

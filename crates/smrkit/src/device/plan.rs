@@ -64,8 +64,6 @@ pub(super) struct Planner<'a> {
     pub layout: &'a ArrayLayout,
     pub health: &'a [Health],
     pub write: WritePolicy,
-    /// True if members are told what the host discards.
-    pub discards: bool,
 }
 
 impl Planner<'_> {
@@ -95,7 +93,6 @@ impl Planner<'_> {
                 plan.second.extend(working.map(|disk| Sub { disk, op, at: Lba(0), sectors: 0 }));
                 return Ok(());
             }
-            Op::Discard if !self.discards => {}
             _ if self.layout.parities() > 0 => self.parity(op, lba, sectors, plan)?,
             _ => self.copies(op, lba, sectors, choose, plan)?,
         }

@@ -1,11 +1,9 @@
 //! The description of an array as users write it: a short text, or a TOML file where members differ.
 //!
+//! The short form is `LEVEL:key=value,…`, with `member=(…)` for each drive that differs. Values with commas, parentheses or blanks stand
+//! in double quotes; a quote inside is written twice. The TOML form has the same keys, and `[[member]]` tables with a `count`.
 //! Names of layers and drives are not looked up here. `docs/reference/arrays.md` has the keys.
 
-mod asked;
-mod file;
-mod resolve;
-mod text;
 #[cfg(test)]
 mod tests;
 
@@ -13,13 +11,57 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-pub use self::asked::{ArraySpec, DEPTH_MAX, DRIVES_MAX, DriveSpec, MemberSpec};
-use self::resolve::{ArrayKeys, CHUNK, DriveKeys, WRITE};
-use super::level::{CHUNK_SECTORS, Level, WritePolicy};
+use serde::Deserialize;
+use toml::Table;
+
+use super::level::{CHUNK_SECTORS, Copies, Level, WritePolicy};
 use crate::error::Error;
+use crate::keys;
+use crate::names::known;
 use crate::quantity::exact_bytes;
-use crate::schema::{Key, Keyed, ValueKind};
+use crate::schema::{Count, Key, Keyed, Maybe, Sectors, Size, TextPiece, ValueKind, Values, Word, toml_text};
+use crate::toml_file::{Mistake, TomlKeys};
 use crate::units::SECTOR_BYTES;
+
+/// The most drives of an array (assumption: no controller has more).
+pub const DRIVES_MAX: usize = 4096;
+
+/// An array; `Display` gives its canonical text, which parses to the same array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArraySpec {
+    /// Its kind, with the copies of a RAID 10.
+    pub level: Level,
+    /// The level's name as it was written: that of ZFS or that of md.
+    pub name: &'static str,
+    /// Sectors of a chunk; without effect where there are no chunks.
+    pub chunk_sectors: u64,
+    /// Way in which partly written stripes get their parity.
+    pub write: WritePolicy,
+    /// The members, in order.
+    pub members: Vec<DriveSpec>,
+}
+
+/// A drive or an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SystemSpec {
+    /// A drive with a layer.
+    Drive(DriveSpec),
+    /// An array of drives.
+    Array(ArraySpec),
+}
+
+/// A drive with a layer; what is not given is the run's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriveSpec {
+    /// The layer's name.
+    pub layer: Option<String>,
+    /// The drive's name, or its file.
+    pub drive: Option<String>,
+    /// The drive's size in sectors.
+    pub capacity_sectors: Option<u64>,
+    /// Parameters of the layer, as text.
+    pub set: Vec<(String, String)>,
+}
 
 impl DriveSpec {
     /// A drive by its name under a layer with these parameters.
@@ -30,7 +72,7 @@ impl DriveSpec {
 
 impl ArraySpec {
     /// An array with chunks of the usual size.
-    pub fn new(level: Level, members: Vec<MemberSpec>) -> ArraySpec {
+    pub fn new(level: Level, members: Vec<DriveSpec>) -> ArraySpec {
         ArraySpec { level, name: level.name(), chunk_sectors: CHUNK_SECTORS, write: WritePolicy::Auto, members }
     }
 
@@ -41,38 +83,45 @@ impl ArraySpec {
 
     /// Reads the short form: `raid5:disks=4,chunk=512KiB,layer=drive-managed`.
     pub fn parse(text: &str) -> Result<ArraySpec, Error> {
-        resolve::array(&text::array(text)?, &DriveSpec::default(), 1)
+        resolved(&array_of_text(text).map_err(|error| *error)?)
     }
 
     /// Reads the TOML form; `path` is for messages.
     pub fn from_toml(path: &Path, text: &str) -> Result<ArraySpec, Error> {
-        let raw = file::array(path, text)?;
-        resolve::array(&raw, &DriveSpec::default(), 1).map_err(|error| match error {
+        let remedy =
+            "an array is level = \"raid0\", chunk = \"64KiB\" and [[member]] tables, see docs/reference/arrays.md";
+        let keys = TomlKeys::parse(text, ARRAY).and_then(array_of_file);
+        let raw = keys.map_err(|mistake| mistake.in_file(path, text, remedy))?;
+        resolved(&raw).map_err(|error| match error {
             Error::Usage(message) => Error::input(path, message),
             other => other,
         })
     }
-
-    /// Number of drives, those of nested arrays included.
-    pub fn drives(&self) -> usize {
-        self.members.iter().map(MemberSpec::drives).sum()
-    }
 }
 
-impl MemberSpec {
+impl SystemSpec {
     /// Reads the short form of an array, or that of a drive: `layer=rmw,drive=tiny,set=(region_sectors=1k)`.
-    pub fn parse(text: &str) -> Result<MemberSpec, Error> {
+    pub fn parse(text: &str) -> Result<SystemSpec, Error> {
         if Level::named(text.split(':').next().unwrap_or_default()).is_ok() {
-            return ArraySpec::parse(text).map(|array| MemberSpec::Array(Box::new(array)));
+            return ArraySpec::parse(text).map(SystemSpec::Array);
         }
-        let alone = ArraySpec::parse(&format!("{}:disks=1,{text}", Level::Span))?;
-        Ok(alone.members.into_iter().next().expect("an array of one"))
+        let mut alone = ArraySpec::parse(&format!("{}:disks=1,{text}", Level::Span))?;
+        Ok(SystemSpec::Drive(alone.members.remove(0)))
     }
 
-    fn drives(&self) -> usize {
+    /// The drive, or the drives of the array, in order.
+    pub fn drives(&self) -> &[DriveSpec] {
         match self {
-            MemberSpec::Drive(_) => 1,
-            MemberSpec::Array(array) => array.drives(),
+            SystemSpec::Drive(drive) => std::slice::from_ref(drive),
+            SystemSpec::Array(array) => &array.members,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn drives_mut(&mut self) -> &mut [DriveSpec] {
+        match self {
+            SystemSpec::Drive(drive) => std::slice::from_mut(drive),
+            SystemSpec::Array(array) => &mut array.members,
         }
     }
 }
@@ -99,21 +148,20 @@ impl fmt::Display for ArraySpec {
         }
         let alike = self.members.windows(2).all(|pair| pair[0] == pair[1]);
         match self.members.first() {
-            Some(MemberSpec::Drive(drive)) if alike => match drive.to_string() {
+            Some(drive) if alike => match drive.to_string() {
                 none if none.is_empty() => Ok(()),
                 keys => write!(f, ",{keys}"),
             },
-            Some(member) if alike => write!(f, ",member=({member})"),
             _ => self.members.iter().try_for_each(|member| write!(f, ",member=({member})")),
         }
     }
 }
 
-impl fmt::Display for MemberSpec {
+impl fmt::Display for SystemSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MemberSpec::Drive(drive) => drive.fmt(f),
-            MemberSpec::Array(array) => array.fmt(f),
+            SystemSpec::Drive(drive) => drive.fmt(f),
+            SystemSpec::Array(array) => array.fmt(f),
         }
     }
 }
@@ -121,14 +169,364 @@ impl fmt::Display for MemberSpec {
 impl fmt::Display for DriveSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut keys = Vec::new();
-        keys.extend(self.layer.iter().map(|name| format!("layer={}", text::quoted(name))));
-        keys.extend(self.drive.iter().map(|name| format!("drive={}", text::quoted(name))));
+        keys.extend(self.layer.iter().map(|name| format!("layer={}", quoted(name))));
+        keys.extend(self.drive.iter().map(|name| format!("drive={}", quoted(name))));
         let bytes = |sectors: &u64| exact_bytes(sectors.saturating_mul(SECTOR_BYTES));
         keys.extend(self.capacity_sectors.iter().map(|sectors| format!("capacity={}", bytes(sectors))));
         if !self.set.is_empty() {
-            let pairs = self.set.iter().map(|(key, value)| format!("{}={}", text::quoted(key), text::quoted(value)));
+            let pairs = self.set.iter().map(|(key, value)| format!("{}={}", quoted(key), quoted(value)));
             keys.push(format!("set=({})", pairs.collect::<Vec<_>>().join(",")));
         }
         f.write_str(&keys.join(","))
+    }
+}
+
+/// The kind of `write`.
+const WRITE: Word<WritePolicy> = Word(WritePolicy::NAMES);
+
+/// The kind of `chunk`.
+const CHUNK: Sectors = Sectors(1, u64::MAX / SECTOR_BYTES);
+
+keys! {
+    /// The values of an array.
+    struct ArrayKeys {
+        /// Number of members; by default as many as are listed. A single one is repeated.
+        disks: Option<u64> = Maybe(Count(1, u64::MAX)), "";
+        /// Length of a chunk.
+        chunk: u64 = CHUNK, "512Ki";
+        /// Copies of each chunk (raid10); 2 by default.
+        copies: Option<u64> = Maybe(Count(1, u64::MAX)), "";
+        /// Source of the parity of a stripe written in part: its old data and parity, or the data not written.
+        write: WritePolicy = WRITE, "auto";
+    }
+}
+
+keys! {
+    /// The values of a drive in an array.
+    struct DriveKeys {
+        /// The drive's size, rounded down to whole sectors.
+        capacity: Option<u64> = Maybe(Size(SECTOR_BYTES, u64::MAX)), "";
+    }
+}
+
+keys! {
+    /// The values of a member in a file.
+    struct MemberKeys {
+        /// Number of members like this one.
+        count: u64 = Count(1, u64::MAX), "1";
+    }
+}
+
+/// An array as it was written.
+struct RawArray {
+    level: String,
+    /// The values of [`ArrayKeys`].
+    values: Values,
+    drive: RawDrive,
+    /// Groups of members: how many, and each of them.
+    members: Vec<(u64, RawDrive)>,
+}
+
+impl RawArray {
+    /// An array of which nothing but the level is given.
+    fn new(level: impl Into<String>) -> RawArray {
+        let values = Values::new(ArrayKeys::keys());
+        RawArray { level: level.into(), values, drive: RawDrive::default(), members: Vec::new() }
+    }
+}
+
+/// A drive, or an array's defaults for its drives, as it was written.
+struct RawDrive {
+    layer: Option<String>,
+    drive: Option<String>,
+    /// The values of [`DriveKeys`].
+    values: Values,
+    set: Option<Vec<(String, String)>>,
+}
+
+impl Default for RawDrive {
+    fn default() -> RawDrive {
+        RawDrive { layer: None, drive: None, values: Values::new(DriveKeys::keys()), set: None }
+    }
+}
+
+fn usage<T>(message: impl Into<String>) -> Result<T, Error> {
+    Err(Error::Usage(message.into()))
+}
+
+/// The array: defaults, what members take from it, and what can't be.
+fn resolved(raw: &RawArray) -> Result<ArraySpec, Error> {
+    let keys = ArrayKeys::read(&raw.values)?;
+    let name = Level::name_as_written(raw.level.trim())?;
+    let level = level(raw, &keys)?;
+    if keys.write != WritePolicy::Auto && level.parities() == 0 {
+        let write = WRITE.write(&keys.write).text;
+        return usage(format!("{name} has no parity, so that write={write} says nothing: leave it out"));
+    }
+    let members = members(raw, keys.disks, name, &drive(&raw.drive, &DriveSpec::default())?)?;
+    level.check_disks(name, members.len())?;
+    Ok(ArraySpec { level, name, chunk_sectors: keys.chunk, write: keys.write, members })
+}
+
+fn level(raw: &RawArray, keys: &ArrayKeys) -> Result<Level, Error> {
+    let level = Level::named(raw.level.trim())?;
+    let Some(copies) = keys.copies else { return Ok(level) };
+    match level.spec().copies {
+        Copies::Chosen => Ok(level.with_copies(u32::try_from(copies).unwrap_or(u32::MAX))),
+        Copies::Every => usage(format!("{level} keeps a copy on every disk: leave out copies, or use raid10")),
+        Copies::One => usage(format!("{level} keeps no copies: leave out copies, or use raid10")),
+    }
+}
+
+fn members(raw: &RawArray, disks: Option<u64>, name: &str, own: &DriveSpec) -> Result<Vec<DriveSpec>, Error> {
+    // Any number too large for an array is the largest.
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let disks = disks.map(size);
+    let group = |(count, raw): &(u64, RawDrive)| Ok((size(*count), drive(raw, own)?));
+    let mut groups: Vec<(usize, DriveSpec)> = raw.members.iter().map(group).collect::<Result<_, Error>>()?;
+    match (disks, groups.as_mut_slice()) {
+        (None, []) => return usage(format!("{name} of how many disks? Write disks=N, or its members")),
+        (Some(disks), []) => groups.push((disks, own.clone())),
+        (Some(disks), [(count @ 1, _)]) => *count = disks,
+        (Some(disks), groups) => {
+            let given = groups.iter().fold(0usize, |sum, (count, _)| sum.saturating_add(*count));
+            if given != disks {
+                return usage(format!(
+                    "disks={disks}, but {given} members are given: leave out disks, or list {disks}"
+                ));
+            }
+        }
+        (None, _) => {}
+    }
+    if groups.iter().fold(0usize, |sum, (count, _)| sum.saturating_add(*count)) > DRIVES_MAX {
+        return Err(Error::Impossible(format!("{name} of more than {DRIVES_MAX} drives: lower disks or count")));
+    }
+    Ok(groups.into_iter().flat_map(|(count, member)| std::iter::repeat_n(member, count)).collect())
+}
+
+/// A drive that takes from `inherited` what it is not given. Whoever names a layer names its parameters too.
+fn drive(raw: &RawDrive, inherited: &DriveSpec) -> Result<DriveSpec, Error> {
+    let capacity = DriveKeys::read(&raw.values)?.capacity.map(|bytes| bytes / SECTOR_BYTES);
+    let set = match (&raw.set, &raw.layer) {
+        (Some(set), _) => set.clone(),
+        (None, Some(_)) => Vec::new(),
+        (None, None) => inherited.set.clone(),
+    };
+    let or = |own: &Option<String>, other: &Option<String>| own.clone().or_else(|| other.clone());
+    Ok(DriveSpec {
+        layer: or(&raw.layer, &inherited.layer),
+        drive: or(&raw.drive, &inherited.drive),
+        capacity_sectors: capacity.or(inherited.capacity_sectors),
+        set,
+    })
+}
+
+/// Keys of an array.
+const ARRAY: &[&str] = &["level", "disks", "chunk", "copies", "write", "layer", "drive", "capacity", "set", "member"];
+/// Keys of a member.
+const MEMBER: &[&str] = &["count", "layer", "drive", "capacity", "set"];
+
+/// A number, or its text with a unit.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a whole number, or a text such as \"512KiB\"")]
+enum Plain {
+    Number(u64),
+    Text(String),
+}
+
+fn array_of_file(mut keys: TomlKeys) -> Result<RawArray, Mistake> {
+    let mut array = RawArray::new(keys.need::<String>("level")?);
+    for key in ["disks", "chunk", "copies"] {
+        put_plain(&mut array.values, key, keys.get(key)?)?;
+    }
+    put_plain(&mut array.values, "write", keys.get("write")?.map(Plain::Text))?;
+    array.members = keys.tables("member", MEMBER)?.into_iter().map(member_of_file).collect::<Result<_, _>>()?;
+    array.drive = drive_of_file(keys)?;
+    Ok(array)
+}
+
+fn member_of_file(mut keys: TomlKeys) -> Result<(u64, RawDrive), Mistake> {
+    let mut values = Values::new(MemberKeys::keys());
+    put_plain(&mut values, "count", keys.get("count")?)?;
+    let count = MemberKeys::read(&values).map_err(|error| Mistake::Refused(error.to_string()))?.count;
+    Ok((count, drive_of_file(keys)?))
+}
+
+fn drive_of_file(mut keys: TomlKeys) -> Result<RawDrive, Mistake> {
+    let set = keys.get::<Table>("set")?;
+    let set = set.map(|table| table.into_iter().map(|(key, value)| (key, toml_text(&value))).collect());
+    let mut made = RawDrive { layer: keys.get("layer")?, drive: keys.get("drive")?, set, ..RawDrive::default() };
+    put_plain(&mut made.values, "capacity", keys.get("capacity")?)?;
+    keys.end();
+    Ok(made)
+}
+
+/// Sets a key that was given.
+fn put_plain(values: &mut Values, key: &str, value: Option<Plain>) -> Result<(), Mistake> {
+    let text = match value {
+        None => return Ok(()),
+        Some(Plain::Number(number)) => number.to_string(),
+        Some(Plain::Text(text)) => text,
+    };
+    values.set(key, &text).map_err(|refused| Mistake::Refused(format!("{key}={text}: {refused}")))
+}
+
+/// Keys of a drive that are no values.
+const DRIVE_NAMES: [&str; 3] = ["layer", "drive", "set"];
+
+type Result2<T> = Result<T, Box<Error>>;
+
+impl<'a> TextPiece<'a> {
+    /// Place of `separator` outside of parentheses and quotes.
+    fn outside(self, separator: u8) -> Result2<Vec<usize>> {
+        let (mut found, mut open, mut quoted) = (Vec::new(), Vec::new(), None);
+        for (i, byte) in self.text.bytes().enumerate() {
+            match byte {
+                b'"' if quoted.is_some() => quoted = None,
+                b'"' => quoted = Some(i),
+                _ if quoted.is_some() => {}
+                b'(' => open.push(i),
+                b')' if open.pop().is_none() => {
+                    return Err(self
+                        .slice(i, self.text.len())
+                        .error("a `)` that nothing opened: remove it, or open it"));
+                }
+                byte if byte == separator && open.is_empty() => found.push(i),
+                _ => {}
+            }
+        }
+        match (quoted, open.last()) {
+            (Some(i), _) => Err(self.slice(i, self.text.len()).error("the quote is not closed: add a `\"`")),
+            (None, Some(&i)) => Err(self.slice(i, self.text.len()).error("the `(` is not closed: add a `)`")),
+            (None, None) => Ok(found),
+        }
+    }
+
+    /// The parts between commas; none of an empty text.
+    fn items(self) -> Result2<Vec<TextPiece<'a>>> {
+        let mut from = 0;
+        let mut items = Vec::new();
+        for to in self.outside(b',')?.into_iter().chain([self.text.len()]) {
+            items.push(self.slice(from, to).trimmed());
+            from = to + 1;
+        }
+        Ok(if self.text.trim().is_empty() { Vec::new() } else { items })
+    }
+
+    /// `key=value`.
+    fn setting(self) -> Result2<(TextPiece<'a>, TextPiece<'a>)> {
+        match self.outside(b'=')?.first() {
+            Some(&i) => Ok((self.slice(0, i).trimmed(), self.slice(i + 1, self.text.len()).trimmed())),
+            None if self.text.parse::<u64>().is_ok() => {
+                Err(self.error(format!("expected key=value: for {0} disks write disks={0}", self.text)))
+            }
+            None => Err(self.error("expected key=value")),
+        }
+    }
+
+    /// Text in the parentheses that this part is.
+    fn inside(self) -> Result2<TextPiece<'a>> {
+        match self.text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+            Some(_) => Ok(self.slice(1, self.text.len() - 1).trimmed()),
+            None => Err(self.error("expected it in parentheses: (…)")),
+        }
+    }
+
+    /// The value, without its quotes.
+    fn value(self) -> Result2<String> {
+        let inner = self.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        match inner {
+            Some(inner) if !inner.replace("\"\"", "").contains('"') => Ok(inner.replace("\"\"", "\"")),
+            _ if self.text.is_empty() => Err(self.error("a value is missing: write key=value")),
+            _ if self.text.contains('"') => {
+                Err(self.error("put the whole value in quotes, and write a quote in it twice"))
+            }
+            _ => Ok(self.text.to_string()),
+        }
+    }
+}
+
+/// A value as `value` reads it back.
+fn quoted(value: &str) -> String {
+    let odd = |c: char| c.is_whitespace() || "\"(),=:".contains(c);
+    if value.is_empty() || value.contains(odd) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value.into() }
+}
+
+fn array_of_text(text: &str) -> Result2<RawArray> {
+    let part = TextPiece::whole("array", text);
+    let end = part.text.find(':').unwrap_or(part.text.len());
+    let name = part.slice(0, end).trimmed();
+    if name.text.is_empty() {
+        return Err(name
+            .error("the kind of array is missing: write raid5:disks=4,chunk=512KiB,layer=drive-managed or the like"));
+    }
+    let mut array = RawArray::new(name.text);
+    for item in part.slice((end + 1).min(part.text.len()), part.text.len()).items()? {
+        let (key, value) = item.setting()?;
+        match key.text {
+            "member" => array.members.push((1, member(value.inside()?)?)),
+            name if array.values.keys().iter().any(|known| known.name == name) => {
+                put(&mut array.values, key, value)?;
+            }
+            _ => {
+                let own = array.values.keys().iter().map(|key| key.name).chain(["member"]).collect::<Vec<_>>();
+                drive_key(&mut array.drive, key, value, &own)?;
+            }
+        }
+    }
+    Ok(array)
+}
+
+/// A member, as its keys say.
+fn member(part: TextPiece<'_>) -> Result2<RawDrive> {
+    if let Some((level, _)) = part.text.split_once(':')
+        && Level::named(level.trim()).is_ok()
+    {
+        return Err(
+            part.error("members of an array are drives: write raid10 for stripes of mirrors, or run this array alone")
+        );
+    }
+    let mut drive = RawDrive::default();
+    for item in part.items()? {
+        let (key, value) = item.setting()?;
+        drive_key(&mut drive, key, value, &[])?;
+    }
+    Ok(drive)
+}
+
+/// Sets a key of a drive; `others` are the keys of what is around it.
+fn drive_key(drive: &mut RawDrive, key: TextPiece<'_>, value: TextPiece<'_>, others: &[&'static str]) -> Result2<()> {
+    match key.text {
+        "layer" => put_name(&mut drive.layer, key, value),
+        "drive" => put_name(&mut drive.drive, key, value),
+        "set" if drive.set.is_some() => Err(key.error("`set` is given twice: write set=(key=value,key=value)")),
+        "set" => {
+            let mut pairs = Vec::new();
+            for item in value.inside()?.items()? {
+                let (key, value) = item.setting()?;
+                pairs.push((key.value()?, value.value()?));
+            }
+            drive.set = Some(pairs);
+            Ok(())
+        }
+        name if drive.values.keys().iter().any(|known| known.name == name) => put(&mut drive.values, key, value),
+        name => {
+            let own = drive.values.keys().iter().map(|key| key.name);
+            let all = others.iter().copied().chain(DRIVE_NAMES).chain(own);
+            Err(key.error(format!("no key of this name; {}", known(name, all))))
+        }
+    }
+}
+
+/// Sets a key that takes a value.
+fn put(values: &mut Values, key: TextPiece<'_>, value: TextPiece<'_>) -> Result2<()> {
+    values.set_once(key.text, &value.value()?).map_err(|refused| refused.at(key, value))
+}
+
+/// Sets a key that takes a name.
+fn put_name(place: &mut Option<String>, key: TextPiece<'_>, value: TextPiece<'_>) -> Result2<()> {
+    match place.replace(value.value()?) {
+        Some(_) => Err(key.error(format!("`{}` is given twice: keep one", key.text))),
+        None => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::device::Member;
+use crate::device::Device;
 use crate::error::{Error, NoRoom};
 use crate::message::PUT_IN_ORDER;
 use crate::request::{Request, Source};
@@ -237,7 +237,7 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    pub fn new(settings: &Settings, member: &Member) -> Intake {
+    pub fn new(settings: &Settings, device: &Device) -> Intake {
         Intake {
             arrival: settings.arrival,
             fold: settings.fold,
@@ -245,17 +245,17 @@ impl Intake {
             taken_of_source: Vec::new(),
             last_time: Nanos::ZERO,
             row: 0,
-            host_sectors: Some(member.host_sectors()).filter(|_| !member.is_per_source()),
+            host_sectors: Some(device.host_sectors()).filter(|_| !device.is_per_source()),
         }
     }
 
     /// Places a request where its source's sectors lie. Refuses one that lies outside of them, or (by the trace's clock) before
     /// the one before it.
     #[inline]
-    pub fn admit(&mut self, request: &mut Request, member: &Member, source: &dyn Source) -> Result<(), Error> {
+    pub fn admit(&mut self, request: &mut Request, device: &Device, source: &dyn Source) -> Result<(), Error> {
         let (start, capacity) = match self.host_sectors {
             Some(all) => (Lba(0), all),
-            None => member.place_of_source(request.source),
+            None => device.place_of_source(request.source),
         };
         self.taken += 1;
         if request.end().0 > capacity {

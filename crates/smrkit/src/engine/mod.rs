@@ -16,7 +16,7 @@ mod tests;
 mod verify;
 mod warm_up;
 
-use crate::device::{Command, Completion, Member, MemberDrive, Served};
+use crate::device::{Command, Completion, Device, MemberDrive, Served};
 use crate::error::{DiskResult, Error};
 use crate::power::Power;
 use crate::request::{Request, Source};
@@ -37,7 +37,7 @@ const LOOK_EVERY: u64 = 1 << 16;
 /// A drive or an array, the requests' way to it, and what is counted on the way.
 pub struct Engine<'a> {
     /// Device that serves the requests.
-    pub member: Member,
+    pub device: Device,
     /// Counts of the host's requests.
     pub counts: HostCounts,
     settings: Settings,
@@ -56,29 +56,29 @@ pub struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// A loop over `member`, which has been built for checking if the settings ask for that. Only arrays have a `task`.
+    /// A loop over `device`, which has been built for checking if the settings ask for that. Only arrays have a `task`.
     pub fn new(
-        mut member: Member,
+        mut device: Device,
         settings: Settings,
         counts: HostCounts,
         task: &'a mut dyn BackgroundTask,
         observer: &'a mut dyn Observer,
     ) -> Engine<'a> {
-        record(member.drives(), 0, observer);
+        record(device.drives_mut(), 0, observer);
         if let Some((first, new)) = task.successor() {
-            record(new.drives(), first, observer);
+            record(std::slice::from_mut(new), first, observer);
         }
-        let is_array = matches!(member, Member::Array(_));
+        let is_array = matches!(device, Device::Array(_));
         Engine {
             counts,
             settings,
             arrivals: Arrivals::new(&settings, Nanos::ZERO),
-            intake: Intake::new(&settings, &member),
+            intake: Intake::new(&settings, &device),
             check: ArrayCheck::new(settings.check && is_array),
             work: ArrayWork::new(task),
             watcher: Watcher::new(observer),
             warm_up: WarmUp::new(settings.warmup),
-            member,
+            device,
             sent: SentRequests::default(),
             completions: Vec::new(),
             completed: 0,
@@ -87,7 +87,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The run begins at `now`, with a member that has come so far.
+    /// The run begins at `now`, with a device that has come so far.
     pub fn begin_at(&mut self, now: Nanos) {
         self.now = now;
     }
@@ -106,13 +106,13 @@ impl<'a> Engine<'a> {
     /// out, if there was any. Returns `false` if the observer ended the run early.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
         let mut go_on = self.prefill()?;
-        if self.warm_up.begin(&mut self.member, self.now) {
+        if self.warm_up.begin(&mut self.device, self.now) {
             self.begin_counting()?;
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
-        let has_work = self.work.begin(&self.member);
+        let has_work = self.work.begin(&self.device);
         // Requests may take the short way past the events.
-        let is_short = !has_work && (self.member.completes_in_order() || self.arrivals.is_one_by_one());
+        let is_short = !has_work && (self.device.completes_in_order() || self.arrivals.is_one_by_one());
         let (mut input, mut events) = (Input::default(), 0u64);
         while go_on {
             if input.wants_more() {
@@ -150,10 +150,10 @@ impl<'a> Engine<'a> {
 
     fn begin_counting(&mut self) -> DiskResult {
         self.warm_up.end();
-        self.member.reset_counts(self.now)?;
+        self.device.reset_counts(self.now)?;
         self.counts.begin(self.now);
         self.work.task().counting(self.now);
-        if let (Some(write), Member::Drive(drive)) = (self.settings.power_cut, &mut self.member) {
+        if let (Some(write), Device::Drive(drive)) = (self.settings.power_cut, &mut self.device) {
             drive.device_mut().disk.cut_power(Power::new(vec![write], self.settings.seed));
         }
         Ok(())
@@ -184,7 +184,7 @@ impl<'a> Engine<'a> {
     /// Serves a request by the short way, where there is one. In check mode it is verified.
     #[inline(always)]
     fn serve_at_once(&mut self, request: &Request, arrival: Nanos) -> DiskResult<Option<Served>> {
-        let served = self.member.serve_at_once(request, arrival, true, self.check.data())?;
+        let served = self.device.serve_at_once(request, arrival, true, self.check.data())?;
         if let Some(served) = &served {
             self.now = served.end;
             self.check.verify_served(request)?;
@@ -196,26 +196,26 @@ impl<'a> Engine<'a> {
     fn happen(&mut self, input: &mut Input, source: &dyn Source) -> Result<bool, Error> {
         let arrival = input.peek().map_or(Nanos::MAX, |request| self.arrivals.peek(request.time, input.outstanding()));
         let mut task = self.work.next();
-        let mut member = self.member.next();
+        let mut device = self.device.next();
         // All that comes at this moment is there.
-        if self.member.has_pending() && self.now < member.min(arrival).min(task) {
-            self.member.resume()?;
+        if self.device.has_pending() && self.now < device.min(arrival).min(task) {
+            self.device.resume()?;
             self.note_waiting();
-            member = self.member.next();
+            device = self.device.next();
         }
-        if input.is_over() && member == Nanos::MAX && !self.member.has_pending() {
+        if input.is_over() && device == Nanos::MAX && !self.device.has_pending() {
             self.host_done()?;
             task = self.work.next();
             if task == Nanos::MAX {
                 return Ok(false);
             }
         }
-        if member < Nanos::MAX && member <= arrival && member <= task {
+        if device < Nanos::MAX && device <= arrival && device <= task {
             self.advance()?;
         } else if task < Nanos::MAX && task <= arrival {
             self.intake.check_task(task)?;
             self.now = task;
-            if let Some(array) = self.member.array_mut() {
+            if let Some(array) = self.device.array_mut() {
                 self.work.task().act(array, task)?;
             }
         } else if let Some((mut request, outstanding)) = input.next() {
@@ -248,7 +248,7 @@ impl<'a> Engine<'a> {
         outstanding: Option<u16>,
         source: &dyn Source,
     ) -> Result<Option<Nanos>, Error> {
-        self.intake.admit(request, &self.member, source)?;
+        self.intake.admit(request, &self.device, source)?;
         let arrival = self.arrivals.next(request.time, outstanding);
         if let Some(until) = self.settings.until
             && arrival.since(self.counts.begin) >= until
@@ -268,15 +268,15 @@ impl<'a> Engine<'a> {
         self.now = arrival;
         let (expected, data) = self.check.take();
         let tag = self.sent.add(Sent { request, row: self.intake.row(), arrival, expected });
-        self.member.submit(Command { tag, request, arrival, host: true, data })?;
+        self.device.submit(Command { tag, request, arrival, host: true, data })?;
         self.note_waiting();
         Ok(())
     }
 
-    /// Lets the member's next event happen.
+    /// Processes the device's next event.
     fn advance(&mut self) -> Result<(), Error> {
-        self.now = self.member.next();
-        let completion = self.member.advance(&mut self.completions)?;
+        self.now = self.device.next();
+        let completion = self.device.advance(&mut self.completions)?;
         self.note_waiting();
         if let Some(completion) = completion {
             self.receive(&completion)?;
@@ -284,7 +284,7 @@ impl<'a> Engine<'a> {
         if !self.completions.is_empty() {
             self.receive_more()?;
         }
-        while let Some(array) = self.member.array_mut()
+        while let Some(array) = self.device.array_mut()
             && let Some(done) = array.take_done()
         {
             self.work.task().done(&done, array)?;
@@ -302,7 +302,7 @@ impl<'a> Engine<'a> {
     /// Takes note of the first request that waits for cleaning, at the moment that it begins to.
     #[inline]
     fn note_waiting(&mut self) {
-        let moment = self.member.first_wait();
+        let moment = self.device.first_wait();
         if self.warm_up.is_over() && moment < Nanos::MAX {
             self.counts.waits_for_cleaning(moment);
         }
@@ -326,8 +326,8 @@ impl<'a> Engine<'a> {
         self.arrivals.completed(times.end);
         self.completed += 1;
         if self.warm_up.is_over() {
-            let member = &self.member;
-            self.counts.count(request, times, || member.gauges());
+            let device = &self.device;
+            self.counts.count(request, times, || device.gauges());
             self.work.completed(request, times);
             if self.watcher.wants_requests() {
                 self.watcher.request(request, row, times, &self.counts);
@@ -340,7 +340,7 @@ impl<'a> Engine<'a> {
     /// A request of the warm-up is completed: counting may begin.
     #[cold]
     fn warm_up(&mut self, request: &Request) -> Result<(), Error> {
-        match self.warm_up.completed(request, self.completed, &mut self.member, self.now) {
+        match self.warm_up.completed(request, self.completed, &mut self.device, self.now) {
             true => Ok(self.begin_counting()?),
             false => Ok(()),
         }
@@ -348,11 +348,11 @@ impl<'a> Engine<'a> {
 
     /// Processes the next event; tells whether there was one.
     fn step(&mut self, completions: &mut Vec<Completion>) -> DiskResult<bool> {
-        self.member.resume()?;
-        let next = self.member.next();
+        self.device.resume()?;
+        let next = self.device.next();
         if next < Nanos::MAX {
             self.now = next;
-            let completion = self.member.advance(completions)?;
+            let completion = self.device.advance(completions)?;
             completions.extend(completion);
         }
         Ok(next < Nanos::MAX)
@@ -380,7 +380,7 @@ impl<'a> Engine<'a> {
 
     /// The result of the array's own work.
     pub fn report(&mut self) -> DiskResult<Option<Rebuild>> {
-        self.member.array_mut().map_or(Ok(None), |array| self.work.task().report(array))
+        self.device.array_mut().map_or(Ok(None), |array| self.work.task().report(array))
     }
 
     /// When cleaning had settled, if the warm-up waited for that.
@@ -390,7 +390,7 @@ impl<'a> Engine<'a> {
 
     /// The power cuts so far.
     pub fn take_power_cuts(&mut self) -> Vec<PowerCut> {
-        let Member::Drive(drive) = &mut self.member else { return Vec::new() };
+        let Device::Drive(drive) = &mut self.device else { return Vec::new() };
         let mut cuts = drive.take_power_cuts();
         cuts.iter_mut().for_each(|cut| cut.completed -= self.prefilled);
         cuts
@@ -398,7 +398,7 @@ impl<'a> Engine<'a> {
 }
 
 /// The observer's recorders take note of what drives do, the first of them number `first`.
-fn record(drives: Vec<&mut MemberDrive>, first: usize, observer: &mut dyn Observer) {
+fn record(drives: &mut [MemberDrive], first: usize, observer: &mut dyn Observer) {
     for (number, drive) in (first..).zip(drives) {
         drive.record(observer.recorder(number));
     }

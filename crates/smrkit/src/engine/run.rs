@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::rebuild::RebuildSpec;
 use super::saved::SavedState;
-use super::system::{DriveRun, MemberRun};
+use super::system::{DriveRun, SystemRun};
 use super::task::{BackgroundTask, Idle};
 use super::{Engine, Observer};
-use crate::device::{LayeredDisk, Member, MemberDrive};
+use crate::device::{Device, LayeredDisk, MemberDrive};
 use crate::error::Error;
 use crate::pages::WHOLE_SECTORS_MAX;
 use crate::quantity::Bytes;
@@ -22,7 +22,7 @@ use crate::units::{Nanos, SECTOR_BYTES};
 #[derive(Clone)]
 pub struct Run {
     /// System that serves the requests.
-    pub system: MemberRun,
+    pub system: SystemRun,
     /// Arrivals, queue, state before.
     pub settings: Settings,
     /// The array's own work next to the requests.
@@ -35,7 +35,7 @@ pub struct Run {
 
 impl Run {
     /// A run without work of the array's own.
-    pub fn new(system: impl Into<MemberRun>, settings: Settings) -> Run {
+    pub fn new(system: impl Into<SystemRun>, settings: Settings) -> Run {
         let system = system.into();
         let settings = system.effective(settings);
         Run { system, settings, background: None, window: None, from_state: None }
@@ -44,10 +44,10 @@ impl Run {
     /// Runs the requests of `source`; where they came from is left to the caller.
     pub fn measure(&self, source: &mut dyn Source, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         match (&self.background, &self.system) {
-            (Some(spec), MemberRun::Array(array)) => {
+            (Some(spec), SystemRun::Array(array)) => {
                 self.measure_with(&mut spec.build(array, &self.settings)?, source, observer)
             }
-            (Some(_), MemberRun::Drive(_)) => {
+            (Some(_), SystemRun::Drive(_)) => {
                 Err(Error::Usage("a drive is not rebuilt: leave out {rebuild}, or give an {array}".into()))
             }
             (None, _) => self.measure_with(&mut Idle, source, observer),
@@ -66,21 +66,21 @@ impl Run {
         let timeline = self.window.map_or_else(TimelineBuilder::default, TimelineBuilder::fixed);
         let commit = observer.commit().map(str::to_string);
         let counts = HostCounts::new(timeline).of_sources(source.sources());
-        let mut member = self.system.build(settings)?;
-        let begin = self.begin(&mut member)?;
+        let mut device = self.system.build(settings)?;
+        let begin = self.begin(&mut device)?;
         let wants_state = observer.wants_state();
         self.check_state(wants_state)?;
-        let mut engine = Engine::new(member, *settings, counts, task, observer);
+        let mut engine = Engine::new(device, *settings, counts, task, observer);
         engine.begin_at(begin);
         let finished = engine.run(source)?;
         if wants_state && finished {
-            engine.show_state(SavedState::take(&self.system, &engine.member, engine.now())?);
+            engine.show_state(SavedState::take(&self.system, &engine.device, engine.now())?);
         }
         // What verification reads at the end is no part of the outcome.
-        engine.member.drives().into_iter().for_each(|drive| drive.record(None));
+        engine.device.drives_mut().iter_mut().for_each(|drive| drive.record(None));
         let counts = std::mem::replace(&mut engine.counts, HostCounts::new(TimelineBuilder::default()));
-        let host = counts.finish(&engine.member.gauges());
-        let mut outcome = self.system.outcome(&mut engine.member, settings, host, &commit)?;
+        let host = counts.finish(&engine.device.gauges());
+        let mut outcome = self.system.outcome(&mut engine.device, settings, host, &commit)?;
         // Only now: a rebuild's report lets the members' own cleaning come to its end, which is no part of the outcome.
         let rebuild = engine.report()?;
         outcome.power_cut = engine.take_power_cuts().pop();
@@ -89,10 +89,10 @@ impl Run {
         Ok(Outcome { interrupted: !finished, rebuild, ..self.identified(outcome, commit) })
     }
 
-    /// Gives a member that was just built the state that the run begins with; returns the time.
-    fn begin(&self, member: &mut Member) -> Result<Nanos, Error> {
+    /// Gives a device that was just built the state that the run begins with; returns the time.
+    fn begin(&self, device: &mut Device) -> Result<Nanos, Error> {
         match (&self.from_state, self.settings.prefill) {
-            (Some(saved), Prefill::Saved) => saved.restore(&self.system, member),
+            (Some(saved), Prefill::Saved) => saved.restore(&self.system, device),
             (None, Prefill::Saved) => {
                 Err(Error::Usage("{prefill} saved begins with a saved state: give {from_state}".into()))
             }
@@ -144,15 +144,15 @@ impl Run {
     fn check_power_cut(&self) -> Result<(), Error> {
         match &self.system {
             _ if self.settings.power_cut.is_none() => Ok(()),
-            MemberRun::Array(_) => Err(Error::Usage(
+            SystemRun::Array(_) => Err(Error::Usage(
                 "{power_cut} knows single drives only, since members of an array are ahead of each other in time: leave \
                  out {array}, or cut the power of one drive"
                     .into(),
             )),
-            MemberRun::Drive(run) if run.drive.clock.completes_early() => Err(Error::Impossible(
+            SystemRun::Drive(run) if run.drive.clock.completes_early() => Err(Error::Impossible(
                 "{power_cut} knows no write cache in the order of arrival: take a drive file without write_cache_order".into(),
             )),
-            MemberRun::Drive(run) => self.check_full(run.host_sectors()?),
+            SystemRun::Drive(run) => self.check_full(run.host_sectors()?),
         }
     }
 
@@ -169,24 +169,24 @@ impl Run {
     }
 }
 
-impl MemberRun {
+impl SystemRun {
     /// The outcome, so far as it is measured: of the whole, and for an array of each drive too.
     fn outcome(
         &self,
-        member: &mut Member,
+        device: &mut Device,
         settings: &Settings,
         host: HostSide,
         commit: &Option<String>,
     ) -> Result<Outcome, Error> {
-        match (self, member) {
-            (MemberRun::Drive(run), Member::Drive(drive)) => run.outcome(drive, host),
-            (MemberRun::Array(_), Member::Array(array)) => {
+        match (self, device) {
+            (SystemRun::Drive(run), Device::Drive(drive)) => run.outcome(drive, host),
+            (SystemRun::Array(_), Device::Array(array)) => {
                 let host_sectors = array.layout().host_sectors();
                 let runs = self.drives();
-                let members = runs.iter().zip(array.drives()).map(|(run, drive)| {
+                let members = runs.iter().zip(array.drives_mut()).map(|(run, drive)| {
                     let host = drive.take_counts().finish(&drive.gauges());
                     let outcome = run.outcome(drive, host)?;
-                    Ok(Run::new((*run).clone(), *settings).identified(outcome, commit.clone()))
+                    Ok(Run::new(run.clone(), *settings).identified(outcome, commit.clone()))
                 });
                 let mut all = Outcome::of_array(members.collect::<Result<_, Error>>()?, host)?;
                 all.capacity.host_sectors = host_sectors;
@@ -222,21 +222,25 @@ mod tests {
     use crate::layer::{self, Parameters};
 
     /// A run of the drive `tiny`, with more lines in its file.
-    fn drive(more: &str) -> MemberRun {
+    fn drive_run(more: &str) -> DriveRun {
         let text = format!("{}{more}", include_str!("../../drives/tiny.toml"));
         let drive = Drive::parse("tiny.toml".as_ref(), &text).unwrap();
-        DriveRun { drive, layer: layer::find("in-place").unwrap(), parameters: Parameters::default() }.into()
+        DriveRun { drive, layer: layer::find("in-place").unwrap(), parameters: Parameters::default() }
+    }
+
+    fn drive(more: &str) -> SystemRun {
+        drive_run(more).into()
     }
 
     #[test]
     fn the_power_of_a_single_drive_can_be_cut() {
-        let checked = |system: MemberRun, power_cut| {
+        let checked = |system: SystemRun, power_cut| {
             let settings = Settings { power_cut, check: true, ..Settings::default() };
             Run::new(system, settings).check_power_cut().map_err(|error| error.to_string())
         };
         let bytes = "write_cache_bytes = { value = 65536, source = \"test\" }\n";
         let cached = |order: &str| drive(&(String::from(bytes) + order));
-        let array = || MemberRun::Array(Box::new(ArrayRun::new(Level::Raid1, vec![drive(""), drive("")])));
+        let array = || SystemRun::Array(ArrayRun::new(Level::Raid1, vec![drive_run(""), drive_run("")]));
         assert!(checked(array(), None).is_ok());
         assert!(checked(drive(""), Some(1)).is_ok() && checked(cached(""), Some(1)).is_ok());
         let in_order = cached("write_cache_order = { value = \"arrival\", source = \"test\" }\n");

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use hmac_sha256::Hash;
 use serde::{Deserialize, Serialize};
 
-use super::system::{DriveRun, MemberRun};
+use super::system::{DriveRun, SystemRun};
 use crate::VERSION;
-use crate::device::Member;
-use crate::device::spec::{DriveSpec, MemberSpec};
+use crate::device::Device;
+use crate::device::level::{Level, WritePolicy};
+use crate::device::spec::{DriveSpec, SystemSpec};
 use crate::error::Error;
 use crate::stats::outcome::RunRecord;
 use crate::units::Nanos;
@@ -45,13 +46,13 @@ struct Contents {
 }
 
 impl SavedState {
-    /// The state of `member`, which was built as `system` says, at `now`. Nothing is under way.
-    pub fn take(system: &MemberRun, member: &Member, now: Nanos) -> Result<SavedState, Error> {
-        SavedState::of(system, member.state(), now)
+    /// The state of `device`, which was built as `system` says, at `now`. Nothing is under way.
+    pub fn take(system: &SystemRun, device: &Device, now: Nanos) -> Result<SavedState, Error> {
+        SavedState::of(system, device.state(), now)
     }
 
-    /// The state that [`Member::state`] gave at `now` of a drive or an array built as `system` says.
-    pub fn of(system: &MemberRun, state: Vec<u8>, now: Nanos) -> Result<SavedState, Error> {
+    /// The state that [`Device::state`] gave at `now` of a drive or an array built as `system` says.
+    pub fn of(system: &SystemRun, state: Vec<u8>, now: Nanos) -> Result<SavedState, Error> {
         let contents = Contents { now, state, ..describe(system)? };
         let mut bytes = MAGIC.to_vec();
         crate::state::write(&(VERSION, &contents), &mut bytes);
@@ -97,42 +98,41 @@ impl SavedState {
         RunRecord { system, used_sectors, drive_files, ..RunRecord::default() }
     }
 
-    /// Gives `member`, which was built as `system` says, this state; returns the time. Errors: the state is of another system.
-    pub fn restore(&self, system: &MemberRun, member: &mut Member) -> Result<Nanos, Error> {
+    /// Gives `device`, which was built as `system` says, this state; returns the time. Errors: the state is of another system.
+    pub fn restore(&self, system: &SystemRun, device: &mut Device) -> Result<Nanos, Error> {
         if let Some(difference) = self.difference(&describe(system)?)? {
             let message =
                 format!("the saved state {difference}: run it on the system that it was saved of, or save another");
             return Err(Error::input(&self.path, message));
         }
-        member.restore(&self.contents.state).map_err(|fault| Error::input(&self.path, fault.to_string()))?;
+        device.restore(&self.contents.state).map_err(|fault| Error::input(&self.path, fault.to_string()))?;
         Ok(self.contents.now)
     }
 
     /// First thing in which it is of another system than `own`.
     fn difference(&self, own: &Contents) -> Result<Option<String>, Error> {
-        let (saved, asked) = (MemberSpec::parse(&self.contents.system)?, MemberSpec::parse(&own.system)?);
+        let (saved, asked) = (SystemSpec::parse(&self.contents.system)?, SystemSpec::parse(&own.system)?);
         let same_array = shape(&saved) == shape(&asked) && self.contents.used_sectors == own.used_sectors;
         if !same_array {
             return Ok(Some(format!("is of {}, and the run is of {}", named(&saved), named(&asked))));
         }
-        let (saved, asked) = (drives(&saved), drives(&asked));
-        let pairs = saved.iter().zip(&asked).zip(self.contents.drives.iter().zip(&own.drives));
+        let pairs = saved.drives().iter().zip(asked.drives()).zip(self.contents.drives.iter().zip(&own.drives));
         let differences = pairs.map(|((saved, asked), (hash, own))| drive_difference(saved, asked, hash == own));
         Ok(differences.flatten().next())
     }
 }
 
 /// Description of a system, without its state. Each `auto` is the value that it stands for.
-fn describe(system: &MemberRun) -> Result<Contents, Error> {
+fn describe(system: &SystemRun) -> Result<Contents, Error> {
     let settled = system.with_drives(&|run: &DriveRun| {
         let parameters = (run.layer.settled)(&run.drive, &run.parameters)?;
         Ok::<_, Error>(DriveRun { parameters, ..run.clone() })
     })?;
-    let drives = settled.drives().into_iter();
+    let drives = settled.drives().iter();
     Ok(Contents {
         system: settled.spec().to_string(),
         used_sectors: system.array().and_then(|array| array.used_sectors.clone()),
-        drive_files: system.drives().iter().filter_map(|drive| drive.file()).collect(),
+        drive_files: system.drives().iter().filter_map(DriveRun::file).collect(),
         drives: drives.map(|run| Hash::hash(format!("{:?}", run.drive.settings).as_bytes())).collect(),
         now: Nanos::ZERO,
         state: Vec::new(),
@@ -162,32 +162,16 @@ fn drive_difference(saved: &DriveSpec, asked: &DriveSpec, same_file: bool) -> Op
 }
 
 /// What has to be alike of arrays besides their drives.
-fn shape(spec: &MemberSpec) -> String {
+fn shape(spec: &SystemSpec) -> Option<(Level, u64, WritePolicy, usize)> {
     match spec {
-        MemberSpec::Drive(_) => "a drive".into(),
-        MemberSpec::Array(array) => {
-            let members: Vec<String> = array.members.iter().map(shape).collect();
-            format!(
-                "{} of chunks of {} sectors, {:?}: {}",
-                array.level,
-                array.chunk_sectors,
-                array.write,
-                members.join(", ")
-            )
-        }
+        SystemSpec::Drive(_) => None,
+        SystemSpec::Array(array) => Some((array.level, array.chunk_sectors, array.write, array.members.len())),
     }
 }
 
-fn named(spec: &MemberSpec) -> String {
+fn named(spec: &SystemSpec) -> String {
     match spec {
-        MemberSpec::Drive(_) => "a drive".into(),
-        MemberSpec::Array(array) => format!("an array ({} of {})", array.level, array.members.len()),
-    }
-}
-
-fn drives(spec: &MemberSpec) -> Vec<&DriveSpec> {
-    match spec {
-        MemberSpec::Drive(drive) => vec![drive],
-        MemberSpec::Array(array) => array.members.iter().flat_map(drives).collect(),
+        SystemSpec::Drive(_) => "a drive".into(),
+        SystemSpec::Array(array) => format!("an array ({} of {})", array.level, array.members.len()),
     }
 }

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 
 use crate::device::address::ArrayLayout;
 use crate::device::level::{CHUNK_SECTORS, Level, WritePolicy};
-use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
-use crate::device::{Array, DriveContents, LayeredDisk, Member, MemberDrive, Queueing};
+use crate::device::spec::{ArraySpec, DriveSpec, SystemSpec};
+use crate::device::{Array, Device, DriveContents, LayeredDisk, MemberDrive, Queueing};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::Error;
@@ -24,13 +24,13 @@ pub struct DriveRun {
     pub parameters: Parameters,
 }
 
-/// A drive or an array that is to be run, alone or as a member of an array.
+/// A drive or an array that is to be run.
 #[derive(Clone)]
-pub enum MemberRun {
+pub enum SystemRun {
     /// A drive.
     Drive(Box<DriveRun>),
     /// An array.
-    Array(Box<ArrayRun>),
+    Array(ArrayRun),
 }
 
 /// An array that is to be run.
@@ -43,20 +43,20 @@ pub struct ArrayRun {
     /// Way in which partly written stripes get their parity.
     pub write: WritePolicy,
     /// Its members, in order.
-    pub members: Vec<MemberRun>,
+    pub members: Vec<DriveRun>,
     /// At most how many sectors of each member are used, from its first on; what it has beyond stays empty. None: all.
     pub used_sectors: Option<Vec<u64>>,
 }
 
-impl From<DriveRun> for MemberRun {
-    fn from(run: DriveRun) -> MemberRun {
-        MemberRun::Drive(Box::new(run))
+impl From<DriveRun> for SystemRun {
+    fn from(run: DriveRun) -> SystemRun {
+        SystemRun::Drive(Box::new(run))
     }
 }
 
-impl From<ArrayRun> for MemberRun {
-    fn from(run: ArrayRun) -> MemberRun {
-        MemberRun::Array(Box::new(run))
+impl From<ArrayRun> for SystemRun {
+    fn from(run: ArrayRun) -> SystemRun {
+        SystemRun::Array(run)
     }
 }
 
@@ -90,7 +90,7 @@ impl DriveRun {
     }
 
     /// The drive with its queue, empty. The movements of an array's drives are always counted.
-    fn build(&self, settings: &Settings, in_array: bool) -> Result<Member, Error> {
+    pub fn build(&self, settings: &Settings, in_array: bool) -> Result<MemberDrive, Error> {
         if settings.check {
             checkable(&self.drive)?;
         }
@@ -101,7 +101,7 @@ impl DriveRun {
         }
         let queueing = Queueing::new(settings.queue, settings.depth, self.drive.command_order);
         let new = if in_array { MemberDrive::in_array } else { MemberDrive::new };
-        Ok(Member::Drive(Box::new(new(device, queueing, DriveContents::new(settings.check)))))
+        Ok(new(device, queueing, DriveContents::new(settings.check)))
     }
 }
 
@@ -116,58 +116,50 @@ fn checkable(drive: &Drive) -> Result<(), Error> {
     }
 }
 
-impl MemberRun {
-    /// The drive or array as a system of its own, empty.
-    pub fn build(&self, settings: &Settings) -> Result<Member, Error> {
+impl SystemRun {
+    /// The drive or the array, empty.
+    pub fn build(&self, settings: &Settings) -> Result<Device, Error> {
         match self {
-            MemberRun::Drive(drive) => drive.build(settings, false),
-            MemberRun::Array(array) => Ok(Member::Array(Box::new(array.build(settings)?))),
-        }
-    }
-
-    /// The drive or array as a member of an array, empty.
-    pub fn build_member(&self, settings: &Settings) -> Result<Member, Error> {
-        match self {
-            MemberRun::Drive(drive) => drive.build(settings, true),
-            MemberRun::Array(_) => self.build(settings),
+            SystemRun::Drive(drive) => Ok(Device::Drive(Box::new(drive.build(settings, false)?))),
+            SystemRun::Array(array) => Ok(Device::Array(Box::new(array.build(settings)?))),
         }
     }
 
     /// Sectors that it offers.
     pub fn host_sectors(&self) -> Result<u64, Error> {
         match self {
-            MemberRun::Drive(run) => run.host_sectors(),
-            MemberRun::Array(array) => array.host_sectors(),
+            SystemRun::Drive(run) => run.host_sectors(),
+            SystemRun::Array(array) => array.host_sectors(),
         }
     }
 
     /// Sectors that every source finds: all, or those of the smallest member where each source has one of its own.
     pub fn sectors_for_all(&self) -> Result<u64, Error> {
         match self {
-            MemberRun::Drive(run) => run.host_sectors(),
-            MemberRun::Array(array) => Ok(array.layout()?.sectors_for_all()),
+            SystemRun::Drive(run) => run.host_sectors(),
+            SystemRun::Array(array) => Ok(array.layout()?.sectors_for_all()),
         }
     }
 
     /// Its description, nothing left out but how much of each member is used.
-    pub fn spec(&self) -> MemberSpec {
+    pub fn spec(&self) -> SystemSpec {
         match self {
-            MemberRun::Drive(run) => MemberSpec::Drive(run.spec()),
-            MemberRun::Array(array) => MemberSpec::Array(Box::new(ArraySpec {
+            SystemRun::Drive(run) => SystemSpec::Drive(run.spec()),
+            SystemRun::Array(array) => SystemSpec::Array(ArraySpec {
                 level: array.level,
                 name: array.level.name(),
                 chunk_sectors: array.chunk_sectors,
                 write: array.write,
-                members: array.members.iter().map(MemberRun::spec).collect(),
-            })),
+                members: array.members.iter().map(DriveRun::spec).collect(),
+            }),
         }
     }
 
-    /// The drives, those of nested arrays included, in order.
-    pub fn drives(&self) -> Vec<&DriveRun> {
+    /// The drives, in order.
+    pub fn drives(&self) -> &[DriveRun] {
         match self {
-            MemberRun::Drive(drive) => vec![&**drive],
-            MemberRun::Array(array) => array.members.iter().flat_map(MemberRun::drives).collect(),
+            SystemRun::Drive(drive) => std::slice::from_ref(drive),
+            SystemRun::Array(array) => &array.members,
         }
     }
 
@@ -181,19 +173,18 @@ impl MemberRun {
     }
 
     /// The system with each of its drives changed. Errors: those of `change`.
-    pub fn with_drives<E>(&self, change: &impl Fn(&DriveRun) -> Result<DriveRun, E>) -> Result<MemberRun, E> {
+    pub fn with_drives<E>(&self, change: &impl Fn(&DriveRun) -> Result<DriveRun, E>) -> Result<SystemRun, E> {
         match self {
-            MemberRun::Drive(run) => change(run).map(MemberRun::from),
-            MemberRun::Array(array) => {
-                let members =
-                    array.members.iter().map(|member| member.with_drives(change)).collect::<Result<_, E>>()?;
-                Ok(ArrayRun { members, ..(**array).clone() }.into())
+            SystemRun::Drive(run) => change(run).map(SystemRun::from),
+            SystemRun::Array(array) => {
+                let members = array.members.iter().map(change).collect::<Result<_, E>>()?;
+                Ok(ArrayRun { members, ..array.clone() }.into())
             }
         }
     }
 
     /// The system with all its drives under `layer`.
-    pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> MemberRun {
+    pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> SystemRun {
         let change = |run: &DriveRun| {
             Ok::<_, Infallible>(DriveRun { drive: run.drive.clone(), layer, parameters: parameters.clone() })
         };
@@ -204,22 +195,22 @@ impl MemberRun {
     /// The array, if it is one.
     pub fn array(&self) -> Option<&ArrayRun> {
         match self {
-            MemberRun::Drive(_) => None,
-            MemberRun::Array(array) => Some(array),
+            SystemRun::Drive(_) => None,
+            SystemRun::Array(array) => Some(array),
         }
     }
 }
 
 impl ArrayRun {
     /// An array that uses all of its members, with chunks of the usual size.
-    pub fn new(level: Level, members: Vec<MemberRun>) -> ArrayRun {
+    pub fn new(level: Level, members: Vec<DriveRun>) -> ArrayRun {
         let (chunk_sectors, write) = (CHUNK_SECTORS, WritePolicy::Auto);
         ArrayRun { level, chunk_sectors, write, members, used_sectors: None }
     }
 
     /// Layout of its sectors.
     pub fn layout(&self) -> Result<ArrayLayout, Error> {
-        let mut sizes = self.members.iter().map(MemberRun::host_sectors).collect::<Result<Vec<_>, _>>()?;
+        let mut sizes = self.members.iter().map(DriveRun::host_sectors).collect::<Result<Vec<_>, _>>()?;
         if let Some(used) = &self.used_sectors {
             if used.len() != sizes.len() {
                 let (given, disks) = (used.len(), sizes.len());
@@ -237,21 +228,16 @@ impl ArrayRun {
 
     /// The array, empty.
     pub fn build(&self, settings: &Settings) -> Result<Array, Error> {
-        self.build_of(settings.check, |member| member.build_member(settings))
+        self.build_of(settings.check, |drive| drive.build(settings, true))
     }
 
     /// The array of members that `build` makes, in order; see [`Array::new`].
     pub fn build_of(
         &self,
         checks: bool,
-        build: impl FnMut(&MemberRun) -> Result<Member, Error>,
+        build: impl FnMut(&DriveRun) -> Result<MemberDrive, Error>,
     ) -> Result<Array, Error> {
         let members = self.members.iter().map(build).collect::<Result<Vec<_>, _>>()?;
         Ok(Array::new(self.layout()?, members, self.write, checks))
-    }
-
-    /// Number of drives of the members before number `member`.
-    pub(super) fn drives_before(&self, member: usize) -> usize {
-        self.members[..member].iter().map(|member| member.drives().len()).sum()
     }
 }

@@ -1,6 +1,6 @@
 //! Work of an array alongside the host's requests: a rebuild, a scrub, a member's failure.
 
-use crate::device::{Array, DonePart, Member};
+use crate::device::{Array, Device, DonePart, MemberDrive};
 use crate::error::DiskResult;
 use crate::request::{Progress, Request};
 use crate::stats::counts::Times;
@@ -35,8 +35,8 @@ pub trait BackgroundTask {
         Ok(())
     }
 
-    /// The member that is to take another's place, and the number of its first drive.
-    fn successor(&mut self) -> Option<(usize, &mut Member)> {
+    /// The drive that is to take another's place, and its number.
+    fn successor(&mut self) -> Option<(usize, &mut MemberDrive)> {
         None
     }
 
@@ -69,8 +69,8 @@ impl<'a> ArrayWork<'a> {
     }
 
     /// The requests begin; returns whether there is work next to them.
-    pub fn begin(&mut self, member: &Member) -> bool {
-        self.is_there = !self.task.is_over() && matches!(member, Member::Array(_));
+    pub fn begin(&mut self, device: &Device) -> bool {
+        self.is_there = !self.task.is_over() && matches!(device, Device::Array(_));
         self.is_there
     }
 

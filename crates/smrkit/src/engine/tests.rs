@@ -100,13 +100,13 @@ fn request(time: u64, lba: u64) -> Request {
 }
 
 /// A drive of tracks of one sector under the fake layer.
-fn member(fake: &Arc<Mutex<Fake>>, settings: &Settings) -> Member {
+fn member(fake: &Arc<Mutex<Fake>>, settings: &Settings) -> Device {
     let mut drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
     drive.geometry = Geometry::uniform(SECTORS, 1).unwrap();
     drive.clock = DriveClock::Constant(Constant::new(0.0, 0.001).unwrap());
     let device = LayeredDisk::new(Disk::new(&drive, Medium::NoData), Box::new(FakeLayer(Arc::clone(fake))));
     let queueing = Queueing::new(settings.queue, settings.depth, None);
-    Member::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)))
+    Device::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)))
 }
 
 type Ran = Result<(Fake, Vec<(u64, u64, u64)>, HostCounts), Error>;
@@ -184,7 +184,7 @@ fn cleaning_that_ends_before_a_request_comes_delays_nobody() {
 }
 
 /// The drive `tiny`, which orders its commands as `own` says.
-fn on_tiny(own: Option<CommandOrder>) -> system::MemberRun {
+fn on_tiny(own: Option<CommandOrder>) -> system::SystemRun {
     let layer = crate::layer::find("in-place").unwrap();
     let mut drive = Drive::load("tiny").unwrap();
     drive.command_order = own;

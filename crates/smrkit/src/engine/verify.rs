@@ -80,15 +80,15 @@ impl Engine<'_> {
         let mut completions = Vec::new();
         while self.step(&mut completions)? {}
         self.settle(&completions)?;
-        let owned = self.check.reads(self.member.host_sectors());
+        let owned = self.check.reads(self.device.host_sectors());
         owned.iter().try_for_each(|request| self.serve_uncounted(request))?;
         self.scrub_all()?;
-        Ok(self.member.finish()?)
+        Ok(self.device.finish()?)
     }
 
     /// Compares copies and parity with data, where there are any.
     fn scrub_all(&mut self) -> DiskResult {
-        let Some(array) = self.member.array_mut() else { return Ok(()) };
+        let Some(array) = self.device.array_mut() else { return Ok(()) };
         while array.take_done().is_some() {}
         if array.layout().copies() == 1 && array.layout().parities() == 0 {
             return Ok(());
@@ -96,8 +96,8 @@ impl Engine<'_> {
         let mut completions = Vec::new();
         for (at, sectors) in array.written_parts() {
             let now = self.now;
-            self.member.array_mut().map_or(Ok(()), |array| array.scrub(at, sectors, now))?;
-            while self.member.array_mut().and_then(Array::take_done).is_none() && self.step(&mut completions)? {}
+            self.device.array_mut().map_or(Ok(()), |array| array.scrub(at, sectors, now))?;
+            while self.device.array_mut().and_then(Array::take_done).is_none() && self.step(&mut completions)? {}
         }
         Ok(())
     }

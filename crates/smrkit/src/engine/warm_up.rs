@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::Engine;
-use crate::device::Member;
+use crate::device::Device;
 use crate::error::Error;
 use crate::medium::Stamp;
 use crate::request::{Op, Progress, Request};
@@ -35,7 +35,7 @@ impl Engine<'_> {
         match self.settings.prefill {
             Prefill::None | Prefill::Saved => Ok(true),
             Prefill::Full => {
-                self.member.fill(Arc::new(|lba| Stamp::first(lba).0));
+                self.device.fill(Arc::new(|lba| Stamp::first(lba).0));
                 self.check.fill();
                 Ok(true)
             }
@@ -46,16 +46,16 @@ impl Engine<'_> {
 
     /// Sectors of a large write: 1 MiB for each drive that holds data of its own.
     fn large_sectors(&self) -> u64 {
-        match &self.member {
-            Member::Drive(_) => LARGE_SECTORS,
-            Member::Array(array) => {
+        match &self.device {
+            Device::Drive(_) => LARGE_SECTORS,
+            Device::Array(array) => {
                 LARGE_SECTORS * array.layout().data_disks() as u64 / u64::from(array.layout().copies())
             }
         }
     }
 
     fn fill_sequentially(&mut self) -> Result<bool, Error> {
-        let (total, large) = (self.member.host_sectors(), self.large_sectors());
+        let (total, large) = (self.device.host_sectors(), self.large_sectors());
         for (writes, first) in (0..total).step_by(large as usize).enumerate() {
             self.fill(first, large.min(total - first))?;
             if !self.may_go_on(writes as u64, first, total) {
@@ -68,12 +68,12 @@ impl Engine<'_> {
     /// Random writes of 4 KiB until the share of the persistent cache is in use, or as many sectors as that have been
     /// written; where there is none, random large writes, as many as make up the share of the disk.
     fn fill_randomly(&mut self, share: f64) -> Result<bool, Error> {
-        let (cache, host) = (self.member.cache_sectors(), self.member.host_sectors());
+        let (cache, host) = (self.device.cache_sectors(), self.device.host_sectors());
         let (size, whole) = if cache > 0 { (SMALL_SECTORS, cache) } else { (self.large_sectors().min(host), host) };
         let (total, places) = ((whole as f64 * share) as u64 / size.max(1), host / size.max(1));
         let mut random = Pcg64Mcg::seed_from_u64(self.settings.seed);
         for written in 0..total {
-            if places == 0 || self.member.gauges().cache_fill.is_some_and(|fill| fill >= share) {
+            if places == 0 || self.device.gauges().cache_fill.is_some_and(|fill| fill >= share) {
                 break;
             }
             self.fill(random.random_range(0..places) * size, size)?;
@@ -146,16 +146,16 @@ impl WarmUp {
     }
 
     /// The requests begin; returns whether counting does too.
-    pub fn begin(&mut self, member: &mut Member, now: Nanos) -> bool {
-        self.watch = (self.rule == Warmup::UntilSteady).then(|| SteadyWatch::new(member, now));
+    pub fn begin(&mut self, device: &Device, now: Nanos) -> bool {
+        self.watch = (self.rule == Warmup::UntilSteady).then(|| SteadyWatch::new(device, now));
         self.rule == Warmup::Requests(0)
     }
 
     /// A request is completed, the one with this number from 1 on; returns whether counting begins.
-    pub fn completed(&mut self, request: &Request, number: u64, member: &mut Member, now: Nanos) -> bool {
+    pub fn completed(&mut self, request: &Request, number: u64, device: &Device, now: Nanos) -> bool {
         let Some(watch) = &mut self.watch else { return self.rule == Warmup::Requests(number) };
         let written = if request.op == Op::Write { u64::from(request.sectors) } else { 0 };
-        self.steady = watch.completed(written, member, now);
+        self.steady = watch.completed(written, device, now);
         self.steady.is_some()
     }
 
@@ -177,36 +177,36 @@ impl WarmUp {
 }
 
 impl SteadyWatch {
-    /// Begins to watch `member` at `now`.
-    pub fn new(member: &mut Member, now: Nanos) -> SteadyWatch {
+    /// Begins to watch `device` at `now`.
+    pub fn new(device: &Device, now: Nanos) -> SteadyWatch {
         SteadyWatch {
             begin: now,
             requests: 0,
             window_requests: WINDOW_REQUESTS,
             in_window: 0,
             written: 0,
-            moved: moved(member),
+            moved: moved(device),
             windows: Vec::new(),
         }
     }
 
     /// A request that wrote this many sectors was completed at `now`; when cleaning had settled, if it has.
-    pub fn completed(&mut self, written: u64, member: &mut Member, now: Nanos) -> Option<Steady> {
+    pub fn completed(&mut self, written: u64, device: &Device, now: Nanos) -> Option<Steady> {
         self.requests += 1;
         self.in_window += 1;
         self.written += written;
         if self.in_window < self.window_requests {
             return None;
         }
-        let moved = moved(member);
+        let moved = moved(device);
         let window = SteadyWindow {
             written: self.written,
             moved: moved.saturating_sub(self.moved),
-            fill: member.gauges().cache_fill,
+            fill: device.gauges().cache_fill,
         };
         (self.in_window, self.written, self.moved) = (0, 0, moved);
         self.windows.push(window);
-        let settled = self.windows.len() >= WINDOWS_MAX / 2 && has_settled(&self.windows, spare(member));
+        let settled = self.windows.len() >= WINDOWS_MAX / 2 && has_settled(&self.windows, spare(device));
         if self.windows.len() == WINDOWS_MAX {
             self.windows = self.windows.chunks_exact(2).map(|pair| joined(pair[0], pair[1])).collect();
             self.window_requests *= 2;
@@ -233,15 +233,15 @@ fn joined(first: SteadyWindow, second: SteadyWindow) -> SteadyWindow {
 }
 
 /// Sectors that the drives have read and written for other causes than the host's.
-fn moved(member: &mut Member) -> u64 {
-    let tallies = member.drives().into_iter().map(|drive| drive.device().disk.tally());
+fn moved(device: &Device) -> u64 {
+    let tallies = device.drives().iter().map(|drive| drive.device().disk.tally());
     let causes = || Cause::ALL.into_iter().filter(|cause| *cause != Cause::Host);
     tallies.flat_map(|tally| causes().map(|cause| tally.reads(cause).sectors + tally.writes(cause).sectors)).sum()
 }
 
 /// Sectors that the drives keep spare.
-fn spare(member: &mut Member) -> u64 {
-    member.drives().into_iter().map(|drive| drive.device().layer.capacity().spare_sectors).sum()
+fn spare(device: &Device) -> u64 {
+    device.drives().iter().map(|drive| drive.device().layer.capacity().spare_sectors).sum()
 }
 
 #[cfg(test)]

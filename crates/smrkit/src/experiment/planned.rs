@@ -8,7 +8,7 @@ use crate::engine::Observer;
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
 use crate::engine::saved::SavedState;
-use crate::engine::system::MemberRun;
+use crate::engine::system::SystemRun;
 use crate::engine::task::BackgroundTask;
 use crate::error::Error;
 use crate::layer::{self, BASELINE, LayerSpec, Parameters};
@@ -57,7 +57,7 @@ impl PlannedRun {
     }
 
     /// The drive or the array.
-    pub fn system(&self) -> &MemberRun {
+    pub fn system(&self) -> &SystemRun {
         &self.run.system
     }
 
@@ -112,7 +112,7 @@ impl PlannedRun {
     }
 
     /// The run on another system of the same drives.
-    pub fn on(&self, system: impl Into<MemberRun>) -> PlannedRun {
+    pub fn on(&self, system: impl Into<SystemRun>) -> PlannedRun {
         let run = Run { system: system.into(), ..self.run.clone() };
         PlannedRun { run, host_sectors: None, demand: None, ..self.clone() }
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::demand::{Demand, GeneratedDemand, MergedDemand};
 use super::planned::PlannedRun;
 use super::system::Systems;
-use crate::device::spec::MemberSpec;
+use crate::device::spec::SystemSpec;
 use crate::drive::chosen_ends;
 use crate::error::Error;
 use crate::interleave::{Interleave, SourcePlacement};
@@ -151,7 +151,7 @@ pub(super) fn hashed(mut run: Outcome) -> Outcome {
 pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) -> Option<String> {
     // Every field is named, so that none is forgotten.
     let RunRecord { hash: _, system, used_sectors, drive_files, rebuild, window_ns, from_state } = run;
-    let system = named_by_text(MemberSpec::parse(system).ok()?, drive_files).to_string();
+    let system = named_by_text(SystemSpec::parse(system).ok()?, drive_files).to_string();
     let rebuild = rebuild.map(String::from);
     let run = (system, used_sectors, rebuild, window_ns, settings, requests(demand)?);
     Some(match from_state {
@@ -161,18 +161,12 @@ pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) 
 }
 
 /// The system with the hash of its text in place of each drive file's path.
-fn named_by_text(system: MemberSpec, files: &BTreeMap<String, String>) -> MemberSpec {
-    match system {
-        MemberSpec::Drive(mut drive) => {
-            let text_of = |path: &String| Some(hex(&Hash::hash(files.get(path)?.as_bytes())) + chosen_ends(path));
-            drive.drive = drive.drive.map(|name| text_of(&name).unwrap_or(name));
-            MemberSpec::Drive(drive)
-        }
-        MemberSpec::Array(mut array) => {
-            array.members = array.members.into_iter().map(|member| named_by_text(member, files)).collect();
-            MemberSpec::Array(array)
-        }
+fn named_by_text(mut system: SystemSpec, files: &BTreeMap<String, String>) -> SystemSpec {
+    let text_of = |path: &String| Some(hex(&Hash::hash(files.get(path)?.as_bytes())) + chosen_ends(path));
+    for name in system.drives_mut().iter_mut().filter_map(|drive| drive.drive.as_mut()) {
+        *name = text_of(name).unwrap_or_else(|| std::mem::take(name));
     }
+    system
 }
 
 /// Way in which a trace was read: its format, named or recognised, and what was taken of it.

@@ -8,12 +8,12 @@ use super::planned::PlannedRun;
 use super::size::{AskedCapacity, DriveSize, fewest, scaled, too_large};
 use crate::device::address::ArrayLayout;
 use crate::device::level::Level;
-use crate::device::spec::{ArraySpec, DriveSpec, MemberSpec};
+use crate::device::spec::{ArraySpec, DriveSpec, SystemSpec};
 use crate::drive::Drive;
 use crate::engine::rebuild::RebuildSpec;
 use crate::engine::run::Run;
 use crate::engine::saved::SavedState;
-use crate::engine::system::{ArrayRun, DriveRun, MemberRun};
+use crate::engine::system::{ArrayRun, DriveRun, SystemRun};
 use crate::error::Error;
 use crate::layer::{self, LayerSpec};
 use crate::quantity::Bytes;
@@ -112,10 +112,10 @@ impl System {
         Ok(run)
     }
 
-    fn member(&self) -> MemberSpec {
+    fn spec(&self) -> SystemSpec {
         match &self.array {
-            Some(array) => MemberSpec::Array(Box::new(array.clone())),
-            None => MemberSpec::Drive(DriveSpec::default()),
+            Some(array) => SystemSpec::Array(array.clone()),
+            None => SystemSpec::Drive(DriveSpec::default()),
         }
     }
 
@@ -129,7 +129,7 @@ impl System {
     }
 
     /// Refuses what no drive of an array would take.
-    fn refuse_unused(&self, drives: &[&DriveSpec]) -> Result<(), Error> {
+    fn refuse_unused(&self, drives: &[DriveSpec]) -> Result<(), Error> {
         let is_unused = [
             ("layer", !self.layers.is_empty() && drives.iter().all(|drive| drive.layer.is_some())),
             ("drive", !self.drives.is_empty() && drives.iter().all(|drive| drive.drive.is_some())),
@@ -146,7 +146,7 @@ impl System {
 
 /// A system whose names have been looked up, and every run of it.
 pub struct Systems {
-    spec: MemberSpec,
+    spec: SystemSpec,
     array: Option<String>,
     drives: BTreeMap<String, Drive>,
     capacity: Option<AskedCapacity>,
@@ -173,20 +173,20 @@ impl Systems {
         }
         match &asked.from_state {
             Some(saved) if asked.names_nothing() => Systems::saved(saved, asked),
-            _ => Systems::from_spec(asked.member(), asked, Drive::load),
+            _ => Systems::from_spec(asked.spec(), asked, Drive::load),
         }
     }
 
     /// The system that a state was saved of.
     fn saved(saved: &Arc<SavedState>, asked: &System) -> Result<Systems, Error> {
         let systems = Systems::recorded(&saved.record())?;
-        let array = matches!(systems.spec, MemberSpec::Array(_)).then(|| saved.record().system);
+        let array = matches!(systems.spec, SystemSpec::Array(_)).then(|| saved.record().system);
         Ok(Systems { array, window: asked.window, from_state: Some(Arc::clone(saved)), ..systems })
     }
 
     /// True if it is an array.
     pub fn is_array(&self) -> bool {
-        matches!(self.spec, MemberSpec::Array(_))
+        matches!(self.spec, SystemSpec::Array(_))
     }
 
     /// The system of a record: every drive with its layer, its size and its parameters.
@@ -197,16 +197,16 @@ impl Systems {
             Some(text) => Drive::parse(name.as_ref(), text),
             None => Drive::load(name),
         };
-        Systems::from_spec(MemberSpec::parse(&record.system)?, &asked, load)
+        Systems::from_spec(SystemSpec::parse(&record.system)?, &asked, load)
     }
 
     fn from_spec(
-        spec: MemberSpec,
+        spec: SystemSpec,
         asked: &System,
         load: impl Fn(&str) -> Result<Drive, Error>,
     ) -> Result<Systems, Error> {
-        let all = drives(&spec);
-        asked.refuse_unused(&all)?;
+        let all = spec.drives();
+        asked.refuse_unused(all)?;
         let mut fixed: Vec<&'static LayerSpec> = Vec::new();
         for name in all.iter().filter_map(|drive| drive.layer.as_deref()) {
             let spec = layer::find(name)?;
@@ -307,8 +307,8 @@ impl Systems {
 
     fn run(&self, choice: &Choice, size: DriveSize) -> Result<PlannedRun, Error> {
         let mut builder = RunBuilder { of: self, choice, size, known: Vec::new() };
-        let (mut system, mut sectors) = builder.member(&self.spec)?;
-        if let (MemberRun::Array(array), Some(used)) = (&mut system, &self.used_sectors) {
+        let (mut system, mut sectors) = builder.system(&self.spec)?;
+        if let (SystemRun::Array(array), Some(used)) = (&mut system, &self.used_sectors) {
             array.used_sectors = Some(used.clone());
             sectors = system.sectors_for_all()?;
         }
@@ -369,14 +369,6 @@ fn apart(drives: BTreeMap<String, Drive>) -> BTreeMap<String, Drive> {
     drives.into_iter().map(own).collect()
 }
 
-/// The drives of a description, those of nested arrays included, in order.
-fn drives(spec: &MemberSpec) -> Vec<&DriveSpec> {
-    match spec {
-        MemberSpec::Drive(drive) => vec![drive],
-        MemberSpec::Array(array) => array.members.iter().flat_map(drives).collect(),
-    }
-}
-
 /// Builds one run; drives that are described alike are looked at once.
 struct RunBuilder<'a> {
     of: &'a Systems,
@@ -387,29 +379,16 @@ struct RunBuilder<'a> {
 
 impl<'a> RunBuilder<'a> {
     /// A drive or an array, and the sectors that every source finds on it.
-    fn member(&mut self, spec: &'a MemberSpec) -> Result<(MemberRun, u64), Error> {
+    fn system(&mut self, spec: &'a SystemSpec) -> Result<(SystemRun, u64), Error> {
         match spec {
-            MemberSpec::Drive(drive) => self.drive(drive).map(|(run, sectors)| (run.into(), sectors)),
-            MemberSpec::Array(array) => self.array(array).map(|(run, layout)| (run.into(), layout.sectors_for_all())),
+            SystemSpec::Drive(drive) => self.drive(drive).map(|(run, sectors)| (run.into(), sectors)),
+            SystemSpec::Array(array) => self.array(array).map(|(run, layout)| (run.into(), layout.sectors_for_all())),
         }
     }
 
     fn array(&mut self, spec: &'a ArraySpec) -> Result<(ArrayRun, ArrayLayout), Error> {
-        let (mut members, mut sizes) = (Vec::new(), Vec::new());
-        for member in &spec.members {
-            let (member, sectors) = match member {
-                MemberSpec::Drive(drive) => {
-                    let (run, sectors) = self.drive(drive)?;
-                    (MemberRun::from(run), sectors)
-                }
-                MemberSpec::Array(array) => {
-                    let (run, layout) = self.array(array)?;
-                    (MemberRun::from(run), layout.host_sectors())
-                }
-            };
-            members.push(member);
-            sizes.push(sectors);
-        }
+        let drives = spec.members.iter().map(|drive| self.drive(drive));
+        let (members, sizes): (Vec<DriveRun>, Vec<u64>) = drives.collect::<Result<_, Error>>()?;
         let layout = ArrayLayout::new(spec.level, spec.chunk_sectors, &sizes)?;
         let (chunk_sectors, write) = (spec.chunk_sectors, spec.write);
         let run = ArrayRun { chunk_sectors, write, ..ArrayRun::new(spec.level, members) };

@@ -249,7 +249,7 @@ outcome! {
             /// What the first screen says.
             pub verdict: Verdict [drives: command_times, runs: sum, row: [("/commands_over_7s", Row::Present)]]
                 drive |drive| Verdict { commands: drive.commands, ..Verdict::default() }, add |host| host.counts.verdict();
-            /// Of an array, the same record of each drive, nested arrays included; absent for a single drive. The host is the
+            /// Of an array, the same record of each drive; absent for a single drive. The host is the
             /// array there: `requests` are the commands it sent to that drive, `latency_ns` and `verdict` what it waited.
             /// Columns that only a comparison fills are null.
             #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::rows")]

@@ -2,8 +2,8 @@
 
 use rand::{Rng, RngExt};
 use smrkit::device::level::{Level, WritePolicy};
-use smrkit::device::{Array, DonePart, Member};
-use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
+use smrkit::device::{Array, Device, DonePart};
+use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::engine::task::BackgroundTask;
 use smrkit::engine::{Engine, NoObserver};
 use smrkit::error::{DiskResult, Error};
@@ -37,34 +37,25 @@ pub fn drive_run(disks: &mut Disks, spec: &'static LayerSpec) -> DriveRun {
         }
         let run = DriveRun { drive, layer: spec, parameters: disks.parameters(spec) };
         // Parameters may be too large for the disk: another try.
-        if MemberRun::Drive(Box::new(run.clone())).host_sectors().is_ok_and(|sectors| sectors >= 64) {
+        if run.host_sectors().is_ok_and(|sectors| sectors >= 64) {
             return run;
         }
     }
 }
 
-fn member(disks: &mut Disks, spec: &'static LayerSpec, nested: f64) -> MemberRun {
-    if disks.random.random_bool(nested) {
-        let kind = Level::ALL[disks.random.random_range(0..Level::ALL.len())];
-        let count = kind.disks_min();
-        return MemberRun::Array(Box::new(array_run(disks, (kind, count), spec, 0.0)));
-    }
-    MemberRun::Drive(Box::new(drive_run(disks, spec)))
-}
-
-/// A random array of members under this layer, all alike or not, some of them of another layer or arrays themselves.
-pub fn array_run(disks: &mut Disks, (level, count): (Level, usize), spec: &'static LayerSpec, nested: f64) -> ArrayRun {
-    let alike = disks.random.random_bool(0.5).then(|| member(disks, spec, nested));
+/// A random array of members under this layer, all alike or not, some of them of another layer.
+pub fn array_run(disks: &mut Disks, (level, count): (Level, usize), spec: &'static LayerSpec) -> ArrayRun {
+    let alike = disks.random.random_bool(0.5).then(|| drive_run(disks, spec));
     let mixed = disks.random.random_bool(0.3);
     let one = |disks: &mut Disks| match &alike {
         Some(member) => member.clone(),
         None if mixed => {
             let spec = &LAYERS[disks.random.random_range(0..LAYERS.len())];
-            member(disks, spec, nested)
+            drive_run(disks, spec)
         }
-        None => member(disks, spec, nested),
+        None => drive_run(disks, spec),
     };
-    let members: Vec<MemberRun> = (0..count).map(|_| one(disks)).collect();
+    let members: Vec<DriveRun> = (0..count).map(|_| one(disks)).collect();
     let smallest = members.iter().map(|member| member.host_sectors().unwrap()).min().unwrap();
     let chunk_sectors = [1, 2, 3, 8, 16, 24, 40, 64][disks.random.random_range(0..8)].min(smallest);
     let policies = [WritePolicy::Auto, WritePolicy::ReadModifyWrite, WritePolicy::Reconstruct];
@@ -83,7 +74,7 @@ pub fn redundancy(run: &ArrayRun) -> usize {
 
 /// Members that fail one after another at moments given, are replaced, and rebuilt in pieces in any order.
 pub struct Failures {
-    runs: Vec<MemberRun>,
+    runs: Vec<DriveRun>,
     settings: Settings,
     /// Failures to come: how many requests are complete by then, and which member.
     pub due: Vec<(u64, u32)>,
@@ -151,7 +142,7 @@ impl Failures {
     }
 
     fn replace(&mut self, disk: u32, array: &mut Array) {
-        let new = self.runs[disk as usize].build_member(&self.settings).unwrap();
+        let new = self.runs[disk as usize].build(&self.settings, true).unwrap();
         array.replace(disk, new, self.unit_sectors);
         let (sectors, step) = (array.layout().member_sectors(disk), self.unit_sectors * self.units_at_once);
         let mut pieces: Vec<_> =
@@ -224,7 +215,7 @@ pub fn run_with<T>(
 ) -> Result<T, Error> {
     let mut observer = NoObserver;
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
-    let array = Member::Array(Box::new(run.build(&settings)?));
+    let array = Device::Array(Box::new(run.build(&settings)?));
     let mut engine = Engine::new(array, settings, counts, failures, &mut observer);
     engine.run(&mut InMemory::new(requests))?;
     after(&mut engine)

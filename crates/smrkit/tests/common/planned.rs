@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use smrkit::engine::Observer;
-use smrkit::engine::system::MemberRun;
+use smrkit::engine::system::SystemRun;
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, GeneratedDemand, Opening};
 use smrkit::experiment::planned::PlannedRun;
@@ -16,13 +16,13 @@ use smrkit::workload::Workload;
 pub type Set<'a> = &'a [(&'a str, &'a str)];
 
 /// The planned run of a drive or an array made by hand.
-pub fn plan(system: impl Into<MemberRun>, settings: Settings) -> Result<PlannedRun, Error> {
+pub fn plan(system: impl Into<SystemRun>, settings: Settings) -> Result<PlannedRun, Error> {
     plan_windowed(system, settings, None)
 }
 
 /// A run as [`plan`] makes it, with a timeline of such windows.
 pub fn plan_windowed(
-    system: impl Into<MemberRun>,
+    system: impl Into<SystemRun>,
     settings: Settings,
     window: Option<Nanos>,
 ) -> Result<PlannedRun, Error> {

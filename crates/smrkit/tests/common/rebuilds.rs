@@ -4,7 +4,7 @@
 use smrkit::device::level::Level;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Table;
@@ -29,20 +29,20 @@ pub const READ_AHEAD: &str = "read_ahead_bytes = { value = 33554432, source = \"
 pub const WRITE_CACHE: &str = "write_cache_bytes = { value = 67108864, source = \"assumption: made for tests\" }\n";
 
 /// A drive-managed one is the paper's: what is assumed beyond is set by itself.
-pub fn member(drive: Drive, layer: &str, set: Set) -> MemberRun {
+pub fn member(drive: Drive, layer: &str, set: Set) -> DriveRun {
     let paper: Set = if layer == "drive-managed" { &[("variant", "vguard-2017")] } else { &[] };
     let layer = layer::find(layer).unwrap();
     let set = [paper, set].concat().into_iter().map(|(key, value)| (key.to_string(), value.to_string()));
     let parameters = layer.resolve(&set.collect::<Vec<_>>()).unwrap();
-    MemberRun::Drive(Box::new(DriveRun { drive, layer, parameters }))
+    DriveRun { drive, layer, parameters }
 }
 
-pub fn array(level: Level, members: Vec<MemberRun>) -> ArrayRun {
+pub fn array(level: Level, members: Vec<DriveRun>) -> ArrayRun {
     ArrayRun::new(level, members)
 }
 
 /// A mirror of a conventional drive that reads ahead and one that is to be rebuilt.
-pub fn mirror(part: u64, new: MemberRun) -> ArrayRun {
+pub fn mirror(part: u64, new: DriveRun) -> ArrayRun {
     array(Level::Raid1, vec![member(drive(part, READ_AHEAD), "in-place", &[]), new])
 }
 
@@ -74,7 +74,7 @@ pub const LEVELS: [Level; 6] =
 /// Members enough for each of the levels.
 pub const MEMBERS: usize = 5;
 
-pub fn small(layer: &str) -> MemberRun {
+pub fn small(layer: &str) -> DriveRun {
     let sets: &[(&str, &str)] = match layer {
         "drive-managed" => &[("bypass", "run"), ("bypass_bytes", "32Ki"), ("skip_unwritten", "on")],
         "set-assoc" => &[("region_sectors", "200"), ("cache_percent", "10")],

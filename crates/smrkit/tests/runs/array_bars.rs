@@ -7,7 +7,7 @@ use crate::common::{Disks, parameters, random_requests, random_settings, with_ti
 use rand::RngExt;
 use smrkit::device::level::{Level, WritePolicy};
 use smrkit::drive::Drive;
-use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::system::{ArrayRun, DriveRun};
 use smrkit::engine::task::Idle;
 use smrkit::engine::{NoObserver, Observer, RequestRows};
 use smrkit::experiment::demand::Table;
@@ -21,7 +21,7 @@ use smrkit::units::Lba;
 const SEEDS: u64 = 8;
 
 fn of_drives(level: Level, chunk_sectors: u64, write: WritePolicy, drives: Vec<DriveRun>) -> ArrayRun {
-    let members = drives.into_iter().map(|drive| MemberRun::Drive(Box::new(drive))).collect();
+    let members = drives;
     ArrayRun { chunk_sectors, write, ..ArrayRun::new(level, members) }
 }
 
@@ -103,7 +103,7 @@ fn trials(mut each: impl FnMut(&str, &ArrayRun, Settings, &[Request])) {
         }
         let mut disks = Disks::new(seed);
         let size = level(&mut disks, kind);
-        let run = array_run(&mut disks, size, &LAYERS[seed as usize % LAYERS.len()], 0.2);
+        let run = array_run(&mut disks, size, &LAYERS[seed as usize % LAYERS.len()]);
         let settings = random_settings(&mut disks.random);
         let requests = random_requests(&mut disks.random, run.host_sectors().unwrap(), 400);
         let requests = with_times(&mut disks.random, requests);
@@ -224,7 +224,7 @@ fn an_array_of_one_drive_is_that_drive() {
         for kind in [Level::Span, Level::Raid0, Level::Dedicated] {
             let what = format!("{kind} of {}, seed {seed}, {settings:?}", spec.name);
             // Chunks that leave nothing over: the array has all of the drive.
-            let sectors = MemberRun::Drive(Box::new(drive.clone())).host_sectors().unwrap();
+            let sectors = drive.host_sectors().unwrap();
             let chunk = (1..=64).rev().find(|chunk| sectors.is_multiple_of(*chunk)).unwrap();
             let run = of_drives(kind, chunk, WritePolicy::Auto, vec![drive.clone()]);
             let requests = random_requests(&mut Disks::new(seed).random, run.host_sectors().unwrap(), 500);
@@ -261,7 +261,7 @@ fn sources_as_large_as_members_are_served_as_if_alone() {
         let drive = Drive::load("tiny").unwrap().with_capacity(60_000).unwrap();
         let drive = DriveRun { drive, layer: find(name).unwrap(), parameters: parameters(name, set) };
         let settings = Settings { movement: true, prefill: Prefill::None, ..Settings::default() };
-        let sectors = MemberRun::Drive(Box::new(drive.clone())).host_sectors().unwrap();
+        let sectors = drive.host_sectors().unwrap();
         let of_source = |seed| {
             let mut requests = random_requests(&mut Disks::new(seed).random, sectors, 700);
             requests.retain(|request| request.op != Op::Flush);

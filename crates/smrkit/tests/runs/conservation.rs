@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use crate::common::planned::{plan, serve, with};
 use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use rand::RngExt;
-use smrkit::device::{DriveContents, LayeredDisk, Member, MemberDrive, Queueing};
+use smrkit::device::{Device, DriveContents, LayeredDisk, MemberDrive, Queueing};
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::{DRIVES, Drive};
-use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::engine::system::{DriveRun, SystemRun};
 use smrkit::engine::task::Idle;
 use smrkit::engine::{Engine, NoObserver, Observer, RequestRows};
 use smrkit::error::DiskResult;
@@ -63,7 +63,7 @@ impl Observer for Seen {
 
 /// The drive of a run.
 fn drive_of(run: &PlannedRun) -> &DriveRun {
-    run.system().drives()[0]
+    &run.system().drives()[0]
 }
 
 /// A random drive, layer parameters and settings; calls `each` where the parameters fit the drive.
@@ -332,12 +332,12 @@ fn the_medium_counts_the_same_sectors() {
             drive.interference = Interference::None;
         }
         let settings = Settings { check: true, ..*run.settings() };
-        let member = MemberRun::from(DriveRun { drive, ..drive_of(&run).clone() }).build(&settings).unwrap();
+        let member = SystemRun::from(DriveRun { drive, ..drive_of(&run).clone() }).build(&settings).unwrap();
         let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
         let (mut task, mut observer) = (Idle, NoObserver);
         let mut engine = Engine::new(member, settings, counts, &mut task, &mut observer);
         engine.run(&mut InMemory::new(requests)).unwrap_or_else(|error| panic!("{what}: {error}"));
-        let mut drives = engine.member.drives();
+        let drives = engine.device.drives_mut();
         let device = drives[0].device_mut();
         let counted: u64 = Cause::ALL.iter().map(|&cause| device.disk.tally().writes(cause).sectors).sum();
         let written = device.disk.stamps().unwrap().written_sectors();
@@ -420,11 +420,11 @@ fn the_next_request_waits_for_what_the_drive_owes() {
     let device = LayeredDisk::new(disk, Box::new(Owing { sectors, owes: false }));
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
     let queueing = Queueing::new(Queue::Fcfs, 1, None);
-    let member = Member::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)));
+    let member = Device::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)));
     let mut task = Idle;
     let mut engine = Engine::new(member, Settings::default(), counts, &mut task, &mut seen);
     engine.run(&mut InMemory::new(requests)).unwrap();
-    let (drives, counts) = (engine.member.drives(), &engine.counts);
+    let (drives, counts) = (engine.device.drives(), &engine.counts);
     let busy = by_cause(&accesses.lock().unwrap(), None, |access| access.duration.0);
     assert!(busy.clean > 0);
     assert_eq!((counts.totals.wait_ns, counts.totals.service_ns), (busy.clean.into(), busy.host));

@@ -3,7 +3,7 @@
 use crate::common::Witness;
 use crate::common::rebuilds::{LEVELS, MEMBERS, array, run_before, small};
 use smrkit::device::Command;
-use smrkit::device::Member;
+use smrkit::device::Device;
 use smrkit::device::level::Level;
 use smrkit::engine::system::ArrayRun;
 use smrkit::engine::task::Idle;
@@ -113,14 +113,14 @@ fn check_mode_reads_copies_and_parity_in_the_end() {
         let array = ArrayRun { chunk_sectors: 8, ..array };
         let settings = Settings { check: true, prefill: Prefill::None, ..Settings::default() };
         let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
-        let member = Member::Array(Box::new(array.build(&settings).unwrap()));
+        let member = Device::Array(Box::new(array.build(&settings).unwrap()));
         let (mut idle, mut observer) = (Idle, NoObserver);
         let mut engine = Engine::new(member, settings, counts, &mut idle, &mut observer);
         let end = array.host_sectors().unwrap();
         let writes = [0, 16, 32, end - 16].map(|lba| Request::new(Op::Write, Lba(lba), 16));
         engine.run(&mut InMemory::new(writes)).unwrap();
         let commands = |engine: &mut Engine| {
-            engine.member.drives().into_iter().map(|drive| drive.watched().commands).collect::<Vec<_>>()
+            engine.device.drives().iter().map(|drive| drive.watched().commands).collect::<Vec<_>>()
         };
         let before = commands(&mut engine);
         engine.finish().unwrap();

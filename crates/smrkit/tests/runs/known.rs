@@ -182,7 +182,7 @@ fn runs_of_arrays() {
     for (seed, kind) in (0..3).flat_map(|seed| Level::ALL.map(|kind| (seed, kind))) {
         let mut disks = Disks::new(seed);
         let size = arrays::level(&mut disks, kind);
-        let array = arrays::array_run(&mut disks, size, &LAYERS[seed as usize * 3], 0.2);
+        let array = arrays::array_run(&mut disks, size, &LAYERS[seed as usize * 3]);
         let mut settings = random_settings(&mut disks.random);
         settings.prefill = if seed == 0 { Prefill::None } else { Prefill::Full };
         let requests = random_requests(&mut disks.random, array.host_sectors().unwrap(), 600);

@@ -8,7 +8,7 @@ use crate::common::planned::{plan_windowed, serve};
 use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use smrkit::device::level::Level;
 use smrkit::engine::RequestRows;
-use smrkit::engine::system::{DriveRun, MemberRun};
+use smrkit::engine::system::{DriveRun, SystemRun};
 use smrkit::experiment::demand::Table;
 use smrkit::experiment::record;
 use smrkit::layer::{LAYERS, find};
@@ -29,7 +29,7 @@ const WINDOWS_NS: [u64; 3] = [4_000_000, 6_000_000, 4_000_000];
 type Measured = (Vec<Outcome>, LatencyCounts);
 
 /// Runs of a drive on other requests each.
-fn runs(disks: &mut Disks, system: MemberRun, lengths: [u64; 3], windows_ns: [u64; 3]) -> Measured {
+fn runs(disks: &mut Disks, system: SystemRun, lengths: [u64; 3], windows_ns: [u64; 3]) -> Measured {
     let settings = Settings { prefill: Prefill::Random(0.3), ..random_settings(&mut disks.random) };
     let host_sectors = system.host_sectors().unwrap();
     let mut all = LatencyCounts::default();
@@ -53,7 +53,7 @@ fn drives(seed: u64, windows_ns: [u64; 3]) -> impl Iterator<Item = Measured> {
         let form = spec.copes_with.first().copied().unwrap_or(Form::Tracks);
         let drive = disks.drive_with(clock, form);
         let run = DriveRun { drive, layer: spec, parameters: disks.parameters(spec) };
-        let system = MemberRun::from(run);
+        let system = SystemRun::from(run);
         system.host_sectors().is_ok().then(|| runs(&mut disks, system, [REQUESTS, 8 * REQUESTS, 300], windows_ns))
     })
 }
@@ -201,8 +201,8 @@ fn merges_of_arrays_merge_their_members() {
     for seed in 0..4 {
         let mut disks = Disks::new(seed);
         let shape = level(&mut disks, Level::Raid5);
-        let array = array_run(&mut disks, shape, find("set-assoc").unwrap(), 0.2);
-        let (runs, all) = runs(&mut disks, MemberRun::Array(Box::new(array)), [REQUESTS, REQUESTS, 300], WINDOWS_NS);
+        let array = array_run(&mut disks, shape, find("set-assoc").unwrap());
+        let (runs, all) = runs(&mut disks, SystemRun::Array(array), [REQUESTS, REQUESTS, 300], WINDOWS_NS);
         let merged = hold(&runs, &all);
         assert_eq!(merged.members.len(), runs[0].members.len());
         let written = merged.members.iter().map(|member| member.physical_written_sectors.total).sum::<u64>();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 use smrkit::device::level::Level;
-use smrkit::device::spec::{ArraySpec, DriveSpec, MemberSpec};
+use smrkit::device::spec::{ArraySpec, DriveSpec};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::NoObserver;
 use smrkit::error::{Error, Fault};
@@ -273,7 +273,7 @@ fn a_drive_file_is_told_from_others_by_its_text_alone() {
 #[test]
 fn drives_as_values_and_parts_of_members_make_a_run() {
     let drive = |sectors| Drive::load("tiny").unwrap().with_capacity(sectors).unwrap();
-    let members = ["a", "b"].map(|name| MemberSpec::Drive(DriveSpec::of(name, "in-place", Vec::new())));
+    let members = ["a", "b"].map(|name| DriveSpec::of(name, "in-place", Vec::new()));
     let of = |used: &[u64]| {
         let array = System::array(ArraySpec::new(Level::Dedicated, members.clone().into()));
         let array = System { used_sectors: Some(used.to_vec()), window: Some(Nanos(9)), ..array };
@@ -299,7 +299,7 @@ fn drives_as_values_and_parts_of_members_make_a_run() {
 fn drives_of_one_path_are_recorded_each_with_its_own_text() {
     let text = |rpm: &str| DRIVES.iter().find(|(known, _)| *known == "tiny").unwrap().1.replace("7200", rpm);
     let drive = |rpm| Drive::parse("same.toml".as_ref(), &text(rpm)).unwrap();
-    let members = ["a", "b", "c"].map(|name| MemberSpec::Drive(DriveSpec::of(name, "in-place", Vec::new())));
+    let members = ["a", "b", "c"].map(|name| DriveSpec::of(name, "in-place", Vec::new()));
     let array = System::array(ArraySpec::new(Level::Raid1, members.into()));
     let system = array.given("a", drive("7200")).given("b", drive("5400")).given("c", drive("7200"));
     let experiment = Experiment::new(system, workload("mix:count=100"));

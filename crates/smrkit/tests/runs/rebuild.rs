@@ -5,7 +5,6 @@ use crate::common::rebuilds::{LEVELS, MEMBERS, WRITE_CACHE, array, drive, member
 use proptest::prelude::*;
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::RebuildSpec;
-use smrkit::engine::system::MemberRun;
 use smrkit::error::Error;
 use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::stats::rebuild::BusyTimes;
@@ -53,18 +52,6 @@ proptest! {
         let rebuild = outcome.rebuild.expect("it came to its end");
         prop_assert!(rebuild.bytes > 0 && rebuild.members.iter().filter(|member| member.new).count() == 1);
     }
-}
-
-#[test]
-fn a_member_that_is_an_array_is_rebuilt_with_all_its_drives() {
-    let striped = array(Level::Raid0, vec![small("log"), small("set-assoc")]);
-    let mut both = array(Level::Raid1, vec![small("vguard"), MemberRun::Array(Box::new(striped))]);
-    both.chunk_sectors = 64;
-    let settings = Settings { check: true, depth: 4, ..Settings::default() };
-    let workload = "mix:size=8Ki,count=2k,align=512,span=8M";
-    let rebuild = run(&both, settings, "disk=1,write=40Ki,after=500", Some(workload)).unwrap().rebuild.unwrap();
-    assert_eq!(rebuild.members.iter().map(|member| member.new).collect::<Vec<_>>(), [false, true, true]);
-    assert_eq!(rebuild.bytes, both.host_sectors().unwrap() * 512);
 }
 
 #[test]

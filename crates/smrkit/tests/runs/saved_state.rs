@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::device::level::Level;
 use smrkit::engine::saved::SavedState;
-use smrkit::engine::system::{ArrayRun, DriveRun, MemberRun};
+use smrkit::engine::system::{ArrayRun, DriveRun, SystemRun};
 use smrkit::engine::task::Idle;
 use smrkit::engine::{NoObserver, Observer};
 use smrkit::error::Error;
@@ -37,7 +37,7 @@ impl Observer for Keeper {
 }
 
 struct Trial {
-    system: MemberRun,
+    system: SystemRun,
     settings: Settings,
     requests: Vec<Request>,
 }
@@ -52,9 +52,9 @@ impl Trial {
             DriveRun { drive, layer, parameters: disks.parameters(layer) }
         };
         let mut drives: Vec<DriveRun> = layers.iter().map(drive).collect();
-        let system: MemberRun = match drives.len() {
+        let system: SystemRun = match drives.len() {
             1 => drives.remove(0).into(),
-            _ => ArrayRun::new(Level::Raid5, drives.into_iter().map(MemberRun::from).collect()).into(),
+            _ => ArrayRun::new(Level::Raid5, drives).into(),
         };
         let queue = [Queue::Fcfs, Queue::Drive][disks.random.random_range(0..2)];
         let prefill = [Prefill::None, Prefill::Full][disks.random.random_range(0..2)];

@@ -11,10 +11,10 @@ mod tests;
 pub use crate::settings::rebuild::{Begin, RebuildOrder, RebuildSpec, Task};
 
 use self::order::{RebuildPieces, RecordRuns};
-use super::system::{ArrayRun, MemberRun};
+use super::system::ArrayRun;
 use super::task::BackgroundTask;
 use crate::device::level::Level;
-use crate::device::{Array, DonePart, Member};
+use crate::device::{Array, DonePart, MemberDrive};
 use crate::error::{DiskResult, Error};
 use crate::request::{Progress, Request};
 use crate::settings::Settings;
@@ -27,9 +27,7 @@ use crate::units::{Lba, Nanos, SECTOR_BYTES};
 pub struct Rebuilding {
     spec: RebuildSpec,
     /// The new member, until it is in its place.
-    new: Option<Member>,
-    /// Its drives, by their number among all of the array's.
-    new_drives: std::ops::Range<usize>,
+    new: Option<MemberDrive>,
     pieces: RebuildPieces,
     /// The next piece.
     piece: Option<(Lba, u64)>,
@@ -48,8 +46,8 @@ impl RebuildSpec {
     pub fn build(&self, array: &ArrayRun, settings: &Settings) -> Result<Rebuilding, Error> {
         let layout = array.layout()?;
         let disks = 0..layout.disks() as u32;
-        let (new, new_drives, sectors) = match self.task {
-            Task::Scrub => (None, 0..0, disks.map(|disk| layout.member_sectors(disk)).max().unwrap_or(0)),
+        let (new, sectors) = match self.task {
+            Task::Scrub => (None, disks.map(|disk| layout.member_sectors(disk)).max().unwrap_or(0)),
             Task::Rebuild { disk, .. } if !disks.contains(&disk) => {
                 return Err(Error::Usage(format!(
                     "rebuild: the array has no disk {disk}: disks go from 0 to {}",
@@ -57,14 +55,15 @@ impl RebuildSpec {
                 )));
             }
             Task::Rebuild { .. } if layout.copies() == 1 && layout.parities() == 0 => {
-                return Err(no_redundancy(array));
+                return Err(Error::Impossible(format!(
+                    "rebuild: {} keeps nothing twice, so that a failed disk is lost: use one of {}",
+                    array.level,
+                    Level::redundant_names()
+                )));
             }
             Task::Rebuild { disk, .. } => {
                 self.check(settings)?;
-                let disk = disk as usize;
-                let first = array.drives_before(disk);
-                let new = array.members[disk].build_member(settings)?;
-                (Some(new), first..array.drives_before(disk + 1), layout.member_sectors(disk as u32))
+                (Some(array.members[disk as usize].build(settings, true)?), layout.member_sectors(disk))
             }
         };
         let mut pieces = match self.order {
@@ -77,7 +76,6 @@ impl RebuildSpec {
         Ok(Rebuilding {
             spec: *self,
             new,
-            new_drives,
             piece: pieces.next(),
             pieces,
             pace: Pace::new(self.window, self.rate),
@@ -102,24 +100,10 @@ impl RebuildSpec {
     }
 }
 
-/// No disk of `array` can be rebuilt. One of an array inside it could be, but `disk` counts those of the outer level.
-fn no_redundancy(array: &ArrayRun) -> Error {
-    let is_nested = array.members.iter().any(|member| matches!(member, MemberRun::Array(_)));
-    let remedy = if is_nested {
-        "what its members keep twice is not rebuilt from here: use raid10 in place of a raid0 of mirrors, or run one of \
-         its members alone as {array}"
-            .into()
-    } else {
-        format!("use one of {}", Level::redundant_names())
-    };
-    let level = array.level;
-    Error::Impossible(format!("rebuild: {level} keeps nothing twice, so that a failed disk is lost: {remedy}"))
-}
-
 impl Rebuilding {
     /// The member fails, or the scrub begins.
     fn fail(&mut self, array: &mut Array) {
-        for drive in array.drives() {
+        for drive in array.drives_mut() {
             drive.watch();
         }
         if let Task::Rebuild { disk, .. } = self.spec.task {
@@ -131,7 +115,7 @@ impl Rebuilding {
     fn begin(&mut self, array: &mut Array, now: Nanos, counting: Nanos) -> DiskResult {
         if let (Task::Rebuild { disk, .. }, Some(mut new)) = (self.spec.task, self.new.take()) {
             new.reset_counts(now)?;
-            new.drives().into_iter().for_each(|drive| drive.device_mut().disk.record_since(counting));
+            new.device_mut().disk.record_since(counting);
             array.replace(disk, new, self.spec.piece_sectors());
         }
         Ok(())
@@ -144,15 +128,16 @@ impl Rebuilding {
             array.make_whole(disk);
         }
         self.members = array.drives().iter().map(|drive| drive.watched()).collect();
-        for new in &mut self.members[self.new_drives.clone()] {
-            new.new = true;
+        if let Task::Rebuild { disk, .. } = self.spec.task {
+            self.members[disk as usize].new = true;
         }
     }
 }
 
 impl BackgroundTask for Rebuilding {
-    fn successor(&mut self) -> Option<(usize, &mut Member)> {
-        Some((self.new_drives.start, self.new.as_mut()?))
+    fn successor(&mut self) -> Option<(usize, &mut MemberDrive)> {
+        let Task::Rebuild { disk, .. } = self.spec.task else { return None };
+        Some((disk as usize, self.new.as_mut()?))
     }
 
     fn counting(&mut self, now: Nanos) {
@@ -221,9 +206,8 @@ impl BackgroundTask for Rebuilding {
     fn report(&mut self, array: &mut Array) -> DiskResult<Option<Rebuild>> {
         let Some([counting, failed, begun, ended]) = self.schedule.moments() else { return Ok(None) };
         let (work, bytes) = (ended - begun, self.sectors * SECTOR_BYTES);
-        let new = &self.members[self.new_drives.clone()];
-        let timed = if new.is_empty() { &self.members[..] } else { new };
-        let longest = |members: &[MemberRebuild]| members.iter().map(|member| member.longest_command_ns).max();
+        let new = self.members.iter().find(|member| member.new);
+        let timed = new.map_or(&self.members[..], std::slice::from_ref);
         Ok(Some(Rebuild {
             spec: self.spec,
             begin_ns: (failed - counting).0,
@@ -238,8 +222,8 @@ impl BackgroundTask for Rebuilding {
             dropped: timed.iter().any(|member| member.commands_over_7s > 0),
             dropped_7s: timed.iter().any(|member| member.commands_over_7s > 0),
             dropped_30s: timed.iter().any(|member| member.commands_over_30s > 0),
-            longest_command_ns: longest(&self.members).unwrap_or(0),
-            longest_new_ns: longest(new),
+            longest_command_ns: self.members.iter().map(|member| member.longest_command_ns).max().unwrap_or(0),
+            longest_new_ns: new.map(|member| member.longest_command_ns),
             foreground_ns: self.foreground.list().summary(),
             members: std::mem::take(&mut self.members),
         }))
@@ -249,7 +233,7 @@ impl BackgroundTask for Rebuilding {
 /// Lets all drives clean, without a command; when the last was done, unless some cache still holds something.
 fn settle(array: &mut Array, now: Nanos) -> DiskResult<Option<Nanos>> {
     let mut clean = now;
-    for drive in array.drives() {
+    for drive in array.drives_mut() {
         clean = clean.max(drive.settle()?);
     }
     let holds = |fill: Option<f64>| fill.is_some_and(|fill| fill > 0.0);

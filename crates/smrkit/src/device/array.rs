@@ -1,0 +1,526 @@
+//! Arrays of drives: spanning, striped, mirrored, with parity, or a drive for each source; mixed, and degraded.
+//!
+//! Members work at the same time, each with a queue of its own. A command becomes commands of members, and is completed with
+//! the slowest. Le, Holliday & Amer, "The Peril and Promise of Shingled Disk Arrays", is what it was built for. Left out: the
+//! time of the bus and of the host's processor.
+//!
+//! A command that goes to one member as it came is passed on. All others, and the array's own work, take steps: they are planned, sent
+//! to members in one part or two, and completed.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::address::ArrayLayout;
+use super::command::{Command, Completion, FirstStamps, Served};
+use super::health::{Health, RebuiltUnits};
+use super::level::{SectorSpread, WritePolicy};
+use super::member_drive::MemberDrive;
+use super::members::Members;
+use super::plan::Planner;
+use super::queue::Queueing;
+use super::redundancy::{self, WrittenSectors};
+use super::work::{DonePart, Locks, Owner, RangeLock, Slab};
+use crate::error::DiskResult;
+use crate::medium::Buf;
+use crate::request::{Op, Request};
+use crate::state::state;
+use crate::units::{Lba, Nanos};
+
+/// Sectors of a part that is compared at once.
+const PART_SECTORS: u64 = 1024;
+
+/// In the tag of a command that goes to one member as it came, and its completion straight back.
+const PASSED: u64 = 1 << 63;
+
+/// An array of drives.
+pub struct Array {
+    layout: ArrayLayout,
+    pub(super) members: Members,
+    health: Vec<Health>,
+    /// Number of times that each member was replaced.
+    replaced: Vec<u32>,
+    write: WritePolicy,
+    /// True in check mode: commands carry a stamp for each sector.
+    checks: bool,
+    /// In check mode: parts of the members that anything was written to.
+    written: BTreeSet<u64>,
+    /// True if commands for the same sectors keep their order without locks: each is one command of a member, or the same
+    /// of several, and members keep their order.
+    orderly: bool,
+    works: Slab,
+    locks: Locks,
+    /// Commands that were passed on and not completed.
+    passed: usize,
+    /// Completed, until the caller takes note.
+    ready: VecDeque<Completion>,
+    /// Own work that is done, until somebody takes note.
+    done: VecDeque<DonePart>,
+    /// Work that may begin.
+    free: VecDeque<u32>,
+}
+
+state! {
+    Array {
+        parts: members;
+        sized: health, replaced;
+        built: layout, write, checks, written, orderly, works, locks, passed, ready, done, free;
+    }
+}
+
+impl Array {
+    /// An array of members, as `layout` has them; if it `checks`, its commands carry a stamp for each sector.
+    pub fn new(layout: ArrayLayout, members: Vec<MemberDrive>, write: WritePolicy, checks: bool) -> Array {
+        Array {
+            health: members.iter().map(|_| Health::Good).collect(),
+            replaced: vec![0; members.len()],
+            orderly: is_orderly(&layout, &members),
+            layout,
+            members: Members::new(members),
+            write,
+            checks,
+            written: BTreeSet::new(),
+            works: Slab::default(),
+            locks: Locks::default(),
+            passed: 0,
+            ready: VecDeque::new(),
+            done: VecDeque::new(),
+            free: VecDeque::new(),
+        }
+    }
+
+    /// See [`super::Device::order_commands`].
+    pub(super) fn order_commands(&mut self, queueing: impl Fn(usize) -> Queueing) {
+        self.drives_mut().iter_mut().enumerate().for_each(|(number, drive)| drive.order_commands(queueing(number)));
+        self.orderly = is_orderly(&self.layout, self.drives());
+    }
+
+    /// Layout of its sectors.
+    pub fn layout(&self) -> &ArrayLayout {
+        &self.layout
+    }
+
+    /// Its drives, in order.
+    pub fn drives(&self) -> &[MemberDrive] {
+        self.members.as_slice()
+    }
+
+    /// Its drives, in order.
+    pub fn drives_mut(&mut self) -> &mut [MemberDrive] {
+        self.members.as_mut_slice()
+    }
+
+    /// The drives that have not failed.
+    pub(super) fn working(&self) -> impl Iterator<Item = &MemberDrive> {
+        self.drives().iter().zip(&self.health).filter(|(_, health)| health.works()).map(|(drive, _)| drive)
+    }
+
+    /// The state of each member.
+    pub fn health(&self) -> &[Health] {
+        &self.health
+    }
+
+    /// Parts of the members that were written to, in check mode; everything else is as it was in the beginning, zeros or
+    /// (on full members) copies and parities that agree.
+    pub fn written_parts(&self) -> Vec<(Lba, u64)> {
+        let sectors = (0..self.layout.disks() as u32).map(|disk| self.layout.member_sectors(disk)).max().unwrap_or(0);
+        let part = |part: &u64| (Lba(part * PART_SECTORS), PART_SECTORS.min(sectors - part * PART_SECTORS));
+        self.written.iter().map(part).collect()
+    }
+
+    fn note_written(&mut self, at: Lba, sectors: u64) {
+        self.written.extend(at.0 / PART_SECTORS..(at.0 + sectors).div_ceil(PART_SECTORS));
+    }
+
+    /// Own work that is done and that nobody has taken note of.
+    pub fn take_done(&mut self) -> Option<DonePart> {
+        self.done.pop_front()
+    }
+
+    /// True if it keeps copies or parity.
+    pub fn is_redundant(&self) -> bool {
+        self.layout.parities() > 0 || self.layout.copies() > 1
+    }
+
+    /// True if commands must lock what they touch: where order would be lost, or others have locked, such as a rebuild.
+    /// Commands that came before and did not lock are with the members already, which keep their order.
+    #[inline]
+    fn locks_ranges(&self) -> bool {
+        !self.orderly || !self.locks.is_empty()
+    }
+
+    /// The member, and the place there, of a request that concerns one alone.
+    #[inline]
+    fn only_member(&self, request: &Request) -> Option<(u32, Lba)> {
+        if self.layout.copies() > 1 {
+            return None;
+        }
+        let sectors = u64::from(request.sectors);
+        let piece = self.layout.pieces(request.lba, sectors).next().filter(|piece| piece.sectors == sectors)?;
+        self.health[piece.disk as usize].is_good().then_some((piece.disk, piece.at))
+    }
+
+    /// Serves a request at once, if one drive alone has to; see [`super::Device::serve_at_once`].
+    #[inline]
+    pub fn serve_at_once(
+        &mut self,
+        request: &Request,
+        arrival: Nanos,
+        host: bool,
+        data: &mut Buf,
+    ) -> DiskResult<Option<Served>> {
+        match self.only_member(request) {
+            Some((disk, at)) if !self.locks_ranges() && self.outstanding() == 0 => {
+                self.members.serve(disk, &Request { lba: at, ..*request }, arrival, host, data).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The lock of a command: with parity on the rows of sectors that it touches, by their place on the members; otherwise on
+    /// its own sectors. A flush locks nothing, but waits.
+    fn lock(&self, &Request { op, lba, sectors, .. }: &Request) -> Option<RangeLock> {
+        if sectors == 0 {
+            return (op == Op::Flush).then_some(RangeLock::Flush);
+        }
+        let (first, last) = (lba.0, lba.0 + u64::from(sectors) - 1);
+        let exclusive = op != Op::Read;
+        if self.layout.parities() == 0 {
+            return Some(RangeLock::Extent { first, last, exclusive });
+        }
+        let (from, to) = (self.layout.unit(lba), self.layout.unit(Lba(last)));
+        let chunk = self.layout.chunk_sectors();
+        let (first, last) = match (from.stripe, from.index) == (to.stripe, to.index) {
+            true => (from.stripe * chunk + from.offset, to.stripe * chunk + to.offset),
+            false => (from.stripe * chunk, (to.stripe + 1) * chunk - 1),
+        };
+        Some(RangeLock::Extent { first, last, exclusive })
+    }
+
+    /// A command arrives, not before anything that has happened here.
+    #[inline]
+    pub fn submit(&mut self, command: Command) -> DiskResult {
+        let locks = self.locks_ranges();
+        if !locks && let Some((disk, at)) = self.only_member(&command.request) {
+            self.passed += 1;
+            let (tag, request) = (command.tag | PASSED, Request { lba: at, ..command.request });
+            return self.members.submit(disk, Command { tag, request, ..command });
+        }
+        let lock = if locks { self.lock(&command.request) } else { None };
+        let now = command.arrival;
+        let id = self.works.add(Owner::Host, command);
+        self.start(id, lock, now)
+    }
+
+    /// When something happens next by itself; [`Nanos::MAX`] if nothing is under way.
+    #[inline]
+    pub fn next(&self) -> Nanos {
+        match self.ready.front() {
+            Some(completion) => completion.end,
+            None => self.members.next(),
+        }
+    }
+
+    /// True if [`Array::resume`] has anything to begin.
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        self.members.has_pending()
+    }
+
+    /// Begins what comes next, once all that comes at this moment is there.
+    #[inline]
+    pub fn resume(&mut self) -> DiskResult {
+        self.members.resume()
+    }
+
+    /// Processes the next event; see [`super::Device::advance`].
+    #[inline]
+    pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
+        if self.ready.is_empty() {
+            let now = self.members.next();
+            match self.members.advance() {
+                Some(completion) if completion.tag & PASSED != 0 => {
+                    self.passed -= 1;
+                    return Ok(Some(Completion { tag: completion.tag & !PASSED, ..completion }));
+                }
+                Some(completion) => self.completed(completion)?,
+                None => {}
+            }
+            self.begin_free(now)?;
+        }
+        let first = self.ready.pop_front();
+        more.extend(self.ready.drain(..));
+        Ok(first)
+    }
+
+    /// Commands that have not been completed.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        self.works.len() + self.passed
+    }
+
+    /// Members are full, those parts included that the array does not use.
+    pub(super) fn fill(&mut self, stamps: FirstStamps) {
+        let layout = Arc::new(self.layout.clone());
+        for (disk, member) in (0..).zip(self.members.as_mut_slice()) {
+            let (layout, stamps) = (Arc::clone(&layout), Arc::clone(&stamps));
+            member.fill(Arc::new(move |at| redundancy::first_stamp(&layout, disk, at, &*stamps)));
+        }
+    }
+
+    /// See [`super::Device::power_cut`].
+    pub(super) fn power_cut(&mut self) {
+        self.works = Slab::default();
+        self.locks = Locks::default();
+        self.passed = 0;
+        self.ready.clear();
+        self.done.clear();
+        self.free.clear();
+        self.members.power_cut();
+    }
+
+    pub(super) fn finish(&mut self) -> DiskResult {
+        let mut all = self.members.as_mut_slice().iter_mut().zip(&self.health);
+        all.try_for_each(|(member, health)| if health.works() { member.finish() } else { Ok(()) })
+    }
+}
+
+/// Work of an array's own: members fail and are replaced, and parts are rebuilt or scrubbed alongside the host's commands.
+impl Array {
+    /// A member fails: what it held is gone. What it was asked completes; what was to be written to it after that is left
+    /// out.
+    pub fn fail(&mut self, disk: u32) {
+        self.health[disk as usize] = Health::Failed;
+    }
+
+    /// A new member takes the place of a failed one, to be rebuilt in units of `unit_sectors`. The old one still completes
+    /// what it was asked.
+    pub fn replace(&mut self, disk: u32, member: MemberDrive, unit_sectors: u64) {
+        let sectors = self.layout.member_sectors(disk);
+        self.health[disk as usize] = Health::New(RebuiltUnits::nothing(sectors, unit_sectors));
+        self.replaced[disk as usize] += 1;
+        self.orderly &= member.keeps_order();
+        self.members.replace(disk, member);
+    }
+
+    /// A new member counts as rebuilt; what was left out of it is needed by nobody.
+    pub fn make_whole(&mut self, disk: u32) {
+        self.health[disk as usize] = Health::Good;
+    }
+
+    /// Begins to rebuild some sectors of a new member: whole units, or to its end.
+    pub fn rebuild(&mut self, disk: u32, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
+        self.begin_own(Owner::Rebuild { disk, at, sectors }, self.lock_on(disk, at, sectors, true), now)
+    }
+
+    /// Begins to read some sectors of all members; in check mode copies and parity are compared.
+    pub fn scrub(&mut self, at: Lba, sectors: u64, now: Nanos) -> DiskResult {
+        self.begin_own(Owner::Scrub { at, sectors }, self.lock_on(0, at, sectors, false), now)
+    }
+
+    /// Begins to bring parity or copies in step with what is there, as after a crash that caught writes half done: parity, of
+    /// some rows by their place on the members, is written from the data; other copies, of some sectors of the array, from the
+    /// first.
+    pub fn resync(&mut self, first: Lba, sectors: u64, now: Nanos) -> DiskResult {
+        let lock = RangeLock::Extent { first: first.0, last: first.0 + sectors - 1, exclusive: true };
+        self.begin_own(Owner::Resync { first, sectors }, lock, now)
+    }
+
+    fn begin_own(&mut self, owner: Owner, lock: RangeLock, now: Nanos) -> DiskResult {
+        let (Owner::Rebuild { at, .. } | Owner::Scrub { at, .. } | Owner::Resync { first: at, .. }) = owner else {
+            return Ok(());
+        };
+        let request = Request::new(Op::Write, at, 0);
+        let command = Command { tag: 0, request, arrival: now, host: false, data: Buf::NoData };
+        let id = self.works.add(owner, command);
+        self.start(id, Some(lock), now)
+    }
+
+    /// The lock for work on a member's sectors.
+    fn lock_on(&self, disk: u32, at: Lba, sectors: u64, exclusive: bool) -> RangeLock {
+        let (chunk, last) = (self.layout.chunk_sectors(), at.0 + sectors - 1);
+        let (first, last) = match (self.layout.spread(), self.layout.copies()) {
+            (SectorSpread::EndToEnd, _) | (SectorSpread::Chunks, 1) => {
+                let start = self.layout.member_start(disk).0;
+                (start + at.0, start + last)
+            }
+            // Rows of chunks: the array's sectors from the first of the first to the last of the last.
+            (SectorSpread::Chunks, copies) => {
+                let (row, copies) = (self.layout.disks() as u64, u64::from(copies));
+                let (first, end) = (at.0 / chunk * row / copies, ((last / chunk + 1) * row).div_ceil(copies));
+                (first * chunk, end * chunk - 1)
+            }
+            (SectorSpread::Whole | SectorSpread::Stripes, _) => (at.0, last),
+        };
+        RangeLock::Extent { first, last, exclusive }
+    }
+}
+
+/// The steps of work, the host's or the array's own.
+impl Array {
+    fn planner(&self) -> Planner<'_> {
+        Planner { layout: &self.layout, health: &self.health, write: self.write }
+    }
+
+    /// Plans work and sends its first commands to the members, at `now`.
+    #[inline]
+    fn begin(&mut self, id: u32, now: Nanos) -> DiskResult {
+        let work = self.works.get(id);
+        let (owner, Request { op, lba, sectors, .. }) = (work.owner, work.command.request);
+        let mut plan = std::mem::take(&mut work.plan);
+        let members = self.members.as_slice();
+        let choose = |copies: &[(u32, Lba)]| nearest(members, copies);
+        let planner = self.planner();
+        let planned = match owner {
+            Owner::Host => planner.host(op, lba, u64::from(sectors), choose, &mut plan),
+            Owner::Rebuild { disk, at, sectors } => planner.rebuild(disk, at, sectors, choose, &mut plan),
+            Owner::Scrub { at, sectors } => planner.scrub(at, sectors, &mut plan),
+            Owner::Resync { first, sectors } => planner.resync(first, sectors, &mut plan),
+        };
+        self.works.get(id).plan = plan;
+        planned?;
+        self.send(id, now)
+    }
+
+    /// Sends the commands of the part that is next; finishes work that has none left.
+    fn send(&mut self, id: u32, now: Nanos) -> DiskResult {
+        let work = self.works.get(id);
+        if !work.second && work.plan.first.is_empty() {
+            work.second = true;
+        }
+        let count = work.subs().len();
+        work.left = count as u32;
+        if let Owner::Rebuild { disk, .. } = work.owner {
+            work.replaced = self.replaced[disk as usize];
+        }
+        if count == 0 {
+            return match work.second {
+                true => self.finish_work(id, now),
+                false => Ok(()),
+            };
+        }
+        for number in 0..count {
+            let work = self.works.get(id);
+            let (sub, source, host) = (work.subs()[number], work.command.request.source, work.command.host);
+            let data = match self.checks && sub.op == Op::Write {
+                true => {
+                    let stamps = if let Buf::Stamps(stamps) = &work.command.data { &stamps[..] } else { &[] };
+                    let own = WrittenSectors { lba: work.command.request.lba, stamps };
+                    Buf::Stamps(redundancy::written(&self.layout, &work.known, &own, &sub))
+                }
+                false => Buf::NoData,
+            };
+            if self.checks && sub.op == Op::Write {
+                self.note_written(sub.at, sub.sectors);
+            }
+            let tag = u64::from(id) << 32 | number as u64;
+            let request = Request { source, ..Request::new(sub.op, sub.at, sub.sectors as u32) };
+            let command = Command { tag, request, arrival: now, host, data };
+            self.members.submit(sub.disk, command)?;
+        }
+        Ok(())
+    }
+
+    /// A member has completed a command.
+    #[inline]
+    fn completed(&mut self, completion: Completion) -> DiskResult {
+        let id = (completion.tag >> 32) as u32;
+        let work = self.works.get(id);
+        work.completed(&completion);
+        if let Buf::Stamps(stamps) = completion.data {
+            let sub = work.subs()[completion.tag as u32 as usize];
+            if sub.op == Op::Read {
+                work.known.note(&sub, &stamps);
+            }
+        }
+        if work.left > 0 {
+            return Ok(());
+        }
+        if !work.second {
+            work.second = true;
+            // A member may have failed since this was planned.
+            let health = &self.health;
+            work.plan.second.retain(|sub| health[sub.disk as usize].works());
+            if !work.plan.second.is_empty() {
+                return self.send(id, completion.end);
+            }
+        }
+        self.finish_work(id, completion.end)
+    }
+
+    fn finish_work(&mut self, id: u32, now: Nanos) -> DiskResult {
+        let work = self.works.get(id);
+        let (owner, lock) = (work.owner, work.lock);
+        let mut result = Ok(());
+        match owner {
+            Owner::Host => {
+                let (tag, request) = (work.command.tag, work.command.request);
+                let data = match self.checks && request.op == Op::Read {
+                    true => {
+                        let sectors = u64::from(request.sectors);
+                        Buf::Stamps(redundancy::assemble(&self.layout, &work.known, request.lba, sectors))
+                    }
+                    false => Buf::NoData,
+                };
+                // What no member was asked for took no time.
+                let start = work.start.min(now);
+                self.ready.push_back(Completion { tag, start, end: now, data });
+            }
+            Owner::Rebuild { disk, at, sectors } => {
+                let begin = work.command.arrival;
+                // The member that it was written to may be gone meanwhile.
+                if work.replaced == self.replaced[disk as usize] {
+                    self.health[disk as usize].rebuilt(at, sectors);
+                }
+                self.done.push_back(DonePart { at, sectors, begin, end: now });
+            }
+            Owner::Scrub { at, sectors } => {
+                let begin = work.command.arrival;
+                if self.checks {
+                    result = redundancy::compare(&self.layout, &self.works.get(id).known, at, sectors);
+                }
+                self.done.push_back(DonePart { at, sectors, begin, end: now });
+            }
+            Owner::Resync { first, sectors } => {
+                self.done.push_back(DonePart { at: first, sectors, begin: work.command.arrival, end: now });
+            }
+        }
+        self.works.remove(id);
+        if let Some(lock) = lock {
+            self.locks.release(id, lock, &mut self.free);
+        }
+        result
+    }
+
+    /// Begins what waited for others that are done.
+    #[inline]
+    fn begin_free(&mut self, now: Nanos) -> DiskResult {
+        while let Some(id) = self.free.pop_front() {
+            self.begin(id, now)?;
+        }
+        Ok(())
+    }
+
+    /// Begins work, at once or when what it locks is free.
+    fn start(&mut self, id: u32, lock: Option<RangeLock>, now: Nanos) -> DiskResult {
+        self.works.get(id).lock = lock;
+        if lock.is_none_or(|lock| self.locks.take(id, lock)) {
+            self.begin(id, now)?;
+            self.begin_free(now)?;
+        }
+        Ok(())
+    }
+}
+
+/// The copy to read: of the members with the fewest commands the one whose head is nearest.
+fn nearest(members: &[MemberDrive], copies: &[(u32, Lba)]) -> usize {
+    let cost = |&(disk, at): &(u32, Lba)| {
+        let member = &members[disk as usize];
+        (member.outstanding(), member.distance(at), disk)
+    };
+    (0..copies.len()).min_by_key(|&number| cost(&copies[number])).unwrap_or(0)
+}
+
+/// True if commands for the same sectors keep their order without locks.
+fn is_orderly(layout: &ArrayLayout, members: &[MemberDrive]) -> bool {
+    layout.parities() == 0 && members.iter().all(MemberDrive::keeps_order)
+}
