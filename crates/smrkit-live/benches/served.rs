@@ -37,7 +37,7 @@ fn run(layer: &str) {
     }
     let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
     let image = image::create(&folder.path().join("drive.img"), image::complete_record(&planned), false).unwrap();
-    let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs, 0).unwrap();
+    let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs).unwrap();
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut write_one = |drive: &mut ServedDrive| write(drive, random.random_range(0..GIB / 4096) * 4096, 4096);
     let is_full = |drive: &ServedDrive| drive.gauges().cache_fill.is_some_and(|fill| fill > 0.98);

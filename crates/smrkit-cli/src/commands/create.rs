@@ -99,7 +99,7 @@ impl Create {
         let image = image::create(&self.image, self.choice.record(None)?, self.force)?;
         let text = text(&image);
         if let Some(state) = state {
-            let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs, 0)?;
+            let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs)?;
             drive.prepare(&state)?;
             drive.close()?;
         }

@@ -65,7 +65,7 @@ pub fn fsck(path: &Path, no_changes: bool) -> anyhow::Result<Done> {
     let image = DriveImage::open(path, |_| Ok(None))?;
     let was_clean = image.was_clean();
     let image = if no_changes { image.read_only() } else { image };
-    let (drive, _) = ServedDrive::open(image, None, Queue::Drive, 0)?;
+    let (drive, _) = ServedDrive::open(image, None, Queue::Drive)?;
     let checked = drive.check();
     drive.close()?;
     let state = if was_clean { "closed cleanly" } else { "not closed cleanly" };

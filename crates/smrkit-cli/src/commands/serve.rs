@@ -10,9 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
-use smrkit::quantity::Bytes;
 use smrkit::settings::Queue;
-use smrkit::units::SECTOR_BYTES;
 use smrkit_live::block::control::{ControlRequest, ControlSocket, Controller, control};
 use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
@@ -64,9 +62,6 @@ pub struct DriveOptions {
     /// Write every request with its times, for smrkit replay and as a trace. Moved away, it begins anew.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Give the drive a volatile write cache. What is not flushed is lost with the server, or by a power cut [default: none].
-    #[arg(long, value_name = "SIZE")]
-    write_cache: Option<Bytes>,
     /// Wait at a flush until the image is durable on the host, too. Off: a crash of the host may lose what was flushed, and its disk never
     /// delays a reply.
     #[arg(long, value_name = "on|off", value_parser = on_or_off, default_value = "on", action = clap::ArgAction::Set)]
@@ -89,10 +84,6 @@ fn on_or_off(text: &str) -> Result<bool, Error> {
 impl DriveOptions {
     /// Opens the drive in `image`, and says its pace.
     pub fn open(&self, image: &Path) -> anyhow::Result<(ServedDrive, Pace)> {
-        let cache_sectors = self.write_cache.map_or(0, |size| size.0 / SECTOR_BYTES);
-        if self.write_cache.is_some() && cache_sectors == 0 {
-            return Err(Error::Usage("--write-cache has room for a sector at least: 512 bytes".into()).into());
-        }
         let open = if self.read_only { DriveImage::open_to_read } else { DriveImage::open };
         let image = open(image, |sectors| self.choice.record(Some(sectors)).map(Some))?;
         match image.note() {
@@ -104,13 +95,9 @@ impl DriveOptions {
             }
             None => {}
         }
-        if cache_sectors > 0 && image.system().array().is_some() {
-            let remedy = "--write-cache is that of one drive: leave it out, or serve a drive";
-            return Err(Error::Usage(remedy.into()).into());
-        }
         let log = self.log.as_deref().map(|path| LogWriter::open(path, image.run())).transpose()?;
         let queue = self.queue.unwrap_or_else(|| usual_order(image.system()));
-        let (mut drive, found) = ServedDrive::open(image, log, queue, cache_sectors as usize)?;
+        let (mut drive, found) = ServedDrive::open(image, log, queue)?;
         if found == FoundState::Recovered {
             let path = drive.image().path().display();
             eprintln!("smrkit: {path} was not closed cleanly: the drive goes on after the last request in {path}.smr");

@@ -31,7 +31,7 @@ struct Served {
 fn use_up(image: &Path) {
     let image = DriveImage::open(image, |_| Ok(None)).unwrap();
     let places = image.sectors() / PIECE;
-    let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs, 0).unwrap();
+    let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs).unwrap();
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(1);
     while drive.gauges().cache_fill.unwrap() < 1.0 {
         let at = random.random_range(0..places) * PIECE * 512;

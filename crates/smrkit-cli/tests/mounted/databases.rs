@@ -31,7 +31,7 @@ const CLIENTS: u64 = 4;
 /// The user that PostgreSQL runs as, which refuses root (Debian's nobody and nogroup).
 const NOBODY: u32 = 65534;
 const DRIVE: [&str; 2] = ["--layer", "drive-managed"];
-const ATTACHED: [&str; 4] = ["--pace", "50", "--write-cache", "16MiB"];
+const ATTACHED: [&str; 2] = ["--pace", "50"];
 const ACCOUNTS: u64 = 5000;
 
 /// A database on the mounted drive, and how it is spoken to.

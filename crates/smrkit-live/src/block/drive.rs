@@ -3,7 +3,9 @@
 //! A command reads or writes the image at the moment at which the model completes it. Commands on the same sectors, one of which changes
 //! them, keep their order: the later one waits.
 
-use std::collections::{BTreeSet, VecDeque};
+mod power_cut;
+
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,19 +17,19 @@ use smrkit::device::{Completion, LayeredDisk, Served};
 use smrkit::engine::saved::SavedState;
 use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::layer::Gauges;
+use smrkit::ranges::RangeMap;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::control::{AimedFault, InjectedFault};
-use super::image::{DriveImage, write_zeros};
+use super::image::{DriveImage, Syncer, write_zeros};
 use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
 use super::model::{Model, is_power_cut};
-use super::unflushed::{Syncer, UndoLog, WriteCache};
 use crate::error::LiveError;
 use crate::log::log;
+use power_cut::UndoLog;
 
-const SECTOR: usize = SECTOR_BYTES as usize;
 /// Zeros are written in pieces of this many sectors: 8 MiB (assumption).
 const ZERO_SECTORS: u64 = 1 << 14;
 /// Commands that wait at most before clients are kept waiting (assumption).
@@ -121,8 +123,6 @@ pub struct Step {
     request: Request,
     /// When it came to the drive.
     arrival: Nanos,
-    /// Data from the write cache; a write's own where there are none.
-    cached: Option<Vec<u8>>,
 }
 
 impl Command {
@@ -171,28 +171,28 @@ pub enum PreparedState {
 
 /// A drive or an array that is served.
 pub struct ServedDrive {
-    image: DriveImage,
-    model: Model,
+    pub(super) image: DriveImage,
+    pub(super) model: Model,
     events: Events,
     /// Commands in the order of their arrival, those that were begun before the others.
-    queue: VecDeque<Command>,
-    begun: usize,
+    pub(super) queue: VecDeque<Command>,
+    /// Those that were begun.
+    pub(super) begun: usize,
     order: Queue,
-    ended: VecDeque<Command>,
+    pub(super) ended: VecDeque<Command>,
     /// Commands that the drive has completed, with the sync of the image that each waits for.
-    syncing: VecDeque<(u64, Command)>,
+    pub(super) syncing: VecDeque<(u64, Command)>,
     syncer: Syncer,
     /// True if flushes wait until the image is durable.
     pub is_durable: bool,
     /// Bytes to be written that commands hold.
-    held_bytes: usize,
+    pub(super) held_bytes: usize,
     next_tag: u64,
-    cache: WriteCache,
     /// True if a layer may lose writes that completed and were not flushed when the power is cut.
     may_lose: bool,
     undo: UndoLog,
     /// Sectors that can't be read until they are written.
-    unreadable: BTreeSet<u64>,
+    unreadable: RangeMap<()>,
     slow_by: Nanos,
     is_silent: bool,
     /// Faults of commands that match, how many did so far, and how many of these failed.
@@ -209,16 +209,16 @@ pub struct ServedDrive {
 }
 
 impl ServedDrive {
-    /// Opens the drive of `image` in the state in which it was left, with a volatile write cache of `cache_sectors`, if any.
+    /// Opens the drive of `image` in the state in which it was left.
     pub fn open(
         mut image: DriveImage,
         log: Option<LogWriter>,
         queue: Queue,
-        cache_sectors: usize,
     ) -> Result<(ServedDrive, FoundState), LiveError> {
         let saved = image.take_saved();
         let wrong = |error: &dyn ToString| LiveError::image(image.path(), error.to_string());
-        let mut unreadable: BTreeSet<u64> = saved.unreadable.iter().flat_map(|&(lba, n)| lba..lba + n).collect();
+        let mut unreadable = RangeMap::default();
+        saved.unreadable.iter().for_each(|&(lba, n)| unreadable.cover(lba..lba + n, ()));
         let mut model = Model::new(image.system()).map_err(|error| wrong(&error))?;
         let mut found = FoundState::New;
         if !saved.model.is_empty() {
@@ -233,7 +233,7 @@ impl ServedDrive {
                 replay.follow(event, line).map_err(|error| wrong(&error))?;
             }
             model = replay.model;
-            model.will_lose_power = false;
+            model.plan_power_cut(false);
             model.drain().map_err(|fault| wrong(&fault))?;
         }
         model.order_commands(queue, image.system());
@@ -252,7 +252,6 @@ impl ServedDrive {
             is_durable: true,
             held_bytes: 0,
             next_tag: 0,
-            cache: WriteCache { room: cache_sectors, ..WriteCache::default() },
             may_lose,
             undo: UndoLog::default(),
             unreadable,
@@ -300,26 +299,6 @@ impl ServedDrive {
         self.model.now
     }
 
-    /// The time of the next event of what is under way.
-    pub fn next(&self) -> Option<Nanos> {
-        self.model.next()
-    }
-
-    /// Commands that have not ended.
-    pub fn outstanding(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Commands that the drive has not begun.
-    pub fn waiting(&self) -> usize {
-        self.queue.len() - self.begun
-    }
-
-    /// True if nothing is under way.
-    pub fn is_idle(&self) -> bool {
-        self.begun == 0
-    }
-
     /// Bytes of the commands that are under way.
     pub fn under_way_bytes(&self) -> u64 {
         self.queue.iter().take(self.begun).map(|command| command.bytes).sum()
@@ -328,16 +307,6 @@ impl ServedDrive {
     /// True if no more commands are to come for now.
     pub fn is_full(&self) -> bool {
         self.queue.len() + self.syncing.len() >= COMMANDS_MAX
-    }
-
-    /// Bytes to be written that commands hold.
-    pub fn held_bytes(&self) -> usize {
-        self.held_bytes
-    }
-
-    /// True if the drive has completed commands whose data are not durable yet.
-    pub fn is_syncing(&self) -> bool {
-        !self.syncing.is_empty()
     }
 
     /// A command comes.
@@ -354,39 +323,29 @@ impl ServedDrive {
         taken
     }
 
-    /// The first command that has ended, if any is left.
-    pub fn take_ended(&mut self) -> Option<Command> {
-        self.ended.pop_front()
-    }
-
     /// Serves a command; none if it never completes. Nothing else is under way.
     pub fn serve(&mut self, command: Command) -> Option<Command> {
         self.push(command);
-        while (!self.queue.is_empty() || self.is_syncing()) && self.ended.is_empty() {
+        while (!self.queue.is_empty() || !self.syncing.is_empty()) && self.ended.is_empty() {
             match self.queue.is_empty() {
                 true => self.receive_synced(true),
                 false if self.begin_next(self.model.now) => {}
                 false => self.advance(None),
             }
         }
-        self.take_ended()
+        self.ended.pop_front()
     }
 
     /// Begins the first of the commands that wait, if it need not wait any longer.
     pub fn begin_next(&mut self, now: Nanos) -> bool {
         let Some(command) = self.queue.get(self.begun) else { return false };
-        // With a write cache all but reads go alone: they change what it holds.
-        let is_alone = |command: &Command| self.cache.room > 0 && command.kind != CommandKind::Read;
-        let mut begun = self.queue.iter().take(self.begun);
-        let must_wait = begun.clone().any(|other| command.conflicts(other))
-            || begun.next().is_some_and(|other| is_alone(other) || is_alone(command));
+        let must_wait = self.queue.iter().take(self.begun).any(|other| command.conflicts(other));
         // Nothing may be under way where the state is saved.
         let saves = self.events_bytes > 4 * EVENTS_BYTES_MAX && self.begun > 0;
         if must_wait || saves || self.model.now > now {
             return false;
         }
-        let at = self.begun;
-        let steps = self.steps(at);
+        let (at, steps) = (self.begun, steps(command));
         let (tag, is_silent) = (self.next_tag, std::mem::take(&mut self.is_silent));
         let command = &mut self.queue[at];
         command.state = CommandState::UnderWay { tag, steps, is_silent, sync: 0 };
@@ -395,52 +354,11 @@ impl ServedDrive {
         true
     }
 
-    /// Requests of the drive that a command takes; none where the write cache takes it in.
-    fn steps(&mut self, at: usize) -> VecDeque<Step> {
-        let command = &self.queue[at];
-        let Range { start, end } = command.sectors();
-        let step = |op, range: Range<u64>, cached| {
-            let request = Request::new(op, Lba(range.start), (range.end - range.start) as u32);
-            Step { request, arrival: Nanos::ZERO, cached }
-        };
-        let flush = || step(Op::Flush, 0..0, None);
-        let (kind, fua) = (command.kind, command.fua);
-        let mut steps = VecDeque::new();
-        if self.cache.room > 0 && kind != CommandKind::Read {
-            match kind {
-                CommandKind::Write => self.cache.insert(start, &self.queue[at].data),
-                CommandKind::WriteZeroes | CommandKind::Trim => self.cache.remove(start..end),
-                _ => {}
-            }
-            if fua || kind == CommandKind::Flush || self.cache.is_full() {
-                let runs = self.cache.take(|_| true).into_iter();
-                steps.extend(
-                    runs.map(|(lba, bytes)| step(Op::Write, lba..lba + (bytes.len() / SECTOR) as u64, Some(bytes))),
-                );
-            }
-        }
-        match kind {
-            CommandKind::Read => steps.push_back(step(Op::Read, start..end, None)),
-            CommandKind::Write if self.cache.room > 0 => {}
-            CommandKind::Write => steps.push_back(step(Op::Write, start..end, None)),
-            CommandKind::Trim => steps.push_back(step(Op::Discard, start..end, None)),
-            CommandKind::WriteZeroes => {
-                let pieces = (start..end).step_by(ZERO_SECTORS as usize);
-                steps.extend(pieces.map(|from| step(Op::Write, from..end.min(from + ZERO_SECTORS), None)));
-            }
-            CommandKind::Flush | CommandKind::BlockStatus => steps.push_back(flush()),
-        }
-        if fua && kind != CommandKind::Flush {
-            steps.push_back(flush());
-        }
-        steps
-    }
-
-    /// Submits the first step of a command that is under way to the model; one without steps has ended.
+    /// Submits the first step of a command that is under way to the model.
     fn submit_step(&mut self, at: usize, now: Nanos) {
         let arrival = self.model.now.max(now);
         let CommandState::UnderWay { tag, steps, sync, .. } = &mut self.queue[at].state else { return };
-        let Some(step) = steps.front_mut() else { return self.end(at, arrival, Ok(())) };
+        let Some(step) = steps.front_mut() else { return };
         (*tag, step.arrival) = (self.next_tag, arrival);
         if step.request.op == Op::Flush && self.is_durable {
             // All that it vouches for is in the image already, so that the host's sync may run beside the drive's flush.
@@ -450,7 +368,7 @@ impl ServedDrive {
         self.next_tag += 1;
         self.events.begin(tag, LogEvent::Failed { request, arrival });
         if self.failure.is_some() {
-            return self.fail_under_way();
+            return self.fail_under_way(self.model.now);
         }
         let slow_by = std::mem::take(&mut self.slow_by);
         if let Err(fault) = self.model.submit(tag, &request, arrival, slow_by) {
@@ -473,7 +391,7 @@ impl ServedDrive {
                 Ok(false) => break,
                 Err(fault) => self.meet(fault),
             }
-            if until == Nanos::MAX && (has_completed || !self.ended.is_empty()) {
+            if until == Nanos::MAX && has_completed {
                 until = self.model.now + Nanos(1);
             }
         }
@@ -483,7 +401,7 @@ impl ServedDrive {
         if self.failure.is_some() {
             // The service ends here; a log tells of power cuts alone.
             self.events.drop_held();
-            self.fail_under_way();
+            self.fail_under_way(self.model.now);
         }
         if self.begun == 0 && self.events_bytes > EVENTS_BYTES_MAX {
             let saved = self.checkpoint();
@@ -495,9 +413,9 @@ impl ServedDrive {
     fn complete(&mut self, Completion { tag, start, end, .. }: Completion, goes_on: bool) {
         let Some(at) = self.queue.iter().take(self.begun).position(|one| one.tag() == Some(tag)) else { return };
         let CommandState::UnderWay { steps, .. } = &mut self.queue[at].state else { return };
-        let Some(Step { request, arrival, cached }) = steps.pop_front() else { return };
+        let Some(Step { request, arrival }) = steps.pop_front() else { return };
         self.events.end(tag, Some(LogEvent::Served { request, arrival, served: Served { start, end } }));
-        let done = self.carry_out(at, &request, cached);
+        let done = self.carry_out(at, &request);
         let CommandState::UnderWay { steps, .. } = &self.queue[at].state else { return };
         match done {
             Ok(()) if !steps.is_empty() && goes_on => self.submit_step(at, self.model.now),
@@ -507,7 +425,7 @@ impl ServedDrive {
     }
 
     /// Reads or writes the image, as a step of a command asks for that has completed.
-    fn carry_out(&mut self, at: usize, request: &Request, cached: Option<Vec<u8>>) -> Result<(), CommandError> {
+    fn carry_out(&mut self, at: usize, request: &Request) -> Result<(), CommandError> {
         let range = request.lba.0..request.end().0;
         let bytes = range.start * SECTOR_BYTES..range.end * SECTOR_BYTES;
         let fault = self.next_fault(request.op, &range);
@@ -532,14 +450,13 @@ impl ServedDrive {
                     self.undo.remember(&self.image, range.clone()).map_err(|error| self.failed(&error))?;
                 }
                 let (command, storage) = (&self.queue[at], self.image.storage());
-                let written = match (&cached, command.kind) {
-                    (Some(data), _) => storage.write(bytes.start, data),
-                    (None, CommandKind::Write) => storage.write(bytes.start, &command.data),
-                    (None, _) if command.no_hole => write_zeros(storage, bytes),
-                    (None, _) => storage.punch(bytes),
+                let written = match command.kind {
+                    CommandKind::Write => storage.write(bytes.start, &command.data),
+                    _ if command.no_hole => write_zeros(storage, bytes),
+                    _ => storage.punch(bytes),
                 };
-                if written.is_ok() && !self.unreadable.is_empty() {
-                    self.unreadable.retain(|lba| !range.contains(lba));
+                if written.is_ok() {
+                    self.unreadable.uncover(range);
                 }
                 written
             }
@@ -564,14 +481,12 @@ impl ServedDrive {
     }
 
     fn read(&mut self, at: usize, range: Range<u64>, bytes: Range<u64>) -> Result<io::Result<()>, CommandError> {
-        if self.unreadable.range(range.clone()).next().is_some() {
+        if self.unreadable.within(range).next().is_some() {
             return Err(CommandError::Io);
         }
         let data = &mut self.queue[at].data;
         data.resize((bytes.end - bytes.start) as usize, 0);
-        let read = self.image.storage().read(bytes.start, data);
-        self.cache.overlay(range, data);
-        Ok(read)
+        Ok(self.image.storage().read(bytes.start, data))
     }
 
     fn failed(&self, error: &io::Error) -> CommandError {
@@ -613,18 +528,13 @@ impl ServedDrive {
         }
     }
 
-    /// Takes out the commands that wait for a sync of the image: they are not waited for any longer.
-    pub fn take_syncing(&mut self) -> impl Iterator<Item = Command> {
-        std::mem::take(&mut self.syncing).into_iter().map(|(_, command)| command)
-    }
-
     /// Nothing of what is under way is served.
-    fn fail_under_way(&mut self) {
+    fn fail_under_way(&mut self, now: Nanos) {
         while self.begun > 0 {
             if let Some(tag) = self.queue[0].tag() {
                 self.events.end(tag, None);
             }
-            self.end(0, self.model.now, Err(CommandError::Io));
+            self.end(0, now, Err(CommandError::Io));
         }
     }
 
@@ -646,47 +556,6 @@ impl ServedDrive {
             log(&format!("{}: {failure}", self.image.path().display()));
             self.failure = Some(failure);
         }
-    }
-
-    /// The power was cut during `event` or while commands were under way, and is back: writes under way are torn, and of those that were
-    /// not flushed a part is undone, as far as the layer does not keep them.
-    fn lose_power(&mut self, event: Option<LogEvent>) {
-        let mut random = Pcg64Mcg::seed_from_u64(self.cut_seed);
-        let lost = self.tear_under_way(&mut random).and_then(|()| self.lose_unflushed(&mut random));
-        self.fail_under_way();
-        event.into_iter().for_each(|event| self.events.add(event));
-        self.has_lost |= self.cache.room > 0 || self.may_lose;
-        self.cache.sectors.clear();
-        self.model.power_cut();
-        self.power_cuts += 1;
-        self.events.add(LogEvent::Recovered(self.model.now));
-        let saved = lost.map_err(|error| LiveError::io(self.image.path(), error)).and_then(|()| self.checkpoint());
-        self.give_up_on(saved);
-    }
-
-    /// Of writes under way all sectors, none, or the first ones are there.
-    fn tear_under_way(&mut self, random: &mut Pcg64Mcg) -> io::Result<()> {
-        for command in self.queue.iter().take(self.begun) {
-            let CommandState::UnderWay { steps, .. } = &command.state else { continue };
-            let Some(Step { request, cached, .. }) = steps.front() else { continue };
-            let data = cached.as_ref().unwrap_or(&command.data);
-            if request.op != Op::Write || data.is_empty() {
-                continue;
-            }
-            let kept = random.random_range(0..=data.len() / SECTOR);
-            if self.may_lose {
-                self.undo.remember(&self.image, request.lba.0..request.lba.0 + kept as u64)?;
-            }
-            self.image.storage().write(request.lba.0 * SECTOR_BYTES, &data[..kept * SECTOR])?;
-            self.unreadable.retain(|lba| !(request.lba.0..request.lba.0 + kept as u64).contains(lba));
-        }
-        Ok(())
-    }
-
-    fn lose_unflushed(&mut self, random: &mut Pcg64Mcg) -> io::Result<()> {
-        let undone = self.undo.undo(random);
-        undone.iter().try_for_each(|(lba, sector)| self.image.storage().write(lba * SECTOR_BYTES, sector))?;
-        if self.may_lose { self.image.storage().sync() } else { Ok(()) }
     }
 
     /// True if a power cut may have lost completed writes that were not flushed, since this was last asked.
@@ -732,20 +601,16 @@ impl ServedDrive {
     pub fn inject(&mut self, fault: InjectedFault, at: Nanos) -> Result<(), String> {
         match fault {
             InjectedFault::PowerCut(seed) => {
-                let at = self.model.now.max(at);
-                if self.cache.room > 0 {
-                    self.write_back_some(seed, at);
-                }
                 // The cut is to meet what comes after `at`, in a replay too.
-                self.idle_until(at, true);
+                self.idle_until(self.model.now.max(at), true);
                 self.cut_seed = seed;
-                self.model.will_lose_power = true;
+                self.model.plan_power_cut(true);
             }
             InjectedFault::BadSector(lba) if lba >= self.image.sectors() => {
                 let sectors = self.image.sectors();
                 return Err(format!("sector {lba} is past the drive's end: it has {sectors}"));
             }
-            InjectedFault::BadSector(lba) => drop(self.unreadable.insert(lba)),
+            InjectedFault::BadSector(lba) => self.unreadable.cover(lba..lba + 1, ()),
             InjectedFault::Slow(span) => self.slow_by = span,
             InjectedFault::Timeout => self.is_silent = true,
             InjectedFault::Aimed(fault) => self.aimed.push((fault, 0, 0)),
@@ -763,25 +628,6 @@ impl ServedDrive {
         }
         self.events.add(LogEvent::Fault(fault));
         Ok(())
-    }
-
-    /// Of the write cache anything may have been written back when the power is cut.
-    fn write_back_some(&mut self, seed: u64, at: Nanos) {
-        while self.begun > 0 {
-            self.advance(None);
-        }
-        let mut random = Pcg64Mcg::seed_from_u64(seed);
-        // These are commands of the cache's own: they come before all that wait, and no timeout is for them. A delay is, since a
-        // replay gives it to the next request of the log.
-        let (waiting, ended) = (self.take_waiting(|_| true), std::mem::take(&mut self.ended));
-        let (room, is_silent) = (std::mem::take(&mut self.cache.room), std::mem::take(&mut self.is_silent));
-        for (lba, data) in self.cache.take(|_| random.random()) {
-            let write = Command::new(CommandKind::Write, lba * SECTOR_BYTES, data.len() as u64, data);
-            self.serve(Command { arrival: at, ..write });
-        }
-        (self.cache.room, self.is_silent) = (room, is_silent);
-        self.ended = ended;
-        waiting.into_iter().for_each(|command| self.push(command));
     }
 
     /// Brings a new drive into a state in which it has served much: as if 4 KiB had been written at random places, of which the image knows
@@ -815,11 +661,6 @@ impl ServedDrive {
             let data = self.image.storage().data_from(at * SECTOR_BYTES, end * SECTOR_BYTES)?;
             let data = data
                 .map_or(end..end, |data| (data.start / SECTOR_BYTES).max(at)..data.end.div_ceil(SECTOR_BYTES).min(end));
-            for lba in self.cache.sectors.range(at..data.start).map(|(lba, _)| *lba) {
-                add(lba - at, true);
-                add(1, false);
-                at = lba + 1;
-            }
             add(data.start - at, true);
             add(data.end - data.start, false);
             at = data.end;
@@ -866,8 +707,8 @@ impl ServedDrive {
             self.advance(None);
         }
         drop(self.take_waiting(|_| true));
-        drop(self.take_syncing());
-        (self.ended, self.is_silent, self.is_durable) = (VecDeque::new(), false, true);
+        (self.ended, self.syncing) = Default::default();
+        (self.is_silent, self.is_durable) = (false, true);
         let flush = self.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new()));
         let is_flushed = matches!(flush, Some(Command { state: CommandState::Ended(_, Ok(())), .. }));
         self.events.add(LogEvent::Closed);
@@ -881,13 +722,8 @@ impl ServedDrive {
 
     /// Saves the state. Nothing is under way.
     fn checkpoint(&mut self) -> Result<(), LiveError> {
-        let mut unreadable: Vec<(u64, u64)> = Vec::new();
-        for &lba in &self.unreadable {
-            match unreadable.last_mut() {
-                Some((first, n)) if *first + *n == lba => *n += 1,
-                _ => unreadable.push((lba, 1)),
-            }
-        }
+        let unreadable: Vec<_> =
+            self.unreadable.iter().map(|(range, _)| (range.start, range.end - range.start)).collect();
         self.image.save(&self.model.state(), &unreadable)?;
         self.events.lines.clear();
         self.events_bytes = 0;
@@ -919,20 +755,44 @@ impl ServedDrive {
 
     /// Begins the log anew, with the state that the drive has then, once it was moved away.
     pub fn rotate_log(&mut self) {
-        let is_plain = self.begun == 0 && self.slow_by == Nanos::ZERO && !self.model.will_lose_power;
+        let is_plain = self.begun == 0 && self.slow_by == Nanos::ZERO && !self.model.will_lose_power();
         if is_plain && self.events.log_was_moved() {
             self.events.begin_log(self.image.run(), &self.model.state(), self.order, self.model.now);
         }
     }
 }
 
+/// Requests of the drive that a command takes.
+fn steps(command: &Command) -> VecDeque<Step> {
+    let Range { start, end } = command.sectors();
+    let step = |op, range: Range<u64>| Step {
+        request: Request::new(op, Lba(range.start), (range.end - range.start) as u32),
+        arrival: Nanos::ZERO,
+    };
+    let mut steps = VecDeque::new();
+    match command.kind {
+        CommandKind::Read => steps.push_back(step(Op::Read, start..end)),
+        CommandKind::Write => steps.push_back(step(Op::Write, start..end)),
+        CommandKind::Trim => steps.push_back(step(Op::Discard, start..end)),
+        CommandKind::WriteZeroes => {
+            let pieces = (start..end).step_by(ZERO_SECTORS as usize);
+            steps.extend(pieces.map(|from| step(Op::Write, from..end.min(from + ZERO_SECTORS))));
+        }
+        CommandKind::Flush | CommandKind::BlockStatus => steps.push_back(step(Op::Flush, 0..0)),
+    }
+    if command.fua && command.kind != CommandKind::Flush {
+        steps.push_back(step(Op::Flush, 0..0));
+    }
+    steps
+}
+
 /// Takes note of sectors that an event made unreadable or readable.
-fn note_unreadable(unreadable: &mut BTreeSet<u64>, event: &LogEvent) {
+fn note_unreadable(unreadable: &mut RangeMap<()>, event: &LogEvent) {
     match event {
-        LogEvent::Fault(InjectedFault::BadSector(lba)) => drop(unreadable.insert(*lba)),
+        LogEvent::Fault(InjectedFault::BadSector(lba)) => unreadable.cover(*lba..*lba + 1, ()),
         LogEvent::Fault(InjectedFault::Clear) => unreadable.clear(),
-        LogEvent::Served { request, .. } if matches!(request.op, Op::Write | Op::Discard) && !unreadable.is_empty() => {
-            unreadable.retain(|lba| !(request.lba.0..request.end().0).contains(lba));
+        LogEvent::Served { request, .. } if matches!(request.op, Op::Write | Op::Discard) => {
+            unreadable.uncover(request.lba.0..request.end().0);
         }
         _ => {}
     }

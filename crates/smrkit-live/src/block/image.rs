@@ -8,9 +8,12 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
 
 use rustix::fs::{CWD, FallocateFlags, OFlags, RenameFlags, SeekFrom};
 use rustix::io::Errno;
@@ -31,6 +34,7 @@ use smrkit::settings::Settings;
 use smrkit::stats::outcome::RunRecord;
 use smrkit::units::SECTOR_BYTES;
 
+use super::control::{WakingReceiver, waking_channel};
 use super::log::LogEvent;
 use crate::error::LiveError;
 use crate::exclusive;
@@ -90,6 +94,76 @@ impl Storage for File {
         };
         let range = start..rustix::fs::seek(self, SeekFrom::Hole(start))?.min(end);
         Ok((range.start < range.end).then_some(range))
+    }
+}
+
+/// Makes the image durable on a thread of its own, so that the drive's time need not wait for the host's disk.
+pub(super) struct Syncer {
+    /// None once it ends.
+    asked: Option<Sender<u64>>,
+    done: WakingReceiver<(u64, io::Result<()>)>,
+    thread: Option<JoinHandle<()>>,
+    /// Syncs that were asked for so far, and how many of them are done.
+    begun: u64,
+    ended: u64,
+}
+
+impl Syncer {
+    pub fn new(storage: Arc<dyn Storage>) -> io::Result<Syncer> {
+        let (asked, asks) = mpsc::channel();
+        let (answers, done) = waking_channel()?;
+        let thread = thread::Builder::new().name("sync".into()).spawn(move || {
+            while let Ok(first) = asks.recv() {
+                // One sync is enough for all who asked before it begins.
+                let last = asks.try_iter().last().unwrap_or(first);
+                answers.send((last, storage.sync()));
+            }
+        })?;
+        Ok(Syncer { asked: Some(asked), done, thread: Some(thread), begun: 0, ended: 0 })
+    }
+
+    /// Asks for what was written so far to become durable; the number of this sync.
+    pub fn begin(&mut self) -> u64 {
+        self.begun += 1;
+        if let Some(asked) = &self.asked {
+            let _ = asked.send(self.begun);
+        }
+        self.begun
+    }
+
+    /// True once a sync is done.
+    pub fn is_done(&self, number: u64) -> bool {
+        number <= self.ended
+    }
+
+    /// Takes note of the syncs that are done; where none is and `waits` is true, waits for one. Errors: one failed.
+    pub fn receive(&mut self, waits: bool) -> io::Result<()> {
+        let mut done: Vec<_> = self.done.receive().collect();
+        if waits && done.is_empty() {
+            done.extend(self.done.wait());
+        }
+        for (number, result) in done {
+            self.ended = number;
+            result?;
+        }
+        Ok(())
+    }
+}
+
+/// Ready to be read once a sync is done.
+impl AsFd for Syncer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.done.as_fd()
+    }
+}
+
+impl Drop for Syncer {
+    /// The thread holds the image open, and with it the lock on it.
+    fn drop(&mut self) {
+        drop(self.asked.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -493,7 +493,7 @@ impl Replay {
                     self.meet_cut(submitted)?;
                 }
             }
-            LogEvent::Fault(InjectedFault::PowerCut(_)) => self.model.will_lose_power = true,
+            LogEvent::Fault(InjectedFault::PowerCut(_)) => self.model.plan_power_cut(true),
             LogEvent::Fault(InjectedFault::Slow(span)) => self.slow_by = span,
             // They leave times as they are.
             LogEvent::Fault(_) => {}
@@ -507,7 +507,7 @@ impl Replay {
                 self.recover(line, &event)?;
             }
             LogEvent::Recovered(now) => {
-                if self.model.will_lose_power {
+                if self.model.will_lose_power() {
                     self.recover(line, &event)?;
                 }
                 let own = self.model.now;

@@ -13,4 +13,3 @@ pub mod model;
 mod nbd;
 pub mod pace;
 pub mod server;
-mod unflushed;

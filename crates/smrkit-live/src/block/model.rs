@@ -4,23 +4,33 @@
 //! the same events, in whatever steps time goes on, so that a log can be replayed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use smrkit::device::address::{ArrayLayout, Role};
 use smrkit::device::{
     Array, Command, Completion, Device, DriveContents, LayeredDisk, MemberDrive, NCQ_COMMANDS, Queueing,
 };
+use smrkit::disk::Recorder;
 use smrkit::drive::Drive;
 use smrkit::engine::saved::SavedState;
 use smrkit::engine::system::{DriveRun, SystemRun};
 use smrkit::error::{DiskResult, Error, Fault};
-use smrkit::medium::{Buf, Medium};
+use smrkit::medium::interference::Interference;
+use smrkit::medium::{Buf, Medium, Stamp, Stamps};
+use smrkit::ranges::RangeMap;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
+use smrkit::tally::Access;
 use smrkit::units::{Lba, Nanos};
 
 /// Writes in which a cache does not become fuller, after which it is as full as it ever is (assumption).
 const STEADY_WRITES: u64 = 20_000;
+
+/// Version of stamps of what a drive wrote before its power was cut.
+const TORN: u64 = 1;
 
 /// A drive or an array, with its time.
 pub(super) struct Model {
@@ -30,8 +40,28 @@ pub(super) struct Model {
     done: Vec<Completion>,
     /// Tags of writes that are under way.
     writes: BTreeSet<u64>,
-    /// True if the power is to be cut at the end of the next write, of the host's or of a drive's own.
-    pub will_lose_power: bool,
+    /// Where the drives have written since a power cut was planned; nothing where none is.
+    written: Vec<PhysicalWrites>,
+}
+
+/// Where a drive writes.
+#[derive(Clone, Default)]
+struct PhysicalWrites(Arc<Mutex<Vec<Access>>>);
+
+impl Recorder for PhysicalWrites {
+    fn access(&mut self, access: &Access) {
+        if access.write {
+            self.0.lock().push(*access);
+        }
+    }
+}
+
+/// What a power cut destroyed.
+pub(super) struct CutLosses {
+    /// Sectors of the host that can't be read any more: a rewrite was torn that had them in memory, or the layer has forgotten them.
+    pub lost: RangeMap<()>,
+    /// The platters of a single drive that the cut may have hurt, with stamps in what was written of late.
+    platters: Option<LayeredDisk>,
 }
 
 /// The order of commands of drives for which none is asked for: each drive's own, where a drive file tells one; else shortest positioning
@@ -63,7 +93,7 @@ impl Model {
             SystemRun::Drive(run) => Device::Drive(Box::new(drive(run)?)),
             SystemRun::Array(array) => Device::Array(Box::new(array.build_of(false, drive)?)),
         };
-        Ok(Model { device, now: Nanos::ZERO, done: Vec::new(), writes: BTreeSet::new(), will_lose_power: false })
+        Ok(Model { device, now: Nanos::ZERO, done: Vec::new(), writes: BTreeSet::new(), written: Vec::new() })
     }
 
     /// The whole state. Nothing is under way.
@@ -86,7 +116,7 @@ impl Model {
     }
 
     /// True if a power cut may take writes that completed and were not flushed.
-    pub fn may_lose(&mut self) -> bool {
+    pub fn may_lose(&self) -> bool {
         self.device.drives().iter().any(|drive| drive.has_write_cache() || !drive.device().layer.keeps_acknowledged())
     }
 
@@ -110,6 +140,21 @@ impl Model {
         (next < Nanos::MAX).then_some(next)
     }
 
+    /// Cuts the power at the end of the next write, of the host's or of a drive's own, or forgets that it was to be cut.
+    pub fn plan_power_cut(&mut self, is_planned: bool) {
+        let drives = self.device.drives_mut();
+        self.written = drives.iter().filter(|_| is_planned).map(|_| PhysicalWrites::default()).collect();
+        for (number, drive) in drives.iter_mut().enumerate() {
+            let recorder = self.written.get(number).map(|written| Box::new(written.clone()) as Box<dyn Recorder>);
+            drop(drive.device_mut().disk.record(recorder));
+        }
+    }
+
+    /// True if the power is to be cut.
+    pub fn will_lose_power(&self) -> bool {
+        !self.written.is_empty()
+    }
+
     /// Processes the next event if it is due by `limit`; returns whether one was. Errors: it would have been the end of a write, and the
     /// power is cut.
     pub fn step(&mut self, limit: Nanos) -> DiskResult<bool> {
@@ -117,7 +162,9 @@ impl Model {
         let any = self.device.step(&mut self.now, limit, &mut self.done)?;
         for at in (before..self.done.len()).rev() {
             // The cut comes between two events, where every layer's maps make sense: only the data of the write is torn.
-            if self.writes.remove(&self.done[at].tag) && self.will_lose_power {
+            let is_write = self.writes.remove(&self.done[at].tag);
+            // A flush writes too where the drive has a cache, or the layer holds something back.
+            if self.will_lose_power() && (is_write || self.written.iter().any(|written| !written.0.lock().is_empty())) {
                 self.done.remove(at);
                 return Err(power_cut());
             }
@@ -179,7 +226,7 @@ impl Model {
                 any = true;
             }
         }
-        if any && self.will_lose_power { Err(power_cut()) } else { Ok(any) }
+        if any && self.will_lose_power() { Err(power_cut()) } else { Ok(any) }
     }
 
     /// Writes 4 KiB at random places until the persistent cache is filled to this share, or to as much as it ever is; then `more` writes.
@@ -217,13 +264,85 @@ impl Model {
     pub fn power_cut(&mut self) {
         self.done.clear();
         self.writes.clear();
-        self.will_lose_power = false;
+        self.plan_power_cut(false);
         self.device.power_cut();
         // By the drives' time alone: a replay knows of no other between two events. One drive may have been further than another.
         let now = self.drives().iter().map(|drive| drive.now()).max().unwrap_or_default();
         self.now = now;
         self.device.drives_mut().iter_mut().for_each(|drive| drive.device_mut().disk.wait_until(now));
     }
+
+    /// The power of all drives is cut as in [`Model::power_cut`], and what they were writing is torn.
+    pub fn lose_power(&mut self, system: &SystemRun, random: &mut Pcg64Mcg) -> Result<CutLosses, Error> {
+        let forgotten: Vec<_> = self.drives().iter().map(|drive| drive.layer.forgets()).collect();
+        let written = std::mem::take(&mut self.written);
+        self.power_cut();
+        let mut platters = None;
+        let mut lost: Vec<RangeMap<()>> = Vec::new();
+        for ((drive, run), (forgotten, written)) in
+            self.drives().into_iter().zip(system.drives()).zip(forgotten.into_iter().zip(written))
+        {
+            let mut own = RangeMap::default();
+            forgotten.into_iter().for_each(|range| own.cover(range.start.0..range.end.0, ()));
+            if !drive.layer.keeps_acknowledged() && run.drive.interference != Interference::None {
+                let torn = platters.insert(torn_platters(run, &written.0.lock(), random)?);
+                let damages = torn.disk.stamps().map(Stamps::take_damages).unwrap_or_default();
+                for damage in damages.iter().filter(|damage| drive.layer.locate(damage.was.lba()) == damage.pba) {
+                    own.cover(damage.was.lba().0..damage.was.lba().0 + 1, ());
+                }
+            }
+            lost.push(own);
+        }
+        Ok(match self.array() {
+            Some(array) => CutLosses { lost: lost_by_array(array.layout(), &lost), platters: None },
+            None => CutLosses { lost: lost.pop().unwrap_or_default(), platters },
+        })
+    }
+
+    /// True if what was being written to `lba` reached the platters; none where the platters do not tell.
+    pub fn reached_platters(&self, losses: &mut CutLosses, lba: Lba) -> Option<bool> {
+        let stamps = losses.platters.as_mut()?.disk.stamps()?;
+        let place = self.drives().first()?.layer.locate(lba);
+        Some(stamps.get(place) == Stamp::new(lba, TORN))
+    }
+}
+
+/// The platters of a drive after the first of these writes, up to a random sector. Every LBA was at home before them.
+fn torn_platters(run: &DriveRun, writes: &[Access], random: &mut Pcg64Mcg) -> Result<LayeredDisk, Error> {
+    let mut device = run.device(Medium::Stamps(Stamps::new()))?;
+    let homes = device.layer.fill();
+    device.disk.fill(Arc::clone(&homes));
+    let mut left = random.random_range(0..=writes.iter().map(|write| write.sectors).sum());
+    for write in writes {
+        let n = write.sectors.min(left);
+        if n == 0 {
+            break;
+        }
+        left -= n;
+        let mut data = vec![Stamp::METADATA.0; n as usize];
+        homes.within(write.pba, n, &mut |at, lba| data[at as usize] = Stamp::new(lba, TORN).0);
+        device.disk.write(write.pba, n, write.cause, &Buf::Stamps(data), 0)?;
+    }
+    Ok(device)
+}
+
+/// Sectors of an array that neither copies nor parity have, where each of its drives has lost some.
+fn lost_by_array(layout: &ArrayLayout, lost: &[RangeMap<()>]) -> RangeMap<()> {
+    let mut all = RangeMap::default();
+    let is_lost = |disk: u32, at: Lba| lost[disk as usize].within(at.0..at.0 + 1).next().is_some();
+    for (disk, own) in (0..).zip(lost) {
+        for at in own.iter().flat_map(|(range, _)| range).map(Lba) {
+            let Role::Data(lba) = layout.inverse(disk, at) else { continue };
+            let is_gone = match layout.parities() {
+                0 => (0..layout.copies()).map(|copy| layout.copy(lba, copy)).all(|(disk, at)| is_lost(disk, at)),
+                parities => (0..lost.len() as u32).filter(|&disk| is_lost(disk, at)).count() > parities,
+            };
+            if is_gone {
+                all.cover(lba.0..lba.0 + 1, ());
+            }
+        }
+    }
+    all
 }
 
 fn power_cut() -> Box<Fault> {

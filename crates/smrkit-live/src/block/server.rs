@@ -19,7 +19,8 @@ use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
 use super::nbd::wire::HOLE_AND_ZEROS;
-use super::nbd::{Connection, Context, Export, Extent, NbdError};
+use super::nbd::wire::{Context, Extent, NbdError};
+use super::nbd::{Connection, Export};
 use super::pace::{Pace, PacedClock, timespec};
 use crate::error::LiveError;
 use crate::mount::control::{EndClient, joined};
@@ -185,7 +186,7 @@ impl DriveServer {
 
     /// True once it was asked to stop, and what the drive had begun has ended and been told, or there is no more time for that.
     fn is_over(&self) -> bool {
-        let is_told = self.drive.outstanding() == 0 && !self.drive.is_syncing() && !self.clients.want_to_send();
+        let is_told = self.drive.queue.is_empty() && self.drive.syncing.is_empty() && !self.clients.want_to_send();
         self.stops_by.is_some_and(|by| is_told || Instant::now() >= by)
     }
 
@@ -200,20 +201,18 @@ impl DriveServer {
     /// The drive's time goes on to the end of all that it has begun, without a wait. No client is told that it was done: by the clock
     /// it was not yet.
     fn end_all(&mut self) {
-        while !self.drive.is_idle() {
+        while self.drive.begun > 0 {
             self.drive.advance(None);
         }
-        let synced: Vec<Command> = self.drive.take_syncing().collect();
-        while let Some(command) = self.drive.take_ended() {
-            self.clients.reply(command, Some(NbdError::Shutdown));
-        }
-        synced.into_iter().for_each(|command| self.clients.reply(command, Some(NbdError::Shutdown)));
+        let synced = std::mem::take(&mut self.drive.syncing).into_iter().map(|(_, command)| command);
+        let ended = std::mem::take(&mut self.drive.ended).into_iter().chain(synced);
+        ended.for_each(|command| self.clients.reply(command, Some(NbdError::Shutdown)));
         self.clients.send(false);
     }
 
     /// Bytes that clients may have the server hold besides those that it holds.
     fn room(&self) -> usize {
-        HELD_BYTES_MAX.saturating_sub(self.drive.held_bytes() + self.clients.held_bytes())
+        HELD_BYTES_MAX.saturating_sub(self.drive.held_bytes + self.clients.held_bytes())
     }
 
     /// True if some command would have to wait for memory.
@@ -289,8 +288,8 @@ impl DriveServer {
             "version": env!("CARGO_PKG_VERSION"),
             "clients": self.clients.connections.len(),
             "completed": self.report.completed,
-            "waiting": self.drive.outstanding(),
-            "held_bytes": self.drive.held_bytes() + self.clients.held_bytes(),
+            "waiting": self.drive.queue.len(),
+            "held_bytes": self.drive.held_bytes + self.clients.held_bytes(),
             "drive_time_ns": self.drive.now().0,
             "served_ns": served.0,
             "host_read_bytes": self.report.read_bytes,
@@ -360,9 +359,10 @@ impl DriveServer {
         let now = self.now();
         // When a drive is free that is at work for itself.
         let free = self.drive.drives().into_iter().map(|drive| drive.now()).filter(|&free| free > now).min();
-        let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.drive.is_idle());
-        let begin = Some(self.drive.now()).filter(|&begin| begin > now && self.drive.waiting() > 0);
-        [self.drive.next(), idle, begin].into_iter().flatten().min()
+        let idle = free.or(self.has_idle_work.then_some(now)).filter(|_| self.drive.begun == 0);
+        let waits = self.drive.queue.len() > self.drive.begun;
+        let begin = Some(self.drive.now()).filter(|&begin| begin > now && waits);
+        [self.drive.model.next(), idle, begin].into_iter().flatten().min()
     }
 
     /// The drive's time: the clock's, where it keeps pace.
@@ -381,7 +381,7 @@ impl DriveServer {
             true => self.work_until(now),
             false => self.work_off(),
         }
-        if self.clock.is_some() && self.drive.waiting() == 0 && self.drive.is_idle() && self.drive.now() <= now {
+        if self.clock.is_some() && self.drive.queue.is_empty() && self.drive.now() <= now {
             self.has_idle_work = self.drive.step_before(now);
             self.drive.write_gathered();
         }
@@ -411,14 +411,14 @@ impl DriveServer {
 
     /// Serves commands one event after another, since nobody waits for the wall clock.
     fn work_off(&mut self) {
-        while self.drive.outstanding() > 0 {
+        while !self.drive.queue.is_empty() {
             if self.is_time_to_look() {
                 self.has_more_work = true;
                 return;
             }
             while self.drive.under_way_bytes() < UNDER_WAY_BYTES && self.drive.begin_next(self.drive.now()) {}
             self.reply_ended();
-            if !self.drive.is_idle() {
+            if self.drive.begun > 0 {
                 self.advance(None);
             }
         }
@@ -433,7 +433,7 @@ impl DriveServer {
     /// Replies to the commands that have ended.
     fn reply_ended(&mut self) {
         self.note_loss();
-        while let Some(command) = self.drive.take_ended() {
+        while let Some(command) = self.drive.ended.pop_front() {
             let CommandState::Ended(end, result) = command.state else { continue };
             let latency = end.since(command.arrival);
             let op = match command.kind {

@@ -19,7 +19,7 @@ fn a_spoilt_state_file_costs_the_state_and_no_data() {
         let (path, run) = (image.path().to_path_buf(), image.run().clone());
         drop(image);
         let open = || DriveImage::open(&path, |_| Ok(Some(run.clone()))).map_err(|error| error.to_string());
-        let mut drive = ServedDrive::open(open().unwrap(), None, Queue::Fcfs, 0).unwrap().0;
+        let mut drive = ServedDrive::open(open().unwrap(), None, Queue::Fcfs).unwrap().0;
         for at in 0..60 {
             drive.serve(Command::new(CommandKind::Write, at * 7919 % 200 * 512, 512, vec![at as u8 + 1; 512])).unwrap();
         }
@@ -46,7 +46,7 @@ fn a_spoilt_state_file_costs_the_state_and_no_data() {
             std::fs::write(state_path(&path), &spoilt).unwrap();
             let opened = catch_unwind(AssertUnwindSafe(|| {
                 let image = open()?;
-                let served = ServedDrive::open(image, None, Queue::Fcfs, 0).map_err(|error| error.to_string());
+                let served = ServedDrive::open(image, None, Queue::Fcfs).map_err(|error| error.to_string());
                 let Ok((mut drive, _)) = served else { return served.map(drop) };
                 let read = drive.serve(Command::new(CommandKind::Read, 0, 8192, Vec::new())).unwrap();
                 assert!(matches!(read.state, CommandState::Ended(_, Ok(()))) && read.data == data[..8192]);

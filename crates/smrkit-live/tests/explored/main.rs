@@ -7,6 +7,7 @@ mod count;
 mod forged;
 mod model;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -65,12 +66,31 @@ fn cuts() -> u64 {
     count_from("SMRKIT_LIVE_CUTS", 100)
 }
 
+/// Mechanics with a write-back cache of 60 sectors.
+const CACHED: &str = r#"[mechanical]
+rpm = { value = 7200, source = "test" }
+seek = { value = [[0.0, 0.8], [0.333, 8.0], [1.0, 16.0]], source = "test" }
+switch_ms = { value = 0.8, source = "test" }
+overhead_ms = { value = 0.03, source = "test" }
+write_cache_bytes = { value = 30720, source = "test" }
+bus_bytes_per_s = { value = 600000000, source = "test" }
+"#;
+
+/// True if the drive that is made with this seed has a write cache.
+fn is_cached(seed: u64) -> bool {
+    seed % 2 == 1
+}
+
 /// Makes a drive under a layer in `folder`.
 fn make(folder: &Path, layer: &str, set: &[&str], seed: u64) -> DriveImage {
     let law = LAWS[seed as usize % if layer == "track-map" { 1 } else { LAWS.len() }];
     let text = include_str!("../../../smrkit/drives/tiny-constant.toml")
         .replace("tracks = 400, track_sectors = 50", "tracks = 100, track_sectors = 40")
         .replace("blocks = { value = 6, source = \"the example of Cassuto 2010, figure 2\" }", law);
+    let text = match is_cached(seed) {
+        true => text.split("[constant]").next().unwrap().to_string() + CACHED,
+        false => text,
+    };
     let (file, path) = (folder.join("drive.toml"), folder.join("drive.img"));
     std::fs::write(&file, text).unwrap();
     let drive = System::drive(file.to_str().unwrap());
@@ -136,7 +156,12 @@ impl Storage for Memory {
     }
 
     fn data_from(&self, offset: u64, end: u64) -> io::Result<Option<Range<u64>>> {
-        Ok((offset < end).then_some(offset..end))
+        // What holds zeros counts as a hole.
+        let bytes = self.bytes.lock().unwrap();
+        let is_hole = |at: &u64| bytes[*at as usize..*at as usize + SECTOR].iter().all(|&byte| byte == 0);
+        let mut sectors = (offset..end).step_by(SECTOR);
+        let Some(start) = sectors.find(|at| !is_hole(at)) else { return Ok(None) };
+        Ok(Some(start..sectors.find(is_hole).unwrap_or(end)))
     }
 }
 
@@ -153,12 +178,12 @@ struct Run {
 }
 
 impl Run {
-    fn new(image: &DriveImage, what: &str, seed: u64, cache_sectors: usize) -> Run {
+    fn new(image: &DriveImage, what: &str, seed: u64) -> Run {
         let memory = Memory::new(vec![0; image.sectors() as usize * SECTOR]);
-        let (drive, _) = ServedDrive::open(image.over(memory.clone()), None, Queue::Sptf, cache_sectors).unwrap();
+        let (drive, _) = ServedDrive::open(image.over(memory.clone()), None, Queue::Sptf).unwrap();
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let span = [image.sectors(), 500, 120][random.random_range(0..3)];
-        let what = format!("{what}, seed {seed}, cache {cache_sectors}");
+        let what = format!("{what}, seed {seed}");
         Run { drive, memory, model: Model::default(), random, span, request: 0, what }
     }
 
@@ -219,12 +244,12 @@ impl Run {
 }
 
 /// Runs on every layer, with and without a write cache, until `crash` has crashed often enough.
-fn explore(mut crash: impl FnMut(&DriveImage, &str, Promise, u64, usize) -> u64) {
+fn explore(mut crash: impl FnMut(&DriveImage, &str, Promise, u64) -> u64) {
     for (layer, set, promise) in LAYERS {
         let (mut tried, folder) = (0, TempDir::new().unwrap());
         for seed in 0.. {
             let image = make(folder.path(), layer, set, seed);
-            tried += crash(&image, layer, promise, seed, [0, 60][seed as usize % 2]);
+            tried += crash(&image, layer, promise, seed);
             if tried >= cuts() && seed > 0 {
                 break;
             }
@@ -233,11 +258,25 @@ fn explore(mut crash: impl FnMut(&DriveImage, &str, Promise, u64, usize) -> u64)
     }
 }
 
+/// Sectors that can't be read, found by halves.
+fn unreadable_sectors(drive: &mut ServedDrive, range: Range<u64>) -> Vec<u64> {
+    let sectors = range.end - range.start;
+    let read = drive.serve(Command::new(CommandKind::Read, range.start * 512, sectors * 512, Vec::new())).unwrap();
+    match read.state {
+        CommandState::Ended(_, Ok(())) => Vec::new(),
+        _ if sectors == 1 => vec![range.start],
+        _ => {
+            let middle = range.start + sectors / 2;
+            let first = unreadable_sectors(drive, range.start..middle);
+            first.into_iter().chain(unreadable_sectors(drive, middle..range.end)).collect()
+        }
+    }
+}
+
 #[test]
 fn a_kill_at_any_write_loses_nothing_that_was_acknowledged() {
-    explore(|image, layer, _, seed, cache| {
-        let mut run = Run::new(image, layer, seed, cache);
-        let promise = if cache == 0 { Promise::Acknowledged } else { Promise::Flushed };
+    explore(|image, layer, _, seed| {
+        let mut run = Run::new(image, layer, seed);
         let mut tried = 0;
         for _ in 0..REQUESTS {
             let before = run.memory.bytes.lock().unwrap().clone();
@@ -251,7 +290,7 @@ fn a_kill_at_any_write_loses_nothing_that_was_acknowledged() {
             ops[..last].iter().for_each(|op| op.apply(&mut left, |_| true));
             let torn = run.random.random_range(0..200);
             ops.get(last).into_iter().for_each(|op| op.apply(&mut left, |sector| sector < torn));
-            run.judge(&left, run.request, promise, "killed");
+            run.judge(&left, run.request, Promise::Acknowledged, "killed");
             tried += 1;
         }
         tried
@@ -260,8 +299,8 @@ fn a_kill_at_any_write_loses_nothing_that_was_acknowledged() {
 
 #[test]
 fn a_crash_of_the_host_loses_nothing_that_was_flushed() {
-    explore(|image, layer, _, seed, cache| {
-        let mut run = Run::new(image, layer, seed, cache);
+    explore(|image, layer, _, seed| {
+        let mut run = Run::new(image, layer, seed);
         let (mut durable, mut pending, mut tried) = (run.memory.bytes.lock().unwrap().clone(), Vec::new(), 0);
         for _ in 0..REQUESTS {
             run.ask();
@@ -284,9 +323,9 @@ fn a_crash_of_the_host_loses_nothing_that_was_flushed() {
 
 #[test]
 fn a_power_cut_loses_what_the_layer_does_not_promise_and_no_more() {
-    let mut losses = 0;
-    explore(|image, layer, promise, seed, cache| {
-        let mut run = Run::new(image, layer, seed, cache);
+    let (mut losses, mut unreadable) = (0, BTreeMap::new());
+    explore(|image, layer, promise, seed| {
+        let mut run = Run::new(image, layer, seed);
         let mut tried = 0;
         for number in 0..8 {
             for _ in 0..run.random.random_range(5..40) {
@@ -300,9 +339,22 @@ fn a_power_cut_loses_what_the_layer_does_not_promise_and_no_more() {
                 request = run.request;
             }
             let bytes = run.memory.bytes.lock().unwrap().clone();
-            let kept = if cache == 0 { promise } else { Promise::Flushed };
+            let kept = if is_cached(seed) { Promise::Flushed } else { promise };
             run.judge(&bytes, request, kept, &format!("power cut {number}"));
             losses += u64::from(run.drive.take_loss());
+            let lost = unreadable_sectors(&mut run.drive, 0..run.span);
+            assert!(lost.iter().all(|&lba| run.model.was_written(lba)), "{}: {lost:?}", run.what);
+            if let (Some(first), Some(last)) = (lost.first(), lost.last()) {
+                match layer {
+                    // One region was being rewritten, and the head reaches the end of the next track, or five sectors.
+                    "rmw" => assert!(first / 400 == last / 400 && lost.len() < 2 * 40, "{}: {lost:?}", run.what),
+                    "track-map" => assert!(last - first < 40 * 100, "{}: {lost:?}", run.what),
+                    "set-assoc" => {}
+                    _ => panic!("{}: {lost:?} can't be read", run.what),
+                }
+                *unreadable.entry(layer.to_string()).or_insert(0) += lost.len();
+            }
+            run.drive.inject(InjectedFault::Clear, run.drive.now()).unwrap();
             run.drive.check().unwrap_or_else(|fault| panic!("{}: {fault}", run.what));
             // What is there now is what the host finds from here on.
             run.model = Model::found(&bytes, run.request);
@@ -311,4 +363,67 @@ fn a_power_cut_loses_what_the_layer_does_not_promise_and_no_more() {
         tried
     });
     assert!(losses > 0);
+    assert!(unreadable.keys().eq(["rmw", "set-assoc", "track-map"]), "{unreadable:?}");
+}
+
+/// A write of one sector to a region that is full: it is rewritten from there on, and the cut leaves a gap of what the head had reached
+/// and not yet written again.
+#[test]
+fn a_torn_rewrite_leaves_a_gap_that_reads_as_an_error() {
+    const REGION: u64 = 400;
+    let folder = TempDir::new().unwrap();
+    let mut longest = 0;
+    for seed in 0..40 {
+        let image = make(folder.path(), "rmw", &["region_sectors=400", "portion=tail"], 0);
+        let mut drive = ServedDrive::open(image, None, Queue::Fcfs).unwrap().0;
+        let mut ask = |kind, lba: u64, sectors: u64, byte: u8| {
+            let bytes = if kind == CommandKind::Write { vec![byte; (sectors * 512) as usize] } else { Vec::new() };
+            drive.serve(Command::new(kind, lba * 512, sectors * 512, bytes)).unwrap()
+        };
+        ask(CommandKind::Write, 0, 2 * REGION, 1);
+        ask(CommandKind::Flush, 0, 0, 0);
+        drive.inject(InjectedFault::PowerCut(seed), drive.now()).unwrap();
+        let torn = drive.serve(Command::new(CommandKind::Write, 100 * 512, 512, vec![2; 512])).unwrap();
+        assert!(matches!(torn.state, CommandState::Ended(_, Err(_))) && drive.power_cuts == 1);
+        let lost = unreadable_sectors(&mut drive, 0..2 * REGION);
+        longest = longest.max(lost.len());
+        // Blocks of six sectors: the five behind the last one written.
+        assert!(lost.len() <= 5 && lost.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{lost:?}");
+        assert!(lost.iter().all(|lba| (101..REGION).contains(lba)), "{lost:?}");
+        for lba in (0..2 * REGION).filter(|lba| !lost.contains(lba)) {
+            let read = drive.serve(Command::new(CommandKind::Read, lba * 512, 512, Vec::new())).unwrap().data;
+            let is_new = read == [2; 512];
+            assert!(read == [1; 512] || is_new && lba == 100, "LBA {lba}");
+            // Behind it the rewrite has got on only if the sector itself was written.
+            assert!(lba != 100 || is_new || lost.is_empty(), "{lost:?}");
+        }
+        // What is written again can be read again.
+        let data = vec![3; (REGION * 512) as usize];
+        drive.serve(Command::new(CommandKind::Write, 0, REGION * 512, data)).unwrap();
+        assert!(unreadable_sectors(&mut drive, 0..2 * REGION).is_empty());
+    }
+    assert_eq!(longest, 5);
+}
+
+/// The map of its cache is in memory alone: a flush does not help.
+#[test]
+fn set_assoc_forgets_what_it_has_cached() {
+    let folder = TempDir::new().unwrap();
+    let image = make(folder.path(), "set-assoc", &["region_sectors=400", "cache_percent=10"], 0);
+    let path = image.path().to_path_buf();
+    let mut drive = ServedDrive::open(image, None, Queue::Fcfs).unwrap().0;
+    let write = |drive: &mut ServedDrive, lba: u64| {
+        drive.serve(Command::new(CommandKind::Write, lba * 512, 4 * 512, vec![1; 4 * 512])).unwrap()
+    };
+    let cached = [10, 100, 800];
+    cached.into_iter().for_each(|lba| drop(write(&mut drive, lba)));
+    drive.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new())).unwrap();
+    drive.inject(InjectedFault::PowerCut(1), drive.now()).unwrap();
+    write(&mut drive, 500);
+    assert_eq!(drive.power_cuts, 1);
+    let lost: Vec<u64> = cached.into_iter().flat_map(|lba| lba..lba + 4).collect();
+    assert_eq!(unreadable_sectors(&mut drive, 0..1000), lost);
+    drive.close().unwrap();
+    let mut drive = ServedDrive::open(DriveImage::open(&path, |_| Ok(None)).unwrap(), None, Queue::Fcfs).unwrap().0;
+    assert_eq!(unreadable_sectors(&mut drive, 0..1000), lost, "the state file knows");
 }

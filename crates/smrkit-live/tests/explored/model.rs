@@ -69,6 +69,11 @@ impl Model {
         }
     }
 
+    /// True if an LBA may hold anything but zeros.
+    pub fn was_written(&self, lba: u64) -> bool {
+        self.sectors.get(&lba).is_some_and(|all| all.iter().any(|&(_, number)| number > 0))
+    }
+
     pub fn flush(&mut self, request: usize) {
         self.flushes.push(request);
     }

@@ -11,13 +11,13 @@ use rand::{RngExt, SeedableRng};
 use smrkit::settings::Queue;
 use smrkit::units::SECTOR_BYTES;
 use smrkit_live::block::control::InjectedFault;
-use smrkit_live::block::drive::{Command, CommandKind, CommandState, ServedDrive};
+use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{Storage, state_path};
 use smrkit_live::block::pace::Pace;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, FUA, WRITE};
-use super::{ARRAYS, LAYERS, ServeOptions, Served, check_image, image, open_image};
+use super::{ARRAYS, CACHED, LAYERS, ServeOptions, Served, check_image, image, open_image};
 
 /// Layers that promise it.
 const SAFE: [&str; 7] = ["in-place", "s-block", "drive-managed", "vguard", "log", "dm-zoned", "zone-log"];
@@ -104,12 +104,10 @@ fn a_kill_of_the_server_loses_nothing() {
 
 #[test]
 fn flushed_data_survive_power_cuts_of_the_drive() {
-    for (layer, cache_sectors) in
-        SAFE.into_iter().zip([0, 100].into_iter().cycle()).chain([("log", 100)]).chain(ARRAYS.map(|array| (array, 0)))
-    {
+    for layer in SAFE.into_iter().chain(CACHED).chain(ARRAYS) {
         let folder = TempDir::new().unwrap();
         let path = image(folder.path(), layer);
-        let served = Served::cached(&path, ServeOptions::default(), None, cache_sectors);
+        let served = Served::open(&path, ServeOptions::default(), None);
         let mut client = Client::new(&served.socket);
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(5);
         let mut known = vec![Known::default(); PIECES as usize];
@@ -137,8 +135,8 @@ fn flushed_data_survive_power_cuts_of_the_drive() {
 #[test]
 fn every_client_hears_once_of_what_a_power_cut_lost() {
     let folder = TempDir::new().unwrap();
-    let path = image(folder.path(), "log");
-    let served = Served::cached(&path, ServeOptions::default(), None, 1000);
+    let path = image(folder.path(), CACHED[1]);
+    let served = Served::open(&path, ServeOptions::default(), None);
     let [mut writer, mut other, mut idle] = [(); 3].map(|()| Client::new(&served.socket));
     let flush = |client: &mut Client| client.ask(0, FLUSH, 0, 0, &[]);
     for (round, seed) in [1, 2].into_iter().enumerate() {
@@ -200,7 +198,7 @@ fn on_slow_disk(is_durable: bool, pace: Pace) -> (Arc<SlowDisk>, Served, TempDir
     let path = image(folder.path(), "in-place");
     let image = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let disk = Arc::new(SlowDisk { image, syncs: Default::default(), fails: AtomicBool::default() });
-    let mut drive = ServedDrive::open(open_image(&path).over(disk.clone()), None, Queue::Fcfs, 0).unwrap().0;
+    let mut drive = ServedDrive::open(open_image(&path).over(disk.clone()), None, Queue::Fcfs).unwrap().0;
     drive.is_durable = is_durable;
     let served = Served::start(drive, &folder.path().join("s"), pace);
     (disk, served, folder)
@@ -241,47 +239,20 @@ fn a_flush_waits_for_the_drive_alone_where_that_is_asked_for() {
     assert_eq!(disk.syncs[1].load(SeqCst), 1, "it is durable once it is closed");
 }
 
-/// The server's process is killed, as it were: what the cache held is nowhere.
 #[test]
-fn a_volatile_write_cache_loses_what_was_not_flushed() {
+fn a_drive_with_a_write_cache_loses_what_was_not_flushed() {
     let folder = TempDir::new().unwrap();
-    let path = image(folder.path(), "log");
-    let served = Served::cached(&path, ServeOptions::default(), None, 1000);
+    let path = image(folder.path(), CACHED[1]);
+    let served = Served::open(&path, ServeOptions::default(), None);
     let mut client = Client::new(&served.socket);
     client.write(place(0), &[1; PIECE]);
     client.flush();
     (0..PIECES / 4).for_each(|at| client.write(place(at), &[2; PIECE]));
     assert_eq!(client.read(place(0), PIECE), [2; PIECE]);
     served.inject(InjectedFault::PowerCut(1));
-    client.ask(0, FLUSH, 0, 0, &[]);
+    assert_ne!(client.ask(0, FLUSH, 0, 0, &[]), 0);
     let found: Vec<Vec<u8>> = (0..PIECES / 4).map(|at| client.read(place(at), PIECE)).collect();
     assert!(found[0].iter().all(|byte| [1, 2].contains(byte)));
     let new = found.iter().flatten().filter(|&&byte| byte == 2).count();
     assert!((1..found.len() * PIECE).contains(&new), "{new} bytes of what was not flushed are there");
-}
-
-/// A timeout is for a command of the host: what the cache writes back is no such command.
-#[test]
-fn an_injected_timeout_takes_nothing_out_of_the_write_cache() {
-    let folder = TempDir::new().unwrap();
-    let path = image(folder.path(), "in-place");
-    let open = |cache| ServedDrive::open(open_image(&path), None, Queue::Fcfs, cache).unwrap().0;
-    let mut drive = open(1000);
-    let ask = |drive: &mut ServedDrive, kind, lba: u64, fill: u8| {
-        let bytes = if kind == CommandKind::Flush { 0 } else { 512 };
-        let command = drive.serve(Command::new(kind, lba * 512, bytes, vec![fill; bytes as usize]))?;
-        assert!(matches!(command.state, CommandState::Ended(_, Ok(()))));
-        Some(command.data)
-    };
-    for lba in [0, 100, 200] {
-        ask(&mut drive, CommandKind::Write, lba, 7).unwrap();
-    }
-    drive.inject(InjectedFault::Timeout, drive.now()).unwrap();
-    assert_eq!(ask(&mut drive, CommandKind::Flush, 0, 0), None);
-    ask(&mut drive, CommandKind::Flush, 0, 0).unwrap();
-    drop(drive);
-    let mut drive = open(0);
-    for lba in [0, 100, 200] {
-        assert_eq!(ask(&mut drive, CommandKind::Read, lba, 0), Some(vec![7; 512]), "LBA {lba}");
-    }
 }

@@ -131,7 +131,7 @@ fn nobody_writes_to_a_drive_that_is_read_only() {
     served.stop();
     let before = [&path, &state_path(&path)].map(|path| std::fs::read(path).unwrap());
     let read_only = DriveImage::open_to_read(&path, |_| Ok(None)).unwrap();
-    let drive = smrkit_live::block::drive::ServedDrive::open(read_only, None, Queue::Fcfs, 0).unwrap().0;
+    let drive = smrkit_live::block::drive::ServedDrive::open(read_only, None, Queue::Fcfs).unwrap().0;
     let served = Served::start(drive, &folder.path().join("s"), Pace::None);
     let mut client = Client::new(&served.socket);
     assert_eq!(client.read(0, 4096), [1; 4096]);

@@ -69,7 +69,7 @@ fn open_image(path: &Path) -> DriveImage {
 
 /// Opens the drive in an image that was made.
 fn open_drive(path: &Path) -> ServedDrive {
-    ServedDrive::open(open_image(path), None, Queue::Fcfs, 0).unwrap().0
+    ServedDrive::open(open_image(path), None, Queue::Fcfs).unwrap().0
 }
 
 /// Checks the drive's maps, or those of an array's drives.
@@ -114,15 +114,10 @@ impl Served {
 
     /// Serves the image at `path`.
     fn open(path: &Path, options: ServeOptions, log: Option<&Path>) -> Served {
-        Served::cached(path, options, log, 0)
-    }
-
-    /// Serves the image at `path` with a volatile write cache of this many sectors.
-    fn cached(path: &Path, options: ServeOptions, log: Option<&Path>, cache_sectors: usize) -> Served {
         let image = open_image(path);
         let log = log.map(|log| LogWriter::open(log, image.run()).unwrap());
         let socket = path.with_extension("sock");
-        let (drive, _) = ServedDrive::open(image, log, options.queue, cache_sectors).unwrap();
+        let (drive, _) = ServedDrive::open(image, log, options.queue).unwrap();
         Served::start(drive, &socket, options.pace)
     }
 

@@ -77,7 +77,7 @@ fn a_copy_of_image_and_state_goes_on_where_the_drive_was() {
     }
     let image = open_image(&copy);
     assert!(image.was_clean() && image.note().is_none());
-    assert!(ServedDrive::open(image, None, Queue::Fcfs, 0).unwrap().0.now() >= now);
+    assert!(ServedDrive::open(image, None, Queue::Fcfs).unwrap().0.now() >= now);
     // Other data in the place of the copy is no such copy.
     fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&[7; 4096], 0).unwrap();
     fs::copy(&path, &copy).unwrap();
@@ -172,7 +172,7 @@ fn no_file_that_was_there_is_changed() {
             let is_foreign = there.iter().any(|(_, path)| *path == state);
             assert_eq!(image.note().is_some(), is_foreign || !state.exists(), "{what}");
             let log = LogWriter::open(&log, image.run()).ok();
-            let mut drive = ServedDrive::open(image, log, Queue::Fcfs, 0).unwrap().0;
+            let mut drive = ServedDrive::open(image, log, Queue::Fcfs).unwrap().0;
             let read = drive.serve(Command::new(CommandKind::Read, 0, 512, Vec::new())).unwrap();
             assert!(matches!(read.state, CommandState::Ended(_, Ok(()))) && read.data == [7; 512], "{what}");
             drive.close().unwrap();

@@ -96,11 +96,11 @@ fn idle_work(layer: &str, queue: Queue) {
 
 /// Cuts the power of a drive that has cleaned for itself for a while and is about to go on; its log. None where this machine was
 /// so slow that it was done.
-fn cut_while_idle(layer: &str, cache_sectors: usize) -> Option<String> {
+fn cut_while_idle(layer: &str) -> Option<String> {
     let folder = TempDir::new().unwrap();
     let (path, log) = (image(folder.path(), layer), folder.path().join("log"));
     let options = ServeOptions { pace: Pace::Times(40.0), queue: Queue::Fcfs };
-    let served = Served::cached(&path, options, Some(&log), cache_sectors);
+    let served = Served::open(&path, options, Some(&log));
     let [mut client, mut other] = [(); 2].map(|()| Client::new(&served.socket));
     load(&mut client, &mut rand_pcg::Pcg64Mcg::seed_from_u64(3), 12);
     client.flush();
@@ -116,10 +116,10 @@ fn cut_while_idle(layer: &str, cache_sectors: usize) -> Option<String> {
     if !has_met {
         return None;
     }
-    let loses = cache_sectors > 0 || layer == "dm-zoned";
+    let loses = layer == CACHED[1] || layer == "dm-zoned";
     for client in [&mut client, &mut other] {
         let errors = [(); 2].map(|()| client.ask(0, FLUSH, 0, 0, &[]) != 0);
-        assert_eq!(errors, [loses, false], "{layer}, {cache_sectors}");
+        assert_eq!(errors, [loses, false], "{layer}");
     }
     client.write(0, &[5; 4096]);
     assert_eq!(client.read(0, 4096), [5; 4096]);
@@ -135,8 +135,8 @@ const STRIPED: &str = "raid0:disks=2,chunk=16KiB,layer=drive-managed";
 /// No request fails: the drive was cleaning for itself. It goes on after its recovery, and replays so.
 #[test]
 fn a_power_cut_may_meet_the_drives_own_work() {
-    for (layer, cache_sectors) in [("drive-managed", 0), ("drive-managed", 1000), ("dm-zoned", 0), (STRIPED, 0)] {
-        let text = (0..10).find_map(|_| cut_while_idle(layer, cache_sectors)).expect("a cut before its work is done");
+    for layer in ["drive-managed", CACHED[1], "dm-zoned", STRIPED] {
+        let text = (0..10).find_map(|_| cut_while_idle(layer)).expect("a cut before its work is done");
         assert!(text.contains("\ninterrupted ") && !text.contains("\nfailed "), "{layer}: the cut met a request");
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, text.replace("\nfault power-cut 1\n", "\n")).unwrap();
@@ -181,7 +181,7 @@ fn a_log_goes_on_over_kills_and_may_begin_at_any_time() {
         let open = |log: Option<&Path>| {
             let image = open_image(&path);
             let log = log.map(|log| LogWriter::open(log, image.run()).unwrap());
-            ServedDrive::open(image, log, Queue::Sptf, 0).unwrap().0
+            ServedDrive::open(image, log, Queue::Sptf).unwrap().0
         };
         let write = |drive: &mut ServedDrive, from: u64, to: u64| {
             for at in from..to {

@@ -1,5 +1,6 @@
 //! The interface of a layer, and what every layer has in common.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,11 @@ pub trait Layer: Send {
     /// True if all that was acknowledged is still there after a power cut, flushed or not.
     fn keeps_acknowledged(&self) -> bool {
         false
+    }
+
+    /// What a power cut would take of data that was flushed, since it can be found by a map in volatile memory alone.
+    fn forgets(&self) -> Vec<Range<Lba>> {
+        Vec::new()
     }
 
     /// Forgets what it keeps in volatile memory only: the power was cut, perhaps in the middle of one of its writes, and is back.

@@ -5,6 +5,7 @@
 //! cache region i mod M. Writes are appended there. When a cache region is full, every native region with sectors in it
 //! is read, merged and written back, one after another, while the host waits.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -296,6 +297,11 @@ impl Layer for SetAssoc {
     fn fill(&mut self) -> Arc<dyn Placement> {
         let (regions, caches) = (self.regions.clone(), self.caches);
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| native(&regions, caches, lba)))
+    }
+
+    fn forgets(&self) -> Vec<Range<Lba>> {
+        let cached = self.map.mapped(Lba(0), self.capacity.host_sectors);
+        cached.map(|(lba, sectors, _)| lba..lba + sectors).collect()
     }
 
     /// The map is in memory only, and with it goes what was cached.

@@ -1,13 +1,663 @@
 //! The NBD protocol, as far as a server needs it: fixed newstyle handshake, structured replies, and what a command asks for.
 //!
 //! Nothing here knows the drive. A connection turns bytes into commands and replies into bytes, and never blocks.
+//!
+//! A client that makes a mistake gets an error; one that breaks the framing is closed.
 
-mod connection;
-mod handshake;
 mod stream;
 pub(super) mod wire;
 
-pub use connection::Connection;
-pub use handshake::Export;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::time::{Duration, Instant};
+
 pub use stream::Listener;
-pub use wire::{Context, Extent, NbdError};
+use stream::Stream;
+use wire::{Context, EXPORT_FLAGS, Extent, NbdError, command, info, option, reply};
+
+use crate::block::drive::{Command, CommandKind};
+
+/// Bytes of a request without its payload.
+const REQUEST_BYTES: usize = 28;
+/// Bytes of an option without its data.
+const OPTION_BYTES: usize = 16;
+/// The longest data of an option that are read (assumption; names have 4096 at most).
+const OPTION_DATA_MAX: usize = 32 << 10;
+/// Bytes read at a time.
+const INPUT_BYTES: usize = 64 << 10;
+/// Replies from this length on are sent without a copy (assumption).
+const LONG_BYTES: usize = 16 << 10;
+/// Time after which a client that neither says nor takes anything is closed where others want its place or its memory (assumption).
+const MUTE: Duration = Duration::from_secs(10);
+/// Parts that are sent at a time.
+const PARTS: usize = 16;
+
+/// A request as it came.
+#[derive(Clone, Copy, Debug)]
+struct RequestHead {
+    flags: u16,
+    kind: u16,
+    cookie: u64,
+    offset: u64,
+    bytes: u32,
+}
+
+enum Phase {
+    Flags,
+    Options,
+    /// Data of an option that is too long, and the option.
+    SkipOption(usize, u32),
+    Requests,
+    Payload {
+        head: RequestHead,
+        data: Vec<u8>,
+        got: usize,
+    },
+    /// The payload of a command that is refused.
+    Skip {
+        head: RequestHead,
+        left: usize,
+        error: NbdError,
+    },
+    Closing,
+}
+
+/// Part of what is to be sent.
+struct ReplyPiece {
+    bytes: Vec<u8>,
+    from: usize,
+    to: usize,
+    is_lent: bool,
+}
+
+/// A connected client.
+pub struct Connection {
+    stream: Stream,
+    phase: Phase,
+    agreed: Agreed,
+    input: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// Commands without a reply yet.
+    pub outstanding: usize,
+    /// Bytes that it has asked for, and no reply has yet.
+    pub reading_bytes: usize,
+    small: Vec<u8>,
+    pieces: VecDeque<ReplyPiece>,
+    /// Bytes in pieces.
+    unsent_bytes: usize,
+    /// True if commands may have come that were not looked at.
+    is_held_back: bool,
+    is_ended: bool,
+    /// When anything came, or was taken, last.
+    moved: Instant,
+}
+
+impl Connection {
+    /// Greets a client.
+    pub fn new(stream: Stream) -> Connection {
+        Connection {
+            stream,
+            phase: Phase::Flags,
+            agreed: Agreed::default(),
+            input: vec![0; INPUT_BYTES].into(),
+            start: 0,
+            end: 0,
+            outstanding: 0,
+            reading_bytes: 0,
+            small: greeting(),
+            pieces: VecDeque::new(),
+            unsent_bytes: 0,
+            is_held_back: false,
+            is_ended: false,
+            moved: Instant::now(),
+        }
+    }
+
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// True if nothing more will come of it, and all is sent.
+    pub fn is_over(&self) -> bool {
+        self.is_ended || matches!(self.phase, Phase::Closing) && self.outstanding == 0 && !self.wants_to_send()
+    }
+
+    /// True if more is to be read.
+    pub fn is_open(&self) -> bool {
+        !self.is_ended && !matches!(self.phase, Phase::Closing)
+    }
+
+    /// Bytes that it has asked for and not taken, and of a write that has not come as a whole.
+    pub fn held_bytes(&self) -> usize {
+        let payload = if let Phase::Payload { data, .. } = &self.phase { data.len() } else { 0 };
+        self.reading_bytes + self.unsent_bytes + self.small.len() + payload
+    }
+
+    /// When it ends if nothing more comes: where its handshake is not over, and where `memory_is_short` and it holds some that its client
+    /// could free.
+    pub fn mute_until(&self, memory_is_short: bool) -> Option<Instant> {
+        let greets = matches!(self.phase, Phase::Flags | Phase::Options | Phase::SkipOption(..));
+        let holds = matches!(self.phase, Phase::Payload { .. }) || self.unsent_bytes > 0;
+        (!self.is_ended && (greets || memory_is_short && holds)).then(|| self.moved + MUTE)
+    }
+
+    /// True if more can be read from its stream.
+    pub fn has_room(&self) -> bool {
+        matches!(self.phase, Phase::Payload { .. }) || self.end - self.start < self.input.len()
+    }
+
+    /// Nothing could come: it was not listened to.
+    pub fn was_not_heard(&mut self) {
+        if !self.wants_to_send() {
+            self.moved = Instant::now();
+        }
+    }
+
+    /// Ends the connection.
+    pub fn end(&mut self) {
+        self.is_ended = true;
+    }
+
+    /// True if it ended before the client had said goodbye.
+    pub fn is_broken(&self) -> bool {
+        self.is_ended && !matches!(self.phase, Phase::Closing)
+    }
+
+    /// True if it was not heard, and may be now.
+    pub fn has_more(&self) -> bool {
+        self.is_held_back
+    }
+
+    /// Reads what has come.
+    pub fn receive(&mut self) {
+        self.moved = Instant::now();
+        if let Err(error) = self.try_receive()
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            self.is_ended = true;
+        }
+    }
+
+    fn try_receive(&mut self) -> io::Result<()> {
+        if let Phase::Payload { data, got, .. } = &mut self.phase
+            && self.start == self.end
+        {
+            // No second try: fewer bytes than there is room for are all that have come.
+            *got += some(self.stream.read(&mut data[*got..])?)?;
+            return Ok(());
+        }
+        if self.start > 0 {
+            self.input.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if self.end < self.input.len() {
+            self.end += some(self.stream.read(&mut self.input[self.end..])?)?;
+        }
+        Ok(())
+    }
+
+    /// The next command of what was read, with its payload in a buffer of `pool`; none that reads or writes more than there is `room` for,
+    /// and none for a server that is busy, which has no room at all. Others get their reply here.
+    pub fn next(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: Option<usize>) -> Option<Command> {
+        self.is_held_back = room.is_none() && self.start < self.end;
+        while let Some(room) = room {
+            match self.advance(export, pool, room) {
+                Step::Command(command) => return Some(command),
+                Step::Again => {}
+                Step::Wait => return None,
+            }
+        }
+        None
+    }
+
+    fn advance(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
+        match &mut self.phase {
+            Phase::Flags => {
+                let Some(flags) = self.take::<4>() else { return Step::Wait };
+                let known = self.agreed.take_flags(u32::from_be_bytes(flags));
+                self.phase = if known { Phase::Options } else { Phase::Closing };
+                Step::Again
+            }
+            Phase::Options => self.option(export),
+            Phase::SkipOption(left, option) => {
+                let count = (*left).min(self.end - self.start);
+                (*left, self.start) = (*left - count, self.start + count);
+                if *left > 0 {
+                    return Step::Wait;
+                }
+                wire::option_reply(&mut self.small, *option, wire::reply::TOO_BIG, &[]);
+                self.phase = Phase::Options;
+                Step::Again
+            }
+            Phase::Requests => self.request(export, pool, room),
+            Phase::Payload { data, got, .. } => {
+                let room = &mut data[*got..];
+                let count = room.len().min(self.end - self.start);
+                room[..count].copy_from_slice(&self.input[self.start..self.start + count]);
+                (*got, self.start) = (*got + count, self.start + count);
+                if *got < data.len() {
+                    return Step::Wait;
+                }
+                match std::mem::replace(&mut self.phase, Phase::Requests) {
+                    Phase::Payload { head, data, .. } => self.checked(&head, data, export),
+                    _ => Step::Again,
+                }
+            }
+            Phase::Skip { left, .. } => {
+                let count = (*left).min(self.end - self.start);
+                (*left, self.start) = (*left - count, self.start + count);
+                if *left > 0 {
+                    return Step::Wait;
+                }
+                if let Phase::Skip { head, error, .. } = std::mem::replace(&mut self.phase, Phase::Requests) {
+                    self.refuse(head.cookie, error);
+                }
+                Step::Again
+            }
+            Phase::Closing => Step::Wait,
+        }
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = *self.input[self.start..self.end].first_chunk::<N>()?;
+        self.start += N;
+        Some(bytes)
+    }
+
+    fn option(&mut self, export: &Export) -> Step {
+        let came = &self.input[self.start..self.end];
+        let Some(head) = came.first_chunk::<OPTION_BYTES>() else { return Step::Wait };
+        let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if head[..8] != wire::OPTION_MAGIC.to_be_bytes() {
+            self.phase = Phase::Closing;
+            return Step::Again;
+        }
+        let (option, length) = (word(8), word(12) as usize);
+        if length > OPTION_DATA_MAX {
+            self.start += OPTION_BYTES;
+            self.phase = Phase::SkipOption(length, option);
+            return Step::Again;
+        }
+        let Some(data) = came.get(OPTION_BYTES..OPTION_BYTES + length) else { return Step::Wait };
+        let next = self.agreed.answer(option, data, export, &mut self.small);
+        self.start += OPTION_BYTES + length;
+        self.phase = match next {
+            Next::Option => Phase::Options,
+            Next::Commands => Phase::Requests,
+            Next::Close => Phase::Closing,
+        };
+        Step::Again
+    }
+
+    fn request(&mut self, export: &Export, pool: &mut Vec<Vec<u8>>, room: usize) -> Step {
+        let Some(bytes) = self.take::<REQUEST_BYTES>() else { return Step::Wait };
+        let Some(head) = RequestHead::parse(&bytes) else {
+            self.phase = Phase::Closing;
+            return Step::Again;
+        };
+        let takes = match head.kind {
+            command::READ | command::WRITE if head.bytes <= export.longest_bytes => head.bytes as usize,
+            // Its reply.
+            command::BLOCK_STATUS => 1,
+            _ => 0,
+        };
+        if takes > room {
+            self.start -= REQUEST_BYTES;
+            self.is_held_back = true;
+            return Step::Wait;
+        }
+        match head.kind {
+            command::DISCONNECT => self.phase = Phase::Closing,
+            command::WRITE if head.bytes > export.longest_bytes => {
+                self.phase = Phase::Skip { head, left: head.bytes as usize, error: NbdError::Overflow };
+            }
+            command::WRITE => {
+                let mut data = pool.pop().unwrap_or_default();
+                data.resize(head.bytes as usize, 0);
+                self.phase = Phase::Payload { head, data, got: 0 };
+            }
+            _ => return self.checked(&head, Vec::new(), export),
+        }
+        Step::Again
+    }
+
+    /// The command, if it makes sense; else an error is sent.
+    fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Step {
+        match head.kind(export, !self.agreed.contexts.is_empty()) {
+            Ok(kind) => {
+                self.outstanding += 1;
+                if kind == CommandKind::Read {
+                    self.reading_bytes += head.bytes as usize;
+                }
+                let has = |flag: u16| head.flags & flag != 0;
+                Step::Command(Command {
+                    cookie: head.cookie,
+                    fua: has(command::FUA),
+                    no_hole: has(command::NO_HOLE),
+                    one_extent: has(command::ONE_EXTENT),
+                    ..Command::new(kind, head.offset, u64::from(head.bytes), data)
+                })
+            }
+            Err(error) => {
+                self.refuse(head.cookie, error);
+                Step::Again
+            }
+        }
+    }
+
+    fn refuse(&mut self, cookie: u64, error: NbdError) {
+        wire::failed(&mut self.small, self.agreed.structured, cookie, error);
+    }
+
+    /// Completes a command that returns no data.
+    pub fn done(&mut self, cookie: u64) {
+        self.outstanding -= 1;
+        wire::done(&mut self.small, self.agreed.structured, cookie);
+    }
+
+    /// Completes a command with an error.
+    pub fn failed(&mut self, cookie: u64, error: NbdError) {
+        self.outstanding -= 1;
+        self.refuse(cookie, error);
+    }
+
+    /// Completes a read with the first `length` bytes of `data`, which go back to `pool`.
+    pub fn data(&mut self, cookie: u64, offset: u64, data: Vec<u8>, length: usize, pool: &mut Vec<Vec<u8>>) {
+        self.outstanding -= 1;
+        wire::before_data(&mut self.small, self.agreed.structured, cookie, offset, length);
+        if length < LONG_BYTES {
+            self.small.extend_from_slice(&data[..length]);
+            pool.push(data);
+            return;
+        }
+        self.end_small();
+        self.unsent_bytes += length;
+        self.pieces.push_back(ReplyPiece { bytes: data, from: 0, to: length, is_lent: true });
+    }
+
+    /// The contexts that a block status is to tell.
+    pub fn contexts(&self) -> &[Context] {
+        &self.agreed.contexts
+    }
+
+    /// Completes a block status.
+    pub fn status(&mut self, cookie: u64, told: &[(Context, Vec<Extent>)]) {
+        self.outstanding -= 1;
+        for (at, (context, extents)) in told.iter().enumerate() {
+            wire::block_status(&mut self.small, cookie, *context, at + 1 == told.len(), extents);
+        }
+    }
+
+    fn end_small(&mut self) {
+        if !self.small.is_empty() {
+            let bytes = std::mem::take(&mut self.small);
+            self.unsent_bytes += bytes.len();
+            self.pieces.push_back(ReplyPiece { from: 0, to: bytes.len(), bytes, is_lent: false });
+        }
+    }
+
+    /// True if something is to be sent.
+    pub fn wants_to_send(&self) -> bool {
+        !self.small.is_empty() || !self.pieces.is_empty()
+    }
+
+    /// Sends what the client takes; buffers go back to `pool`.
+    pub fn send(&mut self, pool: &mut Vec<Vec<u8>>) {
+        self.end_small();
+        while !self.pieces.is_empty() {
+            let mut parts = [IoSlice::new(&[]); PARTS];
+            let count = self.pieces.len().min(PARTS);
+            for (part, piece) in parts.iter_mut().zip(&self.pieces) {
+                *part = IoSlice::new(&piece.bytes[piece.from..piece.to]);
+            }
+            match self.stream.write(&parts[..count]).and_then(some) {
+                Ok(sent) => {
+                    self.moved = Instant::now();
+                    self.sent(sent, pool);
+                    // No second try: there is no more room.
+                    if self.pieces.front().is_some_and(|piece| piece.from > 0) {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    self.is_ended = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn sent(&mut self, mut count: usize, pool: &mut Vec<Vec<u8>>) {
+        self.unsent_bytes -= count;
+        while let Some(mut piece) = self.pieces.pop_front() {
+            let of_piece = count.min(piece.to - piece.from);
+            (piece.from, count) = (piece.from + of_piece, count - of_piece);
+            match piece {
+                ReplyPiece { from, to, .. } if from < to => return self.pieces.push_front(piece),
+                ReplyPiece { bytes, is_lent: true, .. } => pool.push(bytes),
+                // The next replies gather in it.
+                ReplyPiece { mut bytes, .. } if self.small.capacity() == 0 => {
+                    bytes.clear();
+                    self.small = bytes;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A count of bytes above 0: else the other end has closed.
+fn some(count: usize) -> io::Result<usize> {
+    if count > 0 { Ok(count) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+enum Step {
+    Command(Command),
+    Again,
+    Wait,
+}
+
+impl RequestHead {
+    fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<RequestHead> {
+        let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let word = |at: usize| u32::from(short(at)) << 16 | u32::from(short(at + 2));
+        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
+        let head = RequestHead { flags: short(4), kind: short(6), cookie: long(8), offset: long(16), bytes: word(24) };
+        (word(0) == wire::REQUEST_MAGIC).then_some(head)
+    }
+
+    /// The command's kind, if it makes sense.
+    fn kind(&self, export: &Export, has_contexts: bool) -> Result<CommandKind, NbdError> {
+        use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
+        let (kind, flags) = match self.kind {
+            command::READ => (CommandKind::Read, DONT_FRAGMENT),
+            command::WRITE => (CommandKind::Write, 0),
+            command::FLUSH => (CommandKind::Flush, 0),
+            command::TRIM => (CommandKind::Trim, 0),
+            command::WRITE_ZEROES => (CommandKind::WriteZeroes, NO_HOLE),
+            command::BLOCK_STATUS if has_contexts => (CommandKind::BlockStatus, ONE_EXTENT),
+            _ => return Err(NbdError::Invalid),
+        };
+        if self.flags & !(flags | FUA) != 0 {
+            return Err(NbdError::Invalid);
+        }
+        if kind == CommandKind::Flush {
+            return if self.bytes == 0 && self.offset == 0 { Ok(kind) } else { Err(NbdError::Invalid) };
+        }
+        let (bytes, sector) = (u64::from(self.bytes), u64::from(export.sector_bytes));
+        let is_inside = self.offset.checked_add(bytes).is_some_and(|end| end <= export.bytes);
+        let writes = matches!(kind, CommandKind::Write | CommandKind::WriteZeroes | CommandKind::Trim);
+        match () {
+            () if writes && export.is_read_only => Err(NbdError::NotPermitted),
+            () if bytes == 0 || !bytes.is_multiple_of(sector) || !self.offset.is_multiple_of(sector) => {
+                Err(NbdError::Invalid)
+            }
+            () if !is_inside => Err(if writes { NbdError::NoSpace } else { NbdError::Invalid }),
+            () if kind == CommandKind::Read && self.bytes > export.longest_bytes => Err(NbdError::Overflow),
+            () => Ok(kind),
+        }
+    }
+}
+
+/// Properties of the export, as clients are told of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Export {
+    pub bytes: u64,
+    pub sector_bytes: u32,
+    pub preferred_bytes: u32,
+    pub longest_bytes: u32,
+    pub is_read_only: bool,
+}
+
+impl Export {
+    fn flags(&self) -> u16 {
+        EXPORT_FLAGS | if self.is_read_only { wire::READ_ONLY } else { 0 }
+    }
+}
+
+/// Result of the handshake.
+#[derive(Clone, Debug, Default)]
+pub struct Agreed {
+    pub structured: bool,
+    /// Contexts that block status tells.
+    pub contexts: Vec<Context>,
+    no_zeroes: bool,
+}
+
+/// Step that follows an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    Option,
+    Commands,
+    Close,
+}
+
+/// The server's first words.
+pub fn greeting() -> Vec<u8> {
+    let mut out = wire::INIT_MAGIC.to_be_bytes().to_vec();
+    out.extend_from_slice(&wire::OPTION_MAGIC.to_be_bytes());
+    out.extend_from_slice(&(wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes());
+    out
+}
+
+impl Agreed {
+    /// Takes the client's flags; `false` if they ask for what there is not.
+    pub fn take_flags(&mut self, flags: u32) -> bool {
+        self.no_zeroes = flags & u32::from(wire::NO_ZEROES) != 0;
+        flags & !u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES) == 0
+    }
+
+    /// Answers an option.
+    pub fn answer(&mut self, option: u32, data: &[u8], export: &Export, out: &mut Vec<u8>) -> Next {
+        let mut say = |kind: u32, data: &[u8]| wire::option_reply(out, option, kind, data);
+        match option {
+            option::EXPORT_NAME => return self.export_name(export, out),
+            option::ABORT => {
+                say(reply::ACK, &[]);
+                return Next::Close;
+            }
+            option::LIST if data.is_empty() => {
+                // One export, whose name is empty.
+                say(reply::SERVER, &0u32.to_be_bytes());
+                say(reply::ACK, &[]);
+            }
+            option::STRUCTURED_REPLY if data.is_empty() => {
+                self.structured = true;
+                say(reply::ACK, &[]);
+            }
+            option::INFO | option::GO => match asked_name(data) {
+                None => say(reply::INVALID, &[]),
+                // Any name is the one export's.
+                Some(_) => {
+                    say(reply::INFO, &export_info(export));
+                    say(reply::INFO, &block_sizes(export));
+                    say(reply::ACK, &[]);
+                    return if option == option::GO { Next::Commands } else { Next::Option };
+                }
+            },
+            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => match asked_contexts(data) {
+                None => say(reply::INVALID, &[]),
+                Some(_) if option == option::SET_META_CONTEXT && !self.structured => {
+                    say(reply::INVALID, b"ask for structured replies first");
+                }
+                Some((_, contexts)) => {
+                    let lists = option == option::LIST_META_CONTEXT;
+                    let is_wanted = |context: &Context| {
+                        let name = context.name().as_bytes();
+                        let is_asked =
+                            |&asked: &&[u8]| asked == name || lists && asked.ends_with(b":") && name.starts_with(asked);
+                        contexts.iter().any(is_asked) || lists && contexts.is_empty()
+                    };
+                    let wanted: Vec<Context> = Context::ALL.into_iter().filter(is_wanted).collect();
+                    for &context in &wanted {
+                        let told = [&(context as u32).to_be_bytes()[..], context.name().as_bytes()].concat();
+                        say(reply::META_CONTEXT, &told);
+                    }
+                    if !lists {
+                        self.contexts = wanted;
+                    }
+                    say(reply::ACK, &[]);
+                }
+            },
+            option::LIST | option::STRUCTURED_REPLY => say(reply::INVALID, b"this option takes no data"),
+            _ => say(reply::UNSUPPORTED, &[]),
+        }
+        Next::Option
+    }
+
+    /// The old way to ask for an export.
+    fn export_name(&self, export: &Export, out: &mut Vec<u8>) -> Next {
+        out.extend_from_slice(&export.bytes.to_be_bytes());
+        out.extend_from_slice(&export.flags().to_be_bytes());
+        if !self.no_zeroes {
+            out.extend_from_slice(&[0; 124]);
+        }
+        Next::Commands
+    }
+}
+
+fn export_info(export: &Export) -> Vec<u8> {
+    let mut data = info::EXPORT.to_be_bytes().to_vec();
+    data.extend_from_slice(&export.bytes.to_be_bytes());
+    data.extend_from_slice(&export.flags().to_be_bytes());
+    data
+}
+
+fn block_sizes(export: &Export) -> Vec<u8> {
+    let mut data = info::BLOCK_SIZE.to_be_bytes().to_vec();
+    for bytes in [export.sector_bytes, export.preferred_bytes, export.longest_bytes] {
+        data.extend_from_slice(&bytes.to_be_bytes());
+    }
+    data
+}
+
+/// The first `length` bytes, where a number before them tells it, and the rest.
+fn counted(data: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = data.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_be_bytes(*length) as usize)
+}
+
+/// The name that INFO or GO asks for; what it wants to know is told anyway.
+fn asked_name(data: &[u8]) -> Option<&[u8]> {
+    let (name, rest) = counted(data)?;
+    let (count, infos) = rest.split_first_chunk::<2>()?;
+    (infos.len() == 2 * usize::from(u16::from_be_bytes(*count))).then_some(name)
+}
+
+/// The export and the contexts that are asked for.
+fn asked_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
+    let (name, rest) = counted(data)?;
+    let (count, mut rest) = rest.split_first_chunk::<4>()?;
+    let mut contexts = Vec::new();
+    for _ in 0..u32::from_be_bytes(*count) {
+        let (context, after) = counted(rest)?;
+        contexts.push(context);
+        rest = after;
+    }
+    rest.is_empty().then_some((name, contexts))
+}
+
+#[cfg(test)]
+mod tests;

@@ -268,3 +268,98 @@ fn a_handshake_that_stays_mute_ends_and_a_client_with_nothing_to_ask_does_not() 
     assert_eq!(connection.mute_until(false), None, "it may take its time");
     assert!(connection.mute_until(true).is_some(), "others want the memory");
 }
+
+#[test]
+fn an_old_export_is_padded_unless_the_client_wants_no_zeroes() {
+    let export = EXPORT;
+    let (fixed, no_zeroes) = (u32::from(wire::FIXED_NEWSTYLE), u32::from(wire::NO_ZEROES));
+    for (flags, bytes) in [(0, 134), (fixed, 134), (no_zeroes, 10), (fixed | no_zeroes, 10)] {
+        let (mut agreed, mut out) = (Agreed::default(), Vec::new());
+        assert!(agreed.take_flags(flags));
+        assert_eq!(agreed.answer(option::EXPORT_NAME, b"", &export, &mut out), Next::Commands);
+        assert_eq!(out.len(), bytes, "{flags}");
+    }
+    assert!(!Agreed::default().take_flags(1 << 5));
+}
+
+/// A reply to an option.
+fn said(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
+    let mut out = 0x0003_e889_0455_65a9u64.to_be_bytes().to_vec();
+    [option, kind, data.len() as u32].iter().for_each(|word| out.extend(word.to_be_bytes()));
+    [&out, data].concat()
+}
+
+fn with_length(data: &[u8]) -> Vec<u8> {
+    [&(data.len() as u32).to_be_bytes()[..], data].concat()
+}
+
+/// A request for contexts of the export `name`.
+fn contexts(name: &[u8], asked: &[&[u8]]) -> Vec<u8> {
+    let all: Vec<u8> = asked.iter().flat_map(|context| with_length(context)).collect();
+    [with_length(name), (asked.len() as u32).to_be_bytes().to_vec(), all].concat()
+}
+
+#[test]
+fn options_are_answered_word_for_word() {
+    use option::*;
+    let mut agreed = Agreed::default();
+    let mut answer = |option: u32, data: &[u8]| {
+        let mut out = Vec::new();
+        let next = agreed.answer(option, data, &EXPORT, &mut out);
+        (next, out)
+    };
+    let go_on = |option: u32, replies: &[(u32, &[u8])]| {
+        let all = replies.iter().flat_map(|(kind, data)| said(option, *kind, data)).collect();
+        (Next::Option, all)
+    };
+    let no_data: &[u8] = b"this option takes no data";
+    assert_eq!(answer(LIST, b""), go_on(LIST, &[(reply::SERVER, &[0; 4]), (reply::ACK, b"")]));
+    assert_eq!(answer(LIST, b"x"), go_on(LIST, &[(reply::INVALID, no_data)]));
+    assert_eq!(answer(ABORT, b""), (Next::Close, said(ABORT, reply::ACK, b"")));
+    assert_eq!(answer(99, b"x"), go_on(99, &[(reply::UNSUPPORTED, b"")]));
+    assert_eq!(answer(EXPORT_NAME, b"other").0, Next::Commands);
+    let export = [&[0, 0][..], &EXPORT.bytes.to_be_bytes(), &[1, 0xfd]].concat();
+    let sizes = [&[0, 3][..], &[0, 0, 2, 0], &[0, 0, 16, 0], &[4, 0, 0, 0]].concat();
+    let told = [(reply::INFO, &export[..]), (reply::INFO, &sizes), (reply::ACK, b"")];
+    let named = |name: &[u8], infos: &[u8]| {
+        [with_length(name), ((infos.len() / 2) as u16).to_be_bytes().to_vec(), infos.to_vec()].concat()
+    };
+    assert_eq!(answer(INFO, &named(b"", b"")), go_on(INFO, &told));
+    assert_eq!(answer(GO, &named(b"", &[0, 3])), (Next::Commands, go_on(GO, &told).1));
+    assert_eq!(answer(GO, &named(b"a", b"")), (Next::Commands, go_on(GO, &told).1));
+    for wrong in [&[][..], &[0; 5], &[0, 0, 0, 1, 0], &named(b"", &[0, 3])[..7], &[named(b"", b""), vec![1]].concat()] {
+        assert_eq!(answer(INFO, wrong), go_on(INFO, &[(reply::INVALID, b"")]), "{wrong:?}");
+    }
+    let [holes, tracks] = [(1u8, "base:allocation"), (2, "x-smrkit:track")]
+        .map(|(number, name)| [&[0, 0, 0, number][..], name.as_bytes()].concat());
+    let one = contexts(b"", &[b"base:allocation"]);
+    let first: &[u8] = b"ask for structured replies first";
+    assert_eq!(answer(SET_META_CONTEXT, &one), go_on(SET_META_CONTEXT, &[(reply::INVALID, first)]));
+    let list = |asked: &[&[u8]]| contexts(b"", asked);
+    let found = |option, all: &[&[u8]]| {
+        let replies = all.iter().map(|data| (reply::META_CONTEXT, *data)).chain([(reply::ACK, &b""[..])]);
+        go_on(option, &replies.collect::<Vec<_>>())
+    };
+    for (asked, all) in [
+        (list(&[]), vec![&holes[..], &tracks]),
+        (list(&[b"base:"]), vec![&holes]),
+        (list(&[b"x-smrkit:", b"none:"]), vec![&tracks]),
+        (list(&[b"base"]), vec![]),
+        (list(&[b"base:allocation", b"x-smrkit:track"]), vec![&holes, &tracks]),
+    ] {
+        assert_eq!(answer(LIST_META_CONTEXT, &asked), found(LIST_META_CONTEXT, &all), "{asked:?}");
+    }
+    assert_eq!(answer(STRUCTURED_REPLY, b"x"), go_on(STRUCTURED_REPLY, &[(reply::INVALID, no_data)]));
+    assert_eq!(answer(STRUCTURED_REPLY, b""), go_on(STRUCTURED_REPLY, &[(reply::ACK, b"")]));
+    for (asked, all) in [(list(&[]), vec![]), (list(&[b"base:"]), vec![]), (one.clone(), vec![&holes[..]])] {
+        assert_eq!(answer(SET_META_CONTEXT, &asked), found(SET_META_CONTEXT, &all), "{asked:?}");
+    }
+    let other = contexts(b"a", &[]);
+    assert_eq!(answer(LIST_META_CONTEXT, &other), found(LIST_META_CONTEXT, &[&holes, &tracks]));
+    for wrong in [&one[..one.len() - 1], &[one.clone(), vec![0]].concat(), b"", &one[..6]] {
+        assert_eq!(answer(SET_META_CONTEXT, wrong), go_on(SET_META_CONTEXT, &[(reply::INVALID, b"")]));
+    }
+    assert!(agreed.structured);
+    assert_eq!(agreed.contexts, [Context::Allocation]);
+    assert_eq!(greeting(), *b"NBDMAGICIHAVEOPT\0\x03");
+}
