@@ -1,12 +1,13 @@
 # What to do with a fresh clone: make demo, make test. Each target says what is missing, in one line.
 
-.PHONY: help demo test wheel docs bench lint fuzz fuzz-build ci
+.PHONY: help demo test wheel docs figures bench lint fuzz fuzz-build ci
 
 help:
 	@echo 'make demo    build, compare every layer on the built-in workload, write a report into out/demo/'
 	@echo 'make test    every test that takes seconds; the last lines name those that were skipped'
 	@echo 'make wheel   the Python package, into out/wheels/'
 	@echo 'make docs    the documentation as a site, into out/docs/'
+	@echo 'make figures the figures of the documentation, drawn anew from runs, into docs/figures/'
 	@echo 'make bench   the speed measurements'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make fuzz    fuzz every target for a short while (FUZZ_SECONDS in all, 60)'
@@ -27,6 +28,11 @@ wheel:
 docs:
 	@scripts/need docs
 	@scripts/docs
+
+figures:
+	@scripts/need build frames
+	cargo build --locked --release --package smrkit-cli
+	@scripts/figures
 
 bench:
 	@scripts/need build

@@ -1,9 +1,8 @@
-//! The documentation: its examples run, its links lead somewhere, it names what there is, and it stays short.
+//! The documentation: its examples run, its links lead somewhere, and each page has its place in the book.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::helped::commands;
 use super::{Ran, Scratch, finish, root};
 
 /// README and every page below docs/, save those of crates.
@@ -144,17 +143,13 @@ fn anchors(page: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_readme_names_every_command_layer_and_drive() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    for command in commands("") {
-        let name = command.split(' ').next().unwrap();
-        let is_named = [format!("`{name}`"), format!("`smrkit {name}`")].iter().any(|form| readme.contains(form));
-        assert!(is_named, "README.md lacks the command {name}");
-    }
-    for spec in smrkit::layer::named() {
-        assert!(readme.contains(&format!("`{}`", spec.name)), "README.md lacks the layer {}", spec.name);
-    }
-    for (name, _) in smrkit::drive::DRIVES {
-        assert!(readme.contains(&format!("`{name}`")), "README.md lacks the drive {name}");
-    }
+fn every_page_has_its_place_in_the_book() {
+    let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let lacks = |page: &PathBuf| {
+        let path = page.strip_prefix(root().join("docs")).unwrap();
+        !path.ends_with("SUMMARY.md") && !summary.contains(&format!("]({})", path.display()))
+    };
+    let missing: Vec<_> =
+        pages().into_iter().filter(|page| page.starts_with(root().join("docs")) && lacks(page)).collect();
+    assert!(missing.is_empty(), "docs/SUMMARY.md lacks {missing:?}");
 }
