@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use smrkit::VERSION;
 use smrkit::settings::rebuild::RebuildSpec;
 use smrkit::settings::{Arrival, Settings};
-use smrkit::stats::outcome::{Replayed, Scalar, Scaled, State};
+use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
 use smrkit::stats::verdict;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
@@ -65,6 +65,9 @@ pub struct Advice {
     pub ends: Vec<End>,
     /// Changes that were tried.
     pub remedies: Vec<Remedy>,
+    /// The system as it is and conventional disks, under the load on which the answer rests.
+    #[serde(skip)]
+    pub runs: Vec<Outcome>,
     /// The array, if it is one.
     #[serde(skip)]
     pub array: Option<ArrayFacts>,
@@ -262,7 +265,7 @@ pub struct Action {
 }
 
 /// Disks that serve.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct AdvisedSystem {
     /// The drive's name; `mixed` where members differ.
     pub drive: String,
@@ -309,7 +312,12 @@ pub struct AdvisedDemand {
 
 impl Advice {
     /// The answer from what was run as it is: no ends, changes, sentences and actions yet.
-    pub(crate) fn new(question: &Question, own: &Measured, present: Vec<Present>, hardest: usize) -> Advice {
+    pub(crate) fn new(
+        question: &Question,
+        (own, usual): &(Measured, Measured),
+        present: Vec<Present>,
+        hardest: usize,
+    ) -> Advice {
         let outcome = &own.outcome;
         let writes = outcome.commands.host_write;
         let written_bytes = outcome.host_written_sectors * SECTOR_BYTES;
@@ -332,6 +340,7 @@ impl Advice {
             hardest,
             ends: Vec::new(),
             remedies: Vec::new(),
+            runs: vec![usual.outcome.clone(), outcome.clone()],
             complete: true,
             demand: AdvisedDemand {
                 replayed: outcome.replayed.clone(),

@@ -3,8 +3,8 @@
 //!
 //! `options.rs` reads the question, with `uses.rs` (what people do with disks) and `sums.rs` (what they have measured). The first answer
 //! comes from the drive as it is and its conventional twin; then its budget is worked out (`budget.rs`) and changes are tried
-//! (`changes.rs`), judged by `comparison.rs`. `advice.rs` is the answer as data. Every sentence is in `words.rs`; `screen.rs` lays them
-//! out, with tables, for a terminal and as a page.
+//! (`changes.rs`), judged by `comparison.rs`. `advice.rs` is the answer as data. Every sentence is in `words.rs`, what others have measured in
+//! `measured.rs`; `screen.rs` lays them out for a terminal, `page.rs` as a page.
 
 mod stretches;
 pub mod comparison;
@@ -15,8 +15,10 @@ pub mod sums;
 pub mod budget;
 pub mod advice;
 pub mod options;
+mod measured;
 mod words;
 pub mod screen;
+pub mod page;
 #[cfg(test)]
 mod tests;
 
@@ -151,7 +153,7 @@ pub fn advise(
         let message = "no request was counted: lower {warmup}, or give a longer trace or workload";
         return Err(Error::Usage(message.into()));
     }
-    let mut advice = Advice::new(question, own, present, hardest);
+    let mut advice = Advice::new(question, &pairs[hardest], present, hardest);
     let calm = if advice.tries_calm() { 0 } else { hardest };
     let (load, (calm_own, calm_usual)) = (&question.loads[calm], &pairs[calm]);
     let is_open = !advice.is_too_short() && !advice.problems.refused;

@@ -1,7 +1,7 @@
-//! The answer on the terminal, as it comes, and as a page: five lines, one table of what was tried, what else can be done.
+//! The answer on the terminal, as it comes: five lines, one table of what was tried, what else can be done.
 
+use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
-use smrkit_report::{Grid, Section};
 
 use crate::LoadKind;
 use crate::advice::{Advice, Measure, Present};
@@ -139,7 +139,7 @@ pub fn compared(all: &[Advice], screen: Screen) -> String {
     out
 }
 
-fn comparison(all: &[Advice]) -> Grid {
+pub(crate) fn comparison(all: &[Advice]) -> Grid {
     let mut grid = Grid::new(["", "answer", "figure", "range", "longest", "dropped"]);
     if let Some(first) = all.first() {
         grid.header[2] = figure_name(first).into();
@@ -159,29 +159,8 @@ fn comparison(all: &[Advice]) -> Grid {
     grid
 }
 
-/// One page of it that opens offline.
-pub fn page(advice: &Advice) -> String {
-    let sentences = advice.text.lines().chain(words::budget(advice).as_deref()).map(str::to_string).collect();
-    let answer = Section { heading: "The answer".into(), text: sentences, ..Section::default() };
-    let mut actions = Grid::new(["what can be done", "what it costs", "command"]);
-    for action in &advice.actions {
-        let command = action.command.clone().unwrap_or_default();
-        actions.rows.push(vec![action.what.clone(), action.cost.clone(), command]);
-    }
-    let mut sections = vec![answer];
-    if !actions.rows.is_empty() {
-        sections.push(Section::of_table("What to do", actions));
-    }
-    sections.push(Section::of_table("As it is, compared with CMR disks", present(advice)));
-    if !advice.remedies.is_empty() {
-        sections.push(Section::of_table("What was tried", tried(advice)));
-    }
-    sections.push(Section { heading: "What was run".into(), text: notes(advice), ..Section::default() });
-    smrkit_report::page(&format!("{} on {}", asked(advice), words::system(advice)), &sections)
-}
-
 /// The table of what was tried, with the best marked.
-fn tried(advice: &Advice) -> Grid {
+pub(crate) fn tried(advice: &Advice) -> Grid {
     let load = Some(head(advice)).filter(|load| !load.is_empty());
     let first = load.as_deref().unwrap_or("change");
     let mut grid = Grid::new([first, figure_name(advice), "longest", "dropped", "effect"]);
@@ -198,7 +177,7 @@ fn tried(advice: &Advice) -> Grid {
 }
 
 /// Text on the disks that a run drops: the shortest timeout that would drop one; of an array, how many.
-fn dropped(run: &Trajectory) -> String {
+pub(crate) fn dropped(run: &Trajectory) -> String {
     let of = |count: u64| if run.disks > 1 { format!("{count}: ") } else { String::new() };
     match (run.dropped_7s, run.dropped_30s) {
         (0, _) => "no".into(),
@@ -208,7 +187,7 @@ fn dropped(run: &Trajectory) -> String {
 }
 
 /// The figure by which runs are told apart, and its name.
-fn figure(advice: &Advice, run: &Trajectory) -> String {
+pub(crate) fn figure(advice: &Advice, run: &Trajectory) -> String {
     match advice.measure() {
         Measure::Seconds => advice.seconds(run).map_or(NONE.into(), format::seconds),
         Measure::MeanNs => format::nanos(run.mean_ns),
@@ -216,7 +195,7 @@ fn figure(advice: &Advice, run: &Trajectory) -> String {
     }
 }
 
-fn figure_name(advice: &Advice) -> &'static str {
+pub(crate) fn figure_name(advice: &Advice) -> &'static str {
     match advice.measure() {
         Measure::Seconds => "time",
         Measure::MeanNs => "mean",
@@ -225,7 +204,7 @@ fn figure_name(advice: &Advice) -> &'static str {
 }
 
 /// The longest wait of a host's request; of a rebuild, the longest command.
-fn longest(advice: &Advice, run: &Trajectory) -> String {
+pub(crate) fn longest(advice: &Advice, run: &Trajectory) -> String {
     format::nanos(if advice.rebuild.is_some() { run.longest_command_ns } else { run.longest_stall_ns })
 }
 
@@ -239,7 +218,7 @@ fn head(advice: &Advice) -> String {
 }
 
 /// The system as it is under each load, next to conventional disks.
-fn present(advice: &Advice) -> Grid {
+pub(crate) fn present(advice: &Advice) -> Grid {
     let name = figure_name(advice);
     let mut grid = Grid::new(["", name, &format!("CMR {name}"), "longest", "CMR longest", "dropped"]);
     for Present { load, own, conventional, .. } in &advice.present {
@@ -256,7 +235,7 @@ fn present(advice: &Advice) -> Grid {
 }
 
 /// The use, trace, workload or sources that were asked for, and the rebuild.
-fn asked(advice: &Advice) -> String {
+pub(crate) fn asked(advice: &Advice) -> String {
     let replayed = &advice.demand.replayed;
     let sources = || {
         let all = replayed.sources.iter().flatten();
@@ -279,7 +258,7 @@ fn asked(advice: &Advice) -> String {
 }
 
 /// What exactly was run.
-fn notes(advice: &Advice) -> Vec<String> {
+pub(crate) fn notes(advice: &Advice) -> Vec<String> {
     let mut notes = Vec::new();
     for remedy in &advice.remedies {
         notes.extend(remedy.not_run.as_ref().map(|reason| format!("{}: not run: {reason}", remedy.change)));

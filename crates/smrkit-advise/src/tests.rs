@@ -64,6 +64,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         hardest: 0,
         ends: Vec::new(),
         remedies: Vec::new(),
+        runs: Vec::new(),
         complete: true,
         system: AdvisedSystem {
             drive: "tiny".into(),
@@ -650,11 +651,30 @@ fn a_rebuild_is_told_unused_and_used() {
             "Why: a resilver writes records here and there, and the drive has to rewrite whole bands for them.",
             "What to do: use CMR disks: 14.4 h, longest command 0 s while nobody uses it.",
             "How sure: some figures of the drive are estimates, which the range covers; simulated on 20 GB of each disk and scaled up; the \
-             disk was full at the start.",
+             disk was full at the start; errors that a drive's firmware reports under such work are not modelled.",
         ]
     );
+    let card = "Yes: a command takes 44 s. Kernels wait 30 s, a hardware RAID controller 7 s.";
+    assert_eq!(words::dropped(&one), card);
+    assert!(words::measured(&one).is_none());
+    let known = Advice { system: AdvisedSystem { drive: "wd40efax".into(), ..one.system.clone() }, ..advice(1.0, 1) };
+    let mut known = Advice { rebuild: one.rebuild, array: one.array, ..known };
+    known.present[0].own.disks = 4;
+    assert!(words::certainty(&known).contains("9.54 days was measured by others (ServeTheHome"));
     assert!(
         one.actions.iter().any(|action| action.command.as_deref() == Some("echo 90 > /sys/block/sdX/device/timeout"))
+    );
+}
+
+#[test]
+fn a_timeout_is_told_by_who_waits_how_long() {
+    assert_eq!(
+        words::dropped(&advice(1.0, 8)),
+        "Not by a kernel, which waits 30 s. By a hardware RAID controller, which waits 7 s: a command takes 8 s."
+    );
+    assert_eq!(
+        words::dropped(&advice(1.0, 5)),
+        "No: the longest command takes 5 s. A hardware RAID controller waits 7 s, kernels 30 s."
     );
 }
 

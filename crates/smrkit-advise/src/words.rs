@@ -13,6 +13,7 @@ use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Rem
 use crate::budget::Budget;
 use crate::changes::{ChangeKind, LONGEST_REBUILD_S, Software};
 use crate::comparison::{Effect, FULL, Trajectory};
+use crate::measured::{self, Known};
 
 /// Up to this multiple nobody notices a difference.
 const ALIKE: f64 = 1.5;
@@ -35,7 +36,7 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     }
     lines.extend(what_to_do(advice));
     if advice.verdict != Verdict::TooShort {
-        lines.push(certainty(advice));
+        lines.push(format!("How sure: {}.", grounds(advice).join("; ")));
     }
     lines.extend(verdict::scaling(outcome));
     let missing = advice.remedies.iter().filter(|remedy| remedy.not_run == Some(NotRun::Interrupted)).count();
@@ -461,8 +462,37 @@ fn what_to_do(advice: &Advice) -> Option<String> {
     Some(format!("What to do: {}{others}.", letter.to_lowercase()))
 }
 
+/// Whether a timeout would drop a disk.
+pub fn dropped(advice: &Advice) -> String {
+    let own = || advice.present.iter().map(|present| &present.own);
+    let longest = format::nanos(own().map(|run| run.longest_command_ns).max().unwrap_or(0));
+    let over = |of: fn(&Trajectory) -> u64| own().any(|run| of(run) > 0);
+    match () {
+        () if advice.problems.refused => "It refuses requests; there is no time to speak of.".into(),
+        () if over(|run| run.dropped_30s) => {
+            format!("Yes: a command takes {longest}. Kernels wait 30 s, a hardware RAID controller 7 s.")
+        }
+        () if over(|run| run.dropped_7s) => {
+            format!(
+                "Not by a kernel, which waits 30 s. By a hardware RAID controller, which waits 7 s: a command takes {longest}."
+            )
+        }
+        () => format!("No: the longest command takes {longest}. A hardware RAID controller waits 7 s, kernels 30 s."),
+    }
+}
+
+/// What somebody has measured of this.
+pub fn measured(advice: &Advice) -> Option<Known> {
+    measured::find(advice)
+}
+
 /// How sure it is, and what it rests on.
-fn certainty(advice: &Advice) -> String {
+pub fn certainty(advice: &Advice) -> String {
+    let grounds = grounds(advice).join("; ");
+    format!("{}.", format::capital(&grounds))
+}
+
+fn grounds(advice: &Advice) -> Vec<String> {
     let mut grounds = vec![match advice.system.is_estimated {
         true => "some figures of the drive are estimates, which the range covers".to_string(),
         false => "the drive's figures are as published or measured".into(),
@@ -490,7 +520,13 @@ fn certainty(advice: &Advice) -> String {
     if in_order && advice.array.is_some_and(|array| !array.rebuilds_in_order()) {
         grounds.push("ZFS never rebuilds a RAIDZ in disk order, so ask for a resilver".into());
     }
-    format!("How sure: {}.", grounds.join("; "))
+    if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Rebuild { .. })) && !advice.system.is_conventional {
+        grounds.push("errors that a drive's firmware reports under such work are not modelled".into());
+    }
+    if let Some(known) = measured(advice) {
+        grounds.push(format!("{} was measured by others ({})", format::seconds(known.seconds), known.source));
+    }
+    grounds
 }
 
 /// What the drive takes, and how that stands to what is asked.
@@ -627,7 +663,8 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
         }
     }
     actions.extend(rest(advice));
-    if advice.problems.dropped_7s {
+    // Where ever more requests wait, no timeout is long enough.
+    if advice.problems.dropped_7s && advice.verdict != Verdict::FallsBehind {
         actions.extend(timeouts(advice));
     }
     actions

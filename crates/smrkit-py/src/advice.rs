@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::experiment::pool::Monitor;
 use smrkit_advise::options::AdviseOptions;
-use smrkit_advise::{Deaf, advice, screen};
+use smrkit_advise::{Deaf, advice, page, screen};
 use smrkit_options::pairs;
 
 use crate::error::{Raised, exception};
@@ -34,7 +34,7 @@ impl Advice {
 
     /// The page that the command writes.
     fn page(&self) -> String {
-        screen::page(&self.0)
+        page::page(std::slice::from_ref(&self.0), None)
     }
 }
 

@@ -19,6 +19,7 @@ PAGES = {
     "run": "run --layer in-place,drive-managed,vguard --workload desktop:count=6000",
     "array": "run --drive tiny --array raid5:disks=3,chunk=64KiB --layer in-place,vguard --workload mix:count=300",
     "advise": "advise --drive tiny --workload random-write:count=2000",
+    "buying": "advise --drive tiny,wd40efax --for restic:bytes=1G --within 1h",
     "sweep": "sweep caches.toml",
     "layers": "run",
 }
@@ -52,7 +53,7 @@ class Pages(unittest.TestCase):
         cls.browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         cls.addClassCleanup(cls.browser.close)
 
-    def open(self, name, width=1440, scheme="light"):
+    def open(self, name, width=1440, scheme="light", unfolded=True):
         """A page, and all that it says on the console or asks of a network."""
         context = self.browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.addCleanup(context.close)
@@ -62,6 +63,8 @@ class Pages(unittest.TestCase):
         page.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or noise.append(request.url))
         page.goto((self.folder / f"{name}.html").as_uri())
         page.wait_for_load_state("load")
+        if unfolded:
+            page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
         return page, noise
 
     def hover(self, page, chart, series):
@@ -82,7 +85,7 @@ class Pages(unittest.TestCase):
                     marks = "charts => charts.map(c => c.querySelectorAll('.series, .bar').length)"
                     drawn = page.locator(".chart").evaluate_all(marks)
                     self.assertTrue(all(drawn), drawn)
-                    self.assertEqual(name != "advise", bool(drawn))
+                    self.assertTrue(drawn)
                     self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0)
                     self.assertEqual(0, page.locator(".chart").evaluate_all(OVERLAPS), "labels of axes lie over each other")
                     found = Axe().run(page).response["violations"]
@@ -128,21 +131,67 @@ class Pages(unittest.TestCase):
         self.assertEqual([1] * len(names), shown)
         self.assertEqual([], noise)
 
-    def test_a_page_begins_with_the_answer_a_command_and_a_date(self):
+    def test_a_page_of_runs_begins_with_what_tells_most_and_folds_the_rest(self):
+        page, _ = self.open("run", unfolded=False)
+        first = page.locator("section").first
+        self.assertIn("Drive: st5000as0011", first.inner_text())
+        self.assertTrue(page.evaluate("charts[0].panel.y.log"), "a fall is seen on a logarithmic axis")
+        shown = page.locator("h2:visible").all_inner_texts()
+        self.assertEqual(["How fast over time", "What happens", "How fast"], shown)
+        self.assertEqual(3, page.locator("table").first.locator("tbody tr").count(), "a verdict a run")
         page, _ = self.open("run")
-        self.assertEqual("section", page.locator("h1 ~ *").nth(1).evaluate("it => it.localName"))
-        self.assertIn("desktop:count=6000", page.locator("section").first.locator("pre").inner_text())
-        self.assertIn("Drive: st5000as0011", page.locator("section").first.inner_text())
+        self.assertIn("desktop:count=6000", page.locator(".copied pre").inner_text())
         wrote = time.localtime((self.folder / "run.html").stat().st_mtime)
         self.assertEqual(time.strftime("%Y-%m-%d %H:%M:%S", wrote), page.locator("#date").inner_text())
 
-    def test_advice_marks_the_best_change_and_names_every_column(self):
-        page, noise = self.open("advise")
-        table = page.locator("section", has=page.locator("h2", has_text="What was tried")).locator("table")
+    def test_charts_that_were_folded_are_as_wide_as_the_page_once_they_are_seen(self):
+        page, _ = self.open("run", unfolded=False)
+        page.locator("summary", has_text="Over time").click()
+        chart = page.locator("details[open] .chart svg").first
+        page.wait_for_function("chart => chart.clientWidth > 600", arg=chart.element_handle())
+
+    def test_links_to_a_page_show_its_title_description_and_a_picture(self):
+        page, _ = self.open("advise")
+        meta = lambda name: page.locator(f'meta[property="og:{name}"]').get_attribute("content")
+        self.assertEqual(page.title(), meta("title"))
+        self.assertTrue(meta("description").startswith("How fast: "))
+        size = page.evaluate("""src => new Promise(done => {
+            const image = new Image();
+            image.onload = () => done([image.width, image.height]);
+            image.src = src;
+        })""", meta("image"))
+        self.assertEqual([1200, 630], size)
+
+    def test_advice_answers_over_time_in_bars_and_in_cards(self):
+        page, noise = self.open("advise", unfolded=False)
+        self.assertRegex(page.locator("h1").inner_text(), "^(Yes|No|Perhaps)")
+        cards = page.locator(".cards h2").all_inner_texts()
+        self.assertEqual(["Will a disk be dropped?", "What to do", "How sure is this?"], cards)
+        rows = page.evaluate("charts.flatMap(({ panel }) => panel.estimates ?? []).map(row => row.name)")
+        self.assertEqual(["as it is", "CMR disks"], rows[:2])
+        self.assertRegex(page.locator(".mark").first.text_content(), "(cache full|cleaning begins), ")
+        page, _ = self.open("advise")
+        table = page.locator("section", has=page.locator("h2", has_text="Changes that were tried")).locator("table")
         self.assertEqual(1, table.locator("tr.best").count())
         self.assertNotIn("", table.locator("thead tr > *").all_inner_texts())
-        self.assertEqual(0, page.locator("#figures").count(), "there is no figure whose data could be handed out")
+        texts = page.locator(".copied pre").all_inner_texts()
+        self.assertIn("smrkit advise --drive tiny --workload random-write:count=2000", texts)
+        self.assertTrue(any(text.startswith("**") for text in texts) and any(text.startswith("[b]") for text in texts))
+        button = page.locator(".copied button").first
+        button.click()
+        self.assertEqual("Copied", button.inner_text())
         self.assertEqual([], noise)
+
+    def test_drives_that_are_compared_have_a_bar_each(self):
+        page, _ = self.open("buying")
+        rows = page.evaluate("charts.flatMap(({ panel }) => panel.estimates ?? [])")
+        self.assertEqual(["tiny", "wd40efax"], [row["name"] for row in rows])
+        self.assertIsNotNone(rows[1]["range"], "some of its figures are estimates")
+
+    def test_paper_shows_what_is_folded(self):
+        page, _ = self.open("run", unfolded=False)
+        page.pdf()
+        self.assertEqual(0, page.locator("details:not([open])").count())
 
     def test_cases_of_a_sweep_stand_side_by_side_and_hide_together(self):
         for width, columns in ((390, 1), (1440, 3)):

@@ -93,7 +93,7 @@ const LINES = 250;
 // the SVG and, for lines, what hovering needs.
 function drawPanel(panel, { width, theme, shown = () => true, range }) {
   const lines = panel.series;
-  const rows = panel.bars?.rows ?? panel.strips?.rows.map(row => row.name) ?? [];
+  const rows = panel.bars?.rows ?? panel.estimates?.map(row => row.name) ?? panel.strips?.rows.map(row => row.name) ?? [];
   const height = lines ? LINES : rows.length * ROW;
   const yTicks = lines ? ticks(panel.y, panel.y.range, 6) : [];
   const names = rows.map(name => cut(name, Math.min(260, width / 3)));
@@ -101,7 +101,7 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
   const colourTicks = panel.strips ? ticks({ log: true }, panel.strips.range, 4) : [];
   // The last label of the horizontal axis needs room beside the plot too.
   const right = Math.max(30, 16 + widest([
-    ...panel.guides.map(([, name]) => name), ...(panel.bars?.totals ?? []), ...colourTicks.map(value => '    ' + FORMS[panel.y.form](value)),
+    ...panel.guides.map(([, name]) => name), ...(panel.bars?.totals ?? panel.estimates?.map(row => row.text) ?? []), ...colourTicks.map(value => '    ' + FORMS[panel.y.form](value)),
   ]));
   const plot = { left, right: Math.max(left + 40, width - right), top: 12, bottom: 12 + height };
   const xRange = range ?? panel.x.range;
@@ -141,6 +141,13 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
     element(clip, 'rect', { x: plot.left - 4, y: plot.top - 4, width: plot.right - plot.left + 8, height: height + 8 });
     const inside = element(svg, 'g', { 'clip-path': `url(#${id})` });
     for (const series of lines.filter(series => shown(series.key))) drawSeries(inside, series, x, y, theme);
+    for (const [value, name] of (panel.marks ?? []).filter(([value]) => value >= xRange[0] && value <= xRange[1])) {
+      const [at, room] = [x(value), widthOf(name) + 8];
+      rule(at, plot.top, at, plot.bottom, theme.ink, { 'stroke-dasharray': '5 3' });
+      const isLeft = at + room > plot.right && at - room > plot.left;
+      element(svg, 'rect', { x: isLeft ? at - room : at + 2, y: plot.top, width: room - 2, height: 18, fill: theme.page, 'fill-opacity': 0.85 });
+      say(isLeft ? at - 6 : at + 6, plot.top + 13, name, isLeft ? 'end' : 'start').setAttribute('class', 'mark');
+    }
     rule(plot.left, plot.top, plot.left, plot.bottom, theme.rule);
   }
   names.forEach((name, i) => {
@@ -159,6 +166,10 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
       }
       say(x(end) + 6, plot.top + i * ROW + ROW / 2 + 4, panel.bars.totals[i], 'start');
     });
+    rule(plot.left, plot.top, plot.left, plot.bottom, theme.rule);
+  }
+  if (panel.estimates) {
+    panel.estimates.forEach((row, i) => drawEstimate(svg, row, plot.top + i * ROW, x, theme, say));
     rule(plot.left, plot.top, plot.left, plot.bottom, theme.rule);
   }
   if (panel.strips) drawStrips(svg, panel, x, plot, colourTicks, say);
@@ -181,6 +192,27 @@ function drawSeries(inside, { name, x: xs, y: ys, colour, steps, dashed, joined,
   });
   const dash = dashed ? { 'stroke-dasharray': '6 4' } : {};
   if (joined) element(parent, 'path', { d: path, fill: 'none', stroke, 'stroke-width': 1.8, 'stroke-linejoin': 'round', ...dash });
+}
+
+// A bar, a whisker over what is not known of it, and a dot for what was measured.
+function drawEstimate(svg, { name, value, range, measured, text, colour }, top, x, theme, say) {
+  const middle = top + ROW / 2;
+  const bar = element(svg, 'rect', { class: 'bar', x: x(0), y: top + 6, width: Math.max(1, x(value) - x(0)), height: ROW - 12, fill: theme.colour(colour) });
+  element(bar, 'title', {}, `${name}: ${text}`);
+  let end = x(value);
+  if (range) {
+    const [low, high] = range.map(x);
+    const stroke = { stroke: theme.ink, 'stroke-width': 1.5 };
+    element(svg, 'line', { x1: low, x2: high, y1: middle, y2: middle, ...stroke });
+    for (const at of [low, high]) element(svg, 'line', { x1: at, x2: at, y1: middle - 5, y2: middle + 5, ...stroke });
+    end = Math.max(end, high);
+  }
+  if (measured !== null) {
+    const dot = element(svg, 'circle', { cx: x(measured), cy: middle, r: 5.5, fill: theme.page, stroke: theme.ink, 'stroke-width': 2 });
+    element(dot, 'title', {}, 'measured');
+    end = Math.max(end, x(measured) + 5);
+  }
+  say(end + 8, middle + 4, text, 'start');
 }
 
 // Stops of a strip's colours, from pale to dark. They are made for white, on dark pages too: darker is more.

@@ -215,7 +215,7 @@ fn setting(key: &str, value: &Value) -> Vec<String> {
 }
 
 /// A word as shells take it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=/@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.into()

@@ -29,6 +29,8 @@ pub struct Panel {
     pub y: Axis,
     /// Horizontal marks: a value of y and its name.
     pub guides: Vec<(f64, String)>,
+    /// Moments: a value of x and what happens then.
+    pub marks: Vec<(f64, String)>,
     /// The lines, bars or strips.
     pub body: Body,
 }
@@ -47,6 +49,8 @@ pub enum Body {
         /// The parts, from the left.
         parts: Vec<BarPart>,
     },
+    /// Horizontal bars, one a row, each with what is not known of it, and what was measured.
+    Estimates(Vec<Estimate>),
     /// Strips of colour, one a row; cells of equal width; zero is left white.
     Strips {
         /// The rows from the top: name and cells.
@@ -56,6 +60,30 @@ pub enum Body {
         /// The smallest and largest value that gets a colour, for all panels alike.
         range: (f64, f64),
     },
+}
+
+/// A bar of which something is not known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// The row's name.
+    pub name: String,
+    /// Its length.
+    pub value: f64,
+    /// From where to where the true value may lie.
+    pub range: Option<(f64, f64)>,
+    /// What somebody has measured.
+    pub measured: Option<f64>,
+    /// The text after it.
+    pub text: String,
+    /// Its colour.
+    pub colour: Colour,
+}
+
+impl Estimate {
+    /// The rightmost of all that is drawn of it.
+    fn end(&self) -> f64 {
+        self.value.max(self.range.map_or(0.0, |range| range.1)).max(self.measured.unwrap_or(0.0))
+    }
 }
 
 /// A line, or points.
@@ -179,7 +207,7 @@ pub(crate) struct Key {
 impl Panel {
     /// A panel without guides.
     pub fn new(title: Option<&str>, x: Axis, y: Axis, body: Body) -> Panel {
-        Panel { title: title.map(str::to_string), x, y, guides: Vec::new(), body }
+        Panel { title: title.map(str::to_string), x, y, guides: Vec::new(), marks: Vec::new(), body }
     }
 
     /// A panel of lines.
@@ -198,7 +226,7 @@ impl Panel {
                 let key = |p: &BarPart| Key { name: p.name.clone(), colour: p.colour, style: None };
                 parts.iter().map(|p| (key(p), p.is_drawn())).collect()
             }
-            Body::Strips { .. } => Vec::new(),
+            Body::Estimates(_) | Body::Strips { .. } => Vec::new(),
         }
     }
 
@@ -226,6 +254,7 @@ impl Panel {
                 (self.x.range(self.points().map(|p| p.0)), self.y.range(self.points().map(|p| p.1).chain(guides)))
             }
             Body::Bars { .. } => (self.x.range(self.bar_ends().into_iter()), (0.0, 1.0)),
+            Body::Estimates(all) => (self.x.range(all.iter().map(Estimate::end)), (0.0, 1.0)),
             Body::Strips { end, .. } => ((0.0, if *end > 0.0 { *end } else { 1.0 }), (0.0, 1.0)),
         }
     }
@@ -247,6 +276,7 @@ impl Panel {
         match &self.body {
             Body::Lines(series) => series.iter().all(|s| s.points.is_empty()),
             Body::Bars { parts, .. } => !parts.iter().any(BarPart::is_drawn),
+            Body::Estimates(all) => all.is_empty(),
             Body::Strips { .. } => self.columns() == 0,
         }
     }

@@ -24,8 +24,9 @@ mod example;
 #[cfg(test)]
 mod tests;
 
+pub use command::quoted;
 pub use grid::Grid;
-pub use page::{Section, facts, page, report};
+pub use page::{Card, Section, facts, page, report};
 pub use rebuild::{BusyWork, WORK};
-pub use series::slower_than;
+pub use series::{FULL, slower_than, telling};
 pub use table::{Terminal, text, text_for};

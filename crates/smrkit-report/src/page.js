@@ -112,6 +112,17 @@ addEventListener('resize', () => {
   width = innerWidth;
 });
 drawAll();
+// What is folded has no width until it is opened; paper shows all of it.
+const folds = [...document.querySelectorAll('details')];
+folds.forEach(fold => fold.addEventListener('toggle', () => charts.filter(({ place }) => fold.contains(place)).forEach(draw)));
+addEventListener('beforeprint', () => folds.forEach(fold => { fold.open = true; }));
+
+// Text is copied by selecting it, which pages that were opened from a disk may do too.
+document.querySelectorAll('.copied button').forEach(button => button.addEventListener('click', () => {
+  getSelection().selectAllChildren(button.closest('.copied').querySelector('pre'));
+  document.execCommand('copy');
+  button.textContent = 'Copied';
+}));
 
 // A chart by itself: its title, its legend and the panel, on white.
 function saved({ panel, place, range }) {

@@ -7,25 +7,41 @@ use serde_json::{Value, json};
 use smrkit::stats::outcome::Outcome;
 
 use crate::command::command;
-use crate::figure::{Axis, BarPart, Body, Colour, Figure, Key, Numbers, Panel, Series, Style, Theme};
+use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Key, Numbers, Panel, Series, Style, Theme};
 use crate::format::escape;
 use crate::grid::Grid;
+use crate::label::distinct;
 use crate::series;
-use crate::table::{about, cost, headline, optional, power_cuts, speed, verdicts};
+use crate::table::{about, cost, headline, optional, power_cuts, speed, verdict_table};
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     /// Its heading.
     pub heading: String,
+    /// What it belongs to: sections of one topic that follow each other are folded together. Without one it is shown.
+    pub topic: Option<&'static str>,
     /// Paragraphs.
     pub text: Vec<String>,
-    /// A command to copy, below the text.
-    pub command: Option<String>,
-    /// A table below the text.
-    pub table: Option<Grid>,
-    /// A figure below the table.
+    /// A figure below the text.
     pub figure: Option<Figure>,
+    /// Boxes side by side, below the figure.
+    pub cards: Vec<Card>,
+    /// A table below them.
+    pub table: Option<Grid>,
+    /// Texts to copy, with what each is, at the end.
+    pub copied: Vec<(&'static str, String)>,
+}
+
+/// A box with a question and its answer.
+#[derive(Clone, Debug, Default)]
+pub struct Card {
+    /// The question.
+    pub heading: &'static str,
+    /// Paragraphs of the answer.
+    pub text: Vec<String>,
+    /// Commands that go with it.
+    pub commands: Vec<String>,
 }
 
 impl Section {
@@ -39,21 +55,60 @@ impl Section {
     pub fn of_table(heading: &str, table: Grid) -> Section {
         Section { heading: heading.into(), table: Some(table), ..Section::default() }
     }
+
+    /// The section as a part of a topic.
+    pub fn under(self, topic: &'static str) -> Section {
+        Section { topic: Some(topic), ..self }
+    }
 }
 
-/// The page of `smrkit run --report`.
+/// The page of `smrkit run --report`: what tells most, the comparison, and the rest by topic.
 pub fn report(runs: &[Outcome]) -> String {
-    let text = verdicts(runs).into_iter().chain(power_cuts(runs)).chain([headline(runs)]).collect();
+    let (mut first, verdicts) = (series::telling(runs), verdict_table(runs));
+    first.name = "telling".into();
+    let text = [headline(runs)].into_iter().chain(power_cuts(runs)).chain([first.note.clone()]).collect();
     let mut sections = vec![
-        Section { heading: "Verdict".into(), text, command: command(runs), ..Section::default() },
+        Section { heading: first.title.clone(), text, figure: Some(first), ..Section::default() },
+        Section::of_table("What happens", verdicts),
         Section::of_table("How fast", speed(runs)),
-        Section::of_table("What it costs", cost(runs)),
     ];
-    sections.extend(optional(runs).into_iter().map(|(heading, grid)| Section::of_table(heading, grid)));
-    sections.extend(series::figures(runs).into_iter().map(Section::of_figure));
-    sections.push(Section::of_table("What was run", facts(runs)));
-    let what = runs.first().and_then(|r| r.replayed.trace.as_deref().or(r.replayed.workload.as_deref()));
-    page(&what.map_or("smrkit".into(), |what| format!("smrkit: {what}")), &sections)
+    for figure in series::figures(runs) {
+        let topic = topic(&figure.name);
+        sections.push(Section::of_figure(figure).under(topic));
+    }
+    sections.push(Section::of_table("What it costs", cost(runs)).under("Extra work"));
+    let tables = optional(runs).into_iter();
+    sections.extend(tables.map(|(heading, grid)| Section::of_table(heading, grid).under("Arrays and sources")));
+    sections.push(Section::of_table("What was run", facts(runs)).under(RUN));
+    if let Some(command) = command(runs) {
+        let copied = vec![("The command", command)];
+        sections.push(Section { heading: "Run it again".into(), copied, ..Section::default() }.under(RUN));
+    }
+    sections.sort_by_key(|section| TOPICS.iter().position(|&topic| section.topic == Some(topic)));
+    page(&title(runs), &sections)
+}
+
+/// What was asked of which disk.
+fn title(runs: &[Outcome]) -> String {
+    let what = runs.first().and_then(|run| run.replayed.trace.as_deref().or(run.replayed.workload.as_deref()));
+    let disks: Vec<&str> = distinct(runs.iter().map(|run| run.array.as_deref().unwrap_or(&run.drive)));
+    format!("{} on {}", what.unwrap_or("smrkit"), disks.join(", "))
+}
+
+const RUN: &str = "What was run";
+
+/// Topics of a comparison, in the order of the page.
+const TOPICS: [&str; 6] = ["How long requests take", "Over time", "Extra work", "The disk", "Arrays and sources", RUN];
+
+/// The topic of a figure.
+fn topic(name: &str) -> &'static str {
+    match name {
+        "latency" => TOPICS[0],
+        "iops" | "longest" | "throughput" | "cache-fill" | "gauges" => TOPICS[1],
+        "amplification" | "busy" => TOPICS[2],
+        "surface" | "capacity" => TOPICS[3],
+        _ => TOPICS[4],
+    }
 }
 
 /// The table of what was run.
@@ -63,38 +118,85 @@ pub fn facts(runs: &[Outcome]) -> Grid {
     facts
 }
 
-/// A page of sections.
+/// A page of sections; the first paragraph describes it where links to it are shown.
 pub fn page(title: &str, sections: &[Section]) -> String {
     let mut body = String::new();
     let mut charts = Vec::new();
+    let mut topic = None;
     for (number, section) in sections.iter().enumerate() {
         if number == 1 {
             body += &contents(sections);
         }
-        body += "<section>\n";
-        if !section.heading.is_empty() {
-            body += &format!("<h2 id=\"section{number}\">{}</h2>\n", escape(&section.heading));
+        if topic != section.topic {
+            body += topic.map_or("", |_| "</details>\n");
+            topic = section.topic;
+            body += &topic.map_or(String::new(), |topic| format!("<details>\n<summary>{}</summary>\n", escape(topic)));
         }
-        for text in section.text.iter().filter(|t| !t.is_empty()) {
-            body += &format!("<p>{}</p>\n", escape(text));
-        }
-        if let Some(command) = &section.command {
-            body += &format!("<pre tabindex=\"0\">{}</pre>\n", escape(command));
-        }
-        body += &section.table.as_ref().map(|grid| table(grid, &section.heading)).unwrap_or_default();
-        if let Some(figure) = &section.figure {
-            body += &chart_places(figure, &mut charts);
-        }
-        body += "</section>\n";
+        body += &part(number, section, &mut charts);
     }
+    body += topic.map_or("", |_| "</details>\n");
     let downloads = if charts.is_empty() { "" } else { FIGURES_DOWNLOAD };
-    let (title, script) = (escape(title), scripts(charts));
+    let about = sections.iter().flat_map(|section| &section.text).find(|text| !text.is_empty());
+    let (about, script) = (about.map_or(String::new(), |text| escape(text)), scripts(charts));
+    let (title, image) = (escape(title), preview(title));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
          content=\"{POLICY}\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <meta name=\"description\" content=\"{about}\">\n<meta property=\"og:title\" content=\"{title}\">\n\
+         <meta property=\"og:description\" content=\"{about}\">\n<meta property=\"og:image\" content=\"{image}\">\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n\
          <p id=\"date\"></p>\n{body}<p class=\"downloads\">{TABLES_DOWNLOAD}{downloads}</p>\n</main>\n{script}</body>\n</html>\n"
     )
+}
+
+/// A picture of the title, for where a link to the page is shown.
+fn preview(title: &str) -> String {
+    let lines = crate::format::wrapped("", title, 44);
+    let text = |(nth, line): (usize, &str)| format!("<text x='60' y='{}'>{}</text>", 140 + 70 * nth, escape(line));
+    let lines: String = lines.lines().take(6).enumerate().map(text).collect();
+    let svg = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' width='1200' height='630' font-family='sans-serif' font-size='46'>\
+         <rect width='1200' height='630' fill='#fff'/><rect width='1200' height='16' fill='#0072B2'/>{lines}\
+         <text x='60' y='590' font-size='32' fill='#666'>smrkit</text></svg>"
+    );
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/ ='".contains(&byte);
+    let encoded = svg.bytes().map(|byte| match is_plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    format!("data:image/svg+xml,{}", encoded.collect::<String>())
+}
+
+/// A section as HTML, whose charts are added to `charts`.
+fn part(number: usize, section: &Section, charts: &mut Vec<Value>) -> String {
+    let paragraphs = |all: &[String]| -> String {
+        all.iter().filter(|text| !text.is_empty()).map(|text| format!("<p>{}</p>\n", escape(text))).collect()
+    };
+    let mut body = "<section>\n".to_string();
+    if !section.heading.is_empty() {
+        body += &format!("<h2 id=\"section{number}\">{}</h2>\n", escape(&section.heading));
+    }
+    body += &paragraphs(&section.text);
+    if let Some(figure) = &section.figure {
+        body += &chart_places(figure, charts);
+    }
+    if !section.cards.is_empty() {
+        let card = |card: &Card| {
+            let commands = card.commands.iter().map(|command| format!("<pre>{}</pre>\n", escape(command)));
+            let (heading, commands) = (escape(card.heading), commands.collect::<String>());
+            format!("<div><h2>{heading}</h2>\n{}{commands}</div>\n", paragraphs(&card.text))
+        };
+        body += &format!("<div class=\"cards\">\n{}</div>\n", section.cards.iter().map(card).collect::<String>());
+    }
+    body += &section.table.as_ref().map(|grid| table(grid, &section.heading)).unwrap_or_default();
+    for (what, text) in &section.copied {
+        body += &format!(
+            "<div class=\"copied\"><p>{}</p>\n<pre tabindex=\"0\">{}</pre>\n<button>Copy</button></div>\n",
+            escape(what),
+            escape(text)
+        );
+    }
+    body + "</section>\n"
 }
 
 /// Links to the sections, below the first of them, where there are more than a screen shows.
@@ -103,7 +205,8 @@ fn contents(sections: &[Section]) -> String {
     let links: Vec<String> = headed
         .map(|(number, section)| format!("<li><a href=\"#section{number}\">{}</a></li>\n", escape(&section.heading)))
         .collect();
-    if links.len() < CONTENTS_FROM {
+    // Topics that are folded are contents themselves.
+    if links.len() < CONTENTS_FROM || sections.iter().any(|section| section.topic.is_some()) {
         return String::new();
     }
     format!("<nav aria-label=\"Contents\"><ul>\n{}</ul></nav>\n", links.concat())
@@ -197,6 +300,9 @@ pub(crate) fn chart(panel: &Panel, legend: &[Key]) -> Value {
     let (x_range, y_range) = panel.ranges();
     let guides: Vec<_> = panel.guides.iter().filter(|guide| panel.y.takes(guide.0)).collect();
     let mut data = json!({"x": axis(&panel.x, x_range), "y": axis(&panel.y, y_range), "guides": guides});
+    if !panel.marks.is_empty() {
+        data["marks"] = json!(panel.marks);
+    }
     match &panel.body {
         Body::Lines(all) => {
             data["series"] = all.iter().map(|one| series(panel, one, key(&one.name))).collect();
@@ -205,6 +311,13 @@ pub(crate) fn chart(panel: &Panel, legend: &[Key]) -> Value {
             let part = |part: &BarPart| json!({"name": part.name, "colour": part.colour.hex(), "values": part.values});
             let parts: Vec<Value> = parts.iter().filter(|part| part.is_drawn()).map(part).collect();
             data["bars"] = json!({"rows": rows, "totals": totals, "parts": parts});
+        }
+        Body::Estimates(all) => {
+            let row = |one: &Estimate| {
+                json!({"name": one.name, "value": rounded(one.value), "range": one.range, "measured": one.measured,
+                       "text": one.text, "colour": one.colour.hex()})
+            };
+            data["estimates"] = all.iter().map(row).collect();
         }
         Body::Strips { rows, end, range } => {
             let row = |(name, cells): &(String, Vec<f64>)| json!({"name": name, "cells": cells.iter().copied().map(rounded).collect::<Vec<_>>()});

@@ -2,9 +2,10 @@
 //!
 //! Times on linear axes are scaled to one unit that fits the longest run; logarithmic axes keep seconds.
 
-use smrkit::layer::GaugeUnit;
+use smrkit::layer::{BASELINE, GaugeUnit};
+use smrkit::settings::Arrival;
 use smrkit::stats::outcome::{ByCause, Capacity, Outcome, Surface};
-use smrkit::units::SECTOR_BYTES;
+use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
 use crate::format;
@@ -15,6 +16,9 @@ use crate::rebuild;
 /// The causes, as the struct `ByCause` orders them, with their colours.
 const CAUSES: [(&str, Colour); 4] =
     [("host", Colour::SKY), ("destage", Colour::ORANGE), ("clean", Colour::VERMILION), ("map", Colour::PINK)];
+
+/// From this share of it in use on, a cache is called full (assumption).
+pub const FULL: f64 = 0.9;
 
 /// Runs whose courses share a panel.
 const TOGETHER_MAX: usize = 4;
@@ -42,6 +46,37 @@ pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
     let after_busy = figures.len() - 2;
     figures.splice(after_busy..after_busy, members.into_iter().chain(rebuild::figures(runs)));
     figures
+}
+
+/// The figure that tells most: where somebody waits for single requests how long the longest takes, else the rate. The moment from
+/// which requests wait for cleaning is marked.
+pub fn telling(runs: &[Outcome]) -> Figure {
+    let all = All { runs, names: names(runs), line_styles: line_styles(runs) };
+    let is_waited_for = |run: &Outcome| {
+        run.engine.arrival != Arrival::FlatOut || run.engine.think > Nanos::ZERO || run.rebuild.is_some()
+    };
+    let mut figure = if runs.iter().any(is_waited_for) { all.longest() } else { all.rates() };
+    let (unit_s, _) = all.time_unit();
+    let marks = runs.iter().zip(&all.names).filter_map(|(run, name)| {
+        let at_s = run.verdict.cache_full_at_s.filter(|&at_s| at_s > 0.0)?;
+        let who = if runs.iter().filter(|run| run.layer != BASELINE).count() > 1 {
+            format!("{name}: ")
+        } else {
+            String::new()
+        };
+        let window = (at_s * 1e9) as u64 / run.timeline.window_ns.max(1);
+        let is_full = run.timeline.cache_fill.get(window as usize).is_some_and(|&fill| fill >= FULL);
+        let what = if is_full { "cache full" } else { "cleaning begins" };
+        Some((name, (at_s / unit_s, format!("{who}{what}, {}", format::seconds(at_s)))))
+    });
+    for (name, mark) in marks {
+        let is_of = |panel: &&mut Panel| match &panel.body {
+            Body::Lines(lines) => lines.iter().any(|line| line.name == *name),
+            _ => false,
+        };
+        figure.panels.iter_mut().filter(is_of).for_each(|panel| panel.marks.push(mark.clone()));
+    }
+    figure
 }
 
 struct All<'a> {
@@ -86,6 +121,21 @@ impl All<'_> {
         let note = "The slowest request completed in each window. The marks are usual timeouts: RAID gives up on a disk \
                     after about 7 s, Linux after 30 s.";
         figure("longest", "Longest request", note, panels, NO_WINDOW)
+    }
+
+    fn rates(&self) -> Figure {
+        let points = |run: &Outcome| {
+            let bytes: Vec<u64> =
+                run.timeline.read_bytes.iter().zip(&run.timeline.written_bytes).map(|(r, w)| r + w).collect();
+            // A window in which nothing was completed has no place on a logarithmic axis.
+            let rates = self.per_second(run, &bytes).into_iter();
+            gapped(&rates.map(|(at, rate)| (at, if rate > 0.0 { rate } else { f64::NAN })).collect::<Vec<_>>())
+        };
+        let y = Axis::log("Bytes a second (logarithmic)", Numbers::Bytes);
+        let panels = self.courses(None, y, &[], |run, style| (style.steps(), points(run)));
+        let note = "Bytes read and written a second in each window of time, on a logarithmic axis. Gaps are windows in which no request \
+                    was completed.";
+        figure("rates", "How fast over time", note, panels, NO_WINDOW)
     }
 
     fn throughput(&self) -> Figure {

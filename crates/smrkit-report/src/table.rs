@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use smrkit::layer::BASELINE;
 use smrkit::settings::{Arrival, Warmup};
 use smrkit::stats::outcome::{ByCause, Causes, InFlight, MergedSource, Movement, Outcome, PowerCut, Steady};
+use smrkit::stats::verdict::Told;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
@@ -73,6 +74,25 @@ pub fn text_for(runs: &[Outcome], terminal: Terminal) -> String {
 pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
     let line = |(name, run): (String, &Outcome)| format!("{name}: {}", run.verdict.text);
     names(runs).into_iter().zip(runs).map(line).collect()
+}
+
+/// The verdict on each run as a row; columns in which nothing is said are left out.
+pub fn verdict_table(runs: &[Outcome]) -> Grid {
+    let told: Vec<Told> = runs.iter().map(Told::of).collect();
+    let columns: [(&str, fn(&Told) -> String); 4] = [
+        ("what happens", |told| told.course.clone()),
+        ("compared with a CMR disk", |told| told.compared.clone()),
+        ("longest request", |told| told.longest.clone()),
+        ("besides", |told| format!("{} {}", told.state, told.more).trim().into()),
+    ];
+    let is_said = |of: fn(&Told) -> String| told.iter().any(|told| !of(told).is_empty());
+    let columns: Vec<_> = columns.into_iter().filter(|(_, of)| is_said(*of)).collect();
+    let mut grid = Grid::new(["run"]);
+    grid.header.extend(columns.iter().map(|(name, _)| name.to_string()));
+    for (name, told) in names(runs).into_iter().zip(&told) {
+        grid.rows.push(std::iter::once(name).chain(columns.iter().map(|(_, of)| of(told))).collect());
+    }
+    grid
 }
 
 /// The fate of the host's data in a power cut, one line a run that was to have one.

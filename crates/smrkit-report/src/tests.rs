@@ -4,11 +4,12 @@ mod whole;
 
 use serde_json::Value;
 use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
+use smrkit::stats::verdict::Told;
 
 use crate::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
-use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, Theme};
+use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Numbers, Panel, Series, Style, Theme};
 use crate::grid::Grid;
-use crate::page::Section;
+use crate::page::{Card, Section};
 use crate::{format, label, page, series, table};
 
 /// Comparisons from none to many runs, and runs in which nothing happened.
@@ -138,6 +139,7 @@ fn outline(figure: &Figure) -> String {
                 let parts: Vec<String> = parts.iter().map(part).collect();
                 out += &format!("    {}: {} = {}\n", rows[i], parts.join(", "), totals[i]);
             }),
+            Body::Estimates(all) => out += &format!("  {} estimates\n", all.len()),
             Body::Strips { rows, end, .. } => rows.iter().for_each(|(name, cells)| {
                 let sum = text_of(panel.y.numbers, cells.iter().sum());
                 out +=
@@ -258,13 +260,13 @@ fn text_from_outside_is_escaped_in_every_output() {
 fn the_page_has_every_section_one_script_and_no_address_to_load() {
     let runs = comparison();
     let page = page::report(&runs);
-    let headings = ["Verdict", "How fast", "What it costs", "What was run"];
+    let headings = ["How fast over time", "What happens", "How fast", "What it costs", "What was run"];
     let titles: Vec<String> = series::figures(&runs).iter().map(|f| format::escape(&f.title)).collect();
     for heading in headings.into_iter().chain(titles.iter().map(String::as_str)) {
         assert_eq!(page.matches(&format!("\">{heading}</h2>")).count(), 1, "{heading}");
     }
-    for verdict in table::verdicts(&runs) {
-        assert!(page.contains(&format::escape(&verdict)));
+    for told in runs.iter().map(Told::of) {
+        assert!(page.contains(&format::escape(&told.course)) && page.contains(&format::escape(&told.longest)));
     }
     assert_eq!(page.matches("function drawPanel(").count(), 1, "the script is embedded once");
     assert!(page.contains(runs[0].replayed.trace_sha256.as_deref().unwrap()) && page.contains("31c86d2"));
@@ -313,7 +315,7 @@ fn a_page_shows_one_legend_whose_keys_name_what_is_drawn() {
     let page = page::report(&comparison());
     let charts = script_data(&page)["charts"].as_array().unwrap().clone();
     for section in page.split("<section>").filter(|section| section.contains("class=\"legend\"")) {
-        let figures = series::figures(&comparison());
+        let figures = [series::figures(&comparison()), vec![series::telling(&comparison())]].concat();
         let figure =
             figures.iter().find(|f| section.contains(&format!("\">{}</h2>", format::escape(&f.title)))).unwrap();
         let legend = figure.legend();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
+use smrkit_advise::page;
 use smrkit_advise::screen::{self, Screen};
 use smrkit_advise::{Deaf, Listener};
 
@@ -14,6 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{JsonTarget, note_stand_ins, pretty, print};
 use crate::paths::Paths;
 use crate::style;
+use smrkit_report::quoted;
 use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\
@@ -47,6 +49,20 @@ pub struct Advise {
     report: Option<PathBuf>,
 }
 
+/// The command as it was given, without the files that it writes.
+fn command() -> String {
+    let mut words = vec!["smrkit".to_string()];
+    let mut given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "--report" | "--json" => drop(given.next()),
+            _ if word.starts_with("--report=") || word.starts_with("--json=") => {}
+            _ => words.push(quoted(&word)),
+        }
+    }
+    words.join(" ")
+}
+
 /// Prints an answer as it comes.
 struct Printer {
     screen: Screen,
@@ -73,11 +89,6 @@ impl Advise {
         let asked = self.asked.ask(false)?;
         note_stand_ins(asked.iter().flat_map(AskedAdvice::stand_ins));
         let several = asked.len() > 1;
-        if several && self.report.is_some() {
-            anyhow::bail!(smrkit::error::Error::Usage(
-                "a page is on one drive: name one, or leave out {report}".into()
-            ));
-        }
         let (json, report) = self.open(&asked)?;
         let interrupt = Interrupt::watch();
         let terminal = style::terminal();
@@ -109,8 +120,8 @@ impl Advise {
                 all => pretty(all)?,
             })?;
         }
-        if let (Some(report), [advice]) = (report, answers.as_slice()) {
-            report.write(screen::page(advice).as_bytes())?;
+        if let Some(report) = report {
+            report.write(page::page(&answers, Some(&command())).as_bytes())?;
         }
         Ok(if answers.iter().all(|advice| advice.complete) { Done::All } else { Done::Interrupted })
     }

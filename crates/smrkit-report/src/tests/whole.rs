@@ -23,6 +23,7 @@ fn small() -> Figure {
         Body::Lines(series.collect()),
     );
     lines.guides = vec![(5.0, "half of it".into()), (-1.0, "out of sight".into())];
+    lines.marks = vec![(3.0, "the cache is full".into())];
     let part = |name: &str, colour, values: [f64; 2]| BarPart { name: name.into(), colour, values: values.into() };
     let bars = Body::Bars {
         rows: vec![
@@ -34,8 +35,22 @@ fn small() -> Figure {
     };
     let rows = vec![("first".to_string(), vec![1.0, 0.0, 10.0, 100.0]), ("second".to_string(), vec![10.0])];
     let strips = Body::Strips { rows, end: 4.0, range: (1.0, 100.0) };
+    let estimate = |measured| Estimate {
+        name: "as it is".into(),
+        value: 3.0,
+        range: Some((2.0, 4.5)),
+        measured,
+        text: "3 days".into(),
+        colour: Colour::SKY,
+    };
     let panels = vec![
         lines,
+        Panel::new(
+            None,
+            Axis::linear("Time (days)"),
+            Axis::default(),
+            Body::Estimates(vec![estimate(None), estimate(Some(5.0))]),
+        ),
         Panel::new(None, Axis::linear("Busy (s)"), Axis::default(), bars),
         Panel::new(Some("Strips"), Axis::tight("Place (GB)"), Axis::default(), strips),
     ];
@@ -49,10 +64,14 @@ fn a_page_is_written_as_it_was() {
     let mut grid = Grid::new(["item", "paper", "ours", "unit", "verdict", "reason"]);
     grid.rows.push(["overloading", "3.809", "3.809", "", "agree", ""].map(str::to_string).into());
     grid.rows.push(["reads", "10", "12", "s", "differs", "a < b"].map(str::to_string).into());
-    let command = Section { heading: "Command".into(), command: Some("smrkit run".into()), ..Section::default() };
+    let command =
+        Section { heading: "Command".into(), copied: vec![("Again", "smrkit run".into())], ..Section::default() };
+    let card = Card { heading: "Sure?", text: vec!["Yes.".into()], commands: vec!["true".into()] };
+    let folded = Section { heading: "A part".into(), cards: vec![card], ..Section::default() }.under("A topic");
     let mut others = small();
     others.panels.truncate(1);
-    let sections = [command, Section::of_table("Items", grid), Section::of_figure(small()), Section::of_figure(others)];
+    let sections =
+        [command, folded, Section::of_table("Items", grid), Section::of_figure(small()), Section::of_figure(others)];
     let page = page::page("Small", &sections);
     let (body, _) = page[page.find("<main>").unwrap()..].split_once("<script>").unwrap();
     let data = script_data(&page);
@@ -81,6 +100,7 @@ fn sums(figure: &Figure) -> String {
             })
             .chain([format!("  {}\n", totals.join(", "))])
             .collect(),
+        Body::Estimates(all) => format!("  {} estimates\n", all.len()),
         Body::Strips { rows, range, .. } => {
             let cells = rows.iter().map(|row| text(&panel.y.numbers, row.1.clone()));
             format!("  {}; {range:?}\n", cells.collect::<Vec<_>>().join(", "))

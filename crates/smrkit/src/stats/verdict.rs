@@ -241,24 +241,50 @@ fn violations(outcome: &Outcome) -> String {
 
 /// The plain verdict in words.
 pub(super) fn sentence(outcome: &Outcome) -> String {
-    let verdict = &outcome.verdict;
-    if outcome.requests == 0 {
-        return "No request was counted.".into();
+    let Told { course, compared, state, longest, more } = Told::of(outcome);
+    let parts = [course, compared, state, longest, more];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The verdict in words, by what they are about; nothing of what there is nothing to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// How it goes: when requests begin to wait, and the rates.
+    pub course: String,
+    /// The whole, compared with a conventional disk.
+    pub compared: String,
+    /// The state of the disk.
+    pub state: String,
+    /// The longest request, and what a timeout would make of it.
+    pub longest: String,
+    /// What must be known besides.
+    pub more: String,
+}
+
+impl Told {
+    /// What there is to say of a run.
+    pub fn of(outcome: &Outcome) -> Told {
+        let verdict = &outcome.verdict;
+        if outcome.requests == 0 {
+            return Told { course: "No request was counted.".into(), ..Told::default() };
+        }
+        let mut more = distribution(outcome) + &scaling(outcome).map_or(String::new(), |text| format!(" {text}"));
+        if verdict.baseline_overloaded {
+            let who = if is_array(outcome) { "An array of conventional disks" } else { "The conventional disk" };
+            more += &format!(" {who} itself can't keep up with these arrival times: stretch them.");
+        }
+        if outcome.interrupted {
+            more += " The run was interrupted; this is what it had so far.";
+        }
+        Told {
+            // What the disk refuses comes first: nothing else that is said holds for such a disk.
+            course: violations(outcome) + &course(outcome),
+            compared: in_all(outcome).trim().into(),
+            state: state(outcome).trim().into(),
+            longest: format!("The longest request takes {}{}", Nanos(verdict.longest_stall_ns), stalls(outcome)),
+            more: more.trim().into(),
+        }
     }
-    // What the disk refuses comes first: nothing else that is said holds for such a disk.
-    let mut text = violations(outcome) + &course(outcome) + &in_all(outcome) + &state(outcome);
-    text += &format!(" The longest request takes {}", Nanos(verdict.longest_stall_ns));
-    text += &stalls(outcome);
-    text += &distribution(outcome);
-    text += &scaling(outcome).map_or(String::new(), |text| format!(" {text}"));
-    if verdict.baseline_overloaded {
-        let who = if is_array(outcome) { "An array of conventional disks" } else { "The conventional disk" };
-        text += &format!(" {who} itself can't keep up with these arrival times: stretch them.");
-    }
-    if outcome.interrupted {
-        text += " The run was interrupted; this is what it had so far.";
-    }
-    text
 }
 
 /// Counts of the verdicts of merged runs, as a sentence.

@@ -1,0 +1,211 @@
+//! The answer as a page that opens offline: what it is, over time, beside other disks and changes, what to do, and how sure.
+
+use smrkit::layer::BASELINE;
+use smrkit_report::figure::{Axis, Body, Colour, Estimate, Figure, Panel};
+use smrkit_report::{Card, Grid, Section, format};
+
+use crate::advice::{Advice, Measure};
+use crate::comparison::Trajectory;
+use crate::{screen, words};
+
+/// The page of one answer, or of several drives under one load. `command` asks again.
+pub fn page(all: &[Advice], command: Option<&str>) -> String {
+    let mut sections = match all {
+        [advice] => of_one(advice),
+        all => of_several(all),
+    };
+    sections.push(Section {
+        heading: if command.is_some() { "Ask again".into() } else { String::new() },
+        copied: command.map(|command| ("The command", command.to_string())).into_iter().collect(),
+        ..Section::default()
+    });
+    let copied = vec![("Markdown", markdown(all, command)), ("BBCode, for forums", bbcode(all, command))];
+    sections.push(Section { copied, ..Section::default() }.under("Text to copy"));
+    smrkit_report::page(&title(all), &sections)
+}
+
+fn title(all: &[Advice]) -> String {
+    match all {
+        [advice] => advice.text.lines().next().unwrap_or_default().into(),
+        all => {
+            let names = all.iter().map(words::system).collect();
+            format!("{}: {}", all.first().map_or(String::new(), screen::asked), format::list(names))
+        }
+    }
+}
+
+fn of_one(advice: &Advice) -> Vec<Section> {
+    const TRIED: &str = "What was tried, and how much depends on what is not known";
+    let mut lines = advice.text.lines().skip(1).filter(|line| line.starts_with("How ") || line.starts_with("Why"));
+    let lead: Vec<String> = lines.by_ref().filter(|line| !line.starts_with("How sure")).map(str::to_string).collect();
+    let mut sections = vec![Section { text: lead, cards: cards(advice), ..Section::default() }];
+    if advice.is_too_short() || advice.problems.refused {
+        return sections;
+    }
+    let course = smrkit_report::telling(&advice.runs);
+    if !course.panels.is_empty() {
+        let mut section = Section::of_figure(course);
+        if let Some(after_s) = advice.judged().own.full_after_s {
+            section.text.insert(0, format!("From when the cache is full, after about {}.", format::seconds(after_s)));
+        }
+        sections.push(section);
+    }
+    sections.push(Section::of_figure(bars(&rows(advice), advice.measure())));
+    let budget = words::budget(advice).into_iter().collect();
+    let tables = [("Changes that were tried", screen::tried(advice)), ("Beside CMR disks", screen::present(advice))];
+    sections.extend(tables.map(|(heading, table)| Section::of_table(heading, table).under(TRIED)));
+    if !advice.ends.is_empty() {
+        sections.push(Section::of_table("At both ends of what is known of the drive", ends(advice)).under(TRIED));
+    }
+    sections.push(Section { heading: "What it takes".into(), text: budget, ..Section::default() }.under(TRIED));
+    sections.push(Section { text: screen::notes(advice), ..Section::default() }.under("What was run"));
+    sections
+}
+
+fn of_several(all: &[Advice]) -> Vec<Section> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let text = all.iter().filter_map(|advice| advice.text.lines().next()).map(str::to_string).collect();
+    let rows: Vec<Estimate> = all.iter().flat_map(|advice| row_of(advice, words::system(advice), true)).collect();
+    let mut sections = vec![
+        Section { text, ..Section::default() },
+        Section::of_figure(bars(&rows, first.measure())),
+        Section::of_table("Side by side", screen::comparison(all)),
+    ];
+    for advice in all {
+        let text = advice.text.lines().chain(words::budget(advice).as_deref()).map(str::to_string).collect();
+        sections.push(Section { heading: words::system(advice), text, ..Section::default() }.under("Each by itself"));
+    }
+    sections
+}
+
+/// Will it be dropped, what to do, how sure.
+fn cards(advice: &Advice) -> Vec<Card> {
+    let mut what_to_do = Card { heading: "What to do", ..Card::default() };
+    for action in &advice.actions {
+        what_to_do.text.push(format!("{}. It costs: {}.", action.what, action.cost));
+        what_to_do.commands.extend(action.command.clone());
+    }
+    if advice.actions.is_empty() {
+        what_to_do.text.push("Nothing has to be done.".into());
+    }
+    vec![
+        Card { heading: "Will a disk be dropped?", text: vec![words::dropped(advice)], ..Card::default() },
+        what_to_do,
+        Card { heading: "How sure is this?", text: vec![words::certainty(advice)], ..Card::default() },
+    ]
+}
+
+/// The system as it is, conventional disks and changes, as far as they were run.
+fn rows(advice: &Advice) -> Vec<Estimate> {
+    let mut rows: Vec<Estimate> = row_of(advice, "as it is".into(), true).collect();
+    if advice.tries_calm() {
+        rows.extend(estimate(advice, "as it is, in light use".into(), &advice.judged().own, Colour::nth(0)));
+    }
+    for remedy in &advice.remedies {
+        let colour = if remedy.change == "CMR disks" { Colour::GREY } else { Colour::nth(2) };
+        rows.extend(remedy.trajectory.as_ref().and_then(|run| estimate(advice, remedy.change.clone(), run, colour)));
+    }
+    rows
+}
+
+/// The system as it is, with its range and what was measured of its like.
+fn row_of(advice: &Advice, name: String, is_whole: bool) -> impl Iterator<Item = Estimate> {
+    let is_conventional = advice.system.is_conventional || advice.system.layer == BASELINE;
+    let colour = if is_conventional { Colour::GREY } else { Colour::nth(0) };
+    let row = estimate(advice, name, &advice.calm().own, colour).map(|row| Estimate {
+        range: advice.range.map(|range| (scaled(range.of, range.low), scaled(range.of, range.high))),
+        measured: words::measured(advice).filter(|_| is_whole).map(|known| known.seconds),
+        ..row
+    });
+    row.into_iter()
+}
+
+fn estimate(advice: &Advice, name: String, run: &Trajectory, colour: Colour) -> Option<Estimate> {
+    let value = scaled(advice.measure(), advice.figure(run));
+    let text = screen::figure(advice, run);
+    value.is_finite().then_some(Estimate { name, value, range: None, measured: None, text, colour })
+}
+
+/// A figure in seconds or in bytes a second.
+fn scaled(of: Measure, figure: f64) -> f64 {
+    if of == Measure::MeanNs { figure / 1e9 } else { figure }
+}
+
+/// Bars with what is not known of them.
+fn bars(rows: &[Estimate], of: Measure) -> Figure {
+    let longest = rows.iter().map(|row| row.value.max(row.range.map_or(0.0, |range| range.1))).fold(0.0, f64::max);
+    let (title, unit, label) = match of {
+        Measure::BytesPerS => {
+            let (unit, name) = format::byte_unit(longest);
+            ("How fast", unit, format!("Rate that remains ({name}/s)"))
+        }
+        Measure::Seconds => {
+            let (unit, name) = format::time_unit(longest);
+            ("How long it takes", unit, format!("Time ({name})"))
+        }
+        Measure::MeanNs => {
+            let (unit, name) = format::time_unit(longest);
+            ("How long a request takes", unit, format!("Mean time of a request ({name})"))
+        }
+    };
+    let in_unit = |row: &Estimate| Estimate {
+        value: row.value / unit,
+        range: row.range.map(|(low, high)| (low / unit, high / unit)),
+        measured: row.measured.map(|value| value / unit),
+        ..row.clone()
+    };
+    let mut note = if of == Measure::BytesPerS { "Longer is better." } else { "Shorter is better." }.to_string();
+    if rows.iter().any(|row| row.range.is_some()) {
+        note += " The whisker is where the real drive may lie, since some of its figures are estimates.";
+    }
+    if rows.iter().any(|row| row.measured.is_some()) {
+        note += " The dot is what somebody has measured.";
+    }
+    let body = Body::Estimates(rows.iter().map(in_unit).collect());
+    Figure::new("bars", title, note, [Panel::new(None, Axis::linear(label), Axis::default(), body)])
+}
+
+/// The drive where all that is known only roughly is as bad, and as good, as it may be.
+fn ends(advice: &Advice) -> Grid {
+    let mut grid = Grid::new(["drive", screen::figure_name(advice), "longest", "dropped"]);
+    for end in &advice.ends {
+        let name = if end.worse { "at its worst" } else { "at its best" };
+        let run = &end.trajectory;
+        let cells = [screen::figure(advice, run), screen::longest(advice, run), screen::dropped(run)];
+        grid.rows.push(std::iter::once(name.to_string()).chain(cells).collect());
+    }
+    grid
+}
+
+/// The lines and the table of what is shown first.
+fn told(all: &[Advice]) -> (Vec<String>, Grid) {
+    match all {
+        [advice] => (advice.text.lines().map(str::to_string).collect(), screen::tried(advice)),
+        all => {
+            let lines = all.iter().filter_map(|advice| advice.text.lines().next()).map(str::to_string);
+            (lines.collect(), screen::comparison(all))
+        }
+    }
+}
+
+fn markdown(all: &[Advice], command: Option<&str>) -> String {
+    let (lines, grid) = told(all);
+    let mut out = String::new();
+    for (nth, line) in lines.iter().enumerate() {
+        out += &if nth == 0 { format!("**{line}**\n\n") } else { format!("- {line}\n") };
+    }
+    let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    out += &format!("\n{}{}", row(&grid.header), "|---".repeat(grid.header.len()) + "|\n");
+    out += &grid.rows.iter().map(|cells| row(cells)).collect::<String>();
+    out + &command.map_or(String::new(), |command| format!("\n    {command}\n"))
+}
+
+fn bbcode(all: &[Advice], command: Option<&str>) -> String {
+    let (lines, grid) = told(all);
+    let mut out = String::new();
+    for (nth, line) in lines.iter().enumerate() {
+        out += &if nth == 0 { format!("[b]{line}[/b]\n\n") } else { format!("[*] {line}\n") };
+    }
+    let command = command.map_or(String::new(), |command| format!("\n$ {command}\n"));
+    format!("{out}\n[code]\n{}{command}[/code]\n", grid.text_within(80))
+}
