@@ -218,6 +218,11 @@ pub enum FsError {
     /// Contents of the disk that make no sense, with their place and the remedy.
     #[error("{0}")]
     Corrupt(String),
+    /// Data whose checksum is not the one that the file's map has, at that granule of the disk.
+    #[error(
+        "what lies at {0} is not what was written there: restore the file from a copy; smrkit scrub names all such files"
+    )]
+    WrongData(Granule),
     /// The seal of a map is not what it should be.
     #[error("file {}: {}; run smrkit fsck", .0.file, .0.fault)]
     Seal(Box<SealError>),
@@ -243,6 +248,7 @@ impl FsError {
             FsError::Device(DeviceError::Io(error)) => error.raw_os_error().map_or(Errno::EIO, Errno),
             FsError::Device(_)
             | FsError::Corrupt(_)
+            | FsError::WrongData(_)
             | FsError::Seal(_)
             | FsError::ForgedPart(_)
             | FsError::PowerCut => Errno::EIO,

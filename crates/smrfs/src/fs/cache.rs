@@ -203,7 +203,7 @@ impl Files {
                 self.drop_if_idle(id);
                 return Err(error);
             }
-            self.weigh(&file, state.map.extents());
+            self.weigh(&file, state.map.weight());
         }
         self.shrink();
         if file.look().is_gone { Err(Errno::ENOENT.into()) } else { Ok(file) }

@@ -170,7 +170,8 @@ impl FileSystem {
     fn move_shared(&self, parts: &[SharedPart], work: &mut CleaningWork) -> FsResult<bool> {
         for part in parts {
             let Some(owners) = self.owners_of(part)? else { continue };
-            let Some(content) = self.data.read_to_move(part.span)? else { continue };
+            let sums = sums_of(part.span, &owners);
+            let Some(content) = self.data.read_to_move(part.span, &sums)? else { continue };
             let mut done = 0;
             while done < part.span.count {
                 let owner = part.owners[0];
@@ -214,10 +215,10 @@ const LOOKED_AT: usize = 1024;
 
 impl DataStore {
     /// Data of a span that is to be moved; none if the disk does not read it, and then it stays.
-    pub(super) fn read_to_move(&self, span: Span) -> FsResult<Option<Content>> {
-        match self.disk.read_span(span) {
+    pub(super) fn read_to_move(&self, span: Span, sums: &[u32]) -> FsResult<Option<Content>> {
+        match self.disk.read_span(span, sums) {
             Err(error) if is_damage(&error) => {
-                let unreadable = self.disk.unreadable(span)?;
+                let unreadable = self.disk.unreadable(span, sums)?;
                 self.allocator.leave(unreadable);
                 self.counters.unmovable.add(1);
                 Ok(None)
@@ -235,7 +236,8 @@ impl DataStore {
         work: &mut CleaningWork,
     ) -> FsResult<bool> {
         let Some(span) = piece.span() else { return Ok(true) };
-        let Some(content) = self.read_to_move(span)? else { return Ok(true) };
+        let sums = state.map.sums(piece.first..piece.end());
+        let Some(content) = self.read_to_move(span, &sums)? else { return Ok(true) };
         let mut done = 0;
         while done < span.count {
             let run = piece.first + done..piece.end();
@@ -281,8 +283,9 @@ impl DataStore {
     fn join(&self, file: &Arc<File>, state: &mut FileState, pieces: &[FilePiece]) -> FsResult<bool> {
         let mut content = Some(Vec::new());
         let mut granules = 0;
-        for span in pieces.iter().filter_map(FilePiece::span) {
-            let bytes = self.disk.read_span(span)?;
+        for piece in pieces {
+            let Some(span) = piece.span() else { continue };
+            let bytes = self.disk.read_span(span, &state.map.sums(piece.first..piece.end()))?;
             content = content.zip(bytes).map(|(mut content, bytes)| {
                 content.extend(bytes);
                 content
@@ -340,6 +343,16 @@ impl DataStore {
         }
         (taken, left)
     }
+}
+
+/// The checksums of a shared span, by the map of its first owner that still has it; 0 where that one has gone on.
+fn sums_of(span: Span, owners: &[OwnerFile]) -> Vec<u32> {
+    let Some((file, owner)) = owners.first() else { return vec![0; span.count as usize] };
+    let state = file.look();
+    let granules = owner.granule..owner.granule + span.count;
+    let sums = state.map.sums(granules.clone());
+    let places = granules.map(|granule| state.map.at(granule));
+    (0..).zip(places).zip(sums).map(|((i, at), sum)| if at == Some(span.at + i) { sum } else { 0 }).collect()
 }
 
 /// The runs of pieces that follow each other in the file.

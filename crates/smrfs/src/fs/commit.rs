@@ -219,7 +219,7 @@ impl Committer {
         let mut number = || self.new_part();
         let plan = (!state.is_unlinked)
             .then(|| state.stored.plan(&mut state.map, &head, self.store.map_bytes_max(), &mut number));
-        files.weigh(file, state.map.extents());
+        files.weigh(file, state.map.weight());
         Some(Snapshot {
             file: file.clone(),
             plan,

@@ -1,4 +1,7 @@
 //! The disk as the file system uses it. Once a flush has failed nothing more is flushed, and in simulation data has no bytes.
+//!
+//! Whoever reads says what checksums the granules have by the file's map: data that is not what was written is an error, and is
+//! neither shown nor moved.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +16,7 @@ use super::statistics::Counter;
 use crate::data::{Data, ReadBuffer};
 use crate::device::{HostManaged, Shape};
 use crate::error::{DeviceError, DeviceResult, Errno, FsError, FsResult};
+use crate::map::checksum;
 use crate::units::{Granule, HostJournal, Span};
 
 /// The result of reading a piece of the disk.
@@ -20,7 +24,7 @@ use crate::units::{Granule, HostJournal, Span};
 pub struct Scrubbed {
     /// Bytes that were read.
     pub read_bytes: u64,
-    /// Bytes that can't be read, or that belong to a file whose map is damaged.
+    /// Bytes that can't be read, that are not what was written, or that belong to a file whose map is damaged.
     pub damaged_bytes: u64,
 }
 
@@ -115,41 +119,56 @@ impl Disk {
         }
     }
 
-    /// Reads for a host from `skip` bytes behind `at` on, whatever the granules: what is not whole goes through memory.
-    pub(super) fn read(&self, at: Granule, skip: u64, mut room: ReadBuffer<'_>) -> FsResult {
+    /// Reads for a host from `skip` bytes behind `at` on, whatever the granules: what is not whole goes through memory. `sums` are
+    /// those of all granules that are touched.
+    pub(super) fn read(&self, at: Granule, skip: u64, mut room: ReadBuffer<'_>, sums: &[u32]) -> FsResult {
         let granule = self.granule_bytes;
         let bytes = room.bytes();
         let head = if skip > 0 { bytes.min(granule - skip) } else { 0 };
         let whole = (bytes - head) / granule * granule;
         let tail = bytes - head - whole;
         if head > 0 {
-            self.read_part(at, skip, room.part(0, head))?;
+            self.read_part(at, skip, room.part(0, head), sums[0])?;
         }
-        let at = if skip > 0 { at + 1 } else { at };
+        let (at, sums) = if skip > 0 { (at + 1, &sums[1..]) } else { (at, sums) };
         if whole > 0 {
             self.read.add(whole);
             self.device.read(at, room.part(head, whole), Cause::Host)?;
+            if let ReadBuffer::Bytes(bytes) = room.part(head, whole) {
+                self.verify(at, bytes, sums)?;
+            }
         }
         if tail > 0 {
-            self.read_part(at + whole / granule, 0, room.part(head + whole, tail))?;
+            let last = (whole / granule) as usize;
+            self.read_part(at + last as u64, 0, room.part(head + whole, tail), sums[last])?;
         }
         Ok(())
     }
 
+    /// Compares whole granules from `at` on with their checksums.
+    fn verify(&self, at: Granule, bytes: &[u8], sums: &[u32]) -> FsResult {
+        let granules = bytes.chunks_exact(self.granule_bytes as usize).zip(sums);
+        match granules.enumerate().find(|(_, (granule, sum))| **sum != 0 && checksum(granule) != **sum) {
+            None => Ok(()),
+            Some((wrong, _)) => Err(FsError::WrongData(at + wrong as u64)),
+        }
+    }
+
     /// Reads a part of one granule.
-    fn read_part(&self, at: Granule, skip: u64, room: ReadBuffer<'_>) -> FsResult {
+    fn read_part(&self, at: Granule, skip: u64, room: ReadBuffer<'_>, sum: u32) -> FsResult {
         self.read.add(self.granule_bytes);
         let ReadBuffer::Bytes(bytes) = room else {
             return Ok(self.device.read(at, ReadBuffer::Blank(self.granule_bytes), Cause::Host)?);
         };
         let mut page = zeros(self.granule_bytes);
         self.device.read(at, ReadBuffer::Bytes(&mut page), Cause::Host)?;
+        self.verify(at, &page, &[sum])?;
         bytes.copy_from_slice(&page[skip as usize..skip as usize + bytes.len()]);
         Ok(())
     }
 
     /// A granule for the buffer.
-    pub(super) fn read_page(&self, at: Granule) -> FsResult<PageBytes> {
+    pub(super) fn read_page(&self, at: Granule, sum: u32) -> FsResult<PageBytes> {
         self.read.add(self.granule_bytes);
         if self.holds_no_bytes() {
             self.device.read(at, ReadBuffer::Blank(self.granule_bytes), Cause::Host)?;
@@ -157,11 +176,13 @@ impl Disk {
         }
         let mut page = zeros(self.granule_bytes);
         self.device.read(at, ReadBuffer::Bytes(&mut page), Cause::Host)?;
+        // Before a part of it is changed: what is written back gets a checksum that is right.
+        self.verify(at, &page, &[sum])?;
         Ok(Some(page))
     }
 
     /// Data of a span, for moving it; none in simulation.
-    pub(super) fn read_span(&self, span: Span) -> FsResult<Option<Vec<u8>>> {
+    pub(super) fn read_span(&self, span: Span, sums: &[u32]) -> FsResult<Option<Vec<u8>>> {
         let bytes = span.count * self.granule_bytes;
         self.read.add(bytes);
         if self.holds_no_bytes() {
@@ -170,14 +191,15 @@ impl Disk {
         }
         let mut content = vec![0; bytes as usize];
         self.device.read(span.at, ReadBuffer::Bytes(&mut content), Cause::Clean)?;
+        self.verify(span.at, &content, sums)?;
         Ok(Some(content))
     }
 
-    /// The first granule of `span` that the disk does not read by itself; all of it if there is none.
-    pub(super) fn unreadable(&self, span: Span) -> FsResult<Span> {
-        for i in 0..span.count {
+    /// The first granule of `span` that the disk does not read by itself, or reads wrongly; all of it if there is none.
+    pub(super) fn unreadable(&self, span: Span, sums: &[u32]) -> FsResult<Span> {
+        for (i, sum) in (0..span.count).zip(sums) {
             let one = Span { at: span.at + i, count: 1 };
-            match self.read_span(one) {
+            match self.read_span(one, &[*sum]) {
                 Err(error) if is_damage(&error) => return Ok(one),
                 result => result?,
             };
@@ -186,15 +208,15 @@ impl Disk {
     }
 
     /// Reads it at once, or where that fails granule by granule.
-    pub(super) fn scrub(&self, place: Span, scrubbed: &mut Scrubbed) -> FsResult {
+    pub(super) fn scrub(&self, place: Span, sums: &[u32], scrubbed: &mut Scrubbed) -> FsResult {
         let bytes = place.count * self.granule_bytes;
-        match self.read_span(place) {
+        match self.read_span(place, sums) {
             Ok(_) => scrubbed.read_bytes += bytes,
             Err(error) if !is_damage(&error) => return Err(error),
             Err(_) if place.count == 1 => scrubbed.damaged_bytes += bytes,
             Err(_) => {
-                for i in 0..place.count {
-                    self.scrub(Span { at: place.at + i, count: 1 }, scrubbed)?;
+                for (i, sum) in (0..place.count).zip(sums) {
+                    self.scrub(Span { at: place.at + i, count: 1 }, &[*sum], scrubbed)?;
                 }
             }
         }
@@ -213,7 +235,11 @@ fn is_lost_write(error: &FsError) -> bool {
 /// True if that is about what lies there, and would be so again: neither a lack of memory or room, nor of power.
 pub(super) fn is_damage(error: &FsError) -> bool {
     match error {
-        FsError::Corrupt(_) | FsError::Seal(_) | FsError::ForgedPart(_) | FsError::Errno(Errno::EIO) => true,
+        FsError::Corrupt(_)
+        | FsError::WrongData(_)
+        | FsError::Seal(_)
+        | FsError::ForgedPart(_)
+        | FsError::Errno(Errno::EIO) => true,
         FsError::Device(error) => !matches!(error, DeviceError::PowerCut),
         FsError::Errno(_) | FsError::PowerCut => false,
     }

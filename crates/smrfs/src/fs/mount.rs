@@ -243,7 +243,7 @@ pub fn adopt_maps(
         if let Err(error @ MapError::Version(_)) = map::summary(&record) {
             return Err(in_file(id, error.into()));
         }
-        let decoded = match map::decode(&record, |number| map::load_part(store, number)) {
+        let decoded = match map::decode_places(&record, |number| map::load_part(store, number)) {
             Err(error @ (FsError::Corrupt(_) | FsError::ForgedPart(_))) => {
                 adopted.damaged.push(DamagedMap { file: id, reason: error.to_string() });
                 return Ok(());

@@ -18,7 +18,7 @@ use super::statistics::Counters;
 use crate::data::Data;
 use crate::device::HostManaged;
 use crate::error::{Errno, FsError, FsResult};
-use crate::map::FilePiece;
+use crate::map::{FilePiece, checksum};
 use crate::meta::{MetadataStore, Time};
 use crate::space::AllocationRequest;
 use crate::units::{Granule, NodeId, Owner, Span};
@@ -133,9 +133,18 @@ impl DataStore {
         let after = state.end_before(load.runs[0].start);
         let Some(pieces) = self.write_block(file.id, after, load)? else { return Ok(None) };
         let count = pieces.iter().map(|(span, _)| span.count).sum();
-        let mut places = pieces.iter().map(|&(span, _)| span);
+        let sums = if load.moving { Vec::new() } else { self.sums(load.data, count) };
+        let (mut places, mut sums) = (pieces.iter().map(|&(span, _)| span), &sums[..]);
         let mut insert = |state: &mut FileState, run: Range<u64>| {
-            places.next().map_or(Vec::new(), |span| state.map.insert(run.start, span))
+            let Some(span) = places.next() else { return Vec::new() };
+            let old = state.map.insert(run.start, span);
+            // What is moved was verified when it was read, and keeps the checksums that it has.
+            if !load.moving {
+                let (these, rest) = sums.split_at(span.count as usize);
+                state.map.set_sums(run.start, these);
+                sums = rest;
+            }
+            old
         };
         let runs: Vec<Range<u64>> =
             pieces.iter().map(|(span, owner)| owner.granule..owner.granule + span.count).collect();
@@ -148,6 +157,16 @@ impl DataStore {
         }
         self.touch(file, state);
         Ok(Some(count))
+    }
+
+    /// The checksums of the first `granules` of `data`; none are known of data without bytes.
+    fn sums(&self, data: Data<'_>, granules: u64) -> Vec<u32> {
+        match data {
+            Data::Bytes(bytes) => {
+                bytes.chunks_exact(self.granule_bytes as usize).take(granules as usize).map(checksum).collect()
+            }
+            Data::Blank(_) => vec![0; granules as usize],
+        }
     }
 
     /// Writes the first block of `load` for a file whose data before it ends `after`; tells what of the runs lies where.
@@ -382,7 +401,7 @@ impl DataStore {
     pub(super) fn fetch(&self, file: &Arc<File>, state: &mut FileState, granule: u64, held: &mut Held) -> FsResult {
         if !state.buffer.has(granule) {
             let page = match state.map.at(granule) {
-                Some(at) => self.disk.read_page(at)?,
+                Some(at) => self.disk.read_page(at, state.map.sums(granule..granule + 1)[0])?,
                 None if self.disk.holds_no_bytes() => None,
                 None => Some(zeros(self.granule_bytes)),
             };

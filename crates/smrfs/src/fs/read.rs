@@ -126,7 +126,10 @@ impl FileSystem {
                 let mut room = room.part(from - range.start, to - from);
                 match piece.at {
                     _ if buffered => state.buffer.read(at, from - at * granule, room),
-                    Some(start) => self.data.disk.read(start + (at - piece.first), from - at * granule, room)?,
+                    Some(start) => {
+                        let place = start + (at - piece.first);
+                        self.data.disk.read(place, from - at * granule, room, &state.map.sums(at..end))?;
+                    }
                     None => room.clear(),
                 }
                 at = end;
@@ -167,9 +170,9 @@ impl FileSystem {
         let state = file.look();
         let mut scrubbed = Scrubbed::default();
         let places = state.placed(owner.granule..owner.granule + span.count);
-        for place in places.iter().filter_map(FilePiece::span) {
-            if place.at >= span.at && place.end() <= span.end() {
-                self.data.disk.scrub(place, &mut scrubbed)?;
+        for piece in places {
+            if let Some(place) = piece.span().filter(|place| span.contains(*place)) {
+                self.data.disk.scrub(place, &state.map.sums(piece.first..piece.end()), &mut scrubbed)?;
             }
         }
         Ok(scrubbed)

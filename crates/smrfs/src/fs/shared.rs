@@ -16,6 +16,7 @@ use super::file::{File, FileState};
 use super::statistics::CleaningWork;
 use super::write::SIZE_MAX;
 use crate::error::{Errno, FsResult};
+use crate::map::FilePiece;
 use crate::space::Live;
 use crate::units::{NodeId, Owner, Span};
 
@@ -309,7 +310,15 @@ impl FileSystem {
 
     /// Has `to` share granules of the other file, of which nothing is buffered, from its granule `first` on.
     fn share_granules(&self, locked: &mut Locked<'_>, granules: Range<u64>, to: &Arc<File>, first: u64) {
-        let pieces = locked.from.placed(granules.clone());
+        let pieces: Vec<(FilePiece, Vec<u32>)> = locked
+            .from
+            .placed(granules.clone())
+            .into_iter()
+            .map(|piece| {
+                let sums = locked.from.map.sums(piece.first..piece.end());
+                (piece, sums)
+            })
+            .collect();
         let state = locked.to();
         if !pieces.is_empty() {
             state.shares = true;
@@ -317,11 +326,12 @@ impl FileSystem {
         let range = first..first + (granules.end - granules.start);
         self.data.rearrange(to, state, range.clone(), &mut 0, |state| {
             let old = state.map.remove(range);
-            for piece in &pieces {
+            for (piece, sums) in &pieces {
                 let Some(span) = piece.span() else { continue };
                 let at = first + (piece.first - granules.start);
                 self.data.allocator.share(span, Owner { file: to.id, granule: at });
                 state.map.insert(at, span);
+                state.map.set_sums(at, sums);
             }
             old
         });

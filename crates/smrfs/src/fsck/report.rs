@@ -130,6 +130,11 @@ pub enum Problem {
         /// The disk's message.
         reason: String,
     },
+    /// It holds something else than was written there; it is left alone, and reading it is an error.
+    WrongData {
+        /// The place in the file.
+        place: FilePlace,
+    },
     /// An attribute that can't be read; it is removed.
     BadAttribute {
         /// The file.
@@ -178,6 +183,9 @@ impl fmt::Display for Problem {
             }
             Problem::Overlap { place, kept_by } => write!(f, "{place}: also in the map of file {kept_by}"),
             Problem::Unreadable { place, reason } => write!(f, "{place}: can't be read: {reason}"),
+            Problem::WrongData { place } => {
+                write!(f, "{place}: holds something else than was written there: restore the file from a copy")
+            }
             Problem::BadAttribute { file, reason } => write!(f, "file {file}: attributes: {reason}"),
             Problem::StaleState { name, reason } => write!(f, "the saved state {name} is out of date: {reason}"),
         }

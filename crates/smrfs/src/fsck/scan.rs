@@ -12,7 +12,7 @@ use super::surface::{Surface, Wrong};
 use crate::data::ReadBuffer;
 use crate::device::HostManaged;
 use crate::error::{DeviceError, Errno, FsError, FsResult, SealFault, SealedMap};
-use crate::map::{self, Decoded, FilePiece, MapError};
+use crate::map::{self, Decoded, FilePiece, MapError, checksum};
 use crate::meta::{MetadataStore, Time};
 use crate::units::{NodeId, Owner, Span};
 
@@ -30,6 +30,15 @@ pub(super) struct Fix {
     pub reseal: bool,
     /// The size or the promise is impossible.
     pub head: bool,
+}
+
+/// What came of reading a span.
+enum Reading {
+    Right,
+    /// Some of it has another checksum than its map says.
+    Wrong,
+    /// The disk does not read it, and says why.
+    Failed(String),
 }
 
 /// Everything that the maps say.
@@ -80,7 +89,8 @@ impl Scan {
             }
             self.check_head(device, file, &decoded, findings);
             for piece in decoded.map.extents_from(0) {
-                self.check_piece(device, surface, file, piece, read_all, findings)?;
+                let sums = read_all.then(|| decoded.map.sums(piece.first..piece.end()));
+                self.check_piece(device, surface, file, piece, sums.as_deref(), findings)?;
             }
             Ok(())
         })
@@ -226,16 +236,19 @@ impl Scan {
         surface: &Surface,
         file: NodeId,
         piece: FilePiece,
-        read_all: bool,
+        sums: Option<&[u32]>,
         findings: &mut Findings,
     ) -> FsResult {
         let Some(whole) = piece.span() else { return Ok(()) };
         for (span, wrong) in surface.judge(whole) {
             let extent = (span, Owner { file, granule: piece.first }.further(span.at - whole.at));
             let Some(wrong) = wrong else {
-                match read_all {
-                    true => self.read(device, extent, findings)?,
-                    false => self.push(extent),
+                match sums {
+                    Some(sums) => {
+                        let skipped = (span.at - whole.at) as usize;
+                        self.read(device, extent, &sums[skipped..skipped + span.count as usize], findings)?;
+                    }
+                    None => self.push(extent),
                 }
                 continue;
             };
@@ -258,19 +271,31 @@ impl Scan {
         }
     }
 
-    /// Reads an extent; what the disk does not read becomes a hole, granule by granule.
-    fn read(&mut self, device: &dyn HostManaged, (span, owner): (Span, Owner), findings: &mut Findings) -> FsResult {
+    /// Reads an extent; what the disk does not read becomes a hole, granule by granule. What has another checksum stays: a hole would
+    /// read as zeros, and nobody would hear of it.
+    fn read(
+        &mut self,
+        device: &dyn HostManaged,
+        (span, owner): (Span, Owner),
+        sums: &[u32],
+        findings: &mut Findings,
+    ) -> FsResult {
         let each = (READ_BYTES / device.shape().granule_bytes).max(1);
         for begin in (0..span.count).step_by(each as usize) {
             let piece = part((span, owner), begin, each.min(span.count - begin));
-            if self.reads(device, piece.0)?.is_none() {
+            let sums = &sums[begin as usize..(begin + piece.0.count) as usize];
+            if matches!(self.reads(device, piece.0, sums)?, Reading::Right) {
                 self.push(piece);
                 continue;
             }
-            for granule in (0..piece.0.count).map(|n| part(piece, n, 1)) {
-                match self.reads(device, granule.0)? {
-                    None => self.push(granule),
-                    Some(reason) => {
+            for (granule, sum) in (0..piece.0.count).map(|n| part(piece, n, 1)).zip(sums) {
+                match self.reads(device, granule.0, &[*sum])? {
+                    Reading::Right => self.push(granule),
+                    Reading::Wrong => {
+                        self.push(granule);
+                        findings.add_left(Problem::WrongData { place: FilePlace::new(granule.0, granule.1) });
+                    }
+                    Reading::Failed(reason) => {
                         let place = self.hole(granule);
                         findings.add(Problem::Unreadable { place, reason });
                     }
@@ -281,13 +306,17 @@ impl Scan {
         Ok(())
     }
 
-    /// Reads a span; tells why that is not possible.
-    fn reads(&mut self, device: &dyn HostManaged, span: Span) -> FsResult<Option<String>> {
+    /// Reads a span, and compares it with its checksums.
+    fn reads(&mut self, device: &dyn HostManaged, span: Span, sums: &[u32]) -> FsResult<Reading> {
         self.room.resize((span.count * device.shape().granule_bytes) as usize, 0);
         match device.read(span.at, ReadBuffer::Bytes(&mut self.room), Cause::Host) {
-            Ok(()) => Ok(None),
+            Ok(()) => {
+                let mut granules = self.room.chunks_exact(device.shape().granule_bytes as usize).zip(sums);
+                let is_right = granules.all(|(granule, &sum)| sum == 0 || checksum(granule) == sum);
+                Ok(if is_right { Reading::Right } else { Reading::Wrong })
+            }
             Err(DeviceError::PowerCut) => Err(FsError::PowerCut),
-            Err(error) => Ok(Some(error.to_string())),
+            Err(error) => Ok(Reading::Failed(error.to_string())),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Map of a file's data: extents in memory, and their code in the metadata store.
 //!
 //! A [`FileMap`] maps granules of a file to granules of the shingled partition; what it does not map is a hole. [`Stored`]
-//! knows what of it is durable and plans what to write at a commit; `decode` reads it back.
+//! knows what of it is durable and plans what to write at a commit; `decode` reads it back. Each granule has a checksum of its
+//! data there, so that a granule that holds something else is found, wherever it came from.
 
 mod record;
 mod stored;
@@ -14,7 +15,9 @@ use std::ops::Range;
 use crate::units::{Granule, Span};
 pub use record::{Head, MapError, RecordSummary, checksum, checksum_of_more, sealed, summary};
 pub(crate) use record::{RecordReader, put};
-pub use stored::{Decoded, PAGE_BYTES, POINTER_BYTES, StoragePlan, Stored, decode, load_part, part_numbers};
+pub use stored::{
+    Decoded, PAGE_BYTES, POINTER_BYTES, StoragePlan, Stored, decode, decode_places, load_part, part_numbers,
+};
 
 /// Granules of a file that lie together on the disk, or that are a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +48,13 @@ pub struct FileMap {
     extents: BTreeMap<u64, (u64, Granule)>,
     granules: u64,
     changes: Ranges,
+    sums: Sums,
 }
 
 impl PartialEq for FileMap {
-    /// True if both map the same.
+    /// True if both map the same, with the same checksums.
     fn eq(&self, other: &FileMap) -> bool {
-        self.extents == other.extents
+        self.extents == other.extents && self.sums == other.sums
     }
 }
 
@@ -119,7 +123,23 @@ impl FileMap {
         (granule < first + count).then(|| at + (granule - first))
     }
 
-    /// The granules from `first` of the file on lie at `span` from now on; tells what they were before.
+    /// Memory that it takes, in extents.
+    pub(crate) fn weight(&self) -> usize {
+        self.extents.len() + self.sums.chunks.len() * SUMS_WEIGHT
+    }
+
+    /// The checksums of the granules in `range`; 0 where none is known.
+    pub fn sums(&self, range: Range<u64>) -> Vec<u32> {
+        range.map(|granule| self.sums.get(granule)).collect()
+    }
+
+    /// Sets the checksums of granules with data, from `first` on.
+    pub fn set_sums(&mut self, first: u64, sums: &[u32]) {
+        self.sums.set(first, sums);
+    }
+
+    /// The granules from `first` of the file on lie at `span` from now on; tells what they were before. Their checksums stay: where
+    /// they are new data, and not moved, `set_sums` follows.
     pub fn insert(&mut self, first: u64, span: Span) -> Vec<FilePiece> {
         if span.is_empty() {
             return Vec::new();
@@ -135,6 +155,7 @@ impl FileMap {
         // A hole stays a hole: only what is mapped changes.
         let end = range.end.min(self.end());
         self.changes.insert(self.next_data(range.start).unwrap_or(end)..end);
+        self.sums.remove(range.clone());
         self.cut_out(range)
     }
 
@@ -207,6 +228,62 @@ fn cut(piece: FilePiece, range: Range<u64>) -> FilePiece {
     let first = piece.first.max(range.start);
     let end = piece.end().min(range.end).max(first);
     FilePiece { first, count: end - first, at: piece.at.map(|at| at + (first - piece.first)) }
+}
+
+/// Granules of a chunk of checksums: a small file has one chunk.
+const SUMS: u64 = 32;
+
+/// The weight of a chunk of checksums, in extents.
+const SUMS_WEIGHT: usize = 2;
+
+/// Checksums of a file's granules, by their place in it. 0 stands for none: one granule in four billion is not checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    /// Those that are all 0 are left out.
+    chunks: BTreeMap<u64, Box<[u32; SUMS as usize]>>,
+}
+
+impl Sums {
+    fn get(&self, granule: u64) -> u32 {
+        self.chunks.get(&(granule / SUMS)).map_or(0, |chunk| chunk[(granule % SUMS) as usize])
+    }
+
+    fn set(&mut self, mut first: u64, mut sums: &[u32]) {
+        while !sums.is_empty() {
+            let (chunk, at) = (first / SUMS, (first % SUMS) as usize);
+            let (these, rest) = sums.split_at(sums.len().min(SUMS as usize - at));
+            if these.iter().any(|&sum| sum != 0) || self.chunks.contains_key(&chunk) {
+                let known = self.chunks.entry(chunk).or_insert_with(|| Box::new([0; SUMS as usize]));
+                known[at..at + these.len()].copy_from_slice(these);
+                if known.iter().all(|&sum| sum == 0) {
+                    self.chunks.remove(&chunk);
+                }
+            }
+            (first, sums) = (first + these.len() as u64, rest);
+        }
+    }
+
+    fn copy(&mut self, other: &Sums, range: Range<u64>) {
+        let sums: Vec<u32> = range.clone().map(|granule| other.get(granule)).collect();
+        self.set(range.start, &sums);
+    }
+
+    fn remove(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        self.chunks.range_mut(range.start / SUMS..=(range.end - 1) / SUMS).for_each(|(&chunk, sums)| {
+            let (from, to) = (range.start.max(chunk * SUMS), range.end.min((chunk + 1).saturating_mul(SUMS)));
+            sums[(from - chunk * SUMS) as usize..(to - chunk * SUMS) as usize].fill(0);
+        });
+        let whole: Vec<u64> =
+            self.chunks.range(range.start / SUMS..=(range.end - 1) / SUMS).map(|(&chunk, _)| chunk).collect();
+        for chunk in whole {
+            if self.chunks[&chunk].iter().all(|&sum| sum == 0) {
+                self.chunks.remove(&chunk);
+            }
+        }
+    }
 }
 
 /// A set of numbers, as ranges that neither overlap nor touch.

@@ -14,9 +14,14 @@ use crate::units::{Granule, Span};
 /// The kinds of part.
 pub(super) const EXTENTS: u8 = b'E';
 pub(super) const INDEX: u8 = b'I';
+pub(super) const SUMS: u8 = b'S';
 
-/// The version of a record whose file shares no extent, and of parts: programs that know no sharing read them.
-const ALONE: u8 = 1;
+/// The version of a record and of parts with nothing of what follows.
+const PLAIN: u8 = 1;
+/// Added where the file may share extents.
+const SHARES: u8 = 1;
+/// Added where there are checksums: behind the pieces, and in the list of parts the numbers of those that hold them.
+const WITH_SUMS: u8 = 2;
 
 /// The contents of a map record other than the places of the file's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,14 +51,16 @@ pub struct RecordSummary {
 
 /// Reads a record by itself, without the parts that it names: that is cheap.
 pub fn summary(record: &[u8]) -> Result<RecordSummary, MapError> {
-    read_record(record).map(|(summary, _, _)| summary)
+    read_record(record).map(|(summary, ..)| summary)
 }
 
-/// A part of a map: its number, and the granule of the file from which on it is in charge.
+/// A part of a map: its number, the granule of the file from which on it is in charge, and the part with the checksums. Those are
+/// apart, so that a mount, which reads the places of everything, need not read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartRef {
     pub(super) first: u64,
     pub(super) number: u64,
+    pub(super) sums: Option<u64>,
 }
 
 /// Base that the pieces in a record override.
@@ -72,7 +79,8 @@ pub(super) fn write_record(
     pieces: &PieceWriter,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(96 + pieces.bytes.len());
-    out.push(if summary.head.shares { VERSION } else { ALONE });
+    let with_sums = pieces.has_sums || parts.iter().any(|part| part.sums.is_some());
+    out.push(version_of(summary.head.shares, with_sums));
     put(&mut out, summary.generation);
     put(&mut out, summary.head.size);
     for time in [summary.head.mtime, summary.head.ctime] {
@@ -85,7 +93,7 @@ pub(super) fn write_record(
         _ if parts.is_empty() => out.push(0),
         None => {
             out.push(1);
-            write_parts(&mut out, parts);
+            write_parts(&mut out, parts, with_sums);
         }
         Some(number) => {
             out.push(2);
@@ -94,37 +102,50 @@ pub(super) fn write_record(
     }
     put(&mut out, pieces.count);
     out.extend_from_slice(&pieces.bytes);
+    if with_sums {
+        out.extend_from_slice(&pieces.sums);
+    }
     sealed(out)
 }
 
-/// The summary, the base, and a reader at the count of pieces.
-pub(super) fn read_record(record: &[u8]) -> Result<(RecordSummary, Base, RecordReader<'_>), MapError> {
+fn version_of(shares: bool, with_sums: bool) -> u8 {
+    PLAIN + if shares { SHARES } else { 0 } + if with_sums { WITH_SUMS } else { 0 }
+}
+
+/// The summary, the base, a reader at the count of pieces, and true if their checksums follow them.
+pub(super) fn read_record(record: &[u8]) -> Result<(RecordSummary, Base, RecordReader<'_>, bool), MapError> {
     let mut reader = RecordReader::checked(record)?;
-    let shares = version(&mut reader)? > ALONE;
+    let flags = version(&mut reader)? - PLAIN;
+    let (shares, with_sums) = (flags & SHARES != 0, flags & WITH_SUMS != 0);
     let generation = reader.integer()?;
     let size = reader.integer()?;
     let (mtime, ctime) = (time(&mut reader)?, time(&mut reader)?);
     let (promised, granules) = (reader.place()?, reader.place()?);
     let base = match reader.byte()? {
         0 => Base::Nothing,
-        1 => Base::Parts(read_parts(&mut reader)?),
+        1 => Base::Parts(read_parts(&mut reader, with_sums)?),
         2 => Base::Index(reader.integer()?),
         kind => return Err(MapError::Kind(kind)),
     };
-    Ok((RecordSummary { generation, head: Head { size, mtime, ctime, promised, shares }, granules }, base, reader))
+    let head = Head { size, mtime, ctime, promised, shares };
+    Ok((RecordSummary { generation, head, granules }, base, reader, with_sums))
 }
 
-pub(super) fn write_parts(out: &mut Vec<u8>, parts: &[PartRef]) {
+pub(super) fn write_parts(out: &mut Vec<u8>, parts: &[PartRef], with_sums: bool) {
     put(out, parts.len() as u64);
     let (mut first, mut number) = (0, 0);
     for part in parts {
         put(out, part.first - first);
         put_signed(out, part.number.wrapping_sub(number) as i64);
+        if with_sums {
+            // A part has another number than its own, so 0 is none.
+            put_signed(out, part.sums.map_or(0, |sums| sums.wrapping_sub(part.number) as i64));
+        }
         (first, number) = (part.first, part.number);
     }
 }
 
-pub(super) fn read_parts(reader: &mut RecordReader<'_>) -> Result<Vec<PartRef>, MapError> {
+pub(super) fn read_parts(reader: &mut RecordReader<'_>, with_sums: bool) -> Result<Vec<PartRef>, MapError> {
     let count = reader.integer()?;
     let mut parts: Vec<PartRef> = Vec::new();
     let (mut first, mut number) = (0, 0u64);
@@ -135,15 +156,16 @@ pub(super) fn read_parts(reader: &mut RecordReader<'_>) -> Result<Vec<PartRef>, 
         }
         first += further;
         number = number.wrapping_add(reader.signed()? as u64);
-        parts.push(PartRef { first, number });
+        let apart = if with_sums { reader.signed()? as u64 } else { 0 };
+        parts.push(PartRef { first, number, sums: (apart != 0).then(|| number.wrapping_add(apart)) });
     }
     Ok(parts)
 }
 
-/// A part that holds `body`.
-pub(super) fn write_part(kind: u8, number: u64, count: Option<u64>, body: &[u8]) -> Vec<u8> {
+/// A part that holds `body`; of a list of parts `with_sums` tells if it names checksums.
+pub(super) fn write_part(kind: u8, number: u64, count: Option<u64>, body: &[u8], with_sums: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 32);
-    out.extend([ALONE, kind]);
+    out.extend([version_of(false, with_sums), kind]);
     put(&mut out, number);
     if let Some(count) = count {
         put(&mut out, count);
@@ -152,23 +174,23 @@ pub(super) fn write_part(kind: u8, number: u64, count: Option<u64>, body: &[u8])
     sealed(out)
 }
 
-/// A reader at the body of part `number`.
-pub(super) fn read_part(kind: u8, number: u64, part: &[u8]) -> Result<RecordReader<'_>, MapError> {
+/// A reader at the body of part `number`, and true if it names checksums.
+pub(super) fn read_part(kind: u8, number: u64, part: &[u8]) -> Result<(RecordReader<'_>, bool), MapError> {
     let mut reader = RecordReader::checked(part)?;
-    version(&mut reader)?;
+    let with_sums = (version(&mut reader)? - PLAIN) & WITH_SUMS != 0;
     match reader.byte()? {
         found if found == kind => {}
         found => return Err(MapError::Kind(found)),
     }
     match reader.integer()? {
-        found if found == number => Ok(reader),
+        found if found == number => Ok((reader, with_sums)),
         found => Err(MapError::WrongPart { wanted: number, found }),
     }
 }
 
 fn version(reader: &mut RecordReader<'_>) -> Result<u8, MapError> {
     match reader.byte()? {
-        known @ ALONE..=VERSION => Ok(known),
+        known @ PLAIN..=VERSION => Ok(known),
         other => Err(MapError::Version(other)),
     }
 }
@@ -180,7 +202,7 @@ fn time(reader: &mut RecordReader<'_>) -> Result<Time, MapError> {
 }
 
 /// The newest version of a record.
-pub(super) const VERSION: u8 = 2;
+pub(super) const VERSION: u8 = PLAIN + SHARES + WITH_SUMS;
 
 /// Why bytes are no map record, or no part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -289,9 +311,21 @@ impl<'a> RecordReader<'a> {
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
     }
 
+    /// A checksum of a granule.
+    pub(super) fn sum(&mut self) -> Result<u32, MapError> {
+        let (sum, rest) = self.bytes.split_first_chunk::<4>().ok_or(MapError::Short)?;
+        self.bytes = rest;
+        Ok(u32::from_le_bytes(*sum))
+    }
+
     /// An integer below the limit of places and addresses.
     pub(super) fn place(&mut self) -> Result<u64, MapError> {
         Some(self.integer()?).filter(|&value| value < LIMIT).ok_or(MapError::Range)
+    }
+
+    /// True if nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// Nothing may be left.
@@ -305,6 +339,10 @@ impl<'a> RecordReader<'a> {
 pub(super) struct PieceWriter {
     pub(super) bytes: Vec<u8>,
     pub(super) count: u64,
+    /// The checksums of the granules with data, one after the other.
+    pub(super) sums: Vec<u8>,
+    /// True if one of them is known.
+    pub(super) has_sums: bool,
     end: u64,
     disk_end: u64,
 }
@@ -325,6 +363,12 @@ impl PieceWriter {
         }
         self.end = piece.end();
         self.count += 1;
+    }
+
+    /// Appends the checksums of a piece with data.
+    pub(super) fn push_sums(&mut self, sums: &[u32]) {
+        self.has_sums |= sums.iter().any(|&sum| sum != 0);
+        self.sums.extend(sums.iter().flat_map(|sum| sum.to_le_bytes()));
     }
 }
 
@@ -359,6 +403,7 @@ pub(super) fn pieces(
 /// Applies a piece that was read to the map.
 pub(super) fn apply(map: &mut FileMap, piece: FilePiece) {
     map.cut_out(piece.first..piece.end());
+    map.sums.remove(piece.first..piece.end());
     if let Some(Span { at, count }) = piece.span() {
         map.put(piece.first, count, at);
     }

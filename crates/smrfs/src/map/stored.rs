@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::record::{
-    Base, EXTENTS, Head, INDEX, LIMIT, MapError, PartRef, PieceWriter, RecordReader, RecordSummary, apply, pieces,
-    read_part, read_parts, read_record, write_part, write_parts, write_record,
+    Base, EXTENTS, Head, INDEX, LIMIT, MapError, PartRef, PieceWriter, RecordReader, RecordSummary, SUMS, apply,
+    pieces, read_part, read_parts, read_record, write_part, write_parts, write_record,
 };
 use super::{FileMap, FilePiece, Ranges, cut};
 use crate::error::{Errno, FsError, FsResult};
@@ -20,6 +20,12 @@ pub const PAGE_BYTES: usize = 4096;
 
 /// Extents of a part at most: some 24 KiB. (Assumption.)
 const PART_EXTENTS: usize = 4096;
+
+/// Granules of a part at most where they have checksums: 64 KiB of those.
+const PART_GRANULES: u64 = 1 << 14;
+
+/// Granules whose checksums take as much room as a piece, roughly.
+const GRANULES_OF_PIECE: u64 = 6;
 
 /// Bytes of a piece, by a guess that is rarely too low: place, length and address of a small one.
 const PIECE_BYTES: usize = 8;
@@ -69,7 +75,7 @@ impl Stored {
 
     /// The numbers of the parts that the durable record needs.
     pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
-        self.parts.iter().map(|part| part.number).chain(self.index)
+        self.parts.iter().flat_map(|part| [Some(part.number), part.sums]).flatten().chain(self.index)
     }
 
     /// Plans a commit of `map` as it is now. The record takes at most `bytes_max` bytes (but 128 if that is less).
@@ -122,13 +128,18 @@ impl Stored {
     fn record(&self, summary: &RecordSummary, map: &FileMap, bytes_max: usize) -> Option<Vec<u8>> {
         let pieces = if self.parts.is_empty() { map.extents() } else { self.overlay.len() };
         let mut writer = PieceWriter::with_room(bytes_max.min(pieces * PIECE_BYTES));
-        let mut fits = |piece: FilePiece| {
+        let mut fits = |piece: FilePiece, map: &FileMap| {
             writer.push(&piece);
-            writer.bytes.len() <= bytes_max
+            let sums_bytes = if piece.at.is_none() || map.sums.chunks.is_empty() { 0 } else { piece.count * 4 };
+            let fits = writer.bytes.len() as u64 + writer.sums.len() as u64 + sums_bytes <= bytes_max as u64;
+            if fits && sums_bytes > 0 {
+                writer.push_sums(&map.sums(piece.first..piece.end()));
+            }
+            fits
         };
         let all = match self.parts.is_empty() {
-            true => map.extents_from(0).all(&mut fits),
-            false => self.overlay.pieces().all(&mut fits),
+            true => map.extents_from(0).all(|piece| fits(piece, map)),
+            false => self.overlay.pieces().all(|piece| fits(piece, &self.overlay.data)),
         };
         let record = all.then(|| write_record(summary, &self.parts, self.index, &writer))?;
         (record.len() <= bytes_max).then_some(record)
@@ -175,7 +186,8 @@ impl Stored {
                 if part.first >= piece.end() {
                     break;
                 }
-                *count += 1;
+                *count +=
+                    1 + if self.overlay.data.sums.chunks.is_empty() { 0 } else { piece.count / GRANULES_OF_PIECE };
             }
         }
         let mut order: Vec<usize> = (0..touches.len()).filter(|&part| touches[part] > 0).collect();
@@ -196,11 +208,12 @@ impl Stored {
     /// Puts the list of parts into a part of its own where it is longer than `bytes_max`.
     fn list(&mut self, bytes_max: usize, number: &mut dyn FnMut() -> u64, out: &mut Vec<(u64, Vec<u8>)>) {
         let mut list = Vec::new();
-        write_parts(&mut list, &self.parts);
+        let with_sums = self.parts.iter().any(|part| part.sums.is_some());
+        write_parts(&mut list, &self.parts, with_sums);
         self.index = None;
         if list.len() > bytes_max && !self.parts.is_empty() {
             let number = number();
-            out.push((number, write_part(INDEX, number, None, &list)));
+            out.push((number, write_part(INDEX, number, None, &list, with_sums)));
             self.index = Some(number);
         }
     }
@@ -216,43 +229,91 @@ fn cut_up(
     let extents = || data_in(map, covered.clone());
     let count = extents().count();
     let each = count.div_ceil(count.div_ceil(PART_EXTENTS).max(1)).max(1);
-    let (mut parts, mut extents) = (Vec::new(), extents().peekable());
-    while let Some(piece) = extents.peek() {
-        let first = if parts.is_empty() { covered.start } else { piece.first };
-        let mut writer = PieceWriter::default();
-        extents.by_ref().take(each).for_each(|piece| writer.push(&piece));
-        let number = number();
-        out.push((number, write_part(EXTENTS, number, Some(writer.count), &writer.bytes)));
-        parts.push(PartRef { first, number });
+    let has_sums = !map.sums.chunks.is_empty();
+    let granules_max = if has_sums { PART_GRANULES } else { u64::MAX };
+    let (mut parts, mut extents) = (Vec::new(), extents());
+    let mut next = extents.next();
+    while let Some(first) = next {
+        let first = if parts.is_empty() { covered.start } else { first.first };
+        let (mut writer, mut left) = (PieceWriter::default(), granules_max);
+        while let Some(piece) = next.filter(|_| left > 0 && writer.count < each as u64) {
+            let here = cut(piece, piece.first..piece.first.saturating_add(left));
+            writer.push(&here);
+            if has_sums {
+                writer.push_sums(&map.sums(here.first..here.end()));
+            }
+            left -= here.count;
+            next = if here.count < piece.count { Some(cut(piece, here.end()..piece.end())) } else { extents.next() };
+        }
+        let places = number();
+        out.push((places, write_part(EXTENTS, places, Some(writer.count), &writer.bytes, false)));
+        let sums = writer.has_sums.then(|| {
+            let sums = number();
+            out.push((sums, write_part(SUMS, sums, None, &writer.sums, false)));
+            sums
+        });
+        parts.push(PartRef { first, number: places, sums });
     }
     parts
 }
 
 /// Reads a map back: its record, and by `load` the parts that it names. Bytes that make no sense are an error that says why.
-pub fn decode(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<Decoded> {
-    let (summary, base, mut reader) = read_record(record)?;
+pub fn decode(record: &[u8], load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<Decoded> {
+    decode_with(record, load, true)
+}
+
+/// Reads a map without the parts that hold checksums: for who wants to know where data lies. Nothing can be committed from it.
+pub fn decode_places(record: &[u8], load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<Decoded> {
+    decode_with(record, load, false)
+}
+
+fn decode_with(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>, load_sums: bool) -> FsResult<Decoded> {
+    let (summary, base, mut reader, with_sums) = read_record(record)?;
     let (parts, index) = parts_of(base, &mut load)?;
     let mut map = FileMap::new();
     for (at, part) in parts.iter().enumerate() {
         let bytes = load(part.number)?;
         let end = parts.get(at + 1).map_or(LIMIT, |next| next.first);
-        let mut reader = read_part(EXTENTS, part.number, &bytes)?;
-        all_pieces(&mut reader, |piece| match piece.at {
+        let (mut reader, _) = read_part(EXTENTS, part.number, &bytes)?;
+        let count = reader.integer()?;
+        let mut with_data = Vec::new();
+        pieces(&mut reader, count, |piece| match piece.at {
             Some(at) if part.first <= piece.first && piece.end() <= end => {
                 map.put(piece.first, piece.count, at);
+                with_data.push(piece);
                 Ok(())
             }
             _ => Err(MapError::Range),
         })?;
+        reader.end()?;
+        if let Some(number) = part.sums.filter(|_| load_sums) {
+            let bytes = load(number)?;
+            let (mut reader, _) = read_part(SUMS, number, &bytes)?;
+            read_sums(&mut reader, &with_data, |first, sums| map.set_sums(first, sums))?;
+            reader.end()?;
+        }
     }
     let mut overlay = Overlay::default();
-    all_pieces(&mut reader, |piece| {
+    let count = reader.integer()?;
+    let mut with_data = Vec::new();
+    pieces(&mut reader, count, |piece| {
         if !parts.is_empty() {
             overlay.put(piece);
         }
         apply(&mut map, piece);
+        with_data.extend(piece.at.map(|_| piece));
         Ok(())
     })?;
+    // A record that names checksums of parts may have none itself.
+    if with_sums && !reader.is_empty() {
+        read_sums(&mut reader, &with_data, |first, sums| {
+            map.set_sums(first, sums);
+            if !parts.is_empty() {
+                overlay.data.set_sums(first, sums);
+            }
+        })?;
+    }
+    reader.end()?;
     map.take_changes();
     if map.granules() != summary.granules {
         return Err(MapError::Granules { said: summary.granules, found: map.granules() }.into());
@@ -273,9 +334,9 @@ pub fn load_part(store: &dyn MetadataStore, number: u64) -> FsResult<Vec<u8>> {
 
 /// The numbers of the parts that a record needs; of them `load` reads only the list of the others, if that is in a part.
 pub fn part_numbers(record: &[u8], mut load: impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<Vec<u64>> {
-    let (_, base, _) = read_record(record)?;
+    let (_, base, ..) = read_record(record)?;
     let (parts, index) = parts_of(base, &mut load)?;
-    Ok(parts.iter().map(|part| part.number).chain(index).collect())
+    Ok(Stored { parts, index, ..Stored::default() }.numbers().collect())
 }
 
 fn parts_of(base: Base, load: &mut impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsResult<(Vec<PartRef>, Option<u64>)> {
@@ -284,22 +345,29 @@ fn parts_of(base: Base, load: &mut impl FnMut(u64) -> FsResult<Vec<u8>>) -> FsRe
         Base::Parts(parts) => Ok((parts, None)),
         Base::Index(number) => {
             let bytes = load(number)?;
-            let mut reader = read_part(INDEX, number, &bytes)?;
-            let parts = read_parts(&mut reader)?;
+            let (mut reader, with_sums) = read_part(INDEX, number, &bytes)?;
+            let parts = read_parts(&mut reader, with_sums)?;
             reader.end()?;
             Ok((parts, Some(number)))
         }
     }
 }
 
-/// The pieces up to the end of what is read.
-fn all_pieces(
+/// Reads the checksums of these pieces.
+fn read_sums(
     reader: &mut RecordReader<'_>,
-    visit: impl FnMut(FilePiece) -> Result<(), MapError>,
+    with_data: &[FilePiece],
+    mut set: impl FnMut(u64, &[u32]),
 ) -> Result<(), MapError> {
-    let count = reader.integer()?;
-    pieces(reader, count, visit)?;
-    reader.end()
+    for piece in with_data {
+        // Not collected at once: a damaged length would ask for any memory.
+        let mut sums = Vec::new();
+        for _ in 0..piece.count {
+            sums.push(reader.sum()?);
+        }
+        set(piece.first, &sums);
+    }
+    Ok(())
 }
 
 /// Ranges of a file and what they are made of.
@@ -314,9 +382,12 @@ impl Overlay {
     /// `changes` are as in `map` now.
     pub(super) fn take(&mut self, changes: &Ranges, map: &FileMap) {
         for range in changes.iter() {
-            self.data.cut_out(range.clone());
+            self.remove(range.clone());
             for piece in map.lookup(range.clone()) {
                 self.put(piece);
+                if piece.at.is_some() && !map.sums.chunks.is_empty() {
+                    self.data.sums.copy(&map.sums, piece.first..piece.end());
+                }
             }
         }
     }
@@ -332,6 +403,7 @@ impl Overlay {
     /// Takes out `range`.
     pub(super) fn remove(&mut self, range: Range<u64>) {
         self.ranges.remove(range.clone());
+        self.data.sums.remove(range.clone());
         self.data.cut_out(range);
     }
 

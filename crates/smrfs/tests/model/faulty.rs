@@ -1,7 +1,7 @@
-//! A disk that can be told to fail writes, flushes, reads of some granules or resets of some bands, counts writes and
-//! what of them is not flushed, and keeps what it was told to expect.
+//! A disk that can be told to fail writes, flushes, reads of some granules or resets of some bands, or to read something else than
+//! was written; that counts writes and what of them is not flushed, and keeps what it was told to expect.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -19,6 +19,8 @@ pub struct Faulty {
     pub writes_fail: AtomicBool,
     pub flushes_fail: AtomicBool,
     pub unreadable: Mutex<BTreeSet<Granule>>,
+    /// Granules that read as something else.
+    pub foreign: Mutex<BTreeMap<Granule, Vec<u8>>>,
     pub not_reset: Mutex<BTreeSet<u64>>,
     pub writes: AtomicU64,
     pub unflushed_bytes: AtomicU64,
@@ -34,6 +36,7 @@ impl Faulty {
             writes_fail: AtomicBool::new(false),
             flushes_fail: AtomicBool::new(false),
             unreadable: Mutex::default(),
+            foreign: Mutex::default(),
             not_reset: Mutex::default(),
             writes: AtomicU64::new(0),
             unflushed_bytes: AtomicU64::new(0),
@@ -58,10 +61,18 @@ impl stacked::Stacked for Faulty {
         &*self.disk
     }
 
-    fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
-        let end = at + room.bytes() / self.below().shape().granule_bytes;
+    fn read(&self, at: Granule, mut room: ReadBuffer<'_>, cause: Cause) -> DeviceResult {
+        let (bytes, granule) = (room.bytes(), self.below().shape().granule_bytes);
+        let end = at + bytes / granule;
         refused_if(self.unreadable.lock().unwrap().range(at..end).next().is_some())?;
-        self.below().read(at, room, cause)
+        self.below().read(at, room.part(0, bytes), cause)?;
+        let foreign = self.foreign.lock().unwrap();
+        for (&here, other) in foreign.range(at..end) {
+            if let ReadBuffer::Bytes(bytes) = room.part((here - at) * granule, granule) {
+                bytes.copy_from_slice(other);
+            }
+        }
+        Ok(())
     }
 
     fn expect(&self, span: Span) {

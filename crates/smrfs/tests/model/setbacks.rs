@@ -4,9 +4,12 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::{BandState, HostManaged, Model};
-use smrfs::error::{Errno, FsResult};
+use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::fsck::report::Verdict;
+use smrfs::fsck::{self, FsckOptions};
 use smrfs::meta::SetAttr;
 use smrfs::units::{Granule, NodeId, Owner, Span};
+use smrkit::tally::Cause;
 
 use crate::rig::{GRANULE, Rig};
 use crate::{FILE, options};
@@ -147,6 +150,49 @@ fn a_scrub_counts_what_is_live_and_what_of_it_is_not_read() {
         life.rig.fs.forget(id, u64::MAX);
         life.rig.fs.sync_all().unwrap();
         assert_eq!(scrubbed(&life, &live), (all - BLOCKS * BLOCK * GRANULE, 0));
+    }
+}
+
+/// As in an image of another moment than its metadata, or where the disk has written somewhere else than it was told.
+#[test]
+fn a_granule_of_another_file_is_neither_shown_nor_moved_and_is_found() {
+    for model in MODELS {
+        let mut life = Life::new(model, 90);
+        life.overwrite(BROKEN, 100).unwrap();
+        let (id, _) = life.files[BROKEN];
+        let broken = life.place(BROKEN, 1) + 3;
+        life.rig.fs.sync_all().unwrap();
+        let mut other = vec![0; GRANULE as usize];
+        life.rig.device.read(life.place(0, 0), ReadBuffer::Bytes(&mut other), Cause::Host).unwrap();
+        life.rig.device.foreign.lock().unwrap().insert(broken, other);
+        life.overwrite(BROKEN, 3000).unwrap();
+        for clean in [true, false] {
+            life.check(BROKEN);
+            assert!((1..10).contains(&life.rig.fs.statistics().unmovable), "{model:?}: {:?}", life.rig.fs.statistics());
+            assert_eq!(life.place(BROKEN, 1) + 3, broken);
+            let read = life.read(BROKEN, 1).unwrap_err();
+            assert!(matches!(read, FsError::WrongData(at) if at == broken), "{read}");
+            assert_eq!(read.errno(), Errno::EIO);
+            assert!(life.read(BROKEN, 0).unwrap());
+            // A part of it can't be replaced: the rest would get a checksum that is right.
+            let first = (BLOCK + 3) * GRANULE;
+            assert_eq!(life.rig.fs.write(id, first + 5, Data::Bytes(b"new")).unwrap_err().errno(), Errno::EIO);
+            let live = life.rig.fs.live().into_iter().filter(|(_, owner)| owner.file == id);
+            let damaged: u64 = live.map(|(span, owner)| life.rig.fs.scrub(span, owner).unwrap().damaged_bytes).sum();
+            assert_eq!(damaged, GRANULE);
+            life.rig.fs.sync_all().unwrap();
+            let checked = FsckOptions { read_all: true, repair: !clean, ..FsckOptions::default() };
+            let report = fsck::check(&*life.rig.device, &*life.rig.store, &checked).unwrap();
+            let found: Vec<String> = report.findings.iter().map(|finding| finding.problem.to_string()).collect();
+            assert!(found.len() == 1 && found[0].contains("something else than was written"), "{found:?}");
+            assert_eq!(report.verdict, Verdict::ErrorsLeft);
+            life.rig.remount(clean);
+            life.overwrite(BROKEN, 1000).unwrap();
+        }
+        life.write(BROKEN, 1).unwrap();
+        life.rig.device.foreign.lock().unwrap().clear();
+        life.overwrite(BROKEN, 1000).unwrap();
+        life.check(NONE);
     }
 }
 

@@ -93,13 +93,15 @@ fn until_interrupted() -> impl Fn() -> bool + Sync {
 }
 
 fn tell(made: Copy, as_json: bool) -> anyhow::Result<Done> {
-    let Copy { at: VolumePaths { image, meta }, damaged } = made;
-    damaged.iter().for_each(|file| eprintln!("smrkit: warning: the copy has a damaged map as it was: {file}"));
+    let Copy { at: VolumePaths { image, meta }, damage } = made;
+    damage.maps.iter().for_each(|file| eprintln!("smrkit: warning: the copy has a damaged map as it was: {file}"));
+    damage.data.iter().for_each(|file| eprintln!("smrkit: warning: the copy has damaged data as it was: {file}"));
     match as_json {
         true => print_json(&json!({
             "image": path_value(&image),
             "meta": path_value(&meta),
-            "damaged_maps": damaged,
+            "damaged_maps": damage.maps,
+            "damaged_data": damage.data,
         }))?,
         false => print(format!("{} and {} are a volume that is whole\n", image.display(), meta.display()))?,
     }

@@ -6,6 +6,7 @@
 
 mod disk;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use smrfs::device::HostManaged;
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::Durability;
 use smrfs::superblock::Area;
+use smrfs::units::{NodeId, Span};
+use smrkit::quantity::Bytes;
 
 pub use crate::contents::GoesOn;
 use crate::directory::{self, DirectoryStore};
@@ -71,23 +74,56 @@ fn refuse_taken(path: &Path) -> Result<(), LiveError> {
 pub struct Copy {
     /// Where it is.
     pub at: VolumePaths,
-    /// Files whose maps can't be used, and why: the copy has them as they are.
-    pub damaged: Vec<String>,
+    /// What was damaged before, and is in the copy as it is.
+    pub damage: Damage,
 }
 
-/// Makes a copied directory durable, and saves what an unmount saves: all maps have been read. Tells which can't be used.
+/// Files of a copy that can't be read, or not all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Those whose maps can't be used, and why.
+    pub maps: Vec<String>,
+    /// Those with data that is not what was written, and how much.
+    pub data: Vec<String>,
+}
+
+/// Granules that are read at a time: 1 MiB (assumption).
+const PIECE: u64 = 256;
+
+/// Makes a copied directory durable, compares all data with its checksums, and saves what an unmount saves: all maps have been read.
 fn leave_in_order(
     device: Arc<dyn HostManaged>,
     store: Arc<DirectoryStore>,
     meta: &Path,
-) -> Result<Vec<String>, LiveError> {
+    goes_on: &GoesOn,
+) -> Result<Damage, LiveError> {
     let failed = |error| LiveError::file_system(meta, error);
     store.sync_all().map_err(failed)?;
     let space = space(device.shape())?;
     let core = FileSystem::mount(device, store, space, FsOptions::default()).map_err(failed)?;
-    let damaged = damaged_maps(&core);
+    let damage = Damage { maps: damaged_maps(&core), data: wrong_data(&core, meta, goes_on)? };
     core.unmount().map_err(failed)?;
-    Ok(damaged)
+    Ok(damage)
+}
+
+/// Files with data that is not what was written.
+fn wrong_data(core: &FileSystem, meta: &Path, goes_on: &GoesOn) -> Result<Vec<String>, LiveError> {
+    let mut wrong: BTreeMap<NodeId, u64> = BTreeMap::new();
+    for (span, owner) in [core.live(), core.further_owners()].concat() {
+        for skip in (0..span.count).step_by(PIECE as usize) {
+            contents::check(goes_on).map_err(|error| LiveError::io(meta, error))?;
+            let piece = Span { at: span.at + skip, count: PIECE.min(span.count - skip) };
+            let read = core.scrub(piece, owner.further(skip)).map_err(|error| LiveError::file_system(meta, error))?;
+            *wrong.entry(owner.file).or_default() += read.damaged_bytes;
+        }
+    }
+    let maps: Vec<NodeId> = core.damaged_maps().iter().map(|map| map.file).collect();
+    wrong.retain(|file, bytes| *bytes > 0 && !maps.contains(file));
+    let told = wrong.into_iter().map(|(file, bytes)| {
+        let path = core.path_to(file).map(|path| String::from_utf8_lossy(&path).into_owned());
+        format!("{}: {} of it are not what was written", path.unwrap_or(format!("file {file}")), Bytes(bytes))
+    });
+    Ok(told.collect())
 }
 
 /// Copies the volume that is mounted at `point` into `folder`, which is made.
@@ -107,18 +143,18 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, M
     let place = |key: &str| value_path(&held[key]).unwrap_or_default();
     let from = VolumePaths { image: place("image"), meta: place("meta") };
     let to = VolumePaths::in_backup(&made.path);
-    let damaged = if zoned::is_zoned(&from.image)? {
+    let damage = if zoned::is_zoned(&from.image)? {
         let area = Area::load(zoned::look(&from.image)?).map_err(|error| of_area(&from.image, error))?;
         let copied = disk::copy(&area, &from, &to, false, goes_on)?;
         drop(client);
-        copied.settle()?
+        copied.settle(goes_on)?
     } else {
         copy(&from, &to, goes_on)?;
         drop(client);
-        settle(&to)?
+        settle(&to, goes_on)?
     };
     made.keep();
-    Ok(Copy { at: to, damaged })
+    Ok(Copy { at: to, damage })
 }
 
 /// Copies a volume that is not mounted into `folder`, which is made.
@@ -127,9 +163,9 @@ pub fn of_volume(image: &Path, how: &Open, folder: &Path, goes_on: &GoesOn) -> R
     let from = VolumePaths { image: image.into(), meta: volume.meta().into() };
     let made = Folder::make(folder)?;
     let to = VolumePaths::in_backup(&made.path);
-    let damaged = duplicate(&volume, &from, &to, false, goes_on)?;
+    let damage = duplicate(&volume, &from, &to, false, goes_on)?;
     made.keep();
-    Ok(Copy { at: to, damaged })
+    Ok(Copy { at: to, damage })
 }
 
 /// Options of making a volume of a backup.
@@ -149,8 +185,8 @@ pub fn restore(folder: &Path, wanted: &RestoreOptions, goes_on: &GoesOn) -> Resu
     let (meta, trust_open_metadata) = (Some(from.meta.clone()), wanted.trust_open_metadata);
     let how = Open { meta, read_only: true, trust_open_metadata, ..Open::default() };
     let volume = Volume::open(&from.image, &how)?;
-    let damaged = duplicate(&volume, &from, &wanted.to, wanted.force, goes_on)?;
-    Ok(Copy { at: wanted.to.clone(), damaged })
+    let damage = duplicate(&volume, &from, &wanted.to, wanted.force, goes_on)?;
+    Ok(Copy { at: wanted.to.clone(), damage })
 }
 
 /// Copies a volume that is open, and so locked. Nothing is left of a copy that fails.
@@ -160,12 +196,12 @@ fn duplicate(
     to: &VolumePaths,
     force: bool,
     goes_on: &GoesOn,
-) -> Result<Vec<String>, LiveError> {
+) -> Result<Damage, LiveError> {
     if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
-        return disk::copy(volume.area(), from, to, force, goes_on)?.settle();
+        return disk::copy(volume.area(), from, to, force, goes_on)?.settle(goes_on);
     }
     copy(from, to, goes_on)?;
-    settle(to).inspect_err(|_| remove(to))
+    settle(to, goes_on).inspect_err(|_| remove(to))
 }
 
 /// The folder of a backup that is being made: it goes if nothing comes of it.
@@ -207,11 +243,11 @@ fn copy(from: &VolumePaths, to: &VolumePaths, goes_on: &GoesOn) -> Result<(), Li
 }
 
 /// Makes a copy durable, and a volume of its own that was left in good order: it knows its own directory.
-fn settle(at: &VolumePaths) -> Result<Vec<String>, LiveError> {
+fn settle(at: &VolumePaths, goes_on: &GoesOn) -> Result<Damage, LiveError> {
     // A copy of a volume in use looks torn. This one is not: nobody could change the original meanwhile.
     let how = Open { meta: Some(at.meta.clone()), out_of_step: true, ..Open::default() };
     let mut volume = Volume::open(&at.image, &how)?;
-    let damaged = leave_in_order(volume.device(), volume.store(), &at.meta)?;
+    let damage = leave_in_order(volume.device(), volume.store(), &at.meta, goes_on)?;
     volume.close()?;
-    Ok(damaged)
+    Ok(damage)
 }

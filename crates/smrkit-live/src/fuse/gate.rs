@@ -37,7 +37,7 @@ impl Gate {
             log(&format!("{what}: a bug; the panic above is answered as EIO"));
             Err(FsError::Errno(Errno::EIO))
         });
-        if let Err(error @ (FsError::Device(_) | FsError::Corrupt(_))) = &answer {
+        if let Err(error @ (FsError::Device(_) | FsError::Corrupt(_) | FsError::WrongData(_))) = &answer {
             log(&format!("{what}: {error}"));
         }
         answer

@@ -223,7 +223,7 @@ fn one_damaged_map_costs_its_file_and_not_the_volume() {
         }
         let backup = folder.join("backup");
         let copy = crate::backup::of_volume(&image, &Open::default(), &backup, &|| true).unwrap();
-        assert!(names(copy.damaged));
+        assert!(names(copy.damage.maps));
         let how = Open { meta: Some(copy.at.meta), ..Open::default() };
         drop(Volume::open(&copy.at.image, &how).unwrap());
         let (_volume, fs) = open(folder);

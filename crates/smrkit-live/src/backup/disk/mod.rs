@@ -22,7 +22,7 @@ use smrfs::units::{Granule, NodeId, Span};
 use smrkit::quantity::Bytes;
 use smrkit::tally::Cause;
 
-use super::{VolumePaths, leave_in_order, refuse_taken, remove};
+use super::{Damage, VolumePaths, leave_in_order, refuse_taken, remove};
 use crate::contents::{self, GoesOn};
 use crate::directory::{self, DirectoryStore, Home, MountStep};
 use crate::error::LiveError;
@@ -78,14 +78,14 @@ fn undo(disk: &dyn HostManaged, to: &VolumePaths) {
 }
 
 impl Copied {
-    /// Makes it durable, and a volume that was left in good order; tells which maps can't be used. Nothing is left if that fails.
-    pub(super) fn settle(self) -> Result<Vec<String>, LiveError> {
+    /// Makes it durable, and a volume that was left in good order; tells what of it is damaged. Nothing is left if that fails.
+    pub(super) fn settle(self, goes_on: &GoesOn) -> Result<Damage, LiveError> {
         let Copied { disk, store, to, superblock } = self;
         let failed = |error: AreaError| of_area(&to.image, error);
         let durable = disk.flush().map_err(|error| failed(error.into()));
         durable
-            .and_then(|()| leave_in_order(Arc::new(data_part(&disk)), store, &to.meta))
-            .and_then(|damaged| Area::begin(Arc::clone(&disk), superblock).map(|_| damaged).map_err(failed))
+            .and_then(|()| leave_in_order(Arc::new(data_part(&disk)), store, &to.meta, goes_on))
+            .and_then(|damage| Area::begin(Arc::clone(&disk), superblock).map(|_| damage).map_err(failed))
             .inspect_err(|_| undo(&*disk, &to))
     }
 }
@@ -185,7 +185,7 @@ fn owners(store: &DirectoryStore) -> FsResult<Vec<(Span, NodeId)>> {
     let mut owners = Vec::new();
     store.scan(&mut |id, record| -> FsResult {
         let Some(record) = record else { return Ok(()) };
-        let decoded = map::decode(&record, |number| map::load_part(store, number))?;
+        let decoded = map::decode_places(&record, |number| map::load_part(store, number))?;
         owners.extend(decoded.map.extents_from(0).filter_map(|piece| Some((piece.span()?, id))));
         Ok(())
     })?;

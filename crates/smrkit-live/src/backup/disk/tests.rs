@@ -5,6 +5,7 @@ mod zones;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -90,7 +91,7 @@ fn put(
     to: &VolumePaths,
     goes_on: &GoesOn,
 ) -> Result<(), LiveError> {
-    onto(Arc::clone(disk), source, from, to, goes_on)?.settle().map(drop)
+    onto(Arc::clone(disk), source, from, to, goes_on)?.settle(goes_on).map(drop)
 }
 
 /// The volume on `disk` with the directory `meta` has these files, and a check finds nothing.
@@ -124,7 +125,7 @@ fn a_volume_goes_to_a_zoned_device_and_back() {
         put(&zoned_disk(&device, true), open(&old).area(), &old, &there, &|| true).unwrap();
         holds(zoned_disk(&device, false), &there.meta, &files);
         let area = Area::load(zoned_disk(&device, false)).unwrap();
-        copy(&area, &there, &back, false, &|| true).unwrap().settle().unwrap();
+        copy(&area, &there, &back, false, &|| true).unwrap().settle(&|| true).unwrap();
         drop(area);
         assert_eq!(device.refused(), Vec::<String>::new());
         let mut volume = Volume::open(&back.image, &Open::default()).unwrap();
@@ -261,6 +262,33 @@ fn an_offline_zone_is_empty_in_a_copy_unless_it_has_data_of_files() {
         "{said}"
     );
     assert!(!second.meta.exists());
+}
+
+/// As where image and directory are of two moments, or the disk has written somewhere else.
+#[test]
+fn data_that_is_not_what_was_written_is_named_in_the_copy() {
+    let folder = TempDir::new().unwrap();
+    let (old, _) = made(folder.path());
+    let volume = open(&old);
+    let mut places = owners(&volume.store()).unwrap();
+    let (one, file) = places[0];
+    let (other, _) = places.pop().unwrap();
+    let path = volume.store().path_to(file).unwrap();
+    let first = smrfs::superblock::granules(volume.area().device().shape());
+    drop(volume);
+    // Behind the disk's back: it would not take such a write.
+    let mut bytes = vec![0; GRANULE_BYTES as usize];
+    let at = |span: Span| 65536 + (first + span.at.0) * GRANULE_BYTES;
+    let image = fs::File::options().read(true).write(true).open(&old.image).unwrap();
+    image.read_exact_at(&mut bytes, at(other)).unwrap();
+    image.write_all_at(&bytes, at(one)).unwrap();
+    let expected = format!("{}: 4 KiB of it are not what was written", String::from_utf8_lossy(&path));
+    let how = Open { meta: Some(old.meta.clone()), ..Open::default() };
+    let saved = of_volume(&old.image, &how, &folder.path().join("saved"), &|| true).unwrap();
+    assert_eq!(saved.damage, Damage { maps: Vec::new(), data: vec![expected.clone()] });
+    let wanted = RestoreOptions { to: paths(folder.path(), "new"), force: false, trust_open_metadata: false };
+    let back = restore(&folder.path().join("saved"), &wanted, &|| true).unwrap();
+    assert_eq!(back.damage.data, [expected]);
 }
 
 #[test]
