@@ -3,6 +3,7 @@
 //! Of what was not flushed or synced all, nothing, the latest or anything may be lost. Recovery is cut again. The number of
 //! cuts is `SMRFS_CUTS`, or some thousands; each is named by seed, operation and losses.
 
+mod bounded;
 mod check;
 #[path = "../../../smrkit/tests/common/count.rs"]
 mod count;

@@ -1,0 +1,461 @@
+//! Bounded, exhaustive crash tests, as CrashMonkey and ACE do them (Mohan et al. 2018): every workload of one operation out of a set,
+//! and of two and three as many as there is time for, each operation with an fsync of its file, of its directory, a sync, or nothing
+//! behind it. After each of those the power is cut, and what they promised must be there.
+//!
+//! The file system that runs is the oracle: its tree is noted after every operation. What an operation needs, such as the file that it
+//! writes to, is made before it and not synced. `SMRFS_ACE` is the number of workloads of two and of three operations for each
+//! disk; from as many as there are on, those of two are all tried.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use smrfs::data::Data;
+use smrfs::device::memory::{Power, WriteLoss as DiskLoss};
+use smrfs::error::{Errno, FsError, FsResult};
+use smrfs::fs::{Allocate, FileSystem};
+use smrfs::meta::memory::StoreLoss;
+use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
+use smrfs::units::NodeId;
+
+use crate::count::count_from;
+use crate::rig::{Disk, GRANULE, Mounted, Rig};
+use crate::run::read;
+
+const FILE: NewNode = NewNode { kind: Kind::File, mode: 0o644, uid: 0, gid: 0, rdev: 0 };
+const DIRECTORY: NewNode = NewNode { kind: Kind::Directory, mode: 0o755, ..FILE };
+const ATTRIBUTE: &[u8] = b"user.a";
+
+/// Bytes of a file that is made because an operation needs it: not whole granules.
+const NEEDED_BYTES: u64 = 3 * GRANULE + 100;
+
+type Path = &'static str;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Create(Path),
+    MakeDir(Path),
+    MakeLink(Path),
+    /// Bytes from an offset on, or none: at the end.
+    Write(Path, Option<u64>, u64),
+    Allocate(Path, Allocate, u64, u64),
+    Truncate(Path, u64),
+    Link(Path, Path),
+    Unlink(Path),
+    RemoveDir(Path),
+    Rename(Path, Path, RenameMode),
+    SetAttribute(Path),
+    RemoveAttribute(Path),
+    Share(Path, Path),
+}
+
+impl Op {
+    /// The path that is synced behind it.
+    fn target(self) -> Path {
+        match self {
+            Op::Create(path) | Op::MakeDir(path) | Op::MakeLink(path) | Op::Unlink(path) | Op::RemoveDir(path) => path,
+            Op::Write(path, ..) | Op::Allocate(path, ..) | Op::Truncate(path, _) => path,
+            Op::SetAttribute(path) | Op::RemoveAttribute(path) => path,
+            Op::Link(_, path) | Op::Rename(_, path, _) | Op::Share(_, path) => path,
+        }
+    }
+}
+
+/// What makes an operation durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sync {
+    File,
+    Directory,
+    Everything,
+    Nothing,
+}
+
+const SYNCS: [Sync; 4] = [Sync::File, Sync::Directory, Sync::Everything, Sync::Nothing];
+
+/// The set of operations: two files in the root and two in a directory, as in ACE; and sharing, which is ours.
+fn operations() -> Vec<Op> {
+    let mut all = Vec::new();
+    all.extend(["foo", "bar", "A/foo", "A/bar"].map(Op::Create));
+    all.extend(["B", "A/C"].map(Op::MakeDir));
+    all.extend(["bar", "A/bar"].map(Op::MakeLink));
+    for path in ["foo", "A/foo"] {
+        all.extend([None, Some(0), Some(GRANULE + 7), Some(8 * GRANULE)].map(|at| Op::Write(path, at, 700)));
+        // Straight to the disk.
+        all.push(Op::Write(path, Some(GRANULE), 7 * GRANULE));
+        let modes =
+            [Allocate::Extend, Allocate::KeepSize, Allocate::Punch, Allocate::Zero(false), Allocate::Zero(true)];
+        all.extend(modes.map(|mode| Op::Allocate(path, mode, GRANULE / 2, 4 * GRANULE)));
+        all.extend([0, GRANULE + 9, 6 * GRANULE].map(|size| Op::Truncate(path, size)));
+        all.extend([Op::SetAttribute(path), Op::RemoveAttribute(path), Op::Unlink(path)]);
+        for to in ["bar", "A/bar"] {
+            all.extend([Op::Link(path, to), Op::Rename(path, to, RenameMode::Replace), Op::Share(path, to)]);
+        }
+    }
+    all.push(Op::Rename("foo", "A/foo", RenameMode::Replace));
+    all.push(Op::Rename("foo", "A/foo", RenameMode::Exchange));
+    all.push(Op::Rename("A/C", "B/C", RenameMode::Replace));
+    all.extend(["B", "A/C"].map(Op::RemoveDir));
+    all
+}
+
+/// A name: its directory, and its bytes.
+type Name = (NodeId, Vec<u8>);
+
+/// The tree at a moment.
+#[derive(Clone, Debug, Default)]
+struct Tree {
+    /// The operation of the power supply with which it began.
+    from: u64,
+    names: BTreeMap<Name, NodeId>,
+    files: BTreeMap<NodeId, Vec<u8>>,
+    attributes: BTreeMap<NodeId, Option<Vec<u8>>>,
+}
+
+impl Tree {
+    fn of(fs: &FileSystem, from: u64) -> FsResult<Tree> {
+        let mut tree = Tree { from, ..Tree::default() };
+        let mut left = vec![fs.root()];
+        while let Some(directory) = left.pop() {
+            for entry in fs.list(directory, 0)? {
+                tree.names.insert((directory, entry.name), entry.id);
+                match entry.kind {
+                    Kind::Directory => left.push(entry.id),
+                    Kind::File => drop(tree.files.insert(entry.id, read(fs, entry.id)?)),
+                    _ => {}
+                }
+                let value = match fs.attribute(entry.id, ATTRIBUTE) {
+                    Err(error) if error.errno() == Errno::ENODATA => None,
+                    value => Some(value?),
+                };
+                tree.attributes.insert(entry.id, value);
+            }
+        }
+        Ok(tree)
+    }
+}
+
+/// What a sync has promised: as in the tree of number `tree`, from operation `number` of the power supply on.
+struct Promise {
+    number: u64,
+    tree: usize,
+    file: Option<NodeId>,
+    directories: Vec<NodeId>,
+    names: Vec<Name>,
+    everything: bool,
+}
+
+/// A workload on a new file system, with all trees and promises.
+struct Workload {
+    rig: Rig,
+    mounted: Mounted,
+    /// The first operation of the power supply that is the workload's own.
+    first: u64,
+    trees: Vec<Tree>,
+    promises: Vec<Promise>,
+    /// Names that a file was given by a rename or a link, which makes its contents durable first; and the tree then.
+    given: Vec<(usize, Name, NodeId)>,
+}
+
+impl Workload {
+    fn run(disk: Disk, steps: &[(Op, Sync)]) -> Workload {
+        let rig = Rig::new(disk);
+        let mounted = rig.mount().expect("an empty file system");
+        mounted.fs.sync_all().expect("a sync");
+        let (first, begin) = (rig.power.operations() + 1, Tree::of(&mounted.fs, 0).expect("an empty tree"));
+        let mut workload =
+            Workload { rig, mounted, first, trees: vec![begin], promises: Vec::new(), given: Vec::new() };
+        for &(op, sync) in steps {
+            workload.step(op);
+            workload.sync(op, sync);
+        }
+        workload
+    }
+
+    fn fs(&self) -> &FileSystem {
+        &self.mounted.fs
+    }
+
+    /// Does something, and notes the tree that it leaves. Refusals change nothing.
+    fn act(&mut self, act: impl FnOnce(&FileSystem) -> FsResult) {
+        let from = self.rig.power.operations() + 1;
+        match act(self.fs()) {
+            Ok(()) | Err(FsError::Errno(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+        let tree = Tree::of(self.fs(), from).expect("what is there can be read");
+        self.trees.push(tree);
+    }
+
+    fn find(&self, path: &str) -> Option<NodeId> {
+        let fs = self.fs();
+        path.split('/').try_fold(fs.root(), |at, name| {
+            let id = fs.lookup(at, name.as_bytes()).ok()?.id;
+            fs.forget(id, 1);
+            Some(id)
+        })
+    }
+
+    /// The directory of a path, which is made where there is none, and the name in it.
+    fn place(&mut self, path: Path) -> (NodeId, &'static [u8]) {
+        let Some((directory, name)) = path.split_once('/') else { return (self.fs().root(), path.as_bytes()) };
+        if self.find(directory).is_none() {
+            self.act(|fs| fs.make(fs.root(), directory.as_bytes(), &DIRECTORY).map(|attr| fs.forget(attr.id, 1)));
+        }
+        (self.find(directory).expect("a directory"), name.as_bytes())
+    }
+
+    /// The file at a path, which is made where there is none.
+    fn file(&mut self, path: Path) -> NodeId {
+        let (parent, name) = self.place(path);
+        if self.find(path).is_none() {
+            self.act(|fs| fs.make(parent, name, &FILE).map(|attr| fs.forget(attr.id, 1)));
+            let id = self.find(path).expect("a file");
+            let bytes: Vec<u8> = (0..NEEDED_BYTES).map(|at| (at / 100 + 1) as u8).collect();
+            self.act(|fs| fs.write(id, 0, Data::Bytes(&bytes)));
+        }
+        self.find(path).expect("a file")
+    }
+
+    fn step(&mut self, op: Op) {
+        match op {
+            Op::Create(path) | Op::MakeDir(path) => {
+                let ((parent, name), is_file) = (self.place(path), matches!(op, Op::Create(_)));
+                let new = if is_file { &FILE } else { &DIRECTORY };
+                self.act(|fs| fs.make(parent, name, new).map(|attr| fs.forget(attr.id, 1)));
+            }
+            Op::MakeLink(path) => {
+                let (parent, name) = self.place(path);
+                self.act(|fs| fs.make_link(parent, name, b"foo", 0, 0).map(|attr| fs.forget(attr.id, 1)));
+            }
+            Op::Write(path, at, bytes) => {
+                let id = self.file(path);
+                let mark = self.trees.len() as u8;
+                self.act(|fs| {
+                    let at = at.map_or_else(|| fs.attributes(id).map(|attr| attr.size), Ok)?;
+                    fs.write(id, at, Data::Bytes(&vec![200 + mark; bytes as usize]))
+                });
+            }
+            Op::Allocate(path, mode, at, bytes) => {
+                let id = self.file(path);
+                self.act(|fs| fs.allocate(id, mode, at, bytes));
+            }
+            Op::Truncate(path, size) => {
+                let (id, set) = (self.file(path), SetAttr { size: Some(size), ..SetAttr::default() });
+                self.act(|fs| fs.set_attributes(id, &set).map(drop));
+            }
+            Op::SetAttribute(path) => {
+                let (id, value) = (self.file(path), [self.trees.len() as u8]);
+                self.act(|fs| fs.set_attribute(id, ATTRIBUTE, &value, false, false));
+            }
+            Op::RemoveAttribute(path) => {
+                let id = self.file(path);
+                self.act(|fs| fs.set_attribute(id, ATTRIBUTE, b"old", false, false));
+                self.act(|fs| fs.remove_attribute(id, ATTRIBUTE));
+            }
+            Op::Link(from, to) => {
+                let (id, (parent, name)) = (self.file(from), self.place(to));
+                self.act(|fs| fs.link(id, parent, name).map(|_| fs.forget(id, 1)));
+                self.note_given(id, (parent, name.to_vec()));
+            }
+            Op::Rename(from, to, mode) => {
+                let id = if from == "A/C" { self.directory(from) } else { self.file(from) };
+                if mode == RenameMode::Exchange {
+                    self.file(to);
+                }
+                let ((old, old_name), (new, new_name)) = (self.place(from), self.place(to));
+                self.act(|fs| fs.rename((old, old_name), (new, new_name), mode));
+                self.note_given(id, (new, new_name.to_vec()));
+            }
+            Op::Unlink(path) => {
+                self.file(path);
+                let (parent, name) = self.place(path);
+                self.act(|fs| fs.unlink(parent, name));
+            }
+            Op::RemoveDir(path) => {
+                self.directory(path);
+                let (parent, name) = self.place(path);
+                self.act(|fs| fs.remove_dir(parent, name));
+            }
+            Op::Share(from, to) => {
+                let (from, to) = (self.file(from), self.file(to));
+                self.act(|fs| fs.share((from, 0), (to, 0), 3 * GRANULE).map(drop));
+            }
+        }
+    }
+
+    fn directory(&mut self, path: Path) -> NodeId {
+        let (parent, name) = self.place(path);
+        if self.find(path).is_none() {
+            self.act(|fs| fs.make(parent, name, &DIRECTORY).map(|attr| fs.forget(attr.id, 1)));
+        }
+        self.find(path).expect("a directory")
+    }
+
+    fn note_given(&mut self, id: NodeId, name: Name) {
+        let last = self.trees.len() - 1;
+        let [.., before, after] = &self.trees[..] else { return };
+        if after.names.get(&name) == Some(&id) && before.names.get(&name) != Some(&id) && after.files.contains_key(&id)
+        {
+            self.given.push((last, name, id));
+        }
+    }
+
+    fn sync(&mut self, op: Op, sync: Sync) {
+        let (path, root) = (op.target(), self.fs().root());
+        let id = match sync {
+            Sync::File => self.find(path),
+            Sync::Directory => path.split_once('/').map_or(Some(root), |(directory, _)| self.find(directory)),
+            Sync::Everything => None,
+            Sync::Nothing => return,
+        };
+        let tree = self.trees.len() - 1;
+        match (sync, id) {
+            (Sync::Everything, _) => self.fs().sync_all().expect("a sync"),
+            (_, Some(id)) => self.fs().sync(id).expect("an fsync"),
+            // It is gone: there is nothing to sync.
+            (_, None) => return,
+        }
+        let mut promise = Promise {
+            number: self.rig.power.operations(),
+            tree,
+            file: id.filter(|_| sync == Sync::File),
+            directories: id.into_iter().collect(),
+            names: Vec::new(),
+            everything: sync == Sync::Everything,
+        };
+        // With a file come its names, and those of the directories above.
+        let mut next = id;
+        while let Some(id) = next {
+            let names = self.trees[tree].names.iter().filter(|(_, found)| **found == id).map(|(name, _)| name.clone());
+            let names: Vec<Name> = names.collect();
+            next = names.first().map(|(parent, _)| *parent).filter(|parent| *parent != root);
+            promise.names.extend(names);
+        }
+        self.promises.push(promise);
+    }
+
+    /// Checks what is left if the power fails at operation `cut`.
+    fn check(&self, cut: u64, losses: (DiskLoss, StoreLoss), seed: u64) {
+        let left = self.rig.survivor(cut, losses, seed, Power::new());
+        let mounted = left.mount().expect("it mounts");
+        mounted.fs.check().expect("a right account");
+        let found = Tree::of(&mounted.fs, 0).expect("everything can be read");
+        mounted.check();
+        let end = self.trees.partition_point(|tree| tree.from <= cut);
+        let last = |is: &dyn Fn(&Promise) -> bool| {
+            let promises =
+                self.promises.iter().filter(|promise| promise.number < cut && (promise.everything || is(promise)));
+            promises.map(|promise| promise.tree).max()
+        };
+        let names: Vec<&Name> =
+            self.trees.iter().flat_map(|tree| tree.names.keys()).chain(found.names.keys()).collect();
+        for name in names {
+            let promised = last(&|promise| promise.directories.contains(&name.0) || promise.names.contains(name));
+            let possible = &self.trees[promised.unwrap_or(0)..end];
+            let is = found.names.get(name);
+            // Where its directory was not promised and is gone, so are its names.
+            assert!(
+                possible.iter().any(|tree| tree.names.get(name) == is),
+                "{name:?} is {is:?}, and may be {:?}",
+                possible.iter().map(|tree| tree.names.get(name)).collect::<Vec<_>>()
+            );
+        }
+        for (name, id) in found.names.iter().filter(|(_, id)| found.files.contains_key(id)) {
+            let by_sync = last(&|promise| promise.file == Some(*id));
+            let name_promised =
+                last(&|promise| promise.directories.contains(&name.0) || promise.names.contains(name)).unwrap_or(0);
+            let by_name = self.given.iter().rev().find(|(tree, given, whose)| {
+                let before = &self.trees[name_promised.min(*tree)..*tree];
+                given == name
+                    && whose == id
+                    && *tree < end
+                    && before.iter().all(|tree| tree.names.get(name) != Some(id))
+            });
+            let Some(promised) = by_sync.max(by_name.map(|(tree, ..)| *tree)) else { continue };
+            assert!(
+                self.trees[promised..end].iter().any(|tree| tree.files.get(id) == Some(&found.files[id])),
+                "{name:?} ({id}) has {} bytes of none of the {} trees from {promised} on",
+                found.files[id].len(),
+                end - promised
+            );
+            // A rename commits unsaved data first, and not a change of attributes alone.
+            let possible = by_sync.map_or(&[][..], |promised| &self.trees[promised..end]);
+            let is_one_of = possible.iter().any(|tree| tree.attributes.get(id) == found.attributes.get(id));
+            assert!(by_sync.is_none() || is_one_of, "{name:?} ({id}) has the attribute {:?}", found.attributes.get(id));
+        }
+    }
+}
+
+/// Runs a workload and cuts the power behind each sync, or at every operation; tells how many cuts.
+fn try_out(disk: Disk, steps: &[(Op, Sync)], at_every_operation: bool, seed: u64) -> u64 {
+    let tried = catch_unwind(AssertUnwindSafe(|| {
+        let workload = Workload::run(disk, steps);
+        let syncs = workload.promises.iter().map(|promise| promise.number + 1);
+        let cuts: Vec<u64> = if at_every_operation {
+            (workload.first..=workload.rig.power.operations() + 1).collect()
+        } else {
+            syncs.collect()
+        };
+        let mut done = 0;
+        for cut in cuts {
+            let losses: Vec<_> = DiskLoss::ALL
+                .into_iter()
+                .flat_map(|disk| [(disk, StoreLoss::Latest), (disk, StoreLoss::Any)])
+                .collect();
+            // Each of many workloads meets some of the losses.
+            let (first, step) = if at_every_operation { (0, 1) } else { ((seed % 4) as usize, 4) };
+            for losses in losses.into_iter().skip(first).step_by(step) {
+                workload.check(cut, losses, seed);
+                done += 1;
+            }
+        }
+        done
+    }));
+    tried.unwrap_or_else(|why| {
+        eprintln!("{disk:?}, seed {seed}: {steps:?}");
+        resume_unwind(why)
+    })
+}
+
+/// The workload of that number of those with `count` operations; the last has a sync behind it.
+fn numbered(all: &[Op], count: u32, mut number: u64) -> Vec<(Op, Sync)> {
+    let mut digit = |base: usize| {
+        let digit = number % base as u64;
+        number /= base as u64;
+        digit as usize
+    };
+    (1..=count).map(|at| (all[digit(all.len())], SYNCS[digit(if at == count { 3 } else { 4 })])).collect()
+}
+
+fn bounded(disk: Disk) {
+    let all = operations();
+    let wanted: u64 = count_from("SMRFS_ACE", 4000);
+    for count in 1..=3 {
+        let number = (all.len() as u64).pow(count) * 4u64.pow(count - 1) * 3;
+        let is_whole = count == 1 || count == 2 && wanted >= number;
+        let dice = &mut Pcg64Mcg::seed_from_u64(u64::from(count));
+        let mut cuts = 0;
+        let tried = if is_whole { number } else { wanted };
+        for seed in 0..tried {
+            let which = if is_whole { seed } else { dice.random_range(0..number) };
+            cuts += try_out(disk, &numbered(&all, count, which), count == 1, seed);
+        }
+        println!("{disk:?}: {tried} of {number} workloads of {count} operations, {cuts} cuts");
+    }
+}
+
+#[test]
+fn every_small_workload_keeps_its_promises_on_strict_append() {
+    bounded(Disk::StrictAppend);
+}
+
+#[test]
+fn every_small_workload_keeps_its_promises_on_caveat_scriptor() {
+    bounded(Disk::Caveat);
+}
+
+#[test]
+fn every_small_workload_keeps_its_promises_on_zones() {
+    bounded(Disk::Zoned);
+}
