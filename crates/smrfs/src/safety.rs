@@ -122,7 +122,7 @@ impl SafetyLedger {
     /// `span` is being written, and live from now on.
     fn write(&mut self, span: Span) {
         self.change(span, |books| {
-            let number = books.order.next();
+            let number = books.order.next_number();
             books.order.put(span, number);
             books.live.insert(span.range());
         });
@@ -141,7 +141,7 @@ impl SafetyLedger {
             self.live.insert(span.range());
         }
         if !keep_order {
-            let number = self.order.next();
+            let number = self.order.next_number();
             self.order.put(Span::new(0, self.granules), number);
         }
         self.totals = self.count(0, self.granules, CountedBy::Granules);

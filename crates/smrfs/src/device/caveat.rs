@@ -121,7 +121,7 @@ impl History {
     pub fn new(granules: u64, did: u64, dpid: u64, unknown: bool) -> History {
         let mut order = WriteOrder::new(granules);
         if unknown {
-            let number = order.next();
+            let number = order.next_number();
             order.put(Span::new(0, granules), number);
         }
         History { did, dpid, order, damaged: vec![0; granules as usize], upstream_hits: 0 }
@@ -143,7 +143,7 @@ impl History {
     /// `span` is written in ascending order; tells `hit` what that destroys outside, and by the write of which granule.
     pub fn write(&mut self, span: Span, mut hit: impl FnMut(Span, Granule)) {
         self.write_upstream(span, &mut hit);
-        let number = self.order.next();
+        let number = self.order.next_number();
         self.order.put(span, number);
         self.damaged[span.at.0 as usize..span.end().0 as usize].fill(0);
         self.destroy_downstream(span.end().0, &mut hit);
@@ -237,7 +237,7 @@ impl WriteOrder {
     }
 
     /// One more write command: its number, higher than all before.
-    pub fn next(&mut self) -> u32 {
+    pub fn next_number(&mut self) -> u32 {
         if self.writes == u32::MAX - 1 {
             self.renumber();
         }
@@ -356,7 +356,7 @@ mod tests {
             order.put(Span::new(at, 1), number);
         }
         order.writes = u32::MAX - 1;
-        assert_eq!(order.next(), 4);
+        assert_eq!(order.next_number(), 4);
         assert_eq!(order.within(0, 4), [2, 0, 1, 3]);
         assert_eq!((order.newest(0, 3), order.oldest(2, 4), order.newest(1, 1)), (2, 1, 0));
     }
