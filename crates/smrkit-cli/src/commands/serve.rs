@@ -137,25 +137,20 @@ impl Serve {
         let _socket = ControlSocket::start(&image, &controller, || Ok(()))?;
         let stop = controller.clone();
         signals::handle(move || stop.send(ControlRequest::Stop))?;
-        let server = DriveServer::new(drive, listener, pace);
-        if self.command.is_empty() {
-            print(format!("{uri}\n"))?;
-            let (report, closed) = server.run(&requests);
-            self.print_end(&report)?;
-            closed?;
-            return Ok(Done::All);
+        let commanded = match self.command.is_empty() {
+            true => print(format!("{uri}\n")).map(|()| None)?,
+            // Before the server takes its priority, which the command would inherit.
+            false => Some(self.start(&uri, controller)),
+        };
+        let (report, closed) = DriveServer::new(drive, listener, pace).run(&requests);
+        print_report(&report);
+        if self.json {
+            print_json(&report.described)?;
         }
-        let commanded = self.start(&uri, controller);
-        let (report, closed) = server.run(&requests);
-        self.print_end(&report)?;
         closed?;
+        let Some(commanded) = commanded else { return Ok(Done::All) };
         let status = commanded.join().map_err(|_| anyhow::anyhow!("the command could not be waited for"))??;
         Ok(Done::Code(status.code().map_or(1, |code| code as u8)))
-    }
-
-    fn print_end(&self, report: &ServeReport) -> anyhow::Result<()> {
-        print_report(report);
-        if self.json { print_json(&report.described) } else { Ok(()) }
     }
 
     /// The socket, and the temporary directory around it if it serves one command.

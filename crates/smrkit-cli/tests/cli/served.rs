@@ -44,6 +44,17 @@ fn the_status_of_a_captive_command_is_the_servers() {
     finish(absent).says(1, &["no-such-program"]);
 }
 
+/// A server in the drive's own time takes real-time priority where it may. A program at that priority would starve others.
+#[test]
+fn a_captive_command_has_the_priority_of_its_user() {
+    let scratch = Scratch::new();
+    let image = image(&scratch, "drive-managed");
+    let mut command = command();
+    // Its policy, by its number: 0 is the ordinary one.
+    command.args(["serve", &image, "--pace", "real", "--", "exit $(cut -d' ' -f41 /proc/self/stat)"]);
+    assert_eq!(finish(command).code, 0);
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_with_a_remedy() {
     let scratch = Scratch::new();

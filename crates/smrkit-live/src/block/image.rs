@@ -34,7 +34,7 @@ use smrkit::settings::Settings;
 use smrkit::stats::outcome::RunRecord;
 use smrkit::units::SECTOR_BYTES;
 
-use super::control::{WakingReceiver, waking_channel};
+use super::control::{WakingReceiver, WakingSender, waking_channel};
 use super::log::LogEvent;
 use crate::error::LiveError;
 use crate::exclusive;
@@ -99,10 +99,11 @@ impl Storage for File {
 
 /// Makes the image durable on a thread of its own, so that the drive's time need not wait for the host's disk.
 pub(super) struct Syncer {
-    /// None once it ends.
-    asked: Option<Sender<u64>>,
+    storage: Arc<dyn Storage>,
+    /// The thread, and where it takes orders, once it has begun.
+    thread: Option<(Sender<u64>, JoinHandle<()>)>,
+    answers: WakingSender<(u64, io::Result<()>)>,
     done: WakingReceiver<(u64, io::Result<()>)>,
-    thread: Option<JoinHandle<()>>,
     /// Syncs that were asked for so far, and how many of them are done.
     begun: u64,
     ended: u64,
@@ -110,25 +111,38 @@ pub(super) struct Syncer {
 
 impl Syncer {
     pub fn new(storage: Arc<dyn Storage>) -> io::Result<Syncer> {
-        let (asked, asks) = mpsc::channel();
         let (answers, done) = waking_channel()?;
-        let thread = thread::Builder::new().name("sync".into()).spawn(move || {
-            while let Ok(first) = asks.recv() {
-                // One sync is enough for all who asked before it begins.
-                let last = asks.try_iter().last().unwrap_or(first);
-                answers.send((last, storage.sync()));
-            }
-        })?;
-        Ok(Syncer { asked: Some(asked), done, thread: Some(thread), begun: 0, ended: 0 })
+        Ok(Syncer { storage, thread: None, answers, done, begun: 0, ended: 0 })
     }
 
     /// Asks for what was written so far to become durable; the number of this sync.
     pub fn begin(&mut self) -> u64 {
         self.begun += 1;
-        if let Some(asked) = &self.asked {
-            let _ = asked.send(self.begun);
+        // Not before it is needed: by then the server's thread has its priority, and this one inherits it. At an ordinary one, a busy
+        // machine lets it wait for milliseconds, and with it the reply to each flush.
+        if self.thread.is_none() {
+            match self.start() {
+                Ok(thread) => self.thread = Some(thread),
+                Err(error) => self.answers.send((self.begun, Err(error))),
+            }
+        }
+        if let Some((orders, _)) = &self.thread {
+            let _ = orders.send(self.begun);
         }
         self.begun
+    }
+
+    fn start(&self) -> io::Result<(Sender<u64>, JoinHandle<()>)> {
+        let (orders, ordered) = mpsc::channel();
+        let (storage, answers) = (Arc::clone(&self.storage), self.answers.clone());
+        let thread = thread::Builder::new().name("sync".into()).spawn(move || {
+            while let Ok(first) = ordered.recv() {
+                // One sync is enough for all who asked before it begins.
+                let last = ordered.try_iter().last().unwrap_or(first);
+                answers.send((last, storage.sync()));
+            }
+        })?;
+        Ok((orders, thread))
     }
 
     /// True once a sync is done.
@@ -160,8 +174,8 @@ impl AsFd for Syncer {
 impl Drop for Syncer {
     /// The thread holds the image open, and with it the lock on it.
     fn drop(&mut self) {
-        drop(self.asked.take());
-        if let Some(thread) = self.thread.take() {
+        if let Some((orders, thread)) = self.thread.take() {
+            drop(orders);
             let _ = thread.join();
         }
     }

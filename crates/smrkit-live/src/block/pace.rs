@@ -1,6 +1,5 @@
 //! The wall clock against the drive's: as fast as it goes, or at this many times the drive's own speed.
 
-use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -115,15 +114,16 @@ pub(super) fn timespec(span: Duration) -> Timespec {
     Timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) }
 }
 
-/// Asks for real-time priority, which decides how late completions are; tells whether that was granted.
+/// Asks for real-time priority of this thread and those that it starts, which decides how late completions are; tells whether that was
+/// granted.
+#[allow(unsafe_code)]
 fn take_real_time_priority() -> bool {
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
         return false;
     }
-    let this = rustix::thread::gettid().as_raw_nonzero().to_string();
-    let mut ask = Command::new("chrt");
-    ask.args(["--fifo", "--pid", "1", &this]).stdout(Stdio::null()).stderr(Stdio::null());
-    ask.status().is_ok_and(|status| status.success())
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: 0 is the calling thread, and the call only reads its parameter.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) == 0 }
 }
 
 #[cfg(test)]
