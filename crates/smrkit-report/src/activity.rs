@@ -68,6 +68,12 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
         let [p50, p99, max] = ["p50", "p99", "max"].map(|what| nanos(late(what)));
         latencies += &format!("replies were late by {p50} (median), {p99} (99 %), {max} (longest)\n");
     }
+    for missing in report["missing_members"].as_array().into_iter().flatten() {
+        latencies += &match missing[1].as_f64() {
+            None => format!("member {} has failed\n", missing[0]),
+            Some(share) => format!("member {} is new, and {:.1} % of it are rebuilt\n", missing[0], 100.0 * share),
+        };
+    }
     let failure = report["failure"].as_str().map_or(String::new(), |failure| format!("failed: {failure}\n"));
     format!(
         "{} of {} under {}{fill}\n{failure}{} clients, {} requests waiting, {completed}\nhost: {} read, {} written\nplatters: {} read, {} written\n{latencies}",

@@ -25,6 +25,8 @@ Examples:
                                               reads of these sectors return wrong data
   smrkit inject disk.img clear                no request fails any more, and all sectors can be read
   smrkit inject disk.img idle 1h              an hour without requests passes at once
+  smrkit inject raid.img fail-member 1        the second drive of an array fails
+  smrkit inject raid.img replace-member 1     a new one takes its place, and is rebuilt
 
 Every fault is in the log of smrkit serve --log.";
 
@@ -34,8 +36,8 @@ pub struct Inject {
     /// The image that smrkit serve serves.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The fault: power-cut [SEED], bad-sector LBA, slow TIME, timeout, idle TIME, clear, fail [OP] or corrupt, with lba=FIRST..END, count=N,
-    /// every=N, probability=P.
+    /// The fault: power-cut [SEED], bad-sector LBA, slow TIME, timeout, idle TIME, clear, fail-member N, replace-member N; fail [OP] or
+    /// corrupt, with lba=FIRST..END, count=N, every=N, probability=P.
     #[arg(value_name = "FAULT", required = true, num_args = 1..)]
     fault: Vec<String>,
 }

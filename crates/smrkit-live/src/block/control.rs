@@ -39,11 +39,18 @@ pub enum InjectedFault {
     Timeout,
     /// Nothing comes for this long, which passes at once.
     Idle(Nanos),
+    /// A member of an array fails.
+    FailMember(u32),
+    /// A new drive takes the place of a member that has failed.
+    ReplaceMember(u32),
     /// Commands that match fail or read wrong data.
     Aimed(AimedFault),
     /// No further command fails, and every sector can be read.
     Clear,
 }
+
+const FAULTS: [&str; 10] =
+    ["power-cut", "bad-sector", "slow", "timeout", "idle", "fail", "corrupt", "clear", "fail-member", "replace-member"];
 
 /// A fault of commands that match.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,6 +141,8 @@ impl fmt::Display for InjectedFault {
             InjectedFault::Slow(span) => write!(f, "slow {}", exact_duration(*span)),
             InjectedFault::Timeout => f.write_str("timeout"),
             InjectedFault::Idle(span) => write!(f, "idle {}", exact_duration(*span)),
+            InjectedFault::FailMember(disk) => write!(f, "fail-member {disk}"),
+            InjectedFault::ReplaceMember(disk) => write!(f, "replace-member {disk}"),
             InjectedFault::Aimed(fault) => fault.fmt(f),
             InjectedFault::Clear => f.write_str("clear"),
         }
@@ -150,7 +159,10 @@ impl FromStr for InjectedFault {
                 parse_count(value).map_err(|_| Error::Usage(format!("'{text}': expected a whole number after {name}")))
             }
         };
+        let member = || number(None).map(|disk| u32::try_from(disk).unwrap_or(u32::MAX));
         match name {
+            "fail-member" => Ok(InjectedFault::FailMember(member()?)),
+            "replace-member" => Ok(InjectedFault::ReplaceMember(member()?)),
             "power-cut" => Ok(InjectedFault::PowerCut(number(Some(1))?)),
             "bad-sector" => Ok(InjectedFault::BadSector(number(None)?)),
             "slow" | "idle" if value.is_empty() => {
@@ -163,10 +175,7 @@ impl FromStr for InjectedFault {
             "timeout" | "clear" => Err(Error::Usage(format!("'{text}': {name} takes nothing more"))),
             "fail" => AimedFault::parse(text, false, value).map(InjectedFault::Aimed),
             "corrupt" => AimedFault::parse(text, true, value).map(InjectedFault::Aimed),
-            _ => {
-                let names = ["power-cut", "bad-sector", "slow", "timeout", "idle", "fail", "corrupt", "clear"];
-                Err(Error::Usage(format!("'{text}': {}", known(name, names.into_iter()))))
-            }
+            _ => Err(Error::Usage(format!("'{text}': {}", known(name, FAULTS.into_iter())))),
         }
     }
 }
@@ -331,6 +340,8 @@ mod tests {
             ("timeout", InjectedFault::Timeout),
             ("idle 1h", InjectedFault::Idle(Nanos(3_600_000_000_000))),
             ("clear", InjectedFault::Clear),
+            ("fail-member 2", InjectedFault::FailMember(2)),
+            ("replace-member 2", InjectedFault::ReplaceMember(2)),
         ];
         for (name, fault) in table {
             assert_eq!((fault.to_string().as_str(), name.parse::<InjectedFault>().unwrap()), (name, fault));
@@ -359,8 +370,12 @@ mod tests {
             ("fail lba=8", "`lba=8` is none of"),
             ("fail probability=2", "`probability=2` is none of"),
             ("corrupt write", "`write` is none of"),
+            ("fail-member", "expected a whole number after fail-member"),
             ("powr-cut", "did you mean `power-cut`?"),
-            ("fire", "known: power-cut, bad-sector, slow, timeout, idle, fail, corrupt, clear"),
+            (
+                "fire",
+                "known: power-cut, bad-sector, slow, timeout, idle, fail, corrupt, clear, fail-member, replace-member",
+            ),
         ] {
             let said = wrong.parse::<InjectedFault>().unwrap_err().to_string();
             assert!(said.contains(wrong) && said.contains(remedy), "{said}");

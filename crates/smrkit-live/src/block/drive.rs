@@ -341,7 +341,7 @@ impl ServedDrive {
         let Some(command) = self.queue.get(self.begun) else { return false };
         let must_wait = self.queue.iter().take(self.begun).any(|other| command.conflicts(other));
         // Nothing may be under way where the state is saved.
-        let saves = self.events_bytes > 4 * EVENTS_BYTES_MAX && self.begun > 0;
+        let saves = self.events_bytes > 4 * EVENTS_BYTES_MAX && self.begun > 0 && !self.model.is_rebuilding();
         if must_wait || saves || self.model.now > now {
             return false;
         }
@@ -391,7 +391,7 @@ impl ServedDrive {
                 Ok(false) => break,
                 Err(fault) => self.meet(fault),
             }
-            if until == Nanos::MAX && has_completed {
+            if until == Nanos::MAX && (has_completed || !self.ended.is_empty()) {
                 until = self.model.now + Nanos(1);
             }
         }
@@ -403,7 +403,7 @@ impl ServedDrive {
             self.events.drop_held();
             self.fail_under_way(self.model.now);
         }
-        if self.begun == 0 && self.events_bytes > EVENTS_BYTES_MAX {
+        if self.begun == 0 && self.events_bytes > EVENTS_BYTES_MAX && !self.model.is_rebuilding() {
             let saved = self.checkpoint();
             self.give_up_on(saved);
         }
@@ -618,6 +618,14 @@ impl ServedDrive {
                 self.aimed.clear();
                 self.unreadable.clear();
             }
+            InjectedFault::FailMember(disk) => {
+                self.idle_until(self.model.now.max(at), true);
+                self.model.fail_member(disk)?;
+            }
+            InjectedFault::ReplaceMember(disk) => {
+                self.idle_until(self.model.now.max(at), true);
+                self.model.replace_member(disk, self.image.system())?;
+            }
             InjectedFault::Idle(span) => {
                 let until = self.model.now.max(at) + span;
                 self.advance(Some(until));
@@ -717,6 +725,7 @@ impl ServedDrive {
             let why = self.failure.map(|failure| format!("{failure}; ")).unwrap_or_default();
             return Err(LiveError::image(self.image.path(), why + "not closed cleanly"));
         }
+        self.model.drain().map_err(|fault| LiveError::image(self.image.path(), fault.to_string()))?;
         self.checkpoint()
     }
 
@@ -755,7 +764,10 @@ impl ServedDrive {
 
     /// Begins the log anew, with the state that the drive has then, once it was moved away.
     pub fn rotate_log(&mut self) {
-        let is_plain = self.begun == 0 && self.slow_by == Nanos::ZERO && !self.model.will_lose_power();
+        let is_plain = self.begun == 0
+            && !self.model.is_rebuilding()
+            && self.slow_by == Nanos::ZERO
+            && !self.model.will_lose_power();
         if is_plain && self.events.log_was_moved() {
             self.events.begin_log(self.image.run(), &self.model.state(), self.order, self.model.now);
         }

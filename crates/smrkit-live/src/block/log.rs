@@ -495,6 +495,10 @@ impl Replay {
             }
             LogEvent::Fault(InjectedFault::PowerCut(_)) => self.model.plan_power_cut(true),
             LogEvent::Fault(InjectedFault::Slow(span)) => self.slow_by = span,
+            LogEvent::Fault(InjectedFault::FailMember(disk)) => self.model.fail_member(disk).map_err(Error::Usage)?,
+            LogEvent::Fault(InjectedFault::ReplaceMember(disk)) => {
+                self.model.replace_member(disk, &self.system).map_err(Error::Usage)?;
+            }
             // They leave times as they are.
             LogEvent::Fault(_) => {}
             LogEvent::Idle(time) => {

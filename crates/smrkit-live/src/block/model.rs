@@ -9,7 +9,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrkit::device::address::{ArrayLayout, Role};
+use smrkit::device::address::Role;
+use smrkit::device::health::Health;
 use smrkit::device::{
     Array, Command, Completion, Device, DriveContents, LayeredDisk, MemberDrive, NCQ_COMMANDS, Queueing,
 };
@@ -29,6 +30,9 @@ use smrkit::units::{Lba, Nanos};
 /// Writes in which a cache does not become fuller, after which it is as full as it ever is (assumption).
 const STEADY_WRITES: u64 = 20_000;
 
+/// Sectors of a new member of an array that are rebuilt at a time: 1 MiB (assumption).
+const REBUILD_SECTORS: u64 = 2048;
+
 /// Version of stamps of what a drive wrote before its power was cut.
 const TORN: u64 = 1;
 
@@ -40,8 +44,18 @@ pub(super) struct Model {
     done: Vec<Completion>,
     /// Tags of writes that are under way.
     writes: BTreeSet<u64>,
+    order: Queue,
+    rebuild: Option<Rebuild>,
     /// Where the drives have written since a power cut was planned; nothing where none is.
     written: Vec<PhysicalWrites>,
+}
+
+/// A new member of an array that is being rebuilt, one piece after another.
+struct Rebuild {
+    disk: u32,
+    /// What comes before it has been rebuilt, or is.
+    at: Lba,
+    is_under_way: bool,
 }
 
 /// Where a drive writes.
@@ -80,20 +94,21 @@ fn queueing(queue: Queue, drive: &Drive) -> Queueing {
     Queueing::new(queue, NCQ_COMMANDS, drive.command_order)
 }
 
-fn drive(run: &DriveRun) -> Result<MemberDrive, Error> {
-    let queueing = queueing(Queue::Fcfs, &run.drive);
+fn drive(run: &DriveRun, order: Queue) -> Result<MemberDrive, Error> {
     let device = run.device(Medium::NoData)?;
-    Ok(MemberDrive::new(device, queueing, DriveContents::None))
+    Ok(MemberDrive::new(device, queueing(order, &run.drive), DriveContents::None))
 }
 
 impl Model {
     /// The drive or the array of `system` as it is when new.
     pub fn new(system: &SystemRun) -> Result<Model, Error> {
+        let order = Queue::Fcfs;
         let device = match system {
-            SystemRun::Drive(run) => Device::Drive(Box::new(drive(run)?)),
-            SystemRun::Array(array) => Device::Array(Box::new(array.build_of(false, drive)?)),
+            SystemRun::Drive(run) => Device::Drive(Box::new(drive(run, order)?)),
+            SystemRun::Array(array) => Device::Array(Box::new(array.build_of(false, |run| drive(run, order))?)),
         };
-        Ok(Model { device, now: Nanos::ZERO, done: Vec::new(), writes: BTreeSet::new(), written: Vec::new() })
+        let (now, done, writes, written) = (Nanos::ZERO, Vec::new(), BTreeSet::new(), Vec::new());
+        Ok(Model { device, now, done, writes, order, rebuild: None, written })
     }
 
     /// The whole state. Nothing is under way.
@@ -107,7 +122,9 @@ impl Model {
             return Err(Box::new(Fault::Inconsistent("the state of the drive is cut short".into())));
         };
         self.now = Nanos(u64::from_le_bytes(*now));
-        self.device.restore(state)
+        self.device.restore(state)?;
+        self.rebuild = self.next_rebuild();
+        Ok(())
     }
 
     /// The drives, in order.
@@ -130,13 +147,15 @@ impl Model {
 
     /// The order in which the drives serve commands from now on. Nothing is under way.
     pub fn order_commands(&mut self, queue: Queue, system: &SystemRun) {
+        self.order = queue;
         let runs = system.drives();
         self.device.order_commands(|number| queueing(queue, &runs[number].drive));
     }
 
     /// The time of the next event, as far as it is known.
     pub fn next(&self) -> Option<Nanos> {
-        let next = if self.device.has_pending() { self.now } else { self.device.next() };
+        let begins = self.device.has_pending() || self.rebuild.as_ref().is_some_and(|rebuild| !rebuild.is_under_way);
+        let next = if begins { self.now } else { self.device.next() };
         (next < Nanos::MAX).then_some(next)
     }
 
@@ -159,7 +178,13 @@ impl Model {
     /// power is cut.
     pub fn step(&mut self, limit: Nanos) -> DiskResult<bool> {
         let before = self.done.len();
+        self.begin_piece()?;
         let any = self.device.step(&mut self.now, limit, &mut self.done)?;
+        if self.device.array_mut().is_some_and(|array| array.take_done().is_some()) {
+            // At this moment, whenever time goes on again: a replay has the same moments and not the same steps.
+            self.rebuild.iter_mut().for_each(|rebuild| rebuild.is_under_way = false);
+            self.begin_piece()?;
+        }
         for at in (before..self.done.len()).rev() {
             // The cut comes between two events, where every layer's maps make sense: only the data of the write is torn.
             let is_write = self.writes.remove(&self.done[at].tag);
@@ -172,10 +197,96 @@ impl Model {
         Ok(any)
     }
 
-    /// Processes all events to come.
+    /// Processes all events to come. A rebuild pauses.
     pub fn drain(&mut self) -> DiskResult {
+        self.rebuild = None;
         while self.step(Nanos::MAX)? {}
         self.done.clear();
+        self.rebuild = self.next_rebuild();
+        Ok(())
+    }
+
+    /// A member of the array fails: from now on the others do its work. Errors: they could not.
+    pub fn fail_member(&mut self, disk: u32) -> Result<(), String> {
+        let array = self.array_with(disk)?;
+        let layout = array.layout();
+        let spare = if layout.parities() > 0 { layout.parities() } else { layout.copies() as usize - 1 };
+        let missing = array.health().iter().filter(|health| !health.is_good()).count();
+        match array.health()[disk as usize].works() {
+            false => return Err(format!("member {disk} has failed already")),
+            true if spare == 0 => return Err(format!("{} keeps nothing twice: all would be lost", layout.level())),
+            true if missing >= spare => {
+                return Err("the array would lose data: first replace what has failed, and let it be rebuilt".into());
+            }
+            true => array.fail(disk),
+        }
+        Ok(())
+    }
+
+    /// A new drive takes the place of a member that has failed, and is rebuilt next to what the host asks for.
+    pub fn replace_member(&mut self, disk: u32, system: &SystemRun) -> Result<(), String> {
+        let (now, order) = (self.now, self.order);
+        let array = self.array_with(disk)?;
+        if array.health()[disk as usize].works() {
+            return Err(format!("member {disk} works: let it fail first (fail-member {disk})"));
+        }
+        let mut new = drive(&system.drives()[disk as usize], order).map_err(|error| error.to_string())?;
+        new.device_mut().disk.wait_until(now);
+        array.replace(disk, new, REBUILD_SECTORS);
+        if self.rebuild.is_none() {
+            self.rebuild = self.next_rebuild();
+        }
+        Ok(())
+    }
+
+    fn array_with(&mut self, disk: u32) -> Result<&mut Array, String> {
+        let array = self.device.array_mut().ok_or("a drive alone has no members: serve an array")?;
+        match array.drives().len() {
+            drives if (disk as usize) < drives => Ok(array),
+            drives => Err(format!("the array has no member {disk}: they go from 0 to {}", drives - 1)),
+        }
+    }
+
+    /// True if a new member is being rebuilt.
+    pub fn is_rebuilding(&self) -> bool {
+        self.rebuild.is_some()
+    }
+
+    /// The members of an array that do not hold everything: their number, and the share of a new one that has been rebuilt.
+    pub fn missing_members(&self) -> Vec<(usize, Option<f64>)> {
+        let Some(array) = self.array() else { return Vec::new() };
+        let share = |disk: usize, health: &Health| {
+            let sectors = array.layout().member_sectors(disk as u32);
+            let pieces = (0..sectors).step_by(REBUILD_SECTORS as usize);
+            let rebuilt = pieces.filter(|&at| health.has(Lba(at), REBUILD_SECTORS.min(sectors - at))).count() as u64;
+            health.works().then_some(rebuilt as f64 / sectors.div_ceil(REBUILD_SECTORS) as f64)
+        };
+        let missing = array.health().iter().enumerate().filter(|(_, health)| !health.is_good());
+        missing.map(|(disk, health)| (disk, share(disk, health))).collect()
+    }
+
+    /// The first of the new members, from the beginning on.
+    fn next_rebuild(&self) -> Option<Rebuild> {
+        let disk = self.array()?.health().iter().position(|health| matches!(health, Health::New(_)))?;
+        Some(Rebuild { disk: disk as u32, at: Lba(0), is_under_way: false })
+    }
+
+    /// Begins to rebuild the next piece of a new member, unless one is under way.
+    fn begin_piece(&mut self) -> DiskResult {
+        while let Some(Rebuild { disk, at, is_under_way: false }) = self.rebuild
+            && let Some(array) = self.device.array_mut()
+        {
+            let sectors = array.layout().member_sectors(disk).saturating_sub(at.0).min(REBUILD_SECTORS);
+            if sectors == 0 {
+                self.rebuild = self.next_rebuild();
+                continue;
+            }
+            let is_under_way = !array.health()[disk as usize].has(at, sectors);
+            self.rebuild = Some(Rebuild { disk, at: at + sectors, is_under_way });
+            if is_under_way {
+                return array.rebuild(disk, at, sectors, self.now);
+            }
+        }
         Ok(())
     }
 
@@ -214,15 +325,21 @@ impl Model {
 
     /// The earliest moment at which a drive may work for itself. Nothing is under way.
     pub fn free_from(&self) -> Nanos {
-        self.drives().iter().map(|drive| drive.now()).min().unwrap_or_default()
+        self.working().map(|(_, drive)| drive.device().now()).min().unwrap_or_default()
+    }
+
+    fn working(&self) -> impl Iterator<Item = (usize, &MemberDrive)> {
+        let works = |disk: usize| self.array().is_none_or(|array| array.health()[disk].works());
+        self.device.drives().iter().enumerate().filter(move |(disk, _)| works(*disk))
     }
 
     /// Lets drives without commands do their own work that begins before `time`; returns whether any did. Errors: the power is cut then.
     pub fn idle_until(&mut self, time: Nanos) -> DiskResult<bool> {
         self.advance_to(time)?;
         let mut any = false;
-        for drive in self.device.drives_mut().iter_mut().filter(|drive| drive.outstanding() == 0) {
-            while drive.step_before(time)? {
+        let idle = self.working().filter(|(_, drive)| drive.outstanding() == 0).map(|(number, _)| number);
+        for number in idle.collect::<Vec<_>>() {
+            while self.device.drives_mut()[number].step_before(time)? {
                 any = true;
             }
         }
@@ -257,6 +374,7 @@ impl Model {
     /// Takes over a state that a run has saved.
     pub fn restore_saved(&mut self, saved: &SavedState, system: &SystemRun) -> Result<(), Error> {
         self.now = saved.restore(system, &mut self.device)?;
+        self.rebuild = self.next_rebuild();
         Ok(())
     }
 
@@ -270,6 +388,7 @@ impl Model {
         let now = self.drives().iter().map(|drive| drive.now()).max().unwrap_or_default();
         self.now = now;
         self.device.drives_mut().iter_mut().for_each(|drive| drive.device_mut().disk.wait_until(now));
+        self.rebuild = self.next_rebuild();
     }
 
     /// The power of all drives is cut as in [`Model::power_cut`], and what they were writing is torn.
@@ -294,7 +413,7 @@ impl Model {
             lost.push(own);
         }
         Ok(match self.array() {
-            Some(array) => CutLosses { lost: lost_by_array(array.layout(), &lost), platters: None },
+            Some(array) => CutLosses { lost: lost_by_array(array, &lost), platters: None },
             None => CutLosses { lost: lost.pop().unwrap_or_default(), platters },
         })
     }
@@ -327,9 +446,11 @@ fn torn_platters(run: &DriveRun, writes: &[Access], random: &mut Pcg64Mcg) -> Re
 }
 
 /// Sectors of an array that neither copies nor parity have, where each of its drives has lost some.
-fn lost_by_array(layout: &ArrayLayout, lost: &[RangeMap<()>]) -> RangeMap<()> {
-    let mut all = RangeMap::default();
-    let is_lost = |disk: u32, at: Lba| lost[disk as usize].within(at.0..at.0 + 1).next().is_some();
+fn lost_by_array(array: &Array, lost: &[RangeMap<()>]) -> RangeMap<()> {
+    let (layout, mut all) = (array.layout(), RangeMap::default());
+    let is_lost = |disk: u32, at: Lba| {
+        !array.health()[disk as usize].has(at, 1) || lost[disk as usize].within(at.0..at.0 + 1).next().is_some()
+    };
     for (disk, own) in (0..).zip(lost) {
         for at in own.iter().flat_map(|(range, _)| range).map(Lba) {
             let Role::Data(lba) = layout.inverse(disk, at) else { continue };

@@ -304,6 +304,7 @@ impl DriveServer {
             "physical_written_bytes": written * SECTOR_BYTES,
             "lateness_ns": self.report.lateness.list().summary().all,
             "power_cuts": self.drive.power_cuts,
+            "missing_members": self.drive.model.missing_members(),
             "has_failed": self.drive.failure.is_some(),
             "failure": self.drive.failure,
         });

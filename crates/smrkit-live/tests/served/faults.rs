@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use smrkit::settings::Queue;
 use smrkit::units::Nanos;
-use smrkit_live::block::control::InjectedFault;
+use smrkit_live::block::control::{ControlRequest, InjectedFault};
 use smrkit_live::block::drive::PreparedState;
 use smrkit_live::block::image::{DriveImage, state_path};
 use smrkit_live::block::log::replay;
@@ -12,7 +12,7 @@ use smrkit_live::block::pace::Pace;
 use tempfile::TempDir;
 
 use super::client::{Client, FLUSH, READ, TRIM, WRITE};
-use super::{ServeOptions, Served, check_image, image, open_drive};
+use super::{ARRAYS, ServeOptions, Served, check_image, image, open_drive};
 
 const SECTOR: usize = 512;
 
@@ -142,4 +142,62 @@ fn nobody_writes_to_a_drive_that_is_read_only() {
     client.flush();
     served.stop();
     assert!([&path, &state_path(&path)].map(|path| std::fs::read(path).unwrap()) == before);
+}
+
+/// The host sees nothing of it but time: what was on the failed member comes from the others, and goes to the new one next to its requests.
+#[test]
+fn a_member_fails_and_is_replaced_and_all_of_it_is_replayed() {
+    for (array, sends) in [(ARRAYS[0], 6), (ARRAYS[1], 3), (ARRAYS[3], 8)] {
+        let folder = TempDir::new().unwrap();
+        let (path, log) = (image(folder.path(), array), folder.path().join("log"));
+        let (mut served, mut seed) = (Served::open(&path, ServeOptions::default(), Some(&log)), 0);
+        let inject = |served: &Served, fault: &str| {
+            served.ask(|sender| ControlRequest::Inject(fault.parse().unwrap(), sender)).err()
+        };
+        let missing = |served: &Served| served.report()["missing_members"].clone();
+        let mut load = |served: &Served, count: u8| {
+            let mut client = Client::new(&served.socket);
+            for at in 0..count {
+                seed += 1;
+                client.write(seed * 7919 % 100_000 * 4096, &[at + 1; 4096]);
+                assert_eq!(client.read(seed * 7919 % 100_000 * 4096, 4096), [at + 1; 4096]);
+            }
+        };
+        load(&served, 40);
+        assert!(inject(&served, "replace-member 1").unwrap().contains("let it fail first"));
+        assert!(inject(&served, "fail-member 9").unwrap().contains("no member 9"));
+        assert_eq!(inject(&served, "fail-member 1"), None);
+        assert!(inject(&served, "fail-member 1").unwrap().contains("failed already"));
+        if !array.starts_with("raid6") {
+            assert!(inject(&served, "fail-member 0").unwrap().contains("would lose data"));
+        }
+        let before = served.report()["physical_read_bytes"].clone();
+        load(&served, 40);
+        assert_ne!(served.report()["physical_read_bytes"], before);
+        assert_eq!(missing(&served), serde_json::json!([[1, null]]), "{array}");
+        assert_eq!(inject(&served, "replace-member 1"), None);
+        load(&served, 3);
+        let share = missing(&served)[0][1].as_f64().unwrap();
+        assert!(share > 0.0 && share < 1.0, "{array}: {share}");
+        // It goes on after a cut, and after a restart.
+        inject(&served, "power-cut 1");
+        let mut client = Client::new(&served.socket);
+        assert!((0..sends).any(|at| client.ask(0, WRITE, at << 20, 4096, &[1; 4096]) != 0), "{array}");
+        load(&served, 3);
+        served.stop();
+        served = Served::open(&path, ServeOptions::default(), Some(&log));
+        let later = missing(&served)[0][1].as_f64().unwrap();
+        assert!(later >= share, "{array}: {later}, not {share}");
+        load(&served, 3);
+        inject(&served, "idle 1h");
+        assert_eq!(missing(&served), serde_json::json!([]), "{array}");
+        load(&served, 40);
+        served.stop();
+        let replayed = replay(&log).unwrap();
+        assert_eq!((replayed.differences, replayed.first), (0, None), "{array}");
+        check_image(&path);
+    }
+    let served = Served::new(ARRAYS[4]);
+    let refused = served.ask(|sender| ControlRequest::Inject(InjectedFault::FailMember(0), sender)).unwrap_err();
+    assert!(refused.contains("keeps nothing twice"), "{refused}");
 }
