@@ -115,7 +115,7 @@ pub struct Serve {
     image: PathBuf,
     #[command(flatten)]
     how: DriveOptions,
-    /// Address for clients [default: unix:IMAGE.sock].
+    /// Address for clients [default: the socket that systemd passes on, else unix:IMAGE.sock].
     #[arg(long, value_name = "unix:PATH|tcp:ADDRESS:PORT", value_parser = Listen::from_str)]
     listen: Option<Listen>,
     /// At the end, print what the drive did as JSON.
@@ -130,7 +130,9 @@ impl Serve {
     pub fn execute(self) -> anyhow::Result<Done> {
         let image = image::canonical(&self.image)?;
         // A place that is taken is found before the image is marked as in use.
-        let (listener, _place) = self.listener()?;
+        let inherited = Listener::inherited().transpose()?;
+        let is_inherited = inherited.is_some();
+        let (listener, _place) = self.listener(inherited)?;
         let (drive, pace) = self.how.open(&self.image)?;
         let (controller, requests) = control().context("a pair of sockets")?;
         let uri = listener.to_string();
@@ -138,6 +140,8 @@ impl Serve {
         let stop = controller.clone();
         signals::handle(move || stop.send(ControlRequest::Stop))?;
         let commanded = match self.command.is_empty() {
+            // Whoever passed on a socket knows its address, and may use this output for something else.
+            true if is_inherited => None,
             true => print(format!("{uri}\n")).map(|()| None)?,
             // Before the server takes its priority, which the command would inherit.
             false => Some(self.start(&uri, controller)),
@@ -154,11 +158,22 @@ impl Serve {
     }
 
     /// The socket, and the temporary directory around it if it serves one command.
-    fn listener(&self) -> anyhow::Result<(Listener, Option<TempDir>)> {
+    fn listener(&self, inherited: Option<Listener>) -> anyhow::Result<(Listener, Option<TempDir>)> {
+        if let Some(inherited) = inherited {
+            let only = self.listen.is_none() && self.command.is_empty();
+            let problem = "a socket was passed on by LISTEN_FDS: leave out --listen and the command";
+            return if only { Ok((inherited, None)) } else { Err(Error::Usage(problem.into()).into()) };
+        }
         let own = |path: &Path| Listener::unix(path).with_context(|| path.display().to_string());
         let listener = match &self.listen {
             Some(Listen::Unix(path)) => own(&std::path::absolute(path)?)?,
-            Some(Listen::Tcp(address)) => Listener::tcp(address).with_context(|| address.clone())?,
+            Some(Listen::Tcp(address)) => {
+                let listener = Listener::tcp(address).with_context(|| address.clone())?;
+                eprintln!(
+                    "smrkit: whoever reaches {address} can read and write the drive: NBD asks for no password here"
+                );
+                listener
+            }
             None if !self.command.is_empty() => {
                 let place = tempfile::tempdir().context("a directory for the socket")?;
                 return Ok((own(&place.path().join("nbd.sock"))?, Some(place)));

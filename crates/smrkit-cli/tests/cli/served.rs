@@ -55,6 +55,24 @@ fn a_captive_command_has_the_priority_of_its_user() {
     assert_eq!(finish(command).code, 0);
 }
 
+/// libnbd starts a server as systemd does: with a socket that listens already.
+#[test]
+fn a_server_takes_the_socket_that_it_is_started_with() {
+    let scratch = Scratch::new();
+    let image = image(&scratch, "log");
+    let server = [command().get_program().to_str().unwrap(), "serve", &image, "--pace", "none"].map(String::from);
+    let mut ask = std::process::Command::new("nbdinfo");
+    ask.args(["--size", "--", "["]).args(server).arg("]");
+    match ask.output() {
+        Err(_) => println!("skipped: no nbdinfo here; on Debian: apt-get install libnbd-bin"),
+        Ok(output) => {
+            let bytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or_default();
+            assert_eq!(bytes, std::fs::metadata(&image).unwrap().len(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    assert!(!std::path::Path::new(&format!("{image}.sock")).exists());
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_with_a_remedy() {
     let scratch = Scratch::new();

@@ -1,10 +1,11 @@
 //! Sockets that listen for clients: of Unix, open to this user alone, or TCP.
 
+use std::env;
 use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -43,10 +44,10 @@ impl AsFd for Stream {
     }
 }
 
-/// A socket that listens for clients; one of Unix is removed in the end.
+/// A socket that listens for clients; one of Unix that was made here is removed in the end.
 pub enum Listener {
-    /// Of Unix: its path, and the device and inode that bind made there.
-    Unix(UnixListener, PathBuf, (u64, u64)),
+    /// Of Unix. One that was made here has a path, and there the device and inode that bind made.
+    Unix(UnixListener, Option<(PathBuf, (u64, u64))>),
     /// TCP.
     Tcp(TcpListener),
 }
@@ -65,8 +66,7 @@ impl Listener {
         rustix::process::umask(before);
         let listener = bound?;
         listener.set_nonblocking(true)?;
-        let identity = identity(path)?;
-        Ok(Listener::Unix(listener, path.to_path_buf(), identity))
+        Ok(Listener::Unix(listener, Some((path.to_path_buf(), identity(path)?))))
     }
 
     /// Listens at an address such as `127.0.0.1:10809`.
@@ -74,6 +74,30 @@ impl Listener {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Listener::Tcp(listener))
+    }
+
+    /// The socket with which systemd, or whoever does as it does, has started this process, if there is one.
+    pub fn inherited() -> Option<io::Result<Listener>> {
+        let is_ours = env::var("LISTEN_PID").ok()?.parse() == Ok(std::process::id());
+        let count = env::var("LISTEN_FDS").ok().filter(|_| is_ours)?;
+        if count != "1" {
+            let problem = format!("{count} sockets were passed on by LISTEN_FDS: pass one");
+            return Some(Err(io::Error::new(io::ErrorKind::InvalidInput, problem)));
+        }
+        Some(Listener::of_first_descriptor())
+    }
+
+    /// The first descriptor that a process inherits by the protocol of `sd_listen_fds(3)`.
+    #[allow(unsafe_code)]
+    fn of_first_descriptor() -> io::Result<Listener> {
+        // SAFETY: whoever sets LISTEN_PID to this process passes on the descriptor, and nobody else here uses it.
+        let unix = UnixListener::from(unsafe { OwnedFd::from_raw_fd(3) });
+        unix.set_nonblocking(true)?;
+        match unix.local_addr() {
+            Ok(_) => Ok(Listener::Unix(unix, None)),
+            // An address of another family.
+            Err(_) => Ok(Listener::Tcp(TcpListener::from(OwnedFd::from(unix)))),
+        }
     }
 
     /// The next client that waits; none if there is none.
@@ -99,8 +123,10 @@ impl Listener {
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Listener::Unix(_, path, _) => {
+            Listener::Unix(listener, _) => {
                 f.write_str("nbd+unix:///?socket=")?;
+                let address = listener.local_addr().ok();
+                let path = address.as_ref().and_then(|address| address.as_pathname()).unwrap_or(Path::new(""));
                 path.as_os_str().as_bytes().iter().try_for_each(|&byte| match byte {
                     b'/' | b'-' | b'.' | b'_' | b'~' => f.write_char(byte.into()),
                     _ if byte.is_ascii_alphanumeric() => f.write_char(byte.into()),
@@ -126,7 +152,7 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Listener::Unix(_, path, made) = self
+        if let Listener::Unix(_, Some((path, made))) = self
             && identity(path).is_ok_and(|found| found == *made)
         {
             // Another server may have replaced it in between: it is not missed then.
