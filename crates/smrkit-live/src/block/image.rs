@@ -281,12 +281,10 @@ pub fn state_path(image: &Path) -> PathBuf {
 pub fn system_of(record: &RunRecord) -> Result<SystemRun, Error> {
     SystemSpec::parse(&record.system)?.drives().iter().try_for_each(|drive| refuse_path(drive, record))?;
     let system = record::planned(record, Settings::default())?.system().clone();
-    if let SystemRun::Array(array) = &system {
-        if array.level == Level::Dedicated {
-            let remedy =
-                "a host has no sources for the drives of a dedicated array: make it a span, or an image for each drive";
-            return Err(Error::Impossible(remedy.into()));
-        }
+    if system.array().is_some_and(|array| array.level == Level::Dedicated) {
+        let remedy =
+            "a host has no sources for the drives of a dedicated array: make it a span, or an image for each drive";
+        return Err(Error::Impossible(remedy.into()));
     }
     system.with_drives(&held_by_its_layer)
 }
@@ -633,7 +631,7 @@ impl DriveImage {
     pub fn describe(&self) -> Value {
         let drives = self.system.drives();
         let all = |name: &dyn Fn(&DriveRun) -> String| {
-            let mut names: Vec<String> = drives.iter().map(|drive| name(drive)).collect();
+            let mut names: Vec<String> = drives.iter().map(name).collect();
             names.dedup();
             names.join(", ")
         };
