@@ -214,13 +214,13 @@ pub fn facts(run: &PlannedRun) -> Option<ArrayFacts> {
 /// A host-managed disk behind dm-zoned, which writes in order.
 fn host_layer(run: &PlannedRun) -> Result<Change, Error> {
     let spec = layer::find("dm-zoned")?;
-    let made = run.under(spec, &spec.resolve(&[])?).possible().map(Trial::for_run);
+    let made = run.under(spec)?.possible().map(Trial::for_run);
     Ok(Change::new(ChangeKind::HostLayer, "dm-zoned", made))
 }
 
 /// True of a value of which the high end is the worse one: times. Of caches and speeds it is the low end.
 fn is_cost(key: &str) -> bool {
-    key.ends_with("_ms") || key.ends_with("seek")
+    ["_ms", "_time", "seek"].iter().any(|end| key.ends_with(end))
 }
 
 /// The run on drives at the worse, or at the better, end of everything that is known of them only roughly; `None` where all is known.
@@ -234,7 +234,7 @@ pub fn at_end(run: &PlannedRun, worse: bool) -> Result<Option<PlannedRun>, Error
         keys.iter()
             .try_fold(drive.clone(), |drive, key| drive.at(key, if is_cost(key) == worse { "high" } else { "low" }))
     };
-    let changed = |own: &DriveRun| Ok::<_, Error>(DriveRun { drive: at_end(&own.drive)?, ..own.clone() });
+    let changed = |own: &DriveRun| own.with_drive(at_end(&own.drive)?);
     run.on(run.system().with_drives(&changed)?).possible().map(Some)
 }
 

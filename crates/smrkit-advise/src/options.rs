@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use clap::Args;
 use smrkit::device::spec::ArraySpec;
-use smrkit::drive::Drive;
 use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
@@ -15,9 +14,8 @@ use smrkit::experiment::demand::{Demand, GeneratedDemand, Table};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit::experiment::size::AskedCapacity;
-use smrkit::experiment::system::{DEFAULT_DRIVE, System, Systems};
+use smrkit::experiment::system::{DefaultLayers, System, Systems};
 use smrkit::interleave::SourcePlacement;
-use smrkit::layer;
 use smrkit::schema::Time;
 use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::units::{Nanos, SECTOR_BYTES};
@@ -31,9 +29,6 @@ use crate::sums::{self, Measured};
 use crate::uses::{AskedUse, Pace, USES, Work};
 use crate::{Listener, Load, LoadKind, Need, Question, advise};
 
-/// The layers of drives as they are sold, unless another is named.
-const DRIVE_MANAGED: &str = "drive-managed";
-const HOST_MANAGED: &str = "zoned";
 /// Sectors of the part of a disk on which a rebuild is run: 20 GB.
 const PART_SECTORS: u64 = 20_000_000_000 / SECTOR_BYTES;
 /// Commands outstanding where nothing is said of it: as many as a drive takes (SATA has 32).
@@ -144,9 +139,9 @@ impl AdviseOptions {
 
     fn ask_one(&self, drive: Option<&str>, has_table: bool) -> Result<AskedAdvice<'_>, Error> {
         let options = SystemOptions { drive: drive.map(str::to_string), ..self.system.clone() };
-        let mut system = System { set: self.set.clone(), ..options.asked(self.conditions.capacity)? };
+        let default_layers = DefaultLayers::AsSold;
+        let mut system = System { set: self.set.clone(), default_layers, ..options.asked(self.conditions.capacity)? };
         system.rebuild = self.rebuild_of(system.array.as_ref())?;
-        system.default_layers = vec![layer::find(layer_as_sold(&system)?)?];
         let placement = self.demand.check_array(system.array.as_ref())?;
         let mut systems = Systems::new(&system)?;
         check_one(systems.count())?;
@@ -269,35 +264,6 @@ fn check_one(systems: usize) -> Result<(), Error> {
             "the values of {{set}} make {count} systems, but advise looks at one: give one value each, or compare them \
              in a run"
         ))),
-    }
-}
-
-/// The layer that drives are sold with, where none is named: host-managed disks translate nothing.
-fn layer_as_sold(system: &System) -> Result<&'static str, Error> {
-    let default = DEFAULT_DRIVE.to_string();
-    let mut names: Vec<Option<&String>> = Vec::new();
-    match &system.array {
-        None => names.push(system.drives.first()),
-        Some(array) => {
-            let open = array.members.iter().filter(|drive| drive.layer.is_none());
-            names.extend(open.map(|drive| drive.drive.as_ref()));
-        }
-    }
-    let mut host_managed = Vec::new();
-    for name in &names {
-        let name = name.or(system.drives.first()).unwrap_or(&default);
-        let drive = match system.given.get(name) {
-            Some(drive) => drive.clone(),
-            None => Drive::load(name)?,
-        };
-        host_managed.push(drive.host_managed.is_some() && drive.drive_managed.is_none());
-    }
-    match (system.layers.is_empty(), host_managed.contains(&true), host_managed.contains(&false)) {
-        (true, true, true) => Err(Error::Usage(
-            "some of these disks are host-managed, others not: give each a layer= of its own in the {array}".into(),
-        )),
-        (true, true, false) => Ok(HOST_MANAGED),
-        _ => Ok(DRIVE_MANAGED),
     }
 }
 

@@ -15,9 +15,8 @@ use smrkit::error::Error;
 use smrkit::experiment::Experiment;
 use smrkit::experiment::demand::{Demand, GeneratedDemand, MergedDemand};
 use smrkit::experiment::size::AskedCapacity;
-use smrkit::experiment::system::{System, Systems, check_sources};
+use smrkit::experiment::system::{DefaultLayers, System, Systems, check_sources};
 use smrkit::interleave::{Interleave, SOURCES_MAX, SourcePlacement};
-use smrkit::layer::{self, BASELINE, LayerSpec};
 use smrkit::schema::{Size, Time, number};
 use smrkit::settings::{Arrival, Prefill, Queue, Settings, Warmup};
 use smrkit::units::{Nanos, SECTOR_BYTES};
@@ -98,6 +97,8 @@ impl RunOptions {
         let mut system = System {
             set: self.set.clone(),
             default_layers: self.default_layers(),
+            // It knows nothing of shingling: a check would end with its first overwrite.
+            no_baseline: self.is_checked(),
             rebuild: self.rebuild,
             window: self.window,
             used_sectors: self.used_sectors.clone(),
@@ -160,9 +161,12 @@ impl RunOptions {
         })
     }
 
-    /// All layers; but the baseline knows nothing of shingling: a check would end with its first overwrite.
-    fn default_layers(&self) -> Vec<&'static LayerSpec> {
-        layer::all().into_iter().filter(|spec| !(self.is_checked() && spec.name == BASELINE)).collect()
+    /// With nothing said of drives and demand, what layers do is compared; else what the drive does.
+    fn default_layers(&self) -> DefaultLayers {
+        match self.system.drive.is_none() && self.system.array.is_none() && self.demand.count() == 0 {
+            true => DefaultLayers::Every,
+            false => DefaultLayers::Compared,
+        }
     }
 }
 
@@ -200,10 +204,11 @@ pub fn read_state(path: &Path) -> Result<Arc<SavedState>, Error> {
 /// The drive or the array, and its layers.
 #[derive(Args, Clone)]
 pub struct SystemOptions {
-    /// The drive's name, or a drive file. See smrkit drives [default: st5000as0011].
+    /// The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004].
     #[arg(long)]
     pub drive: Option<String>,
-    /// Layers, with commas between. See smrkit layers [default: all; with --check all but in-place].
+    /// Layers, with commas between; as-sold is the drive's own. See smrkit layers [default: in-place,as-sold; with --check
+    /// as-sold; without a drive and a demand, or on a drive that is not sold, all].
     #[arg(long, value_delimiter = ',')]
     pub layer: Vec<String>,
     /// An array of drives, as LEVEL:key=value,… or a TOML file.

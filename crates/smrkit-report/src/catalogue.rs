@@ -36,7 +36,7 @@ pub fn drive_in_short(drive: &Drive) -> Value {
 pub fn drive(drive: &Drive) -> Value {
     let setting = |s: &DriveSetting| {
         let (low, high) = s.range.clone().unzip();
-        json!({"key": s.key, "value": s.value, "unit": s.unit, "low": low, "high": high, "source": s.source})
+        json!({"key": s.key, "value": s.value, "unit": s.unit, "low": low, "high": high, "basis": s.basis(), "source": s.source})
     };
     let law = |(form, law): &(Form, Interference)| json!({"form": form, "law": law_in_words(law)});
     let zone = |z: &RecordingZone| json!({"first_pba": z.first_pba, "tracks": z.tracks, "track_sectors": z.track_sectors, "toward": z.toward});

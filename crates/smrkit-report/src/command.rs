@@ -98,8 +98,7 @@ fn layers(systems: &[AskedSystem]) -> Option<Vec<String>> {
     if names.len() < groups.len() || (0..names.len()).any(is_twice) {
         return None;
     }
-    let is_all = layer::all().iter().map(|spec| spec.name).eq(names.iter().copied());
-    let mut words = option("layer", (!is_all).then(|| names.join(",")));
+    let mut words = option("layer", Some(names.join(",")));
     for (name, group) in names.iter().zip(groups) {
         for (key, values) in set(name, group)? {
             words.extend(option("set", Some(format!("{name}.{key}={}", values.join(",")))));
@@ -112,9 +111,13 @@ fn layers(systems: &[AskedSystem]) -> Option<Vec<String>> {
 /// combination.
 fn set(layer: &str, runs: &[&DriveSpec]) -> Option<Vec<(&'static str, Vec<String>)>> {
     let mut all = Vec::new();
-    for key in (layer::find(layer).ok()?.keys)() {
+    let spec = layer::find(layer).ok()?;
+    let drive = runs.first().and_then(|run| Drive::load(run.drive.as_deref()?).ok());
+    let own = drive.and_then(|drive| spec.resolve_on(&drive, &[]).ok()).unwrap_or_default();
+    for key in (spec.keys)() {
         let canonical = |text: &str| key.canonical(text).map_or_else(|_| text.to_string(), |canonical| canonical.text);
-        let default = canonical(key.default);
+        let default = own.given().find(|(name, _)| *name == key.name).map_or(key.default, |(_, text)| text);
+        let default = canonical(default);
         let value = |run: &&DriveSpec| {
             let set = run.set.iter().find(|(name, _)| name == key.name);
             set.map_or_else(|| default.clone(), |(_, value)| canonical(value))

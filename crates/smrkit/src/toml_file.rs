@@ -119,6 +119,21 @@ impl<'i> TomlKeys<'i> {
         self.left.remove(key).map(|value| TomlKeys::of(value, known)).transpose()
     }
 
+    /// The table of a key, if it is given, whatever its keys are called.
+    pub fn open_table(&mut self, key: &str) -> Result<Option<TomlKeys<'i>>, Mistake> {
+        let Some(value) = self.left.remove(key) else { return Ok(None) };
+        let place = value.span();
+        match value.into_inner() {
+            DeValue::Table(left) => Ok(Some(TomlKeys { left, place })),
+            other => Err(Mistake::Form(format!("invalid type: {}, expected a table", other.type_str()), place)),
+        }
+    }
+
+    /// Keys that have not been taken.
+    pub fn names(&self) -> Vec<String> {
+        self.left.keys().map(|key| key.get_ref().to_string()).collect()
+    }
+
     /// The tables of a key; none if it is not given.
     pub fn tables(&mut self, key: &str, known: &'static [&'static str]) -> Result<Vec<TomlKeys<'i>>, Mistake> {
         let Some(value) = self.left.remove(key) else { return Ok(Vec::new()) };

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use smrkit::error::Error;
 use smrkit::experiment::size::AskedCapacity;
-use smrkit::experiment::system::{System, Systems};
-use smrkit::layer;
+use smrkit::experiment::system::{DefaultLayers, System, Systems};
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Queue, Settings};
 use smrkit::stats::outcome::RunRecord;
@@ -27,16 +26,13 @@ Examples:
 
 The image is a plain raw file, sparse: it takes up what is written to it. smrkit serve presents it as a block device.";
 
-/// The layer of drives for which none is named.
-const DEFAULT_LAYER: &str = "drive-managed";
-
 /// The drive or the array that an image is served as.
 #[derive(Args)]
 pub struct DriveChoice {
-    /// The drive's name, or a drive file. See smrkit drives [default: st5000as0011].
+    /// The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004].
     #[arg(long)]
     drive: Option<String>,
-    /// The layer. See smrkit layers [default: drive-managed].
+    /// The layer. See smrkit layers [default: as the drive is sold].
     #[arg(long, value_name = "NAME")]
     layer: Option<String>,
     /// An array: LEVEL:key=value,… or a TOML file. See smrkit run --help.
@@ -61,8 +57,7 @@ impl DriveChoice {
     pub fn record(&self, sectors: Option<u64>) -> Result<RunRecord, Error> {
         let (drive, array) = (self.drive.clone(), self.array.clone());
         let asked = SystemOptions { drive, layer: self.layer.iter().cloned().collect(), array }.asked(self.capacity)?;
-        let default_layers = vec![layer::find(DEFAULT_LAYER)?];
-        let system = System { set: self.set.clone(), default_layers, ..asked };
+        let system = System { set: self.set.clone(), default_layers: DefaultLayers::AsSold, ..asked };
         let systems = Systems::new(&system)?;
         note_stand_ins(systems.stand_ins());
         let mut runs = systems.runs(&[Settings::default()], sectors)?;

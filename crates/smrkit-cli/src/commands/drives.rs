@@ -5,6 +5,7 @@ mod import;
 mod validate;
 
 use clap::{Args, Subcommand};
+use smrkit::drive::catalogue::{Model, models, recording_in_words};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::error::Error;
 use smrkit::quantity::Bytes;
@@ -97,6 +98,11 @@ fn list(drives: &[Drive]) -> String {
 fn show(drive: &Drive) -> String {
     let geometry = &drive.geometry;
     let mut text = format!("{}: {}\n", drive.name, drive.summary);
+    let own = |model: &Model| model.is_own_preset && model.preset == Some(drive.name.as_str());
+    if let Some(Model { name, recording, basis, source, .. }) = models().find(own) {
+        let recording = recording_in_words(recording);
+        text += &format!("Modelled after {name}: {recording}, by {basis} ({source}).\n");
+    }
     if let Some(model) = drive.stands_for() {
         text += &format!("Stands for {model}, which has no drive of its own here.\n");
     }
@@ -113,12 +119,14 @@ fn show(drive: &Drive) -> String {
     for (form, law) in drive.forms() {
         text += &format!("  {:<10} {}\n", form.name(), law_in_words(&law));
     }
-    let mut grid = Grid::new(["value", "", "source"]);
+    let mut grid = Grid::new(["value", "", "known", "source"]);
     for setting in &drive.settings {
         let range = setting.range.as_ref().map_or(String::new(), |(low, high)| format!(" ({low} to {high})"));
         let value = format!("{}{range} {}", setting.value, setting.unit);
-        grid.rows.push(vec![setting.key.clone(), value, setting.source.clone()]);
+        grid.rows.push(vec![setting.key.clone(), value, setting.basis().into(), setting.source.clone()]);
     }
+    let assumed = drive.settings.iter().filter(|setting| setting.basis() == "assumed").count();
+    text += &format!("\n{assumed} of {} values are assumed, at least in part.\n", drive.settings.len());
     text += &format!("\n{}\n", grid.text());
     if let Some((third, random)) = drive.average_seek() {
         text += &format!("\nSeek over a third of the stroke {third}, mean between random sectors {random}.\n");

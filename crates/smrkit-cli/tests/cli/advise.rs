@@ -62,7 +62,8 @@ fn arrival_times_too_close_for_any_disk_are_not_blamed_on_shingling() {
     let scratch = Scratch::new();
     let writes: Vec<_> = (0..2000).map(|number| (number, number * 977 % 2000 * 100_000_000, 4096)).collect();
     let trace = scratch.msr("close.csv", &writes);
-    let verdict = |more: &str| advice(&format!("--trace {trace} --arrival trace {more}"))["verdict"].clone();
+    let verdict =
+        |more: &str| advice(&format!("--drive st5000as0011 --trace {trace} --arrival trace {more}"))["verdict"].clone();
     assert_eq!(verdict(""), "overloaded");
     assert_ne!(verdict("--time-scale 1000"), "overloaded");
 }
@@ -236,7 +237,8 @@ fn a_disk_is_judged_by_conventional_ones_and_not_by_its_own_past() {
     let slow = "sequential-write:bytes=1G;random-read:count=3k,span=1G;random-write:size=1Mi,count=500,span=1G";
     let fine = "sequential-write:bytes=1G;random-write:count=3,span=1G;random-read:count=20k,span=1G";
     for (workload, is_slow) in [(slow, true), (fine, false)] {
-        let advice = advice(&format!("--layer rmw --depth 1 --prefill none --workload {workload}"));
+        let advice =
+            advice(&format!("--drive st5000as0011 --layer rmw --depth 1 --prefill none --workload {workload}"));
         assert_eq!(advice["problems"]["slow"], is_slow, "{}", advice["text"]);
         assert_eq!(advice["verdict"] == "fine", !is_slow, "{}", advice["text"]);
     }

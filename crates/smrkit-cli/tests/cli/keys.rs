@@ -216,7 +216,10 @@ fn a_summary_is_below_8_kb_of_arrays_too() {
     let arrays = levels
         .iter()
         .flat_map(|level| [if *level == "raidz3" { 5 } else { 4 }, 24].map(|disks| format!("{level}:disks={disks}")));
-    all.extend(arrays.map(|array| format!("--array {array},layer=drive-managed --workload mix:count=600")));
+    all.extend(
+        arrays
+            .map(|array| format!("--drive st5000as0011 --array {array},layer=drive-managed --workload mix:count=600")),
+    );
     for options in all {
         let bytes = summaries(&options);
         assert!(bytes.iter().all(|&bytes| bytes < 8000), "{bytes:?}: {options}");

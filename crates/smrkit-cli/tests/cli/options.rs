@@ -15,7 +15,40 @@ fn without_arguments_the_desktop_day_runs_on_every_layer() {
     let runs = outcomes("");
     let layers: Vec<&str> = runs.iter().map(|run| run["layer"].as_str().unwrap()).collect();
     assert_eq!(layers, smrkit::layer::all().iter().map(|layer| layer.name).collect::<Vec<_>>());
-    assert!(runs.iter().all(|run| run["workload"] == "desktop" && run["drive"] == "st5000as0011"));
+    assert!(runs.iter().all(|run| run["workload"] == "desktop" && run["drive"] == "st8000dm004"));
+}
+
+#[test]
+fn a_drive_is_run_as_it_is_sold_beside_its_conventional_twin() {
+    let layers = |arguments: &str| -> Vec<String> {
+        let runs = outcomes(&format!("{arguments} --workload mix:count=20"));
+        runs.iter().map(|run| run["layer"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(layers("--drive st8000dm004"), ["in-place", "drive-managed"]);
+    assert_eq!(layers("--drive wd40efax"), ["in-place", "log"]);
+    assert_eq!(layers("--drive hc680"), ["in-place", "zoned"]);
+    assert_eq!(layers("--drive wd40efrx"), ["in-place"]);
+    assert_eq!(layers("--drive wd40efrx --layer in-place,as-sold,rmw"), ["in-place", "rmw"]);
+    assert_eq!(layers("--drive wd40efax --layer as-sold --check --capacity 1GB"), ["log"]);
+    assert_eq!(layers(TINY).len(), smrkit::layer::all().len(), "no product");
+    let array = "--array span:member=(drive=wd40efax),member=(drive=hc650)";
+    let [_, sold] = &outcomes(&format!("{array} --workload mix:count=20"))[..] else { panic!("two runs") };
+    let members: Vec<&str> =
+        sold["members"].as_array().unwrap().iter().map(|one| one["layer"].as_str().unwrap()).collect();
+    assert_eq!(members, ["log", "zoned"]);
+    // Parameters are the file's unless set otherwise, and a run is repeated from its record.
+    let spare = |set: &str| {
+        let run = outcome(&format!("--drive wd40efax --layer as-sold --workload mix:count=20 {set}"));
+        run["parameters"]["spare_percent"].as_f64().unwrap()
+    };
+    assert_eq!((spare(""), spare("--set log.spare_percent=3")), (0.5, 3.0));
+    for (drive, layer) in [("st8000dm004", "dm-zoned"), ("wd40efrx", "zone-log"), ("WD40EFAX", "zoned")] {
+        let run = format!("run --drive {drive} --layer {layer} --workload mix:count=1");
+        smrkit(&run).says(4, &["shows its host no zones", layer, "hc620"]);
+        let member = format!("run --array raid1:disks=2,layer={layer} --drive {drive} --workload mix:count=1");
+        smrkit(&member).says(4, &["shows its host no zones"]);
+    }
+    smrkit("run --drive tiny --layer as-sold").says(2, &["no drive that is sold", "--layer"]);
 }
 
 #[test]
@@ -137,8 +170,9 @@ fn capacity_is_a_size_or_more_of_the_same_platters() {
 #[test]
 fn a_trace_that_fits_runs_on_the_drive_as_it_is() {
     let trace = testdata("msr.csv");
-    let own = outcomes("--workload mix:count=10 --layer in-place,drive-managed");
-    let runs = outcomes(&format!("--trace {trace} --layer in-place,drive-managed"));
+    let drive = "--drive st5000as0011 --layer in-place,drive-managed";
+    let own = outcomes(&format!("{drive} --workload mix:count=10"));
+    let runs = outcomes(&format!("{drive} --trace {trace}"));
     for (run, own) in runs.iter().zip(&own) {
         assert_eq!((&run["capacity"], &run["scaled"]), (&own["capacity"], &Value::Null));
     }

@@ -8,7 +8,7 @@ use super::{Scratch, command, finish, smrkit};
 /// An image of a small drive.
 fn image(scratch: &Scratch, layer: &str) -> String {
     let image = scratch.path("disk.img");
-    smrkit(&format!("create {image} --layer {layer} --capacity 1GB")).done();
+    smrkit(&format!("create {image} --drive st5000as0011 --layer {layer} --capacity 1GB")).done();
     image
 }
 
@@ -130,7 +130,7 @@ fn a_raw_file_is_served_as_it_is() {
     assert_eq!((serve("").err.as_str(), std::fs::read(&image).unwrap() == data), ("", true));
     serve("--layer log").says(2, &["disk.raw.smr says which drive it is"]);
     let about = smrkit(&format!("df {image}")).done();
-    assert!(about.contains("2 MiB of st5000as0011") && about.contains("under s-block"), "{about}");
+    assert!(about.contains("2 MiB of st8000dm004") && about.contains("under s-block"), "{about}");
     assert!(smrkit(&format!("fsck -n {image}")).done().contains("maps make sense"));
     assert!(smrkit(&format!("replay {image}.log")).done().starts_with("2 requests took"));
     // What is there is not the drive's: it is left alone, and the data is served all the same.
@@ -151,7 +151,7 @@ fn an_array_is_made_and_told_of_as_one_device() {
     let scratch = Scratch::new();
     let image = scratch.path("raid.img");
     let made = smrkit(&format!("create {image} --array raid5:disks=3,layer=log --capacity 1GB")).done();
-    assert!(made.contains("of raid5 of 3 drives, st5000as0011 under log"), "{made}");
+    assert!(made.contains("of raid5 of 3 drives, st8000dm004 under log"), "{made}");
     smrkit(&format!("serve {image} --pace none --queue sptf -- true")).done();
     let about: serde_json::Value = serde_json::from_str(&smrkit(&format!("df {image} --json")).done()).unwrap();
     assert_eq!(about["array"], "raid5 of 3 drives");
@@ -218,7 +218,8 @@ fn an_injected_fault_reaches_the_drive_and_its_report() {
 fn a_snapshot_begins_where_its_drive_was() {
     let scratch = Scratch::new();
     let [image, copy, socket] = ["disk.img", "copy.img", "s"].map(|name| scratch.path(name));
-    smrkit(&format!("create {image} --layer drive-managed --capacity 4GB --state nearly-full")).done();
+    smrkit(&format!("create {image} --drive st5000as0011 --layer drive-managed --capacity 4GB --state nearly-full"))
+        .done();
     smrkit(&format!("snapshot {image} {copy}")).done();
     smrkit(&format!("snapshot {image} {copy}")).says(3, &["copy.img"]);
     let (mut server, _) = serve(&copy, &socket);

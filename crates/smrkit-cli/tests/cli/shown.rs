@@ -138,6 +138,12 @@ fn traces_are_told_as_they_were() {
     book("shown-traces", &commands.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
+/// Options of a run on a drive that can have its layers.
+fn named(options: &str) -> String {
+    let drive = if options.contains("zone") { "wdc-2tb" } else { "st5000as0011" };
+    format!("--drive {drive} {options}")
+}
+
 #[test]
 fn runs_are_told_as_they_were() {
     let mixed = "mix:count=600,size=8Ki,span=1G";
@@ -157,7 +163,7 @@ fn runs_are_told_as_they_were() {
         "--trace ROOT/testdata/office.csv.gz --fold --layer in-place,drive-managed --report PAGE",
     ];
     let commands: Vec<String> =
-        commands.iter().map(|line| format!("run -q --capacity 5GB {}", line.replace("MIXED", mixed))).collect();
+        commands.iter().map(|line| format!("run -q --capacity 5GB {}", named(&line.replace("MIXED", mixed)))).collect();
     book("shown-runs", &commands.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
@@ -167,7 +173,7 @@ fn advice_is_told_as_it_was() {
         "shown-advice",
         &[
             "advise -q --drive tiny --workload mix:count=1k",
-            "advise -q --capacity 5GB --workload random-write:count=500 --layer s-block --depth 4 --details",
+            "advise -q --drive st5000as0011 --capacity 5GB --workload random-write:count=500 --layer s-block --depth 4 --details",
             "advise -q --drive tiny --workload hot-cold:count=800 --arrival trace --json -",
             "advise -q --drive tiny --workload mix:count=500,span=2M --array raid1:disks=2 --rebuild resilver --depth 2",
         ],

@@ -50,7 +50,9 @@ fn image(folder: &Path, layer: &str) -> PathBuf {
     let path = folder.join("drive.img");
     let (layer, drive) = layer.split_once(" on ").unwrap_or((layer, "st5000as0011"));
     let system = match ArraySpec::parse(layer) {
-        Ok(array) => System::array(array),
+        Ok(array) => System::array(array).and_drive("st5000as0011"),
+        // Layers on zones are for host-managed disks.
+        Err(_) if ["dm-zoned", "zone-log"].contains(&layer) => System::drive("wdc-2tb").layer(layer),
         Err(_) => System::drive(drive).layer(layer),
     };
     let mut system = system.capacity(AskedCapacity::Sectors(2_000_000));

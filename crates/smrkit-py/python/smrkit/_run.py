@@ -97,7 +97,8 @@ def compare(*, requests: Any = None, progress: Progress = False, **options: Unpa
     Parameters
     ----------
     requests, progress, **options
-        As for :func:`run`; ``layer`` is a list (all layers, unless given), and lists in ``set`` multiply into runs.
+        As for :func:`run`; ``layer`` is a list (unless given, ``in-place`` and ``as-sold``, the layer of the drive's file, or all
+        layers on a drive that is not sold), and lists in ``set`` multiply into runs.
 
     Returns
     -------

@@ -1,51 +1,16 @@
-//! From a drive file to a drive: geometry, interference, clock, and its own layer, zones and order of commands as far as the file tells
-//! them. Values are checked against each other.
+//! From a drive file to a drive: geometry, interference, clock, and the order of commands. Values are checked against each other.
 
 use std::ops::Range;
 
 use super::file::{
-    ByBefore, DriveFile, DriveManagedTable, FileEntry, HostManagedTable, InterferenceTable, Lengths, MechanicalTable,
-    OrderName, Slip, Sourced, ZoneTable,
+    ByBefore, DriveFile, FileEntry, InterferenceTable, Lengths, MechanicalTable, OrderName, Slip, Sourced, ZoneTable,
 };
 use super::mechanical::nanos;
 use super::{Buffer, Buffered, Constant, DriveClock, Mechanical, Mechanics, Overheads, SeekPoints};
 use crate::error::Error;
 use crate::geometry::{Alternation, Edge, Geometry, Skews, Slips, TrackInterleave, Turn, ZoneShape, turn};
 use crate::medium::interference::{Interference, Profile};
-use crate::units::{Nanos, SECTOR_BYTES};
-
-/// Costs of a drive-managed disk's own layer, as measured from outside.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DriveManagedCosts {
-    /// Cost of a small write.
-    pub append: Nanos,
-    /// Up to how many bytes a write is small.
-    pub append_bytes: u64,
-    /// After how many writes the map is persisted.
-    pub map_every_writes: u64,
-    /// Cost of persisting the map.
-    pub map: Nanos,
-}
-
-/// A drive-managed disk's own layer, as far as its drive file tells it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SoldLayer {
-    /// The cost of its writes, where that was measured.
-    pub costs: Option<DriveManagedCosts>,
-    /// The share of its tracks, in percent, that is the persistent cache.
-    pub cache_percent: Option<f64>,
-}
-
-/// The zones of a host-managed disk, as far as its drive file tells them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct HostManagedZones {
-    /// Sectors of a zone.
-    pub zone_sectors: Option<u64>,
-    /// The share of its zones, in percent, that are conventional.
-    pub conventional_percent: Option<f64>,
-    /// Zones that it holds open at most.
-    pub open_zones: Option<u64>,
-}
+use crate::units::Nanos;
 
 /// The order of the commands that a drive was sent (NCQ): the one with the shortest positioning time first.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -240,39 +205,6 @@ pub(super) fn command_order(file: &DriveFile) -> Result<Option<CommandOrder>, Er
         )),
         (None, None) => Ok(None),
     }
-}
-
-/// The drive-managed layer, as far as the file tells it. Errors: some of its costs only.
-pub(super) fn drive_managed(t: &DriveManagedTable) -> Result<SoldLayer, Error> {
-    let costs = match (t.append_ms.given(), t.append_bytes.given(), t.map_every_writes.given(), t.map_ms.given()) {
-        (None, None, None, None) => None,
-        (Some(append_ms), Some(append_bytes), Some(map_every_writes), Some(map_ms)) => Some(DriveManagedCosts {
-            append: Nanos(nanos("drive_managed.append_ms", append_ms)?),
-            append_bytes,
-            map_every_writes,
-            map: Nanos(nanos("drive_managed.map_ms", map_ms)?),
-        }),
-        _ => {
-            return Err(Error::Impossible(
-                "drive_managed: append_ms, append_bytes, map_every_writes and map_ms go together: give all, or none"
-                    .into(),
-            ));
-        }
-    };
-    Ok(SoldLayer { costs, cache_percent: t.cache_percent.given() })
-}
-
-/// The zones of a host-managed disk, as far as the file tells them. Errors: zones that are no whole number of blocks.
-pub(super) fn host_managed(t: &HostManagedTable) -> Result<HostManagedZones, Error> {
-    let zone_bytes = t.zone_bytes.given();
-    if let Some(bytes) = zone_bytes.filter(|bytes| *bytes == 0 || bytes % 4096 != 0) {
-        return Err(Error::Impossible(format!("host_managed.zone_bytes = {bytes}: give a multiple of 4096")));
-    }
-    Ok(HostManagedZones {
-        zone_sectors: zone_bytes.map(|bytes| bytes / SECTOR_BYTES),
-        conventional_percent: t.conventional_percent.given(),
-        open_zones: t.open_zones.given(),
-    })
 }
 
 /// Stretches with spares that a drive may have at most.

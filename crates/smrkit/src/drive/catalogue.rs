@@ -213,8 +213,12 @@ mod tests {
             let Some(preset) = model.preset else { continue };
             let drive = Drive::load(preset).unwrap();
             assert_ne!(model.recording, "unknown", "{model:?}");
-            let (managed, zoned) = (drive.drive_managed.is_some(), drive.host_managed.is_some());
-            assert_eq!((managed, zoned), (model.recording == "DM-SMR", model.recording == "HM-SMR"), "{model:?}");
+            let recording = match drive.translation.unwrap().layer.as_str() {
+                "in-place" => "CMR",
+                "zoned" => "HM-SMR",
+                _ => "DM-SMR",
+            };
+            assert_eq!(recording, model.recording, "{model:?}");
         }
         assert_eq!(models().count(), 367);
     }

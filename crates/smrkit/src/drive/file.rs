@@ -8,11 +8,12 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{ReadAheadTo, WriteCacheOrder};
+use super::{ReadAheadTo, Translation, WriteCacheOrder};
 use crate::error::Error;
 use crate::quantity::{
     parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_sectors, parse_share,
 };
+use crate::schema::toml_text;
 use crate::toml_file::{Mistake, TomlKeys};
 
 /// A table of a drive file: each key with its type, its unit, and the range of its values with the remedy, where it has one.
@@ -56,15 +57,14 @@ macro_rules! table {
 }
 
 /// Keys of the file itself.
-const FILE: [&str; 8] = [
+const FILE: [&str; 7] = [
     "name",
     "summary",
     GeometryTable::NAME,
     InterferenceTable::NAME,
     ConstantTable::NAME,
     MechanicalTable::NAME,
-    DriveManagedTable::NAME,
-    HostManagedTable::NAME,
+    TranslationTable::NAME,
 ];
 
 #[derive(Clone, Debug)]
@@ -75,8 +75,7 @@ pub(super) struct DriveFile {
     pub interference: InterferenceTable,
     pub constant: Option<ConstantTable>,
     pub mechanical: Option<MechanicalTable>,
-    pub drive_managed: Option<DriveManagedTable>,
-    pub host_managed: Option<HostManagedTable>,
+    pub translation: Option<TranslationTable>,
     /// Times that the drive has each of its surfaces, where it was made larger; 0 is once.
     pub copies: u32,
     /// The model of the catalogue that it stands for, if that is another's.
@@ -259,21 +258,68 @@ impl std::fmt::Display for ByBefore {
     }
 }
 
-table! {
-    struct DriveManagedTable = "drive_managed" {
-        append_ms: Option<Sourced<f64>>, "ms";
-        append_bytes: Option<Sourced<u64>>, "bytes";
-        map_every_writes: Option<Sourced<u64>>, "writes", 1.., "give 1 or more";
-        map_ms: Option<Sourced<f64>>, "ms";
-        cache_percent: Option<Sourced<f64>>, "% of its tracks", 0.0..=50.0, "give 0 to 50";
+/// The layer that the drive is sold with. Which layers and parameters there are is for the layers to know.
+#[derive(Clone, Debug)]
+pub(super) struct TranslationTable {
+    layer: Sourced<Parameter>,
+    parameters: Vec<(String, Sourced<Parameter>)>,
+}
+
+impl TranslationTable {
+    const NAME: &str = "translation";
+    const LAYER: &str = "layer";
+
+    fn of(file: &mut TomlKeys) -> Result<Option<TranslationTable>, Mistake> {
+        let Some(mut keys) = file.open_table(Self::NAME)? else { return Ok(None) };
+        let layer = FileEntry::take(&mut keys, Self::LAYER, "")?;
+        let mut parameters = Vec::new();
+        for key in keys.names() {
+            parameters.extend(Sourced::take(&mut keys, &key, "")?.map(|value| (key, value)));
+        }
+        keys.end();
+        Ok(Some(TranslationTable { layer, parameters }))
+    }
+
+    fn visit(&mut self, visit: KeyVisitor) {
+        visit("translation.layer", "", &mut self.layer);
+        for (key, value) in &mut self.parameters {
+            visit(&format!("translation.{key}"), "", value);
+        }
+    }
+
+    pub fn translation(&self) -> Translation {
+        let parameters = self.parameters.iter().map(|(key, value)| (key.clone(), value.value.0.clone())).collect();
+        Translation { layer: self.layer.value.0.clone(), parameters }
     }
 }
 
-table! {
-    struct HostManagedTable = "host_managed" {
-        zone_bytes: Option<Sourced<u64>>, "bytes";
-        conventional_percent: Option<Sourced<f64>>, "% of its zones", 0.0..=90.0, "give 0 to 90";
-        open_zones: Option<Sourced<u64>>, "zones";
+/// A value that its layer reads.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "toml::Value")]
+pub(super) struct Parameter(String);
+
+impl From<toml::Value> for Parameter {
+    fn from(value: toml::Value) -> Parameter {
+        Parameter(toml_text(&value))
+    }
+}
+
+impl FileValue for Parameter {
+    fn shown(&self) -> String {
+        self.0.clone()
+    }
+
+    fn of_number(number: f64) -> Option<Parameter> {
+        Some(Parameter(number.to_string()))
+    }
+
+    fn is_between(&self, low: &Self, high: &Self) -> bool {
+        let number = |text: &str| parse_number(text).or_else(|_| parse_bytes(text).map(|bytes| bytes as f64));
+        let number = |text: &str| number(text).or_else(|_| parse_duration(text).map(|time| time.0 as f64));
+        match [low, self, high].map(|own| number(&own.0)) {
+            [Ok(low), Ok(own), Ok(high)] => low <= own && own <= high && low < high,
+            _ => false,
+        }
     }
 }
 
@@ -297,8 +343,7 @@ impl DriveFile {
             interference: InterferenceTable::of(&mut keys)?.unwrap_or_default(),
             constant: ConstantTable::of(&mut keys)?,
             mechanical: MechanicalTable::of(&mut keys)?,
-            drive_managed: DriveManagedTable::of(&mut keys)?,
-            host_managed: HostManagedTable::of(&mut keys)?,
+            translation: TranslationTable::of(&mut keys)?,
             copies: 0,
             stands_for: None,
         };
@@ -311,9 +356,7 @@ impl DriveFile {
         self.geometry.check()?;
         self.interference.check()?;
         self.constant.as_ref().map_or(Ok(()), ConstantTable::check)?;
-        self.mechanical.as_ref().map_or(Ok(()), MechanicalTable::check)?;
-        self.drive_managed.as_ref().map_or(Ok(()), DriveManagedTable::check)?;
-        self.host_managed.as_ref().map_or(Ok(()), HostManagedTable::check)
+        self.mechanical.as_ref().map_or(Ok(()), MechanicalTable::check)
     }
 
     /// Shows every key, in the order of the file's tables.
@@ -322,8 +365,7 @@ impl DriveFile {
         self.interference.visit(visit);
         self.constant.iter_mut().for_each(|table| table.visit(visit));
         self.mechanical.iter_mut().for_each(|table| table.visit(visit));
-        self.drive_managed.iter_mut().for_each(|table| table.visit(visit));
-        self.host_managed.iter_mut().for_each(|table| table.visit(visit));
+        self.translation.iter_mut().for_each(|table| table.visit(visit));
     }
 }
 
@@ -399,11 +441,29 @@ pub struct DriveSetting {
     pub range: Option<(String, String)>,
 }
 
+impl DriveSetting {
+    /// Kinds of sources with the words that tell them. What is partly assumed counts as assumed.
+    const BASES: [(&str, &[&str]); 5] = [
+        ("assumed", &["assumption"]),
+        ("derived", &["derived"]),
+        ("data sheet", &["data sheet", "product data", "specification", "manual", "sata "]),
+        ("measured", &["measured", "smartctl", "hdparm", "reports", "zonedstorage", "vguard 2017"]),
+        ("reported", &[""]),
+    ];
+
+    /// How the value is known: assumed in part or whole, derived, from a data sheet, measured, or reported.
+    pub fn basis(&self) -> &'static str {
+        let source = self.source.to_lowercase();
+        let is_told = |words: &[&str]| words.iter().any(|word| source.contains(word));
+        Self::BASES.iter().find(|(_, words)| is_told(words)).map_or("reported", |(basis, _)| basis)
+    }
+}
+
 /// The ends of a range, as drives at one of them have it in their names.
 pub const RANGE_ENDS: [&str; 2] = ["low", "high"];
 
 /// A type of value that a drive file can have.
-trait FileValue: Clone + DeserializeOwned {
+pub(super) trait FileValue: Clone + DeserializeOwned {
     /// The value for people.
     fn shown(&self) -> String;
 
@@ -555,6 +615,19 @@ fn number(text: &str, unit: &str) -> Option<Result<f64, Error>> {
     })
 }
 
+impl<T: FileValue> Sourced<T> {
+    /// Takes it from the keys of a table, if it is there.
+    fn take(keys: &mut TomlKeys, key: &str, unit: &str) -> Result<Option<Sourced<T>>, Mistake> {
+        let Some(mut parts) = keys.table(key, &["value", "source", "low", "high"])? else { return Ok(None) };
+        let number = |text: &str| number(text, unit);
+        let value = parts.get_number("value", number)?.ok_or_else(|| parts.lacks("value"))?;
+        let (low, high) = (parts.get_number("low", number)?, parts.get_number("high", number)?);
+        let sourced = Sourced { value, source: parts.need("source")?, low, high };
+        parts.end();
+        Ok(Some(sourced))
+    }
+}
+
 impl<T: FileValue> FileEntry for Option<Sourced<T>> {
     type Value = T;
 
@@ -563,13 +636,7 @@ impl<T: FileValue> FileEntry for Option<Sourced<T>> {
     }
 
     fn take(keys: &mut TomlKeys, key: &'static str, unit: &str) -> Result<Self, Mistake> {
-        let Some(mut parts) = keys.table(key, &["value", "source", "low", "high"])? else { return Ok(None) };
-        let number = |text: &str| number(text, unit);
-        let value = parts.get_number("value", number)?.ok_or_else(|| parts.lacks("value"))?;
-        let (low, high) = (parts.get_number("low", number)?, parts.get_number("high", number)?);
-        let sourced = Sourced { value, source: parts.need("source")?, low, high };
-        parts.end();
-        Ok(Some(sourced))
+        Sourced::take(keys, key, unit)
     }
 
     fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str) {
@@ -587,7 +654,7 @@ impl<T: FileValue> FileEntry for Sourced<T> {
     }
 
     fn take(keys: &mut TomlKeys, key: &'static str, unit: &str) -> Result<Self, Mistake> {
-        <Option<Sourced<T>> as FileEntry>::take(keys, key, unit)?.ok_or_else(|| keys.lacks(key))
+        Sourced::take(keys, key, unit)?.ok_or_else(|| keys.lacks(key))
     }
 
     fn visit(&mut self, visit: KeyVisitor, key: &str, unit: &str) {

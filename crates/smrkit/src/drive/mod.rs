@@ -43,7 +43,7 @@ use crate::quantity::Bytes;
 use crate::units::{Nanos, SECTOR_BYTES};
 
 pub use buffered::{Buffer, Buffered, Overheads, ReadAheadTo, WriteCacheOrder};
-pub use build::{CommandOrder, DriveManagedCosts, HostManagedZones, SoldLayer};
+pub use build::CommandOrder;
 pub use clock::{Constant, DriveClock, Position};
 pub use file::{DriveSetting, RANGE_ENDS};
 pub use mechanical::Mechanical;
@@ -51,7 +51,7 @@ pub(crate) use mechanical::Mechanics;
 pub use seek::SeekCurve;
 pub(crate) use seek::SeekPoints;
 
-use file::DriveFile;
+use file::{DriveFile, TranslationTable};
 
 /// Names and files of drives.
 macro_rules! built_in {
@@ -105,14 +105,21 @@ pub struct Drive {
     pub settings: Vec<DriveSetting>,
     /// Its order of commands, where it has one.
     pub command_order: Option<CommandOrder>,
-    /// Its own layer, where it has one.
-    pub drive_managed: Option<SoldLayer>,
-    /// Its zones, where it is host-managed.
-    pub host_managed: Option<HostManagedZones>,
+    /// The layer that it is sold with, where it is a product.
+    pub translation: Option<Translation>,
     file: DriveFile,
     path: PathBuf,
     /// Of a drive file that does not come with smrkit.
     text: Option<Arc<str>>,
+}
+
+/// The layer that a drive is sold with: `in-place` for a conventional disk, `zoned` for a host-managed one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Translation {
+    /// Name of the layer.
+    pub layer: String,
+    /// Its parameters, as (key, value).
+    pub parameters: Vec<(String, String)>,
 }
 
 impl Drive {
@@ -277,8 +284,6 @@ impl Drive {
         };
         let geometry = build::geometry(&file, head)?;
         interference.check(&geometry)?;
-        let drive_managed = file.drive_managed.as_ref().map(build::drive_managed).transpose()?;
-        let host_managed = file.host_managed.as_ref().map(build::host_managed).transpose()?;
         Ok(Drive {
             name: file.name.clone(),
             summary: file.summary.clone(),
@@ -287,8 +292,7 @@ impl Drive {
             settings: file.settings(),
             geometry,
             interference,
-            drive_managed,
-            host_managed,
+            translation: file.translation.as_ref().map(TranslationTable::translation),
             file,
             path: PathBuf::new(),
             text: None,

@@ -263,15 +263,41 @@ fn a_drive_at_an_end_of_a_range_loads_by_its_name() {
 }
 
 #[test]
-fn a_drive_managed_layer_is_described_in_full_or_in_part() {
-    let with = |table: &str| Drive::parse(Path::new("t"), &format!("{TINY}\n[drive_managed]\n{table}"));
-    let known = with("cache_percent = { low = 1, value = 2, high = 3, source = \"x\" }").unwrap();
-    assert_eq!(known.drive_managed.map(|layer| (layer.costs, layer.cache_percent)), Some((None, Some(2.0))));
-    for (table, message) in [
-        ("append_ms = { value = 1.0, source = \"x\" }", "give all, or none"),
-        ("cache_percent = { value = 60, source = \"x\" }", "give 0 to 50"),
+fn a_layer_has_the_parameters_of_the_drive_file_unless_set_otherwise() {
+    let table = "[translation]\nlayer = { value = \"drive-managed\", source = \"x\" }
+        cache_percent = { low = 1, value = 2, high = 3, source = \"x\" }
+        append_time = { low = \"5ms\", value = \"24.78ms\", high = \"30ms\", source = \"x\" }";
+    let with = |table: &str| Drive::parse(Path::new("t"), &format!("{TINY}\n{table}"));
+    let (drive, layer) = (with(table).unwrap(), crate::layer::find("drive-managed").unwrap());
+    let given = |drive: &Drive, set: &[(String, String)]| -> Vec<String> {
+        let all = layer.resolve_on(drive, set).unwrap();
+        all.given().map(|(key, text)| format!("{key}={text}")).collect()
+    };
+    assert_eq!(given(&drive, &[]), ["cache_percent=2", "append_time=24780us"]);
+    assert_eq!(given(&drive, &[("cache_percent".into(), "4".into())]), ["cache_percent=4", "append_time=24780us"]);
+    assert_eq!(given(&drive.at("translation.append_time", "low").unwrap(), &[])[1], "append_time=5ms");
+    assert!(crate::layer::find("vguard").unwrap().resolve_on(&drive, &[]).unwrap().given().next().is_none());
+    for (from, to, message) in [
+        ("value = 2", "value = 4", "low and high on either side"),
+        ("[translation]\nlayer", "[translation]\nlayre", "missing field `layer`"),
     ] {
-        assert!(with(table).unwrap_err().to_string().contains(message), "{table}");
+        let error = with(&table.replace(from, to)).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+    let wrong = with(&table.replace("cache_percent", "cash_percent")).unwrap();
+    assert!(layer.resolve_on(&wrong, &[]).unwrap_err().to_string().contains("did you mean `cache_percent`"));
+}
+
+#[test]
+fn every_product_has_a_layer_with_parameters_that_there_are() {
+    for drive in DRIVES.iter().map(|(name, _)| Drive::load(name).unwrap()).filter(|drive| drive.translation.is_some()) {
+        let layer = crate::layer::as_sold(&drive).unwrap();
+        let parameters = layer.resolve_on(&drive, &[]).unwrap();
+        let host = (layer.capacity)(&drive, &parameters).unwrap().host_sectors * 512;
+        let terabytes = catalogue::find(&drive.name).and_then(|own| own.terabytes);
+        if let Some(terabytes) = terabytes {
+            assert!((0.999..1.02).contains(&(host as f64 / terabytes / 1e12)), "{}: {host} bytes", drive.name);
+        }
     }
 }
 
@@ -414,11 +440,10 @@ write_cache_bytes = { value = 4096, source = "x" }
 write_cache_order = { value = "arrival", source = "x" }
 read_ahead_bytes = { value = 8192, source = "x" }
 bus_bytes_per_s = { value = 1e8, source = "x" }
-[drive_managed]
-append_ms = { value = 24.78, source = "x" }
-append_bytes = { value = 65536, source = "x" }
+[translation]
+layer = { value = "drive-managed", source = "x" }
+append_time = { value = "24.78ms", source = "x" }
 map_every_writes = { value = 240, source = "x" }
-map_ms = { value = 300.0, source = "x" }
 "#;
 
 /// The drive `tiny` with these keys for its interference.

@@ -1,7 +1,5 @@
 //! Drives and arrays that are to be run, and how they are built.
 
-use std::convert::Infallible;
-
 use crate::device::address::ArrayLayout;
 use crate::device::level::{CHUNK_SECTORS, Level, WritePolicy};
 use crate::device::spec::{ArraySpec, DriveSpec, SystemSpec};
@@ -76,6 +74,18 @@ impl DriveRun {
     pub(super) fn file(&self) -> Option<(String, String)> {
         let (path, text) = self.drive.file().zip(self.drive.text())?;
         Some((path.display().to_string(), text.to_string()))
+    }
+
+    /// The run on a drive much like its own: parameters that were as the one's file says become as the other's says.
+    pub fn with_drive(&self, drive: Drive) -> Result<DriveRun, Error> {
+        let old = self.layer.resolve_on(&self.drive, &[])?.scalars();
+        let mut parameters = self.parameters.clone();
+        for (key, text) in self.layer.resolve_on(&drive, &[])?.given() {
+            if self.parameters.scalars().get(key) == old.get(key) {
+                parameters = self.layer.with(&parameters, key, text)?;
+            }
+        }
+        Ok(DriveRun { drive, layer: self.layer, parameters })
     }
 
     /// Sectors that the layer offers on this drive.
@@ -183,13 +193,12 @@ impl SystemRun {
         }
     }
 
-    /// The system with all its drives under `layer`.
-    pub fn with_layer(&self, layer: &'static LayerSpec, parameters: &Parameters) -> SystemRun {
-        let change = |run: &DriveRun| {
-            Ok::<_, Infallible>(DriveRun { drive: run.drive.clone(), layer, parameters: parameters.clone() })
-        };
-        let Ok(system) = self.with_drives(&change);
-        system
+    /// The system with all its drives under `layer`, with the parameters that it has on each unless set otherwise.
+    pub fn with_layer(&self, layer: &'static LayerSpec) -> Result<SystemRun, Error> {
+        self.with_drives(&|run: &DriveRun| {
+            let parameters = layer.resolve_on(&run.drive, &[])?;
+            Ok(DriveRun { drive: run.drive.clone(), layer, parameters })
+        })
     }
 
     /// The array, if it is one.

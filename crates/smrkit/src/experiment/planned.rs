@@ -11,7 +11,7 @@ use crate::engine::saved::SavedState;
 use crate::engine::system::SystemRun;
 use crate::engine::task::BackgroundTask;
 use crate::error::Error;
-use crate::layer::{self, BASELINE, LayerSpec, Parameters};
+use crate::layer::{self, BASELINE, LayerSpec};
 use crate::request::Source;
 use crate::settings::{Arrival, Prefill, Settings};
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled};
@@ -102,13 +102,13 @@ impl PlannedRun {
     pub fn conventional(&self) -> Result<PlannedRun, Error> {
         let prefill = if self.settings().prefill == Prefill::Saved { Prefill::Full } else { self.settings().prefill };
         let settings = Settings { check: false, power_cut: None, prefill, ..*self.settings() };
-        let run = self.under(layer::find(BASELINE)?, &Parameters::default()).with(settings);
+        let run = self.under(layer::find(BASELINE)?)?.with(settings);
         Ok(PlannedRun { run: Run { from_state: None, ..run.run }, ..run })
     }
 
     /// The run with all drives under `layer`.
-    pub fn under(&self, layer: &'static LayerSpec, parameters: &Parameters) -> PlannedRun {
-        self.on(self.run.system.with_layer(layer, parameters))
+    pub fn under(&self, layer: &'static LayerSpec) -> Result<PlannedRun, Error> {
+        Ok(self.on(self.run.system.with_layer(layer)?))
     }
 
     /// The run on another system of the same drives.

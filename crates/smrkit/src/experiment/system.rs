@@ -15,14 +15,26 @@ use crate::engine::run::Run;
 use crate::engine::saved::SavedState;
 use crate::engine::system::{ArrayRun, DriveRun, SystemRun};
 use crate::error::Error;
-use crate::layer::{self, LayerSpec};
+use crate::layer::{self, AS_SOLD, BASELINE, DRIVE_MANAGED, LayerSpec};
 use crate::quantity::Bytes;
 use crate::settings::Settings;
 use crate::stats::outcome::RunRecord;
 use crate::units::Nanos;
 
-/// The drive that is taken where none is named: a shipped drive-managed one.
-pub const DEFAULT_DRIVE: &str = "st5000as0011";
+/// The drive that is taken where none is named: a disk that many people own, and drive-managed.
+pub const DEFAULT_DRIVE: &str = "st8000dm004";
+
+/// Layers where none is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefaultLayers {
+    /// Every layer.
+    #[default]
+    Every,
+    /// The layer that the drive is sold with, beside the baseline; every layer on a drive that is not sold.
+    Compared,
+    /// The layer that the drive is sold with; that of drive-managed disks on a drive that is not sold.
+    AsSold,
+}
 
 /// A drive or an array, as it was asked for.
 #[derive(Clone, Default)]
@@ -31,10 +43,12 @@ pub struct System {
     pub array: Option<ArraySpec>,
     /// Drives that come with smrkit, or paths of drive files, each in runs of its own; [`DEFAULT_DRIVE`] where none is named.
     pub drives: Vec<String>,
-    /// Layers, each in a run of its own.
+    /// Layers, each in a run of its own; [`AS_SOLD`] is that of the drive's file.
     pub layers: Vec<String>,
-    /// Layers where none is named; all, where there are none here either.
-    pub default_layers: Vec<&'static LayerSpec>,
+    /// Layers where none is named.
+    pub default_layers: DefaultLayers,
+    /// Leaves the baseline out where no layer is named.
+    pub no_baseline: bool,
     /// Parameters, as `layer.key=value`; several values with commas between multiply the runs.
     pub set: Vec<String>,
     /// The size of drives; [`AskedCapacity::Auto`] where none is given.
@@ -119,13 +133,36 @@ impl System {
         }
     }
 
-    /// Its layers, where a drive names none.
-    fn chosen(&self) -> Result<Vec<&'static LayerSpec>, Error> {
-        match (self.layers.as_slice(), self.default_layers.as_slice()) {
-            ([], []) => Ok(layer::all()),
-            ([], default) => Ok(default.to_vec()),
-            (names, _) => names.iter().map(|name| layer::find(name.trim())).collect(),
+    /// Its layers for `drives`, which name none. Errors: a layer that one of them can't have.
+    fn chosen(&self, drives: &[&Drive]) -> Result<Vec<ChosenLayer>, Error> {
+        let is_sold = drives.iter().all(|drive| drive.translation.is_some());
+        let every = || layer::all().into_iter().filter(|spec| !(self.no_baseline && spec.name == BASELINE));
+        let chosen: Vec<ChosenLayer> = match (self.layers.as_slice(), self.default_layers) {
+            ([], DefaultLayers::AsSold) => vec![ChosenLayer::AsSold { or: Some(layer::find(DRIVE_MANAGED)?) }],
+            ([], DefaultLayers::Compared) if is_sold => {
+                let baseline = every().filter(|spec| spec.name == BASELINE).map(ChosenLayer::Named);
+                baseline.chain([ChosenLayer::AsSold { or: None }]).collect()
+            }
+            ([], _) => every().map(ChosenLayer::Named).collect(),
+            (names, _) => names.iter().map(|name| ChosenLayer::find(name.trim())).collect::<Result<_, _>>()?,
+        };
+        let on_drives = |one: &ChosenLayer| drives.iter().map(|drive| one.on(drive)).collect::<Result<Vec<_>, _>>();
+        let mut distinct: Vec<ChosenLayer> = Vec::new();
+        for one in chosen {
+            let layers = on_drives(&one)?;
+            if !self.layers.is_empty() {
+                layers.iter().zip(drives).try_for_each(|(layer, drive)| layer.check_on(drive))?;
+            }
+            // A conventional disk is sold with the baseline.
+            let name = |spec: &&'static LayerSpec| spec.name;
+            let is_same = |other: &ChosenLayer| {
+                on_drives(other).is_ok_and(|own| own.iter().map(name).eq(layers.iter().map(name)))
+            };
+            if !(matches!(one, ChosenLayer::AsSold { .. }) && distinct.iter().any(is_same)) {
+                distinct.push(one);
+            }
         }
+        Ok(distinct)
     }
 
     /// Refuses what no drive of an array would take.
@@ -161,8 +198,35 @@ pub struct Systems {
 struct Choice {
     /// The drive where none is named.
     drive: String,
-    layer: Option<&'static LayerSpec>,
+    layer: Option<ChosenLayer>,
     set: Vec<SetValue>,
+}
+
+/// Layer that a drive of its own decides about, or one for all.
+#[derive(Clone, Copy)]
+enum ChosenLayer {
+    /// The layer that the drive is sold with; of one that is not sold, another, if there is one here.
+    AsSold {
+        or: Option<&'static LayerSpec>,
+    },
+    Named(&'static LayerSpec),
+}
+
+impl ChosenLayer {
+    fn find(name: &str) -> Result<ChosenLayer, Error> {
+        match name {
+            AS_SOLD => Ok(ChosenLayer::AsSold { or: None }),
+            name => layer::find(name).map(ChosenLayer::Named),
+        }
+    }
+
+    fn on(self, drive: &Drive) -> Result<&'static LayerSpec, Error> {
+        match self {
+            ChosenLayer::Named(layer) => Ok(layer),
+            ChosenLayer::AsSold { or: Some(other) } if drive.translation.is_none() => Ok(other),
+            ChosenLayer::AsSold { .. } => layer::as_sold(drive),
+        }
+    }
 }
 
 impl Systems {
@@ -173,8 +237,27 @@ impl Systems {
         }
         match &asked.from_state {
             Some(saved) if asked.names_nothing() => Systems::saved(saved, asked),
-            _ => Systems::from_spec(asked.spec(), asked, Drive::load),
+            _ => {
+                let systems = Systems::from_spec(asked.spec(), asked, Drive::load)?;
+                systems.check_members()?;
+                Ok(systems)
+            }
         }
+    }
+
+    /// Refuses a layer of its own that a drive of an array can't have.
+    fn check_members(&self) -> Result<(), Error> {
+        for spec in self.spec.drives() {
+            let names = spec
+                .drive
+                .iter()
+                .chain(self.choices.iter().map(|choice| &choice.drive).filter(|_| spec.drive.is_none()));
+            for (name, layer) in names.flat_map(|name| spec.layer.as_deref().map(|layer| (name, layer))) {
+                let drive = &self.drives[name];
+                ChosenLayer::find(layer)?.on(drive)?.check_on(drive)?;
+            }
+        }
+        Ok(())
     }
 
     /// The system that a state was saved of.
@@ -207,21 +290,16 @@ impl Systems {
     ) -> Result<Systems, Error> {
         let all = spec.drives();
         asked.refuse_unused(all)?;
-        let mut fixed: Vec<&'static LayerSpec> = Vec::new();
-        for name in all.iter().filter_map(|drive| drive.layer.as_deref()) {
-            let spec = layer::find(name)?;
-            if !fixed.iter().any(|known| known.name == spec.name) {
-                fixed.push(spec);
-            }
-        }
         let default = [DEFAULT_DRIVE.to_string()];
         let asked_drives = if asked.drives.is_empty() { &default } else { asked.drives.as_slice() };
         let named = |drive| all.iter().map(move |spec| spec.drive.as_deref().unwrap_or(drive));
         let names: BTreeSet<&str> = asked_drives.iter().flat_map(|drive| named(drive.as_str())).collect();
         let load = |name: &str| Ok((name.to_string(), asked.given.get(name).cloned().map_or_else(|| load(name), Ok)?));
         let drives = apart(names.into_iter().map(load).collect::<Result<_, Error>>()?);
-        let is_open = all.iter().any(|drive| drive.layer.is_none());
-        let choices = choices(&fixed, is_open, asked, asked_drives)?;
+        let mut choices = Vec::new();
+        for drive in asked_drives {
+            choices.extend(self::choices(drive, all, &drives, asked)?);
+        }
         let array = asked.array.as_ref().map(ToString::to_string);
         let System { capacity, rebuild, window, .. } = *asked;
         Ok(Systems {
@@ -332,25 +410,34 @@ pub fn check_sources(spec: &ArraySpec, sources: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each drive, and each layer for the drives that name none, with every combination of the parameters set.
+/// A drive with each layer for the drives of the system that name none, and every combination of the parameters set.
 fn choices(
-    fixed: &[&'static LayerSpec],
-    is_open: bool,
+    drive: &str,
+    specs: &[DriveSpec],
+    loaded: &BTreeMap<String, Drive>,
     asked: &System,
-    drives: &[String],
 ) -> Result<Vec<Choice>, Error> {
-    let chosen: Vec<Option<&'static LayerSpec>> = match is_open {
-        false => vec![None],
-        true => asked.chosen()?.into_iter().map(Some).collect(),
+    let of = |spec: &DriveSpec| &loaded[spec.drive.as_deref().unwrap_or(drive)];
+    let fixed = specs.iter().filter_map(|spec| Some((spec, spec.layer.as_deref()?)));
+    let fixed: Vec<&LayerSpec> =
+        fixed.map(|(spec, layer)| ChosenLayer::find(layer)?.on(of(spec))).collect::<Result<_, _>>()?;
+    let open: Vec<&Drive> = specs.iter().filter(|spec| spec.layer.is_none()).map(|spec| of(spec)).collect();
+    let chosen = match open.is_empty() {
+        true => vec![None],
+        false => asked.chosen(&open)?.into_iter().map(Some).collect(),
     };
-    let all: Vec<&LayerSpec> = fixed.iter().copied().chain(chosen.iter().copied().flatten()).collect();
+    let used = |layer: Option<ChosenLayer>| -> Result<Vec<&LayerSpec>, Error> {
+        let own = layer.iter().flat_map(|layer| open.iter().map(|drive| layer.on(drive)));
+        fixed.iter().copied().map(Ok).chain(own).collect()
+    };
+    let all: Vec<&LayerSpec> = chosen.iter().map(|&layer| used(layer)).collect::<Result<Vec<_>, _>>()?.concat();
     let set = asked.set.iter().map(|text| Setting::parse(text, &all)).collect::<Result<Vec<_>, _>>()?;
-    let of_layer = |drive: &String, layer: Option<&'static LayerSpec>| {
-        let used: Vec<&LayerSpec> = fixed.iter().copied().chain(layer).collect();
-        let choice = |set| Choice { drive: drive.clone(), layer, set };
-        combinations(&set, &used).into_iter().map(choice).collect::<Vec<_>>()
-    };
-    Ok(drives.iter().flat_map(|drive| chosen.iter().flat_map(move |&layer| of_layer(drive, layer))).collect())
+    let mut choices = Vec::new();
+    for layer in chosen {
+        let choice = |set| Choice { drive: drive.to_string(), layer, set };
+        choices.extend(combinations(&set, &used(layer)?).into_iter().map(choice));
+    }
+    Ok(choices)
 }
 
 /// The drives with paths by which their texts are told apart, as a record keeps them: of two texts at one path the second lies in
@@ -400,15 +487,16 @@ impl<'a> RunBuilder<'a> {
         if let Some((_, run, sectors)) = self.known.iter().find(|(known, _, _)| *known == spec) {
             return Ok((run.clone(), *sectors));
         }
+        let drive = self.of.drives[spec.drive.as_deref().unwrap_or(&self.choice.drive)].clone();
         let layer = match (&spec.layer, self.choice.layer) {
-            (Some(name), _) => layer::find(name)?,
+            (Some(name), _) => ChosenLayer::find(name)?,
             (None, Some(layer)) => layer,
             (None, None) => unreachable!("where a drive names no layer, the run does"),
         };
+        let layer = layer.on(&drive)?;
         // The description's own parameters come last: they hold.
         let set = [of_layer(&self.choice.set, layer), spec.set.clone()].concat();
-        let parameters = layer.resolve(&set)?;
-        let drive = self.of.drives[spec.drive.as_deref().unwrap_or(&self.choice.drive)].clone();
+        let parameters = layer.resolve_on(&drive, &set)?;
         let drive = spec.capacity_sectors.map_or(self.size, DriveSize::Sectors).applied(drive)?;
         let capacity = (layer.capacity)(&drive, &parameters).map_err(|error| error.impossible_about(layer.name))?;
         let sectors = capacity.host_sectors;
@@ -478,7 +566,7 @@ mod tests {
     use super::*;
 
     fn platters(needed: u64) -> (Option<u64>, Drive) {
-        let systems = Systems::new(&System::drive(DEFAULT_DRIVE).layer("drive-managed")).unwrap();
+        let systems = Systems::new(&System::drive("st5000as0011").layer("drive-managed")).unwrap();
         let run = systems.runs(&[Settings::default()], Some(needed)).unwrap().pop().unwrap();
         (run.scaled.map(|scaled| scaled.platters), run.system().drives()[0].drive.clone())
     }

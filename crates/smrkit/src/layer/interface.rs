@@ -298,6 +298,39 @@ impl LayerSpec {
         }
     }
 
+    /// The parameters that it has on a drive, with `set` in their place: the drive file's where the drive is sold with this layer, or where
+    /// the layer lies on the zones of a host-managed drive and has parameters of the same names.
+    pub fn resolve_on(&self, drive: &Drive, set: &[(String, String)]) -> Result<Parameters, Error> {
+        let keys = (self.keys)();
+        let sold = drive
+            .translation
+            .iter()
+            .filter(|sold| sold.layer == self.name || self.is_on_zones() && sold.layer == HOST_MANAGED_DISK);
+        let has = |key: &str, layer: &str| layer == self.name || keys.iter().any(|known| known.name == key);
+        let own = sold.flat_map(|sold| sold.parameters.iter().filter(|(key, _)| has(key, &sold.layer))).cloned();
+        self.resolve(&own.chain(set.iter().cloned()).collect::<Vec<_>>())
+    }
+
+    /// True if it needs the zones that a host-managed drive shows its host.
+    pub fn is_on_zones(&self) -> bool {
+        [HOST_MANAGED_DISK, "dm-zoned", "zone-log"].contains(&self.name)
+    }
+
+    /// Refuses a layer that the drive can't have, since it is sold as another kind of disk.
+    pub fn check_on(&self, drive: &Drive) -> Result<(), Error> {
+        match &drive.translation {
+            Some(sold) if self.is_on_zones() && sold.layer != HOST_MANAGED_DISK => {
+                let kind = if sold.layer == BASELINE { "a conventional disk" } else { "drive-managed" };
+                Err(Error::Impossible(format!(
+                    "{} is {kind} and shows its host no zones, which {} needs: take a host-managed drive, such as hc620, or \
+                     another layer",
+                    drive.name, self.name
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The defaults of its parameters, with `set` (key, value as text) in their place.
     ///
     /// An unknown key or an impossible value is a usage error that names the layer and what is expected.
@@ -326,6 +359,15 @@ impl LayerSpec {
 
 /// The conventional disk, baseline of every comparison.
 pub const BASELINE: &str = "in-place";
+
+/// The drive-managed disk with a persistent cache.
+pub const DRIVE_MANAGED: &str = "drive-managed";
+
+/// The host-managed disk, which translates nothing.
+pub const HOST_MANAGED_DISK: &str = "zoned";
+
+/// Name by which the layer of a drive file is asked for.
+pub const AS_SOLD: &str = "as-sold";
 
 /// The largest position, number or age that a layer writes: no drive lives to count so far.
 pub(super) const COUNT_MAX: u64 = 1 << 60;

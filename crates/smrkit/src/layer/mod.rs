@@ -23,12 +23,16 @@ mod zones;
 
 use std::sync::{PoisonError, RwLock};
 
+use crate::drive::Drive;
 use crate::error::Error;
 use crate::names::known;
 
 pub use crate::schema::{Scalar, Values as Parameters};
 pub(crate) use interface::TABLES_BYTES_MAX;
-pub use interface::{BASELINE, Capacity, Gauge, GaugeUnit, Gauges, Layer, LayerKeys, LayerSpec, Need, QueuedWrite};
+pub use interface::{
+    AS_SOLD, BASELINE, Capacity, DRIVE_MANAGED, Gauge, GaugeUnit, Gauges, HOST_MANAGED_DISK, Layer, LayerKeys,
+    LayerSpec, Need, QueuedWrite,
+};
 use interface::{COUNT_MAX, inconsistent, record_sectors};
 pub use stats::{LayerStats, ZoneViolations};
 
@@ -84,10 +88,20 @@ pub fn find(name: &str) -> Result<&'static LayerSpec, Error> {
     })
 }
 
+/// The layer that a drive is sold with. Errors: its file names none, or none that there is.
+pub fn as_sold(drive: &Drive) -> Result<&'static LayerSpec, Error> {
+    match &drive.translation {
+        Some(sold) => find(&sold.layer),
+        None => Err(Error::Usage(format!(
+            "{} is no drive that is sold: its file has no [translation]; name a {{layer}}",
+            drive.name
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::Drive;
 
     fn set(layer: &str, key: &str, value: &str) -> Result<Parameters, Error> {
         find(layer).unwrap().resolve(&[(key.into(), value.into())])

@@ -17,7 +17,7 @@ use crate::error::{DiskResult, Error, Fault};
 use crate::keys;
 use crate::medium::{Buf, Placement};
 use crate::request::Op;
-use crate::schema::{Count, Or, Word};
+use crate::schema::{Count, Word};
 use crate::state::{self, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
@@ -35,9 +35,8 @@ keys! {
     struct ZonedKeys {
         /// The zones.
         zones: ZoneKeys;
-        /// Zones that the drive holds open; beyond them it closes the one written longest ago; 0 is no limit; auto is the
-        /// drive file's, or 128.
-        max_open: Option<u64> = Or("auto", Count(0, 1 << 20)), "auto";
+        /// Zones that the drive holds open; beyond them it closes the one written longest ago; 0 is no limit.
+        max_open: u64 = Count(0, 1 << 20), "128";
         /// Zones that may be begun and not full; one more is a violation; 0 is no limit.
         max_active: u64 = Count(0, 1 << 20), "0";
         /// A request that breaks a rule is counted and carried out in place, or refused: an error, which ends a run.
@@ -46,8 +45,6 @@ keys! {
 }
 
 const ON_VIOLATION: Word<OnViolation> = Word(&[("count", OnViolation::Count), ("refuse", OnViolation::Refuse)]);
-/// The limit of open zones of disks as they are sold.
-const USUAL_MAX_OPEN: u64 = 128;
 
 #[derive(Clone, Copy, PartialEq)]
 enum OnViolation {
@@ -59,11 +56,6 @@ impl ZonedKeys {
     fn layout(&self, drive: &Drive) -> Result<ZoneLayout, Error> {
         ZoneLayout::new(drive, &self.zones, size_of::<u64>() as u64)
     }
-
-    fn max_open(&self, drive: &Drive) -> u64 {
-        let own = drive.host_managed.and_then(|zones| zones.open_zones);
-        self.max_open.or(own).unwrap_or(USUAL_MAX_OPEN)
-    }
 }
 
 impl LayerKeys for ZonedKeys {
@@ -72,8 +64,7 @@ impl LayerKeys for ZonedKeys {
     }
 
     fn settled(self, drive: &Drive) -> ZonedKeys {
-        let max_open = Some(self.max_open(drive));
-        ZonedKeys { zones: self.zones.settled(drive), max_open, ..self }
+        ZonedKeys { zones: self.zones.settled(drive), ..self }
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
@@ -200,7 +191,7 @@ impl Zoned {
             open: Vec::new(),
             active: 0,
             latest: (0, layout.start(0)),
-            max_open: keys.max_open(drive) as usize,
+            max_open: keys.max_open as usize,
             max_active: keys.max_active,
             refuses: keys.violations == OnViolation::Refuse,
             violations: Violations::default(),

@@ -5,7 +5,7 @@
 //! shingled, each with the guard that the law asks for behind it.
 
 use super::{Capacity, TABLES_BYTES_MAX};
-use crate::drive::{Drive, HostManagedZones};
+use crate::drive::Drive;
 use crate::error::Error;
 use crate::geometry::{Divisor, Regions, pieces_by_divisor};
 use crate::keys;
@@ -18,9 +18,9 @@ keys! {
     /// Zones that a drive is cut into.
     #[derive(Clone)]
     pub(in crate::layer) struct ZoneKeys {
-        /// Size of a zone; auto is the drive file's, or 256 MiB, halved until the drive holds 64 of them.
+        /// Size of a zone; auto is 256 MiB, halved until the drive holds 64 of them.
         zone_bytes: Option<u64> = Or("auto", Sectors(8, 1 << 32)), "auto";
-        /// Share of the zones, at the outer edge, that are conventional; auto is the drive file's, or 1.
+        /// Share of the zones, at the outer edge, that are conventional; auto is 1.
         conventional_percent: Option<f64> = Or("auto", percent(0.0, 90.0)), "auto";
     }
 }
@@ -35,15 +35,12 @@ const USUAL_CONVENTIONAL_PERCENT: f64 = 1.0;
 impl ZoneKeys {
     /// The keys with a value for each `auto`.
     pub fn settled(self, drive: &Drive) -> ZoneKeys {
-        ZoneKeys {
-            zone_bytes: Some(self.zone_sectors(drive)),
-            conventional_percent: Some(self.conventional_percent(drive)),
-        }
+        ZoneKeys { zone_bytes: Some(self.zone_sectors(drive)), conventional_percent: Some(self.conventional_percent()) }
     }
 
-    /// True if neither the keys nor the drive file say how many zones are conventional.
-    pub fn leaves_conventional_open(&self, drive: &Drive) -> bool {
-        self.conventional_percent.or(drive.host_managed.and_then(|zones| zones.conventional_percent)).is_none()
+    /// True if the keys do not say how many zones are conventional.
+    pub fn leaves_conventional_open(&self) -> bool {
+        self.conventional_percent.is_none()
     }
 
     /// The keys with the share of `zones` that is conventional.
@@ -53,17 +50,15 @@ impl ZoneKeys {
     }
 
     fn zone_sectors(&self, drive: &Drive) -> u64 {
-        let own = drive.host_managed.and_then(|zones: HostManagedZones| zones.zone_sectors);
         let guard = drive.interference.guard(&drive.geometry);
         let zones = |sectors| Regions::new(&drive.geometry, guard, sectors).map_or(0, |regions| regions.count());
         let fits = |sectors: u64| zones(sectors) >= ZONES_AT_LEAST || sectors == 8;
-        let auto = || own.or_else(|| std::iter::successors(Some(USUAL_SECTORS), |s| Some(s / 2)).find(|&s| fits(s)));
+        let auto = || std::iter::successors(Some(USUAL_SECTORS), |s| Some(s / 2)).find(|&s| fits(s));
         self.zone_bytes.or_else(auto).unwrap_or(8)
     }
 
-    fn conventional_percent(&self, drive: &Drive) -> f64 {
-        let own = drive.host_managed.and_then(|zones| zones.conventional_percent);
-        self.conventional_percent.or(own).unwrap_or(USUAL_CONVENTIONAL_PERCENT)
+    fn conventional_percent(&self) -> f64 {
+        self.conventional_percent.unwrap_or(USUAL_CONVENTIONAL_PERCENT)
     }
 }
 
@@ -91,7 +86,7 @@ impl ZoneLayout {
         }
         let guard = drive.interference.guard(&drive.geometry);
         let regions = Regions::new(&drive.geometry, guard, sectors)?;
-        let share = keys.conventional_percent(drive) / 100.0;
+        let share = keys.conventional_percent() / 100.0;
         let conventional = (regions.count() as f64 * share).round() as u64;
         Ok(ZoneLayout { size: Divisor::new(sectors), conventional, regions })
     }

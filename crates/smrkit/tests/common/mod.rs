@@ -166,7 +166,10 @@ impl Disks {
                 ("weight_tail" | "weight_largest" | "weight_cache_tail", _) => {
                     self.random.random_range(0..3).to_string()
                 }
+                ("cache_percent", _) if spec.name == "drive-managed" => "paper".into(),
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
+                // As the drive's clock says, so that what a trial does hangs on its drive.
+                ("append_time" | "append_bytes" | "map_every_writes" | "map_time", _) => parameter.default.into(),
                 ("segment_tracks", _) => self.random.random_range(2..7).to_string(),
                 ("spare_percent", _) => self.random.random_range(1..60).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),

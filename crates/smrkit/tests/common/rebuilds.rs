@@ -33,7 +33,7 @@ pub fn member(drive: Drive, layer: &str, set: Set) -> DriveRun {
     let paper: Set = if layer == "drive-managed" { &[("variant", "vguard-2017")] } else { &[] };
     let layer = layer::find(layer).unwrap();
     let set = [paper, set].concat().into_iter().map(|(key, value)| (key.to_string(), value.to_string()));
-    let parameters = layer.resolve(&set.collect::<Vec<_>>()).unwrap();
+    let parameters = layer.resolve_on(&drive, &set.collect::<Vec<_>>()).unwrap();
     DriveRun { drive, layer, parameters }
 }
 

@@ -86,8 +86,11 @@ fn a_new_member_takes_the_number_of_the_failed_one() {
 fn all_that_was_written_is_compared_in_the_end_and_nothing_else() {
     let array = ArrayRun { level: Level::Raid5, chunk_sectors: 300, ..array() };
     let layer = layer::find("log").unwrap();
-    let parameters = layer.resolve(&[]).unwrap();
-    let of_log = |member: &DriveRun| DriveRun { layer, parameters: parameters.clone(), ..member.clone() };
+    let of_log = |member: &DriveRun| DriveRun {
+        layer,
+        parameters: layer.resolve_on(&member.drive, &[]).unwrap(),
+        ..member.clone()
+    };
     let array = ArrayRun { members: array.members.iter().map(of_log).collect(), ..array };
     let mut built = array.build(&Settings { check: true, ..Settings::default() }).unwrap();
     assert!(built.written_parts().is_empty());

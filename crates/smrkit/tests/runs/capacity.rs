@@ -44,7 +44,7 @@ fn on_shipped_drives_it_is_known_too() {
     for (name, _) in DRIVES {
         let drive = Drive::load(name).unwrap().with_capacity(20_000_000).unwrap();
         for spec in layer::named() {
-            agree(spec, &drive, &spec.resolve(&[]).unwrap(), name);
+            agree(spec, &drive, &spec.resolve_on(&drive, &[]).unwrap(), name);
         }
     }
 }
@@ -88,7 +88,7 @@ fn what_auto_stands_for_is_known_for_each_layer() {
             "track-map: head=2 random_tracks=74 tracks=4",
             "dm-zoned: conventional_percent=4.166666666666667 reserved_zones=3 zone_bytes=33554432",
             "zone-log: conventional_percent=1 zone_bytes=33554432",
-            "zoned: conventional_percent=1 max_open=128 zone_bytes=33554432",
+            "zoned: conventional_percent=1 zone_bytes=33554432",
         ]
     );
 }

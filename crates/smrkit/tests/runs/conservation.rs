@@ -359,7 +359,7 @@ fn every_sector_of_a_drive_has_its_use() {
     for (name, _) in DRIVES {
         let drive = Drive::load(name).unwrap();
         for spec in LAYERS {
-            let defaults = spec.resolve(&[]).unwrap();
+            let defaults = spec.resolve_on(&drive, &[]).unwrap();
             whole(&format!("{} on {name}", spec.name), spec, &drive, &defaults);
         }
     }

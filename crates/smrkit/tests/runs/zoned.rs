@@ -259,11 +259,11 @@ fn write_pointers_outlive_power_cuts() {
 fn a_drive_file_says_how_its_zones_are() {
     let drive = Drive::load("hc620").unwrap();
     let spec = layer::find("zoned").unwrap();
-    let settled = (spec.settled)(&drive, &spec.resolve(&[]).unwrap()).unwrap().scalars();
+    let settled = (spec.settled)(&drive, &spec.resolve_on(&drive, &[]).unwrap()).unwrap().scalars();
     assert_eq!((&settled["zone_bytes"], &settled["max_open"]), (&Scalar::Int(1 << 28), &Scalar::Int(128)));
-    let capacity = (spec.capacity)(&drive, &spec.resolve(&[]).unwrap()).unwrap();
+    let capacity = (spec.capacity)(&drive, &spec.resolve_on(&drive, &[]).unwrap()).unwrap();
     assert_eq!(capacity.host_sectors, 55_880 << 19);
-    let layer = (spec.build)(&drive, &spec.resolve(&[]).unwrap()).unwrap();
+    let layer = (spec.build)(&drive, &spec.resolve_on(&drive, &[]).unwrap()).unwrap();
     assert_eq!(layer.conventional_end().0, 524 << 19);
 }
 

@@ -36,8 +36,7 @@ keys! {
     pub(in crate::layer) struct BandKeys {
         /// Tracks of a band, its guard not counted.
         pub band_tracks: u64 = Count(1, 1 << 20), "20";
-        /// Tracks of the persistent cache; auto is the drive file's share of the disk, or Vguard's, 13,791 of 3,911,040, and at
-        /// least 24.
+        /// Tracks of the persistent cache; auto is Vguard's share, 13,791 of 3,911,040, and at least 24.
         pub cache_tracks: Option<u64> = Or("auto", Count(4, 1 << 30)), "auto";
     }
 }
@@ -54,7 +53,7 @@ keys! {
 /// The paper's cache and the tracks of the drive `st5000as0011`: what `auto` scales.
 const CACHE_SHARE: (u64, u64) = (13_791, 3_911_040);
 /// The least cache that `auto` gives (assumption).
-const CACHE_TRACKS_MIN: u64 = 24;
+pub(super) const CACHE_TRACKS_MIN: u64 = 24;
 
 impl Reserve {
     /// Two slots for maps, whose length the layer decides later, and what the parameters say of the rest.
@@ -70,13 +69,9 @@ impl Reserve {
 }
 
 impl BandKeys {
-    /// Tracks of the persistent cache, as asked for, or the drive's or the paper's share.
+    /// Tracks of the persistent cache, as asked for, or the paper's share.
     pub fn cache_tracks(&self, drive: &Drive) -> u64 {
-        let tracks = drive.geometry.tracks();
-        let scaled = match drive.drive_managed.and_then(|layer| layer.cache_percent) {
-            Some(percent) => (tracks as f64 * percent / 100.0) as u64,
-            None => (u128::from(tracks) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1)) as u64,
-        };
-        self.cache_tracks.unwrap_or(scaled.max(CACHE_TRACKS_MIN))
+        let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
+        self.cache_tracks.unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN))
     }
 }

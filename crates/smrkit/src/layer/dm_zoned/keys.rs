@@ -60,7 +60,7 @@ impl DmZonedKeys {
         }
         let metadata = MetadataShape::new(zones.count(), zones.size() / BLOCK);
         let reserved = self.reserved_zones.unwrap_or(USUAL_RESERVED.min(zones.count() / RESERVED_PART).max(1));
-        let zones = match self.zones.leaves_conventional_open(drive) {
+        let zones = match self.zones.leaves_conventional_open() {
             true => {
                 let least = metadata.all_zones() + CONVENTIONAL_A_RESERVED * reserved;
                 let conventional = zones.conventional().max(least);

@@ -15,8 +15,10 @@ use crate::drive::{Drive, DriveClock};
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, Geometry, Guard};
+use crate::keys;
 use crate::layer::COUNT_MAX;
 use crate::medium::Buf;
+use crate::schema::{Count, Or, Size, Time};
 use crate::state::state;
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
@@ -74,10 +76,10 @@ state! {
 
 impl CacheLog {
     /// An empty log in the sectors `start..end`.
-    pub fn new(drive: &Drive, start: Pba, end: Pba) -> CacheLog {
+    pub fn new(drive: &Drive, costs: Costs, start: Pba, end: Pba) -> CacheLog {
         let mut log = CacheLog {
             geometry: drive.geometry.clone(),
-            costs: Costs::new(drive),
+            costs,
             start,
             length: Divisor::new(end - start),
             guard: drive.interference.guard(&drive.geometry),
@@ -277,53 +279,57 @@ impl CacheLog {
     }
 }
 
-/// Writes between two map copies where the drive file does not say: as on the measured drive (Vguard 2017, table 2).
-const MAP_EVERY_WRITES: u64 = 240;
-
-/// Costs of an append and of a map copy: constants of the drive file where it has them, else what the clock says; and how often the map is
-/// persisted. The constants are what can be seen of a shipped drive from outside (Vguard 2017, table 2).
-pub(super) struct Costs {
-    measured: Option<Measured>,
-    pub map_every_writes: u64,
+keys! {
+    /// What appends and map copies cost. Constants are what can be seen of a shipped drive from outside (Vguard 2017, table 2).
+    #[derive(Clone)]
+    pub(super) struct CostKeys {
+        /// Time of an append; clock is what the drive's clock says.
+        append_time: Option<Nanos> = Or("clock", Time(1)), "clock";
+        /// Up to how much data an append takes no longer than append_time; what is more is transferred.
+        append_bytes: u64 = Size(512, 1 << 40), "64Ki";
+        /// Writes between two copies of the map.
+        map_every_writes: u64 = Count(1, 1 << 50), "240";
+        /// Time of a copy of the map; clock is what the drive's clock says.
+        map_time: Option<Nanos> = Or("clock", Time(1)), "clock";
+    }
 }
 
-struct Measured {
-    append: Nanos,
+/// Times known beforehand, and how often the map is persisted.
+pub(super) struct Costs {
+    append: Option<Nanos>,
     /// Sectors of host data up to which an append costs no more.
     small_sectors: u64,
     /// Transfer of a sector beyond that, in picoseconds.
     sector_ps: u64,
-    map: Nanos,
+    pub map_every_writes: u64,
+    map: Option<Nanos>,
 }
 
 impl Costs {
-    pub fn new(drive: &Drive) -> Costs {
-        let Some(known) = drive.drive_managed.and_then(|layer| layer.costs) else {
-            return Costs { measured: None, map_every_writes: MAP_EVERY_WRITES };
-        };
-        let measured = Measured {
-            append: known.append,
-            small_sectors: known.append_bytes / SECTOR_BYTES,
+    pub fn new(drive: &Drive, keys: &CostKeys) -> Costs {
+        Costs {
+            append: keys.append_time,
+            small_sectors: keys.append_bytes / SECTOR_BYTES,
             sector_ps: sector_ps(drive),
-            map: known.map,
-        };
-        Costs { measured: Some(measured), map_every_writes: known.map_every_writes.max(1) }
+            map_every_writes: keys.map_every_writes,
+            map: keys.map_time,
+        }
     }
 
     /// Writes an entry of the log that carries `sectors` sectors of the host.
     #[inline]
     fn append(&self, disk: &mut Disk, pba: Pba, cause: Cause, sectors: u64, entry: &Buf) -> DiskResult {
-        let Some(known) = &self.measured else { return disk.write(pba, HEADER + sectors, cause, entry, 0) };
-        let more = sectors.saturating_sub(known.small_sectors);
-        let lasting = known.append + Nanos((known.sector_ps.saturating_mul(more).saturating_add(500)) / 1000);
+        let Some(append) = self.append else { return disk.write(pba, HEADER + sectors, cause, entry, 0) };
+        let more = sectors.saturating_sub(self.small_sectors);
+        let lasting = append + Nanos((self.sector_ps.saturating_mul(more).saturating_add(500)) / 1000);
         disk.write_lasting(lasting, pba, HEADER + sectors, cause, entry)
     }
 
     /// Writes a copy of the map.
     pub fn map_copy(&self, disk: &mut Disk, pba: Pba, sectors: u64) -> DiskResult {
-        match &self.measured {
+        match self.map {
             None => disk.write_metadata(pba, sectors, Cause::Map),
-            Some(known) => disk.write_lasting(known.map, pba, sectors, Cause::Map, &disk.metadata(sectors)),
+            Some(time) => disk.write_lasting(time, pba, sectors, Cause::Map, &disk.metadata(sectors)),
         }
     }
 }

@@ -3,16 +3,16 @@
 use super::DriveManaged;
 use super::bypass::{Bypass, BypassMode, WrittenTracks};
 use super::cleaning::{BandCleaning, HomeBands};
-use super::log::{CacheLog, Costs};
+use super::log::{CacheLog, CostKeys, Costs};
 use super::persistent::{Limits, MAP_ENTRY_SECTORS, PersistentCache, copy_sectors};
 use crate::drive::Drive;
 use crate::error::Error;
 use crate::keys;
-use crate::layer::bands::{BandKeys, BufferKeys, Home, Reserve};
+use crate::layer::bands::{BandKeys, BufferKeys, CACHE_TRACKS_MIN, Home, Reserve};
 use crate::layer::idle::DelayKeys;
 use crate::layer::{Capacity, Layer, LayerKeys, LayerSpec};
 use crate::medium::interference::Form;
-use crate::schema::{Count, Or, Size, Switch, Word};
+use crate::schema::{Count, Or, Size, Switch, Word, percent};
 use crate::units::SECTOR_BYTES;
 
 pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<DriveManagedKeys>(
@@ -34,6 +34,10 @@ keys! {
         alpha: Option<u64> = THRESHOLD, "auto";
         /// Log entries beyond which bands are cleaned; auto is alpha if given, else 5/3 of cache_tracks and one.
         beta: Option<u64> = THRESHOLD, "auto";
+        /// Share of the tracks that cache_tracks=auto gives; paper is Vguard's.
+        cache_percent: Option<f64> = Or("paper", percent(0.0, 50.0)), "paper";
+        /// Costs.
+        costs: CostKeys;
         /// Writes that may share a log entry, if they wait together; auto is 8, or 1.
         shared_writes: Option<u64> = Or("auto", Count(1, SHARED_MAX)), "auto";
         /// Memory.
@@ -79,7 +83,7 @@ impl LayerKeys for DriveManagedKeys {
 
     fn settled(self, drive: &Drive) -> DriveManagedKeys {
         let (alpha, beta) = self.thresholds(drive);
-        let bands = BandKeys { cache_tracks: Some(self.bands.cache_tracks(drive)), ..self.bands.clone() };
+        let bands = BandKeys { cache_tracks: Some(self.bands(drive).cache_tracks(drive)), ..self.bands.clone() };
         DriveManagedKeys {
             bands,
             alpha: Some(alpha),
@@ -99,9 +103,15 @@ impl LayerKeys for DriveManagedKeys {
 impl DriveManagedKeys {
     /// The thresholds on map and log entries.
     fn thresholds(&self, drive: &Drive) -> (u64, u64) {
-        let auto = self.bands.cache_tracks(drive) * 5 / 3 + 1;
+        let auto = self.bands(drive).cache_tracks(drive) * 5 / 3 + 1;
         let alpha = self.alpha.unwrap_or(auto * self.shared_writes());
         (alpha, self.beta.unwrap_or(self.alpha.unwrap_or(auto)))
+    }
+
+    /// The bands, with the cache that cache_percent gives.
+    fn bands(&self, drive: &Drive) -> BandKeys {
+        let share = |percent: f64| ((drive.geometry.tracks() as f64 * percent / 100.0) as u64).max(CACHE_TRACKS_MIN);
+        BandKeys { cache_tracks: self.bands.cache_tracks.or(self.cache_percent.map(share)), ..self.bands.clone() }
     }
 
     fn is_sold(&self) -> bool {
@@ -124,32 +134,34 @@ impl DriveManagedKeys {
 /// Plan of a drive by the parameters, before any state.
 struct DriveManagedPlan {
     home: Home,
+    costs: Costs,
     limits: Limits,
 }
 
 impl DriveManagedPlan {
     fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManagedPlan, Error> {
-        let reserve = Reserve::new(drive, &keys.bands, &keys.buffer);
+        let reserve = Reserve::new(drive, &keys.bands(drive), &keys.buffer);
         let (alpha, beta) = keys.thresholds(drive);
         let map_entries_max = 2 * alpha + SPARE_ENTRIES;
+        let costs = Costs::new(drive, &keys.costs);
         // What a power cut brings back: an append leaves up to three entries more, and one for each chunk it spans.
         let log_sectors = reserve.cache_tracks.saturating_mul(drive.geometry.longest_track());
-        let added = Costs::new(drive)
+        let added = costs
             .map_every_writes
             .saturating_mul(3 * keys.shared_writes())
             .saturating_add(log_sectors / MAP_ENTRY_SECTORS);
         // No log holds more extents than sectors.
         let copied_max = map_entries_max.saturating_add(added).min(log_sectors);
         let home = Home::new("drive-managed", drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
-        Ok(DriveManagedPlan { home, limits: Limits { alpha, beta, map_entries_max, copied_max } })
+        Ok(DriveManagedPlan { home, costs, limits: Limits { alpha, beta, map_entries_max, copied_max } })
     }
 }
 
 impl DriveManaged {
     fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManaged, Error> {
-        let DriveManagedPlan { home, limits } = DriveManagedPlan::new(drive, keys)?;
+        let DriveManagedPlan { home, costs, limits } = DriveManagedPlan::new(drive, keys)?;
         let (start, end) = home.cache();
-        let log = CacheLog::new(drive, start, end);
+        let log = CacheLog::new(drive, costs, start, end);
         let &[first, second] = home.maps() else { unreachable!("two places for map copies") };
         let bypass = Bypass::new(keys.bypass(), keys.bypass_bytes.div_ceil(SECTOR_BYTES));
         Ok(DriveManaged {

@@ -1,6 +1,6 @@
 //! Positions, room and entries of the log; thresholds, shares and damaged books of the persistent cache.
 
-use super::log::{CacheLog, Extent, HEADER, LogEntry};
+use super::log::{CacheLog, CostKeys, Costs, Extent, HEADER, LogEntry};
 use super::persistent::{Limits, StaleRuns};
 use super::*;
 use crate::drive::Drive;
@@ -8,6 +8,7 @@ use crate::geometry::{Geometry, Guard};
 use crate::medium::interference::Interference;
 use crate::medium::{Medium, Stamp, Stamps};
 use crate::power::Power;
+use crate::schema::{Keyed, Values};
 
 fn drive() -> Drive {
     let mut drive = Drive::load("tiny-constant").unwrap();
@@ -15,10 +16,15 @@ fn drive() -> Drive {
     drive.with_interference(Interference::None).unwrap()
 }
 
+/// The costs that the drive's clock tells.
+fn costs(drive: &Drive) -> Costs {
+    Costs::new(drive, &CostKeys::read(&Values::new(CostKeys::keys())).unwrap())
+}
+
 /// A log of 60 sectors from PBA 40 on: three tracks.
 fn log(guard: Guard) -> (CacheLog, Disk) {
     let drive = drive();
-    let mut log = CacheLog::new(&drive, Pba(40), Pba(100));
+    let mut log = CacheLog::new(&drive, costs(&drive), Pba(40), Pba(100));
     log.guard = guard;
     log.keep_from(0);
     (log, Disk::new(&drive, Medium::Stamps(Stamps::new())))
@@ -119,7 +125,7 @@ fn writes_that_share_a_header_are_entries_of_their_own() {
 /// A cache with a log of 60 sectors from PBA 40 on, of up to 4 and 2 entries before cleaning; copies hold 3 extents.
 fn cache(bypassed: bool) -> (PersistentCache, Disk) {
     let limits = Limits { alpha: 4, beta: 2, map_entries_max: 20, copied_max: 3 };
-    let log = CacheLog::new(&drive(), Pba(40), Pba(100));
+    let log = CacheLog::new(&drive(), costs(&drive()), Pba(40), Pba(100));
     (PersistentCache::new(limits, log, [Pba(0), Pba(20)], bypassed), Disk::new(&drive(), Medium::NoData))
 }
 

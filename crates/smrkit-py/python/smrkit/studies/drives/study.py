@@ -112,7 +112,7 @@ def rebuilds(study: Study) -> None:
         ("RAID-Z, 4 TB", "wd40efax", 4e12, "disk=1,order=scattered,record=44KiB,run=3MB,window=10"),
     ):
         part = smrkit.drives(drive)["raw_sectors"] // study.pick(100, 400) * 512
-        for kind, layer in (("drive-managed", MANAGED), ("conventional", "in-place")):
+        for kind, layer in (("drive-managed", "as-sold"), ("conventional", "in-place")):
             array = study.file(
                 f"{layer}.toml", f'level = "raid1"\n[[member]]\nlayer = "in-place"\n[[member]]\nlayer = "{layer}"\n'
             )
