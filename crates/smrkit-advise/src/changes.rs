@@ -246,11 +246,12 @@ mod tests {
 
     #[test]
     fn every_range_is_taken_at_its_worse_end() {
-        let run = System::drive("wd40efax").layer("drive-managed").run(Settings::default()).unwrap();
+        let run = System::drive("st8000dm004").layer("drive-managed").run(Settings::default()).unwrap();
         let name = |worse| at_end(&run, worse).unwrap().unwrap().system().drives()[0].drive.name.clone();
         let (worse, better) = (name(true), name(false));
         assert!(worse.contains("seek=high") && better.contains("seek=low"), "{worse}");
         assert!(worse.contains("cache_percent=low") && better.contains("cache_percent=high"), "{worse}");
+        assert!(worse.contains("append_time=high") && better.contains("append_time=low"), "{worse}");
         let exact = System::drive("tiny").layer("drive-managed").run(Settings::default()).unwrap();
         assert!(at_end(&exact, true).unwrap().is_none());
     }

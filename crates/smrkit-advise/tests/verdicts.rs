@@ -5,13 +5,14 @@ mod count;
 
 use std::sync::Arc;
 
+use smrkit::drive::Drive;
 use smrkit::engine::RequestRows;
 use smrkit::experiment::demand::{Demand, GeneratedDemand, Opening};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::Unwatched;
 use smrkit::experiment::size::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
-use smrkit::layer::LAYERS;
+use smrkit::layer::{LAYERS, LayerSpec};
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::counts::RequestRow;
 use smrkit::stats::outcome::Outcome;
@@ -75,6 +76,15 @@ fn worst_multiple(own: &[RequestRow], usual: &[RequestRow], first: Option<usize>
     first.map_or(0.0, of).max(of(0))
 }
 
+/// A drive that can have this layer: sold as no kind of disk, it can have those of host-managed ones.
+fn drive_for(layer: &LayerSpec) -> Drive {
+    let mut drive = Drive::load("st5000as0011").unwrap();
+    if layer.check_on(&drive).is_err() {
+        drive.translation = None;
+    }
+    drive
+}
+
 /// The number of demands, each with seed and settings of its own; `SMRKIT_VERDICTS` sets how many.
 fn demands() -> u64 {
     count_from("SMRKIT_VERDICTS", 5)
@@ -88,7 +98,7 @@ fn slow_and_no_problem_are_said_only_where_the_rows_show_it() {
         let workload = Workload::parse(DEMANDS[seed as usize % DEMANDS.len()]).unwrap();
         let demand = Arc::new(GeneratedDemand { workload, span: Some(SPAN_SECTORS) });
         for layer in LAYERS {
-            let system = System { layers: vec![layer.name.into()], ..System::default() };
+            let system = System::of(drive_for(layer)).layer(layer.name);
             let system = system.capacity(AskedCapacity::Sectors(1 << 25));
             let run = Systems::new(&system).unwrap().runs(&settings, None).unwrap().pop().unwrap();
             let (outcome, own) = served(&run, demand.as_ref());
