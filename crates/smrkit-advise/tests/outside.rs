@@ -26,7 +26,7 @@ fn registered() -> &'static LayerSpec {
 #[test]
 fn a_layer_of_another_crate_works_wherever_a_layer_is_named() {
     let spec = registered();
-    assert!(layer::register(LayerSpec { ..*spec }).is_err(), "a name is taken once");
+    assert!(layer::register(LayerSpec { name: "rmw", ..*spec }).is_err(), "smrkit's names are taken");
     let workload = || GeneratedDemand::from(Workload::parse("random-write:count=300").unwrap());
     let single = System::drive("tiny").layer("outside").layer("rmw").set("rmw.region_sectors", 300);
     let array = System { array: Some("raid5:disks=3,chunk=16KiB".parse().unwrap()), ..single.clone() };

@@ -427,9 +427,9 @@ impl Layer for PythonLayer {
     }
 }
 
-/// Makes a layer written in Python known by its name.
+/// Makes a layer written in Python known by its name; `code` tells it from other versions of it.
 #[pyfunction]
-pub fn register(py: Python, name: String, summary: &str, class_: Py<PyAny>) -> PyResult<()> {
+pub fn register(py: Python, name: String, summary: &str, class_: Py<PyAny>, code: Option<&str>) -> PyResult<()> {
     // A name is a word of the command line.
     if name.is_empty() || name.contains([',', '.', ' ', ':', '=']) {
         return Err(exception(py, &Error::Usage(format!("'{name}' is no name of a layer: use letters and dashes"))));
@@ -437,7 +437,11 @@ pub fn register(py: Python, name: String, summary: &str, class_: Py<PyAny>) -> P
     let own = class_.clone_ref(py);
     let offered = move |drive: &Drive| Python::attach(|py| capacity(&make(py, &own, drive)?, drive));
     let build = move |drive: &Drive| Ok(Box::new(PythonLayer::new(&class_, drive)?) as Box<dyn Layer>);
-    layer::register(LayerSpec::from_closures(&name, summary, offered, build)).raised(py)?;
-    lock(&NAMES).push(name);
+    let spec = LayerSpec::from_closures(&name, summary, offered, build);
+    layer::register(code.map_or(LayerSpec { ..spec }, |code| spec.with_code(code))).raised(py)?;
+    let mut names = lock(&NAMES);
+    if !names.contains(&name) {
+        names.push(name);
+    }
     Ok(())
 }

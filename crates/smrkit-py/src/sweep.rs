@@ -11,7 +11,7 @@ use smrkit_sweep::plan::Sweep;
 use smrkit_sweep::store::Store;
 use smrkit_sweep::task::{Comparison, Task};
 
-use crate::error::Raised;
+use crate::error::{Raised, exception};
 use crate::outcomes::Outcomes;
 use crate::watch::{Watcher, watched};
 
@@ -36,7 +36,12 @@ pub fn sweep(
         execute(&read(&name, json.as_deref(), file)?, &Store::create(&store)?, watcher)
     };
     let done = watched(py, progress.as_ref(), work)?.raised(py)?;
-    Ok((done.computed, done.found))
+    let failures: Vec<PyErr> = done.failures.iter().map(|failure| exception(py, failure)).collect();
+    let Some(first) = failures.first() else { return Ok((done.computed, done.found)) };
+    for other in &failures[1..] {
+        first.value(py).call_method1("add_note", (other.value(py).to_string(),))?;
+    }
+    Err(first.clone_ref(py))
 }
 
 /// A sweep whose tasks are computed elsewhere.

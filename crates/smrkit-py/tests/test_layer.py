@@ -1,5 +1,7 @@
 """Layers written in Python: as their twins in Rust, checked, and honest about what they raise."""
 
+import shutil
+import tempfile
 import unittest
 
 import smrkit
@@ -262,11 +264,39 @@ class PythonLayers(unittest.TestCase):
             smrkit.run(drive="tiny", layer="py-keeping", workload="random-write:count=10")
 
     def test_a_name_is_taken_once(self):
-        with self.assertRaisesRegex(smrkit.UsageError, "called 'rmw' already"):
+        with self.assertRaisesRegex(smrkit.UsageError, "a layer of smrkit is called 'rmw'"):
             smrkit.register("rmw", InPlace)
         with self.assertRaisesRegex(smrkit.UsageError, "is no name of a layer"):
             smrkit.register("a.b", InPlace)
         self.assertIn("py-regions", [layer["name"] for layer in smrkit.layers()])
+
+    def test_another_version_of_a_layer_takes_its_place_and_has_results_of_its_own(self):
+        store = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, store)
+
+        def swept(layer, **version):
+            smrkit.register("py-mine", layer, **version)
+            options = {"drive": "tiny", "layer": "py-mine", "workload": "random-write:count=20,span=1MiB"}
+            computed = smrkit.sweep(store=store, **options).computed
+            return computed, [outcome.capacity.host_sectors for outcome in smrkit.results(store) if outcome.layer == "py-mine"]
+
+        def spared(sectors):
+            class Mine(InPlace):
+                def __init__(self, drive):
+                    self.host_sectors = drive.sectors - sectors
+
+            return Mine
+
+        sectors = smrkit.run(drive="tiny", layer="in-place", workload="random-write:count=1").capacity.host_sectors
+        self.assertEqual(swept(spared(0)), (1, [sectors]))
+        self.assertEqual(swept(spared(0)), (0, [sectors]), "the same code, defined again")
+        self.assertEqual(swept(spared(8)), (1, [sectors - 8]), "what its code names has changed")
+        self.assertEqual(swept(spared(16), version="1"), (1, [sectors - 16]))
+        self.assertEqual(swept(spared(24), version="1"), (0, [sectors - 16]), "who gives a version answers for it")
+        made = {"__name__": "nowhere"}
+        exec("import smrkit\nclass Mine(smrkit.Layer):\n    def read(self, disk, lba, sectors, out): ...", made)
+        with self.assertRaisesRegex(smrkit.UsageError, "register it with a version"):
+            swept(made["Mine"])
 
     def test_names_are_words_of_the_command_line(self):
         for name in ("", "a,b", "a.b", "a b", "a:b", "a=b"):

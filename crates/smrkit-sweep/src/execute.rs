@@ -10,7 +10,7 @@ use crate::store::{FileHashes, Store};
 use crate::task::{Comparison, Task};
 
 /// Account of a sweep.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct SweepAccount {
     /// Runs that were computed.
     pub computed: usize,
@@ -18,6 +18,8 @@ pub struct SweepAccount {
     pub found: usize,
     /// True if all of the sweep is in the store now.
     pub complete: bool,
+    /// What went wrong in comparisons that the store still lacks. The others were computed all the same.
+    pub failures: Vec<Error>,
 }
 
 /// Plans the comparisons of a sweep, and notes them in the store.
@@ -37,7 +39,8 @@ pub fn missing<'a>(comparisons: &'a [Comparison], store: &Store) -> Vec<&'a Task
     all.filter(|task| known.insert(&task.key) && !task.is_done(store)).collect()
 }
 
-/// Computes what is missing, and keeps each task's results as soon as they are whole. An interrupt loses those in flight.
+/// Computes what is missing, and keeps each task's results as soon as they are whole. An interrupt loses those in flight. A task that fails
+/// does not stop the others.
 pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<SweepAccount, Error> {
     let comparisons = begin(sweep, store)?;
     let tasks = missing(&comparisons, store);
@@ -47,14 +50,19 @@ pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<Sw
     // Many tasks keep all cores busy by themselves; few need their runs next to each other.
     let threads = if tasks.len() >= monitor.threads() { 0 } else { monitor.threads() };
     let made = match threads {
-        0 => pool::make_all(&tasks, monitor, "sweeping", |_, task, _| task.compute(store, monitor, 0)),
-        _ => tasks.iter().map(|task| task.compute(store, monitor, threads).map(Some)).collect(),
+        0 => pool::make_all(&tasks, monitor, "sweeping", |_, task, _| Ok(task.compute(store, monitor, 0))),
+        _ => tasks.iter().map(|task| Ok(Some(task.compute(store, monitor, threads)))).collect(),
     };
     done.complete = true;
     for made in made {
-        let runs = made?.flatten();
-        done.complete &= runs.is_some();
-        done.computed += runs.unwrap_or(0);
+        match made? {
+            Some(Ok(Some(runs))) => done.computed += runs,
+            Some(Ok(None)) | None => done.complete = false,
+            Some(Err(failure)) => {
+                done.complete = false;
+                done.failures.push(failure);
+            }
+        }
     }
     end(&comparisons, store)?;
     Ok(done)
@@ -82,11 +90,14 @@ mod tests {
     fn a_second_start_computes_nothing_and_an_added_value_only_itself() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(folder.path()).unwrap();
-        let sweep = |text: &str| execute(&Sweep::parse("test", text).unwrap(), &store, &Unwatched).unwrap();
-        assert_eq!(sweep(TEXT), SweepAccount { computed: 6, found: 0, complete: true });
-        assert_eq!(sweep(TEXT), SweepAccount { computed: 0, found: 6, complete: true });
+        let sweep = |text: &str| {
+            let done = execute(&Sweep::parse("test", text).unwrap(), &store, &Unwatched).unwrap();
+            (done.computed, done.found, done.complete)
+        };
+        assert_eq!(sweep(TEXT), (6, 0, true));
+        assert_eq!(sweep(TEXT), (0, 6, true));
         let more = TEXT.replace("[1, 2, 3]", "[1, 2, 3, 4]");
-        assert_eq!(sweep(&more), SweepAccount { computed: 2, found: 6, complete: true });
+        assert_eq!(sweep(&more), (2, 6, true));
         let outcomes = store.of_sweep("test").unwrap();
         let seeds: Vec<_> = outcomes.iter().map(|one| (one.layer.as_str(), one.seed)).collect();
         assert_eq!(seeds[..3], [("drive-managed", 1), ("vguard", 1), ("drive-managed", 2)]);
@@ -137,6 +148,34 @@ mod tests {
             .unwrap()
             .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("partial"));
         assert_eq!(left.count(), 0);
+    }
+
+    #[test]
+    fn a_comparison_that_fails_stops_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        // Times that go back can't be replayed by the trace's clock.
+        let good = trace("good.csv", "time,op,offset,size\n0,W,0,4096\n1,W,4096,4096\n");
+        let bad = trace("bad.csv", "time,op,offset,size\n1,W,0,4096\n0,W,4096,4096\n");
+        for repeated in [1, 40] {
+            let store = Store::create(&folder.path().join(repeated.to_string())).unwrap();
+            let seeds: Vec<usize> = (1..=repeated).collect();
+            let text = format!(
+                "drive = 'tiny'\nlayer = 'vguard'\narrival = 'trace'\ntrace = ['{bad}', '{good}']\nseed = {seeds:?}"
+            );
+            let sweep = Sweep::parse("test", &text).unwrap();
+            for (computed, found) in [(repeated, 0), (0, repeated)] {
+                let done = execute(&sweep, &store, &Unwatched).unwrap();
+                assert_eq!((done.computed, done.found, done.complete), (computed, found, false), "{:?}", done.failures);
+                assert_eq!(done.failures.len(), repeated);
+                let said = done.failures[0].to_string();
+                assert!(said.contains("bad.csv"), "{said}");
+            }
+        }
     }
 
     #[test]

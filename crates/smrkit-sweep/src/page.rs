@@ -248,10 +248,8 @@ impl Runs {
             )
         };
         let cases = grouped(&self.rows, &case);
-        let note = format!(
-            "After each bar: the mean, and half of what lies between the least and the most{}.",
-            rest(cases.len())
-        );
+        let note =
+            format!("After each bar: the mean over seeds, and its 95 % confidence interval{}.", rest(cases.len()));
         let panels = cases.into_iter().take(PANELS_MAX).map(panel).filter(|panel| !panel.is_empty()).collect();
         Figure { name: value.replace('.', "-"), title: capital(&words::name(value)), note, panels }
     }

@@ -14,6 +14,12 @@ use toml::{Table, Value};
 pub const VOLUMES: &str = "volumes";
 /// Key of the number of repetitions, each with a seed of its own.
 const REPEAT: &str = "repeat";
+/// Options whose values may be files; what they hold counts, not what they are called.
+pub(crate) const FILES: [&str; 4] = ["trace", "drive", "array", "workload"];
+
+/// Options by which something is drawn beside the requests of a trace.
+const DRAWN: [&str; 5] = ["workload", "interleave", "rebuild", "power_cut", "prefill"];
+
 /// Seeds of repetitions begin here.
 const FIRST_SEED: u64 = 1;
 
@@ -24,17 +30,28 @@ pub struct Sweep {
     pub name: String,
     /// The options of each comparison.
     pub comparisons: Vec<Vec<Pair>>,
+    /// What the reader should know of how it was read.
+    pub note: Option<&'static str>,
 }
 
 impl Sweep {
-    /// Reads a sweep's file; it is called as the file is.
+    /// Reads a sweep's file; it is called as the file is. Paths in it count from its folder.
     pub fn read(path: &Path) -> Result<Sweep, Error> {
         let text = std::fs::read_to_string(path).map_err(|error| Error::reading(path, error))?;
         let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        Sweep::parse(&name, &text).map_err(|error| match error {
+        let mut sweep = Sweep::parse(&name, &text).map_err(|error| match error {
             Error::Usage(message) => Error::input(path, message),
             other => other,
-        })
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for (option, value) in sweep.comparisons.iter_mut().flatten() {
+            // A name, such as a preset's, stays one.
+            let beside = folder.join(&*value);
+            if (FILES.contains(&option.as_str()) || option == VOLUMES) && beside.exists() {
+                *value = beside.display().to_string();
+            }
+        }
+        Ok(sweep)
     }
 
     /// Reads a sweep's text.
@@ -55,15 +72,23 @@ impl Sweep {
         if table.contains_key("seed") && table.contains_key(REPEAT) {
             return Err(Error::Usage("seed and repeat both say the seeds: leave one out".into()));
         }
+        // Requests of a trace are what they are; a seed decides about what is drawn beside them.
+        let is_replay = ["trace", VOLUMES].iter().any(|name| table.contains_key(*name));
+        let is_alike = is_replay && !DRAWN.iter().any(|name| table.contains_key(*name));
+        let note =
+            (is_alike && table.contains_key(REPEAT)).then_some("seeds play no part in a replay, which is run once");
         let mut comparisons = vec![Vec::new()];
         for (name, value) in table {
-            let ways = ways(name, value)?;
+            let mut ways = ways(name, value)?;
+            if name == REPEAT && note.is_some() {
+                ways.truncate(1);
+            }
             comparisons =
                 comparisons.iter().flat_map(|one| ways.iter().map(|way| [one.as_slice(), way].concat())).collect();
         }
         match comparisons.is_empty() {
             true => Err(Error::Usage("an empty list leaves nothing to run: give it a value, or drop it".into())),
-            false => Ok(Sweep { name: name.into(), comparisons }),
+            false => Ok(Sweep { name: name.into(), comparisons, note }),
         }
     }
 }
@@ -169,6 +194,10 @@ mod tests {
         for count in [0, -1, 1_000_001] {
             assert!(seeds(count).unwrap_err().to_string().contains("from 1 on"), "{count}");
         }
+        let replay = Sweep::parse("test", "trace = ['a', 'b']\nrepeat = 3").unwrap();
+        assert!(replay.comparisons.len() == 2 && replay.note.is_some_and(|note| note.contains("run once")));
+        let merged = Sweep::parse("test", "trace = 'a'\nworkload = 'mix'\nrepeat = 3").unwrap();
+        assert!(merged.comparisons.len() == 3 && merged.note.is_none());
         assert!(Sweep::parse("test", "repeat = 'often'").unwrap_err().to_string().contains("how many seeds"));
     }
 
@@ -191,5 +220,13 @@ mod tests {
         let said = Sweep::read(&path).unwrap_err();
         assert!(said.to_string().contains("nightly.toml") && !matches!(said, Error::Usage(_)), "{said}");
         assert!(Sweep::read(&folder.path().join("none.toml")).is_err());
+        std::fs::write(&path, "trace = 'a.csv'\ndrive = ['tiny', 'own.toml']\nworkload = 'mix'").unwrap();
+        ["a.csv", "own.toml"].iter().for_each(|name| std::fs::write(folder.path().join(name), "").unwrap());
+        let beside = |name: &str| folder.path().join(name).display().to_string();
+        let values: Vec<String> =
+            Sweep::read(&path).unwrap().comparisons.concat().into_iter().map(|(_, value)| value).collect();
+        for value in ["tiny", "mix", &beside("a.csv"), &beside("own.toml")] {
+            assert!(values.iter().any(|own| own == value), "{value}: {values:?}");
+        }
     }
 }

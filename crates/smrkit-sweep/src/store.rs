@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use smrkit::VERSION;
 use smrkit::error::Error;
+use smrkit::layer;
 use smrkit::record;
 use smrkit::stats::outcome::{Outcome, sections};
 use smrkit_options::COMMIT;
@@ -21,11 +22,8 @@ use smrkit_options::pairs::Pair;
 use smrkit_trace::parquet::table::{Column, Packing, TableWriter, Values, read_words, words};
 use smrkit_trace::split::{SplitTrace, SplitVolume};
 
-use crate::plan::{Sweep, VOLUMES};
+use crate::plan::{FILES, Sweep, VOLUMES};
 use crate::table::{FlatRun, flat};
-
-/// Options whose values may be files; what they hold counts, not what they are called.
-const FILES: [&str; 4] = ["trace", "drive", "array", "workload"];
 
 const RECORD: &str = "outcome";
 /// Separator of key and process in the names of files under construction.
@@ -274,9 +272,26 @@ fn rename(own: &Path, path: &Path) -> Result<(), Error> {
     fs::rename(own, path).map_err(|error| Error::writing(path, error))
 }
 
-/// The hash of all that decides the numbers of a comparison: this program, the options, and what the files in them hold.
+/// What computes a comparison: this program, and the code of layers that are not its own.
+pub fn program(options: &[Pair]) -> Result<String, Error> {
+    let mut words = vec![VERSION.to_string(), COMMIT.unwrap_or_default().to_string()];
+    let layers = options.iter().filter(|(name, _)| name == "layer").flat_map(|(_, layers)| layers.split(','));
+    for name in layers.map(str::trim).filter(|name| !layer::is_built_in(name)) {
+        // An unknown name is told with the options.
+        let Ok(spec) = layer::find(name) else { continue };
+        let code = spec.code.ok_or_else(|| {
+            Error::Usage(format!(
+                "results of layer {name} can't be kept, for nothing tells its code from other versions: register it with a version"
+            ))
+        })?;
+        words.push(format!("{name}:{code}"));
+    }
+    Ok(words.join(" "))
+}
+
+/// The hash of all that decides the numbers of a comparison: the program and its layers, the options, and what the files in them hold.
 pub fn key(options: &[Pair], contents: &mut FileHashes) -> Result<String, Error> {
-    let mut parts: Vec<Vec<u8>> = [VERSION, COMMIT.unwrap_or_default()].map(Vec::from).into();
+    let mut parts: Vec<Vec<u8>> = vec![program(options)?.into()];
     let mut sorted: Vec<&Pair> = options.iter().collect();
     // Merged sources keep their order.
     sorted.sort_by_key(|(name, _)| name.replace('-', "_"));

@@ -7,20 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use smrkit::VERSION;
 use smrkit::error::Error;
 use smrkit::experiment::comparison::{Compared, RunRecorders, compare};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor};
 use smrkit::stats::outcome::Outcome;
 use smrkit::stats::verdict::{Baseline, judge};
-use smrkit_options::COMMIT;
 use smrkit_options::pairs::{self, Pair};
 use smrkit_options::run::RunOptions;
 use smrkit_trace::split::SplitTrace;
 
 use crate::plan::VOLUMES;
-use crate::store::{FileHashes, Store, hash_of, key, volume_row};
+use crate::store::{FileHashes, Store, hash_of, key, program, volume_row};
 
 /// The most volumes of a group.
 const VOLUMES_MAX: usize = 256;
@@ -91,9 +89,10 @@ impl Comparison {
         let plan = |contents: &mut FileHashes| {
             let asked = AskedTask::read(options)?;
             let runs = asked.options.ask()?.systems.count();
+            let program = program(options)?;
             let task = |key: String, volumes: Option<Vec<usize>>| {
                 let runs = runs * volumes.as_ref().map_or(1, Vec::len);
-                Task { key, program: program(), options: options.to_vec(), volumes, runs }
+                Task { key, program: program.clone(), options: options.to_vec(), volumes, runs }
             };
             let key = key(options, contents)?;
             let tasks = match &asked.split {
@@ -159,10 +158,6 @@ fn group_key(comparison: &str, split: &SplitTrace, group: &[usize]) -> String {
     hash_of(std::iter::once(comparison.as_bytes()).chain(names.iter().map(String::as_bytes)))
 }
 
-fn program() -> String {
-    [VERSION, COMMIT.unwrap_or_default()].join(" ")
-}
-
 impl Task {
     /// True if its results are in the store.
     pub fn is_done(&self, store: &Store) -> bool {
@@ -177,13 +172,12 @@ impl Task {
         if !monitor.goes_on() {
             return Ok(None);
         }
-        if self.program != program() {
-            let message = format!(
-                "this is smrkit {}, and the sweep was planned by {}: install one version",
-                program(),
+        let here = program(&self.options)?;
+        if self.program != here {
+            return Err(Error::Usage(format!(
+                "this is smrkit {here}, and the sweep was planned by {}: install one version, and register the same layers",
                 self.program
-            );
-            return Err(Error::Usage(message));
+            )));
         }
         let within = Within { monitor, threads };
         let compute = || {

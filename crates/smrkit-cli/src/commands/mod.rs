@@ -46,7 +46,7 @@ pub enum Command {
     Run(run::RunCommand),
     /// Many runs into a store: lists of options, each comparison computed once.
     Sweep(sweep::Sweep),
-    /// Tables of what sweeps computed: select, pivot, compare.
+    /// Tables of what sweeps computed.
     Results(results::Results),
     /// Tables and a page of runs that were recorded.
     Report(report::Report),

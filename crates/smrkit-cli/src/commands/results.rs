@@ -13,7 +13,8 @@ use crate::output::{JsonTarget, pretty, print};
 
 const EXAMPLES: &str = "\
 Keys are those of outcome.json, dotted: layer, parameters.cache_percent, engine.depth, latency_ns.all.p99. In the table runs that \
-differ in their seed alone share a line, as mean ± half the range, and among the lines of one demand * marks the least of the \
+differ in their seed alone share a line, as mean ± 95 % confidence interval with \
+their number n, and among the lines of one demand * marks the least of the \
 first value. CSV has a line a run, with numbers in full.
 
 Examples:

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use smrkit::experiment::pool::Monitor;
+use smrkit::message::worded;
 use smrkit_sweep::execute::execute;
 use smrkit_sweep::page::page;
 use smrkit_sweep::plan::Sweep as Plan;
@@ -12,6 +14,7 @@ use crate::exit::Done;
 use crate::interrupt::Interrupt;
 use crate::output::print;
 use crate::paths::Paths;
+use crate::remedy;
 use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\
@@ -26,7 +29,8 @@ A sweep's file has the options of smrkit run, and lists in place of values:
   \"set-assoc.cache_percent\" = [1, 2, 5]
 
 Layers and parameters are compared on drives of one size; every other list multiplies. A list in a list is merged. What is in \
-the store already is not computed again, also after an interrupt.
+the store already is not computed again, also after an interrupt. A comparison that fails is told at the end, and stops no other. Paths \
+count from the folder of the file.
 
 volumes = \"DIR\" in place of a trace runs each volume of a split trace (smrkit trace split) on a disk of its own, all of one size, and \
 merges their outcomes exactly; merged_verdicts counts how many wait, stall and would be dropped. What became of each volume is in the \
@@ -34,7 +38,7 @@ store's folder volumes, as Parquet; one by itself: smrkit run --trace DIR/bucket
 
 Examples:
   smrkit sweep caches.toml
-  smrkit results caches.results --pivot trace,layer,slowdown";
+  smrkit results caches.results --show trace,layer,slowdown";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -57,6 +61,7 @@ impl Sweep {
         let plan = Plan::read(&self.file)?;
         let folder = self.store.unwrap_or_else(|| beside(&self.file));
         let store = Store::create(&folder)?;
+        plan.note.iter().for_each(|note| eprintln!("smrkit: {note}"));
         let interrupt = Interrupt::watch();
         let report = {
             let _opening = interrupt.opening_outputs(&paths);
@@ -77,10 +82,14 @@ impl Sweep {
         for merged in outcomes.iter().filter(|outcome| outcome.merged_verdicts.is_some()) {
             print(format!("{}: {}\n", merged.layer, merged.verdict.text))?;
         }
-        if !done.complete {
+        if !interrupt.goes_on() {
             eprintln!("smrkit: interrupted; start it again to go on from there");
+            return Ok(Done::Interrupted);
         }
-        Ok(if done.complete { Done::All } else { Done::Interrupted })
+        let mut failures = done.failures.into_iter();
+        let Some(first) = failures.next() else { return Ok(Done::All) };
+        failures.for_each(|failure| eprintln!("smrkit: {}", worded(&failure.message(), &remedy::option)));
+        Err(first.into())
     }
 }
 

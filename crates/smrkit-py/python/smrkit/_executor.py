@@ -4,7 +4,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import get_context
@@ -18,11 +18,26 @@ _GROUP_S = 1.5
 
 
 def compute(tasks: Sequence[str], store: str) -> float:
-    """Computes tasks where it is called; the seconds they took. Results go to the store, so that none is lost with a worker."""
-    begun = time.monotonic()
+    """Computes tasks where it is called; the seconds they took. Results go to the store, so that none is lost with a worker.
+
+    A task that fails stops no other; the first error is raised at the end, with the others as notes.
+    """
+    begun, failures = time.monotonic(), list[Exception]()
     for task in tasks:
-        _native.compute(task, store)
+        try:
+            _native.compute(task, store)
+        except Exception as failure:
+            failures.append(failure)
+    raise_all(failures)
     return time.monotonic() - begun
+
+
+def raise_all(failures: Sequence[Exception]) -> None:
+    """Raises the first of some errors, with the others as notes."""
+    if failures:
+        for other in failures[1:]:
+            failures[0].add_note(str(other))
+        raise failures[0]
 
 
 class _Threads:
@@ -64,10 +79,11 @@ def opened(executor: Any) -> Iterator[tuple[Executor, Callable[[], int]]]:
 def distribute(
     missing: Sequence[tuple[str, int]], store: str, executor: Any, said: Callable[[float, str], object] | None
 ) -> None:
-    """Computes tasks elsewhere, each with a number of runs; returns when all are in the store. What a task raises ends it."""
+    """Computes tasks elsewhere, each with a number of runs; returns when all are in the store. What tasks raise is raised when all have ended."""
     with opened(executor) as (pool, slots):
         waiting, flying = deque(missing), dict[Future[float], int]()
         runs, done, seconds = sum(count for _, count in missing), 0, 0.0
+        failures = list[Exception]()
         try:
             while waiting or flying:
                 # Two groups for each slot, so that none waits for us; the first are single tasks, which tell how long one takes.
@@ -79,10 +95,16 @@ def distribute(
                     count = sum(count for _, count in group)
                     flying[pool.submit(compute, [task for task, _ in group], store)] = count
                 for future in wait(flying, return_when=FIRST_COMPLETED).done:
-                    seconds += future.result()
                     done += flying.pop(future)
+                    try:
+                        seconds += future.result()
+                    except BrokenExecutor:
+                        raise
+                    except Exception as failure:
+                        failures.append(failure)
                 if said:
                     said(done / runs, "sweeping")
         finally:
             for future in flying:
                 future.cancel()
+        raise_all(failures)

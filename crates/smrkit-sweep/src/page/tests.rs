@@ -96,7 +96,7 @@ fn runs_at_their_own_times_are_marked_by_what_the_answer_goes_by() {
 fn what_has_no_axis_is_drawn_as_bars_with_the_spread() {
     let figures = runs(&[("rmw", 1, 1, 4.0), ("rmw", 1, 2, 6.0), ("log", 1, 1, 2.0)]).figures();
     let Body::Bars { rows, totals, .. } = &figures[0].panels[0].body else { panic!("no bars") };
-    assert_eq!((rows.join(" "), totals.join(" ")), ("rmw log".into(), "5 ± 1 2".into()));
+    assert_eq!((rows.join(" "), totals.join(" ")), ("rmw log".into(), "5 ± 12.7 2".into()));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn bars_of_all_cases_have_the_range_of_the_largest() {
     let figures = Runs::new(all).figures();
     let names: Vec<_> = figures.iter().map(|figure| (figure.name.as_str(), figure.title.as_str())).collect();
     assert_eq!(names, [("slowdown", "Slowdown"), ("latency_ns-all-p99", "P99 latency")]);
-    assert_eq!(figures[0].note, "After each bar: the mean, and half of what lies between the least and the most.");
+    assert_eq!(figures[0].note, "After each bar: the mean over seeds, and its 95 % confidence interval.");
     let range = |most: f64| Some(Axis::linear("").range([most].into_iter()));
     let drawn = |figure: &Figure| {
         let of = |panel: &Panel| {

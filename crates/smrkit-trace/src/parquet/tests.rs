@@ -338,8 +338,11 @@ fn rows_that_no_request_can_be_are_named_with_their_line() {
     }
 }
 
-/// Writes a table as other libraries do: columns that may be null, pages packed by snappy. Rows are time, op, lba, sectors.
-fn foreign(path: &Path, columns: &str, rows: &[(Option<i64>, &str, i64, i64)]) {
+/// Time, op, lba, sectors.
+type ForeignRow<'a> = (Option<i64>, &'a str, i64, i64);
+
+/// Writes a table as other libraries do: columns that may be null, pages packed by snappy.
+fn foreign(path: &Path, columns: &str, rows: &[ForeignRow]) {
     use ::parquet::basic::Compression;
     use ::parquet::data_type::ByteArray;
     use ::parquet::file::properties::WriterProperties;
@@ -352,14 +355,13 @@ fn foreign(path: &Path, columns: &str, rows: &[(Option<i64>, &str, i64, i64)]) {
     let mut group = file.next_row_group().unwrap();
     for name in names {
         let mut column = group.next_column().unwrap().unwrap();
-        let levels = |there: &dyn Fn(&(Option<i64>, &str, i64, i64)) -> bool| {
-            rows.iter().map(|row| i16::from(there(row))).collect::<Vec<_>>()
-        };
+        let levels =
+            |there: &dyn Fn(&ForeignRow) -> bool| rows.iter().map(|row| i16::from(there(row))).collect::<Vec<_>>();
         if name == "op" {
             let words: Vec<ByteArray> = rows.iter().map(|row| row.1.into()).collect();
             column.typed::<ByteArrayType>().write_batch(&words, Some(&levels(&|_| true)), None).unwrap();
         } else {
-            let value = |row: &(Option<i64>, &str, i64, i64)| match name.as_str() {
+            let value = |row: &ForeignRow| match name.as_str() {
                 "lba" => Some(row.2),
                 "sectors" => Some(row.3),
                 _ => row.0,
@@ -385,7 +387,7 @@ fn a_table_that_others_wrote_is_a_trace_if_its_columns_are_called_so() {
     assert_eq!(shown, [(0, Op::Read, 8, 16, 0), (3000, Op::Write, 1 << 40, 1, 0), (4000, Op::Flush, 0, 0, 0)]);
     let trace = Trace::open(&path, &OpenOptions::default()).unwrap();
     assert_eq!(trace.format(), "parquet");
-    let said = |rows: &[(Option<i64>, &str, i64, i64)]| {
+    let said = |rows: &[ForeignRow]| {
         foreign(&path, FOREIGN, rows);
         read(&path).unwrap_err().to_string()
     };

@@ -252,6 +252,8 @@ pub struct LayerSpec {
     pub settled: &'static OnDrive<Parameters>,
     /// Builds it on an empty drive.
     pub build: &'static OnDrive<Box<dyn Layer>>,
+    /// What tells a registered layer's code from other versions of it: results are kept under it. Layers of this crate go by its version.
+    pub code: Option<&'static str>,
 }
 
 impl LayerSpec {
@@ -275,6 +277,7 @@ impl LayerSpec {
                 Ok(settled)
             },
             build: &|drive, parameters| K::read(parameters)?.build(drive),
+            code: None,
         }
     }
 
@@ -295,6 +298,7 @@ impl LayerSpec {
             capacity: Box::leak(Box::new(move |drive: &Drive, _: &Parameters| capacity(drive))),
             settled: &|_, parameters| Ok(parameters.clone()),
             build: Box::leak(Box::new(move |drive: &Drive, _: &Parameters| build(drive))),
+            code: None,
         }
     }
 
@@ -329,6 +333,11 @@ impl LayerSpec {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The layer with a mark of its code, so that its results can be kept: another mark, another layer.
+    pub fn with_code(self, code: &str) -> LayerSpec {
+        LayerSpec { code: Some(String::from(code).leak()), ..self }
     }
 
     /// The defaults of its parameters, with `set` (key, value as text) in their place.

@@ -57,16 +57,22 @@ pub const HOST_MANAGED: &[LayerSpec] = &[zoned::SPEC];
 /// Layers of other crates.
 static REGISTERED: RwLock<Vec<&'static LayerSpec>> = RwLock::new(Vec::new());
 
-/// Makes a layer of another crate known: from then on, in this process, its name stands wherever a layer is named. Errors: a
-/// name that is taken.
+/// Makes a layer of another crate known: from then on, in this process, its name stands wherever a layer is named, instead of one that was
+/// registered under that name before. Errors: the name of a layer of this crate.
 pub fn register(spec: LayerSpec) -> Result<&'static LayerSpec, Error> {
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    if LAYERS.iter().chain(HOST_MANAGED).chain(registered.iter().copied()).any(|known| known.name == spec.name) {
-        return Err(Error::Usage(format!("a layer is called '{}' already: register it once, or rename it", spec.name)));
+    if is_built_in(spec.name) {
+        return Err(Error::Usage(format!("a layer of smrkit is called '{}': give yours another name", spec.name)));
     }
     let spec: &'static LayerSpec = Box::leak(Box::new(spec));
+    registered.retain(|known| known.name != spec.name);
     registered.push(spec);
     Ok(spec)
+}
+
+/// True if a layer of this crate is called so.
+pub fn is_built_in(name: &str) -> bool {
+    LAYERS.iter().chain(HOST_MANAGED).any(|known| known.name == name)
 }
 
 /// Every layer that takes requests as they come, registered ones last.
