@@ -407,7 +407,7 @@ fn main() -> io::Result<()> {
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("mirror".into()), MountOption::DefaultPermissions];
     config.acl = SessionACL::All;
-    config.n_threads = Some(2);
+    config.n_threads = Some(std::thread::available_parallelism().map_or(1, usize::from) + 16);
     config.clone_fd = true;
     fuser::mount(Mirror::open(directory)?, mount_point, &config)
 }

@@ -225,8 +225,9 @@ fn unmount_with_helper(path: &Path, how: Unmount) -> Result<(), MountError> {
     }
 }
 
-/// Threads that take requests: more gained nothing on two cores.
-const THREADS: usize = 2;
+/// Threads that take requests beside one for each core, because an fsync keeps its thread until the disk has done it. With eight programs
+/// that write and fsync on two cores, `stat` took 11 ms at the median with two threads, 0.05 ms with these.
+const WAITING_THREADS: usize = 16;
 /// Type in `/proc/mounts`.
 const TYPE: &str = "fuse.smrfs";
 
@@ -274,7 +275,7 @@ fn config(options: &MountOptions) -> Config {
     ];
     let everyone = options.allow_other || geteuid().is_root();
     config.acl = if everyone { SessionACL::All } else { SessionACL::Owner };
-    config.n_threads = Some(THREADS);
+    config.n_threads = Some(thread::available_parallelism().map_or(1, usize::from) + WAITING_THREADS);
     config.clone_fd = true;
     config
 }

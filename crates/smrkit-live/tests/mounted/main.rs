@@ -7,12 +7,15 @@ mod flush_fails;
 mod memory;
 mod operations;
 mod semantics;
+mod slow_flush;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use smrfs::device::Model;
+use smrfs::device::{HostManaged, Model};
+use smrfs::fs::FileSystem;
 use smrkit_live::mount::{self, MountError, MountOptions, Session};
 use tempfile::TempDir;
 
@@ -28,19 +31,24 @@ struct Mounted {
 impl Mounted {
     /// Mounts a fresh disk in memory; none, with a word for the skip list, where there is no FUSE.
     fn new(model: Model) -> Option<Mounted> {
+        let (core, device) = memory::file_system(model);
+        Mounted::on(core, device, Duration::from_millis(300))
+    }
+
+    /// Mounts a file system on `device`.
+    fn on(core: FileSystem, device: Arc<dyn HostManaged>, commit_interval: Duration) -> Option<Mounted> {
         if let Err(error) = mount::check_system() {
             println!("skipped: can't mount here: {error}");
             return None;
         }
         let folder = TempDir::new().expect("a folder");
-        let (core, device) = memory::file_system(model);
         let options = MountOptions {
             image: PathBuf::from("memory"),
             meta: PathBuf::from("memory"),
             mount_point: folder.path().canonicalize().expect("the folder's path"),
             read_only: false,
             allow_other: false,
-            commit_interval: Duration::from_millis(300),
+            commit_interval,
         };
         let session = Session::start(core, &device, options).expect("a mount");
         let serving = Some(std::thread::spawn(move || session.wait(|| Ok(()))));
