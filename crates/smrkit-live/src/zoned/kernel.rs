@@ -1,18 +1,19 @@
-//! The kernel's calls for zoned block devices (linux/blkzoned.h), which no crate that we keep wraps.
+//! The kernel's calls for zoned block devices (linux/blkzoned.h), which no crate that we keep wraps, and its word on them in /sys.
 //!
 //! They exchange words of 64 bits, so no bytes are taken for anything that they are not.
 
-use std::fs::File;
+use std::fs::{File, read_to_string};
+use std::os::unix::fs::MetadataExt;
 
 use rustix::io::Result;
 use rustix::ioctl::{Getter, Opcode, Setter, Updater, ioctl, opcode};
 
 /// Zones that one call reports.
-pub(super) const ZONES_AT_ONCE: usize = 256;
+const ZONES_AT_ONCE: usize = 256;
 /// Words of the head of a report: the first sector, then the number of zones and flags.
 const HEAD_WORDS: usize = 2;
 /// Words of a zone.
-pub(super) const ZONE_WORDS: usize = 8;
+const ZONE_WORDS: usize = 8;
 
 const GROUP: u8 = 0x12;
 const REPORT: Opcode = opcode::read_write::<[u64; HEAD_WORDS]>(GROUP, 130);
@@ -56,4 +57,21 @@ pub(super) fn reset(device: &File, sector: u64, sectors: u64) -> Result<()> {
 pub(super) fn zone_sectors(device: &File) -> Result<u32> {
     // SAFETY: BLKGETZONESZ writes one `u32`.
     unsafe { ioctl(device, Getter::<ZONE_SECTORS, u32>::new()) }
+}
+
+fn attribute(device: &File, name: &str) -> Option<String> {
+    let number = device.metadata().ok()?.rdev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let text = read_to_string(format!("/sys/dev/block/{major}:{minor}/queue/{name}")).ok()?;
+    Some(text.trim().to_string())
+}
+
+/// Attribute `name` as a number; 0 if there is none.
+pub(super) fn number(device: &File, name: &str) -> u64 {
+    attribute(device, name).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// The model of its zones: `none`, `host-aware` or `host-managed`; none if the kernel does not tell.
+pub(super) fn zoned(device: &File) -> Option<String> {
+    attribute(device, "zoned")
 }
