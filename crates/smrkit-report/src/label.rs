@@ -102,6 +102,7 @@ pub fn scalar(value: &Scalar) -> String {
         Scalar::Int(whole) => whole.to_string(),
         Scalar::Float(fraction) => fraction.to_string(),
         Scalar::Text(word) => word.clone(),
+        Scalar::Texts(_) => value.to_string(),
         Scalar::List(counts) if counts.len() > 12 => format!("{} values", counts.len()),
         Scalar::List(counts) => counts.iter().map(|&c| format::count(c)).collect::<Vec<_>>().join(" "),
     }

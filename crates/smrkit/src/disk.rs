@@ -82,8 +82,7 @@ impl Disk {
     #[inline]
     pub fn read(&mut self, pba: Pba, n: u64, cause: Cause, buf: &mut Buf, at: u64) -> DiskResult {
         self.access(pba, n, cause, false, None)?;
-        self.medium.read(pba, n, buf, at);
-        Ok(())
+        self.medium.read(pba, n, buf, at)
     }
 
     /// Reads `n` sectors, where the drive may begin anywhere in a track: a whole track takes a rotation, wherever the head
@@ -92,8 +91,7 @@ impl Disk {
         let inside = n > 0 && pba.0 + n <= self.geometry.sectors();
         let lasting = if inside { self.clock.in_any_order(&self.geometry, self.now, pba, n) } else { None };
         self.access(pba, n, cause, false, lasting)?;
-        self.medium.read(pba, n, buf, at);
-        Ok(())
+        self.medium.read(pba, n, buf, at)
     }
 
     /// Writes `n` sectors at `pba` from `buf`, sector `at` on; destroys neighbours as the shingling law says.
@@ -133,8 +131,7 @@ impl Disk {
     ) -> DiskResult {
         self.access(pba, n, cause, true, lasting)?;
         let law = if pba < self.conventional_end { &Interference::None } else { &self.law };
-        self.medium.write(law, &self.geometry, pba, n, buf, at);
-        Ok(())
+        self.medium.write(law, &self.geometry, pba, n, buf, at)
     }
 
     /// Writes as much as the power lets reach the platters.
@@ -373,6 +370,18 @@ mod tests {
                 let stamps = [1, 2, 3].map(|next| (disk.stamps().unwrap().get(Pba(pba + next)), Lba(pba + next)));
                 assert_eq!(stamps.map(|(stamp, lba)| stamp == Stamp::new(lba, 1)), left, "{pba}");
             }
+        }
+    }
+
+    #[test]
+    fn a_buffer_of_another_disk_is_refused() {
+        let mut disk = disk();
+        for mut buf in [Buf::NoData, Buf::Stamps(vec![0; 7])] {
+            assert!(disk.read(Pba(0), 8, Cause::Host, &mut buf, 0).unwrap_err().to_string().contains("Disk::buf"));
+            assert!(disk.write(Pba(0), 8, Cause::Host, &buf, 0).unwrap_err().to_string().contains("Disk::buf"));
+            let mut own = disk.buf(8);
+            own.put(0, &buf, 0, 8);
+            assert!(matches!(own, Buf::Stamps(own) if own == [0; 8]));
         }
     }
 

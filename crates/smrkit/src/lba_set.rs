@@ -35,10 +35,7 @@ impl LbaSet {
 
     #[inline]
     fn set(&mut self, lba: Lba, n: u64, listed: bool) {
-        match listed {
-            true => self.extents.insert(lba, n, Pba(lba.0)),
-            false => self.extents.remove(lba, n),
-        }
+        if listed { self.extents.insert(lba, n, Pba(lba.0)) } else { self.extents.remove(lba, n) }
     }
 
     /// True if an LBA is in.

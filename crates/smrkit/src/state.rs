@@ -44,7 +44,21 @@ macro_rules! state {
         }
     };
 }
-pub(crate) use state;
+/// The methods of a layer that save and restore its state; `is_possible` refuses what names what there is not.
+macro_rules! layer_state {
+    ($($is_possible:ident)?) => {
+        fn state(&self) -> Vec<u8> {
+            $crate::state::saved(self)
+        }
+
+        fn restore(&mut self, saved: &[u8]) -> $crate::error::DiskResult {
+            $crate::state::load(self, saved)?;
+            $crate::state::possible(true $(&& self.$is_possible())?)
+        }
+    };
+}
+
+pub(crate) use {layer_state, state};
 
 /// The state of one thing alone.
 pub(crate) fn saved(state: &impl State) -> Vec<u8> {

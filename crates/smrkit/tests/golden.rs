@@ -40,21 +40,19 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
             ("cache-tail", &[("policy", "cache-tail"), ("sections", "2"), ("cache_percent", "15")]),
             ("weighted", &[("policy", "weighted"), ("bypass", "off")]),
             ("literal", &[("rule", "literal"), ("copy", "entries")]),
-            ("ahead", &[("destage_at_once", "3"), ("destage_ahead_percent", "10"), ("reclaim_ahead_percent", "10")]),
+            ("ahead", &[("destage_at_once", "3"), ("destage_ahead_percent", "10")]),
         ],
         "log" => &[
             ("cost-benefit", &[("policy", "cost-benefit"), ("separate", "hot")]),
             ("fifo", &[("policy", "fifo"), ("separate", "source"), ("segment_tracks", "4")]),
         ],
-        "vguard" => {
-            &[("whole", &[("partial", "off")]), ("following", &[("relocate", "following"), ("overwrite_limit", "20")])]
-        }
+        "vguard" => &[("whole", &[("partial", "off")])],
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
         "drive-managed" => &[
             ("idle", &[("idle_clean", "on"), ("partial", "on"), ("alpha", "60")]),
             ("bypass", &[("bypass", "command"), ("bypass_bytes", "32Ki"), ("skip_unwritten", "on")]),
         ],
-        "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)"), ("head", "4")])],
+        "track-map" => &[("sequential", &[("scheme", "1234")]), ("wide", &[("scheme", "14R(23)")])],
         _ => &[],
     };
     let mut cases = vec![(spec.name.to_string(), small.clone())];

@@ -11,9 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrkit::device::address::Role;
 use smrkit::device::health::Health;
-use smrkit::device::{
-    Array, Command, Completion, Device, DriveContents, LayeredDisk, MemberDrive, NCQ_COMMANDS, Queueing,
-};
+use smrkit::device::{Array, Command, Completion, Device, LayeredDisk, MemberDrive, NCQ_COMMANDS, Queueing};
 use smrkit::disk::Recorder;
 use smrkit::drive::Drive;
 use smrkit::engine::saved::SavedState;
@@ -96,7 +94,7 @@ fn queueing(queue: Queue, drive: &Drive) -> Queueing {
 
 fn drive(run: &DriveRun, order: Queue) -> Result<MemberDrive, Error> {
     let device = run.device(Medium::NoData)?;
-    Ok(MemberDrive::new(device, queueing(order, &run.drive), DriveContents::None))
+    Ok(MemberDrive::new(device, queueing(order, &run.drive)))
 }
 
 impl Model {

@@ -198,10 +198,7 @@ impl ArrayLayout {
 
     /// Sectors that every source can address: those of the smallest member where each source has its own, else all.
     pub fn sectors_for_all(&self) -> u64 {
-        match self.is_per_source() {
-            true => self.used.iter().copied().min().unwrap_or(0),
-            false => self.host_sectors,
-        }
+        if self.is_per_source() { self.used.iter().copied().min().unwrap_or(0) } else { self.host_sectors }
     }
 
     /// The array's LBA of a member's first sector where members lie end to end (span, dedicated).

@@ -393,10 +393,7 @@ impl Array {
             work.replaced = self.replaced[disk as usize];
         }
         if count == 0 {
-            return match work.second {
-                true => self.finish_work(id, now),
-                false => Ok(()),
-            };
+            return if work.second { self.finish_work(id, now) } else { Ok(()) };
         }
         for number in 0..count {
             let work = self.works.get(id);

@@ -6,14 +6,16 @@
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
+
 use super::LayeredDisk;
+use super::check::DriveCheck;
 use super::command::{Command, Completion, FirstStamps, Served};
-use super::drive_contents::DriveContents;
 use super::queue::{Dispatch, NCQ_COMMANDS, Queueing, Waiting};
-use super::write_cache::WriteCache;
+use super::write_cache::{HeldRun, WriteCache};
 use crate::disk::Recorder;
 use crate::error::{DiskResult, Fault};
-use crate::layer::{Gauge, Gauges, Need};
+use crate::layer::{Gauge, Gauges, Need, QueuedWrite};
 use crate::medium::Buf;
 use crate::pages::Pages;
 use crate::request::{Op, Request};
@@ -78,7 +80,8 @@ pub struct MemberDrive {
     times: CommandTimes,
     /// Commands that complete, in the order of their ends.
     completions: VecDeque<Completion>,
-    pub(super) contents: DriveContents,
+    /// In check mode: contents that it is verified against.
+    check: Option<Box<DriveCheck>>,
     counts: Option<MemberCounts>,
     /// End of the last command.
     at: Lba,
@@ -137,9 +140,10 @@ impl State for MemberDrive {
 }
 
 impl MemberDrive {
-    /// A drive of its own, whose commands carry `contents`.
-    pub fn new(device: LayeredDisk, queueing: Queueing, contents: DriveContents) -> MemberDrive {
+    /// A drive of its own. It is verified if its platters hold stamps.
+    pub fn new(device: LayeredDisk, queueing: Queueing) -> MemberDrive {
         let room = device.disk.clock().write_cache_sectors();
+        let check = device.disk.holds_data().then(Box::default);
         let cached = || CachedWrites {
             cache: WriteCache::new(room),
             depth: 0,
@@ -156,7 +160,7 @@ impl MemberDrive {
             write_cache: (room > 0).then(|| Box::new(cached())),
             times: CommandTimes::default(),
             completions: VecDeque::new(),
-            contents,
+            check,
             counts: None,
             at: Lba(0),
             first_wait: Nanos::MAX,
@@ -166,9 +170,9 @@ impl MemberDrive {
     }
 
     /// A drive of an array: what is asked of it is counted.
-    pub fn in_array(device: LayeredDisk, queueing: Queueing, contents: DriveContents) -> MemberDrive {
+    pub fn in_array(device: LayeredDisk, queueing: Queueing) -> MemberDrive {
         let counts = MemberCounts { all: no_counts(), watch: CommandWatch::default() };
-        MemberDrive { counts: Some(counts), ..MemberDrive::new(device, queueing, contents) }
+        MemberDrive { counts: Some(counts), ..MemberDrive::new(device, queueing) }
     }
 
     /// The disk and its layer.
@@ -214,7 +218,7 @@ impl MemberDrive {
 
     /// The power cuts so far; each tells how many requests had been served since the drive was built.
     pub fn take_power_cuts(&mut self) -> Vec<PowerCut> {
-        self.contents.check().map_or_else(Vec::new, |check| std::mem::take(&mut check.power_cuts))
+        self.check.as_mut().map_or_else(Vec::new, |check| std::mem::take(&mut check.power_cuts))
     }
 
     /// The order in which it serves commands that wait, from now on. None does.
@@ -298,7 +302,11 @@ impl MemberDrive {
         if batch.is_empty() {
             return Ok(());
         }
-        self.contents.write_back(&mut self.device, &batch)?;
+        let writes: SmallVec<[QueuedWrite; 8]> = batch.iter().map(HeldRun::as_write).collect();
+        self.device.write_back(&writes, batch[0].source)?;
+        if let Some(check) = &mut self.check {
+            check.shadow.look_for_damage(&mut self.device)?;
+        }
         cached.cache.note_batch(start, self.device.now(), &batch);
         Ok(())
     }
@@ -324,7 +332,12 @@ impl MemberDrive {
 
     #[cold]
     fn outage(&mut self, fault: Box<Fault>) -> DiskResult {
-        self.contents.power_cut(&mut self.device, fault)?;
+        let Fault::PowerCut { write } = *fault else { return Err(fault) };
+        self.device.power_cut();
+        self.device.check()?;
+        if let Some(check) = &mut self.check {
+            check.power_cut(&mut self.device, write)?;
+        }
         self.write_cache.iter_mut().for_each(|cached| cached.cache.clear());
         Ok(())
     }
@@ -392,7 +405,11 @@ impl MemberDrive {
         let (write, sectors) = (request.op == Op::Write, u64::from(request.sectors));
         let start = cached.cache.bus_from(from);
         let end = self.device.disk.transfer(start, moments.sent, write, sectors);
-        self.contents.serve_from_cache(&mut self.device, &mut cached.cache, request, data, end)?;
+        match &mut self.check {
+            Some(check) => check.serve_from_cache(&mut self.device, &mut cached.cache, request, data, end)?,
+            None if write => cached.cache.put(&self.device, request, &Buf::NoData, end),
+            None => {}
+        }
         self.device.note_request(end);
         cached.cache.note_command(end, true);
         let waited_for_platters = from > moments.arrival;
@@ -462,7 +479,10 @@ impl MemberDrive {
             return self.serve_past_cache(request, arrival, data);
         }
         let start = self.device.begin_service(arrival)?;
-        self.contents.serve(&mut self.device, None, request, data)?;
+        match &mut self.check {
+            None => self.device.serve(request, &mut Buf::NoData)?,
+            Some(check) => check.serve(&mut self.device, None, request, data)?,
+        }
         Ok(start)
     }
 
@@ -479,7 +499,10 @@ impl MemberDrive {
             (_, _) => {}
         }
         let cache = self.write_cache.as_ref().map(|cached| &cached.cache);
-        self.contents.serve(&mut self.device, cache, request, data)?;
+        match &mut self.check {
+            None => self.device.serve(request, &mut Buf::NoData)?,
+            Some(check) => check.serve(&mut self.device, cache, request, data)?,
+        }
         Ok(start)
     }
 
@@ -547,7 +570,13 @@ impl MemberDrive {
     /// Does what is due, then serves writes the last of which was sent at `last`; when their service began.
     fn serve_together_now(&mut self, commands: &mut [(Command, Nanos)], last: Nanos) -> DiskResult<Nanos> {
         let start = self.device.begin_service(last)?;
-        self.contents.serve_together(&mut self.device, commands)?;
+        match &mut self.check {
+            Some(check) => check.serve_together(&mut self.device, commands)?,
+            None => {
+                let requests: Vec<_> = commands.iter().map(|(command, _)| (&command.request, &command.data)).collect();
+                self.device.serve_together(&requests)?;
+            }
+        }
         Ok(start)
     }
 
@@ -745,7 +774,7 @@ impl MemberDrive {
 
     pub(super) fn fill(&mut self, stamps: FirstStamps) {
         self.device.fill();
-        if let Some(check) = self.contents.check() {
+        if let Some(check) = &mut self.check {
             check.shadow.fill();
             check.contents = Pages::beginning_with(Box::new(move |first, out| {
                 (first..).zip(out).for_each(|(lba, stamp)| *stamp = stamps(Lba(lba)));
@@ -785,7 +814,7 @@ impl MemberDrive {
 
     pub(super) fn finish(&mut self) -> DiskResult {
         self.destage_all()?;
-        match self.contents.check() {
+        match &mut self.check {
             Some(check) => check.shadow.finish(&mut self.device),
             None => self.device.check(),
         }

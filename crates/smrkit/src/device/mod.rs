@@ -2,8 +2,8 @@
 
 pub mod address;
 mod array;
+mod check;
 mod command;
-mod drive_contents;
 pub mod health;
 mod layered;
 pub mod level;
@@ -12,18 +12,16 @@ mod members;
 mod plan;
 mod queue;
 mod redundancy;
-mod shadow;
 pub mod spec;
 mod work;
 mod write_cache;
 
 pub use array::Array;
+pub use check::Shadow;
 pub use command::{Command, Completion, FirstStamps, Served};
-pub use drive_contents::DriveContents;
 pub use layered::LayeredDisk;
 pub use member_drive::MemberDrive;
 pub use queue::{NCQ_COMMANDS, Queueing};
-pub use shadow::Shadow;
 pub use work::DonePart;
 
 use crate::error::DiskResult;

@@ -168,9 +168,10 @@ impl Planner<'_> {
             // Between head and tail either all units have the sectors, or only those inside.
             let (low, high) = (head.min(tail), head.max(tail));
             add(first + 1..last + 1, 0..low);
-            match head < tail {
-                true => add(first..last + 1, low..high),
-                false => add(first + 1..last, low..high),
+            if head < tail {
+                add(first..last + 1, low..high)
+            } else {
+                add(first + 1..last, low..high)
             }
             add(first..last, high..chunk);
         }
@@ -226,10 +227,7 @@ impl Planner<'_> {
         let before = subs.len();
         let live = self.units().filter(|&unit| self.has_unit(stripe, unit, offsets)).take(data);
         subs.extend(live.map(|unit| self.sub(Op::Read, stripe, unit, offsets)));
-        match subs.len() - before == data {
-            true => Ok(()),
-            false => Err(lost(Lba(stripe * self.layout.stripe_sectors()))),
-        }
+        if subs.len() - before == data { Ok(()) } else { Err(lost(Lba(stripe * self.layout.stripe_sectors()))) }
     }
 
     fn write(&self, piece: &StripePiece, plan: &mut MemberPlan) -> DiskResult {

@@ -296,10 +296,7 @@ impl Intake {
     /// Refuses work of an array's own at the end of time.
     #[inline]
     pub fn check_task(&self, moment: Nanos) -> Result<(), Error> {
-        match moment > LATEST {
-            true => Err(Error::Usage(TASK_TOO_LATE.into())),
-            false => Ok(()),
-        }
+        if moment > LATEST { Err(Error::Usage(TASK_TOO_LATE.into())) } else { Ok(()) }
     }
 
     #[cold]

@@ -178,12 +178,11 @@ impl SystemRun {
         host: HostSide,
         commit: &Option<String>,
     ) -> Result<Outcome, Error> {
-        match (self, device) {
-            (SystemRun::Drive(run), Device::Drive(drive)) => run.outcome(drive, host),
-            (SystemRun::Array(_), Device::Array(array)) => {
+        match device {
+            Device::Drive(drive) => self.drives()[0].outcome(drive, host),
+            Device::Array(array) => {
                 let host_sectors = array.layout().host_sectors();
-                let runs = self.drives();
-                let members = runs.iter().zip(array.drives_mut()).map(|(run, drive)| {
+                let members = self.drives().iter().zip(array.drives_mut()).map(|(run, drive)| {
                     let host = drive.take_counts().finish(&drive.gauges());
                     let outcome = run.outcome(drive, host)?;
                     Ok(Run::new(run.clone(), *settings).identified(outcome, commit.clone()))
@@ -192,7 +191,6 @@ impl SystemRun {
                 all.capacity.host_sectors = host_sectors;
                 Ok(all)
             }
-            _ => unreachable!("built from it"),
         }
     }
 }

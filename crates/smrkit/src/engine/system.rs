@@ -3,7 +3,7 @@
 use crate::device::address::ArrayLayout;
 use crate::device::level::{CHUNK_SECTORS, Level, WritePolicy};
 use crate::device::spec::{ArraySpec, DriveSpec, SystemSpec};
-use crate::device::{Array, Device, DriveContents, LayeredDisk, MemberDrive, Queueing};
+use crate::device::{Array, Device, LayeredDisk, MemberDrive, Queueing};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::Error;
@@ -111,7 +111,7 @@ impl DriveRun {
         }
         let queueing = Queueing::new(settings.queue, settings.depth, self.drive.command_order);
         let new = if in_array { MemberDrive::in_array } else { MemberDrive::new };
-        Ok(new(device, queueing, DriveContents::new(settings.check)))
+        Ok(new(device, queueing))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::task::Idle;
 use super::*;
-use crate::device::{DriveContents, LayeredDisk, Queueing};
+use crate::device::{LayeredDisk, Queueing};
 use crate::disk::Disk;
 use crate::drive::{CommandOrder, Constant, Drive, DriveClock};
 use crate::experiment::demand::GeneratedDemand;
@@ -106,7 +106,7 @@ fn member(fake: &Arc<Mutex<Fake>>, settings: &Settings) -> Device {
     drive.clock = DriveClock::Constant(Constant::new(0.0, 0.001).unwrap());
     let device = LayeredDisk::new(Disk::new(&drive, Medium::NoData), Box::new(FakeLayer(Arc::clone(fake))));
     let queueing = Queueing::new(settings.queue, settings.depth, None);
-    Device::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)))
+    Device::Drive(Box::new(MemberDrive::new(device, queueing)))
 }
 
 type Ran = Result<(Fake, Vec<(u64, u64, u64)>, HostCounts), Error>;

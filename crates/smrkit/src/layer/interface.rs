@@ -246,6 +246,8 @@ pub struct LayerSpec {
     pub keys: fn() -> Vec<Key>,
     /// The forms of interference that it copes with.
     pub copes_with: &'static [Form],
+    /// True if it puts rewriting off though it has no persistent cache: a log, or zones that buffer writes.
+    pub puts_rewriting_off: bool,
     /// Use of a drive's sectors under it, by arithmetic: what the layer that is built says too.
     pub capacity: &'static OnDrive<Capacity>,
     /// Its parameters on a drive, each `auto` replaced by the value that it stands for there.
@@ -270,6 +272,7 @@ impl LayerSpec {
             paper,
             keys: K::keys,
             copes_with,
+            puts_rewriting_off: false,
             capacity: &|drive, parameters| K::read(parameters)?.capacity(drive),
             settled: &|drive, parameters| {
                 let mut settled = parameters.clone();
@@ -279,6 +282,11 @@ impl LayerSpec {
             build: &|drive, parameters| K::read(parameters)?.build(drive),
             code: None,
         }
+    }
+
+    /// The same layer, which puts rewriting off though it has no persistent cache.
+    pub const fn putting_rewriting_off(self) -> LayerSpec {
+        LayerSpec { puts_rewriting_off: true, ..self }
     }
 
     /// A layer without parameters, built by closures: what becomes of a drive's sectors, and the layer on an empty drive. It
@@ -295,6 +303,7 @@ impl LayerSpec {
             paper: "none",
             keys: Vec::new,
             copes_with: &[],
+            puts_rewriting_off: false,
             capacity: Box::leak(Box::new(move |drive: &Drive, _: &Parameters| capacity(drive))),
             settled: &|_, parameters| Ok(parameters.clone()),
             build: Box::leak(Box::new(move |drive: &Drive, _: &Parameters| build(drive))),

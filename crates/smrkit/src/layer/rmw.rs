@@ -25,7 +25,7 @@ use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::ranges::RangeMap;
 use crate::schema::{Count, Word};
-use crate::state::{self, state};
+use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -355,14 +355,7 @@ impl Layer for Rmw {
         (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
     }
 
-    fn state(&self) -> Vec<u8> {
-        state::saved(self)
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)?;
-        state::possible(self.is_possible())
-    }
+    layer_state!(is_possible);
 
     fn locate(&self, lba: Lba) -> Pba {
         self.place(lba)
@@ -370,10 +363,7 @@ impl Layer for Rmw {
 
     fn check(&self, _disk: &Disk) -> DiskResult {
         self.check_runs()?;
-        match self.held.len() > self.hold {
-            true => inconsistent(format!("{} regions are held", self.held.len())),
-            false => Ok(()),
-        }
+        if self.held.len() > self.hold { inconsistent(format!("{} regions are held", self.held.len())) } else { Ok(()) }
     }
 
     fn map_bytes(&self) -> u64 {

@@ -21,7 +21,7 @@ use crate::keys;
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::schema::{Count, percent};
-use crate::state::{self, state};
+use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 
@@ -311,14 +311,7 @@ impl Layer for SetAssoc {
         self.filled_sectors = 0;
     }
 
-    fn state(&self) -> Vec<u8> {
-        state::saved(self)
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)?;
-        state::possible(self.is_possible())
-    }
+    layer_state!(is_possible);
 
     fn locate(&self, lba: Lba) -> Pba {
         self.map.get(lba).unwrap_or_else(|| self.native(lba))
@@ -339,8 +332,8 @@ impl Layer for SetAssoc {
 
     fn stats(&self) -> LayerStats {
         let counts = &self.counts;
-        LayerStats::new([("bands_cleaned", counts.bands_cleaned)], counts.first_cleaning_request)
-            .with_collections(counts.collections)
+        let named = [("bands_cleaned", counts.bands_cleaned), ("collections", counts.collections)];
+        LayerStats::new(named, counts.first_cleaning_request)
     }
 
     fn bands_moved(&self) -> u64 {

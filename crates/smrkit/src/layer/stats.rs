@@ -7,10 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::Scalar;
 
-/// Names of counts by which a layer without a cache shows that it puts rewriting off: those of a log, and of zones that buffer
-/// writes.
-const COLLECTIONS: &str = "collections";
-const ZONES_RECLAIMED: &str = "zones_reclaimed";
 const VIOLATIONS: &str = "violations";
 const WRITES_TO_FULL_ZONES: &str = "writes_to_full_zones";
 const FIRST_VIOLATIONS: &str = "first_violations";
@@ -46,23 +42,13 @@ impl LayerStats {
         self
     }
 
-    /// The counters of a layer that puts rewriting off, and has collected what is live so often.
-    pub fn with_collections(self, count: u64) -> LayerStats {
-        self.with(COLLECTIONS, Scalar::Int(count))
-    }
-
-    /// The counters of a layer that buffers writes in zones, of which it has reclaimed so many.
-    pub fn with_zones_reclaimed(self, count: u64) -> LayerStats {
-        self.with(ZONES_RECLAIMED, Scalar::Int(count))
-    }
-
     /// The counters of a layer that has zones with rules.
     pub fn with_violations(self, violations: &ZoneViolations) -> LayerStats {
         let counts = [(VIOLATIONS, violations.all), (WRITES_TO_FULL_ZONES, violations.to_full_zones)];
         let all = counts.into_iter().fold(self, |all, (name, count)| all.with(name, Scalar::Int(count)));
         match violations.first.is_empty() {
             true => all,
-            false => all.with(FIRST_VIOLATIONS, Scalar::Text(violations.first.join("; "))),
+            false => all.with(FIRST_VIOLATIONS, Scalar::Texts(violations.first.clone())),
         }
     }
 
@@ -81,21 +67,11 @@ impl LayerStats {
         self.count("bands_cleaned")
     }
 
-    /// Collections of what is live.
-    pub fn collections(&self) -> Option<u64> {
-        self.count(COLLECTIONS)
-    }
-
-    /// True if the layer puts rewriting off to a time of its own.
-    pub fn puts_rewriting_off(&self) -> bool {
-        [COLLECTIONS, ZONES_RECLAIMED].iter().any(|name| self.contains_key(*name))
-    }
-
     /// Requests that broke a rule of zones.
     pub fn violations(&self) -> ZoneViolations {
         let count = |name: &str| self.count(name).unwrap_or(0);
         let first = match self.get(FIRST_VIOLATIONS) {
-            Some(Scalar::Text(text)) => text.split("; ").map(String::from).collect(),
+            Some(Scalar::Texts(first)) => first.clone(),
             _ => Vec::new(),
         };
         ZoneViolations { all: count(VIOLATIONS), to_full_zones: count(WRITES_TO_FULL_ZONES), first }

@@ -23,7 +23,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZoneLogKeys>(
     "A zoned file system's allocator: data is appended to open zones, and the emptiest zones are cleaned.",
     "Linux, XFS on zones; f2fs (Lee et al. 2015)",
     &Form::ALL,
-);
+)
+.putting_rewriting_off();
 
 keys! {
     /// The parameters.
@@ -33,8 +34,6 @@ keys! {
         zones: ZoneKeys;
         /// Zones open for the host; cleaning has one more.
         open_zones: u64 = Count(1, 127), "4";
-        /// Free zones that only cleaning may take, besides its open one.
-        reserve_zones: u64 = Count(2, 1 << 20), "2";
         /// Free zones beyond the reserve below which cleaning is due; with as many as open_zones no write waits for a zone.
         clean_below_zones: u64 = Count(1, 1 << 20), "4";
         /// Share of the zones not offered to the host, beyond those that are open, reserved, or wanted free.
@@ -43,6 +42,9 @@ keys! {
         idle: IdleKeys;
     }
 }
+
+/// Free zones that only cleaning may take, besides its open one: enough that it always has one to move data to.
+const RESERVE_ZONES: u64 = 2;
 
 struct ZoneLogPlan {
     zones: ZoneLayout,
@@ -60,13 +62,13 @@ impl ZoneLogKeys {
             )));
         }
         let sequential = zones.count() - zones.conventional();
-        let kept = self.open_zones + 1 + self.reserve_zones + self.clean_below_zones;
+        let kept = self.open_zones + 1 + RESERVE_ZONES + self.clean_below_zones;
         let share = HostShare::of(sequential * zones.size(), kept * zones.size(), self.spare_percent);
         let share = share.ok_or_else(|| {
             Error::Impossible(format!(
                 "the drive holds {sequential} zones that are written in order, and {kept} are open, reserved or wanted free: \
-                 lower zone_bytes, conventional_percent, open_zones, clean_below_zones or reserve_zones of zone-log, or take a \
-                 larger drive"
+                 lower zone_bytes, conventional_percent, open_zones or clean_below_zones of zone-log, or take a larger \
+                 drive"
             ))
         })?;
         let all = zones.capacity(drive);
@@ -93,7 +95,7 @@ impl LayerKeys for ZoneLogKeys {
             host: HostStream::Files(OpenFiles::new(open_zones, zones.size())),
             survivors_apart: true,
             policy: VictimPolicy::Emptiest,
-            reserve: self.reserve_zones,
+            reserve: RESERVE_ZONES,
             clean_below: self.clean_below_zones,
             resets: true,
             idle: self.idle.delay(),

@@ -18,7 +18,7 @@ use crate::keys;
 use crate::medium::{Buf, Placement};
 use crate::request::Op;
 use crate::schema::{Count, Word};
-use crate::state::{self, state};
+use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 
@@ -356,14 +356,7 @@ impl Layer for Zoned {
         self.open.clear();
     }
 
-    fn state(&self) -> Vec<u8> {
-        state::saved(self)
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)?;
-        state::possible(self.is_possible())
-    }
+    layer_state!(is_possible);
 
     fn locate(&self, lba: Lba) -> Pba {
         let (zone, at) = self.layout.of(lba);

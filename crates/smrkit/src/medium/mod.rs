@@ -8,6 +8,7 @@ mod stamps;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::error::{DiskResult, Fault};
 use crate::geometry::Geometry;
 use crate::units::{Lba, Pba};
 use interference::Interference;
@@ -32,20 +33,16 @@ pub enum Buf {
 }
 
 impl Medium {
-    /// Reads `n` sectors from `pba` into `buf` from sector `at` on.
+    /// Reads `n` sectors from `pba` into `buf` from sector `at` on. Errors: in check mode, a buffer of another disk or without room.
     #[inline(always)]
-    pub fn read(&self, pba: Pba, n: u64, buf: &mut Buf, at: u64) {
-        if let Medium::Stamps(stamps) = self {
-            read_stamps(stamps, pba, n, buf, at);
-        }
+    pub fn read(&self, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> DiskResult {
+        if let Medium::Stamps(stamps) = self { read_stamps(stamps, pba, n, buf, at) } else { Ok(()) }
     }
 
-    /// Writes `n` sectors at `pba` from `buf`, sector `at` on, and destroys what the law says.
+    /// Writes `n` sectors at `pba` from `buf`, sector `at` on, and destroys what the law says. Errors: as [`Medium::read`].
     #[inline(always)]
-    pub fn write(&mut self, law: &Interference, g: &Geometry, pba: Pba, n: u64, buf: &Buf, at: u64) {
-        if let Medium::Stamps(stamps) = self {
-            write_stamps(stamps, law, g, (pba, n), buf, at);
-        }
+    pub fn write(&mut self, law: &Interference, g: &Geometry, pba: Pba, n: u64, buf: &Buf, at: u64) -> DiskResult {
+        if let Medium::Stamps(stamps) = self { write_stamps(stamps, law, g, (pba, n), buf, at) } else { Ok(()) }
     }
 
     /// Takes every LBA as written once, in order, where `placement` says.
@@ -66,32 +63,49 @@ impl Medium {
 }
 
 impl Buf {
-    /// Overlays `count` sectors of `from`, its sector `first` on, over this from sector `at` on.
+    /// Overlays `count` sectors of `from`, its sector `first` on, over this from sector `at` on. What only one of both has is left
+    /// alone: check mode then finds that the data did not arrive.
     #[inline]
     pub fn put(&mut self, at: u64, from: &Buf, first: u64, count: u64) {
-        match (self, from) {
-            (Buf::NoData, Buf::NoData) => {}
-            (Buf::Stamps(to), Buf::Stamps(from)) => to[range(at, count)].copy_from_slice(&from[range(first, count)]),
-            _ => unreachable!("buffers of different media"),
+        if let (Buf::Stamps(to), Buf::Stamps(from)) = (self, from)
+            && let (Some(to), Some(from)) = (to.get_mut(range(at, count)), from.get(range(first, count)))
+        {
+            to.copy_from_slice(from);
         }
     }
 }
 
 // Check mode alone: kept out of the way of runs that measure time.
 #[cold]
-fn read_stamps(stamps: &Stamps, pba: Pba, n: u64, buf: &mut Buf, at: u64) {
-    let Buf::Stamps(out) = buf else { unreachable!("a buffer of another medium") };
-    stamps.read(pba, &mut out[range(at, n)]);
+fn read_stamps(stamps: &Stamps, pba: Pba, n: u64, buf: &mut Buf, at: u64) -> DiskResult {
+    let out = if let Buf::Stamps(out) = buf { out.get_mut(range(at, n)) } else { None };
+    stamps.read(pba, out.ok_or_else(|| foreign(n, at))?);
+    Ok(())
 }
 
 #[cold]
-fn write_stamps(stamps: &mut Stamps, law: &Interference, g: &Geometry, (pba, n): (Pba, u64), buf: &Buf, at: u64) {
-    let Buf::Stamps(data) = buf else { unreachable!("a buffer of another medium") };
-    stamps.write(law, g, pba, &data[range(at, n)]);
+fn write_stamps(
+    stamps: &mut Stamps,
+    law: &Interference,
+    g: &Geometry,
+    (pba, n): (Pba, u64),
+    buf: &Buf,
+    at: u64,
+) -> DiskResult {
+    let data = if let Buf::Stamps(data) = buf { data.get(range(at, n)) } else { None };
+    stamps.write(law, g, pba, data.ok_or_else(|| foreign(n, at))?);
+    Ok(())
+}
+
+/// A layer's mistake that goes unnoticed while sectors hold nothing.
+fn foreign(n: u64, at: u64) -> Box<Fault> {
+    let message =
+        format!("a buffer has no {n} stamps from sector {at} on: take one that Disk::buf makes, and large enough");
+    Box::new(Fault::Inconsistent(message))
 }
 
 fn range(at: u64, n: u64) -> Range<usize> {
-    at as usize..(at + n) as usize
+    at as usize..at.saturating_add(n) as usize
 }
 
 /// Places of LBAs on a disk that begins full, as if each had been written once, in order: a medium of stamps asks for them instead of

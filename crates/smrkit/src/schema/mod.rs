@@ -34,6 +34,8 @@ pub enum Scalar {
     Text(String),
     /// A list of counts (such as `track_updates`).
     List(Vec<u64>),
+    /// A list of texts (such as `first_violations`).
+    Texts(Vec<String>),
 }
 
 impl Display for Scalar {
@@ -44,6 +46,7 @@ impl Display for Scalar {
             Scalar::Float(value) => value.fmt(f),
             Scalar::Text(value) => f.write_str(value),
             Scalar::List(values) => write!(f, "{values:?}"),
+            Scalar::Texts(texts) => f.write_str(&texts.join("; ")),
         }
     }
 }

@@ -137,8 +137,8 @@ outcome! {
             pub drive_file: Option<String> [drives: agreed, runs: same];
             /// Canonical text of the [array](arrays.md#descriptions); null for a single drive.
             pub array: Option<String> [drives: unset, runs: same];
-            /// Every parameter of the layer, defaults included, `auto` as the value that it became (`track_sectors` of
-            /// `track-map` stays `auto` where recording zones differ). Empty for an array whose members differ.
+            /// Every parameter of the layer, defaults included, `auto` as the value that it became. Empty for an array whose
+            /// members differ.
             pub parameters: BTreeMap<String, Scalar> [drives: agreed, runs: same, row: [("", Row::Changed)]];
             /// Parameters that were `auto` and are a number in `parameters`.
             pub asked: BTreeMap<String, Scalar> [drives: agreed, runs: agreed];

@@ -569,10 +569,7 @@ impl Recipe for Runs {
     fn check(values: &Values) -> Result<(), Error> {
         let Runs { pace, run_min, run_max, .. } = Runs::read(values)?;
         pace.check()?;
-        match run_min > run_max {
-            true => Err(Error::Usage("run_min is above run_max: swap them".into())),
-            false => Ok(()),
-        }
+        if run_min > run_max { Err(Error::Usage("run_min is above run_max: swap them".into())) } else { Ok(()) }
     }
 
     fn streams(&self, site: &Site) -> Streams {

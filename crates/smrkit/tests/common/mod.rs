@@ -161,11 +161,8 @@ impl Disks {
                 ("sections", _) => self.random.random_range(1..4).to_string(),
                 ("sblock_sectors", _) => self.random.random_range(8..80).to_string(),
                 ("spare_percent", _) if spec.name == "s-block" => self.random.random_range(3..20).to_string(),
-                ("destage_ahead_percent" | "reclaim_ahead_percent", _) => self.random.random_range(0..8).to_string(),
+                ("destage_ahead_percent", _) => self.random.random_range(0..8).to_string(),
                 ("destage_at_once", _) => self.random.random_range(1..4).to_string(),
-                ("weight_tail" | "weight_largest" | "weight_cache_tail", _) => {
-                    self.random.random_range(0..3).to_string()
-                }
                 ("cache_percent", _) if spec.name == "drive-managed" => "paper".into(),
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
                 // As the drive's clock says, so that what a trial does hangs on its drive.
@@ -186,12 +183,8 @@ impl Disks {
                 ("buffer_bytes", _) => (self.random.random_range(1..300) * 512).to_string(),
                 ("bypass_bytes", _) => (512 * self.random.random_range(1..40)).to_string(),
                 ("scheme", _) => self.scheme(),
-                ("tracks", _) => "auto".into(),
-                ("head", _) => ["auto", "auto", "auto", "48"][self.random.random_range(0..4)].into(),
-                ("track_sectors", _) => ["auto", "auto", "5"][self.random.random_range(0..3)].into(),
                 ("fill_percent", _) => self.random.random_range(10..101).to_string(),
                 ("random_tracks", _) => ["auto", "3"][self.random.random_range(0..2)].into(),
-                ("overwrite_limit", _) => ["unlimited", "1", "3"][self.random.random_range(0..3)].into(),
                 (_, Domain::Or(word, rest)) if matches!(*rest, Domain::Words(_)) => match *rest {
                     Domain::Words(mut words) => {
                         words.push(word);
@@ -204,13 +197,9 @@ impl Disks {
                 ("zone_bytes", _) if spec.name == "zone-log" => (self.random.random_range(8..200) * 512).to_string(),
                 ("zone_bytes", _) => (self.random.random_range(8..40) * 4096).to_string(),
                 ("conventional_percent", _) => self.random.random_range(20..60).to_string(),
-                ("reserve_zones", _) => self.random.random_range(2..4).to_string(),
                 ("open_zones" | "clean_below_zones", _) => self.random.random_range(1..4).to_string(),
                 ("reserved_zones", _) => self.random.random_range(1..5).to_string(),
-                ("reclaim_low_percent", _) => self.random.random_range(0..60).to_string(),
-                ("reclaim_high_percent", _) => self.random.random_range(30..100).to_string(),
                 ("commit_period", _) => ["0ns", "50ms", "10s"][self.random.random_range(0..3)].into(),
-                ("copy_bytes", _) => (self.random.random_range(1..12) * 4096).to_string(),
                 ("max_open" | "max_active", _) => self.random.random_range(0..5).to_string(),
                 (key, _) => panic!("say here how to choose {key} at random"),
             };

@@ -85,7 +85,7 @@ fn what_auto_stands_for_is_known_for_each_layer() {
         [
             "drive-managed: alpha=352 beta=44 bypass=stream cache_tracks=26 idle_clean=on shared_writes=8",
             "vguard: alpha=17 beta=17 cache_tracks=26",
-            "track-map: head=2 random_tracks=74 tracks=4",
+            "track-map: random_tracks=74",
             "dm-zoned: conventional_percent=4.166666666666667 reserved_zones=3 zone_bytes=33554432",
             "zone-log: conventional_percent=1 zone_bytes=33554432",
             "zoned: conventional_percent=1 zone_bytes=33554432",

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::planned::{plan, serve, with};
 use crate::common::{Disks, TinyClock, random_requests, random_settings, with_times};
 use rand::RngExt;
-use smrkit::device::{Device, DriveContents, LayeredDisk, MemberDrive, Queueing};
+use smrkit::device::{Device, LayeredDisk, MemberDrive, Queueing};
 use smrkit::disk::{Disk, Recorder};
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::engine::system::{DriveRun, SystemRun};
@@ -420,7 +420,7 @@ fn the_next_request_waits_for_what_the_drive_owes() {
     let device = LayeredDisk::new(disk, Box::new(Owing { sectors, owes: false }));
     let counts = HostCounts::new(TimelineBuilder::growing(Nanos(1_000_000)));
     let queueing = Queueing::new(Queue::Fcfs, 1, None);
-    let member = Device::Drive(Box::new(MemberDrive::new(device, queueing, DriveContents::None)));
+    let member = Device::Drive(Box::new(MemberDrive::new(device, queueing)));
     let mut task = Idle;
     let mut engine = Engine::new(member, Settings::default(), counts, &mut task, &mut seen);
     engine.run(&mut InMemory::new(requests)).unwrap();

@@ -29,8 +29,6 @@ fn longest_ms(text: &str, set: Set) -> f64 {
 fn what_is_never_written_is_moved_past_a_little_with_each_write() {
     let longest = longest_ms("random-write:span=25%,count=40k", &[]);
     assert!(longest < 1000.0, "{longest} ms");
-    let longest = longest_ms("random-write:span=25%,count=40k", &[("reclaim_ahead_percent", "0.5")]);
-    assert!(longest < 4000.0, "{longest} ms");
 }
 
 #[test]
@@ -51,10 +49,4 @@ fn long_entries_with_holes_are_not_copied_round_and_round() {
     assert!(crate::common::count(&outcome, "destages") > 3);
     let copied = crate::common::count(&outcome, "run_sectors");
     assert!(copied < 2000 * 2000, "{copied} sectors: a lap has 44,000");
-}
-
-#[test]
-fn what_is_reclaimed_ahead_is_spread_over_writes() {
-    let longest = longest_ms("random-write:count=40k", &[("reclaim_ahead_percent", "2")]);
-    assert!(longest < 1000.0, "{longest} ms");
 }

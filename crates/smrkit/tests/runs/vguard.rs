@@ -9,10 +9,8 @@ use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::system::System;
 use smrkit::geometry::{Edge, Geometry, ZoneShape};
 use smrkit::medium::interference::Interference;
-use smrkit::request::{Op, Request};
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::Outcome;
-use smrkit::units::Lba;
 
 const TRACK: u64 = 3516;
 /// The first LBA on tracks of that length: the 41 home tracks before it are as long as the cache's, next to which they lie.
@@ -54,16 +52,6 @@ fn a_cached_track_moves_to_the_head_when_another_lies_behind_it() {
     let outcome = written(&[(band, 8), (band + 10 * track, 8), (band + track, 8), (band + track + 800, 8)]);
     assert_eq!((count(&outcome, "guard_copies"), count(&outcome, "relocations")), (2, 1));
     assert_eq!(count(&outcome, "cache_tracks_active_max"), 2);
-}
-
-#[test]
-fn a_track_overwritten_too_often_next_to_live_data_moves() {
-    let limited = |track: u64, writes: u64| {
-        let requests = (0..writes).map(|i| Request::new(Op::Write, Lba(BASE + track * TRACK + i * 64), 8));
-        let outcome = on_st5000as0011("vguard", &[("overwrite_limit", "3")], 0, &Table(requests.collect()));
-        count(&outcome, "relocations")
-    };
-    assert_eq!([limited(5, 3), limited(5, 4), limited(20, 9)], [0, 1, 0], "track 20 begins a band");
 }
 
 #[test]

@@ -152,12 +152,14 @@ fn a_violation_is_named_with_request_and_zone() {
         Request::new(Op::Write, Lba(lba + ZONE - 8), 16),
     ];
     let found = outcome(drive_run(&plain(), &SMALL), empty(), requests).unwrap();
-    let Some(Scalar::Text(text)) = found.layer_stats.get("first_violations") else { panic!("{found:?}") };
+    let Some(Scalar::Texts(first)) = found.layer_stats.get("first_violations") else { panic!("{found:?}") };
     assert_eq!(
-        text,
-        "request 2, a write of 8 sectors at LBA 2576: zone 40 has its write pointer at LBA 2568; \
-         request 3, a read of 8 sectors at LBA 2624: zone 41 is written up to LBA 2624 only; \
-         request 4, a write of 16 sectors at LBA 2616: it crosses from zone 40 into zone 41"
+        *first,
+        [
+            "request 2, a write of 8 sectors at LBA 2576: zone 40 has its write pointer at LBA 2568",
+            "request 3, a read of 8 sectors at LBA 2624: zone 41 is written up to LBA 2624 only",
+            "request 4, a write of 16 sectors at LBA 2616: it crosses from zone 40 into zone 41",
+        ]
     );
     let of = ["writes_off_pointer", "reads_past_pointer", "writes_across_zones", "writes_to_full_zones"];
     assert_eq!(of.map(|key| count(&found, key)), [1, 1, 1, 0]);

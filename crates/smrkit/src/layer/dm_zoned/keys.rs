@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::keys;
 use crate::layer::Capacity;
 use crate::layer::zones::{ZoneKeys, ZoneLayout};
-use crate::schema::{Count, Or, Sectors, Switch, Time};
+use crate::schema::{Count, Or, Switch, Time};
 use crate::units::{Nanos, Pba};
 
 keys! {
@@ -18,18 +18,12 @@ keys! {
         pub zones: ZoneKeys;
         /// Zones that stay free for reclaim; auto is 16 (dmzadm's), or a 64th of the zones if that is less.
         pub reserved_zones: Option<u64> = Or("auto", Count(1, 1 << 20)), "auto";
-        /// Share of free conventional zones at which reclaim begins.
-        pub reclaim_low_percent: u64 = Count(0, 99), "30";
-        /// Share of free conventional zones at which it ends.
-        pub reclaim_high_percent: u64 = Count(1, 100), "50";
         /// Reclaims while nothing waits, until all conventional zones are free.
         pub idle_clean: bool = Switch, "on";
         /// Time without a command before idle_clean begins.
         pub idle_delay: Nanos = Time(0), "10s";
         /// Time after which changed metadata is committed without a flush; 0 is never.
         pub commit_period: Nanos = Time(0), "10s";
-        /// Length of a copy of reclaim.
-        pub copy_bytes: u64 = Sectors(8, 1 << 20), "512Ki";
     }
 }
 
@@ -53,10 +47,8 @@ impl DmZonedKeys {
     /// Use of the zones. Errors: too few zones.
     pub fn layout(&self, drive: &Drive) -> Result<DmLayout, Error> {
         let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_ZONE)?;
-        if !zones.size().is_multiple_of(BLOCK) || !self.copy_bytes.is_multiple_of(BLOCK) {
-            return Err(Error::Usage(
-                "dm-zoned takes blocks of 4 KiB: give zone_bytes and copy_bytes as multiples of them".into(),
-            ));
+        if !zones.size().is_multiple_of(BLOCK) {
+            return Err(Error::Usage("dm-zoned takes blocks of 4 KiB: give zone_bytes as a multiple of them".into()));
         }
         let metadata = MetadataShape::new(zones.count(), zones.size() / BLOCK);
         let reserved = self.reserved_zones.unwrap_or(USUAL_RESERVED.min(zones.count() / RESERVED_PART).max(1));

@@ -23,7 +23,7 @@ use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
-use crate::state::{self, state};
+use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use keys::{DmLayout, DmZonedKeys};
@@ -35,7 +35,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(
     "Linux's dm-zoned: conventional zones take what does not come at a write pointer, until it is copied to sequential ones.",
     "Linux, dm-zoned.rst",
     &Form::ALL,
-);
+)
+.putting_rewriting_off();
 
 /// Memory of the kernel for a zone (`struct dm_zone`; recalled).
 const KERNEL_ZONE_BYTES: u64 = 56;
@@ -418,14 +419,7 @@ impl Layer for DmZoned {
         self.find_unused();
     }
 
-    fn state(&self) -> Vec<u8> {
-        state::saved(self)
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)?;
-        state::possible(self.is_possible())
-    }
+    layer_state!(is_possible);
 
     fn locate(&self, lba: Lba) -> Pba {
         let (chunk, at) = self.layout.zones.of(lba);
@@ -454,13 +448,14 @@ impl Layer for DmZoned {
     fn stats(&self) -> LayerStats {
         let (counts, metadata) = (&self.counts, &self.maps.metadata);
         let all = [
+            ("zones_reclaimed", counts.zones_reclaimed),
             ("reclaims_dropped", counts.jobs_dropped),
             ("writes_waited", counts.writes_waited),
             ("completed_by_reading", counts.completed_by_reading),
             ("commits", metadata.commits),
             ("metadata_reads", metadata.reads),
         ];
-        LayerStats::new(all, counts.first_cleaning_request).with_zones_reclaimed(counts.zones_reclaimed)
+        LayerStats::new(all, counts.first_cleaning_request)
     }
 
     fn bands_moved(&self) -> u64 {

@@ -13,6 +13,12 @@ use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::tally::Cause;
 
+/// Shares of free conventional zones at which reclaim begins and ends (dm-zoned-reclaim.c; recalled).
+const RECLAIM_LOW_PERCENT: u64 = 30;
+const RECLAIM_HIGH_PERCENT: u64 = 50;
+/// Blocks of a copy: 512 KiB (assumption).
+const COPY_BLOCKS: u32 = 128;
+
 /// A chunk whose zones become one.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ReclaimJob {
@@ -29,10 +35,10 @@ impl DmZoned {
     /// True if reclaim is due: it begins at the lower share of free conventional zones, and goes on up to the higher one.
     pub(super) fn reclaim_is_due(&mut self) -> bool {
         let (free, all) = (100 * self.unused.random.len() as u64, self.layout.randoms());
-        if free <= self.keys.reclaim_low_percent * all {
+        if free <= RECLAIM_LOW_PERCENT * all {
             self.reclaiming = true;
         }
-        if free >= self.keys.reclaim_high_percent.max(self.keys.reclaim_low_percent + 1) * all {
+        if free >= RECLAIM_HIGH_PERCENT * all {
             self.reclaiming = false;
         }
         self.reclaiming
@@ -57,7 +63,7 @@ impl DmZoned {
             self.commit(disk)?;
             return Ok(commits);
         };
-        let most = (self.keys.copy_bytes / BLOCK) as u32;
+        let most = COPY_BLOCKS;
         let Some((first, n)) = self.maps.valid[job.from as usize].next_valid(job.next, most) else {
             self.finish(disk, &job)?;
             return Ok(true);

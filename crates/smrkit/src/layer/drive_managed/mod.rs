@@ -32,7 +32,7 @@ use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::MappedPiece;
 use crate::medium::{Buf, Placement};
-use crate::state::{self, state};
+use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 
@@ -341,14 +341,7 @@ impl Layer for DriveManaged {
         self.bands.written.forget();
     }
 
-    fn state(&self) -> Vec<u8> {
-        state::saved(self)
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)?;
-        state::possible(self.is_possible())
-    }
+    layer_state!(is_possible);
 
     fn locate(&self, lba: Lba) -> Pba {
         self.place(lba)

@@ -66,7 +66,8 @@ impl SegmentLayout {
                 let strip = &strips[geometry.zone_index(raw)];
                 strip.first_segment as usize + strip.stride.quotient(raw - strip.origin) as usize
             }
-            SegmentLayout::Zones { zones, first } => (zones.at(pba) - first) as usize,
+            // A forged map may name a conventional zone: wrapped, its number is that of no segment.
+            SegmentLayout::Zones { zones, first } => zones.at(pba).wrapping_sub(*first) as usize,
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::quantity::Bytes;
 use crate::schema::{Count, Word, percent};
-use crate::state::{self, State, state};
+use crate::state::{State, layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use clean::{Job, LiveRun};
@@ -45,7 +45,8 @@ pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
     "Everything is appended to a log of segments; the live part of old segments is moved to clean them.",
     "Le, Holliday and Amer; Rosenblum and Ousterhout 1991",
     &Form::ALL,
-);
+)
+.putting_rewriting_off();
 
 keys! {
     /// The parameters.
@@ -580,14 +581,7 @@ impl Layer for Log {
         self.segments.power_cut(self.rules.wears);
     }
 
-    fn state(&self) -> Vec<u8> {
-        state::saved(self)
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)?;
-        state::possible(self.is_possible())
-    }
+    layer_state!(is_possible);
 
     fn locate(&self, lba: Lba) -> Pba {
         self.map.get(lba).unwrap_or(Pba(lba.0))
@@ -620,7 +614,8 @@ impl Layer for Log {
     fn stats(&self) -> LayerStats {
         let counts = &self.counts;
         let named = [("bands_cleaned", counts.bands_cleaned), ("moved_sectors", counts.moved_sectors)];
-        let all = LayerStats::new(named, counts.first_cleaning_request).with_collections(counts.collections);
+        let all =
+            LayerStats::new(named, counts.first_cleaning_request).with("collections", Scalar::Int(counts.collections));
         if self.rules.resets { all.with("zones_reset", Scalar::Int(counts.resets)) } else { all }
     }
 

@@ -23,6 +23,9 @@ pub const RESERVE_COPIES: u64 = 4;
 /// have to look at all of them, since every distance changes with each destage).
 const NEAREST: usize = 16;
 
+/// Share of the spare S-blocks that are to be free, beyond those that the tail has to pass (assumption).
+const SPARES_KEPT: f64 = 0.75;
+
 /// Factor by which the tail moves faster than it would have to if destages stay as frequent as they were.
 const HASTE: u64 = 2;
 
@@ -74,7 +77,6 @@ impl SBlock {
         if self.rules.literal {
             self.destage_due(disk, section)?;
         }
-        let ahead = (self.layout.limit as f64 * self.rules.reclaim_ahead) as u64;
         let most = self.copied_most(section);
         let mut copied = 0;
         loop {
@@ -82,7 +84,7 @@ impl SBlock {
             let cache = &self.caches[section];
             // After a lap there is nothing invalid left but parts of entries.
             let enough = cache.invalid() == 0 || copied >= most || copied > cache.head - cache.tail;
-            if fits && (enough || cache.held + length + ahead <= self.layout.limit) {
+            if fits && (enough || cache.held + length <= self.layout.limit) {
                 break;
             }
             if enough {
@@ -101,10 +103,7 @@ impl SBlock {
     /// would take for long.
     fn copied_most(&self, section: usize) -> u64 {
         let few = self.slots[section].spare() < self.layout.spares / 2;
-        match self.rules.literal {
-            true => u64::MAX,
-            false => self.size.value() * if few { 4 } else { 1 },
-        }
+        if self.rules.literal { u64::MAX } else { self.size.value() * if few { 4 } else { 1 } }
     }
 
     fn destage_due(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
@@ -309,9 +308,8 @@ impl SBlock {
         self.pace.note(destages);
         self.slots[section].skip_invalid();
         let spare = self.slots[section].spare();
-        let share = self.rules.reclaim_ahead.max(0.75);
         let Some(way) = self.way_of_tail(section).filter(|way| *way > 0) else { return Ok(()) };
-        if spare >= way + (self.layout.spares as f64 * share) as u64 || destages > 0 && spare >= way {
+        if spare >= way + (self.layout.spares as f64 * SPARES_KEPT) as u64 || destages > 0 && spare >= way {
             return Ok(());
         }
         for _ in 0..self.pace.moves(way, spare + 1) {
@@ -348,7 +346,7 @@ impl SBlock {
             DestagePolicy::ClosestToTail => self.nearest_tail(section).next(),
             DestagePolicy::Largest => self.most_cached(section),
             DestagePolicy::CacheTail => self.nearest_cache_tail(section).next().map(|(sblock, _)| sblock),
-            DestagePolicy::Weighted(weights) => self.best(section, weights),
+            DestagePolicy::Weighted => self.best(section, [1.0; 3]),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, pieces_by_divisor};
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
-use crate::state::{self, state};
+use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use cache::{CacheBuffer, HeaderEntry};
@@ -388,14 +388,7 @@ impl Layer for SBlock {
         self.slots.iter_mut().for_each(SlotBuffer::power_cut);
     }
 
-    fn state(&self) -> Vec<u8> {
-        state::saved(self)
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)?;
-        state::possible(self.is_possible())
-    }
+    layer_state!(is_possible);
 
     fn locate(&self, lba: Lba) -> Pba {
         self.map.get(lba).unwrap_or_else(|| self.native(lba))

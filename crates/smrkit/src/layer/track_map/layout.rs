@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::scheme::Scheme;
 use crate::drive::Drive;
 use crate::error::Error;
-use crate::geometry::{Divisor, Geometry, Guard, RecordingZone};
+use crate::geometry::{Divisor, Geometry, Guard};
 use crate::units::{Lba, Pba};
 
 /// The bands of one recording zone.
@@ -86,26 +86,16 @@ pub struct TrackLayout {
     random_sectors: u64,
 }
 
-/// Parts of a layout.
-pub struct Shape<'a> {
-    pub scheme: &'a Scheme,
-    /// Tracks that a write reaches, its own included.
-    pub width: u64,
-    /// Tracks of the random access zone.
-    pub random_tracks: u64,
-    /// Sectors of a track; `None` for the drive's own.
-    pub track_sectors: Option<u64>,
-}
-
 /// Stretches of LBAs are cut so long that there are fewer than these.
 const BUCKETS: u64 = 4096;
 
 impl TrackLayout {
-    pub fn new(drive: &Drive, shape: &Shape) -> Result<TrackLayout, Error> {
+    /// The layout of bands whose tracks are used as `scheme` says, behind `random` tracks of a random access zone. A write reaches
+    /// `width` tracks, its own included.
+    pub fn new(drive: &Drive, scheme: &Scheme, width: u64, random: u64) -> Result<TrackLayout, Error> {
         let geometry = &drive.geometry;
-        let tracks = shape.scheme.tracks() as u64;
-        let random = shape.random_tracks;
-        let strips = strips(geometry, random, tracks, shape)?;
+        let tracks = scheme.tracks() as u64;
+        let strips = strips(geometry, random, tracks, width - 1);
         let bands = strips.iter().map(|strip| strip.bands).sum();
         if bands == 0 {
             return Err(Error::Impossible(format!(
@@ -113,14 +103,14 @@ impl TrackLayout {
                  tracks in track-map.scheme, lower track-map.random_tracks or take a larger drive"
             )));
         }
-        let runs = runs(&strips, shape.scheme);
+        let runs = runs(&strips, scheme);
         let sectors = strips.iter().map(|strip| strip.bands * tracks * strip.used).sum();
         let shift = (0..).find(|shift| (sectors >> shift) < BUCKETS).unwrap_or(0);
         let run_of = |lba: u64| runs.partition_point(|run: &GroupRun| run.first_lba <= lba) as u32 - 1;
         let buckets = (0..=sectors >> shift).map(|bucket| run_of(bucket << shift)).collect();
-        let random_sectors = random_sectors(geometry, random, shape.width);
-        let order = shape.scheme.order().to_vec();
-        let stride = tracks + shape.width - 1;
+        let random_sectors = random_sectors(geometry, random, width);
+        let order = scheme.order().to_vec();
+        let stride = tracks + width - 1;
         Ok(TrackLayout {
             strips,
             runs,
@@ -229,30 +219,23 @@ impl TrackLayout {
     }
 }
 
-fn strips(geometry: &Geometry, random: u64, tracks: u64, shape: &Shape) -> Result<Vec<ZoneTracks>, Error> {
-    let guard = shape.width - 1;
+fn strips(geometry: &Geometry, random: u64, tracks: u64, guard: u64) -> Vec<ZoneTracks> {
     let mut strips: Vec<ZoneTracks> = Vec::with_capacity(geometry.zones().len());
     for zone in geometry.zones() {
         let skipped = random.saturating_sub(zone.first_track.0).min(zone.tracks);
         // Behind the last band of the disk lies nothing to protect.
         let spare = if zone.first_track.0 + zone.tracks == geometry.tracks() { guard } else { 0 };
         let bands = (zone.tracks - skipped).saturating_add(spare) / (tracks + guard);
-        let shortest = zone.track_sectors - geometry.most_defects_on_a_track(zone);
-        let used = shape.track_sectors.unwrap_or(shortest);
+        // Defects make tracks of unequal length: each is used as far as the shortest goes.
+        let used = zone.track_sectors - geometry.most_defects_on_a_track(zone);
         if bands == 0 || used == 0 {
             continue;
-        }
-        if used > shortest {
-            return Err(Error::Impossible(format!(
-                "track_sectors={used}: the shortest tracks of the drive hold {shortest} sectors: give no more, or \
-                 auto"
-            )));
         }
         let origin = Geometry::raw_of_zone(zone).start + skipped * zone.track_sectors;
         let first_band = strips.last().map_or(0, |strip| strip.first_band + strip.bands);
         strips.push(ZoneTracks { first_band, origin, track: zone.track_sectors, used, bands });
     }
-    Ok(strips)
+    strips
 }
 
 fn runs(strips: &[ZoneTracks], scheme: &Scheme) -> Vec<GroupRun> {
@@ -281,15 +264,6 @@ fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
     sectors
 }
 
-/// The sectors of the shortest track of every recording zone, where all agree.
-pub fn common_track(drive: &Drive) -> Option<u64> {
-    let geometry = &drive.geometry;
-    let shortest = |zone: &RecordingZone| zone.track_sectors - geometry.most_defects_on_a_track(zone);
-    let (first, others) = geometry.zones().split_first()?;
-    let sectors = shortest(first);
-    others.iter().all(|zone| shortest(zone) == sectors).then_some(sectors).filter(|&sectors| sectors > 0)
-}
-
 /// The tracks that a write reaches under the drive's law, its own included.
 ///
 /// Tracks that are sure to hold the sectors that the law counts, defects or not.
@@ -308,15 +282,11 @@ pub fn width_of(drive: &Drive) -> u64 {
 mod tests {
     use super::*;
 
-    fn shape(scheme: &Scheme) -> Shape<'_> {
-        Shape { scheme, width: 2, random_tracks: 100, track_sectors: None }
-    }
-
     /// 2,000 bands of four tracks of 100 sectors, and a random access zone of 100 tracks.
     fn paper(scheme: &str) -> TrackLayout {
         let mut drive = Drive::load("tiny-constant").unwrap();
         drive.geometry = Geometry::uniform(10_100, 100).unwrap();
-        TrackLayout::new(&drive, &shape(&scheme.parse::<Scheme>().unwrap())).unwrap()
+        TrackLayout::new(&drive, &scheme.parse().unwrap(), 2, 100).unwrap()
     }
 
     #[test]
@@ -344,8 +314,7 @@ mod tests {
         for (drive, width) in [("tiny", 2), ("tiny-constant", 4)] {
             let drive = Drive::load(drive).unwrap();
             let scheme = "3R(51)42".parse::<Scheme>().unwrap();
-            let shape = Shape { width, random_tracks: 0, ..shape(&scheme) };
-            let layout = TrackLayout::new(&drive, &shape).unwrap();
+            let layout = TrackLayout::new(&drive, &scheme, width, 0).unwrap();
             let mut places: Vec<Pba> =
                 (0..layout.sectors()).map(|lba| layout.pba(&layout.piece(Lba(lba), 1))).collect();
             places.sort_unstable();

@@ -18,14 +18,14 @@ use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::keys;
-use crate::medium::interference::{Form, Interference};
+use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
 use crate::schema::{Count, Or, Text, percent};
-use crate::state::{self, state};
+use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
 use cost::TrackCounts;
-use layout::{Shape, TrackLayout, TrackPiece};
+use layout::{TrackLayout, TrackPiece};
 use rewrite::{Head, Joined, Rewrite, TrackUse};
 use scheme::Scheme;
 
@@ -42,18 +42,10 @@ keys! {
     struct TrackMapKeys {
         /// The order in which tracks are used: outside R(…) band by band, inside each across all bands.
         scheme: Scheme = Text::<Scheme>::new("an order of tracks, such as 1234, R(4123), 14R(23) or 10-3-R(1-2-…)"), "R(4123)";
-        /// Tracks of a band, its guard not counted: as many as the scheme names.
-        tracks: Option<u64> = Or("auto", Count(1, 1 << 32)), "auto";
-        /// W, the tracks that a write reaches, its own included: as the drive's law says, or more.
-        head: Option<u64> = Or("auto", Count(1, 1 << 32)), "auto";
-        /// Sectors used of each track: the drive's own, or a fixed number.
-        track_sectors: Option<u64> = Or("auto", Count(1, 1 << 24)), "auto";
         /// Share of the space that is offered to the host.
         fill_percent: f64 = percent(0.001, 100.0), "100";
         /// Tracks of the random access zone, of which one in W can be used: one of 101.
         random_tracks: Option<u64> = Or("auto", Count(0, 1 << 40)), "auto";
-        /// Writes to a track next to data upstream after which that is rewritten; the drive's law may set fewer.
-        overwrite_limit: Option<u64> = Or("unlimited", Count(1, 1 << 31)), "unlimited";
     }
 }
 
@@ -62,16 +54,9 @@ impl LayerKeys for TrackMapKeys {
         Ok(TrackMapPlan::new(drive, self)?.capacity)
     }
 
-    /// Keys with `auto` resolved; `track_sectors=auto` stays where recording zones differ.
     fn settled(self, drive: &Drive) -> TrackMapKeys {
-        let width = self.width(drive);
-        TrackMapKeys {
-            tracks: self.tracks.or(Some(self.scheme.tracks() as u64)),
-            head: Some(width),
-            random_tracks: Some(self.random_tracks(drive, width)),
-            track_sectors: self.track_sectors.or_else(|| layout::common_track(drive)),
-            ..self
-        }
+        let random_tracks = self.random_tracks(drive, layout::width_of(drive));
+        TrackMapKeys { random_tracks: Some(random_tracks), ..self }
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
@@ -106,7 +91,7 @@ state! {
 struct TrackMapPlan {
     layout: TrackLayout,
     head: Head,
-    /// W as asked for, which may reach beyond a band.
+    /// W, which may reach beyond a band.
     width: u64,
     tracks: usize,
     capacity: Capacity,
@@ -116,16 +101,9 @@ impl TrackMapPlan {
     fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMapPlan, Error> {
         let scheme = &keys.scheme;
         let tracks = scheme.tracks();
-        if let Some(asked) = keys.tracks.filter(|&asked| asked != tracks as u64) {
-            return Err(Error::Impossible(format!(
-                "tracks={asked}, but the scheme {} names {tracks}: let both agree, or leave track-map.tracks out",
-                scheme
-            )));
-        }
-        let (head, width) = head(drive, keys, tracks as u64)?;
-        let shape =
-            Shape { scheme, width, random_tracks: keys.random_tracks(drive, width), track_sectors: keys.track_sectors };
-        let layout = TrackLayout::new(drive, &shape)?;
+        let width = layout::width_of(drive);
+        let head = Head::new(&drive.interference, width, tracks);
+        let layout = TrackLayout::new(drive, scheme, width, keys.random_tracks(drive, width))?;
         // A sector is not lost to the rounding of a percentage.
         let offered = (layout.sectors() as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
         let host_sectors = offered.clamp(1, layout.sectors());
@@ -146,11 +124,6 @@ impl TrackMapPlan {
 const RANDOM_SHARE: u64 = 101;
 
 impl TrackMapKeys {
-    /// W.
-    fn width(&self, drive: &Drive) -> u64 {
-        self.head.unwrap_or_else(|| layout::width_of(drive))
-    }
-
     /// Tracks of the random access zone, where a write reaches `width` tracks: as asked for, or the paper's share.
     fn random_tracks(&self, drive: &Drive, width: u64) -> u64 {
         self.random_tracks.unwrap_or(drive.geometry.tracks() / RANDOM_SHARE / width * width)
@@ -232,31 +205,6 @@ impl TrackMap {
         self.pieces = pieces;
         result.and_then(|()| write_run(disk, run.end(), data))
     }
-}
-
-/// The head as the drive's law and the parameters make it for bands of `tracks` tracks, and its width.
-fn head(drive: &Drive, keys: &TrackMapKeys, tracks: u64) -> Result<(Head, u64), Error> {
-    let law = &drive.interference;
-    let reached = layout::width_of(drive);
-    let width = keys.width(drive);
-    if width < reached {
-        return Err(Error::Impossible(format!(
-            "head={width}: a write on {} reaches {reached} tracks, its own included: give at least {reached}, or \
-             auto",
-            drive.name
-        )));
-    }
-    let asked = keys.overwrite_limit.map(|limit| limit as u32);
-    let by_law = (law.upstream() > 0).then(|| law.writes_survived());
-    let head = Head {
-        // It reaches no further than its band.
-        width: width.min(tracks) as usize,
-        wider: width > reached,
-        in_track: matches!(law, Interference::Blocks { .. } | Interference::Distances { .. }),
-        limit: asked.into_iter().chain(by_law).min(),
-        wears_in_track: law.upstream() > 0,
-    };
-    Ok((head, width))
 }
 
 /// The LBAs that are offered to the host, on their tracks.
@@ -350,13 +298,7 @@ impl Layer for TrackMap {
         }
     }
 
-    fn state(&self) -> Vec<u8> {
-        state::saved(self)
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)
-    }
+    layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
         self.layout.pba(&self.layout.piece(lba, 1))

@@ -11,6 +11,7 @@ use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::layer::inconsistent;
 use crate::medium::Buf;
+use crate::medium::interference::Interference;
 use crate::state::state;
 use crate::tally::Cause;
 use crate::units::Pba;
@@ -23,14 +24,25 @@ type SectorSpan = (u64, u64);
 pub struct Head {
     /// Tracks of a band that a write reaches, its own included.
     pub width: usize,
-    /// True if it is wider than the drive's law: all of the tracks that it reaches are spoilt.
-    pub wider: bool,
     /// A write also spoils sectors of its own track, as laws that count sectors say.
     pub in_track: bool,
     /// Number of times that a sector may be written while what lies upstream is not; `None` for any number.
     pub limit: Option<u32>,
     /// Written over too often, a sector wears out sectors of its own track too.
     pub wears_in_track: bool,
+}
+
+impl Head {
+    /// The head as the drive's law makes it, `width` tracks wide, for bands of `tracks` tracks.
+    pub fn new(law: &Interference, width: u64, tracks: usize) -> Head {
+        Head {
+            // It reaches no further than its band.
+            width: width.min(tracks as u64) as usize,
+            in_track: matches!(law, Interference::Blocks { .. } | Interference::Distances { .. }),
+            limit: (law.upstream() > 0).then(|| law.writes_survived()),
+            wears_in_track: law.upstream() > 0,
+        }
+    }
 }
 
 /// A write to one band, as it is planned and made.
@@ -103,11 +115,7 @@ impl Rewrite {
     fn spoil_from(&mut self, disk: &Disk, head: &Head, band: Band, track: usize, span: SectorSpan) {
         let geometry = disk.geometry();
         let reach = track + 1..(track + head.width).min(self.spans.len());
-        if head.wider {
-            for next in reach {
-                self.add(next, (0, self.used[next]));
-            }
-        } else if head.in_track || reach.clone().any(|next| self.used[next] > 0) {
+        if head.in_track || reach.clone().any(|next| self.used[next] > 0) {
             let pba = band.start(geometry, track) + span.0;
             disk.interference().destroyed(geometry, pba, span.1 - span.0, |at, sectors| {
                 for next in track..reach.end {
@@ -119,9 +127,6 @@ impl Rewrite {
                     }
                 }
             });
-        }
-        if head.wider && head.in_track {
-            self.add(track, (span.0, self.used[track]));
         }
     }
 

@@ -154,10 +154,7 @@ impl Vguard {
 
     /// Frees the copies of home tracks that were rewritten.
     pub(super) fn free(&mut self, tracks: Range<u32>) {
-        for track in tracks.clone() {
-            self.log.drop(track);
-            self.forget_overwrites(track);
-        }
+        tracks.clone().for_each(|track| self.log.drop(track));
         self.saved.rewritten.push(tracks);
     }
 }

@@ -28,7 +28,7 @@ use crate::keys;
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
 use crate::schema::{Count, Or, Switch, Word};
-use crate::state::{self, state};
+use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use cleaning::CommandShare;
@@ -57,28 +57,15 @@ keys! {
         partial: bool = Switch, "on";
         /// Part of an episode that a command does before it is served: a phase of a band's cleaning, a band, or all of it.
         spread: CommandShare = SPREAD, "phase";
-        /// Tracks that move when a write to a cached track would damage another: the written track (figure 1d), or the
-        /// others (section 2.1).
-        relocate: Relocate = RELOCATE, "written";
-        /// Writes in place to a track next to live data, after which it is moved to the cache.
-        overwrite_limit: Option<u64> = Or("unlimited", Count(1, 1 << 32)), "unlimited";
         /// Idle time. The paper leaves it unused: it would take away the guards of what is written often (section 2.3).
         idle: IdleKeys;
     }
 }
 
 const THRESHOLD: Or<Count> = Or("auto", Count(1, 1 << 30));
-const RELOCATE: Word<Relocate> = Word(&[("written", Relocate::Written), ("following", Relocate::Following)]);
 
 const SPREAD: Word<CommandShare> =
     Word(&[("phase", CommandShare::Phase), ("band", CommandShare::Band), ("episode", CommandShare::Episode)]);
-
-/// Tracks that move when a write to a cached track would damage another.
-#[derive(Clone, Copy, PartialEq)]
-enum Relocate {
-    Written,
-    Following,
-}
 
 impl LayerKeys for VguardKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
@@ -104,8 +91,6 @@ struct VguardSettings {
     beta: u64,
     partial: bool,
     spread: CommandShare,
-    moves_following: bool,
-    overwrite_limit: u64,
     idle_delay: Option<Nanos>,
     /// True if a write leaves the rest of its own track alone.
     in_place: bool,
@@ -138,15 +123,12 @@ struct Vguard {
     episode: Episode,
     settings: VguardSettings,
     saved: SavedMap,
-    /// Writes in place to each home track since it was moved; empty without a limit.
-    overwrites: Vec<u32>,
     counts: VguardCounts,
 }
 
 state! {
     Vguard {
         parts: log;
-        sized: overwrites;
         values: cleaner, episode, saved, counts;
         built: home, settings;
     }
@@ -239,8 +221,6 @@ impl Vguard {
             beta,
             partial: keys.partial,
             spread: keys.spread,
-            moves_following: keys.relocate == Relocate::Following,
-            overwrite_limit: keys.overwrite_limit.unwrap_or(u64::MAX),
             idle_delay: keys.idle.delay(),
             in_place: !matches!(law, Some(Form::Blocks | Form::Distances)),
             slots_limit: cache_tracks.saturating_sub(kept_free),
@@ -248,7 +228,6 @@ impl Vguard {
             copy_sectors,
             entry_bits: track_bits(drive) + bits(cache_tracks),
         };
-        let overwrites = if keys.overwrite_limit.is_some() { vec![0; home.tracks() as usize] } else { Vec::new() };
         Ok(Vguard {
             home,
             log,
@@ -256,7 +235,6 @@ impl Vguard {
             episode: Episode::default(),
             settings,
             saved: SavedMap::default(),
-            overwrites,
             counts: VguardCounts::default(),
         })
     }
@@ -342,12 +320,6 @@ impl Vguard {
     fn bytes_of_map(&self, entries: u64) -> u64 {
         (entries * self.settings.entry_bits).div_ceil(8)
     }
-
-    fn forget_overwrites(&mut self, track: u32) {
-        if let Some(count) = self.overwrites.get_mut(track as usize) {
-            *count = 0;
-        }
-    }
 }
 
 impl Layer for Vguard {
@@ -407,14 +379,7 @@ impl Layer for Vguard {
         self.cleaner.power_cut();
     }
 
-    fn state(&self) -> Vec<u8> {
-        state::saved(self)
-    }
-
-    fn restore(&mut self, saved: &[u8]) -> DiskResult {
-        state::load(self, saved)?;
-        state::possible(self.is_possible())
-    }
+    layer_state!(is_possible);
 
     fn locate(&self, lba: Lba) -> Pba {
         self.place(&self.home.spot(lba))

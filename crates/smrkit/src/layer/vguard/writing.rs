@@ -37,7 +37,7 @@ impl Vguard {
     ) -> DiskResult {
         let following = (self.home.reach() as u32).min(spot.following);
         let guarded = (1..=following).all(|i| self.log.has(spot.track + i));
-        if guarded && self.overwrites.is_empty() && self.is_plain() && !self.log.has(spot.track) {
+        if guarded && self.is_plain() && !self.log.has(spot.track) {
             return disk.write(spot.pba, n, Cause::Host, data, at);
         }
         self.write_with_care(disk, TrackWrite { spot, sectors: n, data, at }, following)
@@ -67,7 +67,7 @@ impl Vguard {
     /// Figure 1 (a) and (b). Returns `false` where the cache has no room for what must be copied first.
     fn write_home(&mut self, disk: &mut Disk, piece: TrackWrite, following: u32) -> DiskResult<bool> {
         let track = piece.spot.track;
-        if !self.settings.in_place || self.is_worn_at_home(track) {
+        if !self.settings.in_place {
             return self.relocate(disk, piece);
         }
         let followers = track + 1..=track + following;
@@ -85,7 +85,6 @@ impl Vguard {
             // The newest copy of the map has the track in the cache: a drive that found it would bring back what is written over now.
             self.save(disk)?;
         }
-        self.count_overwrite(track);
         disk.write(piece.spot.pba, piece.sectors, Cause::Host, piece.data, piece.at)?;
         Ok(true)
     }
@@ -94,39 +93,24 @@ impl Vguard {
     fn write_cached(&mut self, disk: &mut Disk, piece: TrackWrite, entry: &CachedTrack) -> DiskResult<bool> {
         let track = piece.spot.track;
         let pba = entry.pba + piece.spot.offset;
-        if !self.settings.in_place || self.is_worn_in_cache(track) {
+        if !self.settings.in_place {
             return self.relocate(disk, piece);
         }
-        let newest = loop {
-            let (in_the_way, newest) = self.in_the_way(disk, track, pba, piece.sectors);
-            if in_the_way.is_empty() {
-                break newest;
-            }
-            if !self.settings.moves_following || in_the_way.contains(&track) {
-                return self.relocate(disk, piece);
-            }
-            if !self.has_room(in_the_way.len() as u64) {
-                return Ok(false);
-            }
-            for other in in_the_way {
-                self.copy(disk, other)?;
-                self.counts.relocations += 1;
-            }
-        };
+        // Figure 1d moves the written track; section 2.1 would move those that follow it.
+        let Some(newest) = self.destroys(disk, track, pba, piece.sectors) else { return self.relocate(disk, piece) };
         if newest > self.saved.number || !self.saved.rewritten.is_empty() {
             // The write destroys copies of the map that a drive would need to follow the log.
             self.save(disk)?;
         }
-        self.count_overwrite(track);
         disk.write(pba, piece.sectors, Cause::Host, piece.data, piece.at)?;
         Ok(true)
     }
 
-    /// The cached tracks with data that a write to a cached track would destroy, and the newest entry of which it would
-    /// destroy the copy of the map.
-    fn in_the_way(&self, disk: &Disk, track: u32, pba: Pba, n: u64) -> (Vec<u32>, u64) {
+    /// The newest entry of which a write to a cached track would destroy the copy of the map, 0 if none; `None` if it would
+    /// destroy data of a cached track.
+    fn destroys(&self, disk: &Disk, track: u32, pba: Pba, n: u64) -> Option<u64> {
         let lost = destroyed(disk, pba, n);
-        let (mut tracks, mut newest) = (Vec::new(), 0);
+        let mut newest = 0;
         let own = self.log.number(track);
         for (number, other) in (own..).zip(self.log.entries.range((own - self.log.first) as usize..)) {
             // On the next lap the log goes on elsewhere.
@@ -135,13 +119,13 @@ impl Vguard {
             }
             let end = other.pba + self.home.sectors(other.track);
             if other.valid && lost.start < end {
-                tracks.push(other.track);
+                return None;
             }
             if lost.start < end + self.settings.copy_sectors && end < lost.end {
                 newest = number;
             }
         }
-        (tracks, newest)
+        Some(newest)
     }
 
     /// Moves a track to the log's head with what the host writes to it.
@@ -187,7 +171,6 @@ impl Vguard {
         // Only now: a torn copy must not stand in for what it was to replace.
         self.log.push(track, position, slots);
         (self.saved.tail, self.saved.rewritten) = (self.log.tail(), Vec::new());
-        self.forget_overwrites(track);
         self.note_fill();
         Ok(())
     }
@@ -214,22 +197,6 @@ impl Vguard {
             self.clean_a_phase(disk)?;
         }
         Ok(())
-    }
-
-    fn is_worn_in_cache(&self, track: u32) -> bool {
-        let worn = self.overwrites.get(track as usize).is_some_and(|&n| u64::from(n) >= self.settings.overwrite_limit);
-        worn && self.log.number(track) > self.log.next_number() - self.log.length()
-    }
-
-    fn is_worn_at_home(&self, track: u32) -> bool {
-        let worn = self.overwrites.get(track as usize).is_some_and(|&n| u64::from(n) >= self.settings.overwrite_limit);
-        worn && self.home.tracks_of(self.home.band_of(track)).start < track && !self.log.has(track - 1)
-    }
-
-    fn count_overwrite(&mut self, track: u32) {
-        if let Some(count) = self.overwrites.get_mut(track as usize) {
-            *count = count.saturating_add(1);
-        }
     }
 }
 

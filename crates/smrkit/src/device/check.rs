@@ -6,12 +6,15 @@
 //! requests for the same sectors keep their order.
 
 use super::LayeredDisk;
+use super::command::Command;
+use super::write_cache::WriteCache;
 use crate::error::{DiskResult, Fault};
 use crate::lba_set::LbaSet;
 use crate::medium::{Buf, Damage, Stamp};
 use crate::pages::Pages;
 use crate::request::{Op, Request};
-use crate::units::Lba;
+use crate::stats::outcome::{InFlight, PowerCut};
+use crate::units::{Lba, Nanos};
 
 /// Requests between two full checks of a layer's books.
 const FULL_CHECK_EVERY: u64 = 1000;
@@ -86,11 +89,6 @@ impl Shadow {
             Request::new(Op::Read, Lba(extent.start), (extent.end - extent.start) as u32)
         };
         self.pages.extents(capacity).into_iter().map(read)
-    }
-
-    /// Requests served so far.
-    pub fn requests(&self) -> u64 {
-        self.requests
     }
 
     fn next_stamps(&mut self, request: &Request) -> Vec<u64> {
@@ -246,4 +244,148 @@ fn compare(first: Lba, expected: &[u64], found: &[u64]) -> DiskResult {
     let Some(at) = wrong else { return Ok(()) };
     let version = |stamps: &[u64]| Stamp(stamps[at]).version();
     Err(Box::new(Fault::Stale { lba: first + at as u64, found: version(found), expected: version(expected) }))
+}
+
+/// Contents that a drive is verified against in check mode.
+#[derive(Default)]
+pub(super) struct DriveCheck {
+    pub shadow: Shadow,
+    /// Contents of an array; nothing on a drive of its own, whose shadow knows all.
+    pub contents: Pages,
+    /// The power cuts so far.
+    pub power_cuts: Vec<PowerCut>,
+}
+
+impl DriveCheck {
+    /// Serves writes together, and looks after them.
+    pub fn serve_together(&mut self, device: &mut LayeredDisk, commands: &[(Command, Nanos)]) -> DiskResult {
+        let requests: Vec<&Request> = commands.iter().map(|(command, _)| &command.request).collect();
+        self.shadow.serve_together(&requests, |writes| device.serve_together(writes))?;
+        self.shadow.after(device)?;
+        commands.iter().for_each(|(command, _)| self.put(&command.request, &command.data));
+        Ok(())
+    }
+
+    /// Serves a request that carries `data`, and looks after it; what it reads goes there, and over it what `cache` holds.
+    pub fn serve(
+        &mut self,
+        device: &mut LayeredDisk,
+        cache: Option<&WriteCache>,
+        request: &Request,
+        data: &mut Buf,
+    ) -> DiskResult {
+        if cache.is_some() && request.op == Op::Write {
+            // Torn by a power cut, it may take what it was to replace: the layer takes it for one that was acknowledged before.
+            self.shadow.may_lose(request);
+        }
+        self.shadow.serve(request, |buf| {
+            device.serve(request, buf)?;
+            if let Some(cache) = cache.filter(|_| request.op == Op::Read) {
+                cache.overlay(request.lba, u64::from(request.sectors), buf);
+            }
+            Ok(())
+        })?;
+        self.served(device, request, data)
+    }
+
+    /// Serves a request from `cache`: a write is acknowledged, and goes there; a read finds all that it asks for.
+    pub fn serve_from_cache(
+        &mut self,
+        device: &mut LayeredDisk,
+        cache: &mut WriteCache,
+        request: &Request,
+        data: &mut Buf,
+        now: Nanos,
+    ) -> DiskResult {
+        self.shadow.serve(request, |buf| {
+            match request.op {
+                Op::Write => cache.put(device, request, buf, now),
+                _ => cache.overlay(request.lba, u64::from(request.sectors), buf),
+            }
+            Ok(())
+        })?;
+        if request.op == Op::Write {
+            self.shadow.may_lose(request);
+        }
+        self.served(device, request, data)
+    }
+
+    /// Looks after a request, and keeps what the array has written, or tells what it reads.
+    fn served(&mut self, device: &mut LayeredDisk, request: &Request, data: &mut Buf) -> DiskResult {
+        self.shadow.after(device)?;
+        let sectors = u64::from(request.sectors);
+        match request.op {
+            Op::Read => *data = Buf::Stamps(self.contents.words(request.lba.0, sectors)),
+            Op::Write => self.put(request, data),
+            Op::Discard => self.contents.clear(request.lba.0..request.lba.0 + sectors),
+            Op::Flush => {}
+        }
+        Ok(())
+    }
+
+    /// After a cut of the power at physical write number `write`: the device has lost what is volatile. What the host finds is compared
+    /// with what it was promised, and what was under way may be tried again.
+    #[cold]
+    pub fn power_cut(&mut self, device: &mut LayeredDisk, write: u64) -> DiskResult {
+        let loss = self.shadow.audit(device);
+        let report = PowerCut { write, completed: self.shadow.requests, ..describe(&loss) };
+        self.power_cuts.push(report.clone());
+        match loss.durable {
+            Some(lba) if device.layer.keeps_acknowledged() => {
+                Err(Box::new(Fault::Lost { write, lba, sectors: report.lost_sectors }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn put(&mut self, request: &Request, data: &Buf) {
+        if let Buf::Stamps(stamps) = data {
+            self.contents.put(request.lba.0, stamps);
+        }
+    }
+}
+
+/// Lost extents that a result names.
+const LOST_SHOWN: usize = 100;
+
+fn describe(loss: &Loss) -> PowerCut {
+    let in_flight = match loss.in_flight {
+        None => InFlight::None,
+        Some((0, _)) => InFlight::Absent,
+        Some((there, all)) if there == all => InFlight::Whole,
+        Some(_) => InFlight::Part,
+    };
+    let mut lost: Vec<(u64, u64)> = Vec::new();
+    for &Lba(lba) in &loss.lost {
+        match lost.last_mut() {
+            Some((first, sectors)) if *first + *sectors == lba => *sectors += 1,
+            _ => lost.push((lba, 1)),
+        }
+    }
+    lost.truncate(LOST_SHOWN);
+    let (lost_sectors, destroyed_sectors) = (loss.lost.len() as u64, loss.destroyed);
+    PowerCut { in_flight, lost_sectors, destroyed_sectors, lost, ..PowerCut::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_described_by_extents_and_what_became_of_the_write() {
+        let in_flight = |in_flight| describe(&Loss { in_flight, ..Loss::default() }).in_flight;
+        assert_eq!(in_flight(None), InFlight::None);
+        let states = [Some((0, 8)), Some((7, 8)), Some((8, 8))].map(in_flight);
+        assert_eq!(states, [InFlight::Absent, InFlight::Part, InFlight::Whole]);
+        let lost = |lbas: &[u64]| {
+            let lost = lbas.iter().copied().map(Lba).collect();
+            let found = describe(&Loss { lost, destroyed: 2, ..Loss::default() });
+            assert_eq!((found.lost_sectors, found.destroyed_sectors), (lbas.len() as u64, 2));
+            found.lost
+        };
+        assert_eq!(lost(&[]), []);
+        assert_eq!(lost(&[3, 4, 5, 7, 9, 10]), [(3, 3), (7, 1), (9, 2)]);
+        let scattered: Vec<u64> = (0..2 * LOST_SHOWN as u64).map(|i| 2 * i).collect();
+        assert_eq!(lost(&scattered).len(), LOST_SHOWN);
+    }
 }

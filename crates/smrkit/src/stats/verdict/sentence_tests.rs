@@ -149,7 +149,7 @@ fn requests_that_break_a_rule_of_zones_are_counted_and_told() {
     assert_eq!(violations(&base()), "");
     assert_eq!(text(0, 0, None, Prefill::Full), "");
     assert_eq!(text(3, 0, None, Prefill::Full), refused("3 of these 10") + " ");
-    assert_eq!(text(3, 1, Some("one; two"), Prefill::None), refused("3 of these 10") + " The first: one. ");
+    assert_eq!(text(3, 1, Some("one; two"), Prefill::None), refused("3 of these 10") + " The first: one; two. ");
     let mut one = base();
     let broken = ZoneViolations { all: 3, ..ZoneViolations::default() };
     one.layer_stats = one.layer_stats.with_violations(&broken);
