@@ -10,7 +10,7 @@ use smrkit::engine::RequestRows;
 use smrkit::experiment::demand::{Demand, GeneratedDemand, Opening};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::Unwatched;
-use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::layer::{LAYERS, LayerSpec};
 use smrkit::settings::{Arrival, Settings};

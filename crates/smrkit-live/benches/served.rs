@@ -6,7 +6,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Queue, Settings};

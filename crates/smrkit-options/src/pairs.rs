@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 use smrkit::error::Error;
-use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::AskedCapacity;
 use smrkit::names;
 use smrkit::settings::Warmup;
 use smrkit::units::Nanos;

@@ -2,12 +2,16 @@
 //!
 //! A sector of a page that does not exist has the word that the disk began with: 0, or on a full disk what a function of
 //! its number says.
+//!
+//! A set of LBAs by runs, small when nearly all or nearly none are in it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::lba_set::LbaSet;
-use crate::units::Lba;
+use serde::{Deserialize, Serialize};
+
+use crate::extent_map::ExtentMap;
+use crate::units::{Lba, Pba};
 
 const PAGE: u64 = 512;
 
@@ -153,71 +157,164 @@ fn runs(first: u64, n: u64) -> impl Iterator<Item = (u64, Range<usize>, Range<us
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
+/// A set of LBAs.
+#[derive(Default, Serialize, Deserialize)]
+pub struct LbaSet {
+    /// True if `extents` are those that are not in the set.
+    inverted: bool,
+    extents: ExtentMap,
+}
 
-    const SECTORS: usize = 5 * PAGE as usize;
-
-    /// First content of a sector in the tests of a full disk.
-    fn first(at: u64) -> u64 {
-        at % 3 * 1000
+impl LbaSet {
+    /// Every LBA.
+    pub fn all() -> LbaSet {
+        LbaSet { inverted: true, extents: ExtentMap::new() }
     }
 
-    fn pages_of(full: bool) -> (Pages, Vec<u64>) {
-        let words = |from: u64, out: &mut [u64]| (from..).zip(out).for_each(|(at, word)| *word = first(at));
-        match full {
-            true => (Pages::beginning_with(Box::new(words)), (0..SECTORS as u64).map(first).collect()),
-            false => (Pages::default(), vec![0; SECTORS]),
+    /// Puts `n` LBAs from `lba` on in.
+    #[inline]
+    pub fn insert(&mut self, lba: Lba, n: u64) {
+        // Disks are mostly written where they were before.
+        if !self.contains_all(lba, n) {
+            self.set(lba, n, !self.inverted);
         }
     }
 
-    proptest! {
-        #[test]
-        fn pages_hold_what_a_plain_list_holds(
-            full in any::<bool>(),
-            puts in prop::collection::vec((0..SECTORS, 0..1200usize), 1..12),
-            (first, n) in (0..SECTORS, 0..1200usize),
-        ) {
-            let (mut pages, mut plain) = pages_of(full);
-            for (number, &(first, n)) in (1..).zip(&puts) {
-                let words = vec![number; n.min(SECTORS - first)];
-                if number % 4 == 0 {
-                    pages.clear(first as u64..(first + words.len()) as u64);
-                    plain[first..][..words.len()].fill(0);
-                    continue;
+    /// Takes `n` LBAs from `lba` on out.
+    pub fn remove(&mut self, lba: Lba, n: u64) {
+        self.set(lba, n, self.inverted);
+    }
+
+    #[inline]
+    fn set(&mut self, lba: Lba, n: u64, listed: bool) {
+        if listed { self.extents.insert(lba, n, Pba(lba.0)) } else { self.extents.remove(lba, n) }
+    }
+
+    /// True if an LBA is in.
+    pub fn contains(&self, lba: Lba) -> bool {
+        self.runs(lba, 1).next().is_some()
+    }
+
+    /// True if all of `n` LBAs from `lba` on are in.
+    #[inline]
+    pub fn contains_all(&self, lba: Lba, n: u64) -> bool {
+        self.extents.pieces(lba, n).all(|piece| piece.pba.is_some() != self.inverted)
+    }
+
+    /// The runs of those of `n` LBAs from `lba` on that are in, in order: (first, how many). A run may go on in the next.
+    #[inline]
+    pub fn runs(&self, lba: Lba, n: u64) -> impl Iterator<Item = (Lba, u64)> + '_ {
+        let inverted = self.inverted;
+        self.extents.pieces(lba, n).filter(move |piece| piece.pba.is_some() != inverted).map(|p| (p.lba, p.sectors))
+    }
+
+    /// Memory taken, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.extents.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    mod pages {
+        use super::super::*;
+        use proptest::prelude::*;
+
+        const SECTORS: usize = 5 * PAGE as usize;
+
+        /// First content of a sector in the tests of a full disk.
+        fn first(at: u64) -> u64 {
+            at % 3 * 1000
+        }
+
+        fn pages_of(full: bool) -> (Pages, Vec<u64>) {
+            let words = |from: u64, out: &mut [u64]| (from..).zip(out).for_each(|(at, word)| *word = first(at));
+            match full {
+                true => (Pages::beginning_with(Box::new(words)), (0..SECTORS as u64).map(first).collect()),
+                false => (Pages::default(), vec![0; SECTORS]),
+            }
+        }
+
+        proptest! {
+            #[test]
+            fn pages_hold_what_a_plain_list_holds(
+                full in any::<bool>(),
+                puts in prop::collection::vec((0..SECTORS, 0..1200usize), 1..12),
+                (first, n) in (0..SECTORS, 0..1200usize),
+            ) {
+                let (mut pages, mut plain) = pages_of(full);
+                for (number, &(first, n)) in (1..).zip(&puts) {
+                    let words = vec![number; n.min(SECTORS - first)];
+                    if number % 4 == 0 {
+                        pages.clear(first as u64..(first + words.len()) as u64);
+                        plain[first..][..words.len()].fill(0);
+                        continue;
+                    }
+                    pages.put(first as u64, &words);
+                    plain[first..][..words.len()].copy_from_slice(&words);
                 }
-                pages.put(first as u64, &words);
-                plain[first..][..words.len()].copy_from_slice(&words);
+                let n = n.min(SECTORS - first);
+                prop_assert_eq!(&pages.words(first as u64, n as u64)[..], &plain[first..][..n]);
+                prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
+                let mut nearby = pages.nearby();
+                prop_assert!((0..SECTORS).step_by(7).chain([0, 1]).all(|at| nearby(at as u64) == plain[at]));
+                drop(nearby);
+                let extents = pages.extents(SECTORS as u64);
+                let covered = |at: usize| extents.iter().any(|extent| extent.contains(&(at as u64)));
+                prop_assert!((0..SECTORS).all(|at| plain[at] == 0 || covered(at)));
+                let asked = first as u64..(first + n) as u64;
+                for (at, words) in pages.within(asked.clone()) {
+                    prop_assert!(asked.contains(&at) || words.is_empty());
+                    prop_assert_eq!(&*words, &plain[at as usize..][..words.len()]);
+                    words.fill(7);
+                    plain[at as usize..][..words.len()].fill(7);
+                }
+                prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
+                let mut nearby = pages.nearby();
+                prop_assert!((0..SECTORS).step_by(7).chain([0, 1]).all(|at| nearby(at as u64) == plain[at]));
+                drop(nearby);
+                prop_assert!(asked.clone().all(|at| !covered(at as usize) || plain[at as usize] == 7));
+                pages.clear(asked.clone());
+                plain[first..][..n].fill(0);
+                prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
+                let mut nearby = pages.nearby();
+                prop_assert!((0..SECTORS).step_by(7).chain([0, 1]).all(|at| nearby(at as u64) == plain[at]));
+                drop(nearby);
             }
-            let n = n.min(SECTORS - first);
-            prop_assert_eq!(&pages.words(first as u64, n as u64)[..], &plain[first..][..n]);
-            prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
-            let mut nearby = pages.nearby();
-            prop_assert!((0..SECTORS).step_by(7).chain([0, 1]).all(|at| nearby(at as u64) == plain[at]));
-            drop(nearby);
-            let extents = pages.extents(SECTORS as u64);
-            let covered = |at: usize| extents.iter().any(|extent| extent.contains(&(at as u64)));
-            prop_assert!((0..SECTORS).all(|at| plain[at] == 0 || covered(at)));
-            let asked = first as u64..(first + n) as u64;
-            for (at, words) in pages.within(asked.clone()) {
-                prop_assert!(asked.contains(&at) || words.is_empty());
-                prop_assert_eq!(&*words, &plain[at as usize..][..words.len()]);
-                words.fill(7);
-                plain[at as usize..][..words.len()].fill(7);
+        }
+    }
+
+    mod lba_set {
+        use proptest::prelude::*;
+
+        use super::super::*;
+
+        proptest! {
+            #[test]
+            fn a_set_agrees_with_a_list_of_its_members(
+                all in any::<bool>(),
+                changes in prop::collection::vec((0u64..9000, 1u64..5000, any::<bool>()), 0..20),
+                (lba, n) in (0u64..9000, 1u64..9000),
+            ) {
+                let mut set = if all { LbaSet::all() } else { LbaSet::default() };
+                let mut model = vec![all; 20_000];
+                for (lba, n, put) in changes {
+                    if put { set.insert(Lba(lba), n) } else { set.remove(Lba(lba), n) }
+                    model[lba as usize..(lba + n) as usize].fill(put);
+                }
+                let found: Vec<u64> = set.runs(Lba(lba), n).flat_map(|(lba, n)| lba.0..lba.0 + n).collect();
+                let expected: Vec<u64> = (lba..lba + n).filter(|&at| model[at as usize]).collect();
+                prop_assert_eq!(set.contains_all(Lba(lba), n), expected.len() as u64 == n);
+                prop_assert_eq!(found, expected);
+                prop_assert_eq!(set.contains(Lba(lba)), model[lba as usize]);
             }
-            prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
-            let mut nearby = pages.nearby();
-            prop_assert!((0..SECTORS).step_by(7).chain([0, 1]).all(|at| nearby(at as u64) == plain[at]));
-            drop(nearby);
-            prop_assert!(asked.clone().all(|at| !covered(at as usize) || plain[at as usize] == 7));
-            pages.clear(asked.clone());
-            plain[first..][..n].fill(0);
-            prop_assert!((0..SECTORS).all(|at| pages.get(at as u64) == plain[at]));
-            let mut nearby = pages.nearby();
-            prop_assert!((0..SECTORS).step_by(7).chain([0, 1]).all(|at| nearby(at as u64) == plain[at]));
-            drop(nearby);
+        }
+
+        #[test]
+        fn a_full_set_takes_no_memory_where_members_are_put_in_again() {
+            let mut set = LbaSet::all();
+            set.insert(Lba(1 << 36), 4096);
+            assert_eq!(set.bytes(), 0);
         }
     }
 }

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use smrkit::error::Error;
-use smrkit::experiment::size::AskedCapacity;
-use smrkit::experiment::system::{DefaultLayers, System, Systems};
+use smrkit::experiment::system::{AskedCapacity, DefaultLayers, System, Systems};
 use smrkit::quantity::Bytes;
 use smrkit::settings::{Queue, Settings};
 use smrkit::stats::outcome::RunRecord;

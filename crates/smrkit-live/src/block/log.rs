@@ -595,7 +595,7 @@ impl Replay {
 
 #[cfg(test)]
 mod tests {
-    use smrkit::experiment::size::AskedCapacity;
+    use smrkit::experiment::system::AskedCapacity;
     use smrkit::experiment::system::{System, Systems};
 
     use super::*;

@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 
 use serde_json::Value;
 use smrkit::device::spec::ArraySpec;
-use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::AskedCapacity;
 use smrkit::experiment::system::{System, Systems};
 use smrkit::settings::{Queue, Settings};
 use smrkit_live::block::control::{ControlRequest, Controller, InjectedFault, control};

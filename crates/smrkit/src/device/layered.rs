@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::command::Served;
 use crate::disk::{Disk, Recorder};
 use crate::drive::Position;
 use crate::error::DiskResult;
@@ -135,14 +134,6 @@ impl LayeredDisk {
         result
     }
 
-    /// Serves a request that arrives at `arrival`: the gap before it is idle time, and what is due comes first.
-    pub fn serve_at(&mut self, request: &Request, arrival: Nanos, buf: &mut Buf) -> DiskResult<Served> {
-        self.idle_until(arrival)?;
-        let start = self.begin_service(arrival)?;
-        self.serve(request, buf)?;
-        Ok(Served { start, end: self.now() })
-    }
-
     /// Serves writes that have waited together, each with its sectors. Time goes on to their completion.
     pub fn serve_together(&mut self, writes: &[(&Request, &Buf)]) -> DiskResult {
         let mut all: SmallVec<[QueuedWrite; 8]> = SmallVec::new();
@@ -266,10 +257,10 @@ impl LayeredDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::Power;
     use crate::drive::Drive;
     use crate::layer::{BASELINE, find};
     use crate::medium::{Medium, Stamps};
-    use crate::power::Power;
 
     #[test]
     fn requests_of_every_kind_are_counted_until_counting_begins_anew() {

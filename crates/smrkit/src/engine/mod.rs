@@ -17,8 +17,8 @@ mod verify;
 mod warm_up;
 
 use crate::device::{Command, Completion, Device, MemberDrive, Served};
+use crate::disk::Power;
 use crate::error::{DiskResult, Error};
-use crate::power::Power;
 use crate::request::{Request, Source};
 use crate::settings::Settings;
 use crate::stats::counts::{HostCounts, Times};

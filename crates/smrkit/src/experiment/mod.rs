@@ -9,7 +9,6 @@ pub mod demand;
 pub mod planned;
 pub mod pool;
 pub mod record;
-pub mod size;
 pub mod system;
 
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use comparison::{Compared, Group, RunRecorders};
 use demand::{Demand, Opening};
 use planned::PlannedRun;
 use pool::{Monitor, Unwatched};
-use size::AskedCapacity;
+use system::AskedCapacity;
 use system::{System, Systems};
 
 /// A demand on a system.

@@ -4,9 +4,6 @@
 //! it may damage. Left out: spiral tracks, remapped (as against slipped) defects. Angles follow `docs/reference/model.md`.
 
 mod divisor;
-mod index;
-mod layout;
-mod order;
 mod regions;
 mod slips;
 mod zone;
@@ -16,13 +13,11 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::units::{Pba, Track};
 
-pub use order::{Alternation, Skews, TrackInterleave};
 pub use regions::{Guard, Regions};
 pub use slips::Slips;
-pub use zone::{Edge, RecordingZone, TRACK_SECTORS_MAX, ZONES_MAX, ZoneShape};
+pub use zone::{Alternation, Edge, RecordingZone, Skews, TRACK_SECTORS_MAX, TrackInterleave, ZONES_MAX, ZoneShape};
 
-pub(crate) use divisor::{Divisor, pieces_by_divisor};
-pub(crate) use index::StretchIndex;
+pub(crate) use divisor::{Divisor, StretchIndex, pieces_by_divisor};
 pub(crate) use zone::SECTORS_MAX;
 
 /// An angle or a share of a rotation: 2⁶⁴ is a whole turn, so that wrapping arithmetic is arithmetic modulo the turn.
@@ -72,7 +67,7 @@ impl Geometry {
     /// Lays out recording zones in the order of PBAs. `skew` is the angle from a track's first sector to the next
     /// track's; `defects` are raw sector numbers. Errors: no zone, sizes out of range, zones that overlap.
     pub fn new(shapes: &[ZoneShape], skew: Turn, defects: Vec<u64>) -> Result<Geometry, Error> {
-        Geometry::of_zones(layout::zones_of(shapes, skew)?, skew, defects.into())
+        Geometry::of_zones(zone::zones_of(shapes, skew)?, skew, defects.into())
     }
 
     /// Lays out recording zones that lie on all surfaces, in the order of PBAs; a shape counts the tracks of one surface, and
@@ -82,7 +77,7 @@ impl Geometry {
         interleave: TrackInterleave,
         slips: Slips,
     ) -> Result<Geometry, Error> {
-        Geometry::of_zones(layout::interleaved_zones(shapes, interleave)?, 0, slips)
+        Geometry::of_zones(zone::interleaved_zones(shapes, interleave)?, 0, slips)
     }
 
     fn of_zones(mut zones: Vec<RecordingZone>, skew: Turn, slips: Slips) -> Result<Geometry, Error> {

@@ -2,7 +2,7 @@
 //!
 //! The guard keeps a write in one region from reaching the next; what it costs is counted here, and nowhere else.
 
-use super::index::StretchIndex;
+use super::divisor::StretchIndex;
 use super::{Divisor, Geometry, RecordingZone, pieces_by_divisor};
 use crate::error::Error;
 use crate::units::{Lba, Pba};

@@ -1,8 +1,9 @@
-//! Recording zones: their tracks, and the angles of their sectors.
+//! Recording zones: the order of their tracks (one surface, cylinder by cylinder, or in runs over all surfaces), the angles of their
+//! sectors, and how shapes are laid end to end and refused where no drive could have them.
 
-use super::Turn;
-use super::divisor::Divisor;
-use super::order::TrackOrder;
+use crate::error::Error;
+use crate::geometry::Turn;
+use crate::geometry::divisor::Divisor;
 use crate::units::{Pba, Track};
 
 /// Sectors a track may have at most.
@@ -161,5 +162,320 @@ impl RecordingZone {
             return (a.min(b), a.max(b));
         }
         (self.first_cylinder, self.first_cylinder + self.tracks / u64::from(self.surfaces().end) - 1)
+    }
+}
+
+/// Order of tracks that lie on all surfaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrackInterleave {
+    /// Surfaces, at least 1.
+    pub surfaces: u32,
+    /// Tracks of a run on one surface before the next surface's turn. 1 is cylinder by cylinder; longer runs turn back with
+    /// each surface (serpentine).
+    pub run_tracks: u64,
+    /// Cylinders on which the surfaces go backward, where runs are of 1 track.
+    pub alternation: Alternation,
+}
+
+/// Cylinders on which the surfaces go backward, so that the step to the next cylinder keeps the surface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Alternation {
+    /// None.
+    #[default]
+    Never,
+    /// Each second one of a recording zone.
+    InZone,
+    /// The odd ones of the disk.
+    Throughout,
+}
+
+/// Angles of an interleaved recording zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skews {
+    /// Place at which its first sector begins.
+    pub offset: Turn,
+    /// From a track's first sector to that of the next on another surface.
+    pub head: Turn,
+    /// From a track's first sector to that of the next on another cylinder.
+    pub cylinder: Turn,
+}
+
+/// The tracks of a recording zone in the order of PBAs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TrackOrder {
+    /// On this surface.
+    Surface(u32),
+    /// The surfaces of a cylinder, then the next cylinder.
+    Cylinders(Divisor),
+    /// The surfaces of a cylinder, then the next cylinder, backward on each second one; on the first where the number is 1.
+    Alternating(Divisor, u64),
+    /// Runs of tracks over the surfaces.
+    Runs(SurfaceRuns),
+}
+
+/// Rounds of one run on each surface; the last round's runs are as short as the zone's end makes them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SurfaceRuns {
+    surfaces: Divisor,
+    run: Divisor,
+    last_run: Divisor,
+    /// Tracks and runs before the last round, where that is short.
+    whole: (u64, u64),
+}
+
+impl TrackOrder {
+    /// The order of a zone of `cylinders` cylinders from `first` on.
+    pub fn new(interleave: TrackInterleave, first: u64, cylinders: u64) -> TrackOrder {
+        let surfaces = u64::from(interleave.surfaces);
+        if interleave.run_tracks <= 1 {
+            let surfaces = Divisor::new(surfaces);
+            return match interleave.alternation {
+                Alternation::Never => TrackOrder::Cylinders(surfaces),
+                Alternation::InZone => TrackOrder::Alternating(surfaces, 0),
+                Alternation::Throughout => TrackOrder::Alternating(surfaces, first % 2),
+            };
+        }
+        let run = interleave.run_tracks.min(cylinders);
+        let rounds = cylinders / run;
+        TrackOrder::Runs(SurfaceRuns {
+            surfaces: Divisor::new(surfaces),
+            run: Divisor::new(run),
+            last_run: Divisor::new(cylinders % run),
+            whole: (rounds * run * surfaces, rounds * surfaces),
+        })
+    }
+
+    /// Cylinders inward of the zone's rim of track `k`, and its surface; `None` on a surface of its own.
+    #[inline]
+    pub fn spot(&self, k: u64) -> Option<(u64, u32)> {
+        match self {
+            TrackOrder::Surface(_) => None,
+            TrackOrder::Cylinders(surfaces) => {
+                let (cylinder, head) = surfaces.divide(k);
+                Some((cylinder, head as u32))
+            }
+            TrackOrder::Alternating(surfaces, first) => {
+                let (cylinder, head) = surfaces.divide(k);
+                let is_backward = (cylinder + first) % 2 == 1;
+                Some((cylinder, if is_backward { surfaces.value() - 1 - head } else { head } as u32))
+            }
+            TrackOrder::Runs(runs) => Some(runs.spot(k)),
+        }
+    }
+
+    /// Number of the first `k` steps from track to track that change the surface and keep the cylinder, or its neighbourhood.
+    #[inline]
+    pub fn head_steps(&self, k: u64) -> u64 {
+        match self {
+            TrackOrder::Surface(_) => 0,
+            TrackOrder::Cylinders(surfaces) | TrackOrder::Alternating(surfaces, _) => k - surfaces.quotient(k),
+            TrackOrder::Runs(runs) => runs.run_of(k).0,
+        }
+    }
+
+    /// Number of surfaces.
+    pub fn surfaces(&self) -> u32 {
+        match self {
+            TrackOrder::Surface(_) => 1,
+            TrackOrder::Cylinders(surfaces)
+            | TrackOrder::Alternating(surfaces, _)
+            | TrackOrder::Runs(SurfaceRuns { surfaces, .. }) => surfaces.value() as u32,
+        }
+    }
+
+    /// Tracks that follow each other on one surface; `None` where all do.
+    pub fn run_tracks(&self) -> Option<u64> {
+        match self {
+            TrackOrder::Surface(_) => None,
+            TrackOrder::Cylinders(_) | TrackOrder::Alternating(..) => Some(1),
+            TrackOrder::Runs(runs) => Some(runs.run.value()),
+        }
+    }
+}
+
+impl SurfaceRuns {
+    /// The run of a track, its place in the run, and how long the run is.
+    fn run_of(&self, k: u64) -> (u64, u64, u64) {
+        if k < self.whole.0 {
+            let (run, at) = self.run.divide(k);
+            return (run, at, self.run.value());
+        }
+        let (run, at) = self.last_run.divide(k - self.whole.0);
+        (self.whole.1 + run, at, self.last_run.value())
+    }
+
+    fn spot(&self, k: u64) -> (u64, u32) {
+        let (run, at, length) = self.run_of(k);
+        let (round, surface) = self.surfaces.divide(run);
+        let inward = if surface % 2 == 0 { at } else { length - 1 - at };
+        (round * self.run.value() + inward, surface as u32)
+    }
+}
+
+/// The recording zones of shapes on a surface each, in order. Errors: none, sizes out of range, zones that overlap.
+pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<RecordingZone>, Error> {
+    let mut zones = end_to_end(shapes)?;
+    for zone in &mut zones {
+        zone.set_skews(skew, 0);
+        zone.origin = zone.first_track.0.wrapping_mul(skew);
+    }
+    for i in 1..zones.len() {
+        zones[i - 1].continues = continues(&zones[i - 1], &zones[i]);
+    }
+    no_overlap(&zones)?;
+    Ok(zones)
+}
+
+/// The recording zones of shapes on all surfaces, in order. Errors: the same, and zones that shingle outward.
+pub(super) fn interleaved_zones(
+    shapes: &[(ZoneShape, Skews)],
+    interleave: TrackInterleave,
+) -> Result<Vec<RecordingZone>, Error> {
+    if interleave.surfaces == 0 || interleave.run_tracks == 0 {
+        return Err(Error::Impossible("0 surfaces or runs of 0 tracks: give at least 1 of each".into()));
+    }
+    if let Some(i) = shapes.iter().position(|(shape, _)| shape.toward == Edge::Outer) {
+        return Err(Error::Impossible(format!(
+            "recording zone {i} runs toward the outer edge, and zones on all surfaces run inward: leave out toward"
+        )));
+    }
+    let surfaces = u64::from(interleave.surfaces);
+    let on_all =
+        |(shape, _): &(ZoneShape, Skews)| ZoneShape { tracks: shape.tracks.saturating_mul(surfaces), ..shape.clone() };
+    let mut zones = end_to_end(&shapes.iter().map(on_all).collect::<Vec<_>>())?;
+    for (zone, (shape, skews)) in zones.iter_mut().zip(shapes) {
+        zone.order = TrackOrder::new(interleave, shape.outer_cylinder, shape.tracks);
+        zone.origin = skews.offset;
+        zone.set_skews(skews.cylinder, skews.head);
+    }
+    no_overlap(&zones)?;
+    Ok(zones)
+}
+
+/// Zones end to end, each on the surface of its shape and without skew.
+fn end_to_end(shapes: &[ZoneShape]) -> Result<Vec<RecordingZone>, Error> {
+    let impossible = |message: String| Err(Error::Impossible(message));
+    if shapes.is_empty() || shapes.len() > ZONES_MAX {
+        return impossible(format!("{} recording zones: give 1 to {ZONES_MAX}", shapes.len()));
+    }
+    let mut zones: Vec<RecordingZone> = Vec::with_capacity(shapes.len());
+    let (mut raw, mut track) = (0u64, 0u64);
+    for (i, s) in shapes.iter().enumerate() {
+        if s.track_sectors == 0 || s.track_sectors > TRACK_SECTORS_MAX {
+            return impossible(format!(
+                "recording zone {i} has {} sectors a track: give 1 to {TRACK_SECTORS_MAX}",
+                s.track_sectors
+            ));
+        }
+        let sectors = s.tracks.checked_mul(s.track_sectors).filter(|&n| n > 0 && n <= SECTORS_MAX);
+        let Some(end) = sectors.map(|n| raw + n).filter(|&n| n <= SECTORS_MAX) else {
+            let remedy = match s.tracks {
+                0 => "give at least 1 track".into(),
+                _ => format!("a drive has at most {SECTORS_MAX} sectors in all: give fewer"),
+            };
+            return impossible(format!(
+                "recording zone {i} has {} tracks of {} sectors: {remedy}",
+                s.tracks, s.track_sectors
+            ));
+        };
+        if s.outer_cylinder + s.tracks > u64::from(u32::MAX) {
+            return impossible(format!("recording zone {i} ends beyond cylinder 2^32: give fewer tracks a surface"));
+        }
+        zones.push(RecordingZone {
+            first_pba: Pba(raw),
+            first_track: Track(track),
+            tracks: s.tracks,
+            track_sectors: s.track_sectors,
+            toward: s.toward,
+            order: TrackOrder::Surface(s.surface),
+            origin: 0,
+            skew: 0,
+            head_skew: 0,
+            mean_skew: 0,
+            first_cylinder: s.outer_cylinder + if s.toward == Edge::Outer { s.tracks - 1 } else { 0 },
+            continues: false,
+            raw_first: raw,
+            raw_end: end,
+            step: (u128::from(u64::MAX) / u128::from(s.track_sectors)) as u64,
+            divisor: Divisor::new(s.track_sectors),
+        });
+        (raw, track) = (end, track + s.tracks);
+    }
+    Ok(zones)
+}
+
+fn continues(a: &RecordingZone, b: &RecordingZone) -> bool {
+    let downstream = match a.toward {
+        Edge::Inner => b.first_cylinder > a.first_cylinder,
+        Edge::Outer => b.first_cylinder < a.first_cylinder,
+    };
+    a.surface() == b.surface() && a.toward == b.toward && downstream
+}
+
+fn no_overlap(zones: &[RecordingZone]) -> Result<(), Error> {
+    // Zones on all surfaces overlap where they would on the first.
+    let mut spans: Vec<_> = zones.iter().enumerate().map(|(i, z)| (z.surfaces().start, z.cylinders(), i)).collect();
+    spans.sort_unstable();
+    for pair in spans.windows(2) {
+        let ((s, (_, end), i), (t, (start, _), j)) = (pair[0], pair[1]);
+        if s == t && start <= end {
+            return Err(Error::Impossible(format!(
+                "recording zones {i} and {j} overlap on surface {s} at cylinder {start}: move first_cylinder of one"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_track_of_every_surface_has_one_place(surfaces in 1u32..6, run_tracks in 1u64..9, cylinders in 1u64..40) {
+            let order = TrackOrder::new(TrackInterleave { surfaces, run_tracks, ..Default::default() }, 0, cylinders);
+            let tracks = cylinders * u64::from(surfaces);
+            let mut spots: Vec<_> = (0..tracks).map(|k| order.spot(k).unwrap()).collect();
+            for (k, step) in spots.windows(2).enumerate() {
+                let (a, b) = (step[0], step[1]);
+                let is_head_step = order.head_steps(k as u64 + 1) > order.head_steps(k as u64);
+                // Tracks of a run lie next to each other; a new run is on another surface.
+                let is_next_run = surfaces == 1 && (k as u64 + 1).is_multiple_of(run_tracks.min(cylinders));
+                prop_assert_eq!(is_head_step, if run_tracks == 1 { a.0 == b.0 } else { a.1 != b.1 || is_next_run });
+                prop_assert!(is_head_step || a.0.abs_diff(b.0) == 1);
+            }
+            spots.sort_unstable();
+            let all: Vec<_> = (0..cylinders).flat_map(|c| (0..surfaces).map(move |s| (c, s))).collect();
+            prop_assert_eq!(spots, all);
+        }
+    }
+
+    #[test]
+    fn runs_go_inward_and_outward_in_turn() {
+        let spots = |surfaces, run_tracks, cylinders| -> Vec<(u64, u32)> {
+            let order = TrackOrder::new(TrackInterleave { surfaces, run_tracks, ..Default::default() }, 0, cylinders);
+            assert_eq!((order.surfaces(), order.run_tracks()), (surfaces, Some(run_tracks.min(cylinders))));
+            (0..cylinders * u64::from(surfaces)).map(|k| order.spot(k).unwrap()).collect()
+        };
+        // The last round has shorter runs.
+        let five = [(0, 0), (1, 0), (1, 1), (0, 1), (2, 0), (3, 0), (3, 1), (2, 1), (4, 0), (4, 1)];
+        assert_eq!(spots(2, 2, 5), five);
+        assert_eq!(spots(3, 7, 2), [(0, 0), (1, 0), (1, 1), (0, 1), (0, 2), (1, 2)]);
+    }
+
+    #[test]
+    fn surfaces_alternate_from_cylinder_to_cylinder() {
+        let heads = |alternation, first| -> Vec<(u64, u32)> {
+            let order = TrackOrder::new(TrackInterleave { surfaces: 3, run_tracks: 1, alternation }, first, 3);
+            (0..9).map(|k| order.spot(k).unwrap()).collect()
+        };
+        let forward = [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0), (2, 0), (2, 1), (2, 2)];
+        let backward = [(0, 2), (0, 1), (0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (2, 1), (2, 0)];
+        assert_eq!(heads(Alternation::InZone, 7), forward);
+        assert_eq!(heads(Alternation::Throughout, 8), forward);
+        assert_eq!(heads(Alternation::Throughout, 7), backward);
     }
 }

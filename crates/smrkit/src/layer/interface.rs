@@ -1,19 +1,23 @@
 //! The interface of a layer, and what every layer has in common.
+//!
+//! Layers that clean while nothing waits do it in stages ([`Need::Spare`]), after a delay and until a request comes; the disk under them
+//! keeps the time. That drives begin some 1.1 s after the last command is what users report of disks that were sold; no paper has it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::stats::LayerStats;
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error, Fault};
+use crate::layer::stats::LayerStats;
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
-use crate::record;
-use crate::schema::{Key, Keyed, Refused, Values as Parameters};
+use crate::schema::Values as Parameters;
+use crate::schema::{Key, Keyed, Refused, Switch, Time};
 use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
+use crate::{keys, record};
 
 /// Memory for the tables of a layer at most (assumption): what would take more is refused before it is built.
 pub(crate) const TABLES_BYTES_MAX: u64 = 4 << 30;
@@ -398,4 +402,38 @@ pub(super) const fn record_sectors(words: u64) -> u64 {
 /// A check found the layer's books wrong.
 pub(super) fn inconsistent(message: String) -> DiskResult {
     Err(Box::new(Fault::Inconsistent(message)))
+}
+
+keys! {
+    /// When idle time is used.
+    #[derive(Clone)]
+    pub(in crate::layer) struct DelayKeys {
+        /// Time without a command before idle_clean begins.
+        idle_delay: Nanos = Time(0), "1.1s";
+    }
+}
+
+keys! {
+    /// Use of idle time, in layers whose papers leave it open.
+    #[derive(Clone)]
+    pub(in crate::layer) struct IdleKeys {
+        /// Cleans while nothing waits.
+        idle_clean: bool = Switch, "off";
+        /// When.
+        delay: DelayKeys;
+    }
+}
+
+impl DelayKeys {
+    /// The delay, where idle time is used.
+    pub fn when(&self, used: bool) -> Option<Nanos> {
+        used.then_some(self.idle_delay)
+    }
+}
+
+impl IdleKeys {
+    /// The delay, where idle time is used.
+    pub fn delay(&self) -> Option<Nanos> {
+        self.delay.when(self.idle_clean)
+    }
 }

@@ -7,7 +7,6 @@
 mod bands;
 mod dm_zoned;
 mod drive_managed;
-mod idle;
 mod in_place;
 mod interface;
 mod log;

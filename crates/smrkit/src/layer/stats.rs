@@ -52,24 +52,9 @@ impl LayerStats {
         }
     }
 
-    /// A count by its name; a layer may leave out what did not happen.
-    pub fn count(&self, name: &str) -> Option<u64> {
-        if let Some(&Scalar::Int(count)) = self.get(name) { Some(count) } else { None }
-    }
-
-    /// The first request that waited for cleaning.
-    pub fn first_cleaning(&self) -> Option<u64> {
-        self.count(FIRST_CLEANING)
-    }
-
-    /// Bands that were cleaned.
-    pub fn bands_cleaned(&self) -> Option<u64> {
-        self.count("bands_cleaned")
-    }
-
     /// Requests that broke a rule of zones.
     pub fn violations(&self) -> ZoneViolations {
-        let count = |name: &str| self.count(name).unwrap_or(0);
+        let count = |name: &str| if let Some(&Scalar::Int(count)) = self.get(name) { count } else { 0 };
         let first = match self.get(FIRST_VIOLATIONS) {
             Some(Scalar::Texts(first)) => first.clone(),
             _ => Vec::new(),

@@ -6,7 +6,7 @@
 //! (Lee et al., FAST 2015): a log of its own for moved data, cleaning in idle time, metadata in conventional zones. The log
 //! itself is that of `log`. Left out: files (stretches of LBAs stand in for them), the writes of metadata, and the time of a reset.
 
-use super::idle::IdleKeys;
+use super::interface::IdleKeys;
 use super::log::layout::{SEGMENT_SECTORS_MAX, SegmentLayout};
 use super::log::victims::VictimPolicy;
 use super::log::{BYTES_A_SEGMENT, HostShare, HostStream, Log, LogRules, OpenFiles};

@@ -16,7 +16,7 @@ use smrkit::experiment::demand::MergedDemand;
 use smrkit::experiment::demand::{Demand, Described, GeneratedDemand, Opened, Opening, Table};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::record;
-use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::AskedCapacity;
 use smrkit::experiment::system::System;
 use smrkit::interleave::SourcePlacement;
 use smrkit::request::{InMemory, Op, Request, Source};

@@ -3,7 +3,7 @@
 use crate::common::planned::{Set, serve, with, workload};
 use smrkit::engine::NoObserver;
 use smrkit::experiment::demand::{Demand, Table};
-use smrkit::experiment::size::AskedCapacity;
+use smrkit::experiment::system::AskedCapacity;
 use smrkit::experiment::system::System;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Settings;

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::home::{Home, NOTE_SECTORS};
+use super::{Home, NOTE_SECTORS};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::medium::Buf;

@@ -2,18 +2,30 @@
 //! share. Both are described in Shafaei & Desnoyers, "Virtual Guard", HotStorage 2017.
 //!
 //! Left out here: what lies in the cache and when cleaning is due; that is each layer's own.
+//!
+//! Layout of static bands, and of LBAs in them: pure arithmetic.
+//!
+//! From PBA 0 on: the persistent cache, two halves of a scratch pad, slots for maps, each followed by guard tracks; then
+//! bands of equal length with guard tracks between them, from each recording zone's first free track on. A zone's last
+//! band may be shorter. LBAs fill the bands' tracks ("home tracks") in order; defects are slipped.
 
 mod clean;
-mod home;
 #[cfg(test)]
 mod tests;
 
-use crate::drive::Drive;
-use crate::keys;
-use crate::schema::{Count, Or, Size};
+use std::ops::Range;
+use std::sync::Arc;
 
-pub(super) use clean::{Cleaner, Episode, PhaseResult};
-pub(super) use home::{Home, HomeLocation};
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::geometry::{Divisor, Geometry, Guard, StretchIndex};
+use crate::keys;
+use crate::layer::Capacity;
+pub(super) use crate::layer::bands::clean::{Cleaner, Episode, PhaseResult};
+use crate::medium::interference::Interference;
+use crate::medium::{Ascending, Placement};
+use crate::schema::{Count, Or, Size};
+use crate::units::{Lba, Pba, SECTOR_BYTES, Track};
 
 /// Room that is set aside at the outer edge, and the length of bands.
 #[derive(Clone, Copy, Debug)]
@@ -74,4 +86,441 @@ impl BandKeys {
         let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
         self.cache_tracks.unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN))
     }
+}
+
+/// Bands of one recording zone.
+#[derive(Clone, Debug)]
+struct ZoneBands {
+    /// Its first track, and that track's first sector with defective ones counted.
+    first_track: u64,
+    raw_start: u64,
+    /// Home tracks before it, in it, and bands before it.
+    first_home: u64,
+    homes: u64,
+    first_band: u64,
+    /// Tracks from one band's start to the next.
+    stride: u64,
+    /// LBAs before it, as if there were no defects.
+    raw_lba: u64,
+    sectors: Divisor,
+}
+
+impl ZoneBands {
+    /// Home tracks before it and in it.
+    fn home_end(&self) -> u64 {
+        self.first_home + self.homes
+    }
+
+    /// LBAs before it and in it, as if there were no defects.
+    fn raw_end(&self) -> u64 {
+        self.raw_lba + self.homes * self.sectors.value()
+    }
+}
+
+/// Place of a sector at home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::layer) struct HomeLocation {
+    /// Its home track.
+    pub track: u32,
+    /// Its number among the track's sectors.
+    pub offset: u64,
+    /// From it to the track's end.
+    pub left: u64,
+    /// The place.
+    pub pba: Pba,
+    /// Home tracks of its band that follow its own.
+    pub following: u32,
+}
+
+/// The layout.
+#[derive(Clone, Debug)]
+pub(in crate::layer) struct Home {
+    geometry: Geometry,
+    strips: Vec<ZoneBands>,
+    by_lba: StretchIndex,
+    by_home: StretchIndex,
+    /// Defects among the LBAs, each less the number before it.
+    slips: Vec<u64>,
+    band: Divisor,
+    homes: u64,
+    bands: u64,
+    cache: (Pba, Pba),
+    pads: [Pba; 2],
+    pad_sectors: u64,
+    stage_sectors: u64,
+    maps: Vec<Pba>,
+    reach: u64,
+    capacity: Capacity,
+}
+
+/// Sectors of the note in front of a half of the scratch pad.
+pub(super) const NOTE_SECTORS: u64 = 1;
+/// Less than one of this many parts of the disk may be lost before a section (assumption).
+const LOST_PARTS: u64 = 1000;
+
+impl Home {
+    /// Lays out a drive. Errors: a drive too small for what is set aside and a band next to it.
+    pub fn new(layer: &str, drive: &Drive, reserve: &Reserve) -> Result<Home, Error> {
+        let g = &drive.geometry;
+        let guard = drive.interference.guard(g);
+        let longest = g.longest_track();
+        let reach = g.zones().iter().map(|zone| guard_tracks(g, guard, zone.track_sectors)).max().unwrap_or(0);
+        // Where a second write wears what lies before it, a band is rewritten in one stage from its beginning.
+        let least =
+            if drive.interference.upstream() > 0 { reserve.band_tracks } else { (1 + reach).min(reserve.band_tracks) };
+        let band_sectors = reserve.band_tracks.saturating_mul(longest);
+        let stage_sectors = (reserve.buffer_bytes / SECTOR_BYTES).min(band_sectors).max(least.saturating_mul(longest));
+        let pad_sectors = NOTE_SECTORS.saturating_add(stage_sectors);
+        let mut sections = Sections { g, guard, next: 0 };
+        let cache = sections.take_tracks(reserve.cache_tracks);
+        let pads = [sections.take(pad_sectors), sections.take(pad_sectors)];
+        let maps: Vec<Pba> = (0..reserve.map_slots).map(|_| sections.take(reserve.map_sectors)).collect();
+        let strips = strips(g, guard, sections.next, reserve.band_tracks);
+        let Some(last) = strips.last() else {
+            return Err(Error::Impossible(format!(
+                "{} tracks hold no band of {} next to a cache of {}, a scratch pad of 2 × {pad_sectors} sectors and \
+                 {} maps of {}: lower {layer}.band_tracks, cache_tracks, buffer_bytes or alpha, or take a larger drive",
+                g.tracks(),
+                reserve.band_tracks,
+                reserve.cache_tracks,
+                reserve.map_slots,
+                reserve.map_sectors
+            )));
+        };
+        let homes = last.home_end();
+        if homes > u64::from(u32::MAX - 1) {
+            return Err(Error::Impossible("more than 2^32 tracks: take a smaller drive".into()));
+        }
+        let raw = last.raw_end();
+        let mut home = Home {
+            geometry: g.clone(),
+            by_lba: StretchIndex::new(raw, strips.len(), |lba| strips.partition_point(|s| s.raw_end() <= lba)),
+            by_home: StretchIndex::new(homes, strips.len(), |track| strips.partition_point(|s| s.home_end() <= track)),
+            slips: Vec::new(),
+            band: Divisor::new(reserve.band_tracks),
+            homes,
+            bands: last.first_band + last.homes.div_ceil(reserve.band_tracks),
+            strips,
+            cache,
+            pads,
+            pad_sectors,
+            stage_sectors,
+            maps,
+            reach,
+            capacity: Capacity::default(),
+        };
+        home.slips = home.slipped();
+        home.capacity = home.count(raw - home.slips.len() as u64, reserve);
+        Ok(home)
+    }
+
+    /// Defects on home tracks as LBAs, each less the number before it.
+    fn slipped(&self) -> Vec<u64> {
+        let mut slips = Vec::new();
+        if self.geometry.slipped() == 0 {
+            return slips;
+        }
+        for strip in &self.strips {
+            for k in 0..strip.homes {
+                let raw = self.raw_of(strip, k);
+                let found = strip.sectors.value() - self.geometry.track_sectors(self.track_of(strip, k));
+                if found > 0 {
+                    let defects = (raw..raw + strip.sectors.value()).filter(|&s| self.geometry.is_defect(s));
+                    slips.extend(defects.map(|s| strip.raw_lba + k * strip.sectors.value() + (s - raw)));
+                }
+            }
+        }
+        slips.iter().enumerate().map(|(rank, slip)| slip - rank as u64).collect()
+    }
+
+    fn count(&self, host_sectors: u64, reserve: &Reserve) -> Capacity {
+        let cache_sectors = self.cache.1 - self.cache.0;
+        let spare_sectors = 2 * self.pad_sectors + reserve.map_slots * reserve.map_sectors;
+        let raw_sectors = self.geometry.sectors();
+        let guard_sectors = raw_sectors - host_sectors - cache_sectors - spare_sectors;
+        Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors }
+    }
+
+    /// All sectors of the drive.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Home tracks.
+    pub fn tracks(&self) -> u32 {
+        self.homes as u32
+    }
+
+    /// Bands.
+    pub fn bands(&self) -> u32 {
+        self.bands as u32
+    }
+
+    /// The persistent cache: its first sector, and the first after it. A track of its own begins and ends it.
+    pub fn cache(&self) -> (Pba, Pba) {
+        self.cache
+    }
+
+    /// Tracks that a guard takes, at most.
+    pub fn reach(&self) -> u64 {
+        self.reach
+    }
+
+    /// The slots for maps.
+    pub fn maps(&self) -> &[Pba] {
+        &self.maps
+    }
+
+    pub(super) fn pads(&self) -> [Pba; 2] {
+        self.pads
+    }
+
+    /// Sectors that a stage of cleaning holds at most.
+    pub(super) fn stage_sectors(&self) -> u64 {
+        self.stage_sectors
+    }
+
+    /// Place of an LBA at home.
+    #[inline]
+    pub fn spot(&self, lba: Lba) -> HomeLocation {
+        let raw = self.raw_lba(lba);
+        let strip = self.strip_of(raw);
+        let (k, sector) = strip.sectors.divide(raw - strip.raw_lba);
+        let (band, j) = self.band.divide(k);
+        let start = strip.raw_start + (band * strip.stride + j) * strip.sectors.value();
+        let behind = self.following(strip, k, j) as u32;
+        let track = (strip.first_home + k) as u32;
+        if self.slips.is_empty() && self.geometry.slipped() == 0 {
+            let left = strip.sectors.value() - sector;
+            return HomeLocation { track, offset: sector, left, pba: Pba(start + sector), following: behind };
+        }
+        let (first, pba) = (self.geometry.usable(start), self.geometry.usable(start + sector));
+        let left = self.geometry.usable(start + strip.sectors.value()) - pba;
+        HomeLocation { track, offset: pba - first, left, pba, following: behind }
+    }
+
+    /// The number of `n` sectors from a place on that lie together: up to its band's end.
+    #[inline]
+    pub fn run_from(&self, spot: &HomeLocation, n: u64) -> u64 {
+        if n <= spot.left {
+            return n;
+        }
+        let band_end = spot.track + spot.following + 1;
+        n.min(self.sectors_of(spot.track..band_end) - spot.offset)
+    }
+
+    /// Place of every LBA at home.
+    pub fn placement(&self) -> Arc<dyn Placement> {
+        let home = self.clone();
+        Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| home.spot(lba).pba))
+    }
+
+    /// The first sector of a home track, or of what follows the last.
+    pub fn start(&self, track: u32) -> Pba {
+        let (strip, k) = self.strip_of_home(track);
+        self.geometry.usable(self.raw_of(strip, k))
+    }
+
+    /// The sectors of a home track.
+    pub fn sectors(&self, track: u32) -> u64 {
+        self.sectors_of(track..track + 1)
+    }
+
+    /// The sectors of home tracks of one band.
+    pub fn sectors_of(&self, tracks: Range<u32>) -> u64 {
+        if tracks.is_empty() {
+            return 0;
+        }
+        let (strip, k) = self.strip_of_home(tracks.start);
+        let count = u64::from(tracks.end - tracks.start);
+        if self.geometry.slipped() == 0 {
+            return count * strip.sectors.value();
+        }
+        let raw = self.raw_of(strip, k);
+        self.geometry.usable(raw + count * strip.sectors.value()) - self.geometry.usable(raw)
+    }
+
+    /// The first LBA of a home track; the end of LBAs for the track after the last.
+    pub fn lba(&self, track: u32) -> Lba {
+        if track >= self.tracks() {
+            return Lba(self.capacity.host_sectors);
+        }
+        let (strip, k) = self.strip_of_home(track);
+        let raw = strip.raw_lba + k * strip.sectors.value();
+        let (mut low, mut high) = (0, self.slips.len());
+        while low < high {
+            let mid = (low + high) / 2;
+            if self.slips[mid] + (mid as u64) < raw { low = mid + 1 } else { high = mid }
+        }
+        Lba(raw - low as u64)
+    }
+
+    /// The lengths that home tracks have, in sectors, the longest first.
+    pub fn lengths(&self) -> Vec<u64> {
+        let mut lengths: Vec<u64> = match self.geometry.slipped() {
+            0 => self.strips.iter().map(|strip| strip.sectors.value()).collect(),
+            _ => (0..self.tracks()).map(|track| self.sectors(track)).collect(),
+        };
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        lengths.dedup();
+        lengths
+    }
+
+    /// The band of a home track.
+    #[inline]
+    pub fn band_of(&self, track: u32) -> u32 {
+        let (strip, k) = self.strip_of_home(track);
+        (strip.first_band + self.band.quotient(k)) as u32
+    }
+
+    /// The home tracks of a band.
+    pub fn tracks_of(&self, band: u32) -> Range<u32> {
+        let band = u64::from(band);
+        let strip = &self.strips[self.strips.partition_point(|s| s.first_band <= band) - 1];
+        let k = (band - strip.first_band) * self.band.value();
+        let end = (k + self.band.value()).min(strip.homes);
+        (strip.first_home + k) as u32..(strip.first_home + end) as u32
+    }
+
+    /// The home track after the last one that a whole write of `track` damages: it and its followers in the band.
+    pub fn damaged_end(&self, law: &Interference, track: u32) -> u32 {
+        let (strip, k) = self.strip_of_home(track);
+        let raw = self.raw_of(strip, k);
+        let start = |nth: u64| self.geometry.usable(raw + nth * strip.sectors.value());
+        let reached = law.downstream_end(&self.geometry, start(0), start(1) - start(0));
+        let (_, in_band) = self.band.divide(k);
+        let following = self.following(strip, k, in_band);
+        let safe = (1..=following).find(|&nth| start(nth) >= reached).unwrap_or(following + 1);
+        track + safe as u32
+    }
+
+    /// Home tracks of a band behind the one that is number `k` of its recording zone and number `in_band` of the band.
+    #[inline]
+    fn following(&self, strip: &ZoneBands, k: u64, in_band: u64) -> u64 {
+        (strip.homes - k).min(self.band.value() - in_band) - 1
+    }
+
+    #[inline]
+    fn raw_lba(&self, lba: Lba) -> u64 {
+        if self.slips.is_empty() {
+            return lba.0;
+        }
+        lba.0 + self.slips.partition_point(|&s| s <= lba.0) as u64
+    }
+
+    #[inline]
+    fn strip_of(&self, raw: u64) -> &ZoneBands {
+        &self.strips[self.by_lba.find(&self.strips, raw, |strip| strip.raw_end() <= raw)]
+    }
+
+    #[inline]
+    fn strip_of_home(&self, track: u32) -> (&ZoneBands, u64) {
+        let track = u64::from(track);
+        let strip = &self.strips[self.by_home.find(&self.strips, track, |strip| strip.home_end() <= track)];
+        (strip, track - strip.first_home)
+    }
+
+    fn track_of(&self, strip: &ZoneBands, k: u64) -> Track {
+        let (band, j) = self.band.divide(k);
+        Track(strip.first_track + band * strip.stride + j)
+    }
+
+    fn raw_of(&self, strip: &ZoneBands, k: u64) -> u64 {
+        let (band, j) = self.band.divide(k);
+        strip.raw_start + (band * strip.stride + j) * strip.sectors.value()
+    }
+}
+
+/// Tracks that make up a guard, where tracks have this many sectors.
+fn guard_tracks(g: &Geometry, guard: Guard, track_sectors: u64) -> u64 {
+    match guard {
+        Guard::Tracks(tracks) => tracks,
+        Guard::Sectors(0) => 0,
+        Guard::Sectors(sectors) => (sectors + g.slipped()).div_ceil(track_sectors),
+    }
+}
+
+/// Takes sections of whole tracks from the outer edge on, each with its guard.
+struct Sections<'a> {
+    g: &'a Geometry,
+    guard: Guard,
+    next: u64,
+}
+
+impl Sections<'_> {
+    fn take_tracks(&mut self, tracks: u64) -> (Pba, Pba) {
+        let start = self.g.track_start(Track(self.next));
+        let end = self.g.track_start(Track(self.next.saturating_add(tracks)));
+        self.next = self.next.saturating_add(tracks);
+        self.skip_guard();
+        (start, end)
+    }
+
+    /// A section that is written at once: across the end of a recording zone that would cost a rotation more, so that it
+    /// begins with the next zone where it fits there and not here, and little is lost by it.
+    fn take(&mut self, sectors: u64) -> Pba {
+        let end = |track: u64| {
+            let zone = self.g.zone_of_track(Track(track));
+            zone.first_track.0 + zone.tracks
+        };
+        let room = |track: u64, end: u64| self.g.track_start(Track(end)) - self.g.track_start(Track(track));
+        let here = end(self.next);
+        let rest = room(self.next.min(here), here);
+        if rest < sectors && rest < self.g.sectors() / LOST_PARTS && room(here, end(here)) >= sectors {
+            self.next = here;
+        }
+        let start = self.g.track_start(Track(self.next));
+        while self.next < self.g.tracks() && self.g.track_start(Track(self.next)) - start < sectors {
+            self.next += 1;
+        }
+        self.skip_guard();
+        start
+    }
+
+    fn skip_guard(&mut self) {
+        match self.guard {
+            Guard::Tracks(tracks) => self.next = self.next.saturating_add(tracks),
+            Guard::Sectors(sectors) => {
+                let start = self.g.track_start(Track(self.next));
+                while self.next < self.g.tracks() && self.g.track_start(Track(self.next)) - start < sectors {
+                    self.next += 1;
+                }
+            }
+        }
+    }
+}
+
+fn strips(g: &Geometry, guard: Guard, first_track: u64, band_tracks: u64) -> Vec<ZoneBands> {
+    let mut strips: Vec<ZoneBands> = Vec::new();
+    let (mut first_home, mut first_band, mut raw_lba) = (0, 0, 0);
+    for zone in g.zones() {
+        let skipped = first_track.saturating_sub(zone.first_track.0);
+        let own = guard_tracks(g, guard, zone.track_sectors);
+        let is_last = zone.first_track.0 + zone.tracks == g.tracks();
+        // The disk's last band has nothing after it to protect.
+        let room = zone.tracks.saturating_sub(skipped) + if is_last && skipped < zone.tracks { own } else { 0 };
+        let stride = band_tracks + own;
+        let (whole, rest) = (room / stride, room % stride);
+        let homes = whole * band_tracks + rest.saturating_sub(own);
+        if homes == 0 {
+            continue;
+        }
+        let track = zone.first_track + skipped;
+        let sectors = Divisor::new(zone.track_sectors);
+        let raw_start = g.raw_track_start(track);
+        strips.push(ZoneBands {
+            first_track: track.0,
+            raw_start,
+            first_home,
+            homes,
+            first_band,
+            stride,
+            raw_lba,
+            sectors,
+        });
+        first_home += homes;
+        first_band += homes.div_ceil(band_tracks);
+        raw_lba += homes * zone.track_sectors;
+    }
+    strips
 }

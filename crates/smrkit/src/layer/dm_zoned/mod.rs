@@ -5,11 +5,17 @@
 //! written at the write pointer, in a conventional zone next to it, the buffer. Bitmaps say which blocks of a zone are valid, and a
 //! block is valid in one of both. Differences: a request that is not whole blocks of 4 KiB is completed by reading (the kernel
 //! refuses it), and a zone that is freed is used again after the next commit, so that no committed block is overwritten.
+//!
+//! The parameters, and what they make of a drive.
+//!
+//! Reclaim: the data of a conventional zone moves to a sequential one, and the conventional zone is free again.
+//!
+//! The conventional zone used longest ago is taken. If it holds a chunk, its valid blocks go to an empty sequential zone. If it
+//! buffers one, they are appended to the sequential zone where all of them lie behind its write pointer; else what is valid
+//! there moves into the buffer, which then holds the chunk. Copying changes no map: a write to the chunk drops the job, and at
+//! its end a commit makes the change durable.
 
-mod keys;
 mod maps;
-mod metadata;
-mod reclaim;
 #[cfg(test)]
 mod tests;
 
@@ -17,18 +23,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
+use crate::keys;
+use crate::layer::dm_zoned::maps::MetadataShape;
+use crate::layer::dm_zoned::maps::{BLOCK, ChunkZones, DmMaps, LastUses, NONE, UNMAPPED, UnusedZones};
+use crate::layer::zones::{ZoneKeys, ZoneLayout};
+use crate::layer::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
+use crate::schema::{Count, Or, Switch, Time};
 use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
-use keys::{DmLayout, DmZonedKeys};
-use maps::{BLOCK, ChunkZones, DmMaps, LastUses, NONE, UNMAPPED, UnusedZones};
-use reclaim::ReclaimJob;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(
     "dm-zoned",
@@ -465,5 +473,263 @@ impl Layer for DmZoned {
     fn reset_stats(&mut self) {
         self.counts = DmCounts::default();
         (self.maps.metadata.reads, self.maps.metadata.commits) = (0, 0);
+    }
+}
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct DmZonedKeys {
+        /// The zones.
+        pub zones: ZoneKeys;
+        /// Zones that stay free for reclaim; auto is 16 (dmzadm's), or a 64th of the zones if that is less.
+        pub reserved_zones: Option<u64> = Or("auto", Count(1, 1 << 20)), "auto";
+        /// Reclaims while nothing waits, until all conventional zones are free.
+        pub idle_clean: bool = Switch, "on";
+        /// Time without a command before idle_clean begins.
+        pub idle_delay: Nanos = Time(0), "10s";
+        /// Time after which changed metadata is committed without a flush; 0 is never.
+        pub commit_period: Nanos = Time(0), "10s";
+    }
+}
+
+/// Zones that stay free, as dmzadm formats (recalled).
+const USUAL_RESERVED: u64 = 16;
+/// Reserved zones are at most this part of all where their number is left open (assumption).
+const RESERVED_PART: u64 = 64;
+/// Conventional zones for data, for each reserved zone, where their share is left open and the usual one is less (assumption).
+const CONVENTIONAL_A_RESERVED: u64 = 2;
+
+/// The zones by their use.
+struct DmLayout {
+    pub zones: ZoneLayout,
+    pub metadata: MetadataShape,
+    pub reserved: u64,
+    /// Chunks offered to the host.
+    pub chunks: u64,
+}
+
+impl DmZonedKeys {
+    /// Use of the zones. Errors: too few zones.
+    pub fn layout(&self, drive: &Drive) -> Result<DmLayout, Error> {
+        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_ZONE)?;
+        if !zones.size().is_multiple_of(BLOCK) {
+            return Err(Error::Usage("dm-zoned takes blocks of 4 KiB: give zone_bytes as a multiple of them".into()));
+        }
+        let metadata = MetadataShape::new(zones.count(), zones.size() / BLOCK);
+        let reserved = self.reserved_zones.unwrap_or(USUAL_RESERVED.min(zones.count() / RESERVED_PART).max(1));
+        let zones = match self.zones.leaves_conventional_open() {
+            true => {
+                let least = metadata.all_zones() + CONVENTIONAL_A_RESERVED * reserved;
+                let conventional = zones.conventional().max(least);
+                zones.with_conventional(conventional)
+            }
+            false => zones,
+        };
+        let (conventional, all) = (zones.conventional(), zones.count());
+        if conventional <= metadata.all_zones() || all.saturating_sub(conventional) <= reserved {
+            return Err(Error::Impossible(format!(
+                "of {all} zones {conventional} are conventional: dm-zoned needs more than {} of these for its metadata, and more \
+                 than {reserved} others; change conventional_percent, lower zone_bytes or reserved_zones, or take a larger drive",
+                metadata.all_zones(),
+            )));
+        }
+        Ok(DmLayout { chunks: all - metadata.all_zones() - reserved, zones, metadata, reserved })
+    }
+
+    /// The keys with a value for each `auto`.
+    pub fn settled_on(self, drive: &Drive) -> Option<DmZonedKeys> {
+        let layout = self.layout(drive).ok()?;
+        let zones = self.zones.clone().settled(drive).with_conventional(&layout.zones);
+        Some(DmZonedKeys { zones, reserved_zones: Some(layout.reserved), ..self })
+    }
+}
+
+/// Memory of a zone's state.
+const BYTES_A_ZONE: u64 = 64;
+
+impl DmLayout {
+    /// Zones before it hold metadata, those up to [`DmLayout::first_sequential`] are conventional.
+    #[inline]
+    pub fn first_data(&self) -> u32 {
+        self.metadata.all_zones() as u32
+    }
+
+    #[inline]
+    pub fn first_sequential(&self) -> u32 {
+        self.zones.conventional() as u32
+    }
+
+    /// Number of conventional zones for data.
+    pub fn randoms(&self) -> u64 {
+        u64::from(self.first_sequential() - self.first_data())
+    }
+
+    #[inline]
+    pub fn is_random(&self, zone: u32) -> bool {
+        zone < self.first_sequential()
+    }
+
+    /// Blocks of a zone.
+    pub fn blocks(&self) -> u32 {
+        (self.zones.size() / BLOCK) as u32
+    }
+
+    /// Place of a zone's block.
+    #[inline]
+    pub fn place(&self, zone: u32, block: u32) -> Pba {
+        self.zones.start(u64::from(zone)) + u64::from(block) * BLOCK
+    }
+
+    /// The first zone of a disk that was written in order and reclaimed: the reserved ones before it are free.
+    pub fn first_of_full(&self) -> u32 {
+        self.first_data() + self.reserved.min(self.randoms()) as u32
+    }
+
+    /// Use of the drive's sectors.
+    pub fn capacity(&self, drive: &Drive) -> Capacity {
+        let (all, host) = (self.zones.capacity(drive), self.chunks * self.zones.size());
+        Capacity { host_sectors: host, spare_sectors: all.host_sectors - host, ..all }
+    }
+}
+
+/// Shares of free conventional zones at which reclaim begins and ends (dm-zoned-reclaim.c; recalled).
+const RECLAIM_LOW_PERCENT: u64 = 30;
+const RECLAIM_HIGH_PERCENT: u64 = 50;
+/// Blocks of a copy: 512 KiB (assumption).
+const COPY_BLOCKS: u32 = 128;
+
+/// A chunk whose zones become one.
+#[derive(Serialize, Deserialize)]
+struct ReclaimJob {
+    chunk: u32,
+    from: u32,
+    to: u32,
+    /// True if `to` was free, and is mapped at the end only.
+    to_is_new: bool,
+    /// The next block to look at.
+    next: u32,
+}
+
+impl DmZoned {
+    /// True if reclaim is due: it begins at the lower share of free conventional zones, and goes on up to the higher one.
+    fn reclaim_is_due(&mut self) -> bool {
+        let (free, all) = (100 * self.unused.random.len() as u64, self.layout.randoms());
+        if free <= RECLAIM_LOW_PERCENT * all {
+            self.reclaiming = true;
+        }
+        if free >= RECLAIM_HIGH_PERCENT * all {
+            self.reclaiming = false;
+        }
+        self.reclaiming
+    }
+
+    /// True if a job is about the zones that its chunk has.
+    fn is_possible_job(&self, job: &ReclaimJob) -> bool {
+        let Some(zones) = self.maps.chunks.get(job.chunk as usize) else { return false };
+        let has_both = match job.to_is_new {
+            true => (job.from, NONE) == (zones.data, zones.buffer) && !self.layout.is_random(job.to),
+            false => [(zones.data, zones.buffer), (zones.buffer, zones.data)].contains(&(job.from, job.to)),
+        };
+        let exists = |zone| (self.layout.first_data()..self.pointers.len() as u32).contains(&zone);
+        has_both && exists(job.from) && exists(job.to) && job.next <= self.layout.blocks()
+    }
+
+    /// One stage: a copy, or the end of a job. Returns false where nothing can be reclaimed.
+    fn reclaim_stage(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        let Some(job) = self.job.take().or_else(|| self.next_job()) else {
+            self.nothing_to_reclaim = true;
+            let commits = !self.unused.freed.is_empty();
+            self.commit(disk)?;
+            return Ok(commits);
+        };
+        let most = COPY_BLOCKS;
+        let Some((first, n)) = self.maps.valid[job.from as usize].next_valid(job.next, most) else {
+            self.finish(disk, &job)?;
+            return Ok(true);
+        };
+        let pointer = self.pointers[job.to as usize];
+        if !self.layout.is_random(job.to) && pointer < first {
+            // Nothing is skipped in a sequential zone: the gap is written with zeros.
+            let gap = (first - pointer).min(most);
+            let buf = disk.buf(u64::from(gap) * BLOCK);
+            self.pointers[job.to as usize] += gap;
+            disk.write(self.layout.place(job.to, pointer), u64::from(gap) * BLOCK, Cause::Clean, &buf, 0)?;
+            self.job = Some(ReclaimJob { next: first, ..job });
+            return Ok(true);
+        }
+        let mut buf = disk.buf(u64::from(n) * BLOCK);
+        disk.read(self.layout.place(job.from, first), u64::from(n) * BLOCK, Cause::Clean, &mut buf, 0)?;
+        if !self.layout.is_random(job.to) {
+            self.pointers[job.to as usize] = first + n;
+        }
+        disk.write(self.layout.place(job.to, first), u64::from(n) * BLOCK, Cause::Clean, &buf, 0)?;
+        self.job = Some(ReclaimJob { next: first + n, ..job });
+        Ok(true)
+    }
+
+    /// The job for the conventional zone used longest ago that can be reclaimed.
+    fn next_job(&mut self) -> Option<ReclaimJob> {
+        if self.nothing_to_reclaim {
+            return None;
+        }
+        let (has_room, owners) = (!self.unused.sequential.is_empty(), &self.maps.owners);
+        let reclaimable = |&zone: &u32| {
+            let chunk = owners[zone as usize];
+            chunk != NONE && (has_room || self.maps.zones_of(chunk).data != zone)
+        };
+        let first = self.layout.first_data();
+        let zones = (first..self.layout.first_sequential()).filter(reclaimable);
+        let zone = zones.min_by_key(|&zone| self.last_uses.of(zone - first))?;
+        let chunk = owners[zone as usize];
+        let data = self.maps.zones_of(chunk).data;
+        let job = |from, to, to_is_new| ReclaimJob { chunk, from, to, to_is_new, next: 0 };
+        if data == zone {
+            return self.unused.sequential.pop_front().map(|to| job(zone, to, true));
+        }
+        let first = self.maps.valid[zone as usize].next_valid(0, 1).map_or(u32::MAX, |(first, _)| first);
+        Some(if first >= self.pointers[data as usize] { job(zone, data, false) } else { job(data, zone, false) })
+    }
+
+    /// Ends a job: the copy is valid, the old zone free, and both are durable.
+    fn finish(&mut self, disk: &mut Disk, job: &ReclaimJob) -> DiskResult {
+        let blocks = self.layout.blocks();
+        // Bits change in memory, so that all of them have to be there first.
+        self.maps.metadata.need(disk, job.from, 0, blocks)?;
+        self.maps.metadata.need(disk, job.to, 0, blocks)?;
+        let mut at = 0;
+        while let Some((first, n)) = self.maps.valid[job.from as usize].next_valid(at, blocks) {
+            self.maps.set_valid(job.to, first, n, true);
+            at = first + n;
+        }
+        self.release(job.from);
+        self.maps.map(job.chunk, ChunkZones { data: job.to, buffer: NONE });
+        self.touch(job.to);
+        self.counts.zones_reclaimed += 1;
+        self.commit(disk)
+    }
+
+    /// The host changes a chunk: a job that copies it is dropped.
+    #[inline]
+    fn drop_job_of(&mut self, chunk: u32) {
+        if self.job.as_ref().is_some_and(|job| job.chunk == chunk) {
+            self.drop_job();
+        }
+    }
+
+    #[cold]
+    fn drop_job(&mut self) {
+        let Some(job) = self.job.take() else { return };
+        if job.to_is_new {
+            self.pointers[job.to as usize] = 0;
+            // Nothing was written to it that counts: it is the next to be taken again.
+            self.unused.sequential.push_front(job.to);
+        }
+        self.counts.jobs_dropped += 1;
+    }
+
+    /// The zone that a job copies to and no chunk is mapped to yet.
+    fn zone_in_the_making(&self) -> Option<u32> {
+        self.job.as_ref().filter(|job| job.to_is_new).map(|job| job.to)
     }
 }

@@ -9,7 +9,7 @@ use crate::drive::Drive;
 use crate::error::Error;
 use crate::keys;
 use crate::layer::bands::{BandKeys, BufferKeys, CACHE_TRACKS_MIN, Home, Reserve};
-use crate::layer::idle::DelayKeys;
+use crate::layer::interface::DelayKeys;
 use crate::layer::{Capacity, Layer, LayerKeys, LayerSpec};
 use crate::medium::interference::Form;
 use crate::schema::{Count, Or, Size, Switch, Word, percent};

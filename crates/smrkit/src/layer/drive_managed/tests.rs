@@ -3,11 +3,11 @@
 use super::log::{CacheLog, CostKeys, Costs, Extent, HEADER, LogEntry};
 use super::persistent::{Limits, StaleRuns};
 use super::*;
+use crate::disk::Power;
 use crate::drive::Drive;
 use crate::geometry::{Geometry, Guard};
 use crate::medium::interference::Interference;
 use crate::medium::{Medium, Stamp, Stamps};
-use crate::power::Power;
 use crate::schema::{Keyed, Values};
 
 fn drive() -> Drive {

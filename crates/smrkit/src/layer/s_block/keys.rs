@@ -7,7 +7,7 @@ use crate::drive::Drive;
 use crate::error::Error;
 use crate::geometry::{Geometry, Guard};
 use crate::keys;
-use crate::layer::idle::IdleKeys;
+use crate::layer::interface::IdleKeys;
 use crate::layer::{Capacity, TABLES_BYTES_MAX};
 use crate::medium::interference::Interference;
 use crate::quantity::Bytes;

@@ -8,10 +8,8 @@
 mod cache;
 mod clean;
 mod keys;
-mod slots;
 #[cfg(test)]
 mod tests;
-mod write;
 
 use std::sync::Arc;
 
@@ -30,9 +28,9 @@ use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use cache::{CacheBuffer, HeaderEntry};
+use cache::{Largest, NONE, SlotBuffer, SlotPlaces};
 use clean::CleaningFrequency;
 use keys::{Rules, SBlockKeys, SBlockLayout};
-use slots::{Largest, NONE, SlotBuffer, SlotPlaces};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<SBlockKeys>(
     "s-block",

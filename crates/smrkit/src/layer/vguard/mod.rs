@@ -4,7 +4,6 @@
 //! much is cached. Where a write damages sectors of its own track (laws that count in sectors), nothing can be written in
 //! place, and the written track itself is moved to the cache. Left out: the paper's own simulator's timing of commands.
 
-mod cleaning;
 mod log;
 #[cfg(test)]
 mod tests;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
-use super::idle::IdleKeys;
+use super::interface::IdleKeys;
 use super::{
     COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent, record_sectors,
 };
@@ -31,8 +30,8 @@ use crate::schema::{Count, Or, Switch, Word};
 use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
-use cleaning::CommandShare;
 use log::{Slots, TrackLog};
+use writing::CommandShare;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<VguardKeys>(
     "vguard",
