@@ -125,12 +125,13 @@ fn modules_use_only_those_above_them() {
 const FRONTS: [&str; 3] = ["smrkit-cli", "smrkit-py", "smrkit-advise"];
 
 /// Options of other programs, and a variable of style sheets.
-const FOREIGN: [&str; 13] = [
+const FOREIGN: [&str; 14] = [
     "device",
     "direct-io",
     "fifo",
     "find",
     "long",
+    "lzma",
     "pid",
     "sector-size",
     "show",

@@ -82,8 +82,8 @@ class Outcome(_Shown, Recorded):
     drive_file: str | None
     #: Canonical text of the [array](arrays.md#descriptions); null for a single drive.
     array: str | None
-    #: Every parameter of the layer, defaults included, `auto` as the value that it became (`track_sectors` of
-    #: `track-map` stays `auto` where recording zones differ). Empty for an array whose members differ.
+    #: Every parameter of the layer, defaults included, `auto` as the value that it became. Empty for an array whose
+    #: members differ.
     parameters: Record
     #: Parameters that were `auto` and are a number in `parameters`.
     asked: Record
