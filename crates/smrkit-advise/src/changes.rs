@@ -226,7 +226,7 @@ fn is_cost(key: &str) -> bool {
 /// The run on drives at the worse, or at the better, end of everything that is known of them only roughly; `None` where all is known.
 pub fn at_end(run: &PlannedRun, worse: bool) -> Result<Option<PlannedRun>, Error> {
     let is_rough = |own: &DriveRun| own.drive.ranges().next().is_some();
-    if !run.system().drives().iter().any(|own| is_rough(own)) {
+    if !run.system().drives().iter().any(is_rough) {
         return Ok(None);
     }
     let at_end = |drive: &Drive| -> Result<Drive, Error> {

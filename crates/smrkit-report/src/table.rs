@@ -79,13 +79,14 @@ pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
 /// The verdict on each run as a row; columns in which nothing is said are left out.
 pub fn verdict_table(runs: &[Outcome]) -> Grid {
     let told: Vec<Told> = runs.iter().map(Told::of).collect();
-    let columns: [(&str, fn(&Told) -> String); 4] = [
+    type Cell = fn(&Told) -> String;
+    let columns: [(&str, Cell); 4] = [
         ("what happens", |told| told.course.clone()),
         ("compared with a CMR disk", |told| told.compared.clone()),
         ("longest request", |told| told.longest.clone()),
         ("besides", |told| format!("{} {}", told.state, told.more).trim().into()),
     ];
-    let is_said = |of: fn(&Told) -> String| told.iter().any(|told| !of(told).is_empty());
+    let is_said = |of: Cell| told.iter().any(|told| !of(told).is_empty());
     let columns: Vec<_> = columns.into_iter().filter(|(_, of)| is_said(*of)).collect();
     let mut grid = Grid::new(["run"]);
     grid.header.extend(columns.iter().map(|(name, _)| name.to_string()));

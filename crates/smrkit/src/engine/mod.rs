@@ -106,7 +106,7 @@ impl<'a> Engine<'a> {
     /// out, if there was any. Returns `false` if the observer ended the run early.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<bool, Error> {
         let mut go_on = self.prefill()?;
-        if self.warm_up.begin(&mut self.device, self.now) {
+        if self.warm_up.begin(&self.device, self.now) {
             self.begin_counting()?;
         }
         self.arrivals = Arrivals::new(&self.settings, self.now);
@@ -340,7 +340,7 @@ impl<'a> Engine<'a> {
     /// A request of the warm-up is completed: counting may begin.
     #[cold]
     fn warm_up(&mut self, request: &Request) -> Result<(), Error> {
-        match self.warm_up.completed(request, self.completed, &mut self.device, self.now) {
+        match self.warm_up.completed(request, self.completed, &self.device, self.now) {
             true => Ok(self.begin_counting()?),
             false => Ok(()),
         }

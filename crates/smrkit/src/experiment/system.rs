@@ -423,7 +423,7 @@ fn choices(
     let fixed = specs.iter().filter_map(|spec| Some((spec, spec.layer.as_deref()?)));
     let fixed: Vec<&LayerSpec> =
         fixed.map(|(spec, layer)| ChosenLayer::find(layer)?.on(of(spec))).collect::<Result<_, _>>()?;
-    let open: Vec<&Drive> = specs.iter().filter(|spec| spec.layer.is_none()).map(|spec| of(spec)).collect();
+    let open: Vec<&Drive> = specs.iter().filter(|spec| spec.layer.is_none()).map(of).collect();
     let chosen = match open.is_empty() {
         true => vec![None],
         false => asked.chosen(&open)?.into_iter().map(Some).collect(),
