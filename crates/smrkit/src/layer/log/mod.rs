@@ -579,6 +579,8 @@ impl Layer for Log {
             self.segments.pass_over(part.segment, part.sectors);
         }
         self.segments.power_cut(self.rules.wears);
+        // One of which all was passed over is free at once, as any that has emptied: cleaning must not find it.
+        self.reset_emptied();
     }
 
     layer_state!(is_possible);

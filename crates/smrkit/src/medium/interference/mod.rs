@@ -368,8 +368,14 @@ impl Profile {
         let base = to.raw_start(track);
         let all = (base, base + to.track_sectors);
         let origin = from.raw_start(writer);
-        let start = g.raw(extent.0).max(origin) - origin;
-        let stop = (g.raw(extent.1 - 1) + 1).min(origin + from.track_sectors) - origin;
+        // Defects at either end of a track are not written, whether the extent goes on beyond them or not.
+        let own = g.track_start(writer);
+        let (first, end) = (extent.0.max(own), extent.1.min(own + g.track_sectors(writer)));
+        if first >= end {
+            return;
+        }
+        let start = g.raw(first) - origin;
+        let stop = g.raw(end - 1) + 1 - origin;
         let written = u128::from(stop - start) * u128::from(from.sector_turn());
         let arc = written + u128::from(self.cw) + u128::from(self.ccw);
         if stop - start == from.track_sectors || arc >= 1 << 64 {

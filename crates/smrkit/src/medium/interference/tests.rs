@@ -81,6 +81,25 @@ proptest! {
         prop_assert!(found.len() as u64 <= named.len() as u64 + arcs, "{:?} of {:?}", found, named);
     }
 
+    /// Layers plan a write track by track, and make it as one command.
+    #[test]
+    fn a_write_over_several_tracks_destroys_what_its_parts_do((g, profile) in drives(), at in any::<u64>(), n in 1u64..80) {
+        let law = Interference::Physical(profile);
+        let at = at % g.sectors();
+        let end = at + n.min(g.sectors() - at);
+        let mut by_parts = Vec::new();
+        let mut part = at;
+        while part < end {
+            let track = g.track_of(Pba(part));
+            let stop = end.min(g.track_start(track).0 + g.track_sectors(track));
+            by_parts.extend(lost(&law, &g, part, stop - part).into_iter().filter(|&x| x >= end));
+            part = stop;
+        }
+        by_parts.sort_unstable();
+        by_parts.dedup();
+        prop_assert_eq!(lost(&law, &g, at, end - at), by_parts);
+    }
+
     #[test]
     fn a_derived_form_never_allows_what_the_physical_one_punishes((g, profile) in drives(), at in any::<u64>(), n in 1u64..80) {
         let law = Interference::Physical(profile);
