@@ -45,7 +45,8 @@ impl Served {
         let at = |end: &str| folder.join(format!("{name}.{end}"));
         let smrkit = || Command::new(env!("CARGO_BIN_EXE_smrkit"));
         let mut create = smrkit();
-        create.arg("create").arg(at("img")).args(["--layer", layer, "--capacity", "64GB"]);
+        // A drive without a write cache of its own, which would hide what the layer does.
+        create.arg("create").arg(at("img")).args(["--drive", "st5000as0011", "--layer", layer, "--capacity", "64GB"]);
         if name == USED {
             // The guest boots and waits for longer than drives would be idle.
             create.args(["--set", "drive-managed.idle_clean=off"]);
