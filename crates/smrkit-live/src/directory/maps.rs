@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno as Os;
@@ -113,7 +113,10 @@ impl Home {
             Err(FsError::Errno(Errno::ENOENT)) => {
                 match rustix::fs::mkdirat(&maps, spill_name(number).0, Mode::from_raw_mode(0o700)) {
                     Ok(()) | Err(Os::EXIST) => {}
-                    Err(error) => return Err(failed(error)),
+                    Err(error) => {
+                        self.remove_empty_folders(&maps);
+                        return Err(failed(error));
+                    }
                 }
                 self.spill_folder(number)?
             }
@@ -122,8 +125,7 @@ impl Home {
         let name = spill_name(number).1;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, &*name, flags, Mode::from_raw_mode(0o600)).map_err(|error| {
-            // Where nodes have run out, an empty folder would keep the one that a deletion frees.
-            let _ = rustix::fs::unlinkat(&maps, spill_name(number).0, AtFlags::REMOVEDIR);
+            self.remove_empty_folders(&maps);
             failed(error)
         })?;
         let mut file = File::from(file);
@@ -134,6 +136,16 @@ impl Home {
         // Linux begins to write what is to be forgotten, so that several are waited for together.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         Ok(())
+    }
+
+    /// Where nodes have run out, folders that failed attempts left empty would keep those that deletions free.
+    fn remove_empty_folders(&self, maps: impl AsFd) {
+        let mut settled = self.settled.lock();
+        for (folder, settled) in (0..).zip(settled.iter_mut()) {
+            let is_removed = rustix::fs::unlinkat(&maps, spill_name(folder).0, AtFlags::REMOVEDIR).is_ok();
+            // Its name has to be made durable again once there is one.
+            *settled &= !is_removed;
+        }
     }
 
     /// Makes the name of a part's folder durable, once a mount: whoever made it, in another thread or before a crash, may not
