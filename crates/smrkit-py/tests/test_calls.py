@@ -139,7 +139,7 @@ class Calls(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder, "one.html")
             outcome.report(page)
-            self.assertIn("vguard: ", page.read_text(encoding="utf-8"))
+            self.assertIn("vguard", page.read_text(encoding="utf-8"))
 
     def test_a_notebook_shows_the_page_of_outcomes(self):
         both = smrkit.compare(drive="tiny", layer=["drive-managed", "vguard"], workload="mix:count=300")

@@ -16,10 +16,10 @@ except ImportError:
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAGES = {
-    "run": "run --layer in-place,drive-managed,vguard --workload desktop:count=6000",
+    "run": "run --drive st5000as0011 --layer in-place,drive-managed,vguard --workload desktop:count=6000",
     "array": "run --drive tiny --array raid5:disks=3,chunk=64KiB --layer in-place,vguard --workload mix:count=300",
     "advise": "advise --drive tiny --workload random-write:count=2000",
-    "buying": "advise --drive tiny,wd40efax --for restic:bytes=1G --within 1h",
+    "buying": "advise --drive tiny,st8000dm004 --for restic:bytes=1G --within 1h",
     "sweep": "sweep caches.toml",
     "layers": "run",
 }
@@ -185,7 +185,7 @@ class Pages(unittest.TestCase):
     def test_drives_that_are_compared_have_a_bar_each(self):
         page, _ = self.open("buying")
         rows = page.evaluate("charts.flatMap(({ panel }) => panel.estimates ?? [])")
-        self.assertEqual(["tiny", "wd40efax"], [row["name"] for row in rows])
+        self.assertEqual(["tiny", "st8000dm004"], [row["name"] for row in rows])
         self.assertIsNotNone(rows[1]["range"], "some of its figures are estimates")
 
     def test_paper_shows_what_is_folded(self):

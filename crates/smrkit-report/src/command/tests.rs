@@ -137,10 +137,10 @@ fn merged_sources_are_named_one_by_one() {
 #[test]
 fn parameters_as_they_are_unless_set_are_not_listed() {
     for spec in layer::all() {
-        let system = System::drive("st5000as0011").layer(spec.name);
+        let system = System::drive("wdc-2tb").layer(spec.name);
         let recorded = system.run(Settings::default()).unwrap().record().system;
         let command = options_of(&[run_of(&recorded)]).unwrap();
-        assert_eq!(command, format!("--drive st5000as0011 --layer {} --workload mix", spec.name));
+        assert_eq!(command, format!("--drive wdc-2tb --layer {} --workload mix", spec.name));
     }
     let size = |bytes: &str| run_of(&format!("layer=drive-managed,drive=tiny,set=(bypass_bytes={bytes})"));
     assert_eq!(options_of(&[size("1048576")]), options_of(&[size("1Mi")]));
