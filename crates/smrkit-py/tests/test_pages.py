@@ -22,6 +22,7 @@ PAGES = {
     "buying": "advise --drive tiny,st8000dm004 --for restic:bytes=1G --within 1h",
     "sweep": "sweep caches.toml",
     "layers": "run",
+    "falls": "run --drive tiny --layer in-place,drive-managed,vguard --workload random-write:count=3000",
 }
 SWEEP = """
 drive = "tiny"
@@ -143,6 +144,16 @@ class Pages(unittest.TestCase):
         self.assertIn("desktop:count=6000", page.locator(".copied pre").inner_text())
         wrote = time.localtime((self.folder / "run.html").stat().st_mtime)
         self.assertEqual(time.strftime("%Y-%m-%d %H:%M:%S", wrote), page.locator("#date").inner_text())
+
+    def test_falls_close_to_each_other_are_told_one_below_the_other(self):
+        page, _ = self.open("falls", width=390)
+        marks = page.locator(".chart").first.locator(".mark")
+        boxes = marks.evaluate_all("all => all.map(mark => mark.getBoundingClientRect().toJSON())")
+        self.assertGreater(len(boxes), 1)
+        for i, one in enumerate(boxes):
+            for other in boxes[:i]:
+                aside = one["left"] >= other["right"] or other["left"] >= one["right"]
+                self.assertTrue(aside or abs(one["top"] - other["top"]) > 12, (one, other))
 
     def test_charts_that_were_folded_are_as_wide_as_the_page_once_they_are_seen(self):
         page, _ = self.open("run", unfolded=False)

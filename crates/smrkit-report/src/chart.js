@@ -141,12 +141,20 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
     element(clip, 'rect', { x: plot.left - 4, y: plot.top - 4, width: plot.right - plot.left + 8, height: height + 8 });
     const inside = element(svg, 'g', { 'clip-path': `url(#${id})` });
     for (const series of lines.filter(series => shown(series.key))) drawSeries(inside, series, x, y, theme);
-    for (const [value, name] of (panel.marks ?? []).filter(([value]) => value >= xRange[0] && value <= xRange[1])) {
+    const marks = (panel.marks ?? []).filter(([value]) => value >= xRange[0] && value <= xRange[1]);
+    for (const [value] of marks) rule(x(value), plot.top, x(value), plot.bottom, theme.ink, { 'stroke-dasharray': '5 3' });
+    // The end of what stands in each row of names: where two falls are close, the later one's name goes a row down.
+    const taken = [];
+    for (const [value, name] of marks.sort(([a], [b]) => a - b)) {
       const [at, room] = [x(value), widthOf(name) + 8];
-      rule(at, plot.top, at, plot.bottom, theme.ink, { 'stroke-dasharray': '5 3' });
       const isLeft = at + room > plot.right && at - room > plot.left;
-      element(svg, 'rect', { x: isLeft ? at - room : at + 2, y: plot.top, width: room - 2, height: 18, fill: theme.page, 'fill-opacity': 0.85 });
-      say(isLeft ? at - 6 : at + 6, plot.top + 13, name, isLeft ? 'end' : 'start').setAttribute('class', 'mark');
+      const from = isLeft ? at - room : at + 2;
+      let row = taken.findIndex(end => end <= from);
+      if (row < 0) row = taken.length;
+      taken[row] = from + room;
+      const top = plot.top + row * 18;
+      element(svg, 'rect', { x: from, y: top, width: room - 2, height: 18, fill: theme.page, 'fill-opacity': 0.85 });
+      say(isLeft ? at - 6 : at + 6, top + 13, name, isLeft ? 'end' : 'start').setAttribute('class', 'mark');
     }
     rule(plot.left, plot.top, plot.left, plot.bottom, theme.rule);
   }
