@@ -311,6 +311,16 @@ impl MemberDrive {
         Ok(())
     }
 
+    /// Brings all that the write cache holds to the platters, since a flush waits for it.
+    fn flush_cache(&mut self) -> DiskResult {
+        self.device.layer.set_flushing(true);
+        self.write_cache.iter_mut().for_each(|cached| cached.cache.set_flushing(true));
+        let done = self.destage_all();
+        self.write_cache.iter_mut().for_each(|cached| cached.cache.set_flushing(false));
+        self.device.layer.set_flushing(false);
+        done
+    }
+
     /// Brings all that the write cache holds to the platters.
     fn destage_all(&mut self) -> DiskResult {
         while self.write_cache.as_ref().is_some_and(|cached| !cached.cache.is_empty()) {
@@ -490,7 +500,7 @@ impl MemberDrive {
     fn serve_past_cache(&mut self, request: &Request, arrival: Nanos, data: &mut Buf) -> DiskResult<Nanos> {
         let start = self.device.begin_service(arrival)?;
         match (&mut self.write_cache, request.op) {
-            (_, Op::Flush) => self.destage_all()?,
+            (_, Op::Flush) => self.flush_cache()?,
             // What is written now replaces what is held, and so does a discard.
             (Some(cached), Op::Write | Op::Discard) => {
                 cached.cache.remove(&self.device, request.lba, u64::from(request.sectors));

@@ -111,12 +111,14 @@ pub(super) struct WriteCache {
     /// The last moment at which it became half full.
     half_full: Nanos,
     bus_free_at: Nanos,
+    /// True while a flush waits for what is held.
+    is_flushing: bool,
 }
 
 state! {
     WriteCache {
         values: runs, sectors, batch, taken, last_command, half_full, bus_free_at;
-        built: limit;
+        built: limit, is_flushing;
     }
 }
 
@@ -131,7 +133,13 @@ impl WriteCache {
             last_command: Nanos::ZERO,
             half_full: Nanos::ZERO,
             bus_free_at: Nanos::ZERO,
+            is_flushing: false,
         }
+    }
+
+    /// Says whether a flush waits for what is held.
+    pub fn set_flushing(&mut self, is_flushing: bool) {
+        self.is_flushing = is_flushing;
     }
 
     /// Refuses a restored state with runs that lie outside the drive, overlap, or are more than it has room for.
@@ -445,7 +453,9 @@ impl WriteCache {
     fn take(&mut self, device: &LayeredDisk, at: usize) -> HeldRun {
         let mut run = self.runs.swap_remove(at);
         self.sectors -= run.sectors;
-        let most = run.batch_sectors();
+        // A run that is flushed is no stream for the layer: it need not end at a band's end.
+        let in_bands = run.band_end < Lba(u64::MAX);
+        let most = if self.is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
         if run.is_stream() && run.sectors > most {
             // It is as young as the stream: it must not be taken for something that was left behind.
             let data = std::mem::take(&mut run.data);

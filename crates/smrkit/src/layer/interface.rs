@@ -52,6 +52,9 @@ pub trait Layer: Send {
         writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data))
     }
 
+    /// Says whether the host waits at a flush for the next writes.
+    fn set_flushing(&mut self, _is_flushing: bool) {}
+
     /// End of the band of `lba`, where a long run is best written up to; `None` where it makes no difference.
     fn band_end(&self, _lba: Lba) -> Option<Lba> {
         None

@@ -159,12 +159,13 @@ impl Cleaner {
         self.work.as_ref().is_some_and(|work| work.saved.is_some() || work.before.is_some())
     }
 
-    /// Does one phase. `overlay` lays what is cached of home tracks over the
-    /// buffer, in which the first of them begins at the sector given, and says whether there was anything.
+    /// Does one phase. Of tracks of which `is_kept` says so, all is cached, and stays so until they are rewritten. `overlay` lays what is
+    /// cached of home tracks over the buffer, in which the first of them begins at the sector given, and says whether there was anything.
     pub fn phase(
         &mut self,
         disk: &mut Disk,
         home: &Home,
+        is_kept: impl Fn(Range<u32>) -> bool,
         mut overlay: impl FnMut(&mut Disk, Range<u32>, &mut Buf, u64) -> DiskResult<bool>,
     ) -> DiskResult<PhaseResult> {
         let Some(work) = &mut self.work else { return Ok(PhaseResult::Phase) };
@@ -179,10 +180,17 @@ impl Cleaner {
                 Phase::Read => {
                     work.next_stage(disk, home);
                     work.phase = Phase::Overlay;
-                    let sectors = home.sectors_of(work.fresh..work.held.min(work.blank).max(work.fresh));
+                    let mut read = work.fresh..work.held.min(work.blank).max(work.fresh);
+                    while !read.is_empty() && is_kept(read.start..read.start + 1) {
+                        read.start += 1;
+                    }
+                    while !read.is_empty() && is_kept(read.end - 1..read.end) {
+                        read.end -= 1;
+                    }
+                    let sectors = home.sectors_of(read.clone());
                     if sectors > 0 {
-                        let at = home.sectors_of(work.first..work.fresh);
-                        disk.read(home.start(work.fresh), sectors, Cause::Clean, &mut work.buf, at)?;
+                        let at = home.sectors_of(work.first..read.start);
+                        disk.read(home.start(read.start), sectors, Cause::Clean, &mut work.buf, at)?;
                         return Ok(PhaseResult::Phase);
                     }
                 }
@@ -193,6 +201,8 @@ impl Cleaner {
                         return Ok(PhaseResult::Phase);
                     }
                 }
+                // After a power cut the cache still has all of it.
+                Phase::Save if is_kept(work.first..work.held) => work.phase = Phase::Rewrite,
                 Phase::Save => {
                     work.save(disk, home, self.next_half)?;
                     self.next_half = 1 - self.next_half;
@@ -218,6 +228,10 @@ impl Cleaner {
         let work = self.work.as_mut()?;
         work.torn = work.saved.is_some();
         if !work.torn {
+            if work.before.is_none() {
+                // What the stage before left to this one, if there was one, is in the cache alone.
+                work.fresh = work.first;
+            }
             work.held = work.fresh;
         }
         (work.phase, work.buf) = (Phase::Reload, Buf::NoData);
@@ -364,6 +378,12 @@ impl Episode {
     /// True if no band waits, so that the episode ends with the band in work.
     pub fn is_last_band(&self) -> bool {
         self.bands.is_empty()
+    }
+
+    /// True if more than twice as many entries are overdue as the episode freed.
+    #[inline]
+    pub fn is_outpaced_by(&self, overdue: u64) -> bool {
+        overdue > 2 * self.frees
     }
 
     /// True if more entries are overdue than the episode frees, so that the next command has to wait for its end.

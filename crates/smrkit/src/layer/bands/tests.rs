@@ -137,7 +137,7 @@ impl Toy {
 
     fn clean(&self, disk: &mut Disk, home: &Home, cleaner: &mut Cleaner) -> crate::error::DiskResult {
         while cleaner.is_working() {
-            cleaner.phase(disk, home, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
+            cleaner.phase(disk, home, |_| false, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
             self.every_sector_is_found(disk, home, cleaner);
         }
         Ok(())
@@ -212,7 +212,9 @@ fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
     cleaner.begin(home.tracks_of(0), u32::MAX);
     let mut stages = Vec::new();
     while cleaner.is_working() {
-        if let PhaseResult::Stage { tracks, .. } = cleaner.phase(&mut disk, &home, |_, _, _, _| Ok(false)).unwrap() {
+        if let PhaseResult::Stage { tracks, .. } =
+            cleaner.phase(&mut disk, &home, |_| false, |_, _, _, _| Ok(false)).unwrap()
+        {
             stages.push(tracks.len());
         }
     }

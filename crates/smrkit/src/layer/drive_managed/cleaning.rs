@@ -32,6 +32,8 @@ pub(super) struct HomeBands {
 pub(super) struct BandCleaning {
     /// Rewriting stops before tracks that are wholly cached.
     partial: bool,
+    /// Tracks that are wholly cached are neither read nor saved.
+    skip_cached: bool,
     episode: Episode,
     /// Of the band at work.
     pub cleaner: Cleaner,
@@ -56,7 +58,7 @@ state! { HomeBands { parts: written; built: home; } }
 state! {
     BandCleaning {
         values: episode, cleaner, noted_band, merged, counts;
-        built: partial, ordered;
+        built: partial, skip_cached, ordered;
     }
 }
 
@@ -69,16 +71,34 @@ impl DriveManaged {
 
     #[cold]
     fn clean_excess(&mut self, disk: &mut Disk) -> DiskResult<bool> {
+        if !self.begin_due_episode(disk) {
+            return Ok(false);
+        }
+        loop {
+            let runs = self.clean_phase(disk)?;
+            let (episode, excess) = (&self.cleaning.episode, self.cache.excess());
+            // Where commands bring more than an episode frees, one for each would not keep pace.
+            let waits = match runs {
+                true => episode.falls_short_of(excess),
+                false => episode.is_outpaced_by(excess) && self.begin_due_episode(disk),
+            };
+            if !waits {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Begins an episode if none runs and one is due; returns whether one runs.
+    fn begin_due_episode(&mut self, disk: &Disk) -> bool {
         if !self.cleaning.is_running() {
             // Entries that hold nothing valid any more cost nothing.
             self.cache.trim();
             if self.cache.excess() == 0 {
-                return Ok(false);
+                return false;
             }
             self.begin_episode(disk);
         }
-        while self.clean_phase(disk)? && self.cleaning.episode.falls_short_of(self.cache.excess()) {}
-        Ok(true)
+        true
     }
 
     /// One phase of cleaning that nobody needs yet.
@@ -103,14 +123,6 @@ impl DriveManaged {
         Ok(())
     }
 
-    /// An episode after an append that leaves little of the log free. Were it cleaned only when it is full, each episode would
-    /// need a map copy before the little that it freed could be written over.
-    #[cold]
-    pub(super) fn clean_ahead(&mut self, disk: &mut Disk) -> DiskResult {
-        self.cache.trim();
-        if self.cache.log.is_nearly_full() { self.clean_episode(disk) } else { Ok(()) }
-    }
-
     fn begin_episode(&mut self, disk: &Disk) {
         self.counts.first_cleaning_request.get_or_insert(disk.requests());
         self.cleaning.begin_episode(&self.bands.home, &self.cache, Episode::begin);
@@ -123,8 +135,8 @@ impl DriveManaged {
 
 impl BandCleaning {
     /// Nothing to clean yet.
-    pub fn new(partial: bool) -> BandCleaning {
-        BandCleaning { partial, ..BandCleaning::default() }
+    pub fn new(partial: bool, skip_cached: bool) -> BandCleaning {
+        BandCleaning { partial, skip_cached, ..BandCleaning::default() }
     }
 
     /// True if a restored state names bands and tracks that there are.
@@ -200,8 +212,9 @@ impl BandCleaning {
             }
         }
         let home = &bands.home;
-        let BandCleaning { cleaner, merged, ordered, .. } = self;
-        let done = cleaner.phase(disk, home, |disk, tracks, buf, at| {
+        let BandCleaning { cleaner, merged, ordered, skip_cached, .. } = self;
+        let is_kept = |tracks: Range<u32>| *skip_cached && is_wholly_cached(home, cache, tracks);
+        let done = cleaner.phase(disk, home, is_kept, |disk, tracks, buf, at| {
             let first = home.lba(tracks.start);
             ordered.clear();
             ordered.extend(cached(home, cache, tracks));

@@ -26,10 +26,6 @@ use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 /// Sectors of a header.
 pub(super) const HEADER: u64 = 1;
 
-/// Part of the log that is kept free: 128 MiB, or a quarter of it where that is less (assumption). The same on a drive of any size,
-/// so that as many map copies come with what passes through the log.
-const FREE_SECTORS: u64 = 262_144;
-
 /// Data of one write in the log, as far as it may still be valid.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct LogEntry {
@@ -65,12 +61,14 @@ pub(super) struct CacheLog {
     under_way: u64,
     /// Sectors before one that a second write to it wears.
     wears: u64,
+    /// Sectors left unused after the entries of a write.
+    gap: u64,
 }
 
 state! {
     CacheLog {
         values: head, limit, kept, entries, headers, under_way;
-        built: geometry, costs, start, length, guard, wears;
+        built: geometry, costs, start, length, guard, wears, gap;
     }
 }
 
@@ -79,6 +77,8 @@ impl CacheLog {
     pub fn new(drive: &Drive, costs: Costs, start: Pba, end: Pba) -> CacheLog {
         let mut log = CacheLog {
             geometry: drive.geometry.clone(),
+            // On a small drive too, most of the log is for data.
+            gap: costs.gap_sectors.min((end - start) / 4),
             costs,
             start,
             length: Divisor::new(end - start),
@@ -111,7 +111,8 @@ impl CacheLog {
 
     /// The most sectors that one request may bring: those of an empty log.
     pub fn request_max(&self) -> u64 {
-        self.length.value() - HEADER
+        let length = self.length.value() - self.gap;
+        length - HEADER * length.div_ceil(self.costs.entry_sectors)
     }
 
     #[inline]
@@ -167,7 +168,9 @@ impl CacheLog {
     fn opening(&self, head: u64) -> (u64, u64) {
         let room = self.length.value() - self.length.remainder(head);
         // The last sector of the log holds no header.
-        if room > HEADER { (head, room - HEADER) } else { (head + room, self.length.value() - HEADER) }
+        let (at, room) =
+            if room > HEADER { (head, room - HEADER) } else { (head + room, self.length.value() - HEADER) };
+        (at, room.min(self.costs.entry_sectors))
     }
 
     /// True if a request of `n` sectors finds room.
@@ -178,7 +181,7 @@ impl CacheLog {
             let (at, room) = self.opening(head);
             head = at + HEADER + left.min(room);
             if left <= room {
-                return head <= self.limit;
+                return head + self.gap <= self.limit;
             }
             left -= room;
         }
@@ -189,15 +192,17 @@ impl CacheLog {
         self.head - self.tail()
     }
 
-    /// True if less is free than is to be kept free by cleaning ahead.
+    /// By how many entries it is longer than leaves the part free that is to be. Were it cleaned only when it is full, each episode would
+    /// need a map copy before the little that it freed could be written over.
     #[inline]
-    pub fn is_nearly_full(&self) -> bool {
-        let length = self.length.value();
-        self.used() + FREE_SECTORS.min(length / 4) > length
+    pub fn excess(&self) -> u64 {
+        let (length, used) = (self.length.value(), self.used());
+        let excess = (used + self.costs.free_sectors.min(length / 4)).saturating_sub(length);
+        if excess == 0 { 0 } else { (excess * self.headers).div_ceil(used) }
     }
 
-    /// Appends up to `n` sectors of `data`, from sector `at` on, as one entry, as many as fit before the log's end. Returns how many,
-    /// and where they lie.
+    /// Appends up to `n` sectors of `data`, from sector `at` on, as one entry, as many as it holds and as fit before the log's end.
+    /// Returns how many, and where they lie.
     #[inline]
     pub fn append(
         &mut self,
@@ -216,7 +221,13 @@ impl CacheLog {
         Ok((sectors, self.pba(head + HEADER)))
     }
 
-    /// True if an entry of `n` sectors would lie before the log's end.
+    /// Leaves the room unused that lies between the last write and the next.
+    #[inline]
+    pub fn skip_gap(&mut self) {
+        self.head += self.gap;
+    }
+
+    /// True if `n` sectors would be one entry.
     pub fn holds_undivided(&self, n: u64) -> bool {
         n <= self.opening(self.head).1
     }
@@ -283,10 +294,16 @@ keys! {
     /// What appends and map copies cost. Constants are what can be seen of a shipped drive from outside (Vguard 2017, table 2).
     #[derive(Clone)]
     pub(super) struct CostKeys {
-        /// Time of an append; clock is what the drive's clock says.
+        /// Time of an entry of the log; clock is what the drive's clock says.
         append_time: Option<Nanos> = Or("clock", Time(1)), "clock";
-        /// Up to how much data an append takes no longer than append_time; what is more is transferred.
+        /// Up to how much data an entry takes no longer than append_time; what is more is transferred.
         append_bytes: u64 = Size(512, 1 << 40), "64Ki";
+        /// The most data of one entry; a longer write takes several.
+        entry_bytes: Option<u64> = Or("any", Size(4096, 1 << 40)), "any";
+        /// Room in the log that is lost between two writes.
+        gap_bytes: u64 = Size(0, 1 << 40), "0";
+        /// Part of the log that cleaning keeps free, or a quarter of it where that is less.
+        free_bytes: u64 = Size(0, 1 << 50), "128Mi";
         /// Writes between two copies of the map.
         map_every_writes: u64 = Count(1, 1 << 50), "240";
         /// Time of a copy of the map; clock is what the drive's clock says.
@@ -301,6 +318,10 @@ pub(super) struct Costs {
     small_sectors: u64,
     /// Transfer of a sector beyond that, in picoseconds.
     sector_ps: u64,
+    /// The most sectors of one entry.
+    pub entry_sectors: u64,
+    gap_sectors: u64,
+    free_sectors: u64,
     pub map_every_writes: u64,
     map: Option<Nanos>,
 }
@@ -311,6 +332,9 @@ impl Costs {
             append: keys.append_time,
             small_sectors: keys.append_bytes / SECTOR_BYTES,
             sector_ps: sector_ps(drive),
+            entry_sectors: keys.entry_bytes.map_or(u64::MAX, |bytes| bytes / SECTOR_BYTES),
+            gap_sectors: keys.gap_bytes.div_ceil(SECTOR_BYTES),
+            free_sectors: keys.free_bytes / SECTOR_BYTES,
             map_every_writes: keys.map_every_writes,
             map: keys.map_time,
         }

@@ -45,6 +45,8 @@ struct DriveManaged {
     bypass: Bypass,
     /// True if a torn write must leave what it was to replace: what comes from a write cache was not flushed.
     is_careful: bool,
+    /// True while a flush waits for what is written.
+    is_flushing: bool,
     /// Writes that may share a log entry.
     shared_writes: usize,
     idle_delay: Option<Nanos>,
@@ -61,7 +63,7 @@ state! {
     DriveManaged {
         parts: bands, cache, cleaning, bypass;
         values: counts;
-        built: is_careful, shared_writes, idle_delay;
+        built: is_careful, is_flushing, shared_writes, idle_delay;
     }
 }
 
@@ -83,18 +85,16 @@ impl DriveManaged {
             let count = (n - done).min(self.cache.log.request_max());
             self.make_room(disk, count)?;
             self.cache.append(disk, Cause::Host, lba + done, count, data, at + done)?;
+            self.cache.log.skip_gap();
             self.follow_up(disk)?;
             done += count;
         }
         Ok(())
     }
 
-    /// Steps that follow an append: cleaning where little of the log is free, and every so often a copy of the map.
+    /// Every so often a copy of the map follows an append.
     #[inline]
     fn follow_up(&mut self, disk: &mut Disk) -> DiskResult {
-        if self.cache.log.is_nearly_full() {
-            self.clean_ahead(disk)?;
-        }
         if self.cache.is_copy_due() { self.persist(disk) } else { Ok(()) }
     }
 
@@ -151,6 +151,7 @@ impl DriveManaged {
         }
         let extents: SmallVec<[Extent; 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
         self.cache.append_together(disk, &extents, &data)?;
+        self.cache.log.skip_gap();
         self.follow_up(disk)
     }
 
@@ -166,7 +167,12 @@ impl DriveManaged {
     /// True if a write is to go straight to its band; called once for each.
     #[inline]
     fn takes_direct(&mut self, disk: &Disk, lba: Lba, n: u64) -> bool {
-        self.bypass.takes(lba, n) && (!self.bypass.is_thrifty() || self.is_cheap(disk, lba, n))
+        if !self.bypass.takes(lba, n) {
+            return false;
+        }
+        // A host that waits until each write is durable gets that from the log, however long its runs are.
+        let is_durable = self.is_careful || self.is_flushing;
+        !self.bypass.is_thrifty() || (!is_durable && self.is_cheap(disk, lba, n))
     }
 
     /// Reads `n` sectors as they are now, the write cache left out.
@@ -301,6 +307,10 @@ impl Layer for DriveManaged {
         self.put_together(disk, writes)
     }
 
+    fn set_flushing(&mut self, is_flushing: bool) {
+        self.is_flushing = is_flushing;
+    }
+
     fn band_end(&self, lba: Lba) -> Option<Lba> {
         Some(lba + self.home_run(lba, u64::MAX).1)
     }
@@ -336,6 +346,7 @@ impl Layer for DriveManaged {
 
     /// Map and log survive (assumption: map copies and headers tell of everything), and what cleaning saved in the scratch pad.
     fn power_cut(&mut self) {
+        self.is_flushing = false;
         self.cleaning.power_cut(&self.bands.home);
         self.cache.log.power_cut();
         self.bands.written.forget();

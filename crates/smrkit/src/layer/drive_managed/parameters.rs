@@ -55,6 +55,8 @@ keys! {
         bypass_bytes: u64 = Size(512, 1 << 40), "512Ki";
         /// Tracks never written are neither read nor kept from damage (assumption).
         skip_unwritten: bool = Switch, "off";
+        /// Cleaning neither reads nor saves tracks that are wholly cached; auto is on, or off.
+        skip_cached: Option<bool> = Or("auto", Switch), "auto";
     }
 }
 
@@ -66,8 +68,8 @@ const BYPASS_MODE: Word<BypassMode> = Word(&[
     ("stream", BypassMode::Stream),
 ]);
 const VARIANT: Word<Variant> = Word(&[("sold", Variant::Sold), ("vguard-2017", Variant::Vguard2017)]);
-/// The most writes that share an entry: what is reported. The map keeps room for what they split.
-const SHARED_MAX: u64 = 8;
+/// The most writes that share an entry. The map keeps room for what they split.
+const SHARED_MAX: u64 = 64;
 
 /// Variant of the disk.
 #[derive(Clone, Copy, PartialEq)]
@@ -91,6 +93,7 @@ impl LayerKeys for DriveManagedKeys {
             shared_writes: Some(self.shared_writes()),
             idle_clean: Some(self.idle_clean()),
             bypass: Some(self.bypass()),
+            skip_cached: Some(self.skip_cached()),
             ..self
         }
     }
@@ -119,11 +122,15 @@ impl DriveManagedKeys {
     }
 
     fn shared_writes(&self) -> u64 {
-        self.shared_writes.unwrap_or(if self.is_sold() { SHARED_MAX } else { 1 })
+        self.shared_writes.unwrap_or(if self.is_sold() { 8 } else { 1 })
     }
 
     fn idle_clean(&self) -> bool {
         self.idle_clean.unwrap_or(self.is_sold())
+    }
+
+    fn skip_cached(&self) -> bool {
+        self.skip_cached.unwrap_or(self.is_sold())
     }
 
     fn bypass(&self) -> BypassMode {
@@ -149,7 +156,7 @@ impl DriveManagedPlan {
         let added = costs
             .map_every_writes
             .saturating_mul(3 * keys.shared_writes())
-            .saturating_add(log_sectors / MAP_ENTRY_SECTORS);
+            .saturating_add(log_sectors / MAP_ENTRY_SECTORS.min(costs.entry_sectors));
         // No log holds more extents than sectors.
         let copied_max = map_entries_max.saturating_add(added).min(log_sectors);
         let home = Home::new("drive-managed", drive, &Reserve { map_sectors: copy_sectors(copied_max), ..reserve })?;
@@ -166,8 +173,9 @@ impl DriveManaged {
         let bypass = Bypass::new(keys.bypass(), keys.bypass_bytes.div_ceil(SECTOR_BYTES));
         Ok(DriveManaged {
             cache: PersistentCache::new(limits, log, [first, second], bypass.is_on()),
-            cleaning: BandCleaning::new(keys.partial),
+            cleaning: BandCleaning::new(keys.partial, keys.skip_cached()),
             is_careful: drive.clock.write_cache_sectors() == 0,
+            is_flushing: false,
             bypass,
             bands: HomeBands { written: WrittenTracks::new(keys.skip_unwritten, home.bands()), home },
             shared_writes: keys.shared_writes() as usize,

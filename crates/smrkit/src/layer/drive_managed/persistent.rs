@@ -128,7 +128,7 @@ impl PersistentCache {
     #[inline]
     pub fn excess(&self) -> u64 {
         let map = (self.map.len() as u64).saturating_sub(self.limits.alpha);
-        map.max(self.log.length().saturating_sub(self.limits.beta))
+        map.max(self.log.length().saturating_sub(self.limits.beta)).max(self.log.excess())
     }
 
     /// Forgets the oldest entries as far as nothing in them is valid; whether any is left.
@@ -149,7 +149,7 @@ impl PersistentCache {
         self.log.tail() > self.log.kept
     }
 
-    /// Appends `n` sectors of `data` as one request, in two entries where the log ends in between.
+    /// Appends `n` sectors of `data` as one request, in as many entries as it takes.
     #[inline]
     pub fn append(&mut self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let mut done = 0;

@@ -83,12 +83,12 @@ fn a_request_finds_room_if_its_last_sector_does() {
 }
 
 #[test]
-fn little_is_free_from_a_quarter_of_a_small_log_on() {
+fn a_quarter_of_a_small_log_is_kept_free() {
     let (mut log, mut disk) = log(Guard::Tracks(0));
     append(&mut log, &mut disk, 0, 44);
-    assert_eq!((log.used(), log.is_nearly_full()), (45, false));
+    assert_eq!((log.used(), log.excess()), (45, 0));
     append(&mut log, &mut disk, 100, 1);
-    assert_eq!((log.used(), log.is_nearly_full(), log.length()), (47, true, 2));
+    assert_eq!((log.used(), log.excess(), log.length()), (47, 1, 2));
 }
 
 #[test]

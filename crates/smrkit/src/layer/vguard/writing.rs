@@ -336,18 +336,23 @@ impl Vguard {
             }
         }
         let (home, log) = (&self.home, &self.log);
-        let done = self.cleaner.phase(disk, home, |disk, tracks, buf, at| {
-            let mut any = false;
-            for track in tracks.clone() {
-                let sectors = home.sectors(track);
-                if let Some(entry) = log.find(track).filter(|_| sectors > 0) {
-                    let before = home.sectors_of(tracks.start..track);
-                    disk.read(entry.pba, sectors, Cause::Destage, buf, at + before)?;
-                    any = true;
+        let done = self.cleaner.phase(
+            disk,
+            home,
+            |_| false,
+            |disk, tracks, buf, at| {
+                let mut any = false;
+                for track in tracks.clone() {
+                    let sectors = home.sectors(track);
+                    if let Some(entry) = log.find(track).filter(|_| sectors > 0) {
+                        let before = home.sectors_of(tracks.start..track);
+                        disk.read(entry.pba, sectors, Cause::Destage, buf, at + before)?;
+                        any = true;
+                    }
                 }
-            }
-            Ok(any)
-        })?;
+                Ok(any)
+            },
+        )?;
         if let PhaseResult::Stage { tracks, over } = done {
             self.free(tracks);
             self.counts.bands_cleaned += u64::from(over);
