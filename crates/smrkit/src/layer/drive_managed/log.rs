@@ -359,7 +359,7 @@ impl Costs {
 }
 
 /// The transfer of one sector at the outer edge, where the log lies; switches of heads are left out.
-fn sector_ps(drive: &Drive) -> u64 {
+pub(in crate::layer) fn sector_ps(drive: &Drive) -> u64 {
     match (&drive.clock, drive.clock.mechanical()) {
         (DriveClock::Constant(clock), _) => (clock.sector_us() * 1e6).round() as u64,
         (_, Some(clock)) => clock.rotation().0 * 1000 / drive.geometry.zones()[0].track_sectors,

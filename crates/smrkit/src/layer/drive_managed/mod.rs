@@ -36,6 +36,7 @@ use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 
+pub(super) use self::log::sector_ps;
 pub(super) use self::parameters::SPEC;
 
 struct DriveManaged {

@@ -49,6 +49,14 @@ impl Log {
         free < wanted && self.segments.closed.dead >= longest
     }
 
+    /// True if a segment is worth cleaning in idle time.
+    pub(super) fn cleaning_helps(&mut self) -> bool {
+        match self.rules.resets {
+            true => self.segments.closed.any_below_half(),
+            false => self.segments.closed.dead > self.segments.free_sectors.max(self.segments.longest),
+        }
+    }
+
     /// Does a stage of cleaning, of a new victim if none is under way; returns whether there was one.
     pub(super) fn clean_stage(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let Some(mut job) = self.job.take().or_else(|| self.choose(disk, need)) else { return Ok(false) };
@@ -145,13 +153,31 @@ impl Log {
         Ok(())
     }
 
+    /// True if a write of `n` sectors to a stream would take the room that what survives in a segment needs. Cleaning opens segments
+    /// itself, so that the host may find room in the open one for long, while less and less is free.
+    #[inline]
+    pub(super) fn is_short(&self, stream: u8, n: u64) -> bool {
+        let longest = self.segments.longest;
+        let (victim, needs) = match &self.job {
+            Some(job) => {
+                let segment = self.segments.get(job.victim);
+                (Some(job.victim), u64::from(segment.live) + longest - u64::from(segment.place.sectors))
+            }
+            None => (None, longest),
+        };
+        let shares =
+            victim.map_or(!self.segments.survivors_apart, |at| self.segments.stream_of_survivors(at) == stream);
+        shares && self.segments.free_sectors + self.segments.room(stream) < n + needs
+    }
+
     /// Cleans until `n` sectors can be written to a stream with the reserve left, which cleaning needs to go on.
     #[cold]
     pub(super) fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
         loop {
             let missing = n.saturating_sub(self.segments.room(stream));
             let free = self.segments.free_sectors;
-            if missing == 0 || free >= missing + self.rules.reserve * self.segments.longest {
+            let fits = missing == 0 || free >= missing + self.rules.reserve * self.segments.longest;
+            if fits && !self.is_short(stream, n) {
                 return Ok(());
             }
             if !self.clean_stage(disk, Need::Must)? {

@@ -18,9 +18,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::drive_managed::sector_ps;
+use super::idle::IdleKeys;
 use super::{
-    COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, Scalar, TABLES_BYTES_MAX,
-    inconsistent,
+    COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, Scalar,
+    TABLES_BYTES_MAX, inconsistent,
 };
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -31,7 +33,7 @@ use crate::keys;
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::quantity::Bytes;
-use crate::schema::{Count, Word, percent};
+use crate::schema::{Count, Or, Switch, Time, Word, percent};
 use crate::state::{State, layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
@@ -60,6 +62,15 @@ keys! {
         spare_percent: f64 = percent(0.1, 90.0), "7";
         /// Open segments: one for all; one for what survived cleaning; or one for each source.
         separate: Separate = SEPARATE, "none";
+        /// A full disk has its spare segments at the outer edge, not at the inner one.
+        spare_outer: bool = Switch, "off";
+        /// Writes that are appended as one access, if they wait together.
+        shared_writes: u64 = Count(1, 64), "1";
+        /// Time that the host's append takes beyond its transfer, unless it goes on with the LBAs of the one before; clock is what the
+        /// drive's clock says of both.
+        append_time: Option<Nanos> = Or("clock", Time(1)), "clock";
+        /// Cleaning in idle time.
+        idle: IdleKeys;
     }
 }
 
@@ -174,6 +185,13 @@ pub(super) struct LogRules {
     pub clean_below: u64,
     /// True if a segment is free as soon as nothing in it is live.
     pub resets: bool,
+    /// A full disk has its spare segments at the outer edge.
+    pub spare_outer: bool,
+    /// Writes that are appended as one access.
+    pub shared_writes: usize,
+    /// Time of an append that does not go on with the one before, beyond its transfer; and that of a sector, in picoseconds.
+    pub append: Option<Nanos>,
+    pub sector_ps: u64,
     /// Delay of cleaning in idle time.
     pub idle: Option<Nanos>,
     /// Requests up to this length are whole or absent.
@@ -192,6 +210,10 @@ pub(super) struct Log {
     capacity: Capacity,
     /// Sectors that the host has written: the time by which data ages.
     age: u64,
+    /// Where the host's last write ended.
+    host_end: Lba,
+    /// True until the first part of a write that does not go on there is appended.
+    turns: bool,
     /// The parts of the request that is being written.
     parts: Vec<WrittenStretch>,
     /// The runs that a stage of cleaning moves.
@@ -202,8 +224,8 @@ pub(super) struct Log {
 state! {
     Log {
         parts: rules, segments;
-        values: source, map, job, age, counts;
-        built: capacity, parts, runs;
+        values: source, map, job, age, host_end, counts;
+        built: capacity, turns, parts, runs;
     }
 }
 
@@ -334,7 +356,11 @@ impl Log {
             reserve: RESERVE,
             clean_below: CLEAN_BELOW,
             resets: false,
-            idle: None,
+            spare_outer: keys.spare_outer,
+            shared_writes: keys.shared_writes as usize,
+            append: keys.append_time,
+            sector_ps: sector_ps(drive),
+            idle: keys.idle.delay(),
             whole_sectors: shares.whole_sectors,
             wears: drive.interference.upstream(),
         };
@@ -359,6 +385,8 @@ impl Log {
             job: None,
             capacity,
             age: 0,
+            host_end: Lba(0),
+            turns: false,
             parts: Vec::new(),
             runs: Vec::new(),
             counts: LogCounts::default(),
@@ -390,7 +418,7 @@ impl Log {
     #[inline]
     fn write_whole(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let stream = self.stream(lba);
-        if n > self.segments.room(stream) {
+        if n > self.segments.room(stream) || self.is_short(stream, n) {
             self.make_room(disk, stream, n)?;
         }
         self.age += n;
@@ -401,15 +429,59 @@ impl Log {
             self.parts.push(WrittenStretch { lba: lba + done, sectors, pba, segment });
             done += sectors;
         }
+        self.note_parts();
+        Ok(())
+    }
+
+    /// Writes requests together, whose data lie in `data` one after another. All of them are whole or absent after a power cut.
+    fn write_shared(&mut self, disk: &mut Disk, writes: &[QueuedWrite], n: u64) -> DiskResult {
+        let stream = self.stream(writes[0].lba);
+        if n > self.segments.room(stream) || self.is_short(stream, n) {
+            self.make_room(disk, stream, n)?;
+        }
+        self.age += n;
+        self.parts.clear();
+        let mut data = disk.buf(n);
+        let mut at = 0;
+        for one in writes {
+            data.put(at, one.data, 0, one.sectors);
+            at += one.sectors;
+        }
+        let (mut rest, mut one) = (writes.iter(), (writes[0].lba, 0));
+        let mut done = 0;
+        while done < n {
+            let (segment, mut pba, sectors) = self.append(disk, stream, n - done, Cause::Host, &data, done)?;
+            let mut left = sectors;
+            while left > 0 {
+                if one.1 == 0 {
+                    let Some(next) = rest.next() else { break };
+                    one = (next.lba, next.sectors);
+                }
+                let count = left.min(one.1);
+                self.parts.push(WrittenStretch { lba: one.0, sectors: count, pba, segment });
+                one = (one.0 + count, one.1 - count);
+                (pba, left) = (pba + count, left - count);
+            }
+            done += sectors;
+        }
+        self.note_parts();
+        Ok(())
+    }
+
+    /// Points the map to the parts that have been written.
+    #[inline]
+    fn note_parts(&mut self) {
         // The map follows when all of it is written: what it replaces stays live until then, and is not cleaned away.
         for i in 0..self.parts.len() {
             let part = self.parts[i];
             self.note(part.lba, part.sectors, part.pba, part.segment);
-            self.segments.settle(part.segment, self.age);
+            // A full segment is closed by it, which must happen once.
+            if self.parts.get(i + 1).is_none_or(|next| next.segment != part.segment) {
+                self.segments.settle(part.segment, self.age);
+            }
         }
         self.parts.clear();
         self.reset_emptied();
-        Ok(())
     }
 
     /// Writes the first of `n` sectors of `data`, from its sector `at` on, as far as the open segment has room:
@@ -427,7 +499,14 @@ impl Log {
         let index = self.segments.open_segment(stream)?;
         let segment = self.segments.get(index);
         let (pba, sectors) = (segment.head(), n.min(segment.room()));
-        disk.write(pba, sectors, cause, data, at)?;
+        match self.rules.append {
+            Some(append) if self.turns && cause == Cause::Host && at == 0 => {
+                let lasting = append + Nanos(self.rules.sector_ps.saturating_mul(sectors) / 1000);
+                disk.write_lasting(lasting, pba, sectors, cause, data)?;
+                self.turns = false;
+            }
+            _ => disk.write(pba, sectors, cause, data, at)?,
+        }
         // Only now: a torn write leaves the head where it was, and is written over.
         self.segments.wrote(index, sectors);
         Ok((index, pba, sectors))
@@ -510,6 +589,8 @@ impl Layer for Log {
 
     #[inline]
     fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        self.turns = lba != self.host_end;
+        self.host_end = lba + n;
         let mut done = 0;
         while done < n {
             let count = (n - done).min(self.rules.whole_sectors);
@@ -519,6 +600,21 @@ impl Layer for Log {
         Ok(())
     }
 
+    fn takes_together(&self) -> usize {
+        self.rules.shared_writes
+    }
+
+    fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
+        let n = writes.iter().map(|one| one.sectors).sum();
+        match n <= self.rules.whole_sectors {
+            true => {
+                self.turns = true;
+                self.write_shared(disk, writes, n)
+            }
+            false => writes.iter().try_for_each(|one| self.write(disk, one.lba, one.sectors, one.data)),
+        }
+    }
+
     fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
         self.forget(lba, n);
         self.map.remove(lba, n);
@@ -526,13 +622,13 @@ impl Layer for Log {
         Ok(())
     }
 
-    /// Cleaning ahead of need finds more live data to move: where idle time is used at all, only segments less than half live
-    /// are cleaned in it.
+    /// Cleaning ahead of need finds more live data to move: where idle time is used at all, it is until most of the room that is not
+    /// live is free, or of segments that are freed when they are empty, until none is less than half live.
     #[inline]
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         let wanted = match need {
             Need::Must => self.job.as_ref().is_some_and(|job| !job.idle) || self.cleaning_is_due(),
-            Need::Spare => self.rules.idle.is_some() && (self.job.is_some() || self.segments.closed.any_below_half()),
+            Need::Spare => self.rules.idle.is_some() && (self.job.is_some() || self.cleaning_helps()),
         };
         Ok(wanted && self.clean_stage(disk, need)?)
     }
@@ -553,6 +649,9 @@ impl Layer for Log {
     /// the rest is free.
     fn fill(&mut self) -> Arc<dyn Placement> {
         let host = self.capacity.host_sectors;
+        if self.rules.spare_outer {
+            self.segments.spare_first(host);
+        }
         // The first LBA and the first PBA of each segment in use.
         let mut runs: Vec<(Lba, Pba)> = Vec::with_capacity(self.segments.free.len());
         let mut done = 0;

@@ -138,7 +138,7 @@ pub(super) struct SegmentTable {
     /// The open segment of each stream.
     pub(super) open: Vec<Option<u32>>,
     /// True if what survives cleaning has the last stream for its own.
-    survivors_apart: bool,
+    pub(super) survivors_apart: bool,
     pub(super) closed: Victims,
     /// Sectors of the longest segment.
     pub(super) longest: u64,
@@ -418,6 +418,18 @@ impl SegmentTable {
             count += 1;
         }
         count
+    }
+
+    /// Where all segments are free, puts those last in line that `n` sectors leave, from the first one on.
+    pub(super) fn spare_first(&mut self, n: u64) {
+        let mut spare = self.free_sectors - n;
+        let mut count = 0;
+        while let Some(&at) = self.free.get(count)
+            && let Some(left) = spare.checked_sub(u64::from(self.get(at).place.sectors))
+        {
+            (spare, count) = (left, count + 1);
+        }
+        self.free.rotate_left(count);
     }
 
     /// Fills a free segment with up to `n` sectors from `lba` on, each written once, in order: (where, how many).
