@@ -58,6 +58,8 @@ pub enum Task {
         disk: u32,
         /// True if it fails when counting begins, or as the work begins.
         before: bool,
+        /// True if the new one was filled before, and never trimmed.
+        used: bool,
     },
     /// All members are read, and in check mode compared.
     Scrub,
@@ -119,6 +121,8 @@ keys! {
         disk: u64 = Count(0, u32::MAX as u64), "0";
         /// When it fails: as the rebuild begins, or before counting begins.
         failed: bool = Word(&[("then", false), ("before", true)]), "then";
+        /// The new one: as it left the factory, or filled once and never trimmed.
+        new: bool = Word(&[("empty", false), ("full", true)]), "empty";
         /// All of the member from its first sector on, or records as ZFS finds them.
         order: bool = Word(&[("ascending", false), ("scattered", true)]), "ascending";
         /// Length of a piece, with order=ascending; 512Ki by default.
@@ -204,7 +208,7 @@ impl ScrubKeys {
 
 impl RebuildKeys {
     fn spec(&self) -> Result<RebuildSpec, Error> {
-        let task = Task::Rebuild { disk: self.disk as u32, before: self.failed };
+        let task = Task::Rebuild { disk: self.disk as u32, before: self.failed, used: self.new };
         self.pace.spec_for(task, if self.order { self.scattered()? } else { self.ascending()? })
     }
 
@@ -319,10 +323,13 @@ impl fmt::Display for RebuildSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = |sectors: u64| exact_bytes(sectors * SECTOR_BYTES);
         let piece = match self.task {
-            Task::Rebuild { disk, before } => {
+            Task::Rebuild { disk, before, used } => {
                 write!(f, "disk={disk},")?;
                 if before {
                     f.write_str("failed=before,")?;
+                }
+                if used {
+                    f.write_str("new=full,")?;
                 }
                 "write"
             }

@@ -8,6 +8,8 @@ mod order;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 pub use crate::settings::rebuild::{Begin, RebuildOrder, RebuildSpec, Task};
 
 use self::order::{RebuildPieces, RecordRuns};
@@ -16,6 +18,7 @@ use super::task::BackgroundTask;
 use crate::device::level::Level;
 use crate::device::{Array, DonePart, MemberDrive};
 use crate::error::{DiskResult, Error};
+use crate::medium::Stamp;
 use crate::request::{Progress, Request};
 use crate::settings::Settings;
 use crate::stats::counts::Times;
@@ -61,9 +64,13 @@ impl RebuildSpec {
                     Level::redundant_names()
                 )));
             }
-            Task::Rebuild { disk, .. } => {
+            Task::Rebuild { disk, used, .. } => {
                 self.check(settings)?;
-                (Some(array.members[disk as usize].build(settings, true)?), layout.member_sectors(disk))
+                let mut new = array.members[disk as usize].build(settings, true)?;
+                if used {
+                    new.fill(Arc::new(|lba| Stamp::first(lba).0));
+                }
+                (Some(new), layout.member_sectors(disk))
             }
         };
         let mut pieces = match self.order {

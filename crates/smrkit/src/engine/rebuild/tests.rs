@@ -66,7 +66,11 @@ fn mistakes_come_with_their_remedy() {
 fn specs() -> impl Strategy<Value = RebuildSpec> {
     let task = prop_oneof![
         Just(Task::Scrub),
-        (any::<u32>(), any::<bool>()).prop_map(|(disk, before)| Task::Rebuild { disk, before })
+        (any::<u32>(), any::<bool>(), any::<bool>()).prop_map(|(disk, before, used)| Task::Rebuild {
+            disk,
+            before,
+            used
+        })
     ];
     let ascending = (1u64..=1 << 17).prop_map(|sectors| RebuildOrder::Ascending { sectors });
     let scattered =
