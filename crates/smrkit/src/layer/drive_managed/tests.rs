@@ -92,6 +92,23 @@ fn a_quarter_of_a_small_log_is_kept_free() {
 }
 
 #[test]
+fn long_writes_take_several_entries_and_gaps_lie_between_writes() {
+    let set = |key: crate::schema::Key| match key.name {
+        "entry_bytes" => key.with_default("4Ki"),
+        "gap_bytes" => key.with_default("2560"),
+        _ => key,
+    };
+    let keys = CostKeys::read(&Values::new(CostKeys::keys().into_iter().map(set).collect())).unwrap();
+    let mut log = CacheLog::new(&drive(), Costs::new(&drive(), &keys), Pba(40), Pba(100));
+    let mut disk = Disk::new(&drive(), Medium::Stamps(Stamps::new()));
+    assert_eq!((log.request_max(), log.holds_undivided(8), log.holds_undivided(9)), (48, true, false));
+    assert_eq!(append(&mut log, &mut disk, 0, 20), (8, 41));
+    log.skip_gap();
+    // 36 sectors are five entries: 41 sectors from 14 on, and a gap.
+    assert_eq!((log.head, log.has_room(36), log.has_room(37)), (14, true, false));
+}
+
+#[test]
 fn a_request_is_cut_at_the_logs_end() {
     type Cut<'a> = &'a [(u64, u64)];
     // Sectors of each entry, and where they lie.

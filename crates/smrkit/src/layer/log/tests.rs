@@ -239,3 +239,22 @@ fn a_file_keeps_its_segment_until_others_push_it_out() {
     assert_eq!(streams, [0, 1, 0, 1, 0, 1]);
     assert_eq!((files.stream(1, Lba(5)), files.stream(0, Lba(5)), files.stream(0, Lba(101))), (0, 1, 0));
 }
+
+/// Cleaning opens segments in which the host then finds room; it must not use up what the victim's rest needs.
+#[test]
+fn the_host_leaves_room_to_clean_with() {
+    let mut drive = Drive::load("tiny-constant").unwrap();
+    drive.geometry = Geometry::uniform(300, 2000).unwrap();
+    let drive = drive.with_interference(Interference::Tracks { width: 2, band: None }).unwrap();
+    let keys = keys(&[("segment_tracks", "10"), ("spare_percent", "0.5")]);
+    let (mut log, mut disk) = (Log::new(&drive, &keys).unwrap(), Disk::new(&drive, Medium::NoData));
+    disk.fill(log.fill());
+    let places = log.capacity().host_sectors / WHOLE_SECTORS;
+    let mut at = 1u64;
+    for _ in 0..4000 {
+        at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        log.step(&mut disk, Need::Must).unwrap();
+        log.write(&mut disk, Lba((at >> 33) % places * WHOLE_SECTORS), WHOLE_SECTORS, &Buf::NoData).unwrap();
+    }
+    log.check(&disk).unwrap();
+}
