@@ -251,7 +251,7 @@ impl MemberDrive {
 
     /// Empties the drive's caches and cleans while that helps; returns when it was done.
     pub fn settle(&mut self) -> DiskResult<Nanos> {
-        self.destage_all()?;
+        self.destage_all(false)?;
         let LayeredDisk { disk, layer, .. } = &mut self.device;
         layer.flush(disk)?;
         let idles = self.device.uses_idle_time();
@@ -270,7 +270,7 @@ impl MemberDrive {
         }
         let Some(due) = cached.cache.due().filter(|&due| due < time) else { return self.device.step_before(time) };
         if !self.device.step_before(due)? {
-            self.destage(due)?;
+            self.destage(due, false)?;
         }
         Ok(true)
     }
@@ -293,12 +293,12 @@ impl MemberDrive {
     }
 
     /// Brings the next batch of the write cache to the platters, at `time` or once they are free.
-    fn destage(&mut self, time: Nanos) -> DiskResult {
+    fn destage(&mut self, time: Nanos, is_flushing: bool) -> DiskResult {
         let Some(cached) = &mut self.write_cache else { return Ok(()) };
         self.device.disk.wait_until(time);
         self.device.step(Need::Must)?;
         let start = self.device.now();
-        let batch = cached.cache.take_batch(&self.device);
+        let batch = cached.cache.take_batch(&self.device, is_flushing);
         if batch.is_empty() {
             return Ok(());
         }
@@ -314,17 +314,15 @@ impl MemberDrive {
     /// Brings all that the write cache holds to the platters, since a flush waits for it.
     fn flush_cache(&mut self) -> DiskResult {
         self.device.layer.set_flushing(true);
-        self.write_cache.iter_mut().for_each(|cached| cached.cache.set_flushing(true));
-        let done = self.destage_all();
-        self.write_cache.iter_mut().for_each(|cached| cached.cache.set_flushing(false));
+        let done = self.destage_all(true);
         self.device.layer.set_flushing(false);
         done
     }
 
     /// Brings all that the write cache holds to the platters.
-    fn destage_all(&mut self) -> DiskResult {
+    fn destage_all(&mut self, is_flushing: bool) -> DiskResult {
         while self.write_cache.as_ref().is_some_and(|cached| !cached.cache.is_empty()) {
-            self.destage(self.device.now())?;
+            self.destage(self.device.now(), is_flushing)?;
         }
         Ok(())
     }
@@ -376,7 +374,7 @@ impl MemberDrive {
             if !self.is_cached_write(request) {
                 return self.serve_sent(request, arrival, arrival, host, data);
             }
-            self.through_outages(|drive| drive.destage(arrival))?;
+            self.through_outages(|drive| drive.destage(arrival, false))?;
             // What made no room before it began makes none now.
             from = self.write_cache.as_ref().map_or(from, |cached| from.max(cached.cache.batch_start()));
         }
@@ -748,7 +746,7 @@ impl MemberDrive {
         if let Some((command, sent)) = next {
             return self.begin(command, sent);
         }
-        self.through_outages(|drive| drive.destage(time))?;
+        self.through_outages(|drive| drive.destage(time, false))?;
         while let Some(cached) = &mut self.write_cache
             && let Some((mut command, sent)) = cached.blocked.pop_front()
         {
@@ -823,7 +821,7 @@ impl MemberDrive {
     }
 
     pub(super) fn finish(&mut self) -> DiskResult {
-        self.destage_all()?;
+        self.destage_all(false)?;
         match &mut self.check {
             Some(check) => check.shadow.finish(&mut self.device),
             None => self.device.check(),

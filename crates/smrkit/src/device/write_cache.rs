@@ -111,14 +111,12 @@ pub(super) struct WriteCache {
     /// The last moment at which it became half full.
     half_full: Nanos,
     bus_free_at: Nanos,
-    /// True while a flush waits for what is held.
-    is_flushing: bool,
 }
 
 state! {
     WriteCache {
         values: runs, sectors, batch, taken, last_command, half_full, bus_free_at;
-        built: limit, is_flushing;
+        built: limit;
     }
 }
 
@@ -133,13 +131,7 @@ impl WriteCache {
             last_command: Nanos::ZERO,
             half_full: Nanos::ZERO,
             bus_free_at: Nanos::ZERO,
-            is_flushing: false,
         }
-    }
-
-    /// Says whether a flush waits for what is held.
-    pub fn set_flushing(&mut self, is_flushing: bool) {
-        self.is_flushing = is_flushing;
     }
 
     /// Refuses a restored state with runs that lie outside the drive, overlap, or are more than it has room for.
@@ -385,8 +377,9 @@ impl WriteCache {
         self.runs.iter().any(|run| run.since + AGE_MAX <= now)
     }
 
-    /// Takes out what is to go to the platters next, at the drive's time: runs that the layer may put together, or one.
-    pub fn take_batch(&mut self, device: &LayeredDisk) -> SmallVec<[HeldRun; 8]> {
+    /// Takes out what is to go to the platters next, at the drive's time: runs that the layer may put together, or one. `is_flushing` if
+    /// a flush waits for it.
+    pub fn take_batch(&mut self, device: &LayeredDisk, is_flushing: bool) -> SmallVec<[HeldRun; 8]> {
         let now = device.now();
         let is_ready = |run: &HeldRun| run.ready_at() <= now;
         // Where room is needed, a stream has to go although it does not reach its band's end.
@@ -398,7 +391,7 @@ impl WriteCache {
         let is_old = self.runs[oldest].since + AGE_MAX <= now;
         // A layer that takes writes together appends them: where they belong makes no difference to the head.
         let first = if is_old || shared > 1 { oldest } else { self.nearest(device, is_eligible).unwrap_or(oldest) };
-        let first = self.take(device, first);
+        let first = self.take(device, first, is_flushing);
         let (mut sectors, source) = (first.sectors, first.source);
         let is_stream = first.is_stream();
         batch.push(first);
@@ -406,7 +399,7 @@ impl WriteCache {
             let fits =
                 |run: &HeldRun| !run.is_stream() && run.source == source && sectors + run.sectors <= STREAM_SECTORS;
             let Some(next) = self.oldest(|run| is_eligible(run) && fits(run)) else { break };
-            let next = self.take(device, next);
+            let next = self.take(device, next, is_flushing);
             sectors += next.sectors;
             batch.push(next);
         }
@@ -450,12 +443,12 @@ impl WriteCache {
     }
 
     /// Takes out a run, or as much of it as goes at once: of a stream what lies in its band. The rest stays.
-    fn take(&mut self, device: &LayeredDisk, at: usize) -> HeldRun {
+    fn take(&mut self, device: &LayeredDisk, at: usize, is_flushing: bool) -> HeldRun {
         let mut run = self.runs.swap_remove(at);
         self.sectors -= run.sectors;
         // A run that is flushed is no stream for the layer: it need not end at a band's end.
         let in_bands = run.band_end < Lba(u64::MAX);
-        let most = if self.is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
+        let most = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
         if run.is_stream() && run.sectors > most {
             // It is as young as the stream: it must not be taken for something that was left behind.
             let data = std::mem::take(&mut run.data);

@@ -172,6 +172,15 @@ impl DriveClock {
         }
     }
 
+    /// Transfer of one sector at the outer edge, in picoseconds; switches of heads are left out.
+    pub fn sector_ps(&self, g: &Geometry) -> u64 {
+        match (self, self.mechanical()) {
+            (DriveClock::Constant(clock), _) => clock.sector_ps,
+            (_, Some(clock)) => clock.rotation().0 * 1000 / g.zones()[0].track_sectors,
+            (_, None) => 0,
+        }
+    }
+
     /// The model's name: `constant` or `mechanical`.
     pub fn name(&self) -> &'static str {
         if self.mechanical().is_some() { "mechanical" } else { "constant" }

@@ -97,6 +97,20 @@ fn causes_sum_to_the_busy_time_and_to_its_excess() {
     assert!(conventional.foreground_ns.all.count > 0 && managed.foreground_ns.all.count > 0);
 }
 
+/// What the new disk held before is live to it until it is overwritten, so that it has to be cleaned out of the way.
+#[test]
+fn a_new_disk_that_was_filled_before_cleans() {
+    let log = || mirror(5000, member(drive(5000, ""), "log", &[("spare_percent", "0.5")]));
+    let moved = |new: &str| {
+        let rebuild =
+            rebuilt(&log(), &format!("disk=1,new={new},order=scattered,record=128KiB,run=1MB,window=4"), None);
+        let busy = rebuild.members[1].busy_ns;
+        busy.clean_read + busy.clean_write
+    };
+    assert_eq!(moved("empty"), 0);
+    assert!(moved("full") > 0);
+}
+
 /// With nothing else to do the members' whole outcome is the rebuild's, and the host's time is none.
 #[test]
 fn without_a_workload_what_members_did_is_the_rebuild() {

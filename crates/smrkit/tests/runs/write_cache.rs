@@ -126,6 +126,20 @@ fn a_stream_runs_at_the_conventional_speed() {
     }
 }
 
+/// Such a host wants each write to last, and the log is what promises that soonest: even a stream goes there.
+#[test]
+fn a_stream_of_flushed_writes_goes_to_the_log() {
+    let stream = |flushes: bool| {
+        let write = |i: u64| Request::new(Op::Write, Lba(i * 8192), 8192);
+        let flush = || flushes.then(|| Request::new(Op::Flush, Lba(0), 0));
+        Table((0..60).flat_map(|i| std::iter::once(write(i)).chain(flush())).collect())
+    };
+    let bypassed =
+        |flushes| count(&run(drive(PRODUCT, true), "drive-managed", 1, &stream(flushes)), "bypassed_sectors");
+    assert_eq!(bypassed(true), 0);
+    assert!(bypassed(false) > 59 * 8192);
+}
+
 /// A stream must not keep what was written before it from the platters.
 #[test]
 fn scattered_writes_leave_the_cache_beside_a_stream() {

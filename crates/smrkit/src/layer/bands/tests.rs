@@ -107,9 +107,10 @@ fn no_write_reaches_the_next_section_or_wears_the_one_before() {
     });
 }
 
-/// A band with stamps of version 1 at home and of version 2 in "the cache" for some of its tracks.
+/// A band with stamps of version 1 at home and of version 2 in "the cache" for some of its tracks, which cleaning may trust or not.
 struct Toy {
     cached: Vec<u32>,
+    trusts_cache: bool,
 }
 
 impl Toy {
@@ -137,7 +138,10 @@ impl Toy {
 
     fn clean(&self, disk: &mut Disk, home: &Home, cleaner: &mut Cleaner) -> crate::error::DiskResult {
         while cleaner.is_working() {
-            cleaner.phase(disk, home, |_| false, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
+            let is_kept = |mut tracks: std::ops::Range<u32>| {
+                self.trusts_cache && tracks.all(|track| self.cached.contains(&track))
+            };
+            cleaner.phase(disk, home, is_kept, |_, tracks, buf, at| Ok(self.overlay(home, tracks, buf, at)))?;
             self.every_sector_is_found(disk, home, cleaner);
         }
         Ok(())
@@ -160,8 +164,9 @@ impl Toy {
 fn clean_with_cuts(seed: u64, drive: &Drive, home: &Home, cuts: &[u64]) -> u64 {
     let random = &mut Pcg64Mcg::seed_from_u64(seed);
     let tracks = home.tracks_of(random.random_range(0..home.bands()));
-    let cached: Vec<u32> = tracks.clone().filter(|_| random.random_bool(0.4)).chain([tracks.end - 1]).collect();
-    let toy = Toy { cached };
+    let share = [0.4, 0.9, 1.0][random.random_range(0..3)];
+    let cached: Vec<u32> = tracks.clone().filter(|_| random.random_bool(share)).chain([tracks.end - 1]).collect();
+    let toy = Toy { cached, trusts_cache: random.random_bool(0.7) };
     let mut disk = Disk::new(drive, Medium::Stamps(Stamps::new()));
     toy.fill(&mut disk, home, tracks.clone());
     let first = if drive.interference.upstream() > 0 { tracks.start } else { toy.cached[0] };

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
-use crate::drive::{Drive, DriveClock};
+use crate::drive::Drive;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, Geometry, Guard};
@@ -331,7 +331,7 @@ impl Costs {
         Costs {
             append: keys.append_time,
             small_sectors: keys.append_bytes / SECTOR_BYTES,
-            sector_ps: sector_ps(drive),
+            sector_ps: drive.clock.sector_ps(&drive.geometry),
             entry_sectors: keys.entry_bytes.map_or(u64::MAX, |bytes| bytes / SECTOR_BYTES),
             gap_sectors: keys.gap_bytes.div_ceil(SECTOR_BYTES),
             free_sectors: keys.free_bytes / SECTOR_BYTES,
@@ -355,14 +355,5 @@ impl Costs {
             None => disk.write_metadata(pba, sectors, Cause::Map),
             Some(time) => disk.write_lasting(time, pba, sectors, Cause::Map, &disk.metadata(sectors)),
         }
-    }
-}
-
-/// The transfer of one sector at the outer edge, where the log lies; switches of heads are left out.
-pub(in crate::layer) fn sector_ps(drive: &Drive) -> u64 {
-    match (&drive.clock, drive.clock.mechanical()) {
-        (DriveClock::Constant(clock), _) => (clock.sector_us() * 1e6).round() as u64,
-        (_, Some(clock)) => clock.rotation().0 * 1000 / drive.geometry.zones()[0].track_sectors,
-        (_, None) => 0,
     }
 }

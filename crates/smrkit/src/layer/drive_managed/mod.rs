@@ -36,7 +36,6 @@ use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 
-pub(super) use self::log::sector_ps;
 pub(super) use self::parameters::SPEC;
 
 struct DriveManaged {
@@ -347,7 +346,6 @@ impl Layer for DriveManaged {
 
     /// Map and log survive (assumption: map copies and headers tell of everything), and what cleaning saved in the scratch pad.
     fn power_cut(&mut self) {
-        self.is_flushing = false;
         self.cleaning.power_cut(&self.bands.home);
         self.cache.log.power_cut();
         self.bands.written.forget();

@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::drive_managed::sector_ps;
 use super::idle::IdleKeys;
 use super::{
     COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, Scalar,
@@ -359,7 +358,7 @@ impl Log {
             spare_outer: keys.spare_outer,
             shared_writes: keys.shared_writes as usize,
             append: keys.append_time,
-            sector_ps: sector_ps(drive),
+            sector_ps: drive.clock.sector_ps(&drive.geometry),
             idle: keys.idle.delay(),
             whole_sectors: shares.whole_sectors,
             wears: drive.interference.upstream(),

@@ -142,6 +142,41 @@ fn unwritten_sectors_read_as_zeros_in_a_conventional_disks_time() {
     assert_eq!(disk.tally().reads(Cause::Host).sectors - before, 10);
 }
 
+#[test]
+fn writes_that_wait_together_are_one_append_as_far_as_a_segment_reaches() {
+    let (mut log, mut disk) = log(&[("shared_writes", "8"), ("append_time", "11ms")]);
+    let stamps = |lba: u64, n: u64| Buf::Stamps((lba..lba + n).map(|lba| Stamp::new(Lba(lba), 1).0).collect());
+    let places = [300, 20, 700, 150, 41];
+    let data: Vec<Buf> = places.iter().map(|&lba| stamps(lba, 9)).collect();
+    let writes = places.iter().zip(&data).map(|(&lba, data)| QueuedWrite { lba: Lba(lba), sectors: 9, data });
+    let writes: Vec<QueuedWrite> = writes.collect();
+    assert_eq!(log.takes_together(), 8);
+    // A segment has 40 sectors, and these are 45.
+    log.write_together(&mut disk, &writes).unwrap();
+    assert_eq!(disk.tally().writes(Cause::Host).commands, 2);
+    assert!(segment_of(&log, 41 + 8) != segment_of(&log, 300));
+    for &lba in &places {
+        let mut out = Buf::Stamps(vec![0; 9]);
+        log.read(&mut disk, Lba(lba), 9, &mut out).unwrap();
+        assert!(matches!((&out, stamps(lba, 9)), (Buf::Stamps(found), Buf::Stamps(put)) if *found == put), "{out:?}");
+    }
+    log.check(&disk).unwrap();
+}
+
+#[test]
+fn a_full_disk_has_its_spare_segments_where_it_was_asked_to() {
+    let free = |outer: &str| {
+        let (mut log, mut disk) = log(&[("spare_outer", outer)]);
+        disk.fill(log.fill());
+        log.check(&disk).unwrap();
+        let is_free = |at: &u32| log.segments.get(*at).state == SegmentState::Free;
+        (0..log.segments.all.len() as u32).filter(is_free).collect::<Vec<_>>()
+    };
+    let (inner, outer) = (free("off"), free("on"));
+    assert!(inner.len() > 2 && outer.len() == inner.len());
+    assert!(inner[0] > 100 && outer.iter().copied().eq(0..outer.len() as u32), "{outer:?} {inner:?}");
+}
+
 /// A log with segments that are free, open, closed and being cleaned.
 fn busy() -> (Log, Disk) {
     let (mut log, mut disk) = log(&[]);
