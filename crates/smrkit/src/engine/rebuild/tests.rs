@@ -42,7 +42,7 @@ fn mistakes_come_with_their_remedy() {
         ("scrap:read=4Ki", "did you mean `scrub`"),
         ("scrub:disk=1", "known: order, read"),
         ("scrub:order=scattered", "known: ascending"),
-        ("read=4Ki", "no key of this name; known: disk, failed, order, write, record"),
+        ("read=4Ki", "no key of this name; known: disk, failed, new, order, write, record"),
         ("live=0.5", "add that, or leave it out"),
         ("order=scatered", "did you mean `scattered`"),
         ("order=scattered,write=4Ki", "give record=SIZE"),
