@@ -780,7 +780,8 @@ impl MemberDrive {
         gauges(&self.device, &self.write_cache)
     }
 
-    pub(super) fn fill(&mut self, stamps: FirstStamps) {
+    /// Fills it as if each sector had been written once, in order; in check mode with these stamps.
+    pub fn fill(&mut self, stamps: FirstStamps) {
         self.device.fill();
         if let Some(check) = &mut self.check {
             check.shadow.fill();
