@@ -167,6 +167,10 @@ impl Disks {
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
                 // As the drive's clock says, so that what a trial does hangs on its drive.
                 ("append_time" | "append_bytes" | "map_every_writes" | "map_time", _) => parameter.default.into(),
+                ("entry_bytes" | "gap_bytes" | "free_bytes" | "skip_cached", _) => parameter.default.into(),
+                ("spare_outer" | "shared_writes" | "idle_clean" | "idle_delay", _) if spec.name == "log" => {
+                    parameter.default.into()
+                }
                 ("segment_tracks", _) => self.random.random_range(2..7).to_string(),
                 ("spare_percent", _) => self.random.random_range(1..60).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),

@@ -83,7 +83,7 @@ fn what_auto_stands_for_is_known_for_each_layer() {
     assert_eq!(
         settled("st5000as0011"),
         [
-            "drive-managed: alpha=352 beta=44 bypass=stream cache_tracks=26 idle_clean=on shared_writes=8",
+            "drive-managed: alpha=352 beta=44 bypass=stream cache_tracks=26 idle_clean=on shared_writes=8 skip_cached=on",
             "vguard: alpha=17 beta=17 cache_tracks=26",
             "track-map: random_tracks=74",
             "dm-zoned: conventional_percent=4.166666666666667 reserved_zones=3 zone_bytes=33554432",

@@ -137,7 +137,8 @@ fn a_stream_of_flushed_writes_goes_to_the_log() {
     let bypassed =
         |flushes| count(&run(drive(PRODUCT, true), "drive-managed", 1, &stream(flushes)), "bypassed_sectors");
     assert_eq!(bypassed(true), 0);
-    assert!(bypassed(false) > 59 * 8192);
+    // The rest is still in the drive's cache.
+    assert!(bypassed(false) > 30 * 8192);
 }
 
 /// A stream must not keep what was written before it from the platters.

@@ -380,10 +380,10 @@ impl Episode {
         self.bands.is_empty()
     }
 
-    /// True if more than twice as many entries are overdue as the episode freed.
+    /// True if a command brings more entries than the episode freed.
     #[inline]
-    pub fn is_outpaced_by(&self, overdue: u64) -> bool {
-        overdue > 2 * self.frees
+    pub fn is_outpaced_by(&self, entries: u64) -> bool {
+        entries > self.frees.max(1)
     }
 
     /// True if more entries are overdue than the episode frees, so that the next command has to wait for its end.

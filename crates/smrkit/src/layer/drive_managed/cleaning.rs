@@ -76,11 +76,11 @@ impl DriveManaged {
         }
         loop {
             let runs = self.clean_phase(disk)?;
-            let (episode, excess) = (&self.cleaning.episode, self.cache.excess());
+            let episode = &self.cleaning.episode;
             // Where commands bring more than an episode frees, one for each would not keep pace.
             let waits = match runs {
-                true => episode.falls_short_of(excess),
-                false => episode.is_outpaced_by(excess) && self.begin_due_episode(disk),
+                true => episode.falls_short_of(self.cache.excess()),
+                false => episode.is_outpaced_by(self.cache.last_entries) && self.begin_due_episode(disk),
             };
             if !waits {
                 return Ok(true);

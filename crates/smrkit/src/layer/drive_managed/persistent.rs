@@ -55,6 +55,8 @@ pub(super) struct PersistentCache {
     pub map_writes: u64,
     /// Appends since the last map copy.
     pub appends: u64,
+    /// Entries of the last append.
+    pub last_entries: u64,
     /// LBAs that the last map copy may still find in the log, and the map no longer: kept where writes may bypass the log.
     pub stale: Option<StaleRuns>,
 }
@@ -62,7 +64,7 @@ pub(super) struct PersistentCache {
 state! {
     PersistentCache {
         parts: log;
-        values: map, copies, map_writes, appends, stale;
+        values: map, copies, map_writes, appends, last_entries, stale;
         built: limits, copy_places;
     }
 }
@@ -109,13 +111,15 @@ impl PersistentCache {
             copies: 0,
             map_writes: 0,
             appends: 0,
+            last_entries: 0,
             stale: bypassed.then(StaleRuns::default),
         }
     }
 
     /// True if a restored state has counted no more than any drive does, and its log is possible.
     pub fn is_possible(&self, host_sectors: u64) -> bool {
-        let counts = [self.appends, self.map_writes, self.copies].iter().all(|&count| count < COUNT_MAX);
+        let counts =
+            [self.appends, self.last_entries, self.map_writes, self.copies].iter().all(|&count| count < COUNT_MAX);
         counts && self.log.is_possible(host_sectors)
     }
 
@@ -153,7 +157,9 @@ impl PersistentCache {
     #[inline]
     pub fn append(&mut self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
         let mut done = 0;
+        self.last_entries = 0;
         while done < n {
+            self.last_entries += 1;
             let (count, pba) = self.log.append(disk, cause, (lba + done, n - done), data, at + done)?;
             self.map.insert(lba + done, count, pba);
             done += count;
@@ -170,6 +176,7 @@ impl PersistentCache {
             pba += sectors;
         }
         self.appends += 1;
+        self.last_entries = 1;
         Ok(())
     }
 
