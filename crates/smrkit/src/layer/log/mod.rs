@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::idle::IdleKeys;
+use super::interface::IdleKeys;
 use super::{
     COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, Scalar,
     TABLES_BYTES_MAX, inconsistent,
