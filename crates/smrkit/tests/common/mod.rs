@@ -167,10 +167,10 @@ impl Disks {
                 ("cache_percent", _) => self.random.random_range(1..50).to_string(),
                 // As the drive's clock says, so that what a trial does hangs on its drive.
                 ("append_time" | "append_bytes" | "map_every_writes" | "map_time", _) => parameter.default.into(),
-                ("entry_bytes" | "gap_bytes" | "free_bytes" | "skip_cached", _) => parameter.default.into(),
-                ("spare_outer" | "shared_writes" | "idle_clean" | "idle_delay", _) if spec.name == "log" => {
-                    parameter.default.into()
-                }
+                ("entry_bytes", _) => ["any", "4Ki", "9Ki"][self.random.random_range(0..3)].into(),
+                ("gap_bytes", _) => ["0", "1Ki", "3Ki"][self.random.random_range(0..3)].into(),
+                ("free_bytes", _) => ["0", "2Ki", "128Mi"][self.random.random_range(0..3)].into(),
+                ("shared_writes", _) if spec.name == "log" => ["1", "3", "8"][self.random.random_range(0..3)].into(),
                 ("segment_tracks", _) => self.random.random_range(2..7).to_string(),
                 ("spare_percent", _) => self.random.random_range(1..60).to_string(),
                 ("hold", _) => self.random.random_range(0..4).to_string(),

@@ -342,7 +342,8 @@ impl SegmentTable {
     pub(super) fn settle(&mut self, at: u32, age: u64) {
         let segment = &mut self.all[at as usize];
         segment.youngest = segment.youngest.max(age);
-        if segment.room() == 0 {
+        // Writes that share an append are several entries of a segment, which is closed once.
+        if segment.room() == 0 && segment.state == SegmentState::Open {
             self.close(at);
         }
     }
