@@ -564,11 +564,11 @@ impl MemberDrive {
     fn begin_together(&mut self, first: (Command, Nanos), mut more: Vec<(Command, Nanos)>) -> DiskResult {
         more.insert(0, first);
         let (first, last) = (more[0].0.arrival, more.iter().map(|(one, _)| one.arrival).max().unwrap_or_default());
-        self.turn(first)?;
+        let free = self.turn(first)?;
         let start = self.through_outages(|drive| drive.serve_together_now(&mut more, last))?;
         let served = Served { start, end: self.device.now() };
         for (Command { tag, request, arrival, host, data }, sent) in more {
-            let turn = arrival.max(first);
+            let turn = arrival.max(free);
             self.note_served(&request, Moments { arrival, sent, turn }, host, &served, true);
             self.completions.push_back(Completion { tag, start, end: served.end, data });
         }

@@ -5,14 +5,14 @@ use crate::common::rebuilds::conventional;
 use crate::common::{Disks, count, random_requests};
 use rand::RngExt;
 use smrkit::drive::Drive;
-use smrkit::engine::NoObserver;
+use smrkit::engine::{NoObserver, RequestRows};
 use smrkit::experiment::demand::{Demand, GeneratedDemand, Table};
 use smrkit::experiment::system::System;
 use smrkit::layer::{BASELINE, LAYERS, LayerSpec};
 use smrkit::request::{Op, Request};
 use smrkit::settings::{Arrival, Prefill, Queue, Settings};
 use smrkit::stats::outcome::Outcome;
-use smrkit::units::{Lba, SECTOR_BYTES};
+use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 
 const PRODUCT: &str = "st8000as0002";
@@ -124,6 +124,37 @@ fn a_stream_runs_at_the_conventional_speed() {
             assert!(managed < 1.1 * conventional, "{text} at depth {depth}: {}", managed / conventional);
         }
     }
+}
+
+/// A stream that is still coming stays in the cache until it reaches its band's end, while scattered writes go to the platters: cut in
+/// the middle of a band, it would have the tracks behind it saved each time.
+#[test]
+fn a_stream_goes_band_by_band_beside_scattered_writes() {
+    let at = |i: u64| Nanos(i * 1_200_000);
+    let stream = |i: u64| Request { time: at(i), ..Request::new(Op::Write, Lba(i * 256), 256) };
+    let scattered = |i: u64| Request { time: at(i), ..Request::new(Op::Write, Lba(5_000_000_000 + i * 1_000_000), 8) };
+    let both = (0..6000).flat_map(|i| [Some(stream(i)), (i % 8 == 0).then(|| scattered(i))]).flatten();
+    let settings =
+        Settings { arrival: Arrival::Trace, queue: Queue::Drive, prefill: Prefill::Full, ..Settings::default() };
+    let run = with(System::of(drive(PRODUCT, true)), "drive-managed", &[]).run(settings).unwrap();
+    let outcome = serve(&run, &Table(both.collect()), &mut NoObserver).unwrap();
+    assert!(count(&outcome, "bypassed_sectors") > 1_200_000, "{}", count(&outcome, "bypassed_sectors"));
+    assert_eq!(outcome.physical_read_sectors.host, 0, "nothing had to be saved");
+}
+
+/// What is on its way to the platters takes room in the cache until it is there, so that a flush is soon done.
+#[test]
+fn writes_on_their_way_to_the_platters_take_room_in_the_cache() {
+    let rows = |interval_ns: u64| {
+        let writes = (0..400).map(|i| Request::new(Op::Write, Lba(i * 10_000_000), 8));
+        let run = with(System::of(drive("wd40ndzw", true)), "log", &[]);
+        let mut rows = RequestRows::default();
+        serve(&run.run(Settings::default()).unwrap(), &Table(writes.collect()), &mut rows).unwrap();
+        rows.0.iter().filter(|row| row.end_ns < interval_ns).count()
+    };
+    // The first batch takes a rotation, 11 ms, of which the cache needs four to take 40 writes.
+    let (soon, later) = (rows(10_000_000), rows(60_000_000));
+    assert!((21..=40).contains(&soon) && later > 60, "{soon}, {later}");
 }
 
 /// Such a host wants each write to last, and the log is what promises that soonest: even a stream goes there.

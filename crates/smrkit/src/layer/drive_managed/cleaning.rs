@@ -271,9 +271,18 @@ impl BandCleaning {
     /// Home tracks are rewritten: what was laid over them is no longer needed in the log, unless written again meanwhile.
     fn come_home(&mut self, home: &Home, cache: &mut PersistentCache, tracks: Range<u32>) {
         let (first, end) = (home.lba(tracks.start), home.lba(tracks.end));
-        let rest = self.merged.partition_point(|&(lba, ..)| lba < end);
-        cache.forget_merged(first, end - first, &self.merged[..rest]);
-        self.merged.drain(..rest);
+        let count = self.merged.partition_point(|&(lba, ..)| lba < end);
+        // The rest of a piece that goes on beyond them is still to be rewritten, and may be found in the log alone.
+        let mut rest = None;
+        if let Some((lba, sectors, pba)) = self.merged[..count].last_mut()
+            && *lba + *sectors > end
+        {
+            let done = end - *lba;
+            rest = Some((end, *sectors - done, *pba + done));
+            *sectors = done;
+        }
+        cache.forget_merged(first, end - first, &self.merged[..count]);
+        self.merged.splice(..count, rest);
     }
 }
 
