@@ -100,7 +100,8 @@ impl Search<'_, '_> {
             return Ok(Some(budget));
         };
         let at_once = until_full.ceil() as u64;
-        budget.rest_s = self.rest_s(at_once)?;
+        // Without those that waited together with the first to find it full: cleaning that is due begins at once, not after a rest.
+        budget.rest_s = self.rest_s(at_once.saturating_sub(u64::from(QUEUED)).max(1))?;
         if self.load.settings.arrival != Arrival::Trace {
             budget.for_ever_bytes_per_s = self.for_ever(at_once, at_s, burst)?.map(|rate| rate * request_bytes);
         }

@@ -135,7 +135,7 @@ def chunks(study: Study) -> None:
 
 def streams(study: Study) -> None:
     study.section("st8000as0002: streams")
-    stream = lambda layer: full("st8000as0002", layer, "sequential-write:size=1Mi,count=100Ki")
+    stream = lambda layer: full("st8000as0002", layer, "sequential-write:size=1Mi,count=102400")
     synced = {"workload": None, "requests": flushed([at * 2**20 for at in range(50 * 1024)], 2**20)}
     sold, conventional, durable = study.runs([stream(AS_SOLD), stream("in-place"), full("st8000as0002", AS_SOLD, "") | synced])
     study.row("stream", mib_per_s(sold))
