@@ -447,7 +447,9 @@ impl ServedDrive {
             }
             Op::Write | Op::Discard => {
                 if self.may_lose {
-                    self.undo.remember(&self.image, range.clone()).map_err(|error| self.failed(&error))?;
+                    // The layer has not begun what comes after this request: what it has committed came before.
+                    self.undo.note_commits(self.model.commits());
+                    self.undo.remember(&self.image, range.clone(), request.op).map_err(|error| self.failed(&error))?;
                 }
                 let (command, storage) = (&self.queue[at], self.image.storage());
                 let written = match command.kind {

@@ -135,6 +135,11 @@ impl Model {
         self.device.drives().iter().any(|drive| drive.has_write_cache() || !drive.device().layer.keeps_acknowledged())
     }
 
+    /// Commits of each drive's layer; none of a drive that may hold in its write cache what was acknowledged before.
+    pub fn commits(&self) -> impl Iterator<Item = Option<u64>> + '_ {
+        self.device.drives().iter().map(|drive| (!drive.has_write_cache()).then(|| drive.device().layer.commits()))
+    }
+
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -401,7 +406,7 @@ impl Model {
         {
             let mut own = RangeMap::default();
             forgotten.into_iter().for_each(|range| own.cover(range.start.0..range.end.0, ()));
-            if !drive.layer.keeps_acknowledged() && run.drive.interference != Interference::None {
+            if drive.layer.rewrites_in_place() && run.drive.interference != Interference::None {
                 let torn = platters.insert(torn_platters(run, &written.0.lock(), random)?);
                 let damages = torn.disk.stamps().map(Stamps::take_damages).unwrap_or_default();
                 for damage in damages.iter().filter(|damage| drive.layer.locate(damage.was.lba()) == damage.pba) {

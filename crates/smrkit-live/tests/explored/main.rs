@@ -258,11 +258,17 @@ fn explore(mut crash: impl FnMut(&DriveImage, &str, Promise, u64) -> u64) {
     }
 }
 
+/// Serves a command for some sectors; a write fills them with `byte`.
+fn ask(drive: &mut ServedDrive, kind: CommandKind, sectors: Range<u64>, byte: u8) -> Command {
+    let bytes = (sectors.end - sectors.start) * 512;
+    let data = if kind == CommandKind::Write { vec![byte; bytes as usize] } else { Vec::new() };
+    drive.serve(Command::new(kind, sectors.start * 512, bytes, data)).unwrap()
+}
+
 /// Sectors that can't be read, found by halves.
 fn unreadable_sectors(drive: &mut ServedDrive, range: Range<u64>) -> Vec<u64> {
     let sectors = range.end - range.start;
-    let read = drive.serve(Command::new(CommandKind::Read, range.start * 512, sectors * 512, Vec::new())).unwrap();
-    match read.state {
+    match ask(drive, CommandKind::Read, range.clone(), 0).state {
         CommandState::Ended(_, Ok(())) => Vec::new(),
         _ if sectors == 1 => vec![range.start],
         _ => {
@@ -376,14 +382,10 @@ fn a_torn_rewrite_leaves_a_gap_that_reads_as_an_error() {
     for seed in 0..40 {
         let image = make(folder.path(), "rmw", &["region_sectors=400", "portion=tail"], 0);
         let mut drive = ServedDrive::open(image, None, Queue::Fcfs).unwrap().0;
-        let mut ask = |kind, lba: u64, sectors: u64, byte: u8| {
-            let bytes = if kind == CommandKind::Write { vec![byte; (sectors * 512) as usize] } else { Vec::new() };
-            drive.serve(Command::new(kind, lba * 512, sectors * 512, bytes)).unwrap()
-        };
-        ask(CommandKind::Write, 0, 2 * REGION, 1);
-        ask(CommandKind::Flush, 0, 0, 0);
+        ask(&mut drive, CommandKind::Write, 0..2 * REGION, 1);
+        ask(&mut drive, CommandKind::Flush, 0..0, 0);
         drive.inject(InjectedFault::PowerCut(seed), drive.now()).unwrap();
-        let torn = drive.serve(Command::new(CommandKind::Write, 100 * 512, 512, vec![2; 512])).unwrap();
+        let torn = ask(&mut drive, CommandKind::Write, 100..101, 2);
         assert!(matches!(torn.state, CommandState::Ended(_, Err(_))) && drive.power_cuts == 1);
         let lost = unreadable_sectors(&mut drive, 0..2 * REGION);
         longest = longest.max(lost.len());
@@ -391,18 +393,103 @@ fn a_torn_rewrite_leaves_a_gap_that_reads_as_an_error() {
         assert!(lost.len() <= 5 && lost.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{lost:?}");
         assert!(lost.iter().all(|lba| (101..REGION).contains(lba)), "{lost:?}");
         for lba in (0..2 * REGION).filter(|lba| !lost.contains(lba)) {
-            let read = drive.serve(Command::new(CommandKind::Read, lba * 512, 512, Vec::new())).unwrap().data;
+            let read = ask(&mut drive, CommandKind::Read, lba..lba + 1, 0).data;
             let is_new = read == [2; 512];
             assert!(read == [1; 512] || is_new && lba == 100, "LBA {lba}");
             // Behind it the rewrite has got on only if the sector itself was written.
             assert!(lba != 100 || is_new || lost.is_empty(), "{lost:?}");
         }
         // What is written again can be read again.
-        let data = vec![3; (REGION * 512) as usize];
-        drive.serve(Command::new(CommandKind::Write, 0, REGION * 512, data)).unwrap();
+        ask(&mut drive, CommandKind::Write, 0..REGION, 3);
         assert!(unreadable_sectors(&mut drive, 0..2 * REGION).is_empty());
     }
     assert_eq!(longest, 5);
+}
+
+/// The region's free end is written over: what lay there was trimmed, and is no loss, whether or not the trim was flushed.
+#[test]
+fn a_trim_is_not_undone_into_what_a_neighbour_destroyed() {
+    let folder = TempDir::new().unwrap();
+    let rewrites = |drive: &ServedDrive| drive.drives()[0].layer.bands_moved();
+    let mut without_rewrite = [0; 2];
+    // Without a write cache and with one, in which the second write may wait while the first one goes to the platters.
+    for cached in [0, 1] {
+        let image = make(folder.path(), "rmw", &["region_sectors=400"], 3 * cached as u64);
+        let mut drive = ServedDrive::open(image, None, Queue::Fcfs).unwrap().0;
+        for cut in 0..80 {
+            let end = 250 + cut;
+            ask(&mut drive, CommandKind::Write, 0..400, 1);
+            ask(&mut drive, CommandKind::Flush, 0..0, 0);
+            ask(&mut drive, CommandKind::Trim, end..400, 0);
+            let before = rewrites(&drive);
+            if cached == 1 {
+                ask(&mut drive, CommandKind::Write, end - 1..end, 2);
+                ask(&mut drive, CommandKind::Write, end + 2..end + 5, 2);
+            }
+            drive.inject(InjectedFault::PowerCut(cut), drive.now()).unwrap();
+            match cached {
+                0 => drop(ask(&mut drive, CommandKind::Write, end - 1..end, 2)),
+                _ => assert!(drive.step_before(drive.now() + Nanos(10_000_000_000))),
+            }
+            assert_eq!(drive.power_cuts, cut + 1);
+            let unreadable = unreadable_sectors(&mut drive, 0..400);
+            if rewrites(&drive) > before {
+                continue;
+            }
+            without_rewrite[cached] += 1;
+            assert_eq!(unreadable, [0; 0], "seed {cut}");
+            let read = ask(&mut drive, CommandKind::Read, end..400, 0).data;
+            let is_expected =
+                |(at, sector): (usize, &[u8])| sector == [0; SECTOR] || sector == [2; SECTOR] && (2..5).contains(&at);
+            assert!(read.chunks_exact(SECTOR).enumerate().all(is_expected), "seed {cut}");
+        }
+    }
+    assert!(without_rewrite.iter().all(|&cuts| cuts > 0), "{without_rewrite:?}");
+}
+
+const DM_ZONED: &[&str] = &["zone_bytes=80Ki", "conventional_percent=40"];
+
+/// A write waits until a zone has been copied and the copy committed; where the power is cut before that, the maps name the old zone.
+#[test]
+fn a_cut_amid_the_reclaim_of_dm_zoned_leaves_all_sectors_readable() {
+    let folder = TempDir::new().unwrap();
+    let image = make(folder.path(), "dm-zoned", DM_ZONED, 0);
+    let (sectors, mut random) = (image.sectors(), Pcg64Mcg::seed_from_u64(1));
+    let mut drive = ServedDrive::open(image, None, Queue::Fcfs).unwrap().0;
+    ask(&mut drive, CommandKind::Write, 0..sectors, 1);
+    for cut in 0..400 {
+        ask(&mut drive, CommandKind::Flush, 0..0, 0);
+        drive.inject(InjectedFault::PowerCut(cut), drive.now()).unwrap();
+        let lba = random.random_range(0..sectors - 40);
+        ask(&mut drive, CommandKind::Write, lba..lba + 40, 1);
+        assert_eq!(drive.power_cuts, cut + 1);
+        assert_eq!(unreadable_sectors(&mut drive, 0..sectors), [0; 0], "cut {cut}");
+    }
+}
+
+#[test]
+fn what_dm_zoned_has_committed_is_kept_without_a_flush() {
+    let folder = TempDir::new().unwrap();
+    let mut undone = [[0; 2]; 2];
+    for (cut, idles) in (0..12).flat_map(|cut| [(cut, false), (cut, true)]) {
+        let image = make(folder.path(), "dm-zoned", DM_ZONED, 0);
+        let mut drive = ServedDrive::open(image, None, Queue::Fcfs).unwrap().0;
+        ask(&mut drive, CommandKind::Write, 0..8, 1);
+        if idles {
+            // Ten seconds until a commit.
+            drive.inject(InjectedFault::Idle(Nanos(60_000_000_000)), drive.now()).unwrap();
+        }
+        ask(&mut drive, CommandKind::Write, 800..808, 1);
+        drive.inject(InjectedFault::PowerCut(cut), drive.now()).unwrap();
+        ask(&mut drive, CommandKind::Write, 1600..1608, 1);
+        assert_eq!(drive.power_cuts, 1);
+        for (write, lba) in [0, 800].into_iter().enumerate() {
+            let is_kept = ask(&mut drive, CommandKind::Read, lba..lba + 8, 0).data == [1; 8 * SECTOR];
+            undone[usize::from(idles)][write] += u64::from(!is_kept);
+        }
+    }
+    let [[first, second], [committed, after]] = undone;
+    assert!(first > 0 && second > 0 && committed == 0 && after > 0, "{undone:?}");
 }
 
 /// The map of its cache is in memory alone: a flush does not help.
@@ -412,14 +499,11 @@ fn set_assoc_forgets_what_it_has_cached() {
     let image = make(folder.path(), "set-assoc", &["region_sectors=400", "cache_percent=10"], 0);
     let path = image.path().to_path_buf();
     let mut drive = ServedDrive::open(image, None, Queue::Fcfs).unwrap().0;
-    let write = |drive: &mut ServedDrive, lba: u64| {
-        drive.serve(Command::new(CommandKind::Write, lba * 512, 4 * 512, vec![1; 4 * 512])).unwrap()
-    };
     let cached = [10, 100, 800];
-    cached.into_iter().for_each(|lba| drop(write(&mut drive, lba)));
-    drive.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new())).unwrap();
+    cached.into_iter().for_each(|lba| drop(ask(&mut drive, CommandKind::Write, lba..lba + 4, 1)));
+    ask(&mut drive, CommandKind::Flush, 0..0, 0);
     drive.inject(InjectedFault::PowerCut(1), drive.now()).unwrap();
-    write(&mut drive, 500);
+    ask(&mut drive, CommandKind::Write, 500..504, 1);
     assert_eq!(drive.power_cuts, 1);
     let lost: Vec<u64> = cached.into_iter().flat_map(|lba| lba..lba + 4).collect();
     assert_eq!(unreadable_sectors(&mut drive, 0..1000), lost);

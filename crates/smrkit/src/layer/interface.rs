@@ -95,6 +95,17 @@ pub trait Layer: Send {
         false
     }
 
+    /// True if it rewrites data where they lie, with what it has read of them in memory only: a power cut then takes sectors that were
+    /// flushed.
+    fn rewrites_in_place(&self) -> bool {
+        false
+    }
+
+    /// Commits so far. Each made durable all that had been acknowledged, whether or not the host has flushed.
+    fn commits(&self) -> u64 {
+        0
+    }
+
     /// What a power cut would take of data that was flushed, since it can be found by a map in volatile memory alone.
     fn forgets(&self) -> Vec<Range<Lba>> {
         Vec::new()

@@ -348,6 +348,10 @@ impl Layer for Rmw {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&regions, lba)))
     }
 
+    fn rewrites_in_place(&self) -> bool {
+        true
+    }
+
     /// What held regions took is lost, and what a torn rewrite destroyed. Which sectors are in use is known no more: all are taken
     /// for used.
     fn power_cut(&mut self) {

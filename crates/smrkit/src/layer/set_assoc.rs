@@ -299,6 +299,10 @@ impl Layer for SetAssoc {
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| native(&regions, caches, lba)))
     }
 
+    fn rewrites_in_place(&self) -> bool {
+        true
+    }
+
     fn forgets(&self) -> Vec<Range<Lba>> {
         let cached = self.map.mapped(Lba(0), self.capacity.host_sectors);
         cached.map(|(lba, sectors, _)| lba..lba + sectors).collect()

@@ -412,6 +412,10 @@ impl Layer for DmZoned {
         }))
     }
 
+    fn commits(&self) -> u64 {
+        self.maps.metadata.commits
+    }
+
     /// Changes since the last commit are lost. Write pointers are the drive's own, and stay.
     fn power_cut(&mut self) {
         self.maps.power_cut();

@@ -290,6 +290,10 @@ impl Layer for TrackMap {
         Arc::new(Offered { layout: Arc::clone(&self.layout), sectors: host })
     }
 
+    fn rewrites_in_place(&self) -> bool {
+        true
+    }
+
     /// Which tracks are in use is known no more: from now on all of them are, as far as they were offered.
     fn power_cut(&mut self) {
         for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {
