@@ -163,6 +163,24 @@ fn a_loop_device_comes_with_attach_and_goes_with_detach() {
     attached.detach().says(3, &["not attached"]);
 }
 
+/// The server leaves the directory in which it was started, and looks whether its log is still there.
+#[test]
+fn a_log_named_from_here_is_written_to_the_end() {
+    let Some(mut attached) = Attached::new("in-place") else { return };
+    attached.detach().done();
+    let mut attach = attached.bench.command(&["attach", "drive.img", "--pace", "none", "--log", "near.log"]);
+    let said = Ran(attach.current_dir(attached.bench.folder.path()).output().unwrap()).done();
+    attached.device = PathBuf::from(said.trim());
+    for _ in 0..2 {
+        fs::write(&attached.device, [1; 4096]).unwrap();
+        fs::File::open(&attached.device).unwrap().sync_all().unwrap();
+        sleep(Duration::from_millis(1500));
+    }
+    attached.detach().done();
+    let log = fs::read_to_string(attached.bench.path("near.log")).unwrap();
+    assert!(log.ends_with("closed\n") && log.matches("\nwrite ").count() > 1, "{log}");
+}
+
 #[test]
 fn what_a_killed_attach_has_left_is_taken_away() {
     let Some(mut attached) = Attached::new("log") else { return };

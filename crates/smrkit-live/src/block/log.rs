@@ -207,7 +207,9 @@ impl LogWriter {
             let text = serde_json::to_string(&head).map_err(|error| failed(error.into()))?;
             writeln!(out, "{text}").map_err(failed)?;
         }
-        Ok(LogWriter { out, path: path.to_path_buf() })
+        // A server in the background leaves the directory to which the path may be relative.
+        let path = std::path::absolute(path).map_err(failed)?;
+        Ok(LogWriter { out, path })
     }
 
     /// True if the file is no longer at its path: whoever moved it wants it as it is.
