@@ -95,7 +95,7 @@ impl DriveOptions {
             }
             None => {}
         }
-        let log = self.log.as_deref().map(|path| LogWriter::open(path, image.run())).transpose()?;
+        let log = self.log.as_deref().map(|path| LogWriter::open(path, image.run_record())).transpose()?;
         let queue = self.queue.unwrap_or_else(|| usual_order(image.system()));
         let (mut drive, found) = ServedDrive::open(image, log, queue)?;
         if found == FoundState::Recovered {

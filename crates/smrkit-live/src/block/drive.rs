@@ -266,7 +266,7 @@ impl ServedDrive {
             events_bytes: 0,
         };
         if let Err(error) = drive.checkpoint() {
-            // The state is no data: that is served all the same.
+            // Only times are lost with the state; the data can be served without it.
             crate::log::log(&format!("{error}: the drive is served, and its state will not be kept"));
             drive.image.keep_no_state();
         }
@@ -340,9 +340,10 @@ impl ServedDrive {
     pub fn begin_next(&mut self, now: Nanos) -> bool {
         let Some(command) = self.queue.get(self.begun) else { return false };
         let must_wait = self.queue.iter().take(self.begun).any(|other| command.conflicts(other));
-        // Nothing may be under way where the state is saved.
-        let saves = self.events_bytes > 4 * EVENTS_BYTES_MAX && self.begun > 0 && !self.model.is_rebuilding();
-        if must_wait || saves || self.model.now > now {
+        // A checkpoint needs an idle drive. Once the events are four times their limit, no command begins until those in flight are done.
+        let checkpoint_is_due =
+            self.events_bytes > 4 * EVENTS_BYTES_MAX && self.begun > 0 && !self.model.is_rebuilding();
+        if must_wait || checkpoint_is_due || self.model.now > now {
             return false;
         }
         let (at, steps) = (self.begun, steps(command));
@@ -758,7 +759,7 @@ impl ServedDrive {
         }
     }
 
-    /// Writes out what has gathered of the log and of the events.
+    /// Writes out what has gathered of the log and of the events: for tests that drop a drive without closing it.
     pub fn flush_events(&mut self) {
         self.write_events();
         self.events.flush();
@@ -771,7 +772,7 @@ impl ServedDrive {
             && self.slow_by == Nanos::ZERO
             && !self.model.will_lose_power();
         if is_plain && self.events.log_was_moved() {
-            self.events.begin_log(self.image.run(), &self.model.state(), self.order, self.model.now);
+            self.events.begin_log(self.image.run_record(), &self.model.state(), self.order, self.model.now);
         }
     }
 }
@@ -792,6 +793,7 @@ fn steps(command: &Command) -> VecDeque<Step> {
             let pieces = (start..end).step_by(ZERO_SECTORS as usize);
             steps.extend(pieces.map(|from| step(Op::Write, from..end.min(from + ZERO_SECTORS))));
         }
+        // The server answers a block status from the image, so that none comes here.
         CommandKind::Flush | CommandKind::BlockStatus => steps.push_back(step(Op::Flush, 0..0)),
     }
     if command.fua && command.kind != CommandKind::Flush {

@@ -608,7 +608,7 @@ impl DriveImage {
     }
 
     /// The record of the drive or the array.
-    pub fn run(&self) -> &RunRecord {
+    pub fn run_record(&self) -> &RunRecord {
         &self.run
     }
 

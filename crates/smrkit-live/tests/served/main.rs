@@ -117,7 +117,7 @@ impl Served {
     /// Serves the image at `path`.
     fn open(path: &Path, options: ServeOptions, log: Option<&Path>) -> Served {
         let image = open_image(path);
-        let log = log.map(|log| LogWriter::open(log, image.run()).unwrap());
+        let log = log.map(|log| LogWriter::open(log, image.run_record()).unwrap());
         let socket = path.with_extension("sock");
         let (drive, _) = ServedDrive::open(image, log, options.queue).unwrap();
         Served::start(drive, &socket, options.pace)

@@ -180,7 +180,7 @@ fn a_log_goes_on_over_kills_and_may_begin_at_any_time() {
         let path = image(folder.path(), layer);
         let open = |log: Option<&Path>| {
             let image = open_image(&path);
-            let log = log.map(|log| LogWriter::open(log, image.run()).unwrap());
+            let log = log.map(|log| LogWriter::open(log, image.run_record()).unwrap());
             ServedDrive::open(image, log, Queue::Sptf).unwrap().0
         };
         let write = |drive: &mut ServedDrive, from: u64, to: u64| {
