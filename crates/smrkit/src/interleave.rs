@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::names::known;
 use crate::quantity::parse_count;
 use crate::request::{InMemory, Progress, Request, Source};
+use crate::schema::kept_as_text;
 use crate::units::{Lba, Nanos};
 use crate::workload::dice::Dice;
 
@@ -85,18 +86,7 @@ impl fmt::Display for Interleave {
     }
 }
 
-impl From<Interleave> for String {
-    fn from(rule: Interleave) -> String {
-        rule.to_string()
-    }
-}
-
-impl TryFrom<String> for Interleave {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Interleave, Error> {
-        text.parse()
-    }
-}
+kept_as_text!(Interleave);
 
 /// Placement of the sources' addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

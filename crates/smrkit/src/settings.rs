@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::names::known;
-use crate::schema::{Count, ValueKind, share};
+use crate::schema::{Count, ValueKind, kept_as_text, share};
 use crate::units::Nanos;
 
 /// When requests arrive.
@@ -127,18 +127,7 @@ impl FromStr for Prefill {
     }
 }
 
-impl From<Prefill> for String {
-    fn from(prefill: Prefill) -> String {
-        prefill.to_string()
-    }
-}
-
-impl TryFrom<String> for Prefill {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Prefill, Error> {
-        text.parse()
-    }
-}
+kept_as_text!(Prefill);
 
 /// Requests served before counting begins; as text a number of requests, or `until-steady`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

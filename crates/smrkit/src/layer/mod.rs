@@ -14,7 +14,7 @@ mod rmw;
 mod s_block;
 mod set_assoc;
 mod stats;
-pub mod track_map;
+mod track_map;
 mod vguard;
 mod zone_log;
 mod zoned;

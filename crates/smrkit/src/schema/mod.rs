@@ -345,6 +345,27 @@ macro_rules! keys {
     (@read $values:ident $field:ident $type:ty) => { <$type as $crate::schema::Keyed>::read($values)? };
 }
 
+/// Lets serde keep a type as the text that it reads and writes.
+macro_rules! kept_as_text {
+    ($type:ty) => {
+        impl From<$type> for String {
+            fn from(value: $type) -> String {
+                value.to_string()
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = $crate::error::Error;
+
+            fn try_from(text: String) -> Result<$type, $crate::error::Error> {
+                text.parse()
+            }
+        }
+    };
+}
+
+pub(crate) use kept_as_text;
+
 /// A TOML value as the short form would have it; lists and tables, which no key takes, for a message.
 pub(crate) fn toml_text(value: &toml::Value) -> String {
     match value {

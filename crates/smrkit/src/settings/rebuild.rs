@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::keys;
 use crate::names;
-use crate::quantity::{exact_bytes, exact_duration, parse_bytes};
-use crate::schema::{Count, Key, Keyed, Maybe, Sectors, Size, Text, TextPiece, Time, Values, Word, share};
+use crate::quantity::{exact_bytes, exact_duration};
+use crate::schema::{Count, Key, Keyed, Maybe, Sectors, Size, TextPiece, Time, Values, Word, kept_as_text, share};
 use crate::units::{Nanos, SECTOR_BYTES};
 
 /// Sectors of a piece at most: 64 MiB (assumption).
@@ -106,7 +106,7 @@ keys! {
         /// Pieces under way at once.
         window: u64 = Count(1, WINDOW_MAX), "32";
         /// Bytes a second at most.
-        rate: Option<Rate> = Maybe(Text::<Rate>::new("bytes a second, from 1")), "";
+        rate: Option<u64> = Maybe(Size(1, u64::MAX)), "";
         /// Begin after this many requests of the host; 0 by default.
         after: Option<u64> = Maybe(Count(0, u64::MAX)), "";
         /// Begin this long after counting began (instead of after).
@@ -249,42 +249,8 @@ impl RateKeys {
             (None, Some(time)) => Begin::At(time),
             (after, None) => Begin::After(after.unwrap_or(0)),
         };
-        Ok(RebuildSpec { task, order, window: self.window as u32, rate: self.rate.map(|rate| rate.0), begin })
+        Ok(RebuildSpec { task, order, window: self.window as u32, rate: self.rate, begin })
     }
-}
-
-/// Bytes a second; sizes are rounded, so that less than one would be read as one.
-#[derive(Clone, Copy, Debug)]
-struct Rate(u64);
-
-impl FromStr for Rate {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Rate, Error> {
-        match parse_bytes(text)? {
-            0 => {
-                Err(Error::Usage("nothing would ever be done: give bytes a second, at least 1, or leave it out".into()))
-            }
-            1 if is_less_than_one(text) => {
-                Err(Error::Usage("pieces keep to whole bytes a second: give at least 1, or leave it out".into()))
-            }
-            rate => Ok(Rate(rate)),
-        }
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&exact_bytes(self.0))
-    }
-}
-
-/// True if a size of one byte has been rounded up to it.
-fn is_less_than_one(text: &str) -> bool {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let unit = parse_bytes(&format!("1{unit}")).unwrap_or(1) as f64;
-    number.parse::<f64>().is_ok_and(|number| number * unit < 1.0)
 }
 
 /// Values that don't go together.
@@ -299,18 +265,7 @@ impl FromStr for RebuildSpec {
     }
 }
 
-impl TryFrom<String> for RebuildSpec {
-    type Error = Error;
-    fn try_from(text: String) -> Result<RebuildSpec, Error> {
-        RebuildSpec::parse(&text)
-    }
-}
-
-impl From<RebuildSpec> for String {
-    fn from(spec: RebuildSpec) -> String {
-        spec.to_string()
-    }
-}
+kept_as_text!(RebuildSpec);
 
 impl Default for RebuildSpec {
     /// A rebuild of the first member, every key at its default.

@@ -253,7 +253,7 @@ impl BandWork {
         let law = disk.interference();
         let rest = |to: u32| home.sectors_of(self.first..to);
         let mut held = self.held.max(self.first + 1);
-        while held < self.plan_end && rest(held + 1) <= home.stage_sectors() {
+        while held < self.plan_end && rest(held + 1) <= home.stage_sectors {
             held += 1;
         }
         held = held.max(home.damaged_end(law, self.first)).min(self.plan_end);

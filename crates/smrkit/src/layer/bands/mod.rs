@@ -144,13 +144,18 @@ pub(in crate::layer) struct Home {
     band: Divisor,
     homes: u64,
     bands: u64,
-    cache: (Pba, Pba),
+    /// The persistent cache: its first sector, and the first after it. A track of its own begins and ends it.
+    pub cache: (Pba, Pba),
     pads: [Pba; 2],
     pad_sectors: u64,
-    stage_sectors: u64,
-    maps: Vec<Pba>,
-    reach: u64,
-    capacity: Capacity,
+    /// Sectors that a stage of cleaning holds at most.
+    pub stage_sectors: u64,
+    /// The slots for maps.
+    pub maps: Vec<Pba>,
+    /// Tracks that a guard takes, at most.
+    pub reach: u64,
+    /// Use of all sectors of the drive.
+    pub capacity: Capacity,
 }
 
 /// Sectors of the note in front of a half of the scratch pad.
@@ -241,11 +246,6 @@ impl Home {
         Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors }
     }
 
-    /// All sectors of the drive.
-    pub fn capacity(&self) -> Capacity {
-        self.capacity
-    }
-
     /// Home tracks.
     pub fn tracks(&self) -> u32 {
         self.homes as u32
@@ -256,28 +256,8 @@ impl Home {
         self.bands as u32
     }
 
-    /// The persistent cache: its first sector, and the first after it. A track of its own begins and ends it.
-    pub fn cache(&self) -> (Pba, Pba) {
-        self.cache
-    }
-
-    /// Tracks that a guard takes, at most.
-    pub fn reach(&self) -> u64 {
-        self.reach
-    }
-
-    /// The slots for maps.
-    pub fn maps(&self) -> &[Pba] {
-        &self.maps
-    }
-
     pub(super) fn pads(&self) -> [Pba; 2] {
         self.pads
-    }
-
-    /// Sectors that a stage of cleaning holds at most.
-    pub(super) fn stage_sectors(&self) -> u64 {
-        self.stage_sectors
     }
 
     /// Place of an LBA at home.

@@ -62,7 +62,7 @@ fn layouts(count: u64, mut each: impl FnMut(&mut Pcg64Mcg, &Drive, &Home)) {
 #[test]
 fn every_lba_has_one_place_on_its_home_track() {
     layouts(200, |_, drive, home| {
-        let host = home.capacity().host_sectors;
+        let host = home.capacity.host_sectors;
         let mut next = (0, 0);
         let mut last = None;
         for lba in 0..host {
@@ -78,7 +78,7 @@ fn every_lba_has_one_place_on_its_home_track() {
             next = if spot.left > 1 { (spot.track, spot.offset + 1) } else { (spot.track + 1, 0) };
         }
         assert_eq!(next.0, home.tracks());
-        let capacity = home.capacity();
+        let capacity = home.capacity;
         let parts = capacity.host_sectors + capacity.cache_sectors + capacity.guard_sectors + capacity.spare_sectors;
         assert_eq!(parts, capacity.raw_sectors);
     });
@@ -86,10 +86,10 @@ fn every_lba_has_one_place_on_its_home_track() {
 
 /// The sections of a layout in the order of PBAs: (first sector, sectors).
 fn sections(home: &Home) -> Vec<(Pba, u64)> {
-    let (cache, cache_end) = home.cache();
+    let (cache, cache_end) = home.cache;
     let mut sections = vec![(cache, cache_end - cache)];
-    sections.extend(home.pads().map(|pad| (pad, super::NOTE_SECTORS + home.stage_sectors())));
-    sections.extend(home.maps().iter().map(|&map| (map, MAP_SECTORS)));
+    sections.extend(home.pads().map(|pad| (pad, super::NOTE_SECTORS + home.stage_sectors)));
+    sections.extend(home.maps.iter().map(|&map| (map, MAP_SECTORS)));
     let bands = (0..home.bands()).map(|band| home.tracks_of(band));
     sections.extend(bands.map(|tracks| (home.start(tracks.start), home.sectors_of(tracks))));
     sections
@@ -224,7 +224,7 @@ fn twenty_outer_tracks_are_cleaned_in_stages_of_seven_seven_and_six() {
         }
     }
     assert_eq!(stages, [7, 7, 6]);
-    assert!(home.capacity().host_sectors >= 9_767_541_168, "5 TB");
+    assert!(home.capacity.host_sectors >= 9_767_541_168, "5 TB");
 }
 
 #[test]

@@ -70,7 +70,7 @@ state! {
 impl DriveManaged {
     /// True if a restored state names bands, tracks and LBAs that there are.
     fn is_possible(&self) -> bool {
-        let (home, host) = (&self.bands.home, self.bands.home.capacity().host_sectors);
+        let (home, host) = (&self.bands.home, self.bands.home.capacity.host_sectors);
         self.bands.written.is_possible(home)
             && self.cache.is_possible(host)
             && self.cleaning.is_possible(home)
@@ -285,7 +285,7 @@ fn joined(disk: &Disk, writes: &[QueuedWrite]) -> (Buf, u64) {
 
 impl Layer for DriveManaged {
     fn capacity(&self) -> Capacity {
-        self.bands.home.capacity()
+        self.bands.home.capacity
     }
 
     #[inline]
@@ -372,7 +372,7 @@ impl Layer for DriveManaged {
             Gauge::share("invalid_share", self.cache.invalid_share()),
             Gauge::bytes("map_bytes", self.map_memory_bytes()),
         ];
-        Gauges { cache_fill: Some(self.cache.fill(self.bands.home.capacity().cache_sectors)), others }
+        Gauges { cache_fill: Some(self.cache.fill(self.bands.home.capacity.cache_sectors)), others }
     }
 
     fn stats(&self) -> LayerStats {

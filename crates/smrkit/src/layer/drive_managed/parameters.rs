@@ -80,7 +80,7 @@ enum Variant {
 
 impl LayerKeys for DriveManagedKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(DriveManagedPlan::new(drive, self)?.home.capacity())
+        Ok(DriveManagedPlan::new(drive, self)?.home.capacity)
     }
 
     fn settled(self, drive: &Drive) -> DriveManagedKeys {
@@ -167,9 +167,9 @@ impl DriveManagedPlan {
 impl DriveManaged {
     fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManaged, Error> {
         let DriveManagedPlan { home, costs, limits } = DriveManagedPlan::new(drive, keys)?;
-        let (start, end) = home.cache();
+        let (start, end) = home.cache;
         let log = CacheLog::new(drive, costs, start, end);
-        let &[first, second] = home.maps() else { unreachable!("two places for map copies") };
+        let &[first, second] = home.maps.as_slice() else { unreachable!("two places for map copies") };
         let bypass = Bypass::new(keys.bypass(), keys.bypass_bytes.div_ceil(SECTOR_BYTES));
         Ok(DriveManaged {
             cache: PersistentCache::new(limits, log, [first, second], bypass.is_on()),

@@ -241,7 +241,7 @@ fn strips(geometry: &Geometry, random: u64, tracks: u64, guard: u64) -> Vec<Zone
 fn runs(strips: &[ZoneTracks], scheme: &Scheme) -> Vec<GroupRun> {
     let mut runs = Vec::new();
     let mut first_lba = 0;
-    for group in scheme.group_ranges() {
+    for group in scheme.groups() {
         for (i, strip) in strips.iter().enumerate() {
             let tracks = group.len() as u64;
             let group = (group.start, Divisor::new(tracks));

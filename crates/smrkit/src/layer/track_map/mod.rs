@@ -6,10 +6,9 @@
 //!
 //! Left out: what the random access zone is for (metadata). It takes room and is never written.
 
-pub mod cost;
 mod layout;
 mod rewrite;
-pub mod scheme;
+mod scheme;
 
 use std::sync::Arc;
 
@@ -24,9 +23,8 @@ use crate::schema::{Count, Or, Text, percent};
 use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
-use cost::TrackCounts;
 use layout::{TrackLayout, TrackPiece};
-use rewrite::{Head, Joined, Rewrite, TrackUse};
+use rewrite::{Head, Joined, Rewrite, TrackCounts, TrackUse};
 use scheme::Scheme;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<TrackMapKeys>(
@@ -135,7 +133,7 @@ impl TrackMap {
         let TrackMapPlan { layout, head, width, tracks, capacity } = TrackMapPlan::new(drive, keys)?;
         Ok(TrackMap {
             tracks_used: TrackUse::new(layout.bands() * tracks as u64, head.limit.is_some()),
-            space_gain: cost::space_gain(tracks as u64, width),
+            space_gain: space_gain(tracks as u64, width),
             counts: TrackCounts::new(tracks),
             layout: Arc::new(layout),
             head,
@@ -205,6 +203,12 @@ impl TrackMap {
         self.pieces = pieces;
         result.and_then(|()| write_run(disk, run.end(), data))
     }
+}
+
+/// Equation (1) of the paper: capacity gained by a head `width` tracks wide in bands of `tracks` tracks.
+fn space_gain(tracks: u64, width: u64) -> f64 {
+    let (n, w) = (tracks as f64, width as f64);
+    w * n / (n + w - 1.0)
 }
 
 /// The LBAs that are offered to the host, on their tracks.
@@ -353,5 +357,16 @@ impl Layer for TrackMap {
 
     fn reset_stats(&mut self) {
         (self.first_rewrite, self.counts) = (None, TrackCounts::new(self.tracks));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::space_gain;
+
+    #[test]
+    fn wide_heads_gain_as_equation_1_says() {
+        assert_eq!([space_gain(4, 2), space_gain(4, 1), space_gain(1, 3)], [1.6, 1.0, 1.0]);
+        assert!((space_gain(5, 3) - 15.0 / 7.0).abs() < 1e-12);
     }
 }

@@ -406,6 +406,42 @@ impl TrackUse {
     }
 }
 
+/// Counts of writes by tracks.
+#[derive(Clone, Default)]
+pub struct TrackCounts {
+    /// Updates by track of a band: writes over sectors that had been written before.
+    pub updates: Vec<u64>,
+    /// First writes by track of a band.
+    pub cold_writes: Vec<u64>,
+    /// Tracks taken along by updates, and by first writes.
+    pub taken: [u64; 2],
+    /// Tracks rewritten upstream, because of the limit of overwriting.
+    pub refreshed: u64,
+    /// Times that a write took other tracks of its band with it.
+    pub bands_rewritten: u64,
+}
+
+state! {
+    TrackCounts {
+        sized: updates, cold_writes;
+        values: taken, refreshed, bands_rewritten;
+    }
+}
+
+impl TrackCounts {
+    pub fn new(tracks: usize) -> TrackCounts {
+        TrackCounts { updates: vec![0; tracks], cold_writes: vec![0; tracks], ..TrackCounts::default() }
+    }
+
+    /// WAR of updates, of first writes, and of both; `None` where there was none.
+    pub fn wars(&self) -> [Option<f64>; 3] {
+        let own = [&self.updates, &self.cold_writes].map(|list| list.iter().sum::<u64>());
+        let war = |taken: u64, own: u64| (own > 0).then(|| (own + 2 * taken) as f64 / own as f64);
+        let all = war(self.taken[0] + self.taken[1] + self.refreshed, own[0] + own[1]);
+        [war(self.taken[0], own[0]), war(self.taken[1], own[1]), all]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

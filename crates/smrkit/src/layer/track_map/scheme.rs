@@ -31,13 +31,8 @@ impl Scheme {
         &self.order
     }
 
-    /// The groups: the tracks of one are used band by band, and only then those of the next.
-    pub fn groups(&self) -> impl Iterator<Item = &[u32]> {
-        self.groups.iter().map(|group| &self.order[group.clone()])
-    }
-
-    /// As `groups`, by the places in `order`.
-    pub(super) fn group_ranges(&self) -> &[Range<usize>] {
+    /// The groups, by their places in `order`: the tracks of one are used band by band, and only then those of the next.
+    pub fn groups(&self) -> &[Range<usize>] {
         &self.groups
     }
 }
@@ -187,7 +182,8 @@ mod tests {
 
     fn groups(text: &str) -> Vec<Vec<u32>> {
         let scheme = text.parse::<Scheme>().unwrap();
-        scheme.groups().map(|group| group.iter().map(|track| track + 1).collect()).collect()
+        let tracks = |group: &Range<usize>| scheme.order()[group.clone()].iter().map(|track| track + 1).collect();
+        scheme.groups().iter().map(tracks).collect()
     }
 
     #[test]
@@ -260,7 +256,7 @@ mod tests {
                 let mut order = scheme.order().to_vec();
                 order.sort_unstable();
                 prop_assert!(order.iter().copied().eq(0..scheme.tracks() as u32));
-                prop_assert_eq!(scheme.groups().map(<[u32]>::len).sum::<usize>(), scheme.tracks());
+                prop_assert_eq!(scheme.groups().iter().map(|group| group.len()).sum::<usize>(), scheme.tracks());
             }
         }
     }

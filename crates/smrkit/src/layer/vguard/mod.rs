@@ -68,7 +68,7 @@ const SPREAD: Word<CommandShare> =
 
 impl LayerKeys for VguardKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(VguardPlan::new(drive, self)?.home.capacity())
+        Ok(VguardPlan::new(drive, self)?.home.capacity)
     }
 
     fn settled(self, drive: &Drive) -> VguardKeys {
@@ -176,7 +176,7 @@ impl VguardPlan {
         let entries_max = alpha.saturating_add((alpha / 16).max(64)).min(cache_tracks);
         let copy_sectors = copy_sectors(drive, cache_tracks, entries_max);
         let home = Home::new("vguard", drive, &Reserve { map_sectors: copy_sectors, ..reserve })?;
-        let least = |slots: &Slots| slots.skipped + home.reach().max(1) * slots.most + home.reach();
+        let least = |slots: &Slots| slots.skipped + home.reach.max(1) * slots.most + home.reach;
         let slots = Slots::new(g, cache_tracks, copy_sectors, home.lengths()[0]);
         let Some(slots) = slots.filter(|slots| least(slots) <= cache_tracks) else {
             return Err(Error::Impossible(format!(
@@ -213,7 +213,7 @@ impl Vguard {
         let VguardPlan { home, slots, entries_max, copy_sectors, least, cache_tracks, alpha, beta } =
             VguardPlan::new(drive, keys)?;
         let log = TrackLog::new(slots, &home);
-        let kept_free = cache_tracks / KEPT_FREE_SHARE + least + 2 * (1 + home.reach()) * log.places.most;
+        let kept_free = cache_tracks / KEPT_FREE_SHARE + least + 2 * (1 + home.reach) * log.places.most;
         let law = drive.interference.form();
         let settings = VguardSettings {
             alpha,
@@ -244,7 +244,7 @@ impl Vguard {
         let rewritten = saved.rewritten.iter().all(|tracks| tracks.start <= tracks.end && tracks.end <= home.tracks());
         let counts = [saved.tail, saved.number, saved.head].iter().all(|&count| count < COUNT_MAX);
         let bands = self.episode.is_possible(home.bands()) && self.cleaner.is_possible(home);
-        rewritten && counts && bands && saved.next_slot < home.maps().len() && self.log.is_possible()
+        rewritten && counts && bands && saved.next_slot < home.maps.len() && self.log.is_possible()
     }
 
     /// Place of a sector now.
@@ -293,7 +293,7 @@ impl Vguard {
         match (valid, slots) == (self.log.valid_entries, self.log.active_slots) {
             false => inconsistent(format!("{valid} cached tracks in {slots} slots, but the counts differ")),
             true if last > head => inconsistent(format!("the log's head {head} lies before its end {last}")),
-            true if head + self.home.reach() > self.saved.tail + self.log.slots() => {
+            true if head + self.home.reach > self.saved.tail + self.log.slots() => {
                 inconsistent(format!("no guard between the log's head {head} and its tail {}", self.saved.tail))
             }
             true => Ok(()),
@@ -303,12 +303,12 @@ impl Vguard {
     /// Writes a copy of the map to the next map slot.
     fn save(&mut self, disk: &mut Disk) -> DiskResult {
         let slot = self.saved.next_slot;
-        disk.write_metadata(self.home.maps()[slot], self.settings.copy_sectors, Cause::Map)?;
+        disk.write_metadata(self.home.maps[slot], self.settings.copy_sectors, Cause::Map)?;
         self.saved = SavedMap {
             tail: self.log.tail(),
             number: self.log.next_number() - 1,
             head: self.log.head,
-            next_slot: (slot + 1) % self.home.maps().len(),
+            next_slot: (slot + 1) % self.home.maps.len(),
             rewritten: Vec::new(),
         };
         self.counts.map_writes += 1;
@@ -323,7 +323,7 @@ impl Vguard {
 
 impl Layer for Vguard {
     fn capacity(&self) -> Capacity {
-        self.home.capacity()
+        self.home.capacity
     }
 
     #[inline]

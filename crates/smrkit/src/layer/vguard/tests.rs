@@ -22,7 +22,7 @@ fn checked(entries: &[(u32, u64, u64)], head: u64) -> Result<(), String> {
 #[test]
 fn a_check_finds_entries_that_overlap_and_a_head_without_guard() {
     let (layer, disk) = vguard();
-    let (slots, reach) = (layer.log.slots(), layer.home.reach());
+    let (slots, reach) = (layer.log.slots(), layer.home.reach);
     layer.check(&disk).unwrap();
     assert_eq!(checked(&[(5, 1, 2), (7, 3, 2)], 5), Ok(()));
     assert_eq!(checked(&[(5, 1, 2), (7, 3, 2), (5, 6, 2)], 8), Ok(()), "a track moved");

@@ -37,7 +37,7 @@ impl Vguard {
         data: &Buf,
         at: u64,
     ) -> DiskResult {
-        let following = (self.home.reach() as u32).min(spot.following);
+        let following = (self.home.reach as u32).min(spot.following);
         let guarded = (1..=following).all(|i| self.log.has(spot.track + i));
         if guarded && self.is_plain() && !self.log.has(spot.track) {
             return disk.write(spot.pba, n, Cause::Host, data, at);
@@ -162,7 +162,7 @@ impl Vguard {
     fn append(&mut self, disk: &mut Disk, track: u32, buf: &Buf) -> DiskResult {
         let sectors = self.home.sectors(track);
         let (position, slots) = self.log.place(self.log.head, sectors);
-        if position + slots + self.home.reach() > self.saved.head + self.log.slots() {
+        if position + slots + self.home.reach > self.saved.head + self.log.slots() {
             // It would overwrite the entry from which the log is followed.
             self.save(disk)?;
         }
@@ -189,7 +189,7 @@ impl Vguard {
     fn has_room(&self, tracks: u64) -> bool {
         let places = &self.log.places;
         // Each entry may take the most slots, and the lap may end before the first of them.
-        let end = self.log.head + places.skipped + tracks * places.most + self.home.reach();
+        let end = self.log.head + places.skipped + tracks * places.most + self.home.reach;
         end <= self.saved.tail + self.log.slots() && self.log.valid_entries + tracks <= self.settings.entries_max
     }
 
