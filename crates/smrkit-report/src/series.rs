@@ -389,6 +389,7 @@ pub fn slower_than(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
         let before = slower as f64 / total.max(1) as f64;
         slower -= n;
         let share = slower as f64 / total.max(1) as f64;
+        // A logarithmic axis has no 0: the last step keeps its height.
         points.push((seconds(ns), if slower > 0 { share } else { before }));
     }
     points

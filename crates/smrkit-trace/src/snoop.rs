@@ -150,6 +150,7 @@ fn kind(event: &[u8]) -> Option<Event> {
 
 impl TextFormat for Ftrace {
     fn prepare(&mut self, head: &[u8]) {
+        // The best kind that occurs, by the order of `Event`.
         self.event = head.split(|byte| *byte == b'\n').filter_map(|line| kind(trace_event(line)?.0)).min();
     }
 

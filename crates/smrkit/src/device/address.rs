@@ -269,6 +269,7 @@ impl ArrayLayout {
         }
         let disk = self.starts.partition_point(|&start| start <= lba.0).clamp(1, self.used.len()) - 1;
         let at = lba - self.starts[disk];
+        // Never 0, or `pieces` would not end.
         MemberPiece { lba, sectors: left.min(self.used[disk].saturating_sub(at.0).max(1)), disk: disk as u32, at }
     }
 

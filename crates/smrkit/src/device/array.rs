@@ -236,6 +236,7 @@ impl Array {
     #[inline]
     pub fn advance(&mut self, more: &mut Vec<Completion>) -> DiskResult<Option<Completion>> {
         if self.ready.is_empty() {
+            // Read before `advance` takes the event out: work that it frees begins at its time.
             let now = self.members.next();
             match self.members.advance() {
                 Some(completion) if completion.tag & PASSED != 0 => {
@@ -390,6 +391,8 @@ impl Array {
         let count = work.subs().len();
         work.left = count as u32;
         if let Owner::Rebuild { disk, .. } = work.owner {
+            // Set again for the second part: only a replacement after the write was sent makes it worthless (see
+            // `finish_work`).
             work.replaced = self.replaced[disk as usize];
         }
         if count == 0 {
@@ -409,6 +412,7 @@ impl Array {
             if self.checks && sub.op == Op::Write {
                 self.note_written(sub.at, sub.sectors);
             }
+            // Stays below `PASSED` (bit 63), because there are never 2^31 pieces of work.
             let tag = u64::from(id) << 32 | number as u64;
             let request = Request { source, ..Request::new(sub.op, sub.at, sub.sectors as u32) };
             let command = Command { tag, request, arrival: now, host, data };

@@ -139,7 +139,7 @@ impl Shadow {
         serve(&requests.iter().copied().zip(&bufs).collect::<Vec<_>>())?;
         self.in_flight.clear();
         requests.iter().zip(&all).for_each(|(request, stamps)| self.pages.put(request.lba.0, stamps));
-        // The last of them is counted after it, as one served alone.
+        // `after` counts the last of them, as it does for a single request.
         self.requests += requests.len() as u64 - 1;
         Ok(())
     }
@@ -202,10 +202,12 @@ impl Shadow {
             }
         }
         drop(look);
+        // Before `unflushed` is cleared below: it says which sectors the cut was allowed to take.
         loss.durable = gone.iter().copied().find(|&lba| !self.unflushed.contains(lba));
         gone.iter().for_each(|&lba| self.disown(lba, 1));
         loss.lost = gone;
         self.unflushed = LbaSet::default();
+        // Counted in `loss` already: the next read must not report the damage of the cut once more.
         device.take_damages();
         loss
     }

@@ -40,6 +40,7 @@ impl RebuiltUnits {
     /// Notes sectors that have been rebuilt. Units of which they are only a part stay as they are.
     pub fn note(&mut self, at: Lba, sectors: u64) {
         let end = at.0 + sectors;
+        // The last unit may be shorter than the others, and is whole at the member's end.
         let end = if end >= self.sectors { self.units(at, sectors).end } else { end / self.unit_sectors };
         for unit in at.0.div_ceil(self.unit_sectors)..end {
             let (word, bit) = (&mut self.done[(unit / 64) as usize], 1 << (unit % 64));

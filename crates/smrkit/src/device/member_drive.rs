@@ -375,7 +375,7 @@ impl MemberDrive {
                 return self.serve_sent(request, arrival, arrival, host, data);
             }
             self.through_outages(|drive| drive.destage(arrival, false))?;
-            // What made no room before it began makes none now.
+            // A batch makes room only while it is written, so the write can't begin before the batch does.
             from = self.write_cache.as_ref().map_or(from, |cached| from.max(cached.cache.batch_start()));
         }
     }
@@ -707,6 +707,8 @@ impl MemberDrive {
     /// The drive takes a command at `time`.
     fn receive(&mut self, mut command: Command, time: Nanos) -> DiskResult {
         let Some(cached) = &mut self.write_cache else { unreachable!("there is one") };
+        // A write waits behind those that are blocked, or an older one to the same sectors would overwrite it later. A
+        // read changes nothing and may pass.
         let in_turn = cached.blocked.is_empty() || command.request.op == Op::Read;
         if let Some(from) = self.buffered_from(&command.request, time).filter(|_| in_turn) {
             return self.complete_from_cache(&mut command, time, from);
@@ -715,6 +717,7 @@ impl MemberDrive {
             self.write_cache.iter_mut().for_each(|cached| cached.blocked.push_back((command.clone(), time)));
         } else if command.request.op == Op::Flush {
             self.begin(command, time)?;
+            // Nothing else was in flight, so the last completion is that of the flush.
             let end = self.completions.back().map_or(time, |completion| completion.end);
             self.write_cache.iter_mut().for_each(|cached| cached.flush_end = end);
         } else if let Some(waiting) = &mut self.waiting {

@@ -116,6 +116,7 @@ impl Members {
         let number = disk as usize;
         let old = std::mem::replace(&mut self.all[number], member);
         if old.outstanding() > 0 {
+            // The old member, pushed at this index below, keeps its turn.
             self.pending.iter_mut().filter(|pending| **pending == number).for_each(|pending| *pending = self.all.len());
             self.all.push(old);
         }

@@ -238,6 +238,7 @@ impl Planner<'_> {
         let sub = |op, unit| self.sub(op, *stripe, unit, offsets);
         let parities = self.units().skip(data as usize).filter(works);
         let written = units.clone().filter(works);
+        // A unit on a failed member survives in the parities alone, and each such unit needs a parity of its own.
         if units.len() - written.clone().count() > parities.clone().count() {
             return Err(lost(Lba(stripe * self.layout.stripe_sectors())));
         }

@@ -231,6 +231,8 @@ impl Dispatch {
     /// Commands under way are gone: the next waits for none of them.
     pub fn forget(&mut self) {
         self.ends.fill(Nanos::ZERO);
+        // Commands that were sent and will never complete had moved `next_sent` ahead; left there, later ones would
+        // wait for the wrong completions.
         self.next_sent = self.next_end;
     }
 

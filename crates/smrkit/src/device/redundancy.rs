@@ -160,6 +160,7 @@ const LOW: u64 = 0x0101_0101_0101_0101;
 
 /// Parity `number` of data units: P, Q and R for 0, 1 and 2.
 fn parity(number: usize, data: &[u64]) -> u64 {
+    // Horner's rule from the last unit on: each step multiplies the sum by 2^number.
     data.iter().rev().fold(0, |sum, unit| (0..number).fold(sum, |sum, _| twice(sum)) ^ unit)
 }
 

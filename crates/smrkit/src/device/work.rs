@@ -121,6 +121,7 @@ impl Slab {
     #[inline]
     pub fn remove(&mut self, id: u32) {
         let work = &mut self.works[id as usize];
+        // The plan keeps its room for the next piece of work with this id.
         work.known.clear();
         work.command.data = Buf::NoData;
         self.free.push(id);
@@ -209,6 +210,7 @@ impl Locks {
     pub fn release(&mut self, id: u32, lock: RangeLock, free: &mut VecDeque<u32>) {
         let RangeLock::Extent { first, last, exclusive } = lock else { return };
         match self.only {
+            // Nobody waits for it, because a second lock would have moved it to `ranges`.
             Some(_) => self.only = None,
             None => self.remove((first, id), last, exclusive, free),
         }
@@ -218,6 +220,7 @@ impl Locks {
         let Some(done) = self.ranges.remove(&key) else { return };
         let mut begin: Vec<(u64, u32)> = Vec::new();
         for ((_, id), held) in self.ranges.range_mut(near(key.0, last, self.longest)) {
+            // Only locks that came later counted this one among their blockers.
             if held.order > done.order && held.last >= key.0 && (held.exclusive || exclusive) {
                 held.blockers -= 1;
                 if held.blockers == 0 {

@@ -206,6 +206,8 @@ impl WriteCache {
         if !touches && self.runs.len() + runs >= RUNS_MAX {
             return Some(end);
         }
+        // The batch frees its sectors evenly while it is written. It may still hold `left` of them when this write
+        // begins.
         let freed = u128::from((end - start).0) * u128::from(sectors.saturating_sub(left)) / u128::from(sectors.max(1));
         Some(if left < sectors { now.max(start + Nanos(freed as u64)) } else { now })
     }

@@ -60,6 +60,7 @@ impl SentBefore {
 
     fn send(&mut self, arrival: Nanos) {
         (self.count, self.arrival) = (self.count + 1, arrival);
+        // A request names at most `u16::MAX` outstanding ones, so older ends are never asked for.
         while self.count - self.forgotten > u64::from(u16::MAX) + 1 && self.ends.pop_front().is_some() {
             self.forgotten += 1;
         }
@@ -303,6 +304,7 @@ impl Intake {
     fn fold(&self, request: &mut Request, capacity: u64, source: &dyn Source) -> Result<(), Error> {
         let sectors = u64::from(request.sectors);
         if self.fold && sectors <= capacity {
+            // A request that would cross the end moves back.
             request.lba = Lba((request.lba.0 % capacity).min(capacity - sectors));
             return Ok(());
         }

@@ -210,6 +210,8 @@ impl<'a> Engine<'a> {
                 return Ok(false);
             }
         }
+        // At equal times completions come first, then the array's own work, then arrivals: a command that arrives when
+        // another ends finds a free place.
         if device < Nanos::MAX && device <= arrival && device <= task {
             self.advance()?;
         } else if task < Nanos::MAX && task <= arrival {

@@ -72,6 +72,7 @@ impl<'a> Watcher<'a> {
     /// Shows a request that has been counted.
     #[inline(never)]
     pub fn request(&mut self, request: &Request, row: u64, times: &Times, counts: &HostCounts) {
+        // This request has been counted already; rows are numbered from 0.
         self.observer.request(&RequestRow::new(request, row, times, counts.begin, counts.totals.requests - 1));
     }
 }

@@ -140,6 +140,7 @@ impl SentRequests {
     /// The request with a tag, which is completed: the tag is used again.
     #[inline]
     pub fn take(&mut self, tag: u64) -> &Sent {
+        // The entry can be read until the next `add`, which may use it again.
         self.unused.push(tag as u32);
         &self.by_tag[tag as usize]
     }

@@ -106,6 +106,7 @@ pub fn compare_each(
         // All see the same requests, so the workload keeps to what the smallest of them offers.
         group.runs.iter().for_each(|&run| all[run].host_sectors = Some(group.host_sectors));
         let listed = group.runs.iter().copied().find(|&run| runs[run].is_conventional());
+        // Conventional runs that nobody listed are appended to the listed ones.
         baseline_of.push(listed.unwrap_or(all.len()));
         if listed.is_none() {
             all.push(PlannedRun { host_sectors: Some(group.host_sectors), ..group.conventional.clone() });

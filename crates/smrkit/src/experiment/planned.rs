@@ -100,6 +100,7 @@ impl PlannedRun {
     /// The run on conventional disks; unchecked, for on a shingled disk it would be caught, as it should be when it is asked
     /// for.
     pub fn conventional(&self) -> Result<PlannedRun, Error> {
+        // A saved state is of the shingled layer; the conventional disk begins full instead.
         let prefill = if self.settings().prefill == Prefill::Saved { Prefill::Full } else { self.settings().prefill };
         let settings = Settings { check: false, power_cut: None, prefill, ..*self.settings() };
         let run = self.under(layer::find(BASELINE)?)?.with(settings);

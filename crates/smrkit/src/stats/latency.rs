@@ -159,6 +159,7 @@ impl Buckets {
     /// Counts a latency.
     #[inline]
     fn record(&mut self, ns: u64) {
+        // Never wraps, for the count is reset at `BATCH`; the remainder spares a bounds check.
         self.waiting[self.waiting_count % BATCH] = ns;
         self.waiting_count += 1;
         if self.waiting_count == BATCH {

@@ -89,8 +89,10 @@ impl RecordNumbers {
         RecordNumbers { count, runs, seed, order, looked: 0, at: 0, in_run: false, batch: Vec::new() }
     }
 
-    /// True if a run begins here; lengths are geometric.
+    /// True if a run begins here.
     fn begins_run(&self, record: u64) -> bool {
+        // With probability 1/mean at each record, which makes lengths geometric with that mean. Record 0 always begins
+        // one.
         record == 0 || self.share(record, RUNS) * self.runs.mean < 1.0
     }
 

@@ -232,6 +232,8 @@ impl Cleaner {
                 // What the stage before left to this one, if there was one, is in the cache alone.
                 work.fresh = work.first;
             }
+            // This stage has saved nothing. Of its tracks only those up to `fresh`, which the stage before left in the
+            // scratch pad, are held.
             work.held = work.fresh;
         }
         (work.phase, work.buf) = (Phase::Reload, Buf::NoData);

@@ -6,7 +6,7 @@
 //!
 //! A commit writes the changed blocks to the secondary set, then its super block, then both in the primary set: one set is always
 //! whole. Of the bitmaps a limited number is in memory; a block that is not there is read. What blocks say is not kept on the
-//! platters: [`super::maps`] knows it.
+//! platters, but in the structures of this module.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -150,7 +150,8 @@ impl DmMaps {
     /// Makes the changed blocks durable.
     pub(super) fn commit(&mut self, disk: &mut Disk) -> DiskResult {
         self.metadata.commit(disk)?;
-        // A cut in the middle leaves one set whole, of which the older one is as good: no flush has returned.
+        // A cut inside the commit leaves one of the two sets whole. The older one will do, because the flush that asked for this
+        // commit has not returned.
         self.committed_chunks.clear();
         for (zone, _) in std::mem::take(&mut self.committed_valid) {
             self.is_changed[zone as usize] = false;
@@ -415,7 +416,7 @@ impl MetadataShape {
     }
 }
 
-/// The part of a block in memory.
+/// Whether a block is in memory, and was used since it was last considered for eviction.
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 enum BlockCaching {
     Absent,
@@ -492,6 +493,8 @@ impl Metadata {
     #[cold]
     fn fetch(&mut self, disk: &mut Disk, block: u32) -> DiskResult {
         // Blocks that changed stay until they are committed.
+        // Two rounds: the first may only clear marks of use, the second then finds a block to evict, unless all are
+        // dirty.
         let mut tries = 2 * self.queue.len();
         while self.queue.len() >= self.queue_max && tries > 0 {
             tries -= 1;

@@ -152,6 +152,7 @@ impl DmZoned {
         self.maps.commit(disk)?;
         self.dirty_since = None;
         // Until now the map on the platters may have named these zones, so that nothing could be written to them.
+        // Zones that become usable now may make another job possible.
         self.nothing_to_reclaim &= self.unused.freed.is_empty();
         for zone in std::mem::take(&mut self.unused.freed) {
             let is_random = self.layout.is_random(zone);
@@ -423,6 +424,7 @@ impl Layer for DmZoned {
         (self.reclaiming, self.nothing_to_reclaim) = (false, false);
         self.last_uses = LastUses::new(self.layout.randoms());
         self.unused = UnusedZones::default();
+        // No committed map names these zones, so that they count as reset.
         for zone in self.layout.first_sequential()..self.pointers.len() as u32 {
             if self.maps.owners[zone as usize] == NONE {
                 self.pointers[zone as usize] = 0;
@@ -657,6 +659,8 @@ impl DmZoned {
             // Nothing is skipped in a sequential zone: the gap is written with zeros.
             let gap = (first - pointer).min(most);
             let buf = disk.buf(u64::from(gap) * BLOCK);
+            // Before the write: a cut inside it must not leave our pointer behind the drive's. Nothing there is valid
+            // until `finish`.
             self.pointers[job.to as usize] += gap;
             disk.write(self.layout.place(job.to, pointer), u64::from(gap) * BLOCK, Cause::Clean, &buf, 0)?;
             self.job = Some(ReclaimJob { next: first, ..job });
@@ -665,6 +669,7 @@ impl DmZoned {
         let mut buf = disk.buf(u64::from(n) * BLOCK);
         disk.read(self.layout.place(job.from, first), u64::from(n) * BLOCK, Cause::Clean, &mut buf, 0)?;
         if !self.layout.is_random(job.to) {
+            // Before the write, as above.
             self.pointers[job.to as usize] = first + n;
         }
         disk.write(self.layout.place(job.to, first), u64::from(n) * BLOCK, Cause::Clean, &buf, 0)?;

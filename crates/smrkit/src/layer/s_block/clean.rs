@@ -96,6 +96,7 @@ impl SBlock {
             }
             if enough {
                 self.destage_something(disk, section)?;
+                // To the letter of V.2, each destage allows another lap of copies.
                 copied = if self.rules.literal { 0 } else { copied };
             }
             copied += self.advance_cache_tail(disk, section, most.saturating_sub(copied))?;
