@@ -107,7 +107,7 @@ impl SafetyLedger {
         self.second_write(start, reach)
     }
 
-    /// The first of `start..reach` that was written after a live granule within DPID above `start`.
+    /// The first of `start..reach` that was written after a live granule at most DPID upstream of it.
     fn second_write(&self, start: u64, reach: u64) -> Result<(), Violation> {
         for at in start..reach {
             let written = self.order.last_write(at);
@@ -254,14 +254,14 @@ impl SafetyLedger {
         scars
     }
 
-    /// The lowest number of the live granules within DPID above `at`, that lie above `dead`.
+    /// The lowest number of the live granules at most DPID upstream of `at` that lie before `dead`.
     fn oldest_above(&self, dead: u64, at: u64) -> u32 {
         let edge = at.saturating_sub(self.dpid);
         let runs = self.live.before(dead).take_while(|run| run.end > edge);
         runs.map(|run| self.order.oldest(run.start.max(edge), run.end)).min().unwrap_or(u32::MAX)
     }
 
-    /// The live granules within DPID above `at`, that lie above `dead`, the nearest first.
+    /// Live granules at most DPID upstream of `at` that lie before `dead`, the nearest first.
     fn live_above(&self, at: u64, dead: u64) -> impl Iterator<Item = u64> + '_ {
         let edge = at.saturating_sub(self.dpid);
         let runs = self.live.before(dead).take_while(move |run| run.end > edge);

@@ -180,6 +180,8 @@ impl Platters for Memory {
         Ok(())
     }
 
+    /// Moves a band's cursor. A reset (nothing filled) is an operation of its own, which a power cut can hit; any other move
+    /// belongs to the write before it.
     fn keep_cursor(&self, band: u64, cursor: Granule) -> DeviceResult {
         let filled = cursor - self.bands.span(band).at;
         if filled == 0 {

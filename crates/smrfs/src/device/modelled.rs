@@ -14,8 +14,7 @@ use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::tally::Cause;
 use smrkit::units::{Lba, Nanos, Pba, SECTOR_BYTES};
 
-use super::Platters;
-use super::Shape;
+use super::{Platters, Shape};
 use crate::data::{Data, ReadBuffer};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::{Granule, HostJournal, Span};

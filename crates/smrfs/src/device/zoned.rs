@@ -75,8 +75,8 @@ pub trait ZonedDevice: Send + Sync {
     /// Notes that `bytes` from `at` on will be read soon: a hint.
     fn expect(&self, _at: u64, _bytes: u64) {}
 
-    /// Writes from `at` on: at the write pointer, or anywhere in a conventional zone. After an error the pointer may have
-    /// moved: the report tells.
+    /// Writes at `at`: the write pointer of a sequential zone, or anywhere in a conventional one. After an error the pointer may
+    /// have moved: read the zone report again.
     fn write(&self, at: u64, bytes: &[u8]) -> DeviceResult;
 
     /// Takes the write pointer of a zone back to its beginning.

@@ -139,14 +139,14 @@ impl Committer {
         }
     }
 
-    /// Makes durable what has been written, and frees what that replaced. Needs no room.
+    /// Makes durable what has been written, and frees what that replaced. Takes no free space, so it also works on a full disk.
     pub(super) fn commit(&self, data: &DataStore, files: &Files) -> FsResult {
         let _one = self.committing.lock();
         let Some(due) = self.due(&data.dirty.lock()) else { return Ok(()) };
         data.counters.commits.add(1);
         // All of them before the first snapshot: a file whose fsync is under way would otherwise store an older map after a newer one.
         let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
-        // Only what was put off before the snapshots is free when they are durable.
+        // Before the snapshots: an extent that is freed after them may still be named by a map that is stored now.
         let taken = self.begin();
         let snapshots = due.iter().filter_map(|file| {
             let mut state = file.lock();

@@ -305,7 +305,7 @@ impl<'a> RecordReader<'a> {
         Err(MapError::Range)
     }
 
-    /// A signed integer.
+    /// A zigzag-coded integer: 0, 1, 2, 3, … stand for 0, −1, 1, −2, …
     pub(super) fn signed(&mut self) -> Result<i64, MapError> {
         let folded = self.integer()?;
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))

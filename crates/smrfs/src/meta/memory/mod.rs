@@ -143,7 +143,7 @@ impl MemoryStore {
         saved.target = target.map(Arc::from);
         let (id, name) = (tree.add(saved), Arc::from(name));
         tree.attach(parent, &name, id)?;
-        tree.touch(parent, now, true);
+        tree.modified(parent, now);
         let attr = tree.answer(id)?;
         state.save(id);
         state.rename(vec![Effect::Name(parent, name, Some(id))], vec![id], None);
@@ -163,7 +163,7 @@ impl MemoryStore {
             _ => {}
         }
         tree.detach(parent, name)?;
-        tree.touch(parent, now, true);
+        tree.modified(parent, now);
         tree.parted(id, now);
         state.rename(vec![Effect::Name(parent, name.into(), None)], vec![id], directory.then_some(id));
         state.save(id);
@@ -282,8 +282,8 @@ impl Names for MemoryStore {
         }
         let name = Arc::from(name);
         tree.attach(parent, &name, id)?;
-        tree.touch(parent, now, true);
-        tree.touch(id, now, false);
+        tree.modified(parent, now);
+        tree.changed(id, now);
         let attr = tree.answer(id)?;
         state.rename(vec![Effect::Name(parent, name, Some(id))], vec![id], None);
         state.save(id);
@@ -313,9 +313,9 @@ impl Names for MemoryStore {
         if let Some(back) = back {
             tree.attach(from.0, &names[0], back)?;
         }
-        tree.touch(from.0, now, true);
-        tree.touch(to.0, now, true);
-        tree.touch(id, now, false);
+        tree.modified(from.0, now);
+        tree.modified(to.0, now);
+        tree.changed(id, now);
         let emptied = other.filter(|&victim| back.is_none() && tree.names(victim).is_ok());
         if let Some(other) = other {
             tree.parted(other, now);

@@ -211,19 +211,23 @@ impl Tree {
         Ok(id)
     }
 
-    /// Notes a change of a node (and of a directory's names).
-    pub(super) fn touch(&mut self, id: NodeId, now: Time, data: bool) {
+    /// The names of a directory were modified: its mtime and ctime.
+    pub(super) fn modified(&mut self, id: NodeId, now: Time) {
+        if let Some(node) = self.nodes.get_mut(&id.0) {
+            (node.saved.mtime, node.saved.ctime) = (now, now);
+        }
+    }
+
+    /// The attributes of a node were changed: its ctime alone.
+    pub(super) fn changed(&mut self, id: NodeId, now: Time) {
         if let Some(node) = self.nodes.get_mut(&id.0) {
             node.saved.ctime = now;
-            if data {
-                node.saved.mtime = now;
-            }
         }
     }
 
     /// After a name is gone: the time of the change, and the end of a node that nobody holds.
     pub(super) fn parted(&mut self, id: NodeId, now: Time) {
-        self.touch(id, now, false);
+        self.changed(id, now);
         self.drop_unused(id);
     }
 

@@ -65,7 +65,7 @@ impl CaveatLedger {
     /// A disk of which nothing is readable and nothing has been written.
     pub fn new(shape: &Shape, rule: Rule, unit: u64) -> CaveatLedger {
         let mut runs = WritableRuns::new(unit);
-        runs.replace(0, shape.granules, &[(0, shape.granules, 0)]);
+        runs.replace(0, shape.granules, &[WritableRun { from: 0, to: shape.granules, solid: 0 }]);
         CaveatLedger {
             granules: shape.granules,
             did: shape.did,
@@ -259,8 +259,8 @@ impl CaveatLedger {
         self.labels(lo, hi, &mut |from, to, label| {
             *tally.count_mut(label) += to - from;
             match label {
-                WriteLabel::Once => runs.push((from, to, to)),
-                WriteLabel::Free => runs.push((from, to, from)),
+                WriteLabel::Once => runs.push(WritableRun { from, to, solid: to }),
+                WriteLabel::Free => runs.push(WritableRun { from, to, solid: from }),
                 WriteLabel::Before | WriteLabel::Scar => {}
             }
         });
@@ -288,8 +288,15 @@ fn label_below(
     emit(at, hi, WriteLabel::Once);
 }
 
-/// A run: from, to (excluded), and from where on it is solid.
-pub(super) type WritableRun = (u64, u64, u64);
+/// A run of granules that may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WritableRun {
+    pub from: u64,
+    /// Where it ends, excluded.
+    pub to: u64,
+    /// Where its solid part begins, which goes up to `to`.
+    pub solid: u64,
+}
 
 /// The longest runs of granules that may be written, by address and by length.
 #[derive(Clone, Debug, Default)]
@@ -331,15 +338,15 @@ impl WritableRuns {
 
     /// The writable runs of `lo..hi` are these now, in ascending order; those that touch are joined, outside of it too.
     pub fn replace(&mut self, lo: u64, hi: u64, runs: &[WritableRun]) {
-        let before = self.before(lo).filter(|&(_, end, _)| end >= lo);
+        let before = self.before(lo).filter(|run| run.to >= lo);
         let old: Vec<WritableRun> = before.into_iter().chain(self.within(lo, hi + 1)).collect();
         let mut new = Vec::with_capacity(runs.len() + 2);
-        if let Some(&(from, to, solid)) = old.first() {
-            join(&mut new, (from, to.min(lo), solid.min(lo)));
+        if let Some(&WritableRun { from, to, solid }) = old.first() {
+            join(&mut new, WritableRun { from, to: to.min(lo), solid: solid.min(lo) });
         }
         runs.iter().for_each(|&run| join(&mut new, run));
-        if let Some(&(from, to, solid)) = old.last() {
-            join(&mut new, (from.max(hi), to, solid.max(hi)));
+        if let Some(&WritableRun { from, to, solid }) = old.last() {
+            join(&mut new, WritableRun { from: from.max(hi), to, solid: solid.max(hi) });
         }
         // Mostly one run ends elsewhere, and others are as they were.
         old.iter().filter(|run| new.binary_search(run).is_err()).for_each(|run| self.take(*run));
@@ -348,7 +355,7 @@ impl WritableRuns {
 
     /// The run in which `at` lies.
     pub fn around(&self, at: u64) -> Option<WritableRun> {
-        self.before(at + 1).filter(|&(_, to, _)| to > at)
+        self.before(at + 1).filter(|run| run.to > at)
     }
 
     /// Runs of at least `length`, the shortest first.
@@ -368,51 +375,56 @@ impl WritableRuns {
 
     /// The runs that begin in `from..to`.
     pub fn within(&self, from: u64, to: u64) -> impl Iterator<Item = WritableRun> + '_ {
-        self.by_start.range(from..to.max(from)).map(|(&at, &(end, solid))| (at, end, solid))
+        self.by_start.range(from..to.max(from)).map(|(&from, &(to, solid))| WritableRun { from, to, solid })
     }
 
     /// All runs in ascending order.
     pub fn all(&self) -> impl Iterator<Item = WritableRun> + '_ {
-        self.by_start.iter().map(|(&at, &(end, solid))| (at, end, solid))
+        self.by_start.iter().map(|(&from, &(to, solid))| WritableRun { from, to, solid })
     }
 
     /// True if the three indexes say the same.
     pub fn agree(&self) -> bool {
-        let lengths: BTreeSet<(u64, u64)> = self.all().map(|(at, end, _)| (end - at, at)).collect();
-        let solid = self.all().map(|(at, end, solid)| (at, end - solid));
+        let lengths: BTreeSet<(u64, u64)> = self.all().map(|run| (run.to - run.from, run.from)).collect();
+        let solid = self.all().map(|run| (run.from, run.to - run.solid));
         let roomy: BTreeMap<u64, u64> = solid.filter(|&(_, solid)| solid >= self.unit).collect();
         lengths == self.by_length && roomy == self.roomy && roomy.values().sum::<u64>() == self.roomy_granules
     }
 
     fn before(&self, at: u64) -> Option<WritableRun> {
-        self.by_start.range(..at).next_back().map(|(&from, &(end, solid))| (from, end, solid))
+        self.by_start.range(..at).next_back().map(|(&from, &(to, solid))| WritableRun { from, to, solid })
     }
 
-    fn put(&mut self, (at, end, solid): WritableRun) {
-        self.by_start.insert(at, (end, solid));
-        self.by_length.insert((end - at, at));
-        if end - solid >= self.unit {
-            self.roomy.insert(at, end - solid);
-            self.roomy_granules += end - solid;
+    fn put(&mut self, WritableRun { from, to, solid }: WritableRun) {
+        self.by_start.insert(from, (to, solid));
+        self.by_length.insert((to - from, from));
+        if to - solid >= self.unit {
+            self.roomy.insert(from, to - solid);
+            self.roomy_granules += to - solid;
         }
     }
 
-    fn take(&mut self, (at, end, solid): WritableRun) {
-        self.by_start.remove(&at);
-        self.by_length.remove(&(end - at, at));
-        if end - solid >= self.unit {
-            self.roomy.remove(&at);
-            self.roomy_granules -= end - solid;
+    fn take(&mut self, WritableRun { from, to, solid }: WritableRun) {
+        self.by_start.remove(&from);
+        self.by_length.remove(&(to - from, from));
+        if to - solid >= self.unit {
+            self.roomy.remove(&from);
+            self.roomy_granules -= to - solid;
         }
     }
 }
 
 /// Adds a run behind others, to the last of them where they touch.
 fn join(runs: &mut Vec<WritableRun>, run: WritableRun) {
-    let (at, end, solid) = run;
     match runs.last_mut() {
-        _ if at >= end => {}
-        Some(last) if last.1 == at => *last = (last.0, end, if last.2 < at { last.2 } else { solid }),
+        _ if run.from >= run.to => {}
+        Some(last) if last.to == run.from => {
+            // Nothing of `last` is solid, so the solid part begins in `run`.
+            if last.solid == last.to {
+                last.solid = run.solid;
+            }
+            last.to = run.to;
+        }
         _ => runs.push(run),
     }
 }
@@ -526,7 +538,7 @@ pub(super) fn recount(ledger: &CaveatLedger) -> Result<(), String> {
         Rule::Region => flat.scarred_regions(ledger.dpid),
     };
     let below = flat.below(ledger.dpid);
-    let (mut tally, mut runs) = (Tally::default(), Vec::<(u64, u64, u64)>::new());
+    let (mut tally, mut runs) = (Tally::default(), Vec::<WritableRun>::new());
     for granule in 0..flat.order.len() {
         match (flat.readable[granule], before[granule], scarred[granule], below[granule]) {
             (true, ..) => continue,
@@ -536,13 +548,13 @@ pub(super) fn recount(ledger: &CaveatLedger) -> Result<(), String> {
                 *(if below { &mut tally.once } else { &mut tally.free }) += 1;
                 let granule = granule as u64;
                 match runs.last_mut() {
-                    Some((_, end, _)) if *end == granule => *end += 1,
-                    _ => runs.push((granule, granule + 1, granule)),
+                    Some(run) if run.to == granule => run.to += 1,
+                    _ => runs.push(WritableRun { from: granule, to: granule + 1, solid: granule }),
                 }
-                if let Some((_, end, solid)) = runs.last_mut()
+                if let Some(run) = runs.last_mut()
                     && below
                 {
-                    *solid = *end;
+                    run.solid = run.to;
                 }
             }
         }

@@ -26,7 +26,7 @@ use crate::device::{BandReport, Shape};
 use crate::map::Ranges;
 use crate::units::{Granule, NodeId, Owner, Span};
 use clean::CleaningProgress;
-use ledger::{CaveatLedger, Ordered};
+use ledger::{CaveatLedger, Ordered, WritableRun};
 
 /// A disk has at least this many units: the runs that cleaning makes (assumption; a unit is a block on all but tiny disks).
 const UNITS: u64 = 64;
@@ -433,8 +433,8 @@ impl Caveat {
 
     /// The run that goes on at `at`, from there on.
     fn beside(&self, at: u64, count: u64, want: &AllocationRequest, care: Care) -> Option<(u64, u64)> {
-        let (_, end, _) = self.ledger.runs.around(at)?;
-        self.part((at, end), count, want, care).filter(|&(from, _)| from == at)
+        let run = self.ledger.runs.around(at)?;
+        self.part((at, run.to), count, want, care).filter(|&(from, _)| from == at)
     }
 
     /// The shortest run that holds all that is to come; if none does, the longest.
@@ -452,7 +452,7 @@ impl Caveat {
     /// The runs from the cursor on, then those from the begin of the disk.
     fn next_fit(&self, count: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let runs = &self.ledger.runs;
-        let here = runs.around(self.cursor).map(|(_, end, _)| (self.cursor, end));
+        let here = runs.around(self.cursor).map(|run| (self.cursor, run.to));
         let before = runs.following(0, count).take_while(|(from, _)| *from <= self.cursor);
         here.into_iter().chain(runs.following(self.cursor + 1, count)).chain(before)
     }
@@ -487,32 +487,33 @@ impl Caveat {
             return true;
         }
         let runs = &self.ledger.runs;
-        let Some((from, to, solid)) = runs.around(at) else { return false };
-        let left = runs.worth(at.saturating_sub(solid + self.ledger.did))
-            + runs.worth(to.saturating_sub(at + count + self.ledger.dpid));
-        let lost = runs.worth(to - solid).saturating_sub(left) + self.lost_beside((from, to), at, at + count);
+        let Some(run) = runs.around(at) else { return false };
+        let left = runs.worth(at.saturating_sub(run.solid + self.ledger.did))
+            + runs.worth(run.to.saturating_sub(at + count + self.ledger.dpid));
+        let lost = runs.worth(run.to - run.solid).saturating_sub(left) + self.lost_beside(run, at, at + count);
         // What is retired is free at the next settling. An overwritten block is live twice for a moment.
         let live = self.live.granules() + count;
         let to_move = self.progress.needed_beside(at, at + count);
         self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
     }
 
-    /// Cost of data in `at..end` of the run `own` to other runs that lie within DID above it or within DPID below it, with
-    /// nothing but scars between.
-    fn lost_beside(&self, own: (u64, u64), at: u64, end: u64) -> u64 {
+    /// Room that other runs lose if data is put into `at..end` of the run `own`: a run upstream must stay DID away from the data, one
+    /// downstream DPID, and only runs with nothing but scars between are near enough.
+    fn lost_beside(&self, own: WritableRun, at: u64, end: u64) -> u64 {
         let (runs, did, dpid) = (&self.ledger.runs, self.ledger.did, self.ledger.dpid);
-        let cut = |from: u64, to: u64, solid: u64| {
-            let after = if from < own.0 {
-                at.saturating_sub(did).min(to).saturating_sub(solid)
+        let lost = |run: WritableRun| {
+            let left = if run.from < own.from {
+                at.saturating_sub(did).min(run.to).saturating_sub(run.solid)
             } else {
-                to.saturating_sub(solid.max(end + dpid))
+                run.to.saturating_sub(run.solid.max(end + dpid))
             };
-            runs.worth(to - solid).saturating_sub(runs.worth(after))
+            runs.worth(run.to - run.solid).saturating_sub(runs.worth(left))
         };
         let (lo, hi) = (at.saturating_sub(did), end + dpid);
-        let above = runs.around(lo).filter(|run| run.0 < own.0).into_iter();
-        let above = above.chain(runs.within(lo + 1, own.0));
-        above.chain(runs.within(own.1, hi.max(own.1))).map(|(from, to, solid)| cut(from, to, solid)).sum()
+        // A run that begins inside `own` is `own` itself.
+        let upstream = runs.around(lo).filter(|run| run.from < own.from).into_iter();
+        let upstream = upstream.chain(runs.within(lo + 1, own.from));
+        upstream.chain(runs.within(own.to, hi.max(own.to))).map(lost).sum()
     }
 
     /// Keeps room behind what was placed for the rest of the file, where the policy does that.
