@@ -62,22 +62,22 @@ pub struct AskedUse {
 impl Values<'_> {
     fn text(&self, key: &str) -> &str {
         let AskedUse { info, given } = self.0;
-        let default = || info.keys.iter().find(|(name, ..)| *name == key).map_or("0", |(_, default, _)| *default);
+        let default = || info.keys.iter().find(|(name, ..)| *name == key).map_or("", |(_, default, _)| *default);
         given.iter().find(|(name, _)| *name == key).map_or_else(default, |(_, value)| value)
     }
 
     /// A number from 1.
     fn count(&self, key: &str) -> u64 {
-        parse_count(self.text(key)).unwrap_or(1).max(1)
+        parse_count(self.text(key)).expect("checked by AskedUse")
     }
 
     fn bytes(&self, key: &str) -> u64 {
-        parse_bytes(self.text(key)).unwrap_or(0)
+        parse_bytes(self.text(key)).expect("checked by AskedUse")
     }
 
     /// Bytes a second.
     fn rate(&self, key: &str) -> f64 {
-        parse_rate(self.text(key)).unwrap_or(1.0)
+        parse_rate(self.text(key)).expect("checked by AskedUse")
     }
 }
 
@@ -356,8 +356,9 @@ pub static USES: &[Use] = &[
                 1.0,
             )
         }),
-        assumed: "Files of blocks of 128 MiB, written in order (blk*.dat); beside them LevelDB's tables of 2 MiB (chainstate), a quarter \
-                  as much as the blocks, and two look-ups of 4 KiB for each MiB: assumption, for a dbcache that holds most.",
+        assumed: "Block files of 128 MiB (`blk*.dat`) are written in order. Beside them LevelDB (`chainstate`) writes tables of 2 MiB, a \
+                  quarter as much as the blocks, and makes two look-ups of 4 KiB for each MiB. The last is an assumption, for a dbcache \
+                  that holds most of the set.",
     },
     Use {
         name: "chia",
