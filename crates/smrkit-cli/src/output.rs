@@ -23,6 +23,15 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(pretty(value)? + "\n")
 }
 
+/// Prints the record as JSON if that is asked for, otherwise the text.
+pub fn print_as<R: Serialize>(
+    json: bool,
+    record: impl FnOnce() -> R,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    if json { print_json(&record()) } else { print(text()) }
+}
+
 /// Says on standard error which drives stand for models that have none of their own.
 pub fn note_stand_ins(sentences: impl Iterator<Item = String>) {
     sentences.for_each(|sentence| eprintln!("smrkit: note: {sentence}"));

@@ -21,7 +21,7 @@ use smrkit_report::activity;
 
 use super::serve::{DriveOptions, print_report};
 use crate::exit::{self, Done};
-use crate::output::{print, print_json};
+use crate::output::{print, print_as};
 use crate::remedy;
 use crate::signals;
 
@@ -159,7 +159,7 @@ impl Detach {
         client.ask(ControlCommand::Unmount { give_up: false })?;
         client.wait_for_end();
         if let Some(report) = report {
-            if self.json { print_json(&report)? } else { print(activity::page(&report, None))? }
+            print_as(self.json, || &report, || activity::page(&report, None))?;
         }
         Ok(Done::All)
     }

@@ -10,7 +10,7 @@ use smrkit_live::mount::control::path_value;
 use super::volume::VolumeOptions;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{print, print_json};
+use crate::output::print_as;
 
 const BACKUP_EXAMPLES: &str = "\
 Examples:
@@ -96,14 +96,10 @@ fn tell(made: Copy, as_json: bool) -> anyhow::Result<Done> {
     let Copy { at: VolumePaths { image, meta }, damage } = made;
     damage.maps.iter().for_each(|file| eprintln!("smrkit: warning: the copy has a damaged map as it was: {file}"));
     damage.data.iter().for_each(|file| eprintln!("smrkit: warning: the copy has damaged data as it was: {file}"));
-    match as_json {
-        true => print_json(&json!({
-            "image": path_value(&image),
-            "meta": path_value(&meta),
-            "damaged_maps": damage.maps,
-            "damaged_data": damage.data,
-        }))?,
-        false => print(format!("{} and {} are a volume that is whole\n", image.display(), meta.display()))?,
-    }
+    let record = || {
+        let (image, meta) = (path_value(&image), path_value(&meta));
+        json!({"image": image, "meta": meta, "damaged_maps": damage.maps, "damaged_data": damage.data})
+    };
+    print_as(as_json, record, || format!("{} and {} are a volume that is whole\n", image.display(), meta.display()))?;
     Ok(Done::All)
 }

@@ -16,7 +16,7 @@ use smrkit_report::{Grid, format};
 use super::drive_image;
 use super::volume::VolumeOptions;
 use crate::exit::Done;
-use crate::output::{print, print_json};
+use crate::output::print_as;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,10 +49,7 @@ impl Df {
             return drive_image::df(&self.image, self.json);
         }
         let (about, survey) = if self.image.is_dir() { self.of_mount()? } else { self.of_image()? };
-        match self.json {
-            true => print_json(&record(about, &survey))?,
-            false => print(text(&self.image.display().to_string(), &survey))?,
-        }
+        print_as(self.json, || record(about, &survey), || text(&self.image.display().to_string(), &survey))?;
         Ok(Done::All)
     }
 

@@ -11,7 +11,7 @@ use smrkit::error::Error;
 use smrkit::quantity::Bytes;
 
 use crate::exit::Done;
-use crate::output::{print, print_json};
+use crate::output::print_as;
 use smrkit_report::Grid;
 use smrkit_report::catalogue::{self, drive_in_short, law_in_words};
 
@@ -65,20 +65,14 @@ impl Drives {
         match self.what.unwrap_or(DrivesCommand::List { json: self.json }) {
             DrivesCommand::List { json } => {
                 let drives = DRIVES.iter().map(|(name, _)| Drive::load(name)).collect::<Result<Vec<_>, Error>>()?;
-                match json {
-                    true => print_json(&drives.iter().map(drive_in_short).collect::<Vec<_>>())?,
-                    false => print(list(&drives))?,
-                }
+                print_as(json, || drives.iter().map(drive_in_short).collect::<Vec<_>>(), || list(&drives))?;
             }
             DrivesCommand::Identify(identify) => return identify.execute(),
             DrivesCommand::Import(import) => return import.execute(),
             DrivesCommand::Validate(validate) => return validate.execute(),
             DrivesCommand::Show { name, json } => {
                 let drive = Drive::load(&name)?;
-                match json {
-                    true => print_json(&catalogue::drive(&drive))?,
-                    false => print(show(&drive))?,
-                }
+                print_as(json, || catalogue::drive(&drive), || show(&drive))?;
             }
         }
         Ok(Done::All)

@@ -75,7 +75,7 @@ fn show(spec: &LayerSpec) -> String {
     for parameter in keys {
         let key = format!("{}.{}", spec.name, parameter.name);
         text += &format!("    {key} = {}\n      {}\n", parameter.default, parameter.help);
-        text += &format!("      takes {}\n", parameter.expected());
+        text += &format!("      takes {}\n", parameter.domain());
     }
     text
 }

@@ -13,7 +13,7 @@ use smrkit_live::mount::control::path_value;
 use smrkit_live::volume::{CreatedVolume, Layout, MkfsOptions, mkfs};
 
 use crate::exit::Done;
-use crate::output::{print, print_json};
+use crate::output::print_as;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,10 +88,7 @@ impl Mkfs {
         if let Some(free) = made.host_free_bytes {
             eprintln!("smrkit: {}", self.warning(&made, Bytes(free)));
         }
-        match self.json {
-            true => print_json(&self.record(&made))?,
-            false => print(self.text(&made))?,
-        }
+        print_as(self.json, || self.record(&made), || self.text(&made))?;
         Ok(Done::All)
     }
 

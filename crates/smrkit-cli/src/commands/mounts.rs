@@ -5,7 +5,7 @@ use serde_json::Value;
 use smrkit_live::mount::control;
 
 use crate::exit::Done;
-use crate::output::{print, print_json};
+use crate::output::print_as;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,10 +26,7 @@ const KEYS: [&str; 6] = ["image", "meta", "mount_point", "read_only", "process",
 impl Mounts {
     pub fn execute(self) -> anyhow::Result<Done> {
         let mounts = control::mounts()?;
-        match self.json {
-            true => print_json(&mounts.iter().map(chosen).collect::<Value>())?,
-            false => print(mounts.iter().map(line).collect::<String>())?,
-        }
+        print_as(self.json, || mounts.iter().map(chosen).collect::<Value>(), || mounts.iter().map(line).collect())?;
         Ok(Done::All)
     }
 }

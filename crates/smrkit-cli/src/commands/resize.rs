@@ -11,7 +11,7 @@ use smrkit_live::volume::resize;
 
 use super::volume::VolumeOptions;
 use crate::exit::Done;
-use crate::output::{print, print_json};
+use crate::output::print_as;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,21 +41,15 @@ impl Resize {
         let granule = resized.after.granule_bytes;
         let (before, after) = (resized.before.granules * granule, resized.after.granules * granule);
         let usable = resized.usable * granule;
-        match self.json {
-            true => print_json(&json!({
-                "image": path_value(&self.image),
-                "raw_bytes": after,
-                "raw_bytes_before": before,
-                "usable_bytes": usable,
-            }))?,
-            false => print(format!(
-                "{}: {} for files of {}, before {}\n",
-                self.image.display(),
-                Bytes(usable),
-                Bytes(after),
-                Bytes(before)
-            ))?,
-        }
+        let record = || {
+            let image = path_value(&self.image);
+            json!({"image": image, "raw_bytes": after, "raw_bytes_before": before, "usable_bytes": usable})
+        };
+        let text = || {
+            let (usable, after, before) = (Bytes(usable), Bytes(after), Bytes(before));
+            format!("{}: {usable} for files of {after}, before {before}\n", self.image.display())
+        };
+        print_as(self.json, record, text)?;
         Ok(Done::All)
     }
 }

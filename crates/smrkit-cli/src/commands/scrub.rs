@@ -8,7 +8,7 @@ use smrkit_live::mount::control::{ControlClient, ControlCommand};
 use smrkit_live::mount::{self, Scrubbed};
 
 use crate::exit::Done;
-use crate::output::{print, print_json};
+use crate::output::print_as;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,10 +32,7 @@ impl Scrub {
         let mut client = ControlClient::connect(&mount::canonical(&self.mount_point)?)?;
         let mut answer = client.ask(ControlCommand::Scrub)?;
         let report: Scrubbed = serde_json::from_value(answer["scrub"].take())?;
-        match self.json {
-            true => print_json(&serde_json::to_value(&report)?)?,
-            false => print(self.text(&report))?,
-        }
+        print_as(self.json, || &report, || self.text(&report))?;
         Ok(if report.damaged_bytes == 0 { Done::All } else { Done::Code(4) })
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
+use smrkit::schema::{Switch, ValueKind};
 use smrkit::settings::Queue;
 use smrkit_live::block::control::{ControlRequest, ControlSocket, Controller, control};
 use smrkit_live::block::drive::ServedDrive;
@@ -64,21 +65,13 @@ pub struct DriveOptions {
     log: Option<PathBuf>,
     /// Wait at a flush until the image is durable on the host, too. Off: a crash of the host may lose what was flushed, and its disk never
     /// delays a reply.
-    #[arg(long, value_name = "on|off", value_parser = on_or_off, default_value = "on", action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "on|off", value_parser = |text: &str| Switch.read(text, true), default_value = "on", action = clap::ArgAction::Set)]
     durable: bool,
     /// Let nobody write. The drive's state stays as it is.
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]
     choice: DriveChoice,
-}
-
-fn on_or_off(text: &str) -> Result<bool, Error> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(Error::Usage(format!("'{text}': expected on or off"))),
-    }
 }
 
 impl DriveOptions {

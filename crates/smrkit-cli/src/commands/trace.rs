@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use smrkit::error::Error;
 use smrkit::experiment::pool::{Monitor, RunStage, Stage};
 use smrkit::request::{Progress, Request, Source};
-use smrkit::schema::Size;
+use smrkit::schema::{Count, Size, ValueKind};
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 use smrkit_trace::output::{TargetFile, temporary_folder_of};
 use smrkit_trace::parquet::{self, Converter};
@@ -15,7 +15,7 @@ use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{JsonTarget, pretty, print, print_json};
+use crate::output::{JsonTarget, pretty, print, print_as};
 use crate::paths::Paths;
 use crate::style;
 use smrkit_options::value::{count, value};
@@ -120,8 +120,8 @@ struct Split {
     /// The folder to make; it must be missing or empty.
     folder: PathBuf,
     /// Number of buckets, 256 at most. More for a trace of many billions of requests.
-    #[arg(long, value_parser = buckets, default_value = "64", value_name = "N")]
-    buckets: usize,
+    #[arg(long, value_parser = |text: &str| BUCKETS.read(text, true), default_value = "64", value_name = "N")]
+    buckets: u64,
 }
 
 #[derive(Args)]
@@ -137,13 +137,7 @@ struct Head {
     json: bool,
 }
 
-fn buckets(text: &str) -> Result<usize, Error> {
-    let buckets = count::<usize>(text)?;
-    match (1..=BUCKETS_MAX).contains(&buckets) {
-        true => Ok(buckets),
-        false => Err(Error::Usage(format!("{buckets} buckets: give 1 to {BUCKETS_MAX}"))),
-    }
-}
+const BUCKETS: Count = Count(1, BUCKETS_MAX as u64);
 
 impl Trace {
     pub fn execute(self) -> anyhow::Result<Done> {
@@ -243,7 +237,7 @@ impl Split {
         let interrupt = Interrupt::watch();
         let mut reader = self.input.open()?;
         interrupt.opening().push(temporary_folder_of(&self.folder));
-        let mut splitter = Splitter::create(&self.folder, self.buckets)?;
+        let mut splitter = Splitter::create(&self.folder, self.buckets as usize)?;
         let stage = interrupt.begin(1, "splitting");
         let is_whole = splitter.split(&mut reader, |progress| {
             stage.show(0, RunStage::Serving { progress, rate: None });
@@ -276,11 +270,8 @@ impl Head {
             rows.extend(batch.iter().take(self.count - rows.len()).copied());
         }
         let volume = |request: &Request| reader.volumes().get(usize::from(request.volume)).map_or(0, |v| v.number);
-        if self.json {
-            print_json(&trace_info::head_json(&rows, volume))?;
-        } else {
-            print(trace_info::head(reader.format(), &rows, volume))?;
-        }
+        let text = || trace_info::head(reader.format(), &rows, volume);
+        print_as(self.json, || trace_info::head_json(&rows, volume), text)?;
         Ok(Done::All)
     }
 }

@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
-use smrfs::age::AgerOptions;
-use smrfs::age::world::Distribution;
-use smrfs::age::world::World;
-use smrfs::age::{CourseOptions, Duty, paper_benchmarks};
+use smrfs::age::world::{Distribution, World};
+use smrfs::age::{AgerOptions, CourseOptions, Duty, paper_benchmarks};
 use smrfs::space::caveat::{CaveatOptions, Placement};
 use smrfs::workload::driver::Interleave;
 use smrkit::drive::Drive;

@@ -8,10 +8,8 @@ use smrfs::workload::EventKind;
 use smrfs::workload::driver::End;
 use smrkit::VERSION;
 
-use smrkit_report::Grid;
 use smrkit_report::figure::{Axis, Figure, Series, Style};
-use smrkit_report::format;
-use smrkit_report::{Section, page};
+use smrkit_report::{Grid, Section, format, page};
 
 /// The result of ageing a file system.
 pub struct Aged {

@@ -20,7 +20,7 @@ use smrkit_report::Grid;
 use smrkit_trace::{OpenOptions, RowTimes, Trace};
 
 use crate::exit::Done;
-use crate::output::{print, print_json};
+use crate::output::print_as;
 
 /// A read that took longer was not served from the buffer.
 const SLOW_MS: f64 = 3.0;
@@ -45,10 +45,7 @@ impl Validate {
         for name in missed {
             eprintln!("{name} has no trace in this folder and is left out");
         }
-        match self.json {
-            true => print_json(&rows)?,
-            false => print(table(&rows))?,
-        }
+        print_as(self.json, || &rows, || table(&rows))?;
         Ok(Done::All)
     }
 }
