@@ -14,7 +14,7 @@ use smrkit::request::{InMemory, Request, Source};
 use smrkit::stats::counts::RequestRow;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 use smrkit_trace::parquet::{Meta, ParquetReader, ParquetWriter};
-use smrkit_trace::rows::Rows;
+use smrkit_trace::rows::{Row, Rows};
 
 const ROWS: usize = 10_000_000;
 
@@ -57,7 +57,7 @@ fn write(path: &Path, requests: &[Request]) {
 
 /// One row a request: latencies of a drive-managed disk's kind, 10 ms and a part of a rotation.
 fn write_rows(path: &Path, requests: &[Request]) {
-    let mut rows = Rows::create(path).expect("create");
+    let mut rows = Rows::create(path, RequestRow::COLUMNS).expect("create");
     let mut end_ns = 0;
     for (index, request) in requests.iter().enumerate() {
         let index = index as u64;

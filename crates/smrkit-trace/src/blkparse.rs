@@ -101,7 +101,9 @@ impl TextFormat for Blkparse {
         if !KNOWN_ACTIONS.contains(&action.text) {
             return Err(action.expected("an action of blkparse, such as Q, D or C"));
         }
-        if Event::from_action(action.text).is_none_or(|event| *self.event.get_or_insert(event) != event) {
+        let Some(event) = Event::from_action(action.text) else { return Ok(None) };
+        // The kind that comes first stands for requests, unless one was chosen.
+        if *self.event.get_or_insert(event) != event {
             return Ok(None);
         }
         let rwbs = columns.next("the RWBS letters")?;

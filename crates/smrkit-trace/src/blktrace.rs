@@ -79,8 +79,12 @@ impl RecordFormat for Blktrace {
         let Some(length) = record_bytes(bytes).filter(|length| bytes.len() >= *length) else { return Ok(Step::More) };
         let (ticks, sector, size) = (u64_at(bytes, 8), u64_at(bytes, 16), u64::from(u32_at(bytes, 24)));
         let (action, device) = (u32_at(bytes, 28), u32_at(bytes, 36));
-        let taken = event(action).filter(|event| *self.event.get_or_insert(*event) == *event);
-        let Some(op) = taken.and_then(|_| op(action, size)) else { return Ok(Step::Skip(length)) };
+        let Some(event) = event(action) else { return Ok(Step::Skip(length)) };
+        // The kind that comes first stands for requests, unless one was chosen.
+        if *self.event.get_or_insert(event) != event {
+            return Ok(Step::Skip(length));
+        }
+        let Some(op) = op(action, size) else { return Ok(Step::Skip(length)) };
         if sector >= SECTOR_MAX && op != Op::Flush {
             return bad("the sector", Problem::Overflow, length);
         }

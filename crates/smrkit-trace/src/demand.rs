@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use smrkit::error::Error;
-use smrkit::experiment::demand::TRACE_ALIGNMENT;
-use smrkit::experiment::demand::{Demand, Opened, Opening};
+use smrkit::experiment::demand::{Demand, Opened, Opening, TRACE_ALIGNMENT};
 use smrkit::message::PUT_IN_ORDER;
 use smrkit::quantity::parse_count;
 use smrkit::request::{Progress, Request, Source};

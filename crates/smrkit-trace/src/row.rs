@@ -371,22 +371,20 @@ impl Volumes {
 
     /// The index of the volume with this number; a new one is called `name`. `field` is where it stands.
     pub fn numbered(&mut self, number: u64, field: Field, name: impl FnOnce() -> String) -> Result<u16, Bad> {
-        if number < FLAT {
-            if let Some(index) = self.flat.get(number as usize).and_then(|plus_one| plus_one.checked_sub(1)) {
-                return Ok(index);
-            }
-            let index = self.add(number, name()).ok_or_else(|| field.bad(Problem::TooManyVolumes))?;
-            if self.flat.len() <= number as usize {
-                self.flat.resize(number as usize + 1, 0);
-            }
-            self.flat[number as usize] = index + 1;
+        let known = match number < FLAT {
+            true => self.flat.get(number as usize).and_then(|plus_one| plus_one.checked_sub(1)),
+            false => self.numbers.get(&number).copied(),
+        };
+        if let Some(index) = known {
             return Ok(index);
         }
-        if let Some(index) = self.numbers.get(&number) {
-            return Ok(*index);
-        }
         let index = self.add(number, name()).ok_or_else(|| field.bad(Problem::TooManyVolumes))?;
-        self.numbers.insert(number, index);
+        if number < FLAT {
+            self.flat.resize(self.flat.len().max(number as usize + 1), 0);
+            self.flat[number as usize] = index + 1;
+        } else {
+            self.numbers.insert(number, index);
+        }
         Ok(index)
     }
 

@@ -31,16 +31,16 @@ pub struct MemberAccess {
 /// A table being written, a row group at a time.
 pub struct Rows<R: Row> {
     rows: Vec<R>,
+    columns: &'static [Taken<R>],
     table: TableWriter,
     written: u64,
 }
 
 impl<R: Row> Rows<R> {
-    /// Starts the table that will become `path`.
-    pub fn create(path: &Path) -> Result<Rows<R>, Error> {
-        let columns: Vec<Column> = R::COLUMNS.iter().map(|(column, _)| *column).collect();
-        let table = TableWriter::create(path, &columns)?;
-        Ok(Rows { rows: Vec::with_capacity(GROUP_ROWS), table, written: 0 })
+    /// Starts the table of these columns that will become `path`.
+    pub fn create(path: &Path, columns: &'static [Taken<R>]) -> Result<Rows<R>, Error> {
+        let table = TableWriter::create(path, &columns.iter().map(|(column, _)| *column).collect::<Vec<Column>>())?;
+        Ok(Rows { rows: Vec::with_capacity(GROUP_ROWS), columns, table, written: 0 })
     }
 
     /// Appends a row.
@@ -63,7 +63,7 @@ impl<R: Row> Rows<R> {
 
     fn flush(&mut self) -> Result<(), Error> {
         if !self.rows.is_empty() {
-            self.table.write_group(&R::COLUMNS.iter().map(|(_, of)| of(&self.rows)).collect::<Vec<Values>>())?;
+            self.table.write_group(&self.columns.iter().map(|(_, of)| of(&self.rows)).collect::<Vec<Values>>())?;
             self.written += self.rows.len() as u64;
             self.rows.clear();
         }
@@ -80,7 +80,7 @@ pub trait Row: Copy + 'static {
 }
 
 /// A column, and how its values are taken from rows.
-type Taken<R> = (Column<'static>, fn(&[R]) -> Values<'static>);
+pub type Taken<R> = (Column<'static>, fn(&[R]) -> Values<'static>);
 
 impl Row for RequestRow {
     const COLUMNS: &'static [Taken<RequestRow>] = &[
@@ -99,46 +99,18 @@ impl Row for RequestRow {
     const KIND: &'static str = "requests";
 }
 
-impl Row for Access {
-    const COLUMNS: &'static [Taken<Access>] = &of_access();
-    const KIND: &'static str = "accesses";
-}
-
 impl Row for MemberAccess {
-    const COLUMNS: &'static [Taken<MemberAccess>] = &{
-        let [time, cause, op, pba, sectors, duration] = of_access();
-        [(column("member", 32), |rows| int(rows, |row| row.member)), time, cause, op, pba, sectors, duration]
-    };
+    /// The first is left out where there is a single drive.
+    const COLUMNS: &'static [Taken<MemberAccess>] = &[
+        (column("member", 32), |rows| int(rows, |row| row.member)),
+        (column("time_ns", 64), |rows| long(rows, |row| row.access.start.0)),
+        (word("cause"), |rows| words(rows, |row| row.access.cause.name())),
+        (word("op"), |rows| words(rows, |row| if row.access.write { Op::Write } else { Op::Read }.name())),
+        (column("pba", 64), |rows| long(rows, |row| row.access.pba.0)),
+        (column("sectors", 64), |rows| long(rows, |row| row.access.sectors)),
+        (column("duration_ns", 64), |rows| long(rows, |row| row.access.duration.0)),
+    ];
     const KIND: &'static str = "accesses";
-}
-
-/// A row that has an access.
-trait OfAccess {
-    fn access(&self) -> &Access;
-}
-
-impl OfAccess for Access {
-    fn access(&self) -> &Access {
-        self
-    }
-}
-
-impl OfAccess for MemberAccess {
-    fn access(&self) -> &Access {
-        &self.access
-    }
-}
-
-/// The columns of accesses.
-const fn of_access<R: OfAccess>() -> [Taken<R>; 6] {
-    [
-        (column("time_ns", 64), |rows| long(rows, |row| row.access().start.0)),
-        (word("cause"), |rows| words(rows, |row| row.access().cause.name())),
-        (word("op"), |rows| words(rows, |row| if row.access().write { Op::Write } else { Op::Read }.name())),
-        (column("pba", 64), |rows| long(rows, |row| row.access().pba.0)),
-        (column("sectors", 64), |rows| long(rows, |row| row.access().sectors)),
-        (column("duration_ns", 64), |rows| long(rows, |row| row.access().duration.0)),
-    ]
 }
 
 const fn word(name: &'static str) -> Column<'static> {
@@ -173,8 +145,8 @@ impl<R: Row> Clone for Shared<R> {
 }
 
 impl<R: Row> Shared<R> {
-    fn create(path: &Path) -> Result<Shared<R>, Error> {
-        Ok(Shared(Arc::new(Mutex::new(Some(Ok(Rows::create(path)?))))))
+    fn create(path: &Path, columns: &'static [Taken<R>]) -> Result<Shared<R>, Error> {
+        Ok(Shared(Arc::new(Mutex::new(Some(Ok(Rows::create(path, columns)?))))))
     }
 
     fn push(&self, row: &R) {
@@ -192,14 +164,6 @@ impl<R: Row> Shared<R> {
     }
 }
 
-struct OfDrive(Shared<Access>);
-
-impl Recorder for OfDrive {
-    fn access(&mut self, access: &Access) {
-        self.0.push(access);
-    }
-}
-
 struct OfMember(u32, Shared<MemberAccess>);
 
 impl Recorder for OfMember {
@@ -213,8 +177,8 @@ impl Recorder for OfMember {
 pub struct RowFiles(Vec<Box<dyn FnOnce() -> Result<(), Error>>>);
 
 impl RowFiles {
-    fn create<R: Row + Send + 'static>(&mut self, path: &Path) -> Result<Shared<R>, Error> {
-        let shared = Shared::create(path)?;
+    fn create<R: Row + Send>(&mut self, path: &Path, columns: &'static [Taken<R>]) -> Result<Shared<R>, Error> {
+        let shared = Shared::create(path, columns)?;
         let own = shared.clone();
         self.0.push(Box::new(move || own.finish()));
         Ok(shared)
@@ -242,20 +206,14 @@ impl RowFiles {
 pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Result<(RunRecorders, RowFiles), Error> {
     let (mut records, mut files) = (RunRecorders::default(), RowFiles::default());
     if let Some(path) = requests {
-        let shared = files.create::<RequestRow>(path)?;
+        let shared = files.create(path, RequestRow::COLUMNS)?;
         records.requests = Some(Box::new(move |row: &RequestRow| shared.push(row)));
     }
-    records.accesses = match accesses {
-        None => None,
-        Some(path) if array => {
-            let shared = files.create(path)?;
-            Some(Box::new(move |drive| Box::new(OfMember(drive as u32, shared.clone()))))
-        }
-        Some(path) => {
-            let shared = files.create(path)?;
-            Some(Box::new(move |_| Box::new(OfDrive(shared.clone()))))
-        }
-    };
+    if let Some(path) = accesses {
+        let columns = if array { MemberAccess::COLUMNS } else { &MemberAccess::COLUMNS[1..] };
+        let shared = files.create(path, columns)?;
+        records.accesses = Some(Box::new(move |drive| Box::new(OfMember(drive as u32, shared.clone()))));
+    }
     Ok((records, files))
 }
 
@@ -291,7 +249,7 @@ mod tests {
     fn request_rows_are_read_by_any_parquet_reader() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("requests.parquet");
-        let mut rows = Rows::<RequestRow>::create(&path).unwrap();
+        let mut rows = Rows::create(&path, RequestRow::COLUMNS).unwrap();
         let count = GROUP_ROWS as u64 + 3;
         let row = |index: u64| RequestRow {
             index,
@@ -336,11 +294,12 @@ mod tests {
     fn access_rows_are_read_by_any_parquet_reader() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("accesses.parquet");
-        let mut rows = Rows::<Access>::create(&path).unwrap();
+        let mut rows = Rows::create(&path, &MemberAccess::COLUMNS[1..]).unwrap();
         for cause in Cause::ALL {
             let pba = Pba(cause as u64 * 1000);
             let (start, duration) = (Nanos(5), Nanos(10_033_444));
-            rows.push(&Access { start, duration, cause, write: false, pba, sectors: 7 }).unwrap();
+            let access = Access { start, duration, cause, write: false, pba, sectors: 7 };
+            rows.push(&MemberAccess { member: 0, access }).unwrap();
         }
         rows.finish().unwrap();
         let (names, read) = table(&path);
@@ -353,7 +312,7 @@ mod tests {
     fn accesses_of_an_array_tell_the_member_too() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("accesses.parquet");
-        let mut rows = Rows::create(&path).unwrap();
+        let mut rows = Rows::create(&path, MemberAccess::COLUMNS).unwrap();
         let access =
             Access { start: Nanos(5), duration: Nanos(6), cause: Cause::Map, write: true, pba: Pba(7), sectors: 8 };
         (0..2).for_each(|member| rows.push(&MemberAccess { member: 40 + member, access }).unwrap());
@@ -367,7 +326,7 @@ mod tests {
     fn an_empty_table_is_a_table() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none.parquet");
-        Rows::<Access>::create(&path).unwrap().finish().unwrap();
+        Rows::create(&path, MemberAccess::COLUMNS).unwrap().finish().unwrap();
         assert_eq!(table(&path).1.len(), 0);
     }
 }

@@ -24,8 +24,8 @@ pub(crate) struct Srt {
     block_bytes: Option<u64>,
 }
 
-fn malformed(name: &'static str, what: &'static str, used: usize) -> Result<Step, (Bad, usize)> {
-    Err((Bad { at: 0, len: 0, name, problem: Problem::Expected(what) }, used))
+fn malformed(name: &'static str, what: &'static str) -> Result<Step, (Bad, usize)> {
+    Err((Bad { at: 0, len: 0, name, problem: Problem::Expected(what) }, 0))
 }
 
 impl Srt {
@@ -39,16 +39,16 @@ impl Srt {
             return if bytes.len() < HEADING_MAX {
                 Ok(Step::More)
             } else {
-                malformed("the heading", "a form feed within 64 KiB that ends it", 0)
+                malformed("the heading", "a form feed within 64 KiB that ends it")
             };
         };
         let heading = &bytes[..end];
         if memchr::memmem::find(heading, b"tracedate").is_none() {
-            return malformed("the heading", "text with a line tracedate", 0);
+            return malformed("the heading", "text with a line tracedate");
         }
         match sector_bytes(heading) {
             Ok(bytes) => self.block_bytes = Some(bytes),
-            Err(what) => return malformed("the heading's sectorsize", what, 0),
+            Err(what) => return malformed("the heading's sectorsize", what),
         }
         Ok(Step::Heading(end + 1))
     }
@@ -95,15 +95,15 @@ impl RecordFormat for Srt {
         }
         let (version, kind) = (word(1) >> 16, word(1) & 0xffff);
         if !(1..=4).contains(&version) {
-            return malformed("the version", "1 to 4; convert later versions to text first", 0);
+            return malformed("the version", "1 to 4; convert later versions to text first");
         }
         if kind != SHORT_IO && kind != SUSPECT_IO {
-            return malformed("the kind of record", "an I/O (1 or 4)", 0);
+            return malformed("the kind of record", "an I/O (1 or 4)");
         }
         let words = WORDS + usize::from(version == 4) + usize::from(kind == SUSPECT_IO);
         let used = 4 * words;
         if word(0) as usize != used {
-            return malformed("the size of the record", "that of its version and kind", 0);
+            return malformed("the size of the record", "that of its version and kind");
         }
         if bytes.len() < used {
             return Ok(Step::More);

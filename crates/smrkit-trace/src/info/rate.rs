@@ -26,6 +26,12 @@ pub struct RateSeries {
     pub first_written_bytes: Vec<u64>,
 }
 
+impl RateSeries {
+    fn columns(&mut self) -> [&mut Vec<u64>; 4] {
+        [&mut self.requests, &mut self.read_bytes, &mut self.written_bytes, &mut self.first_written_bytes]
+    }
+}
+
 /// When requests arrive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Arrivals {
@@ -124,16 +130,12 @@ impl Rate {
     /// The window of a moment; joins windows until there are few enough.
     fn window(&mut self, since_start_ns: u64) -> usize {
         while since_start_ns / self.series.window_ns >= WINDOWS as u64 {
-            let series = &mut self.series;
-            series.window_ns *= 2;
-            let columns = [&mut series.requests, &mut series.read_bytes, &mut series.written_bytes];
-            columns.into_iter().chain([&mut series.first_written_bytes]).for_each(join_pairs);
+            self.series.window_ns *= 2;
+            self.series.columns().into_iter().for_each(join_pairs);
         }
         let at = (since_start_ns / self.series.window_ns) as usize;
         if at >= self.series.requests.len() {
-            let series = &mut self.series;
-            let columns = [&mut series.requests, &mut series.read_bytes, &mut series.written_bytes];
-            columns.into_iter().chain([&mut series.first_written_bytes]).for_each(|column| column.resize(at + 1, 0));
+            self.series.columns().into_iter().for_each(|column| column.resize(at + 1, 0));
         }
         at
     }

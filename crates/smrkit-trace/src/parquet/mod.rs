@@ -621,6 +621,7 @@ impl RequestColumns {
     /// Refuses what the reader would refuse.
     fn check(&self) -> Result<(), &'static str> {
         let empty = |(&sectors, &op): (&i32, &i32)| sectors == 0 && op != Op::Flush as i32;
+        // No short circuit: a fold without branches is vectorised.
         if self.sectors.iter().zip(&self.op).fold(false, |any, row| any | empty(row)) {
             return Err("a request has 0 sectors; leave it out");
         }
