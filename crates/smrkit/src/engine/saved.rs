@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hmac_sha256::Hash;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::system::{DriveRun, SystemRun};
 use crate::VERSION;
@@ -56,7 +56,7 @@ impl SavedState {
         let contents = Contents { now, state, ..describe(system)? };
         let mut bytes = MAGIC.to_vec();
         crate::state::write(&(VERSION, &contents), &mut bytes);
-        bytes.extend(Hash::hash(&bytes));
+        bytes.extend(Sha256::digest(&bytes));
         Ok(SavedState { path: PathBuf::from("-"), contents, bytes })
     }
 
@@ -80,7 +80,7 @@ impl SavedState {
         else {
             return refused("the saved state is cut short: save it again");
         };
-        if Hash::hash(text) != *checksum {
+        if Sha256::digest(text)[..] != checksum[..] {
             return refused("the saved state is damaged or cut short (its checksum is wrong): save it again");
         }
         let unreadable = || Error::input(path, "the saved state can't be read: save it again");
@@ -133,7 +133,7 @@ fn describe(system: &SystemRun) -> Result<Contents, Error> {
         system: settled.spec().to_string(),
         used_sectors: system.array().and_then(|array| array.used_sectors.clone()),
         drive_files: system.drives().iter().filter_map(DriveRun::file).collect(),
-        drives: drives.map(|run| Hash::hash(format!("{:?}", run.drive.settings).as_bytes())).collect(),
+        drives: drives.map(|run| Sha256::digest(format!("{:?}", run.drive.settings)).into()).collect(),
         now: Nanos::ZERO,
         state: Vec::new(),
     })

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use hmac_sha256::Hash;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
 
 use super::demand::{Demand, GeneratedDemand, MergedDemand};
 use super::planned::PlannedRun;
@@ -162,7 +162,7 @@ pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) 
 
 /// The system with the hash of its text in place of each drive file's path.
 fn named_by_text(mut system: SystemSpec, files: &BTreeMap<String, String>) -> SystemSpec {
-    let text_of = |path: &String| Some(hex(&Hash::hash(files.get(path)?.as_bytes())) + chosen_ends(path));
+    let text_of = |path: &String| Some(hex(Sha256::digest(files.get(path)?)) + chosen_ends(path));
     for name in system.drives_mut().iter_mut().filter_map(|drive| drive.drive.as_mut()) {
         *name = text_of(name).unwrap_or_else(|| std::mem::take(name));
     }
@@ -199,7 +199,7 @@ fn requests(demand: &Replayed) -> Option<impl Debug> {
 
 /// The SHA-256 of requests in memory.
 pub(super) fn requests_hash(requests: &[Request]) -> String {
-    let mut hash = Hash::new();
+    let mut hash = Sha256::new();
     for Request { time, lba, sectors, volume, op, source } in requests {
         let op = [Op::Read, Op::Write, Op::Flush, Op::Discard].iter().position(|known| known == op).unwrap_or(0);
         hash.update(time.0.to_le_bytes());
@@ -208,14 +208,14 @@ pub(super) fn requests_hash(requests: &[Request]) -> String {
         hash.update(volume.to_le_bytes());
         hash.update([op as u8, *source]);
     }
-    hex(&hash.finalize())
+    hex(hash.finalize())
 }
 
 /// The SHA-256 of a value's text, which has every field.
 fn hash(value: &impl Debug) -> String {
-    hex(&Hash::hash(format!("{value:?}").as_bytes()))
+    hex(Sha256::digest(format!("{value:?}")))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+fn hex(bytes: impl AsRef<[u8]>) -> String {
+    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::common::planned::plan;
 use crate::common::{Disks, TinyClock, random_requests, with_times};
-use hmac_sha256::Hash;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use sha2::{Digest, Sha256};
 use smrkit::device::level::Level;
 use smrkit::engine::saved::SavedState;
 use smrkit::engine::system::{ArrayRun, DriveRun, SystemRun};
@@ -153,7 +153,7 @@ fn parsed(bytes: &[u8]) -> Result<SavedState, Error> {
 
 /// Contents of a file with the checksum that they should have.
 fn sealed(contents: &[u8]) -> Vec<u8> {
-    [contents, &Hash::hash(contents)].concat()
+    [contents, &Sha256::digest(contents)[..]].concat()
 }
 
 #[test]
