@@ -11,8 +11,7 @@ use crate::format::counted;
 
 /// A layer: its parameters, defaults, ranges and paper.
 pub fn layer(spec: &LayerSpec) -> Value {
-    let parameter =
-        |key: &Key| json!({"key": key.name, "default": key.default, "takes": key.expected(), "summary": key.help});
+    let parameter = |key: &Key| json!({"key": key.name, "default": key.default, "takes": key.domain().to_string(), "summary": key.help});
     json!({
         "name": spec.name,
         "summary": spec.summary,

@@ -41,13 +41,13 @@ fn values(domain: &Domain) -> Vec<String> {
             .into_iter()
             .map(|sectors| (512 * sectors.parse::<u64>().unwrap()).to_string())
             .collect(),
-        Domain::Fraction(low, high) => {
+        Domain::Fraction(_, low, high) => {
             [*low, low + (high - low) / 1000.0, (low + high) / 2.0, *high].map(|n| n.to_string()).into()
         }
         Domain::Time(_) => vec!["1h".into()],
         Domain::Words(words) => words.iter().map(|word| word.to_string()).collect(),
         Domain::Or(word, inner) => values(inner).into_iter().chain([word.to_string()]).collect(),
-        Domain::Free => Vec::new(),
+        Domain::Text(_) => Vec::new(),
     }
 }
 

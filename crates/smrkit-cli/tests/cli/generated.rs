@@ -181,7 +181,7 @@ fn room(level: &LevelSpec) -> String {
 fn keys(keys: &[Key]) -> String {
     let line = |key: &Key| {
         let equals = if key.default.is_empty() { "" } else { "=" };
-        format!("- `{}{equals}{}`: {}{}\n", key.name, key.default, key.help, takes(&key.expected()))
+        format!("- `{}{equals}{}`: {}{}\n", key.name, key.default, key.help, takes(&key.domain().to_string()))
     };
     keys.iter().map(line).collect()
 }
@@ -280,7 +280,7 @@ fn shared() -> Vec<Key> {
 }
 
 fn shared_keys() -> String {
-    let line = |key: Key| format!("- `{}`: {}{}\n", key.name, key.help, takes(&key.expected()));
+    let line = |key: Key| format!("- `{}`: {}{}\n", key.name, key.help, takes(&key.domain().to_string()));
     shared().into_iter().map(line).collect()
 }
 
@@ -296,7 +296,7 @@ fn workloads() -> String {
         let own: Vec<_> =
             keys.iter().filter(|key| !shared.iter().any(|s| s.name == key.name && s.help == key.help)).collect();
         for key in &own {
-            writeln!(made, "- `{}`: {}{}", key.name, key.help, takes(&key.expected())).unwrap();
+            writeln!(made, "- `{}`: {}{}", key.name, key.help, takes(&key.domain().to_string())).unwrap();
         }
         made += if own.is_empty() { "" } else { "\n" };
     }

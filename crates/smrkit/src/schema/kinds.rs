@@ -1,6 +1,6 @@
 //! The kinds of values that keys take: numbers, sizes, shares, durations, words, and texts with a grammar of their own.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::str::FromStr;
 
@@ -17,15 +17,26 @@ use crate::units::{Nanos, SECTOR_BYTES};
 fn within<T: PartialOrd + Copy>(text: &str, value: T, low: T, high: T, kind: &impl ValueKind) -> Result<T, Error> {
     match low <= value && value <= high {
         true => Ok(value),
-        false => Err(Error::Usage(format!("`{text}` is out of range: expected {}", kind.expected()))),
+        false => Err(Error::Usage(format!("`{text}` is out of range: expected {}", kind.domain()))),
     }
 }
 
-/// `WHAT from LOW`, `WHAT from LOW to HIGH`.
-fn range(what: &str, low: impl Display, high: Option<impl Display>) -> String {
-    match high {
-        None => format!("{what} from {low}"),
-        Some(high) => format!("{what} from {low} to {high}"),
+/// The values in words that follow "expected".
+impl Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Domain::Whole(low, u64::MAX) => write!(f, "a whole number from {low}"),
+            Domain::Whole(low, high) => write!(f, "a whole number from {low} to {high}"),
+            Domain::Bytes(low, u64::MAX) => write!(f, "a size from {}", exact_bytes(*low)),
+            Domain::Bytes(low, high) => write!(f, "a size from {} to {}", exact_bytes(*low), exact_bytes(*high)),
+            Domain::Fraction(what, low, high) => write!(f, "{what} from {low} to {high}"),
+            Domain::Time(Nanos(1)) => f.write_str("a duration above 0"),
+            Domain::Time(least) => write!(f, "a duration from {}", exact_duration(*least)),
+            Domain::Words(words) if words[..] == ["on", "off"] => f.write_str("on or off"),
+            Domain::Words(words) => write!(f, "one of {}", words.join(", ")),
+            Domain::Or(word, other) => write!(f, "{word}, or {other}"),
+            Domain::Text(expected) => f.write_str(expected),
+        }
     }
 }
 
@@ -42,10 +53,6 @@ impl ValueKind for Count {
 
     fn write(&self, count: &u64) -> Canonical {
         Canonical { text: count.to_string(), scalar: Scalar::Int(*count) }
-    }
-
-    fn expected(&self) -> String {
-        range("a whole number", self.0, (self.1 < u64::MAX).then_some(self.1))
     }
 
     fn domain(&self) -> Domain {
@@ -66,10 +73,6 @@ impl ValueKind for Size {
 
     fn write(&self, bytes: &u64) -> Canonical {
         Canonical { text: exact_bytes(*bytes), scalar: Scalar::Int(*bytes) }
-    }
-
-    fn expected(&self) -> String {
-        range("a size", exact_bytes(self.0), (self.1 < u64::MAX).then_some(exact_bytes(self.1)))
     }
 
     fn domain(&self) -> Domain {
@@ -96,10 +99,6 @@ impl ValueKind for Sectors {
 
     fn write(&self, sectors: &u64) -> Canonical {
         self.bytes().write(&sectors.saturating_mul(SECTOR_BYTES))
-    }
-
-    fn expected(&self) -> String {
-        ValueKind::expected(&self.bytes())
     }
 
     fn domain(&self) -> Domain {
@@ -141,12 +140,8 @@ impl ValueKind for Fraction {
         Canonical { text: value.to_string(), scalar: Scalar::Float(*value) }
     }
 
-    fn expected(&self) -> String {
-        range(self.what, self.bounds.0, Some(self.bounds.1))
-    }
-
     fn domain(&self) -> Domain {
-        Domain::Fraction(self.bounds.0, self.bounds.1)
+        Domain::Fraction(self.what, self.bounds.0, self.bounds.1)
     }
 }
 
@@ -165,13 +160,6 @@ impl ValueKind for Time {
         Canonical::text(exact_duration(*time))
     }
 
-    fn expected(&self) -> String {
-        match self.0 {
-            1 => "a duration above 0".into(),
-            least => range("a duration", exact_duration(Nanos(least)), None::<u64>),
-        }
-    }
-
     fn domain(&self) -> Domain {
         Domain::Time(Nanos(self.0))
     }
@@ -188,17 +176,13 @@ impl ValueKind for Switch {
         match text {
             "on" | "true" | "yes" | "1" => Ok(true),
             "off" | "false" | "no" | "0" => Ok(false),
-            _ => Err(Error::Usage(format!("`{text}` is no switch: expected {}", self.expected()))),
+            _ => Err(Error::Usage(format!("`{text}` is no switch: expected {}", self.domain()))),
         }
     }
 
     fn write(&self, on: &bool) -> Canonical {
         let scalar = Scalar::Bool(*on);
         Canonical { text: scalar.to_string(), scalar }
-    }
-
-    fn expected(&self) -> String {
-        "on or off".into()
     }
 
     fn domain(&self) -> Domain {
@@ -231,10 +215,6 @@ impl<T: Copy + PartialEq + Sync> ValueKind for Word<T> {
         Canonical::text(word.expect("a word for every value"))
     }
 
-    fn expected(&self) -> String {
-        format!("one of {}", self.names().collect::<Vec<_>>().join(", "))
-    }
-
     fn domain(&self) -> Domain {
         Domain::Words(self.names().collect())
     }
@@ -255,10 +235,6 @@ impl<K: ValueKind> ValueKind for Or<K> {
         value.as_ref().map_or_else(|| Canonical::text(self.0), |value| self.1.write(value))
     }
 
-    fn expected(&self) -> String {
-        format!("{}, or {}", self.0, self.1.expected())
-    }
-
     fn domain(&self) -> Domain {
         Domain::Or(self.0, Box::new(self.1.domain()))
     }
@@ -266,17 +242,13 @@ impl<K: ValueKind> ValueKind for Or<K> {
 
 impl<K: ValueKind> Or<K> {
     fn refuse(&self, text: &str) -> Error {
-        Error::Usage(format!("`{text}` is neither: expected {}", self.expected()))
+        Error::Usage(format!("`{text}` is neither: expected {}", self.domain()))
     }
 }
 
 /// A kind whose bounds and words are those of the kind in it.
 macro_rules! as_the_kind_in_it {
     () => {
-        fn expected(&self) -> String {
-            self.0.expected()
-        }
-
         fn domain(&self) -> Domain {
             self.0.domain()
         }
@@ -350,8 +322,8 @@ impl<T: FromStr<Err = Error> + Display> ValueKind for Text<T> {
         Canonical::text(value.to_string())
     }
 
-    fn expected(&self) -> String {
-        self.0.into()
+    fn domain(&self) -> Domain {
+        Domain::Text(self.0)
     }
 }
 
@@ -367,7 +339,7 @@ mod tests {
         for text in refused {
             assert!(kind.read(text, true).is_err(), "{text}");
         }
-        assert_eq!(kind.expected(), expected);
+        assert_eq!(kind.domain().to_string(), expected);
     }
 
     #[test]
@@ -414,7 +386,7 @@ mod tests {
         assert!(matches!(ValueKind::domain(&Count(2, 5)), Domain::Whole(2, 5)));
         assert!(matches!(ValueKind::domain(&Size(2, 5)), Domain::Bytes(2, 5)));
         assert!(matches!(ValueKind::domain(&Sectors(2, 5)), Domain::Bytes(1024, 2560)));
-        assert!(matches!(ValueKind::domain(&percent(2.0, 5.0)), Domain::Fraction(2.0, 5.0)));
+        assert!(matches!(ValueKind::domain(&percent(2.0, 5.0)), Domain::Fraction("a percentage", 2.0, 5.0)));
         assert!(matches!(ValueKind::domain(&Time(2)), Domain::Time(Nanos(2))));
         assert!(matches!(ValueKind::domain(&Switch), Domain::Words(words) if words == ["on", "off"]));
         assert!(matches!(ValueKind::domain(&Word(&[("one", 1)])), Domain::Words(words) if words == ["one"]));

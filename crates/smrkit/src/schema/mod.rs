@@ -74,16 +74,16 @@ pub enum Domain {
     Whole(u64, u64),
     /// Sizes in bytes, both bounds included.
     Bytes(u64, u64),
-    /// Fractions, both bounds included.
-    Fraction(f64, f64),
+    /// Fractions of this kind, both bounds included.
+    Fraction(&'static str, f64, f64),
     /// Durations from this on.
     Time(Nanos),
     /// One of these words.
     Words(Vec<&'static str>),
     /// A word, or what follows.
     Or(&'static str, Box<Domain>),
-    /// Text with a grammar of its own.
-    Free,
+    /// Text with a grammar of its own, in words.
+    Text(&'static str),
 }
 
 /// A kind of value as the fields that hold it see it.
@@ -97,13 +97,8 @@ pub trait ValueKind: Sync {
     /// The canonical form of a value.
     fn write(&self, value: &Self::Value) -> Canonical;
 
-    /// The values allowed, in words that follow "expected".
-    fn expected(&self) -> String;
-
-    /// The values allowed, as data.
-    fn domain(&self) -> Domain {
-        Domain::Free
-    }
+    /// The values allowed.
+    fn domain(&self) -> Domain;
 }
 
 /// A kind of value as help, docs and parsers see it: [`ValueKind`] without the type of the value.
@@ -111,20 +106,13 @@ pub trait AnyKind: Sync {
     /// Checks a text and gives its canonical form.
     fn canonical(&self, text: &str) -> Result<Canonical, Error>;
 
-    /// The values allowed, in words that follow "expected".
-    fn expected(&self) -> String;
-
-    /// The values allowed, as data.
+    /// The values allowed.
     fn domain(&self) -> Domain;
 }
 
 impl<K: ValueKind> AnyKind for K {
     fn canonical(&self, text: &str) -> Result<Canonical, Error> {
         Ok(self.write(&self.read(text, true)?))
-    }
-
-    fn expected(&self) -> String {
-        ValueKind::expected(self)
     }
 
     fn domain(&self) -> Domain {
@@ -155,12 +143,7 @@ impl Key {
         Key { default, ..self }
     }
 
-    /// The values allowed, in words.
-    pub fn expected(&self) -> String {
-        self.kind.expected()
-    }
-
-    /// The values allowed, as data.
+    /// The values allowed.
     pub fn domain(&self) -> Domain {
         self.kind.domain()
     }
@@ -294,9 +277,8 @@ impl Values {
 
     /// Sets the key of one field; [`keys!`](crate::keys) calls this.
     pub fn write<K: ValueKind>(&mut self, name: &str, kind: &K, value: &K::Value) {
-        if let Ok(at) = self.find(name) {
-            self.given[at] = Some(kind.write(value));
-        }
+        let at = self.find(name).expect("keys! writes the keys that it declared");
+        self.given[at] = Some(kind.write(value));
     }
 }
 

@@ -329,11 +329,11 @@ fn value(key: &Key) -> BoxedStrategy<String> {
     match key.domain() {
         Domain::Bytes(..) => (1u64..10_000).prop_map(|n| (n * 512).to_string()).boxed(),
         Domain::Whole(low, high) => (low..=high.min(300)).prop_map(|n| n.to_string()).boxed(),
-        Domain::Fraction(low, high) => (low..=high.min(1000.0)).prop_map(|x| x.to_string()).boxed(),
+        Domain::Fraction(_, low, high) => (low..=high.min(1000.0)).prop_map(|x| x.to_string()).boxed(),
         Domain::Time(least) => (least.0..10_000_000_000).prop_map(|n| format!("{n}ns")).boxed(),
         Domain::Words(words) => proptest::sample::select(words).prop_map(str::to_string).boxed(),
         Domain::Or(_, _) => panic!("no workload has such a key: {key:?}"),
-        Domain::Free => match key.name {
+        Domain::Text(_) => match key.name {
             "size" => prop_oneof![size, pair, list].boxed(),
             "span" | "start" => {
                 let kib = (128u64..4096).prop_map(|n| format!("{n}Ki"));
