@@ -181,7 +181,7 @@ impl Figure {
 impl Figure {
     /// The legend: the named series and parts that some panel draws, each name once.
     pub(crate) fn legend(&self) -> Vec<Key> {
-        // What one panel lacks and another draws keeps its place: whether it is drawn is settled in the end.
+        // A name keeps the place of the first panel that knows it, even if only a later one draws it.
         let mut keys: Vec<(Key, bool)> = Vec::new();
         for (key, drawn) in self.panels.iter().flat_map(Panel::keys) {
             match keys.iter_mut().find(|(old, _)| old.name == key.name) {
@@ -283,7 +283,7 @@ impl Panel {
 }
 
 impl BarPart {
-    /// True where some row has it.
+    /// True if it is longer than 0 in some row.
     pub(crate) fn is_drawn(&self) -> bool {
         self.values.iter().any(|&value| value > 0.0)
     }

@@ -98,13 +98,9 @@ fn workload(run: &Outcome) -> Option<&str> {
 /// A parameter's value as text.
 pub fn scalar(value: &Scalar) -> String {
     match value {
-        Scalar::Bool(on) => if *on { "on" } else { "off" }.into(),
-        Scalar::Int(whole) => whole.to_string(),
-        Scalar::Float(fraction) => fraction.to_string(),
-        Scalar::Text(word) => word.clone(),
-        Scalar::Texts(_) => value.to_string(),
         Scalar::List(counts) if counts.len() > 12 => format!("{} values", counts.len()),
         Scalar::List(counts) => counts.iter().map(|&c| format::count(c)).collect::<Vec<_>>().join(" "),
+        _ => value.to_string(),
     }
 }
 

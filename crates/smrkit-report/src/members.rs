@@ -1,7 +1,6 @@
 //! The members of arrays: a line each, or a summary of each array where there are many.
 
-use smrkit::stats::outcome::LISTED_MAX;
-use smrkit::stats::outcome::Outcome;
+use smrkit::stats::outcome::{LISTED_MAX, Outcome};
 
 use crate::format;
 use crate::grid::Grid;

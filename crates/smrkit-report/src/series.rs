@@ -5,6 +5,7 @@
 use smrkit::layer::{BASELINE, GaugeUnit};
 use smrkit::settings::Arrival;
 use smrkit::stats::outcome::{ByCause, Capacity, Outcome, Surface};
+use smrkit::tally::Cause;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
@@ -13,9 +14,8 @@ use crate::label::{LineStyle, line_styles, names};
 use crate::members::{by_busy, member_names, share};
 use crate::rebuild;
 
-/// The causes, as the struct `ByCause` orders them, with their colours.
-const CAUSES: [(&str, Colour); 4] =
-    [("host", Colour::SKY), ("destage", Colour::ORANGE), ("clean", Colour::VERMILION), ("map", Colour::PINK)];
+/// Colours of the causes, in the order of their numbers.
+const CAUSE_COLOURS: [Colour; 4] = [Colour::SKY, Colour::ORANGE, Colour::VERMILION, Colour::PINK];
 
 /// From this share of it in use on, a cache is called full (assumption).
 pub const FULL: f64 = 0.9;
@@ -39,12 +39,10 @@ pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
         all.gauges(),
         all.amplification(),
         all.busy(),
-        all.surface(),
-        all.capacity(),
     ];
-    // After the busy time of all drives together.
-    let after_busy = figures.len() - 2;
-    figures.splice(after_busy..after_busy, members.into_iter().chain(rebuild::figures(runs)));
+    figures.extend(members);
+    figures.extend(rebuild::figures(runs));
+    figures.extend([all.surface(), all.capacity()]);
     figures
 }
 
@@ -355,11 +353,16 @@ impl All<'_> {
         self.steps(run, &rates.into_iter().map(finite).collect::<Vec<f64>>())
     }
 
+    /// Where each window of a run begins on the time axis, and the one before it ends.
+    fn begin_of_window(&self, run: &Outcome) -> impl Fn(usize) -> f64 {
+        let (unit_s, window_s) = (self.time_unit().0, run.timeline.window_ns as f64 / 1e9);
+        let elapsed_s = run.elapsed_ns as f64 / 1e9;
+        move |i| (window_s * i as f64).min(elapsed_s) / unit_s
+    }
+
     /// A value that holds for a window each (NaN: none), with a last point where the last window ends.
     fn steps(&self, run: &Outcome, values: &[f64]) -> Vec<(f64, f64)> {
-        let unit_s = self.time_unit().0;
-        let window_s = run.timeline.window_ns as f64 / 1e9;
-        let at = |i: usize| (window_s * i as f64).min(run.elapsed_ns as f64 / 1e9) / unit_s;
+        let at = self.begin_of_window(run);
         let mut points: Vec<_> = values.iter().enumerate().map(|(i, &v)| (at(i), v)).collect();
         if let Some(&(_, value)) = points.last() {
             points.push((at(values.len()), value));
@@ -369,10 +372,8 @@ impl All<'_> {
 
     /// A value at each window's end.
     fn gauge(&self, run: &Outcome, values: &[f64], factor: f64) -> Vec<(f64, f64)> {
-        let unit_s = self.time_unit().0;
-        let window_s = run.timeline.window_ns as f64 / 1e9;
-        let at = |i: usize| (window_s * (i + 1) as f64).min(run.elapsed_ns as f64 / 1e9) / unit_s;
-        values.iter().enumerate().filter(|(_, v)| v.is_finite()).map(|(i, &v)| (at(i), v * factor)).collect()
+        let at = self.begin_of_window(run);
+        values.iter().enumerate().filter(|(_, v)| v.is_finite()).map(|(i, &v)| (at(i + 1), v * factor)).collect()
     }
 }
 
@@ -407,11 +408,11 @@ const COLUMNS_MAX: u64 = 256;
 /// A run's surface in bytes: a row a cause, or of an array a row a member; what wrote nothing is left out.
 fn strips(run: &Outcome) -> Strips {
     let rows: Vec<(String, &Surface, Vec<&Vec<u64>>)> = if run.members.is_empty() {
-        let causes = CAUSES.iter().zip(by_cause_of(&run.surface));
-        causes.map(|((cause, _), cells)| (cause.to_string(), &run.surface, vec![cells])).collect()
+        let row = |cause: Cause| (cause.name().to_string(), &run.surface, vec![run.surface.of(cause)]);
+        Cause::ALL.map(row).into()
     } else {
         let members = member_rows(run).into_iter();
-        members.map(|(name, drive)| (name, &drive.surface, by_cause_of(&drive.surface).into())).collect()
+        members.map(|(name, drive)| (name, &drive.surface, Cause::ALL.map(|of| drive.surface.of(of)).into())).collect()
     };
     let own = rows.iter().map(|(_, surface, _)| surface.part_sectors).max().unwrap_or(0).max(1);
     let end =
@@ -420,10 +421,6 @@ fn strips(run: &Outcome) -> Strips {
     let part_sectors = own * end.div_ceil(own * COLUMNS_MAX).max(1);
     let rows = rows.into_iter().map(|(name, surface, of)| (name, bytes(surface.part_sectors, &of, part_sectors)));
     Strips { rows: rows.filter(|(_, cells)| cells.iter().any(|&n| n > 0.0)).collect(), part_sectors }
-}
-
-fn by_cause_of(surface: &Surface) -> [&Vec<u64>; 4] {
-    [&surface.host, &surface.destage, &surface.clean, &surface.map]
 }
 
 /// Bytes in each part of `part_sectors`, from the sums of sectors in parts of `own`, which are not larger.
@@ -456,16 +453,16 @@ fn redundant_sectors(capacity: &Capacity) -> u64 {
 
 /// Stacked bars of quantities by cause, a row each.
 fn cause_parts(rows: &[[f64; 4]]) -> Vec<BarPart> {
-    let part = |(i, (name, colour)): (usize, (&str, Colour))| BarPart {
-        name: name.into(),
-        colour,
-        values: rows.iter().map(|row| row[i]).collect(),
+    let part = |cause: Cause| BarPart {
+        name: cause.name().into(),
+        colour: CAUSE_COLOURS[cause as usize],
+        values: rows.iter().map(|row| row[cause as usize]).collect(),
     };
-    CAUSES.into_iter().enumerate().map(part).collect()
+    Cause::ALL.map(part).into()
 }
 
 fn by_cause(counts: &ByCause) -> [f64; 4] {
-    [counts.host, counts.destage, counts.clean, counts.map].map(|n| n as f64)
+    Cause::ALL.map(|cause| *counts.of(cause) as f64)
 }
 
 fn scaled(points: Vec<(f64, f64)>, unit: f64) -> Vec<(f64, f64)> {

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 
 use smrkit::layer::BASELINE;
 use smrkit::settings::{Arrival, Warmup};
-use smrkit::stats::outcome::{ByCause, Causes, InFlight, MergedSource, Movement, Outcome, PowerCut, Steady};
+use smrkit::stats::outcome::{Causes, InFlight, MergedSource, Movement, Outcome, PowerCut, Steady};
 use smrkit::stats::verdict::Told;
+use smrkit::tally::Cause;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
@@ -88,12 +89,7 @@ pub fn verdict_table(runs: &[Outcome]) -> Grid {
     ];
     let is_said = |of: Cell| told.iter().any(|told| !of(told).is_empty());
     let columns: Vec<_> = columns.into_iter().filter(|(_, of)| is_said(*of)).collect();
-    let mut grid = Grid::new(["run"]);
-    grid.header.extend(columns.iter().map(|(name, _)| name.to_string()));
-    for (name, told) in names(runs).into_iter().zip(&told) {
-        grid.rows.push(std::iter::once(name).chain(columns.iter().map(|(_, of)| of(told))).collect());
-    }
-    grid
+    by_run(runs, &told, &columns)
 }
 
 /// The fate of the host's data in a power cut, one line a run that was to have one.
@@ -134,44 +130,35 @@ fn power_cut(cut: &PowerCut) -> String {
 
 /// The table of speed: time, rate, latency, stalls.
 pub fn speed(runs: &[Outcome]) -> Grid {
-    let header = [
-        "run",
-        "elapsed",
-        "slowdown",
-        "MB/s",
-        "mean",
-        "mean ×",
-        "p99",
-        "p99 ×",
-        "max",
-        "first wait",
-        "over 7 s",
-        "over 30 s",
+    let columns: [(&str, fn(&Outcome) -> String); 11] = [
+        ("elapsed", |run| format::nanos(run.elapsed_ns)),
+        ("slowdown", |run| format::times(run.slowdown)),
+        ("MB/s", rate),
+        ("mean", |run| some_latency(run, run.latency_ns.all.mean)),
+        ("mean ×", |run| latency_times(run, run.latency_ns.all.mean, run.verdict.baseline_mean_ns)),
+        ("p99", |run| some_latency(run, run.latency_ns.all.p99)),
+        ("p99 ×", |run| latency_times(run, run.latency_ns.all.p99, run.verdict.baseline_p99_ns)),
+        ("max", |run| some_latency(run, run.latency_ns.all.max)),
+        ("first wait", |run| run.verdict.cache_full_at_s.map_or(NONE.into(), format::seconds)),
+        ("over 7 s", |run| format::count(run.verdict.stalls_over_7s)),
+        ("over 30 s", |run| format::count(run.verdict.stalls_over_30s)),
     ];
-    let mut grid = Grid::new(header);
-    for (name, run) in names(runs).into_iter().zip(runs) {
-        let latency = |own_ns: u64, baseline_ns: Option<u64>| {
-            let compared = baseline_ns.filter(|_| run.latency_ns.all.count > 0 && run.layer != BASELINE);
-            (some_latency(run, own_ns), format::times(compared.and_then(|of| quotient(own_ns, of))))
-        };
-        let (mean, mean_times) = latency(run.latency_ns.all.mean, run.verdict.baseline_mean_ns);
-        let (p99, p99_times) = latency(run.latency_ns.all.p99, run.verdict.baseline_p99_ns);
-        grid.rows.push(vec![
-            name,
-            format::nanos(run.elapsed_ns),
-            format::times(run.slowdown),
-            rate(run),
-            mean,
-            mean_times,
-            p99,
-            p99_times,
-            some_latency(run, run.latency_ns.all.max),
-            run.verdict.cache_full_at_s.map_or(NONE.into(), format::seconds),
-            format::count(run.verdict.stalls_over_7s),
-            format::count(run.verdict.stalls_over_30s),
-        ]);
+    Grid { best: best(runs).into_iter().collect(), ..by_run(runs, runs, &columns) }
+}
+
+/// How many times as long as on the conventional disk, where there is one to compare with.
+fn latency_times(run: &Outcome, own_ns: u64, baseline_ns: Option<u64>) -> String {
+    let compared = baseline_ns.filter(|_| run.latency_ns.all.count > 0 && run.layer != BASELINE);
+    format::times(compared.and_then(|baseline_ns| quotient(own_ns, baseline_ns)))
+}
+
+/// A table with a row for each run: its name, then what each column makes of its facts.
+fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[(&str, fn(&T) -> String)]) -> Grid {
+    let mut grid = Grid::new(["run"]);
+    grid.header.extend(columns.iter().map(|(name, _)| name.to_string()));
+    for (name, facts) in names(runs).into_iter().zip(facts) {
+        grid.rows.push(std::iter::once(name).chain(columns.iter().map(|(_, cell)| cell(facts))).collect());
     }
-    grid.best = best(runs).into_iter().collect();
     grid
 }
 
@@ -192,41 +179,26 @@ fn best(runs: &[Outcome]) -> Option<usize> {
 
 /// The table of costs: amplification by cause, cleaning, capacity.
 pub fn cost(runs: &[Outcome]) -> Grid {
-    let header = [
-        "run",
-        "amplification",
-        "= host",
-        "+ destage",
-        "+ clean",
-        "+ map",
-        "cleaning share",
-        "longest",
-        "capacity lost",
-        "maps",
+    let columns: [(&str, fn(&Outcome) -> String); 9] = [
+        ("amplification", |run| format::times(run.write_amplification)),
+        ("= host", |run| written_share(run, run.physical_written_sectors.host)),
+        ("+ destage", |run| written_share(run, run.physical_written_sectors.destage)),
+        ("+ clean", |run| written_share(run, run.physical_written_sectors.clean)),
+        ("+ map", |run| written_share(run, run.physical_written_sectors.map)),
+        ("cleaning share", |run| format::percent(run.cleaning.ns as f64, run.busy_ns as f64)),
+        ("longest", |run| if run.cleaning.count > 0 { format::nanos(run.cleaning.max_ns) } else { NONE.into() }),
+        ("capacity lost", |run| {
+            let lost = run.capacity.raw_sectors.saturating_sub(run.capacity.host_sectors);
+            format::percent(lost as f64, run.capacity.raw_sectors as f64)
+        }),
+        ("maps", |run| format::bytes(run.map_bytes as f64)),
     ];
-    let mut grid = Grid::new(header);
-    for (name, run) in names(runs).into_iter().zip(runs) {
-        let written = &run.physical_written_sectors;
-        // Where a rebuild writes, sectors by those of the host mean nothing.
-        let share = |sectors: u64| {
-            format::ratio(run.write_amplification.and_then(|_| quotient(sectors, run.host_written_sectors)))
-        };
-        let capacity = &run.capacity;
-        let lost = capacity.raw_sectors.saturating_sub(capacity.host_sectors);
-        grid.rows.push(vec![
-            name,
-            format::times(run.write_amplification),
-            share(written.host),
-            share(written.destage),
-            share(written.clean),
-            share(written.map),
-            format::percent(run.cleaning.ns as f64, run.busy_ns as f64),
-            if run.cleaning.count > 0 { format::nanos(run.cleaning.max_ns) } else { NONE.into() },
-            format::percent(lost as f64, capacity.raw_sectors as f64),
-            format::bytes(run.map_bytes as f64),
-        ]);
-    }
-    grid
+    by_run(runs, runs, &columns)
+}
+
+/// Sectors written for each one of the host's; nothing where a rebuild writes, which the host's sectors say nothing about.
+fn written_share(run: &Outcome, sectors: u64) -> String {
+    format::ratio(run.write_amplification.and_then(|_| quotient(sectors, run.host_written_sectors)))
 }
 
 /// The disks and the requests in a line.
@@ -430,11 +402,10 @@ fn movement(runs: &[Outcome]) -> Option<Grid> {
     let mut grid = Grid::new(["run", "cause", "tracks crossed", "strokes", "movements", "bands moved"]);
     for (name, run) in names(runs).into_iter().zip(runs) {
         let Some(movement) = run.movement.as_ref().filter(|_| run.engine.movement) else { continue };
-        let causes = CAUSES.iter().map(|&(cause, count, share)| (cause, movement_cells(movement, count, share)));
+        let causes = Cause::ALL.into_iter().map(|cause| (cause.name(), movement_cells(movement, Some(cause))));
         let moved: Vec<(&str, [String; 4])> =
             causes.filter(|(_, cells)| cells.iter().any(|cell| cell != "0")).collect();
-        let all =
-            (moved.len() != 1).then(|| ("all", movement_cells(movement, |counts| counts.total, |shares| shares.total)));
+        let all = (moved.len() != 1).then(|| ("all", movement_cells(movement, None)));
         for (cause, cells) in all.into_iter().chain(moved) {
             grid.rows.push([name.clone(), cause.into()].into_iter().chain(cells).collect());
         }
@@ -442,22 +413,16 @@ fn movement(runs: &[Outcome]) -> Option<Grid> {
     (!grid.rows.is_empty()).then_some(grid)
 }
 
-type Cause = (&'static str, fn(&ByCause) -> u64, fn(&Causes<f64>) -> f64);
-
-const CAUSES: [Cause; 4] = [
-    ("host", |counts| counts.host, |shares| shares.host),
-    ("destage", |counts| counts.destage, |shares| shares.destage),
-    ("clean", |counts| counts.clean, |shares| shares.clean),
-    ("map", |counts| counts.map, |shares| shares.map),
-];
-
-/// The movements of one cause.
-fn movement_cells(movement: &Movement, count: fn(&ByCause) -> u64, share: fn(&Causes<f64>) -> f64) -> [String; 4] {
+/// The movements of one cause, or of all.
+fn movement_cells(movement: &Movement, cause: Option<Cause>) -> [String; 4] {
+    fn part<T>(causes: &Causes<T>, cause: Option<Cause>) -> &T {
+        cause.map_or(&causes.total, |cause| causes.of(cause))
+    }
     [
-        format::count(count(&movement.track_distance)),
-        format::short(share(&movement.stroke_share)),
-        format::count(count(&movement.track_count)),
-        format::count(count(&movement.bands_moved)),
+        format::count(*part(&movement.track_distance, cause)),
+        format::short(*part(&movement.stroke_share, cause)),
+        format::count(*part(&movement.track_count, cause)),
+        format::count(*part(&movement.bands_moved, cause)),
     ]
 }
 

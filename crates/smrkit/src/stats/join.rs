@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::layer::LayerStats;
 use crate::schema::Scalar;
 use crate::settings::Settings;
+use crate::tally::Cause;
 
 /// Name where drives have none in common.
 const MIXED: &str = "mixed";
@@ -287,15 +288,13 @@ fn mean(all: &[(f64, Vec<f64>)]) -> Vec<f64> {
 
 /// Surfaces added; empty where their parts differ.
 pub(super) fn surface(column: &Joined, of: Of<Surface>) -> Result<Surface, Error> {
-    let causes = [|one: &Surface| &one.host, |one| &one.destage, |one| &one.clean, |one| &one.map]
-        as [fn(&Surface) -> &Vec<u64>; 4];
-    let shape = |one: &Surface| (one.part_sectors, causes.map(|cause| cause(one).len()));
+    let shape = |one: &Surface| (one.part_sectors, Cause::ALL.map(|cause| one.of(cause).len()));
     let first = first(column, of)?;
     if column.values(of).any(|one| shape(one) != shape(&first)) {
         return Ok(Surface::default());
     }
-    let [host, destage, clean, map] = causes.map(|cause| {
-        let parts = column.values(of).map(|one| cause(one).clone());
+    let [host, destage, clean, map] = Cause::ALL.map(|cause| {
+        let parts = column.values(of).map(|one| one.of(cause).clone());
         parts.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect()).unwrap_or_default()
     });
     Ok(Surface { part_sectors: first.part_sectors, host, destage, clean, map })

@@ -310,23 +310,13 @@ fn field(short: u64, digits: &mut impl Iterator<Item = Option<u64>>) -> Option<u
     None
 }
 
-/// Latencies of each operation.
+/// Latencies of each operation, by its number.
 #[derive(Default)]
-pub struct LatencyCounts {
-    read: BucketCounts,
-    write: BucketCounts,
-    flush: BucketCounts,
-    discard: BucketCounts,
-}
+pub struct LatencyCounts([BucketCounts; 4]);
 
-/// Latencies of each operation, listed for a result.
+/// Latencies of each operation, by its number, listed for a result.
 #[derive(Default)]
-pub struct LatencyLists {
-    read: OpList,
-    write: OpList,
-    flush: OpList,
-    discard: OpList,
-}
+pub struct LatencyLists([OpList; 4]);
 
 /// Latencies of one operation, listed.
 #[derive(Default)]
@@ -463,58 +453,37 @@ impl LatencyCounts {
     /// Counts one request.
     #[inline]
     pub fn record(&mut self, op: Op, latency_ns: u64) {
-        let counts = match op {
-            Op::Read => &mut self.read,
-            Op::Write => &mut self.write,
-            Op::Flush => &mut self.flush,
-            Op::Discard => &mut self.discard,
-        };
-        counts.record(latency_ns);
+        self.0[op as usize].record(latency_ns);
     }
 
     /// Adds what was counted elsewhere, from its fine buckets.
     pub fn add(&mut self, buckets: &LatencyBuckets) -> Result<(), Error> {
         let LatencyBuckets { read, write, flush, discard } = buckets;
-        self.read.add(read)?;
-        self.write.add(write)?;
-        self.flush.add(flush)?;
-        self.discard.add(discard)
+        self.0.iter_mut().zip([read, write, flush, discard]).try_for_each(|(counts, text)| counts.add(text))
     }
 
     /// All so far, listed.
     pub fn list(&self) -> LatencyLists {
-        LatencyLists {
-            read: self.read.list(),
-            write: self.write.list(),
-            flush: self.flush.list(),
-            discard: self.discard.list(),
-        }
+        LatencyLists(self.0.each_ref().map(BucketCounts::list))
     }
 }
 
 impl LatencyLists {
     /// The summaries of all, reads and writes.
     pub fn summary(&self) -> Latencies {
-        Latencies {
-            all: summary(&[&self.read, &self.write, &self.flush, &self.discard]),
-            read: summary(&[&self.read]),
-            write: summary(&[&self.write]),
-        }
+        let [read, write, ..] = self.0.each_ref();
+        Latencies { all: summary(&self.0.each_ref()), read: summary(&[read]), write: summary(&[write]) }
     }
 
     /// The fine buckets, as text.
     pub fn buckets(&self) -> LatencyBuckets {
-        LatencyBuckets {
-            read: self.read.text(),
-            write: self.write.text(),
-            flush: self.flush.text(),
-            discard: self.discard.text(),
-        }
+        let [read, write, flush, discard] = self.0.each_ref().map(OpList::text);
+        LatencyBuckets { read, write, flush, discard }
     }
 
     /// The distributions, coarse enough to draw.
     pub fn histograms(&self) -> Histograms {
-        Histograms { read: self.read.steps(), write: self.write.steps() }
+        Histograms { read: self.0[Op::Read as usize].steps(), write: self.0[Op::Write as usize].steps() }
     }
 }
 
@@ -637,11 +606,7 @@ mod tests {
     #[test]
     fn a_drive_without_commands_takes_no_room_for_latencies() {
         let counts = LatencyCounts::default();
-        assert!(
-            [counts.read, counts.write, counts.flush, counts.discard]
-                .iter()
-                .all(|c| c.many.is_none() && c.few.capacity() == 0)
-        );
+        assert!(counts.0.iter().all(|c| c.many.is_none() && c.few.capacity() == 0));
     }
 
     #[test]

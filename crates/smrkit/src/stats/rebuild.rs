@@ -168,20 +168,6 @@ impl BusyTimes {
             clean_write: self.clean_write - before.clean_write,
         }
     }
-
-    /// All but the total.
-    pub fn parts(&self) -> [u64; 8] {
-        [
-            self.host_read,
-            self.host_write,
-            self.map_read,
-            self.map_write,
-            self.destage_read,
-            self.destage_write,
-            self.clean_read,
-            self.clean_write,
-        ]
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::interleave::Interleave;
 use crate::layer::{Capacity, GaugeUnit, LayerStats};
 use crate::settings::rebuild::RebuildSpec;
 use crate::settings::{Prefill, Settings};
+use crate::tally::Cause;
 use crate::units::{Nanos, SECTOR_BYTES};
 use crate::{column_types, record};
 
@@ -37,6 +38,16 @@ record! {
 pub type ByCause = Causes<u64>;
 
 impl<T> Causes<T> {
+    /// The part of one cause.
+    pub fn of(&self, cause: Cause) -> &T {
+        match cause {
+            Cause::Host => &self.host,
+            Cause::Destage => &self.destage,
+            Cause::Clean => &self.clean,
+            Cause::Map => &self.map,
+        }
+    }
+
     /// Applies `of` to each cause and the total.
     pub fn map<U>(self, of: impl Fn(T) -> U) -> Causes<U> {
         let Causes { total, host, destage, clean, map } = self;
@@ -116,6 +127,18 @@ record! {
         pub clean: Vec<u64>,
         /// Maps.
         pub map: Vec<u64>,
+    }
+}
+
+impl Surface {
+    /// The writes of one cause.
+    pub fn of(&self, cause: Cause) -> &Vec<u64> {
+        match cause {
+            Cause::Host => &self.host,
+            Cause::Destage => &self.destage,
+            Cause::Clean => &self.clean,
+            Cause::Map => &self.map,
+        }
     }
 }
 
