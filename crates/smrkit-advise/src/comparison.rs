@@ -132,7 +132,7 @@ impl Trajectory {
         self.rate_after_bytes_per_s.unwrap_or(self.rate_before_bytes_per_s)
     }
 
-    /// Seconds for `bytes` of such requests: beyond those that were run, at the rate that remains.
+    /// Seconds to move `bytes`: the time of the run, and for what the run did not move the rate that remains once the cache is full.
     pub fn seconds_for(&self, bytes: f64) -> f64 {
         let elapsed_s = self.elapsed_ns as f64 / 1e9;
         elapsed_s + (bytes - self.bytes as f64) / self.lasting_bytes_per_s().max(1e-9)

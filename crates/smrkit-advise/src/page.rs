@@ -65,7 +65,7 @@ fn of_one(advice: &Advice) -> Vec<Section> {
 fn of_several(all: &[Advice]) -> Vec<Section> {
     let Some(first) = all.first() else { return Vec::new() };
     let text = all.iter().filter_map(|advice| advice.text.lines().next()).map(str::to_string).collect();
-    let rows: Vec<Estimate> = all.iter().flat_map(|advice| row_of(advice, words::system(advice), true)).collect();
+    let rows: Vec<Estimate> = all.iter().flat_map(|advice| row_of(advice, words::system(advice))).collect();
     let mut sections = vec![
         Section { text, ..Section::default() },
         Section::of_figure(bars(&rows, first.measure())),
@@ -97,7 +97,7 @@ fn cards(advice: &Advice) -> Vec<Card> {
 
 /// The system as it is, conventional disks and changes, as far as they were run.
 fn rows(advice: &Advice) -> Vec<Estimate> {
-    let mut rows: Vec<Estimate> = row_of(advice, "as it is".into(), true).collect();
+    let mut rows: Vec<Estimate> = row_of(advice, "as it is".into()).collect();
     if advice.tries_calm() {
         rows.extend(estimate(advice, "as it is, in light use".into(), &advice.judged().own, Colour::nth(0)));
     }
@@ -109,12 +109,12 @@ fn rows(advice: &Advice) -> Vec<Estimate> {
 }
 
 /// The system as it is, with its range and what was measured of its like.
-fn row_of(advice: &Advice, name: String, is_whole: bool) -> impl Iterator<Item = Estimate> {
+fn row_of(advice: &Advice, name: String) -> impl Iterator<Item = Estimate> {
     let is_conventional = advice.system.is_conventional || advice.system.layer == BASELINE;
     let colour = if is_conventional { Colour::GREY } else { Colour::nth(0) };
     let row = estimate(advice, name, &advice.calm().own, colour).map(|row| Estimate {
         range: advice.range.map(|range| (scaled(range.of, range.low), scaled(range.of, range.high))),
-        measured: words::measured(advice).filter(|_| is_whole).map(|known| known.seconds),
+        measured: words::measured(advice).map(|known| known.seconds),
         ..row
     });
     row.into_iter()

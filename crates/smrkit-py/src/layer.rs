@@ -270,7 +270,7 @@ impl PythonLayer {
     }
 }
 
-/// An error of a layer that could not be built.
+/// The error of a Python layer that could not be built; the exception is kept, to be raised again with its traceback.
 fn refused(error: PyErr) -> Error {
     let told = Error::Usage(error.to_string());
     set_aside(error);
@@ -411,7 +411,7 @@ impl Layer for PythonLayer {
         place(&self.object, "locate", lba)
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
+    fn check(&self) -> DiskResult {
         let check = |py: Python| self.object.call_method0(py, "check").map(drop).map_err(raised);
         if self.checks { Python::attach(check) } else { Ok(()) }
     }

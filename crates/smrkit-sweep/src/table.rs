@@ -264,8 +264,8 @@ fn middle(values: &[Option<Spread>]) -> f64 {
     if most > 0.0 { (least * most).sqrt() } else { 0.0 }
 }
 
-/// The runs as comma-separated values, for programs: a line each, headed by keys, with what varied, the seed and the values of
-/// `keys` in full.
+/// Comma-separated values for programs: a header, then a line for each run with what varied, the seed and the values of `keys`,
+/// all in full.
 pub fn csv(rows: &[FlatRun], keys: &[String]) -> Result<String, Error> {
     keys.iter().try_for_each(|key| known(rows, key))?;
     let names = [varying(rows), vec!["seed".into()], keys.to_vec()].concat();

@@ -95,7 +95,7 @@ impl Layer for Spaced {
         place(&self.tracks, lba)
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
+    fn check(&self) -> DiskResult {
         Ok(())
     }
 }

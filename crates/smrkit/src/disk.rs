@@ -90,13 +90,13 @@ impl Disk {
         self.medium.read(pba, n, buf, at)
     }
 
-    /// Reads `n` sectors, where the drive may begin anywhere in a track: a whole track takes a rotation, wherever the head
+    /// Reads `n` sectors for the host, where the drive may begin anywhere in a track: a whole track takes a rotation, wherever the head
     /// arrives.
-    pub fn read_in_any_order(&mut self, pba: Pba, n: u64, cause: Cause, buf: &mut Buf, at: u64) -> DiskResult {
+    pub fn read_in_any_order(&mut self, pba: Pba, n: u64, buf: &mut Buf) -> DiskResult {
         let inside = n > 0 && pba.0 + n <= self.geometry.sectors();
         let lasting = if inside { self.clock.in_any_order(&self.geometry, self.now, pba, n) } else { None };
-        self.access(pba, n, cause, false, lasting)?;
-        self.medium.read(pba, n, buf, at)
+        self.access(pba, n, Cause::Host, false, lasting)?;
+        self.medium.read(pba, n, buf, 0)
     }
 
     /// Writes `n` sectors at `pba` from `buf`, sector `at` on; destroys neighbours as the shingling law says.
@@ -119,9 +119,9 @@ impl Disk {
 
     /// Writes `n` sectors of a layer's metadata at `pba`.
     #[inline]
-    pub fn write_metadata(&mut self, pba: Pba, n: u64, cause: Cause) -> DiskResult {
+    pub fn write_metadata(&mut self, pba: Pba, n: u64) -> DiskResult {
         let buf = self.metadata(n);
-        self.write(pba, n, cause, &buf, 0)
+        self.write(pba, n, Cause::Map, &buf, 0)
     }
 
     #[inline(always)]
@@ -158,7 +158,7 @@ impl Disk {
             self.write_whole(lasting, pba, done, cause, buf, at)?;
         }
         match &mut self.power {
-            Some(power) if !is_whole => Err(power.off()),
+            Some(power) if !is_whole => Err(power.power_off()),
             _ => Ok(()),
         }
     }
@@ -225,7 +225,7 @@ impl Disk {
     /// The power was cut and is back: what the drive's own write cache held is lost.
     pub(crate) fn power_cut(&mut self) {
         self.clock.power_cut();
-        self.power.iter_mut().for_each(|power| power.on());
+        self.power.iter_mut().for_each(|power| power.power_on());
         self.tally.set_cleaning_end(Nanos::ZERO);
     }
 
@@ -385,12 +385,12 @@ impl Power {
         self.off
     }
 
-    pub(crate) fn off(&mut self) -> Box<Fault> {
+    pub(crate) fn power_off(&mut self) -> Box<Fault> {
         self.off = true;
         self.fault()
     }
 
-    pub(crate) fn on(&mut self) {
+    pub(crate) fn power_on(&mut self) {
         self.off = false;
     }
 }
@@ -450,14 +450,14 @@ mod tests {
         let mut disk = disk();
         let mut buf = disk.buf(100);
         assert!(disk.read(Pba(0), 100, Cause::Host, &mut buf, 0).is_ok());
-        assert!(disk.read_in_any_order(Pba(90), 10, Cause::Host, &mut buf, 0).is_ok());
+        assert!(disk.read_in_any_order(Pba(90), 10, &mut buf).is_ok());
         for (pba, n) in [(0, 101), (100, 1), (99, 2), (50, 0)] {
             let read = disk.read(Pba(pba), n, Cause::Host, &mut buf, 0);
             let fault = *read.unwrap_err();
             assert!(
                 matches!(fault, Fault::OutOfRange { pba: Pba(at), sectors, capacity: 100 } if (at, sectors) == (pba, n))
             );
-            assert!(disk.read_in_any_order(Pba(pba), n, Cause::Host, &mut buf, 0).is_err());
+            assert!(disk.read_in_any_order(Pba(pba), n, &mut buf).is_err());
         }
         assert_eq!(disk.tally().reads(Cause::Host).sectors, 110);
     }

@@ -374,7 +374,10 @@ impl Array {
         let planned = match owner {
             Owner::Host => planner.host(op, lba, u64::from(sectors), choose, &mut plan),
             Owner::Rebuild { disk, at, sectors } => planner.rebuild(disk, at, sectors, choose, &mut plan),
-            Owner::Scrub { at, sectors } => planner.scrub(at, sectors, &mut plan),
+            Owner::Scrub { at, sectors } => {
+                planner.scrub(at, sectors, &mut plan);
+                Ok(())
+            }
             Owner::Resync { first, sectors } => planner.resync(first, sectors, &mut plan),
         };
         self.works.get(id).plan = plan;

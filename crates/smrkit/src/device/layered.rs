@@ -221,7 +221,7 @@ impl LayeredDisk {
 
     /// Checks the layer's own books in full.
     pub fn check(&self) -> DiskResult {
-        self.layer.check(&self.disk)
+        self.layer.check()
     }
 
     /// Takes every LBA as written once, in order, and nothing as cached: in no time, on a drive that has done nothing yet.

@@ -155,17 +155,6 @@ pub enum Level {
 }
 
 impl Level {
-    /// Every level, RAID 10 with two copies.
-    pub const ALL: [Level; LEVELS.len()] = {
-        let mut all = [Level::Span; LEVELS.len()];
-        let mut at = 0;
-        while at < LEVELS.len() {
-            all[at] = LEVELS[at].level;
-            at += 1;
-        }
-        all
-    };
-
     /// The level of this name, or of ZFS's name for it; `raid10` keeps two copies.
     pub fn named(name: &str) -> Result<Level, Error> {
         let name = Level::name_as_written(name)?;

@@ -116,7 +116,7 @@ struct Moments {
     turn: Nanos,
 }
 
-/// Nothing is under way. Completions before do not matter to commands after, save where the head went.
+/// Saved while nothing is in flight. Of the commands served, only the last address and the elevator's heading affect later ones.
 impl State for MemberDrive {
     fn save(&self, out: &mut Vec<u8>) {
         self.device.save(out);

@@ -172,7 +172,7 @@ impl Device {
     /// whether there was anything. `now`, the time of the last event or arrival, goes on; `done` gets what is completed.
     pub fn step(&mut self, now: &mut Nanos, limit: Nanos, done: &mut Vec<Completion>) -> DiskResult<bool> {
         let next = self.next();
-        // Strictly earlier: an event or an arrival at this very moment comes first, so that a drive that orders its
+        // As in `Engine::happen`. Strictly earlier: an event or an arrival at this very moment comes first, so that a drive that orders its
         // commands sees all of them.
         if self.has_pending() && *now < next.min(limit) {
             return self.resume().map(|()| true);

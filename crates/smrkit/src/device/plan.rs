@@ -317,7 +317,7 @@ impl Planner<'_> {
     }
 
     /// The plan that reads some sectors of every member that has them, to be compared.
-    pub fn scrub(&self, at: Lba, sectors: u64, plan: &mut MemberPlan) -> DiskResult {
+    pub fn scrub(&self, at: Lba, sectors: u64, plan: &mut MemberPlan) {
         plan.clear();
         for disk in 0..self.layout.disks() as u32 {
             let sectors = sectors.min(self.layout.member_sectors(disk).saturating_sub(at.0));
@@ -330,7 +330,6 @@ impl Planner<'_> {
             }
         }
         plan.join();
-        Ok(())
     }
 
     /// The first copies of what a member has, where they lie in the row before.

@@ -494,7 +494,7 @@ fn member(part: TextPiece<'_>) -> Result2<RawDrive> {
     Ok(drive)
 }
 
-/// Sets a key of a drive; `others` are the keys of what is around it.
+/// Sets a key of a drive. `others` are the keys of the array around it, for the error message.
 fn drive_key(drive: &mut RawDrive, key: TextPiece<'_>, value: TextPiece<'_>, others: &[&'static str]) -> Result2<()> {
     match key.text {
         "layer" => put_name(&mut drive.layer, key, value),

@@ -238,7 +238,6 @@ impl WriteCache {
         let touches = |run: &HeldRun| run.lba <= end && lba <= run.end();
         let mut touching = (0..self.runs.len()).filter(|&at| touches(&self.runs[at]));
         match (touching.next(), touching.next()) {
-            (None, _) => self.insert(device, request, data, now),
             (Some(at), None) if self.runs[at].lba <= lba => self.extend(at, request, data, now),
             _ => self.merge(device, request, data, now),
         }
@@ -246,19 +245,6 @@ impl WriteCache {
         if !was_half_full && self.is_half_full() {
             self.half_full = now;
         }
-    }
-
-    fn insert(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
-        let (lba, sectors) = (request.lba, u64::from(request.sectors));
-        let mut own = device.disk.buf(sectors);
-        own.put(0, data, 0, sectors);
-        let (position, band_end) = place(device, lba);
-        self.sectors += sectors;
-        let (source, order, is_rest, whole_at) = (request.source, self.taken, false, None);
-        let (data, since, last) = (own, now, now);
-        let mut run = HeldRun { lba, sectors, data, source, order, since, last, whole_at, position, band_end, is_rest };
-        run.note_change(now);
-        self.runs.push(run);
     }
 
     /// A write overwrites or continues a run that begins no later.
@@ -276,7 +262,7 @@ impl WriteCache {
         run.note_change(now);
     }
 
-    /// A write joins all runs that it overlaps or touches.
+    /// A write joins all runs that it overlaps or touches, if there are any.
     fn merge(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
         let (lba, end) = (request.lba, request.end());
         let mut parts = Vec::new();

@@ -119,11 +119,7 @@ impl Arrivals {
     /// True if a further command may be outstanding.
     #[inline]
     pub fn may_send(&self, outstanding: Option<u16>) -> bool {
-        match (self, outstanding) {
-            (Arrivals::Thinking { sent, .. }, Some(outstanding)) => sent.moment(outstanding) < Nanos::MAX,
-            (Arrivals::Closed { free, .. } | Arrivals::Thinking { free, .. }, _) => !free.is_empty(),
-            (Arrivals::Open { .. }, _) => true,
-        }
+        self.peek(Nanos::ZERO, outstanding) < Nanos::MAX
     }
 
     /// True if each request waits for the completion of the one before it.

@@ -21,11 +21,10 @@ use crate::disk::Power;
 use crate::error::{DiskResult, Error};
 use crate::request::{Request, Source};
 use crate::settings::Settings;
-use crate::stats::counts::{HostCounts, Times};
+use crate::stats::counts::{HostCounts, RequestRow, Times};
 use crate::stats::outcome::{PowerCut, Rebuild, Steady};
 use crate::units::Nanos;
 use intake::{Arrivals, Input, Intake};
-use observer::Watcher;
 pub use observer::{NoObserver, Observer, RequestRows};
 use task::{ArrayWork, BackgroundTask};
 use verify::{ArrayCheck, Sent, SentRequests};
@@ -45,7 +44,9 @@ pub struct Engine<'a> {
     intake: Intake,
     check: ArrayCheck,
     work: ArrayWork<'a>,
-    watcher: Watcher<'a>,
+    observer: &'a mut dyn Observer,
+    /// Asked once: it is looked at for every request.
+    wants_requests: bool,
     warm_up: WarmUp,
     sent: SentRequests,
     completions: Vec<Completion>,
@@ -76,7 +77,8 @@ impl<'a> Engine<'a> {
             intake: Intake::new(&settings, &device),
             check: ArrayCheck::new(settings.check && is_array),
             work: ArrayWork::new(task),
-            watcher: Watcher::new(observer),
+            wants_requests: observer.wants_requests(),
+            observer,
             warm_up: WarmUp::new(settings.warmup),
             device,
             sent: SentRequests::default(),
@@ -94,7 +96,7 @@ impl<'a> Engine<'a> {
 
     /// Shows the observer the state at the end.
     pub fn show_state(&mut self, state: saved::SavedState) {
-        self.watcher.show_state(state);
+        self.observer.state(state);
     }
 
     /// The time of the last event.
@@ -122,7 +124,7 @@ impl<'a> Engine<'a> {
                 }
                 input.fill(source)?;
             }
-            if self.work.has_ended() {
+            if has_work && self.work.task.is_over() {
                 input.end();
             }
             if is_short {
@@ -145,14 +147,14 @@ impl<'a> Engine<'a> {
     /// Shows the observer how far the run has come; tells whether it goes on.
     fn look(&mut self, source: &dyn Source) -> bool {
         let progress = self.work.progress().unwrap_or_else(|| source.progress());
-        self.watcher.go_on(progress, self.completed)
+        self.observer.go_on(progress, self.completed)
     }
 
     fn begin_counting(&mut self) -> DiskResult {
         self.warm_up.end();
         self.device.reset_counts(self.now)?;
         self.counts.begin(self.now);
-        self.work.task().counting(self.now);
+        self.work.task.counting(self.now);
         if let (Some(write), Device::Drive(drive)) = (self.settings.power_cut, &mut self.device) {
             drive.device_mut().disk.cut_power(Power::new(vec![write], self.settings.seed));
         }
@@ -197,7 +199,7 @@ impl<'a> Engine<'a> {
         let arrival = input.peek().map_or(Nanos::MAX, |request| self.arrivals.peek(request.time, input.outstanding()));
         let mut task = self.work.next();
         let mut device = self.device.next();
-        // All that comes at this moment is there.
+        // As in `Device::step`: all that comes at this moment is there.
         if self.device.has_pending() && self.now < device.min(arrival).min(task) {
             self.device.resume()?;
             self.note_waiting();
@@ -218,7 +220,7 @@ impl<'a> Engine<'a> {
             self.intake.check_task(task)?;
             self.now = task;
             if let Some(array) = self.device.array_mut() {
-                self.work.task().act(array, task)?;
+                self.work.task.act(array, task)?;
             }
         } else if let Some((mut request, outstanding)) = input.next() {
             match self.admit(&mut request, outstanding, source)? {
@@ -237,7 +239,7 @@ impl<'a> Engine<'a> {
         if !self.warm_up.is_over() {
             self.begin_counting()?;
         }
-        self.work.task().host_done(self.now);
+        self.work.task.host_done(self.now);
         Ok(())
     }
 
@@ -259,7 +261,7 @@ impl<'a> Engine<'a> {
             return Ok(None);
         }
         self.intake.check_arrival(arrival)?;
-        if self.watcher.wants_requests() {
+        if self.wants_requests {
             self.intake.note_row(request.source);
         }
         Ok(Some(arrival))
@@ -289,7 +291,7 @@ impl<'a> Engine<'a> {
         while let Some(array) = self.device.array_mut()
             && let Some(done) = array.take_done()
         {
-            self.work.task().done(&done, array)?;
+            self.work.task.done(&done, array)?;
         }
         Ok(())
     }
@@ -331,12 +333,20 @@ impl<'a> Engine<'a> {
             let device = &self.device;
             self.counts.count(request, times, || device.gauges());
             self.work.completed(request, times);
-            if self.watcher.wants_requests() {
-                self.watcher.request(request, row, times, &self.counts);
+            if self.wants_requests {
+                self.show_request(request, row, times);
             }
             return Ok(());
         }
         self.warm_up(request)
+    }
+
+    /// Shows the observer a request that is completed.
+    #[inline(never)]
+    fn show_request(&mut self, request: &Request, row: u64, times: &Times) {
+        // This request has been counted already; rows are numbered from 0.
+        let index = self.counts.totals.requests - 1;
+        self.observer.request(&RequestRow::new(request, row, times, self.counts.begin, index));
     }
 
     /// A request of the warm-up is completed: counting may begin.
@@ -382,7 +392,7 @@ impl<'a> Engine<'a> {
 
     /// The result of the array's own work.
     pub fn report(&mut self) -> DiskResult<Option<Rebuild>> {
-        self.device.array_mut().map_or(Ok(None), |array| self.work.task().report(array))
+        self.device.array_mut().map_or(Ok(None), |array| self.work.task.report(array))
     }
 
     /// When cleaning had settled, if the warm-up waited for that.

@@ -2,9 +2,8 @@
 
 use super::saved::SavedState;
 use crate::disk::Recorder;
-use crate::request::{Progress, Request};
+use crate::request::Progress;
 use crate::stats::counts::RequestRow;
-use crate::stats::counts::{HostCounts, Times};
 
 /// Watches a run.
 pub trait Observer {
@@ -40,40 +39,6 @@ pub trait Observer {
     /// Takes note of the accesses of a drive, by its number; asked again for one that takes its place.
     fn recorder(&mut self, _drive: usize) -> Option<Box<dyn Recorder>> {
         None
-    }
-}
-
-/// An observer, asked once if it wants requests.
-pub(super) struct Watcher<'a> {
-    observer: &'a mut dyn Observer,
-    wants_requests: bool,
-}
-
-impl<'a> Watcher<'a> {
-    pub fn new(observer: &'a mut dyn Observer) -> Watcher<'a> {
-        Watcher { wants_requests: observer.wants_requests(), observer }
-    }
-
-    #[inline]
-    pub fn wants_requests(&self) -> bool {
-        self.wants_requests
-    }
-
-    /// Shows the progress, and how many requests are completed; returns whether the run goes on.
-    pub fn go_on(&mut self, progress: Progress, requests: u64) -> bool {
-        self.observer.go_on(progress, requests)
-    }
-
-    /// Shows the state at the end.
-    pub fn show_state(&mut self, state: SavedState) {
-        self.observer.state(state);
-    }
-
-    /// Shows a request that has been counted.
-    #[inline(never)]
-    pub fn request(&mut self, request: &Request, row: u64, times: &Times, counts: &HostCounts) {
-        // This request has been counted already; rows are numbered from 0.
-        self.observer.request(&RequestRow::new(request, row, times, counts.begin, counts.totals.requests - 1));
     }
 }
 

@@ -54,7 +54,7 @@ pub trait BackgroundTask {
 
 /// A task next to the host's requests, on an array that it is for.
 pub(super) struct ArrayWork<'a> {
-    task: &'a mut dyn BackgroundTask,
+    pub task: &'a mut dyn BackgroundTask,
     /// True if there is anything to do.
     is_there: bool,
 }
@@ -64,19 +64,10 @@ impl<'a> ArrayWork<'a> {
         ArrayWork { task, is_there: false }
     }
 
-    pub fn task(&mut self) -> &mut dyn BackgroundTask {
-        self.task
-    }
-
     /// The requests begin; returns whether there is work next to them.
     pub fn begin(&mut self, device: &Device) -> bool {
         self.is_there = !self.task.is_over() && matches!(device, Device::Array(_));
         self.is_there
-    }
-
-    /// True if there was work, and it is over.
-    pub fn has_ended(&self) -> bool {
-        self.is_there && self.task.is_over()
     }
 
     /// When it is to go on.

@@ -90,7 +90,7 @@ impl Engine<'_> {
     }
 
     fn may_go_on(&mut self, writes: u64, done: u64, total: u64) -> bool {
-        !writes.is_multiple_of(LOOK_EVERY) || self.watcher.go_on(Progress { done, total: Some(total) }, 0)
+        !writes.is_multiple_of(LOOK_EVERY) || self.observer.go_on(Progress { done, total: Some(total) }, 0)
     }
 }
 

@@ -87,13 +87,20 @@ pub trait Demand: Send + Sync {
 
 /// A demand opened for one run.
 pub trait Opened: Source {
+    /// The demand whose requests these are, if they are another's.
+    fn of(&self) -> Option<&dyn Opened> {
+        None
+    }
+
     /// Description of the replay for results.
-    fn describe(&self) -> Replayed;
+    fn describe(&self) -> Replayed {
+        self.of().map_or_else(Replayed::default, |opened| opened.describe())
+    }
 
     /// Refuses a trace that was replayed by its times, but has rows before its first one: they count as simultaneous
     /// with it, which hides the disorder from the engine.
     fn refuse_disorder(&self) -> Result<(), Error> {
-        Ok(())
+        self.of().map_or(Ok(()), |opened| opened.refuse_disorder())
     }
 }
 
@@ -219,22 +226,14 @@ impl Source for FirstRequests {
 }
 
 impl Opened for FirstRequests {
-    fn describe(&self) -> Replayed {
-        self.opened.describe()
-    }
-
-    fn refuse_disorder(&self) -> Result<(), Error> {
-        self.opened.refuse_disorder()
+    fn of(&self) -> Option<&dyn Opened> {
+        Some(&*self.opened)
     }
 }
 
 impl Opened for Packed<Box<dyn Opened>> {
-    fn describe(&self) -> Replayed {
-        self.source().describe()
-    }
-
-    fn refuse_disorder(&self) -> Result<(), Error> {
-        self.source().refuse_disorder()
+    fn of(&self) -> Option<&dyn Opened> {
+        Some(&**self.source())
     }
 }
 

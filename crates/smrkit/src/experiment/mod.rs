@@ -14,14 +14,13 @@ pub mod system;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::settings::{Prefill, Queue, Settings};
+use crate::settings::Settings;
 use crate::stats::outcome::Outcome;
 use comparison::{Compared, Group, RunRecorders};
 use demand::{Demand, Opening};
 use planned::PlannedRun;
 use pool::{Monitor, Unwatched};
-use system::AskedCapacity;
-use system::{System, Systems};
+use system::{AskedCapacity, System, Systems};
 
 /// A demand on a system.
 #[derive(Clone)]
@@ -43,33 +42,6 @@ impl Experiment {
     /// The experiment under these settings.
     pub fn settings(self, settings: Settings) -> Experiment {
         Experiment { settings: vec![settings], ..self }
-    }
-
-    /// The experiment at each of these queue depths.
-    pub fn depths(self, depths: impl IntoIterator<Item = u32>) -> Experiment {
-        self.times(depths, |settings, depth| Settings { depth, ..settings })
-    }
-
-    /// The experiment with each of these seeds.
-    pub fn seeds(self, seeds: impl IntoIterator<Item = u64>) -> Experiment {
-        self.times(seeds, |settings, seed| Settings { seed, ..settings })
-    }
-
-    /// The experiment with each of these orders of waiting commands.
-    pub fn queues(self, queues: impl IntoIterator<Item = Queue>) -> Experiment {
-        self.times(queues, |settings, queue| Settings { queue, ..settings })
-    }
-
-    /// The experiment from each of these states of the disk.
-    pub fn prefills(self, prefills: impl IntoIterator<Item = Prefill>) -> Experiment {
-        self.times(prefills, |settings, prefill| Settings { prefill, ..settings })
-    }
-
-    /// All settings with each of these values.
-    fn times<T: Copy>(self, values: impl IntoIterator<Item = T>, with: fn(Settings, T) -> Settings) -> Experiment {
-        let values: Vec<T> = values.into_iter().collect();
-        let settings = self.settings.iter().flat_map(|&one| values.iter().map(move |&value| with(one, value)));
-        Experiment { settings: settings.collect(), ..self }
     }
 
     /// True if drives get more platters where the demand needs them.

@@ -147,7 +147,7 @@ impl PlannedRun {
         Ok(hashed(self.measure(demand, opening, observer)?).conclude())
     }
 
-    /// Serves the requests of `source` next to a task of the caller's.
+    /// Serves the requests of `source` next to a task of the caller's: for tests that bring their own.
     pub fn execute_with(
         &self,
         task: &mut dyn BackgroundTask,

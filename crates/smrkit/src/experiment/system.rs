@@ -188,11 +188,7 @@ pub struct Systems {
     spec: SystemSpec,
     array: Option<String>,
     drives: BTreeMap<String, Drive>,
-    capacity: Option<AskedCapacity>,
-    rebuild: Option<RebuildSpec>,
-    used_sectors: Option<Vec<u64>>,
-    window: Option<Nanos>,
-    from_state: Option<Arc<SavedState>>,
+    asked: System,
     choices: Vec<Choice>,
 }
 
@@ -264,9 +260,10 @@ impl Systems {
 
     /// The system that a state was saved of.
     fn saved(saved: &Arc<SavedState>, asked: &System) -> Result<Systems, Error> {
-        let systems = Systems::recorded(&saved.record())?;
-        let array = matches!(systems.spec, SystemSpec::Array(_)).then(|| saved.record().system);
-        Ok(Systems { array, window: asked.window, from_state: Some(Arc::clone(saved)), ..systems })
+        let mut systems = Systems::recorded(&saved.record())?;
+        systems.array = systems.is_array().then(|| saved.record().system);
+        (systems.asked.window, systems.asked.from_state) = (asked.window, Some(Arc::clone(saved)));
+        Ok(systems)
     }
 
     /// True if it is an array.
@@ -303,18 +300,7 @@ impl Systems {
             choices.extend(self::choices(drive, all, &drives, asked)?);
         }
         let array = asked.array.as_ref().map(ToString::to_string);
-        let System { capacity, rebuild, window, .. } = *asked;
-        Ok(Systems {
-            spec,
-            array,
-            drives,
-            capacity,
-            rebuild,
-            used_sectors: asked.used_sectors.clone(),
-            window,
-            from_state: asked.from_state.clone(),
-            choices,
-        })
+        Ok(Systems { spec, array, drives, asked: asked.clone(), choices })
     }
 
     /// Files that describe its drives.
@@ -335,8 +321,8 @@ impl Systems {
         self.choices.len()
     }
 
-    /// The runs, drive by drive, each under every one of the settings; where no size was asked for, each drive with as many of its platters as let every run hold `needed` sectors
-    /// (what each source needs of a dedicated array, all together of another).
+    /// The runs, drive by drive, each under every one of the settings. Where no size was asked for, each drive has as many platters as
+    /// every run needs to hold `needed` sectors (of a dedicated array, what each source needs).
     pub fn runs(&self, settings: &[Settings], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
         let mut runs = Vec::new();
         for choices in self.choices.chunk_by(|a, b| a.drive == b.drive) {
@@ -349,7 +335,7 @@ impl Systems {
     /// Runs of one drive under the default settings.
     fn sized(&self, choices: &[Choice], needed: Option<u64>) -> Result<Vec<PlannedRun>, Error> {
         let all = |size| choices.iter().map(|choice| self.run(choice, size)).collect::<Result<Vec<_>, _>>();
-        let own = DriveSize::for_capacity(self.capacity);
+        let own = DriveSize::for_capacity(self.asked.capacity);
         let Some(needed) = needed.filter(|_| own == DriveSize::Platters(1)) else { return all(own) };
         let sized = |times: u64| match all(DriveSize::Platters(times)) {
             Ok(runs) => {
@@ -388,13 +374,12 @@ impl Systems {
     fn run(&self, choice: &Choice, size: DriveSize) -> Result<PlannedRun, Error> {
         let mut builder = RunBuilder { of: self, choice, size, known: Vec::new() };
         let (mut system, mut sectors) = builder.system(&self.spec)?;
-        if let (SystemRun::Array(array), Some(used)) = (&mut system, &self.used_sectors) {
+        if let (SystemRun::Array(array), Some(used)) = (&mut system, &self.asked.used_sectors) {
             array.used_sectors = Some(used.clone());
             sectors = system.sectors_for_all()?;
         }
-        let (background, window) = (self.rebuild, self.window);
-        let from_state = self.from_state.clone();
-        let run = Run { background, window, from_state, ..Run::new(system, Settings::default()) };
+        let System { rebuild: background, window, ref from_state, .. } = self.asked;
+        let run = Run { background, window, from_state: from_state.clone(), ..Run::new(system, Settings::default()) };
         Ok(PlannedRun::offering(run, self.array.clone(), sectors))
     }
 }

@@ -219,8 +219,10 @@ pub(super) struct SurfaceRuns {
     surfaces: Divisor,
     run: Divisor,
     last_run: Divisor,
-    /// Tracks and runs before the last round, where that is short.
-    whole: (u64, u64),
+    /// Tracks before the last round, where that is short.
+    whole_tracks: u64,
+    /// Runs before it.
+    whole_runs: u64,
 }
 
 impl TrackOrder {
@@ -240,8 +242,10 @@ impl TrackOrder {
         TrackOrder::Runs(SurfaceRuns {
             surfaces: Divisor::new(surfaces),
             run: Divisor::new(run),
+            // 0 where all rounds are whole; then no track asks for it.
             last_run: Divisor::new(cylinders % run),
-            whole: (rounds * run * surfaces, rounds * surfaces),
+            whole_tracks: rounds * run * surfaces,
+            whole_runs: rounds * surfaces,
         })
     }
 
@@ -296,12 +300,12 @@ impl TrackOrder {
 impl SurfaceRuns {
     /// The run of a track, its place in the run, and how long the run is.
     fn run_of(&self, k: u64) -> (u64, u64, u64) {
-        if k < self.whole.0 {
+        if k < self.whole_tracks {
             let (run, at) = self.run.divide(k);
             return (run, at, self.run.value());
         }
-        let (run, at) = self.last_run.divide(k - self.whole.0);
-        (self.whole.1 + run, at, self.last_run.value())
+        let (run, at) = self.last_run.divide(k - self.whole_tracks);
+        (self.whole_runs + run, at, self.last_run.value())
     }
 
     fn spot(&self, k: u64) -> (u64, u32) {

@@ -80,7 +80,7 @@ impl Layer for InPlace {
         Pba(lba.0)
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
+    fn check(&self) -> DiskResult {
         Ok(())
     }
 }

@@ -132,7 +132,7 @@ pub trait Layer: Send {
     }
 
     /// Checks the layer's own books, in full: one valid place for each LBA, counts agree, guards kept.
-    fn check(&self, disk: &Disk) -> DiskResult;
+    fn check(&self) -> DiskResult;
 
     /// Memory of the maps, in bytes.
     fn map_bytes(&self) -> u64 {

@@ -219,30 +219,6 @@ impl SetAssoc {
     fn is_possible(&self) -> bool {
         self.fill.iter().all(|&fill| fill <= self.region_sectors) && self.filled_sectors <= self.capacity.cache_sectors
     }
-
-    /// Checks map and fills against each other.
-    fn check_books(&self) -> DiskResult {
-        let mut seen = Vec::with_capacity(self.map.len());
-        for (lba, n, pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
-            let cache = self.cache_of(lba);
-            let start = self.regions.start(cache as u64);
-            if pba < start || pba + n > start + self.fill[cache] {
-                return inconsistent(format!("LBA {lba} is cached at PBA {pba}, outside cache region {cache}"));
-            }
-            seen.push((pba, n));
-        }
-        seen.sort_unstable();
-        if let Some(pair) = seen.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
-            return inconsistent(format!("two LBAs are cached at PBA {}", pair[1].0));
-        }
-        if let Some(cache) = self.fill.iter().position(|&fill| fill > self.region_sectors) {
-            return inconsistent(format!("cache region {cache} is filled with {} sectors", self.fill[cache]));
-        }
-        match self.fill.iter().sum::<u64>() == self.filled_sectors {
-            true => Ok(()),
-            false => inconsistent("the sum of fills is wrong".into()),
-        }
-    }
 }
 
 /// Place of an LBA in the native regions, which come after `caches` others.
@@ -321,8 +297,28 @@ impl Layer for SetAssoc {
         self.map.get(lba).unwrap_or_else(|| self.native(lba))
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
-        self.check_books()
+    /// Checks map and fills against each other.
+    fn check(&self) -> DiskResult {
+        let mut seen = Vec::with_capacity(self.map.len());
+        for (lba, n, pba) in self.map.mapped(Lba(0), self.capacity.host_sectors) {
+            let cache = self.cache_of(lba);
+            let start = self.regions.start(cache as u64);
+            if pba < start || pba + n > start + self.fill[cache] {
+                return inconsistent(format!("LBA {lba} is cached at PBA {pba}, outside cache region {cache}"));
+            }
+            seen.push((pba, n));
+        }
+        seen.sort_unstable();
+        if let Some(pair) = seen.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+            return inconsistent(format!("two LBAs are cached at PBA {}", pair[1].0));
+        }
+        if let Some(cache) = self.fill.iter().position(|&fill| fill > self.region_sectors) {
+            return inconsistent(format!("cache region {cache} is filled with {} sectors", self.fill[cache]));
+        }
+        match self.fill.iter().sum::<u64>() == self.filled_sectors {
+            true => Ok(()),
+            false => inconsistent("the sum of fills is wrong".into()),
+        }
     }
 
     fn map_bytes(&self) -> u64 {
@@ -374,7 +370,7 @@ mod tests {
             layer.write(&mut disk, Lba(lba), n, &Buf::NoData).unwrap();
         }
         assert_eq!((layer.caches, layer.fill.as_slice()), (3, [15, 20, 50].as_slice()));
-        layer.check_books().unwrap();
+        layer.check().unwrap();
         layer
     }
 
@@ -392,7 +388,7 @@ mod tests {
         for (problem, damage) in damages {
             let mut layer = cached();
             damage(&mut layer);
-            let error = layer.check_books().unwrap_err().to_string();
+            let error = layer.check().unwrap_err().to_string();
             assert!(error.contains(problem), "{problem}: {error}");
         }
     }

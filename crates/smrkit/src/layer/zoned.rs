@@ -363,7 +363,7 @@ impl Layer for Zoned {
         self.layout.start(zone) + at
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
+    fn check(&self) -> DiskResult {
         let size = self.layout.size();
         let begun = self.pointers.iter().filter(|&&pointer| pointer > 0 && pointer < size).count() as u64;
         if begun != self.active {
@@ -423,7 +423,7 @@ mod tests {
             let first = zoned.layout.conventional();
             zoned.pointers[first as usize..][..3].copy_from_slice(&pointers);
             (zoned.open, zoned.active) = (open.iter().map(|zone| first + zone).collect(), active);
-            zoned.check(&disk).map_err(|fault| fault.to_string())
+            zoned.check().map_err(|fault| fault.to_string())
         };
         assert_eq!(found([1, size - 1, size], &[0, 1], 2), Ok(()));
         assert!(found([1, size - 1, size], &[0, 1], 3).unwrap_err().contains("3 zones count as active, 2 are"));

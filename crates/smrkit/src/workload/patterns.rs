@@ -287,6 +287,7 @@ impl BackupStream {
         (first + self.dice.below(places) * METADATA_SECTORS, METADATA_SECTORS as u32)
     }
 
+    /// The next append; it begins again at the start of the area if the rest is too short.
     fn append(&mut self) -> (u64, u32) {
         let sectors = self.data.pick(&mut self.dice);
         if u64::from(sectors) > self.data_area.1 - self.at {

@@ -404,7 +404,7 @@ impl Layer for Owing {
     fn locate(&self, lba: Lba) -> Pba {
         Pba(lba.0)
     }
-    fn check(&self, _disk: &Disk) -> DiskResult {
+    fn check(&self) -> DiskResult {
         Ok(())
     }
 }

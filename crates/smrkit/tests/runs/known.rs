@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use smrkit::device::level::Level;
+use smrkit::device::level;
 use smrkit::engine::NoObserver;
 use smrkit::error::Error;
 use smrkit::experiment::demand::Table;
@@ -179,7 +179,7 @@ layers! {
 #[test]
 fn runs_of_arrays() {
     let mut text = String::new();
-    for (seed, kind) in (0..3).flat_map(|seed| Level::ALL.map(|kind| (seed, kind))) {
+    for (seed, kind) in (0..3).flat_map(|seed| level::LEVELS.iter().map(move |spec| (seed, spec.level))) {
         let mut disks = Disks::new(seed);
         let size = arrays::level(&mut disks, kind);
         let array = arrays::array_run(&mut disks, size, &LAYERS[seed as usize * 3]);

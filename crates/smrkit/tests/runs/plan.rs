@@ -141,7 +141,8 @@ fn a_planned_run_is_executed_alike_after_its_text_was_read() {
     let all = [
         experiment(),
         Experiment::new(small().capacity(AskedCapacity::Sectors(6000)), merged),
-        Experiment::new(rebuilt, workload("mix:count=100")).prefills([Prefill::None]),
+        Experiment::new(rebuilt, workload("mix:count=100"))
+            .settings(Settings { prefill: Prefill::None, ..Settings::default() }),
     ];
     for experiment in all {
         let run = sent(planned(&experiment));
@@ -160,11 +161,15 @@ fn a_planned_run_is_executed_alike_after_its_text_was_read() {
 #[test]
 fn lists_of_drives_and_settings_multiply_into_runs() {
     let system = System::drive("tiny").and_drive("tiny-constant").layer("in-place").layer("log");
-    let lists = Experiment::new(system, workload("random-write:count=300"))
-        .depths([2, 4])
-        .seeds([1, 2])
-        .queues([Queue::Fcfs, Queue::Sptf])
-        .prefills([Prefill::Full, Prefill::None]);
+    let mut lists = Experiment::new(system, workload("random-write:count=300"));
+    lists.settings = vec![];
+    for (depth, seed) in [(2, 1), (2, 2), (4, 1), (4, 2)] {
+        for (queue, prefill) in
+            [Queue::Fcfs, Queue::Sptf].into_iter().flat_map(|q| [(q, Prefill::Full), (q, Prefill::None)])
+        {
+            lists.settings.push(Settings { depth, seed, queue, prefill, ..Settings::default() });
+        }
+    }
     let runs = lists.plan().unwrap();
     let hashes: BTreeSet<String> = runs.iter().map(|run| run.hash().unwrap()).collect();
     assert_eq!((runs.len(), hashes.len()), (2 * 16 * 2, 64));

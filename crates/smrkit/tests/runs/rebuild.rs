@@ -69,8 +69,10 @@ fn a_scrub_reads_all_of_every_member_and_finds_nothing_wrong() {
     }
 }
 
-fn total(busy: &BusyTimes) -> u64 {
-    busy.parts().iter().sum()
+/// All but the total.
+fn parts(busy: &BusyTimes) -> [u64; 8] {
+    let BusyTimes { host_read, host_write, map_read, map_write, destage_read, destage_write, .. } = *busy;
+    [host_read, host_write, map_read, map_write, destage_read, destage_write, busy.clean_read, busy.clean_write]
 }
 
 #[test]
@@ -86,11 +88,11 @@ fn causes_sum_to_the_busy_time_and_to_its_excess() {
     let (conventional, managed) = (of("in-place", ""), of("drive-managed", WRITE_CACHE));
     for rebuild in [&conventional, &managed] {
         for member in &rebuild.members {
-            assert_eq!(member.busy_ns.total, total(&member.busy_ns));
+            assert_eq!(member.busy_ns.total, parts(&member.busy_ns).iter().sum::<u64>());
         }
     }
     let [from, to] = [&conventional, &managed].map(|rebuild| rebuild.members[1].busy_ns);
-    let causes: i128 = from.parts().iter().zip(to.parts()).map(|(from, to)| i128::from(to) - i128::from(*from)).sum();
+    let causes: i128 = parts(&from).iter().zip(parts(&to)).map(|(from, to)| i128::from(to) - i128::from(*from)).sum();
     assert_eq!(causes, i128::from(to.total) - i128::from(from.total));
     assert!(to.map_write > 0 && to.destage_read > 0 && to.clean_read > 0 && to.clean_write > 0);
     assert_eq!((to.map_read, to.destage_write), (0, 0));

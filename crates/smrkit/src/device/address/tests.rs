@@ -3,13 +3,14 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::device::level::LEVELS;
 
 /// Every level over 1 to 24 members of different size, the chunk and the smallest member anything.
 fn layouts() -> impl Strategy<Value = (ArrayLayout, Vec<u64>)> {
     let sizes = prop::collection::vec(0u64..40, 24);
-    (0..Level::ALL.len(), 1usize..=24, 1u64..20, 1u64..60, sizes, 2u32..6).prop_map(
+    (0..LEVELS.len(), 1usize..=24, 1u64..20, 1u64..60, sizes, 2u32..6).prop_map(
         |(level, disks, chunk, least, more, copies)| {
-            let level = match Level::ALL[level] {
+            let level = match LEVELS[level].level {
                 Level::Raid10 { .. } => Level::Raid10 { copies },
                 level => level,
             };
@@ -145,9 +146,9 @@ proptest! {
 
     #[test]
     fn addresses_of_large_drives_lead_back(
-        level in 0..Level::ALL.len(), disks in 5usize..=24, chunk in 1u64..1 << 21, size in 1u64 << 22..1 << 40, lba: u64,
+        level in 0..LEVELS.len(), disks in 5usize..=24, chunk in 1u64..1 << 21, size in 1u64 << 22..1 << 40, lba: u64,
     ) {
-        let layout = ArrayLayout::new(Level::ALL[level], chunk, &vec![size; disks]).unwrap();
+        let layout = ArrayLayout::new(LEVELS[level].level, chunk, &vec![size; disks]).unwrap();
         for lba in [lba % layout.host_sectors(), layout.host_sectors() - 1].map(Lba) {
             let (disk, at) = layout.place(lba);
             prop_assert_eq!(layout.inverse(disk, at), Role::Data(lba));
@@ -156,10 +157,10 @@ proptest! {
 
     #[test]
     fn no_numbers_panic(
-        level in 0..Level::ALL.len(), copies: u32, chunk: u64, shift in 0u32..64, members in prop::collection::vec(any::<u64>(), 0..6),
+        level in 0..LEVELS.len(), copies: u32, chunk: u64, shift in 0u32..64, members in prop::collection::vec(any::<u64>(), 0..6),
         lba: u64,
     ) {
-        let level = if level == 3 { Level::Raid10 { copies: copies >> (copies % 32) } } else { Level::ALL[level] };
+        let level = if level == 3 { Level::Raid10 { copies: copies >> (copies % 32) } } else { LEVELS[level].level };
         let members: Vec<u64> = members.iter().map(|n| n >> shift).collect();
         let Ok(layout) = ArrayLayout::new(level, chunk >> shift, &members) else { return Ok(()) };
         let _ = (layout.stripe_sectors(), layout.stripes(), layout.pieces(Lba(lba), 1).count());

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::device::level::LEVELS;
 
 fn drive() -> impl Strategy<Value = DriveSpec> {
     let word = || "[a-z][a-z0-9-]{0,8}|[ -~]{0,6}|[\"(),= ]{1,4}";
@@ -13,9 +14,9 @@ fn drive() -> impl Strategy<Value = DriveSpec> {
 fn specs() -> impl Strategy<Value = ArraySpec> {
     let alike = (drive(), 1usize..9).prop_map(|(member, n)| vec![member; n]);
     let members = prop_oneof![alike, prop::collection::vec(drive(), 1..6)];
-    (0..Level::ALL.len(), 2u32..4, 1u64..5000, 0usize..3, members).prop_map(
+    (0..LEVELS.len(), 2u32..4, 1u64..5000, 0usize..3, members).prop_map(
         |(level, copies, chunk_sectors, write, mut members)| {
-            let level = if level == 3 { Level::Raid10 { copies } } else { Level::ALL[level] };
+            let level = if level == 3 { Level::Raid10 { copies } } else { LEVELS[level].level };
             let first = members[0].clone();
             members.resize_with(members.len().max(level.disks_min()), || first.clone());
             let policies = [WritePolicy::Auto, WritePolicy::ReadModifyWrite, WritePolicy::Reconstruct];

@@ -367,7 +367,9 @@ impl Schedule {
 
     /// The member fails; false if it had failed before.
     pub fn fail(&mut self, now: Nanos) -> bool {
-        self.failed.replace(self.failed.unwrap_or(now)).is_none()
+        let is_first = self.failed.is_none();
+        self.failed.get_or_insert(now);
+        is_first
     }
 
     /// The work begins, if it is time: since when requests are counted.

@@ -1,9 +1,9 @@
 //! Static bands with a persistent cache at the outer edge, and how a band is cleaned: what `vguard` and `drive-managed`
 //! share. Both are described in Shafaei & Desnoyers, "Virtual Guard", HotStorage 2017.
 //!
-//! Left out here: what lies in the cache and when cleaning is due; that is each layer's own.
+//! What lies in the cache and when cleaning is due is each layer's own.
 //!
-//! Layout of static bands, and of LBAs in them: pure arithmetic.
+//! # Layout
 //!
 //! From PBA 0 on: the persistent cache, two halves of a scratch pad, slots for maps, each followed by guard tracks; then
 //! bands of equal length with guard tracks between them, from each recording zone's first free track on. A zone's last

@@ -113,7 +113,7 @@ impl DmMaps {
         for zone in zones.each() {
             self.owners[zone as usize] = chunk;
         }
-        self.metadata.entry_changed(chunk);
+        self.metadata.changed(MetadataShape::map_block(chunk));
     }
 
     /// A zone holds nothing any more, and no chunk.
@@ -523,11 +523,6 @@ impl Metadata {
             .for_each(|block| self.changed(block));
     }
 
-    /// A chunk's entry has changed.
-    pub fn entry_changed(&mut self, chunk: u32) {
-        self.changed(MetadataShape::map_block(chunk));
-    }
-
     #[inline]
     fn changed(&mut self, block: u32) {
         if !std::mem::replace(&mut self.is_dirty[block as usize], true) {
@@ -561,9 +556,9 @@ impl Metadata {
             // Neighbours in one access.
             let adjoins = |a: &u32, b: &u32| self.place(set, *b) == self.place(set, *a) + BLOCK;
             for run in self.dirty.chunk_by(adjoins) {
-                disk.write_metadata(self.place(set, run[0]), run.len() as u64 * BLOCK, Cause::Map)?;
+                disk.write_metadata(self.place(set, run[0]), run.len() as u64 * BLOCK)?;
             }
-            disk.write_metadata(self.place(set, 0), BLOCK, Cause::Map)?;
+            disk.write_metadata(self.place(set, 0), BLOCK)?;
             // The other set must not be touched before this one is whole.
             disk.flush()?;
         }

@@ -6,11 +6,9 @@
 //! block is valid in one of both. Differences: a request that is not whole blocks of 4 KiB is completed by reading (the kernel
 //! refuses it), and a zone that is freed is used again after the next commit, so that no committed block is overwritten.
 //!
-//! The parameters, and what they make of a drive.
+//! # Reclaim
 //!
-//! Reclaim: the data of a conventional zone moves to a sequential one, and the conventional zone is free again.
-//!
-//! The conventional zone used longest ago is taken. If it holds a chunk, its valid blocks go to an empty sequential zone. If it
+//! The data of a conventional zone moves to a sequential one, and the conventional zone is free again. The conventional zone used longest ago is taken. If it holds a chunk, its valid blocks go to an empty sequential zone. If it
 //! buffers one, they are appended to the sequential zone where all of them lie behind its write pointer; else what is valid
 //! there moves into the buffer, which then holds the chunk. Copying changes no map: a write to the chunk drops the job, and at
 //! its end a commit makes the change durable.
@@ -27,8 +25,6 @@ use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::keys;
-use crate::layer::dm_zoned::maps::MetadataShape;
-use crate::layer::dm_zoned::maps::{BLOCK, ChunkZones, DmMaps, LastUses, NONE, UNMAPPED, UnusedZones};
 use crate::layer::zones::{ZoneKeys, ZoneLayout};
 use crate::layer::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
 use crate::medium::interference::Form;
@@ -37,6 +33,7 @@ use crate::schema::{Count, Or, Switch, Time};
 use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
+use maps::{BLOCK, ChunkZones, DmMaps, LastUses, MetadataShape, NONE, UNMAPPED, UnusedZones};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<DmZonedKeys>(
     "dm-zoned",
@@ -55,7 +52,9 @@ impl LayerKeys for DmZonedKeys {
     }
 
     fn settled(self, drive: &Drive) -> DmZonedKeys {
-        self.clone().settled_on(drive).unwrap_or(self)
+        let Ok(layout) = self.layout(drive) else { return self };
+        let zones = self.zones.clone().settled(drive).with_conventional(&layout.zones);
+        DmZonedKeys { zones, reserved_zones: Some(layout.reserved), ..self }
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
@@ -285,43 +284,6 @@ impl DmZoned {
         self.write_blocks(disk, Lba(start), stop - start, &whole)
     }
 
-    /// Every zone has one use; a block is valid in one zone of its chunk, in a sequential one before the write pointer.
-    fn check_maps(&self) -> DiskResult {
-        let (layout, maps, owners) = (&self.layout, &self.maps, &self.maps.owners);
-        let mut uses = vec![0; owners.len()];
-        for (chunk, zones) in (0..).zip(&maps.chunks) {
-            for zone in zones.each() {
-                if zone < layout.first_data() || owners[zone as usize] != chunk {
-                    return inconsistent(format!("chunk {chunk} is mapped to zone {zone}, which is not its own"));
-                }
-                uses[zone as usize] += 1;
-            }
-            if zones.buffer != NONE
-                && (!layout.is_random(zones.buffer) || zones.data == NONE || layout.is_random(zones.data))
-            {
-                return inconsistent(format!("chunk {chunk} has a buffer but no sequential zone: {zones:?}"));
-            }
-            if zones.buffer != NONE {
-                self.check_apart(zones.data, zones.buffer)?;
-            }
-        }
-        for zone in self.unused.each().chain(self.zone_in_the_making()) {
-            uses[zone as usize] += 1;
-            let valid = maps.valid[zone as usize].count();
-            if owners[zone as usize] != NONE || valid > 0 {
-                return inconsistent(format!("zone {zone} is free, and {valid} blocks are valid"));
-            }
-        }
-        if let Some(zone) = (layout.first_data() as usize..uses.len()).find(|&zone| uses[zone] != 1) {
-            return inconsistent(format!("zone {zone} has {} uses", uses[zone]));
-        }
-        let beyond = |&zone: &u32| maps.valid[zone as usize].end() > self.pointers[zone as usize];
-        match (layout.first_sequential()..owners.len() as u32).find(beyond) {
-            Some(zone) => inconsistent(format!("zone {zone} has valid blocks behind its write pointer")),
-            None => Ok(()),
-        }
-    }
-
     fn check_apart(&self, data: u32, buffer: u32) -> DiskResult {
         let mut at = 0;
         while let Some((first, n)) = self.maps.valid[buffer as usize].next_valid(at, self.layout.blocks()) {
@@ -444,8 +406,41 @@ impl Layer for DmZoned {
         }
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
-        self.check_maps()
+    /// Every zone has one use; a block is valid in one zone of its chunk, in a sequential one before the write pointer.
+    fn check(&self) -> DiskResult {
+        let (layout, maps, owners) = (&self.layout, &self.maps, &self.maps.owners);
+        let mut uses = vec![0; owners.len()];
+        for (chunk, zones) in (0..).zip(&maps.chunks) {
+            for zone in zones.each() {
+                if zone < layout.first_data() || owners[zone as usize] != chunk {
+                    return inconsistent(format!("chunk {chunk} is mapped to zone {zone}, which is not its own"));
+                }
+                uses[zone as usize] += 1;
+            }
+            if zones.buffer != NONE
+                && (!layout.is_random(zones.buffer) || zones.data == NONE || layout.is_random(zones.data))
+            {
+                return inconsistent(format!("chunk {chunk} has a buffer but no sequential zone: {zones:?}"));
+            }
+            if zones.buffer != NONE {
+                self.check_apart(zones.data, zones.buffer)?;
+            }
+        }
+        for zone in self.unused.each().chain(self.zone_in_the_making()) {
+            uses[zone as usize] += 1;
+            let valid = maps.valid[zone as usize].count();
+            if owners[zone as usize] != NONE || valid > 0 {
+                return inconsistent(format!("zone {zone} is free, and {valid} blocks are valid"));
+            }
+        }
+        if let Some(zone) = (layout.first_data() as usize..uses.len()).find(|&zone| uses[zone] != 1) {
+            return inconsistent(format!("zone {zone} has {} uses", uses[zone]));
+        }
+        let beyond = |&zone: &u32| maps.valid[zone as usize].end() > self.pointers[zone as usize];
+        match (layout.first_sequential()..owners.len() as u32).find(beyond) {
+            Some(zone) => inconsistent(format!("zone {zone} has valid blocks behind its write pointer")),
+            None => Ok(()),
+        }
     }
 
     /// Memory that the kernel takes at most: the state of zones, and metadata blocks.
@@ -541,13 +536,6 @@ impl DmZonedKeys {
             )));
         }
         Ok(DmLayout { chunks: all - metadata.all_zones() - reserved, zones, metadata, reserved })
-    }
-
-    /// The keys with a value for each `auto`.
-    pub fn settled_on(self, drive: &Drive) -> Option<DmZonedKeys> {
-        let layout = self.layout(drive).ok()?;
-        let zones = self.zones.clone().settled(drive).with_conventional(&layout.zones);
-        Some(DmZonedKeys { zones, reserved_zones: Some(layout.reserved), ..self })
     }
 }
 

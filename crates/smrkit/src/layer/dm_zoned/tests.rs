@@ -37,7 +37,7 @@ fn mapped() -> DmZoned {
     layer.pointers[sequential as usize] = 4;
     valid(&mut layer, random as usize + 1).put(4, 2, true);
     layer.find_unused();
-    layer.check_maps().unwrap();
+    layer.check().unwrap();
     layer
 }
 
@@ -86,7 +86,7 @@ fn a_check_finds_zones_and_blocks_that_can_not_be() {
         let mut layer = mapped();
         let (random, sequential) = (layer.layout.first_data() as usize, layer.layout.first_sequential() as usize);
         damage(&mut layer, random, sequential);
-        let error = layer.check_maps().unwrap_err().to_string();
+        let error = layer.check().unwrap_err().to_string();
         assert!(error.contains(problem), "{number}, {problem}: {error}");
     }
 }

@@ -150,7 +150,7 @@ impl BandCleaning {
         self.cleaner.is_working() || self.episode.is_running()
     }
 
-    /// True if commands have to go on with it.
+    /// True if commands have to work on the episode; one that was begun in idle time waits for idle time.
     #[inline]
     fn is_due(&self) -> bool {
         self.is_running() && !self.episode.is_idle()

@@ -352,7 +352,7 @@ impl Costs {
     /// Writes a copy of the map.
     pub fn map_copy(&self, disk: &mut Disk, pba: Pba, sectors: u64) -> DiskResult {
         match self.map {
-            None => disk.write_metadata(pba, sectors, Cause::Map),
+            None => disk.write_metadata(pba, sectors),
             Some(time) => disk.write_lasting(time, pba, sectors, Cause::Map, &disk.metadata(sectors)),
         }
     }

@@ -357,7 +357,7 @@ impl Layer for DriveManaged {
         self.place(lba)
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
+    fn check(&self) -> DiskResult {
         self.cache.check()
     }
 

@@ -143,7 +143,8 @@ impl PersistentCache {
     /// True if map and log have room for a request of `n` sectors.
     #[inline]
     pub fn has_room(&self, n: u64) -> bool {
-        // A write into the middle of an extent makes three of it; longer ones take an entry for each chunk.
+        // Longer writes take an entry for each chunk. Each of the 8 writes that share a log entry by default may split an extent in
+        // three, which adds two.
         let entries = self.map.len() as u64 + n / MAP_ENTRY_SECTORS + 16;
         entries <= self.limits.map_entries_max && self.log.has_room(n)
     }

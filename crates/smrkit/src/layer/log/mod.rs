@@ -691,7 +691,7 @@ impl Layer for Log {
         self.map.get(lba).is_some()
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
+    fn check(&self) -> DiskResult {
         self.check_places()?;
         self.segments.check(self.job.as_ref().map(|job| job.victim))
     }

@@ -90,7 +90,7 @@ fn survivors_stay_apart_from_new_data_where_hot_is_separated() {
             let mixed = halves.clone().any(|upper| upper) && halves.clone().any(|upper| !upper);
             assert!(separate == "hot" || !mixed, "a segment holds both sources");
         }
-        log.check(&disk).unwrap();
+        log.check().unwrap();
     }
 }
 
@@ -117,7 +117,7 @@ fn a_request_between_two_stages_keeps_replaced_data_from_moving() {
         assert!(log.step(&mut disk, Need::Must).unwrap());
     }
     assert_eq!((log.segments.get(victim).state, log.locate(survivor)), (SegmentState::Free, place));
-    log.check(&disk).unwrap();
+    log.check().unwrap();
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn busy() -> (Log, Disk) {
         write(&mut log, &mut disk, lba, 16, version);
     }
     log.job = log.choose(&disk, Need::Must);
-    log.check(&disk).unwrap();
+    log.check().unwrap();
     (log, disk)
 }
 
@@ -207,12 +207,12 @@ fn a_check_finds_each_count_that_is_off_by_one() {
         let right = *count(&mut log.segments);
         for wrong in [right.wrapping_add(1), right.wrapping_sub(1)] {
             *count(&mut log.segments) = wrong;
-            let error = log.check(&disk).unwrap_err().to_string();
+            let error = log.check().unwrap_err().to_string();
             assert!(error.contains(&format!(" {name} are counted")), "{name}: {error}");
         }
         *count(&mut log.segments) = right;
     }
-    log.check(&disk).unwrap();
+    log.check().unwrap();
 }
 
 fn in_state(log: &mut Log, state: SegmentState) -> u32 {
@@ -262,7 +262,7 @@ fn a_check_finds_places_and_states_that_can_not_be() {
     for (problem, damage) in damages {
         let (mut log, disk) = busy();
         damage(&mut log);
-        let error = log.check(&disk).unwrap_err().to_string();
+        let error = log.check().unwrap_err().to_string();
         assert!(error.contains(problem), "{problem}: {error}");
     }
 }

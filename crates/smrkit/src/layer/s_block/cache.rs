@@ -1,11 +1,17 @@
-//! A cache buffer: a circle of pages, in which entries (a header, then data) are appended at the head and given up at the
+//! The two buffers, and the sets that find what is to be destaged without a scan.
+//!
+//! # Cache buffer
+//!
+//! A circle of pages, in which entries (a header, then data) are appended at the head and given up at the
 //! tail.
 //!
 //! Positions count the sectors ever appended, page records left out. A page begins with a record at a fixed place, from which the
 //! chain of headers could be walked; it is written over only when the tail has left it, and the pages that the write may damage.
 //!
-//! An S-block buffer: a circle of slots, each with a header and an S-block, written at the head and given up at the tail. What is to
-//! be destaged is found without a scan: by a set of slots that gives its next member, and a tree that knows its largest.
+//! # S-block buffer
+//!
+//! A circle of slots, each with a header and an S-block, written at the head and given up at the tail. What is to be destaged is found
+//! by a set of slots that gives its next member, and a tree that knows its largest.
 
 use std::collections::VecDeque;
 use std::ops::Range;

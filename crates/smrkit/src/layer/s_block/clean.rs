@@ -1,9 +1,15 @@
-//! Making room: group destage (V.3), the choice of the S-block that is destaged, and the tails of both buffers moving on (V.2, V.5).
+//! Writes to the two buffers, and making room in them.
+//!
+//! # Cleaning
+//!
+//! Group destage (V.3), the choice of the S-block that is destaged, and the tails of both buffers moving on (V.2, V.5).
 //!
 //! The paper moves the S-block buffer's tail once the buffer is full, by as many S-blocks as it takes; under skewed demands that is
 //! nearly all of them, inside one write. Here (assumption) spare S-blocks are the slack that spreads the moves. A write that cleans
 //! and destages nothing moves one while fewer than three quarters of them are free; and where the tail has so far to go that
 //! they would be used up first, every write that cleans moves its share of the way.
+//!
+//! # Writes
 //!
 //! Algorithms V.1 and V.4: writes go to the cache buffer, whole S-blocks to the S-block buffer.
 //!

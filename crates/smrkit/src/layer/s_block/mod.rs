@@ -27,8 +27,7 @@ use crate::medium::{Ascending, Buf, Placement};
 use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
-use cache::{CacheBuffer, HeaderEntry};
-use cache::{Largest, NONE, SlotBuffer, SlotPlaces};
+use cache::{CacheBuffer, HeaderEntry, Largest, NONE, SlotBuffer, SlotPlaces};
 use clean::CleaningFrequency;
 use keys::{Rules, SBlockKeys, SBlockLayout};
 
@@ -182,20 +181,6 @@ impl SBlock {
         let sectors = if entry.is_void() { 0 } else { entry.sectors() };
         let here = move |&(l, _, pba): &(Lba, u64, _)| pba == cache.pba(position + 1 + (l - lba));
         self.map.mapped(lba, sectors).filter(here).map(|(l, n, _)| (l, n))
-    }
-
-    /// Compares all books with each other.
-    fn check_books(&self) -> DiskResult {
-        let mut valid = 0;
-        for section in 0..self.caches.len() {
-            valid += self.check_cache(section)?;
-            self.check_slots(section)?;
-        }
-        let mapped: u64 = self.map.mapped(Lba(0), self.layout.capacity.host_sectors).map(|(_, n, _)| n).sum();
-        match mapped == valid {
-            true => Ok(()),
-            false => inconsistent(format!("{mapped} sectors are mapped, and {valid} lie in entries")),
-        }
     }
 
     /// Returns the sectors that are valid in the cache buffer.
@@ -392,8 +377,18 @@ impl Layer for SBlock {
         self.map.get(lba).unwrap_or_else(|| self.native(lba))
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
-        self.check_books()
+    /// Compares all books with each other.
+    fn check(&self) -> DiskResult {
+        let mut valid = 0;
+        for section in 0..self.caches.len() {
+            valid += self.check_cache(section)?;
+            self.check_slots(section)?;
+        }
+        let mapped: u64 = self.map.mapped(Lba(0), self.layout.capacity.host_sectors).map(|(_, n, _)| n).sum();
+        match mapped == valid {
+            true => Ok(()),
+            false => inconsistent(format!("{mapped} sectors are mapped, and {valid} lie in entries")),
+        }
     }
 
     fn map_bytes(&self) -> u64 {

@@ -34,7 +34,7 @@ fn busy() -> (SBlock, Disk) {
     for lba in [400, 440, 460] {
         layer.write(&mut disk, Lba(lba), 20, &Buf::NoData).unwrap();
     }
-    layer.check_books().unwrap();
+    layer.check().unwrap();
     (layer, disk)
 }
 
@@ -47,7 +47,7 @@ fn find_invalid(slots: &mut SlotBuffer) {
 }
 
 fn assert_found(number: usize, problem: &str, layer: &SBlock) {
-    let error = layer.check_books().unwrap_err().to_string();
+    let error = layer.check().unwrap_err().to_string();
     assert!(error.contains(problem), "{number}, {problem}: {error}");
 }
 
@@ -86,7 +86,7 @@ fn a_cache_buffers_head_keeps_its_guard_from_the_tail() {
             let length = cache.room() + more;
             cache.entries.push_back(HeaderEntry::void(length));
             cache.head += length;
-            let near = layer.check_books().err().map(|fault| fault.to_string().contains("has come too near"));
+            let near = layer.check().err().map(|fault| fault.to_string().contains("has come too near"));
             assert_eq!(near, (more > 0).then_some(true));
         }
     }
@@ -140,7 +140,7 @@ fn a_check_finds_slots_that_can_not_be() {
     let slots = &mut layer.slots[0];
     slots.head = slots.tail + slots.slots() - layer.layout.guard_slots;
     find_invalid(slots);
-    layer.check_books().unwrap();
+    layer.check().unwrap();
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_second_sections_s_blocks_are_checked_by_their_own_numbers() {
     let (mut layer, mut disk) = busy();
     let first = layer.layout.natives * 20;
     layer.write(&mut disk, Lba(first + 24), 3, &Buf::NoData).unwrap();
-    layer.check_books().unwrap();
+    layer.check().unwrap();
     layer.cached[layer.layout.natives as usize + 1] += 1;
     assert_found(0, "S-block buffer 1: S-block 1 has 3 sectors cached", &layer);
 }

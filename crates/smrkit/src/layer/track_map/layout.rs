@@ -109,7 +109,7 @@ impl TrackLayout {
         let run_of = |lba: u64| runs.partition_point(|run: &GroupRun| run.first_lba <= lba) as u32 - 1;
         let buckets = (0..=sectors >> shift).map(|bucket| run_of(bucket << shift)).collect();
         let random_sectors = random_sectors(geometry, random, width);
-        let order = scheme.order().to_vec();
+        let order = scheme.order.clone();
         let stride = tracks + width - 1;
         Ok(TrackLayout {
             strips,
@@ -241,7 +241,7 @@ fn strips(geometry: &Geometry, random: u64, tracks: u64, guard: u64) -> Vec<Zone
 fn runs(strips: &[ZoneTracks], scheme: &Scheme) -> Vec<GroupRun> {
     let mut runs = Vec::new();
     let mut first_lba = 0;
-    for group in scheme.groups() {
+    for group in &scheme.groups {
         for (i, strip) in strips.iter().enumerate() {
             let tracks = group.len() as u64;
             let group = (group.start, Divisor::new(tracks));

@@ -312,7 +312,7 @@ impl Layer for TrackMap {
         self.layout.pba(&self.layout.piece(lba, 1))
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
+    fn check(&self) -> DiskResult {
         let mut room = vec![0; self.layout.bands() as usize * self.tracks];
         let mut end = Pba(0);
         for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {

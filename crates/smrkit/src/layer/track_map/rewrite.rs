@@ -236,7 +236,8 @@ impl Rewrite {
         }
     }
 
-    /// Number of tracks that the host's own took with them by the paper's rule, and of others that were rewritten.
+    /// (Taken along, refreshed): occupied tracks downstream that the host's tracks drag along (the paper's set D), and further tracks
+    /// that are rewritten because of wear.
     pub fn taken(&self, head: &Head) -> (u64, u64) {
         let (mut taken, mut others, mut last) = (0, 0, None);
         for (track, &((first, end), _)) in self.own.iter().enumerate() {

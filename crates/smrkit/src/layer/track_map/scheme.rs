@@ -15,25 +15,15 @@ use crate::error::Error;
 pub struct Scheme {
     text: String,
     /// Tracks, counted from 0, in the order of use.
-    order: Vec<u32>,
+    pub order: Vec<u32>,
     /// Runs of `order` that are used band by band, one run after another.
-    groups: Vec<Range<usize>>,
+    pub groups: Vec<Range<usize>>,
 }
 
 impl Scheme {
     /// Tracks of a band.
     pub fn tracks(&self) -> usize {
         self.order.len()
-    }
-
-    /// Tracks, counted from 0, in the order of use.
-    pub fn order(&self) -> &[u32] {
-        &self.order
-    }
-
-    /// The groups, by their places in `order`: the tracks of one are used band by band, and only then those of the next.
-    pub fn groups(&self) -> &[Range<usize>] {
-        &self.groups
     }
 }
 
@@ -182,8 +172,8 @@ mod tests {
 
     fn groups(text: &str) -> Vec<Vec<u32>> {
         let scheme = text.parse::<Scheme>().unwrap();
-        let tracks = |group: &Range<usize>| scheme.order()[group.clone()].iter().map(|track| track + 1).collect();
-        scheme.groups().iter().map(tracks).collect()
+        let tracks = |group: &Range<usize>| scheme.order[group.clone()].iter().map(|track| track + 1).collect();
+        scheme.groups.iter().map(tracks).collect()
     }
 
     #[test]
@@ -253,10 +243,10 @@ mod tests {
         #[test]
         fn any_text_is_a_scheme_or_an_error(text in "[0-9R()\\-é ]{0,12}") {
             if let Ok(scheme) = text.parse::<Scheme>() {
-                let mut order = scheme.order().to_vec();
+                let mut order = scheme.order.clone();
                 order.sort_unstable();
                 prop_assert!(order.iter().copied().eq(0..scheme.tracks() as u32));
-                prop_assert_eq!(scheme.groups().iter().map(|group| group.len()).sum::<usize>(), scheme.tracks());
+                prop_assert_eq!(scheme.groups.iter().map(|group| group.len()).sum::<usize>(), scheme.tracks());
             }
         }
     }

@@ -180,9 +180,6 @@ impl TrackLog {
     /// Appends the valid entry of a home track; an older one is no longer valid.
     pub fn push(&mut self, track: u32, position: u64, slots: u64) {
         self.drop(track);
-        if self.entries.is_empty() {
-            self.head = position;
-        }
         self.numbers[track as usize] = self.next_number();
         let pba = self.places.start(self.slot(position));
         self.entries.push_back(CachedTrack { track, valid: true, slots, position, pba });

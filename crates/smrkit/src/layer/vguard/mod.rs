@@ -303,7 +303,7 @@ impl Vguard {
     /// Writes a copy of the map to the next map slot.
     fn save(&mut self, disk: &mut Disk) -> DiskResult {
         let slot = self.saved.next_slot;
-        disk.write_metadata(self.home.maps[slot], self.settings.copy_sectors, Cause::Map)?;
+        disk.write_metadata(self.home.maps[slot], self.settings.copy_sectors)?;
         self.saved = SavedMap {
             tail: self.log.tail(),
             number: self.log.next_number() - 1,
@@ -384,7 +384,7 @@ impl Layer for Vguard {
         self.place(&self.home.spot(lba))
     }
 
-    fn check(&self, _disk: &Disk) -> DiskResult {
+    fn check(&self) -> DiskResult {
         if self.log.valid_entries > self.settings.entries_max {
             return inconsistent(format!(
                 "{} tracks are cached, more than a copy of the map holds",

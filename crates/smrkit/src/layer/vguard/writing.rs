@@ -3,7 +3,7 @@
 //! So that a drive could find its map on the platters, the newest copy of the map is behind the newest entry or in a map slot; from the
 //! slot on, no entry's copy is destroyed; and what the newest copy takes for valid is not overwritten.
 //!
-//! When cleaning is due, which bands are cleaned, and how far (section 2.3).
+//! This is also where it is decided when cleaning is due, which bands are cleaned, and how far (section 2.3).
 
 use std::ops::Range;
 
@@ -139,7 +139,7 @@ impl Vguard {
         let sectors = spot.offset + spot.left;
         let mut buf = disk.buf(sectors);
         if n < sectors {
-            disk.read_in_any_order(Pba(self.place(spot).0 - spot.offset), sectors, Cause::Host, &mut buf, 0)?;
+            disk.read_in_any_order(Pba(self.place(spot).0 - spot.offset), sectors, &mut buf)?;
         }
         buf.put(spot.offset, piece.data, piece.at, n);
         self.append(disk, spot.track, &buf)?;
@@ -153,7 +153,7 @@ impl Vguard {
         let start = self.log.find(track).map_or(self.home.start(track), |entry| entry.pba);
         let mut buf = disk.buf(sectors);
         if sectors > 0 {
-            disk.read_in_any_order(start, sectors, Cause::Host, &mut buf, 0)?;
+            disk.read_in_any_order(start, sectors, &mut buf)?;
         }
         self.append(disk, track, &buf)
     }
