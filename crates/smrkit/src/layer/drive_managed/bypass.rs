@@ -218,7 +218,7 @@ impl DriveManaged {
         for (lba, n) in write.endangered(disk) {
             if self.cache.map.pieces(lba, n).any(|piece| piece.pba.is_none()) {
                 let mut buf = disk.buf(n);
-                self.read_platters(disk, Cause::Host, lba, n, &mut buf, 0)?;
+                self.read_platters(disk, lba, n, &mut buf)?;
                 self.cache.append(disk, Cause::Host, lba, n, &buf, 0)?;
             }
         }

@@ -155,6 +155,7 @@ impl CacheLog {
             }
         };
         self.kept = tail;
+        // A lap beyond the tail, less the guard that a write there would damage.
         self.limit = (lap + 1) * self.length.value() + safe;
     }
 

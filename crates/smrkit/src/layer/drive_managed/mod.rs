@@ -120,6 +120,8 @@ impl DriveManaged {
                 continue;
             }
             if self.cache.log.entries.is_empty() && !self.cleaning.is_running() {
+                // The log is empty and the request still does not fit before `limit`. It begins at the next lap, and
+                // the copy of the map moves `limit` a lap on.
                 self.cache.log.head = self.cache.log.next_lap();
                 return self.persist(disk);
             }
@@ -130,29 +132,6 @@ impl DriveManaged {
 
     fn map_memory_bytes(&self) -> u64 {
         self.cache.memory_bytes() + self.bands.written.bytes()
-    }
-
-    /// Brings writes to the platters that have waited together.
-    fn put_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
-        let (data, n) = joined(disk, writes);
-        let first = writes[0].lba;
-        let follows = |pair: &[QueuedWrite]| pair[0].lba + pair[0].sectors == pair[1].lba;
-        if writes.windows(2).all(follows) {
-            let direct = self.takes_direct(disk, first, n);
-            return self.put_or_bypass(disk, first, n, &data, direct);
-        }
-        let direct: SmallVec<[bool; 8]> =
-            writes.iter().map(|one| self.takes_direct(disk, one.lba, one.sectors)).collect();
-        if direct.contains(&true) || !self.has_room_together(disk, n)? {
-            let each = writes.iter().zip(direct);
-            return each
-                .into_iter()
-                .try_for_each(|(one, direct)| self.put_or_bypass(disk, one.lba, one.sectors, one.data, direct));
-        }
-        let extents: SmallVec<[Extent; 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
-        self.cache.append_together(disk, &extents, &data)?;
-        self.cache.log.skip_gap();
-        self.follow_up(disk)
     }
 
     /// Sees that there is room for an entry of `n` sectors; `false` where it would be cut in two.
@@ -177,27 +156,27 @@ impl DriveManaged {
 
     /// Reads `n` sectors as they are now, the write cache left out.
     #[inline]
-    fn read_platters(&self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
+    fn read_platters(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
         let mut pieces = self.cache.map.pieces(lba, n);
         let Some(first) = pieces.next() else { return Ok(()) };
         let mut run = ReadRun::from_piece(first);
         for piece in pieces {
             if !run.take(&piece) {
-                self.read_run(disk, cause, &run, out, at + (run.lba - lba))?;
+                self.read_run(disk, &run, out, run.lba - lba)?;
                 run = ReadRun::from_piece(piece);
             }
         }
-        self.read_run(disk, cause, &run, out, at + (run.lba - lba))
+        self.read_run(disk, &run, out, run.lba - lba)
     }
 
     #[inline]
-    fn read_run(&self, disk: &mut Disk, cause: Cause, run: &ReadRun, out: &mut Buf, at: u64) -> DiskResult {
-        let Some((pba, span)) = run.place else { return self.read_home(disk, cause, run.lba, run.sectors, out, at) };
+    fn read_run(&self, disk: &mut Disk, run: &ReadRun, out: &mut Buf, at: u64) -> DiskResult {
+        let Some((pba, span)) = run.place else { return self.read_home(disk, run.lba, run.sectors, out, at) };
         if span == run.sectors {
-            return disk.read(pba, span, cause, out, at);
+            return disk.read(pba, span, Cause::Host, out, at);
         }
         let mut read = disk.buf(span);
-        disk.read(pba, span, cause, &mut read, 0)?;
+        disk.read(pba, span, Cause::Host, &mut read, 0)?;
         for (lba, sectors, place) in self.cache.map.mapped(run.lba, run.sectors) {
             out.put(at + (lba - run.lba), &read, place - pba, sectors);
         }
@@ -206,14 +185,14 @@ impl DriveManaged {
 
     /// Reads `n` sectors from their bands, as many at once as lie together.
     #[inline]
-    fn read_home(&self, disk: &mut Disk, cause: Cause, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
+    fn read_home(&self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
         let mut done = 0;
         while done < n {
             let (pba, count) = match self.cleaning.cleaner.is_working() {
                 false => self.home_run(lba + done, n - done),
                 true => self.home_run_amid_cleaning(lba + done, n - done),
             };
-            disk.read(pba, count, cause, out, at + done)?;
+            disk.read(pba, count, Cause::Host, out, at + done)?;
             done += count;
         }
         Ok(())
@@ -290,7 +269,7 @@ impl Layer for DriveManaged {
 
     #[inline]
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        self.read_platters(disk, Cause::Host, lba, n, out, 0)
+        self.read_platters(disk, lba, n, out)
     }
 
     #[inline]
@@ -304,7 +283,25 @@ impl Layer for DriveManaged {
     }
 
     fn write_together(&mut self, disk: &mut Disk, writes: &[QueuedWrite]) -> DiskResult {
-        self.put_together(disk, writes)
+        let (data, n) = joined(disk, writes);
+        let first = writes[0].lba;
+        let follows = |pair: &[QueuedWrite]| pair[0].lba + pair[0].sectors == pair[1].lba;
+        if writes.windows(2).all(follows) {
+            let direct = self.takes_direct(disk, first, n);
+            return self.put_or_bypass(disk, first, n, &data, direct);
+        }
+        let direct: SmallVec<[bool; 8]> =
+            writes.iter().map(|one| self.takes_direct(disk, one.lba, one.sectors)).collect();
+        if direct.contains(&true) || !self.has_room_together(disk, n)? {
+            let each = writes.iter().zip(direct);
+            return each
+                .into_iter()
+                .try_for_each(|(one, direct)| self.put_or_bypass(disk, one.lba, one.sectors, one.data, direct));
+        }
+        let extents: SmallVec<[Extent; 8]> = writes.iter().map(|one| (one.lba, one.sectors)).collect();
+        self.cache.append_together(disk, &extents, &data)?;
+        self.cache.log.skip_gap();
+        self.follow_up(disk)
     }
 
     fn set_flushing(&mut self, is_flushing: bool) {
