@@ -130,10 +130,12 @@ impl Buffer {
 #[derive(Clone, Debug)]
 pub struct Buffered {
     buffer: Buffer,
-    media: Mechanical,
+    /// The clock of the media.
+    pub media: Mechanical,
     queue: WriteQueue,
     segments: Segments,
-    busy_until: Nanos,
+    /// Until when the media is busy with what it has begun.
+    pub busy_until: Nanos,
     /// Time that the media wrote from the cache while no command was served, so far as it is counted.
     unwaited: Nanos,
     /// Until when that is counted, the end of the last command at least; [`Nanos::MAX`] while one is served.
@@ -194,19 +196,9 @@ impl Buffered {
         end
     }
 
-    /// The clock of the media.
-    pub fn media(&self) -> &Mechanical {
-        &self.media
-    }
-
     /// Moves the head over a place.
     pub fn leave_at(&mut self, place: &SectorPlace) {
         self.media.leave_at(place);
-    }
-
-    /// Until when the media is busy with what it has begun.
-    pub fn busy_until(&self) -> Nanos {
-        self.busy_until
     }
 
     /// Time that the media wrote from the cache while no command was served, until the last one began.

@@ -144,7 +144,7 @@ impl DriveClock {
     pub fn busy_until(&self) -> Nanos {
         match self {
             DriveClock::Constant(_) | DriveClock::Mechanical(_) => Nanos::ZERO,
-            DriveClock::Buffered(clock) => clock.busy_until(),
+            DriveClock::Buffered(clock) => clock.busy_until,
         }
     }
 
@@ -168,7 +168,7 @@ impl DriveClock {
         match self {
             DriveClock::Constant(_) => None,
             DriveClock::Mechanical(clock) => Some(clock),
-            DriveClock::Buffered(clock) => Some(clock.media()),
+            DriveClock::Buffered(clock) => Some(&clock.media),
         }
     }
 

@@ -227,8 +227,8 @@ pub(super) struct Intake {
     /// Of each of the merged sources, where their rows are asked for.
     taken_of_source: Vec<u64>,
     last_time: Nanos,
-    /// The row of the next request, where rows are asked for.
-    row: u64,
+    /// The row in its source of the request that was noted last; 0 where none are.
+    pub row: u64,
     /// Sectors offered to all sources; none where each source has a member of its own.
     host_sectors: Option<u64>,
 }
@@ -266,12 +266,6 @@ impl Intake {
         }
         request.lba += start.0;
         Ok(())
-    }
-
-    /// The row in its source of the request that was noted last; 0 where none are.
-    #[inline]
-    pub fn row(&self) -> u64 {
-        self.row
     }
 
     /// Takes note of the row of a request that was admitted; to be called once for each.

@@ -175,7 +175,7 @@ impl<'a> Engine<'a> {
             match self.serve_at_once(&request, arrival)? {
                 Some(Served { start, end }) => {
                     self.note_waiting();
-                    self.complete(&request, self.intake.row(), &Times { arrival, start, end })?;
+                    self.complete(&request, self.intake.row, &Times { arrival, start, end })?;
                 }
                 None => return self.send(request, arrival),
             }
@@ -271,7 +271,7 @@ impl<'a> Engine<'a> {
     fn send(&mut self, request: Request, arrival: Nanos) -> Result<(), Error> {
         self.now = arrival;
         let (expected, data) = self.check.take();
-        let tag = self.sent.add(Sent { request, row: self.intake.row(), arrival, expected });
+        let tag = self.sent.add(Sent { request, row: self.intake.row, arrival, expected });
         self.device.submit(Command { tag, request, arrival, host: true, data })?;
         self.note_waiting();
         Ok(())
@@ -397,7 +397,7 @@ impl<'a> Engine<'a> {
 
     /// When cleaning had settled, if the warm-up waited for that.
     pub fn steady(&self) -> Option<Steady> {
-        self.warm_up.steady()
+        self.warm_up.steady
     }
 
     /// The power cuts so far.

@@ -123,7 +123,7 @@ pub(super) struct WarmUp {
     /// Waits for cleaning to settle, where that is what the warm-up is for.
     watch: Option<SteadyWatch>,
     /// When it had.
-    steady: Option<Steady>,
+    pub steady: Option<Steady>,
 }
 
 /// Watches a warm-up until cleaning has settled.
@@ -168,11 +168,6 @@ impl WarmUp {
     #[inline]
     pub fn is_over(&self) -> bool {
         self.is_over
-    }
-
-    /// When cleaning had settled, where it was waited for.
-    pub fn steady(&self) -> Option<Steady> {
-        self.steady
     }
 }
 

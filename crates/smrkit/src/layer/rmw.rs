@@ -391,27 +391,26 @@ impl Layer for Rmw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::medium::Medium;
     use crate::schema::Keyed;
 
-    fn layer(hold: &str) -> (Rmw, Disk) {
+    fn layer(hold: &str) -> Rmw {
         let drive = Drive::load("tiny-constant").unwrap();
         let set = [("hold", hold), ("region_sectors", "50")].map(|(key, value)| (key.into(), value.into()));
         let keys = RmwKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
-        (Rmw::new(&drive, &keys).unwrap(), Disk::new(&drive, Medium::NoData))
+        Rmw::new(&drive, &keys).unwrap()
     }
 
     #[test]
     fn a_check_finds_regions_held_in_a_way_that_can_not_be() {
         let held = |regions: u64| {
-            let (mut layer, disk) = layer("1");
+            let mut layer = layer("1");
             let open = |region| OpenRegion { region, data: Buf::NoData, dirty: RangeMap::default() };
             layer.held = (0..regions).map(open).collect();
             layer.check().map_err(|fault| fault.to_string())
         };
         assert_eq!(held(1), Ok(()));
         assert!(held(2).unwrap_err().contains("2 regions are held"));
-        let (mut layer, disk) = layer("0");
+        let mut layer = layer("0");
         layer.valid.insert(Lba(3), 4);
         layer.written.insert(Lba(3), 3);
         assert!(layer.check().unwrap_err().to_string().contains("LBA 3 is valid but was never written"));

@@ -402,24 +402,22 @@ impl Layer for Zoned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::medium::Medium;
     use crate::medium::interference::Interference;
     use crate::schema::Keyed;
 
     /// A disk of zones of 128 sectors with at most two open ones.
-    fn zoned() -> (Zoned, Disk) {
+    fn zoned() -> Zoned {
         let drive = Drive::load("tiny-constant").unwrap().with_interference(Interference::None).unwrap();
         let set = [("zone_bytes", "64Ki"), ("max_open", "2")].map(|(key, value)| (key.into(), value.into()));
         let keys = ZonedKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
-        let zoned = Zoned::new(&drive, &keys).unwrap();
-        (zoned, Disk::new(&drive, Medium::NoData))
+        Zoned::new(&drive, &keys).unwrap()
     }
 
     #[test]
     fn a_check_finds_wrong_counts_and_zones_that_can_not_be_open() {
         let size = 128;
         let found = |pointers: [u64; 3], open: &[u64], active: u64| {
-            let (mut zoned, disk) = zoned();
+            let mut zoned = zoned();
             let first = zoned.layout.conventional();
             zoned.pointers[first as usize..][..3].copy_from_slice(&pointers);
             (zoned.open, zoned.active) = (open.iter().map(|zone| first + zone).collect(), active);
@@ -435,10 +433,10 @@ mod tests {
     #[test]
     fn pointers_up_to_a_zones_end_are_taken_and_others_refused() {
         let restored = |pointer: u64| {
-            let (mut before, _) = zoned();
+            let mut before = zoned();
             let first = before.layout.conventional() as usize;
             before.pointers[first] = pointer;
-            zoned().0.restore(&before.state()).is_ok()
+            zoned().restore(&before.state()).is_ok()
         };
         assert_eq!([0, 1, 127, 128, 129].map(restored), [true, true, true, true, false]);
     }

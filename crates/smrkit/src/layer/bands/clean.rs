@@ -83,7 +83,7 @@ impl ScratchCopy {
     fn place(&self, home: &Home, track: u32) -> Pba {
         match track < self.from {
             true => self.other + home.sectors_of(self.first..track),
-            false => home.pads()[self.half] + NOTE_SECTORS + home.sectors_of(self.from..track),
+            false => home.pads[self.half] + NOTE_SECTORS + home.sectors_of(self.from..track),
         }
     }
 }
@@ -285,7 +285,7 @@ impl BandWork {
         let (at, sectors) = (home.sectors_of(self.first..copy.from), home.sectors_of(copy.from..self.held));
         let mut buf = disk.metadata(NOTE_SECTORS + sectors);
         buf.put(NOTE_SECTORS, &self.buf, at, sectors);
-        disk.write(home.pads()[half], NOTE_SECTORS + sectors, Cause::Clean, &buf, 0)?;
+        disk.write(home.pads[half], NOTE_SECTORS + sectors, Cause::Clean, &buf, 0)?;
         self.saved = Some(copy);
         Ok(())
     }

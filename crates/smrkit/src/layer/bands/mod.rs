@@ -146,7 +146,7 @@ pub(in crate::layer) struct Home {
     bands: u64,
     /// The persistent cache: its first sector, and the first after it. A track of its own begins and ends it.
     pub cache: (Pba, Pba),
-    pads: [Pba; 2],
+    pub pads: [Pba; 2],
     pad_sectors: u64,
     /// Sectors that a stage of cleaning holds at most.
     pub stage_sectors: u64,
@@ -254,10 +254,6 @@ impl Home {
     /// Bands.
     pub fn bands(&self) -> u32 {
         self.bands as u32
-    }
-
-    pub(super) fn pads(&self) -> [Pba; 2] {
-        self.pads
     }
 
     /// Place of an LBA at home.

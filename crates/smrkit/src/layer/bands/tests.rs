@@ -88,7 +88,7 @@ fn every_lba_has_one_place_on_its_home_track() {
 fn sections(home: &Home) -> Vec<(Pba, u64)> {
     let (cache, cache_end) = home.cache;
     let mut sections = vec![(cache, cache_end - cache)];
-    sections.extend(home.pads().map(|pad| (pad, super::NOTE_SECTORS + home.stage_sectors)));
+    sections.extend(home.pads.map(|pad| (pad, super::NOTE_SECTORS + home.stage_sectors)));
     sections.extend(home.maps.iter().map(|&map| (map, MAP_SECTORS)));
     let bands = (0..home.bands()).map(|band| home.tracks_of(band));
     sections.extend(bands.map(|tracks| (home.start(tracks.start), home.sectors_of(tracks))));

@@ -202,7 +202,7 @@ fn a_check_finds_each_count_that_is_off_by_one() {
         ("dead sectors of closed segments", |table| &mut table.closed.dead),
         ("entries", |table| &mut table.entries),
     ];
-    let (mut log, disk) = busy();
+    let (mut log, _) = busy();
     for (name, count) in counts {
         let right = *count(&mut log.segments);
         for wrong in [right.wrapping_add(1), right.wrapping_sub(1)] {
@@ -260,7 +260,7 @@ fn a_check_finds_places_and_states_that_can_not_be() {
         }),
     ];
     for (problem, damage) in damages {
-        let (mut log, disk) = busy();
+        let (mut log, _) = busy();
         damage(&mut log);
         let error = log.check().unwrap_err().to_string();
         assert!(error.contains(problem), "{problem}: {error}");

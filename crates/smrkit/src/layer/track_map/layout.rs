@@ -83,7 +83,7 @@ pub struct TrackLayout {
     /// LBAs that lie on tracks of bands.
     sectors: u64,
     /// Sectors of the random access zone that can be used.
-    random_sectors: u64,
+    pub random_sectors: u64,
 }
 
 /// Stretches of LBAs are cut so long that there are fewer than these.
@@ -129,11 +129,6 @@ impl TrackLayout {
     /// LBAs that lie on tracks of bands.
     pub fn sectors(&self) -> u64 {
         self.sectors
-    }
-
-    /// Sectors of the random access zone that can be used.
-    pub fn random_sectors(&self) -> u64 {
-        self.random_sectors
     }
 
     /// Number of bands.
@@ -292,7 +287,7 @@ mod tests {
     #[test]
     fn the_papers_example_has_its_numbers() {
         let layout = paper("1234");
-        assert_eq!((layout.bands(), layout.sectors(), layout.random_sectors()), (2000, 800_000, 5000));
+        assert_eq!((layout.bands(), layout.sectors(), layout.random_sectors), (2000, 800_000, 5000));
         // The paper counts LBAs from 1, and tracks from 1 behind the random access zone.
         let track = |lba: u64| layout.pba(&layout.piece(Lba(lba - 1), 1)).0 / 100 - 100 + 1;
         assert_eq!([1, 100, 101, 400, 401, 500].map(track), [1, 1, 2, 4, 6, 6]);

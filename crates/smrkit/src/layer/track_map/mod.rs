@@ -105,7 +105,7 @@ impl TrackMapPlan {
         // A sector is not lost to the rounding of a percentage.
         let offered = (layout.sectors() as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
         let host_sectors = offered.clamp(1, layout.sectors());
-        let spare_sectors = layout.sectors() - host_sectors + layout.random_sectors();
+        let spare_sectors = layout.sectors() - host_sectors + layout.random_sectors;
         let raw_sectors = drive.geometry.sectors();
         let capacity = Capacity {
             raw_sectors,
@@ -332,10 +332,7 @@ impl Layer for TrackMap {
 
     fn gauges(&self) -> Gauges {
         let tracks = self.layout.bands() as f64 * self.tracks as f64;
-        Gauges {
-            cache_fill: None,
-            others: vec![Gauge::share("share_in_use", self.tracks_used.in_use() as f64 / tracks)],
-        }
+        Gauges { cache_fill: None, others: vec![Gauge::share("share_in_use", self.tracks_used.in_use as f64 / tracks)] }
     }
 
     fn stats(&self) -> LayerStats {

@@ -292,7 +292,8 @@ impl Joined {
 pub struct TrackUse {
     /// Sectors from the track's start to the end of the highest one that the host owns; 0 for an empty track.
     used: Vec<u32>,
-    in_use: u64,
+    /// Tracks in use.
+    pub in_use: u64,
     wear: Option<Wear>,
 }
 
@@ -320,11 +321,6 @@ impl TrackUse {
     #[inline]
     pub fn used(&self, track: usize) -> u64 {
         u64::from(self.used[track])
-    }
-
-    /// Tracks in use.
-    pub fn in_use(&self) -> u64 {
-        self.in_use
     }
 
     /// The host wrote a track up to sector `end`.
@@ -477,16 +473,16 @@ mod tests {
         tracks_used.write(0, 5);
         tracks_used.write(0, 3);
         tracks_used.write(2, 1);
-        assert_eq!(([0, 1, 2].map(|track| tracks_used.used(track)), tracks_used.in_use()), ([5, 0, 1], 2));
+        assert_eq!(([0, 1, 2].map(|track| tracks_used.used(track)), tracks_used.in_use), ([5, 0, 1], 2));
         // What lies above stays, and what is not in use is given up at no cost.
         for (first, end, used, in_use) in
             [(1, 4, 5, 2), (5, 9, 5, 2), (4, 5, 4, 2), (2, 9, 2, 2), (0, 2, 0, 1), (0, 9, 0, 1)]
         {
             tracks_used.discard(0, first, end);
-            assert_eq!((tracks_used.used(0), tracks_used.in_use()), (used, in_use), "{first}..{end}");
+            assert_eq!((tracks_used.used(0), tracks_used.in_use), (used, in_use), "{first}..{end}");
         }
         tracks_used.fill(0..2, 8);
-        assert_eq!(([0, 1, 2].map(|track| tracks_used.used(track)), tracks_used.in_use()), ([8, 8, 1], 3));
+        assert_eq!(([0, 1, 2].map(|track| tracks_used.used(track)), tracks_used.in_use), ([8, 8, 1], 3));
     }
 
     #[test]

@@ -4,16 +4,16 @@ use super::*;
 use crate::schema::Keyed;
 
 /// A layer on the drive `tiny-constant` with 24 slots.
-fn vguard() -> (Vguard, Disk) {
+fn vguard() -> Vguard {
     let drive = Drive::load("tiny-constant").unwrap();
     let set = [("cache_tracks", "24"), ("band_tracks", "4")].map(|(key, value)| (key.into(), value.into()));
     let keys = VguardKeys::read(&SPEC.resolve(&set).unwrap()).unwrap();
-    (Vguard::new(&drive, &keys).unwrap(), Disk::new(&drive, crate::medium::Medium::NoData))
+    Vguard::new(&drive, &keys).unwrap()
 }
 
 /// Verdict of the check on a log with these (home track, position, slots) and this head.
 fn checked(entries: &[(u32, u64, u64)], head: u64) -> Result<(), String> {
-    let (mut layer, disk) = vguard();
+    let mut layer = vguard();
     entries.iter().for_each(|&(track, position, slots)| layer.log.push(track, position, slots));
     layer.log.head = head;
     layer.check().map_err(|fault| fault.to_string())
@@ -21,7 +21,7 @@ fn checked(entries: &[(u32, u64, u64)], head: u64) -> Result<(), String> {
 
 #[test]
 fn a_check_finds_entries_that_overlap_and_a_head_without_guard() {
-    let (layer, disk) = vguard();
+    let layer = vguard();
     let (slots, reach) = (layer.log.slots(), layer.home.reach);
     layer.check().unwrap();
     assert_eq!(checked(&[(5, 1, 2), (7, 3, 2)], 5), Ok(()));
@@ -37,7 +37,7 @@ fn a_check_finds_entries_that_overlap_and_a_head_without_guard() {
 
 #[test]
 fn a_check_counts_as_many_cached_tracks_as_a_copy_of_the_map_holds() {
-    let (mut layer, disk) = vguard();
+    let mut layer = vguard();
     (0..3).for_each(|track| layer.log.push(track, u64::from(track), 1));
     layer.settings.entries_max = 3;
     layer.check().unwrap();
