@@ -80,14 +80,13 @@ pub fn verdicts(runs: &[Outcome]) -> Vec<String> {
 /// The verdict on each run as a row; columns in which nothing is said are left out.
 pub fn verdict_table(runs: &[Outcome]) -> Grid {
     let told: Vec<Told> = runs.iter().map(Told::of).collect();
-    type Cell = fn(&Told) -> String;
-    let columns: [(&str, Cell); 4] = [
+    let columns: [(&str, Cell<Told>); 4] = [
         ("what happens", |told| told.course.clone()),
         ("compared with a CMR disk", |told| told.compared.clone()),
         ("longest request", |told| told.longest.clone()),
         ("besides", |told| format!("{} {}", told.state, told.more).trim().into()),
     ];
-    let is_said = |of: Cell| told.iter().any(|told| !of(told).is_empty());
+    let is_said = |of: Cell<Told>| told.iter().any(|told| !of(told).is_empty());
     let columns: Vec<_> = columns.into_iter().filter(|(_, of)| is_said(*of)).collect();
     by_run(runs, &told, &columns)
 }
@@ -130,7 +129,7 @@ fn power_cut(cut: &PowerCut) -> String {
 
 /// The table of speed: time, rate, latency, stalls.
 pub fn speed(runs: &[Outcome]) -> Grid {
-    let columns: [(&str, fn(&Outcome) -> String); 11] = [
+    let columns: [(&str, Cell<Outcome>); 11] = [
         ("elapsed", |run| format::nanos(run.elapsed_ns)),
         ("slowdown", |run| format::times(run.slowdown)),
         ("MB/s", rate),
@@ -152,8 +151,11 @@ fn latency_times(run: &Outcome, own_ns: u64, baseline_ns: Option<u64>) -> String
     format::times(compared.and_then(|baseline_ns| quotient(own_ns, baseline_ns)))
 }
 
+/// The text of a cell of a run, by what is known of it.
+type Cell<T> = fn(&T) -> String;
+
 /// A table with a row for each run: its name, then what each column makes of its facts.
-fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[(&str, fn(&T) -> String)]) -> Grid {
+fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[(&str, Cell<T>)]) -> Grid {
     let mut grid = Grid::new(["run"]);
     grid.header.extend(columns.iter().map(|(name, _)| name.to_string()));
     for (name, facts) in names(runs).into_iter().zip(facts) {
@@ -179,7 +181,7 @@ fn best(runs: &[Outcome]) -> Option<usize> {
 
 /// The table of costs: amplification by cause, cleaning, capacity.
 pub fn cost(runs: &[Outcome]) -> Grid {
-    let columns: [(&str, fn(&Outcome) -> String); 9] = [
+    let columns: [(&str, Cell<Outcome>); 9] = [
         ("amplification", |run| format::times(run.write_amplification)),
         ("= host", |run| written_share(run, run.physical_written_sectors.host)),
         ("+ destage", |run| written_share(run, run.physical_written_sectors.destage)),
