@@ -120,7 +120,7 @@ fn volumes_of_a_split_trace_are_swept_as_disks_and_merged() {
         (0, "4000 requests (alibaba) of 40 volumes into cloud.volumes: 4 files\n")
     );
     at(&scratch, "trace split cloud.csv cloud.volumes").says(2, &["there is something in this folder", "empty one"]);
-    at(&scratch, "trace split cloud.csv other --buckets 257").says(2, &["give 1 to 256"]);
+    at(&scratch, "trace split cloud.csv other --buckets 257").says(2, &["from 1 to 256"]);
     at(&scratch, "trace split missing.csv other").says(3, &["missing.csv"]);
     fs::write(scratch.0.path().join("bad.csv"), "1,W,0,4096,5\n1,W,x,4096,5\n").unwrap();
     at(&scratch, "trace split bad.csv other").failed(3);

@@ -74,7 +74,7 @@ fn a_cached_run_takes_the_media_as_long_as_writes_without_cache() {
         alone = plain.access_without_overhead(&g, alone, true, pba, 8);
     }
     assert_eq!(end, alone);
-    assert_eq!(clock.busy_until(), end);
+    assert_eq!(clock.busy_until, end);
 }
 
 #[test]
