@@ -154,6 +154,7 @@ impl Disk {
             Some(power) => power.sectors_written(n)?,
             None => (true, n),
         };
+        // What comes before the cut is on the platters, and has destroyed what such a write destroys.
         if done > 0 {
             self.write_whole(lasting, pba, done, cause, buf, at)?;
         }
@@ -187,6 +188,7 @@ impl Disk {
         self.now = match lasting {
             None => self.clock.access(&self.geometry, start, write, pba, sectors),
             Some(duration) => {
+                // The clock has not timed this access, so it is told where the head is now.
                 self.clock.leave_at(&self.geometry, pba + (sectors - 1));
                 start + duration
             }

@@ -194,6 +194,7 @@ impl ExtentMap {
             let start = at & (CHUNK - 1);
             let count = (CHUNK - start).min(end - at);
             let new = pba.map(|pba| PackedExtent::new(start, start + count, pba.0 + (at - lba.0)));
+            // Forgetting what was never mapped must not make a leaf.
             if new.is_some() || self.chunk(at >> CHUNK_BITS).is_some() || at < self.base.end {
                 let chunk = &mut self.chunk_mut(at >> CHUNK_BITS).0;
                 let (len, room) = (chunk.len(), heap_room(chunk));
@@ -242,6 +243,7 @@ impl ExtentMap {
             let room = heap_room(chunk);
             chunk.push(PackedExtent::new(start, start + (stop - at), pba.0));
             self.heap_entries = self.heap_entries + heap_room(chunk) - room;
+            // The sectors have been counted with `base`.
             self.extents += 1;
             at = stop;
         }

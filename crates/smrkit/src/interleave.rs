@@ -291,6 +291,7 @@ impl<S: Source> Interleaved<S> {
             }
             ticket -= weight;
         }
+        // Not reached: a ticket is below the sum of the weights.
         live[live.len() - 1]
     }
 
@@ -351,6 +352,7 @@ impl<S: Source> Interleaved<S> {
             }
             if !more {
                 live.retain(|&lane| lane != number);
+                // A burst ends with its source.
                 self.burst.1 = 0;
             }
         }

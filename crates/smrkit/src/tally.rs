@@ -149,6 +149,7 @@ impl Tally {
     /// Counters for a disk of `sectors`.
     pub fn new(sectors: u64) -> Tally {
         let mut part_shift = 0;
+        // Parts are powers of two long, so that counting a write takes shifts and no division.
         while sectors.div_ceil(1 << part_shift) > SURFACE_PARTS {
             part_shift += 1;
         }
@@ -268,6 +269,7 @@ impl CleaningStretches {
     fn count(&mut self, access: &Access) {
         if access.cause.is_cleaning() {
             self.count += u64::from(self.current_ns == 0);
+            // At least 1, because 0 says that no stretch is going on.
             self.current_ns += access.duration.0.max(1);
             self.last_end = access.start + access.duration;
         } else {

@@ -206,6 +206,7 @@ impl LayeredDisk {
     pub fn reset_counts(&mut self) {
         self.disk.reset_tally();
         self.layer.reset_stats();
+        // Accesses before counting began are not recorded.
         if let Some(recorder) = self.recorder.take() {
             self.disk.record(Some(recorder));
         }

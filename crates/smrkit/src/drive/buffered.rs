@@ -261,6 +261,7 @@ impl Buffered {
         }
         self.segments.overwrite(pba, pba + sectors);
         if !self.queue.takes(sectors) {
+            // Too long for the cache: it goes to the media behind all that waits there.
             let ready = self.ready(now, sent, self.buffer.overheads.media_write);
             let start = self.flush(g, now).max(ready);
             return self.on_media(g, start, true, pba, sectors).max(ready + self.bus(true, sectors));
@@ -314,6 +315,7 @@ impl Buffered {
         };
         self.read_on(g, began, pba, end, done);
         let carried = begun + self.buffer.overheads.read_reselect + self.bus(false, sectors);
+        // The last sector can be carried only after it has passed under the head.
         carried.max(done + self.bus(false, 1))
     }
 

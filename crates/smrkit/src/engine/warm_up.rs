@@ -201,6 +201,7 @@ impl SteadyWatch {
         };
         (self.in_window, self.written, self.moved) = (0, 0, moved);
         self.windows.push(window);
+        // Before windows are joined: there are most of them to compare now.
         let settled = self.windows.len() >= WINDOWS_MAX / 2 && has_settled(&self.windows, spare(device));
         if self.windows.len() == WINDOWS_MAX {
             self.windows = self.windows.chunks_exact(2).map(|pair| joined(pair[0], pair[1])).collect();

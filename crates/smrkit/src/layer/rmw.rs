@@ -166,6 +166,7 @@ impl Rmw {
     /// First sector of a rewrite such that no sector upstream sees a second write after its own.
     fn reach_upstream(&self, disk: &Disk, base: Lba, first: u64, end: u64) -> u64 {
         let reach = disk.interference().upstream();
+        // Only a second write wears what lies upstream, and there is none if nothing of this was written before.
         if reach == 0 || self.written.runs(base + first, end - first).next().is_none() {
             return first;
         }
@@ -194,6 +195,7 @@ impl Rmw {
             if self.portion == Portion::Tail {
                 return self.region.value();
             }
+            // What is taken in destroys in its turn what lies behind it.
             end = self.run_end(base, lba) - base;
         }
     }
@@ -216,6 +218,8 @@ impl Rmw {
         let base = Lba(region * self.region.value());
         let pba = self.regions.start(region);
         let (from, to) = self.portion(disk, (base, pba), first, end);
+        // Nothing valid is destroyed, nor overwritten between the dirty runs: the data can be written as they are in
+        // memory.
         if (from, to) == (first, end) && self.holes_are_empty(base, dirty) {
             disk.write(pba + first, end - first, Cause::Host, data, at)?;
         } else {
@@ -229,6 +233,7 @@ impl Rmw {
             self.rewritten_sectors += to - from;
             self.first_rewrite.get_or_insert(disk.requests());
         }
+        // Gaps between valid runs count, too: they were written over.
         self.written.insert(base + from, to - from);
         for &(a, b) in dirty {
             self.valid.insert(base + a, b - a);
@@ -261,6 +266,7 @@ impl Rmw {
     fn close_oldest(&mut self, disk: &mut Disk) -> DiskResult {
         let held = self.held.remove(0);
         let dirty: Vec<(u64, u64)> = held.dirty.iter().map(|(run, ())| (run.start, run.end)).collect();
+        // The buffer begins with the region, not with its first dirty sector.
         let at = dirty.first().map_or(0, |&(first, _)| first);
         self.rewrite(disk, held.region, &dirty, &held.data, at)
     }

@@ -144,6 +144,7 @@ impl SetAssoc {
         if self.fill[cache] == self.region_sectors {
             self.collect(disk, cache)?;
         }
+        // The sectors of the next region belong to another cache region.
         let count = self.within_region(lba, n).min(self.region_sectors - self.fill[cache]);
         let pba = self.regions.start(cache as u64) + self.fill[cache];
         disk.write(pba, count, Cause::Host, data, at)?;
@@ -180,9 +181,11 @@ impl SetAssoc {
         let Some(cache) = fullest.filter(|&cache| self.fill[cache] > 0) else { return Ok(false) };
         let mut natives = (cache as u64..self.natives).step_by(self.caches as usize);
         let Some(native) = natives.find(|&native| self.cached(native).next().is_some()) else {
+            // What it was filled with has been merged, overwritten or discarded.
             self.empty(cache);
             return Ok(true);
         };
+        // One read over all of it, gaps included, instead of one for each extent.
         let ends = self.cached(native).map(|(_, n, pba)| (pba, pba + n));
         let (start, end) = ends.fold((Pba(u64::MAX), Pba(0)), |all, one| (all.0.min(one.0), all.1.max(one.1)));
         let (mut cached, mut region) = (disk.buf(end - start), disk.buf(self.region_sectors));

@@ -218,6 +218,7 @@ impl Zoned {
         let (zone, at) = self.layout.of(lba);
         let is_sequential = self.is_sequential(zone);
         if at + n > self.layout.size() {
+            // Conventional zones come first, so that some zone of the write is sequential exactly if its last one is.
             let (last, _) = self.layout.of(lba + (n - 1));
             return self.is_sequential(last).then_some(BrokenRule { rule: Rule::AcrossZones, zone, limit: last });
         }
@@ -237,6 +238,7 @@ impl Zoned {
     /// Counts a broken rule, or refuses the request.
     #[cold]
     fn violated(&mut self, disk: &Disk, op: Op, lba: Lba, n: u64, broken: BrokenRule) -> DiskResult {
+        // The request under way is counted when it ends.
         let request = disk.requests() + 1;
         match self.refuses {
             true => Err(broken.fault(request, op, lba, n)),
@@ -257,6 +259,7 @@ impl Zoned {
         }
         if pointer == self.layout.size() {
             self.active -= 1;
+            // It is the last one, by what was done above.
             self.open.pop();
         }
     }

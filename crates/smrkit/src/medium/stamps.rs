@@ -208,6 +208,7 @@ impl History {
             }
             let was = self.times[level].words(pba.0, n);
             self.times[level].put(pba.0, &moved);
+            // Sectors that had not been written yet have no older times to be moved.
             if was.iter().all(|&time| time == 0) {
                 break;
             }

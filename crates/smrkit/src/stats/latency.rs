@@ -196,6 +196,7 @@ impl Buckets {
             self.counts.resize((((at >> OCTAVE_BITS) + 1) << OCTAVE_BITS) as usize, 0);
         }
         let count = u64::from(self.counts[at as usize]) + (n & u64::from(u32::MAX));
+        // The counter keeps the lower 32 bits, `overflown` the rest.
         self.counts[at as usize] = count as u32;
         let rest = (n >> 32) + (count >> 32);
         if rest > 0 {

@@ -154,6 +154,7 @@ impl CacheBuffer {
     /// Place of the data of an entry at a position, if no page record is in the middle.
     #[inline]
     pub fn undivided(&self, position: u64, entry: HeaderEntry) -> Option<Pba> {
+        // The header takes the first sector.
         let (page, offset) = self.payload.divide(position + 1);
         (offset + entry.sectors() <= self.payload.value()).then(|| self.page_start(page) + 1 + offset)
     }
@@ -225,6 +226,7 @@ impl CacheBuffer {
             true => self.laid_out(disk.metadata(record + n + rest), record, buf, data),
             false => Buf::NoData,
         };
+        // Until both writes are done, a power cut leaves this much void.
         self.under_way = length;
         disk.write(first - record, record + n, cause, &entries, 0)?;
         if rest > 0 {

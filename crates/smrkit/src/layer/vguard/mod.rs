@@ -253,6 +253,7 @@ impl Vguard {
         if let Some(entry) = self.log.find(spot.track) {
             return entry.pba + spot.offset;
         }
+        // While a band is rewritten, a track may be whole in the scratch pad alone.
         if self.cleaner.is_working()
             && let Some(start) = self.cleaner.scratch_copy(&self.home, spot.track)
         {
@@ -304,6 +305,7 @@ impl Vguard {
     fn save(&mut self, disk: &mut Disk) -> DiskResult {
         let slot = self.saved.next_slot;
         disk.write_metadata(self.home.maps[slot], self.settings.copy_sectors)?;
+        // Only now: a copy that the power cut has torn frees nothing.
         self.saved = SavedMap {
             tail: self.log.tail(),
             number: self.log.next_number() - 1,
