@@ -9,7 +9,7 @@ help:
 	@echo 'make docs    the documentation as a site, into out/docs/'
 	@echo 'make figures the figures of the documentation, drawn anew from runs, into docs/figures/'
 	@echo 'make bench   the speed measurements'
-	@echo 'make lint    formatting and clippy'
+	@echo 'make lint    formatting, clippy and spelling'
 	@echo 'make fuzz    fuzz every target for a short while (FUZZ_SECONDS in all, 60)'
 	@echo 'make ci      all that the continuous integration does (some 25 minutes on two cores, with its builds)'
 
@@ -26,7 +26,7 @@ wheel:
 	@scripts/wheel
 
 docs:
-	@scripts/need docs
+	@scripts/need build python docs
 	@scripts/docs
 
 figures:
@@ -42,6 +42,7 @@ lint:
 	@scripts/need build lint
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@if [ -x out/venv/bin/typos ]; then out/venv/bin/typos; else echo 'skipped: spelling, for lack of typos'; fi
 
 fuzz: fuzz-build
 	@scripts/fuzz

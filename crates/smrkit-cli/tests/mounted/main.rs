@@ -22,6 +22,7 @@ mod resize;
 mod scrub;
 mod second;
 mod stat;
+mod tutorials;
 mod unprivileged;
 
 use std::fs;
