@@ -51,7 +51,8 @@ pub mod experiment;
 /// The version of this crate, as outcomes have it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The program of the guide, which runs as a test.
+/// The programs of the guide and of the tutorial, which run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/embedders.md")]
-struct Guide;
+#[doc = include_str!("../../../docs/tutorials/rust-layer.md")]
+struct Programs;
