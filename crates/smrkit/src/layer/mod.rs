@@ -1,7 +1,7 @@
 //! Translation layers: where an LBA lies, and what it takes to write it there.
 //!
 //! Each file below is one published scheme; the paper is named at its head. A layer knows nothing of engines, queues or
-//! time: it reads and writes through [`Disk`] and keeps its own books. To add one, write a file and add a line to
+//! time: it reads and writes through [`Disk`](crate::disk::Disk) and keeps its own books. To add one, write a file and add a line to
 //! [`LAYERS`], from which commands, tests and benchmark take it.
 
 mod bands;
