@@ -441,13 +441,22 @@ impl Advice {
         let ends: Vec<Problems> =
             self.ends.iter().map(|end| self.problems_of(&end.trajectory, &calm.against)).collect();
         let figure = self.figure(&calm.own);
-        let figures = || self.ends.iter().map(|end| self.figure(&end.trajectory)).filter(|figure| figure.is_finite());
+        // The latency of a backlog that grows is no figure of the drive.
+        let is_figure = |end: &&End| self.measure() != Measure::MeanNs || !end.trajectory.falls_behind;
+        let figures = || {
+            self.ends
+                .iter()
+                .filter(is_figure)
+                .map(|end| self.figure(&end.trajectory))
+                .filter(|figure| figure.is_finite())
+        };
         let (low, high) = (figures().fold(figure, f64::min), figures().fold(figure, f64::max));
         let range = (high > low * RANGE).then_some(Range { of: self.measure(), low, high });
         let calm_problems = self.problems_of(&calm.own, &calm.against);
         // At an end a run is compared by its figure: its requests may be more, or fewer.
         let usual = self.figure(&calm.conventional);
         let is_slow = |end: &End| match self.measure() {
+            Measure::MeanNs if end.trajectory.falls_behind => true,
             Measure::BytesPerS => self.figure(&end.trajectory) * 2.0 < usual,
             Measure::Seconds | Measure::MeanNs => self.figure(&end.trajectory) > usual * 2.0,
         };

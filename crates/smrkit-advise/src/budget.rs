@@ -8,11 +8,9 @@ use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Settings};
 use smrkit::units::Nanos;
 
-use crate::trial::{Measured, Pace, Trial};
-use crate::{Load, MOST_REQUESTS, Question};
+use crate::trial::{Full, Measured, Pace, Trial};
+use crate::{Load, Question};
 
-/// Commands that a drive takes at once (SATA's native command queueing).
-const QUEUED: u32 = 32;
 /// Rests that are tried at first: half an hour, and so on to two days.
 const FIRST_REST: Nanos = Nanos(1_800_000_000_000);
 const RESTS: u64 = 96;
@@ -21,13 +19,15 @@ const SHORTEST_REST_S: f64 = 0.5;
 const FINE_REST: f64 = 1.05;
 /// From this share of it in use down, a cache is called empty (assumption).
 const EMPTY: f64 = 0.01;
-/// Requests at a rate, after the cache was filled, by which it is seen whether the drive keeps up: at least and at most.
-const FEWEST_PACED: u64 = 4000;
-const MOST_PACED: u64 = 8000;
-/// A drive keeps up with requests if the last is served within this share of the time in which they came (assumption).
+/// Requests at a rate, from a full cache on, by which it is seen whether the drive keeps up: as many as fill the cache twice, but at
+/// least and at most so many.
+const FEWEST_PACED: u64 = 10_000;
+const MOST_PACED: u64 = 40_000;
+/// A drive keeps up with requests if they are late by no more than this share of a second more each second (assumption).
 const LATE: f64 = 0.015;
-/// Steps of the bisection: to 3 % of the rate.
-const STEPS: u32 = 5;
+/// How finely a rate is told, and by how much at most it may differ from the first guess.
+const FINE_RATE: f64 = 1.04;
+const FARTHEST: f64 = 256.0;
 
 /// What a drive takes of requests like those of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -71,93 +71,94 @@ struct Search<'a, 'w> {
 
 impl Search<'_, '_> {
     fn budget(&mut self, own: &Measured) -> Result<Option<Budget>, Error> {
-        let burst = match self.load.settings.arrival {
-            Arrival::FlatOut => None,
-            Arrival::Trace | Arrival::Closed => {
-                let settings = Settings { arrival: Arrival::FlatOut, depth: QUEUED, ..self.load.settings };
-                let trial = Trial::for_run(self.question.run.clone().with(settings));
-                let demand = self.load.demand.as_ref();
-                Some(trial.serve_enough(demand, self.sectors, MOST_REQUESTS, self.watch)?)
-            }
-        };
-        let burst = burst.as_ref().unwrap_or(own);
-        if burst.outcome.interrupted {
-            return Ok(None);
+        let request_bytes = own.trajectory.bytes as f64 / own.trajectory.requests.max(1) as f64;
+        let is_open = self.load.settings.arrival != Arrival::FlatOut;
+        let mut budget = Budget { request_bytes, ..Budget::default() };
+        if !is_open {
+            budget.at_once_bytes = own.trajectory.cache_full_after_bytes;
+            budget.at_once_bytes_per_s = own.trajectory.rate_before_bytes_per_s;
+            budget.after_bytes_per_s = own.trajectory.rate_after_bytes_per_s;
         }
-        let request_bytes = burst.trajectory.bytes as f64 / burst.trajectory.requests.max(1) as f64;
-        let mut budget = Budget {
-            at_once_bytes: burst.trajectory.cache_full_after_bytes,
-            at_once_bytes_per_s: burst.trajectory.rate_before_bytes_per_s,
-            after_bytes_per_s: burst.trajectory.rate_after_bytes_per_s,
-            request_bytes,
-            ..Budget::default()
+        let full = match &own.full {
+            Some(full) => Some(full.clone()),
+            None if is_open || own.trajectory.cache_full_at_s.is_some() => self.fill()?,
+            None => None,
         };
-        if self.load.settings.arrival == Arrival::Trace {
-            budget.for_ever_bytes_per_s = self.headroom(own)?;
+        if let Some(full) = full.as_ref().filter(|_| is_open) {
+            budget.at_once_bytes = Some(full.bytes);
+            budget.at_once_bytes_per_s = full.bytes as f64 / full.seconds.max(1e-9);
+            budget.after_bytes_per_s = full.after_bytes_per_s;
         }
-        let full = burst.requests_until_full().zip(burst.trajectory.cache_full_at_s);
-        let Some((until_full, at_s)) = full.filter(|_| !burst.outcome.timeline.cache_fill.is_empty()) else {
-            return Ok(Some(budget));
+        budget.for_ever_bytes_per_s = match (&full, self.load.settings.arrival) {
+            (_, Arrival::Trace) => self.hastened(full.as_ref(), own)?,
+            (Some(full), _) => self.paced_rate(full, own, request_bytes)?,
+            (None, _) => None,
         };
-        let at_once = until_full.ceil() as u64;
-        // Without those that waited together with the first to find it full: cleaning that is due begins at once, not after a rest.
-        budget.rest_s = self.rest_s(at_once.saturating_sub(u64::from(QUEUED)).max(1))?;
-        if self.load.settings.arrival != Arrival::Trace {
-            budget.for_ever_bytes_per_s = self.for_ever(at_once, at_s, burst)?.map(|rate| rate * request_bytes);
+        if let Some(full) = full.filter(|full| full.has_fill) {
+            budget.rest_s = self.rest_s(&full)?;
         }
         Ok(Some(budget).filter(|_| self.watch.is_at(1.0)))
     }
 
-    /// The load's first requests, all at once, and then others at a pace.
-    fn paced(&mut self, requests: u64, pace: Pace) -> Result<Measured, Error> {
+    fn fill(&mut self) -> Result<Option<Full>, Error> {
+        let trial = Trial::for_run(self.question.run.clone().with(self.load.settings));
+        trial.fill(self.load.demand.as_ref(), self.sectors, self.watch)
+    }
+
+    /// The load's first requests at a pace, from a full cache on where there is one.
+    fn paced(&mut self, full: Option<&Full>, requests: u64, pace: Pace) -> Result<Measured, Error> {
         let settings = Settings { arrival: Arrival::Trace, think: Nanos::ZERO, time_scale: 1.0, ..self.load.settings };
-        let run = self.question.run.clone().with(settings);
-        let trial = Trial { first: Some(requests), pace: Some(pace), ..Trial::for_run(run) };
+        let trial = Trial { first: Some(requests), pace: Some(pace), ..self.from(full, settings) };
         trial.serve(self.load.demand.as_ref(), self.sectors, false, self.watch)
     }
 
-    /// Bytes a second of a load at its own times up to which the drive keeps up with it once its cache is full; `None` if the load does
-    /// not fill it, or after an interrupt.
-    fn headroom(&mut self, own: &Measured) -> Result<Option<f64>, Error> {
-        let demand = self.load.demand.as_ref();
-        let as_it_is = Trial::for_run(self.question.run.clone().with(self.load.settings));
-        let full = match &own.full {
-            Some(full) => Some(Arc::clone(full)),
-            None => as_it_is.fill(demand, self.sectors, self.watch)?,
-        };
-        let Some(full) = full else { return Ok(None) };
-        let asked = own.trajectory.bytes as f64 / (own.trajectory.arrivals_ns as f64 / 1e9).max(1e-9);
-        let mut keeps_up = |times: f64| -> Result<Option<bool>, Error> {
-            let time_scale = self.load.settings.time_scale / times;
-            let run = self.question.run.clone().with(Settings { time_scale, ..self.load.settings });
-            let run = run.beginning_with(Arc::clone(&full));
-            let trial = Trial { first: Some(own.asked), ..Trial::for_run(run) };
-            let served = trial.serve(self.load.demand.as_ref(), self.sectors, false, self.watch)?;
-            Ok((!served.outcome.interrupted).then_some(!served.trajectory.falls_behind))
-        };
-        let (mut low, mut high) = if own.trajectory.falls_behind { (1.0 / 64.0, 1.0) } else { (1.0, 64.0) };
-        for _ in 0..STEPS + 2 {
-            let middle = f64::sqrt(low * high);
-            match keeps_up(middle)? {
-                None => return Ok(None),
-                Some(true) => low = middle,
-                Some(false) => high = middle,
-            }
-        }
-        Ok(Some(asked * f64::sqrt(low * high)))
+    fn from(&self, full: Option<&Full>, settings: Settings) -> Trial {
+        let run = self.question.run.clone().with(settings);
+        Trial::for_run(match full {
+            Some(full) => run.beginning_with(Arc::clone(&full.state)),
+            None => run,
+        })
     }
 
-    /// Seconds of rest until the cache is empty; `None` if that takes longer than any that is tried, or after an interrupt.
+    /// Bytes a second of a load at its own times up to which the drive keeps up with it: once its cache is full, or where the load does
+    /// not fill it, from the beginning on. `None` after an interrupt.
+    fn hastened(&mut self, full: Option<&Full>, own: &Measured) -> Result<Option<f64>, Error> {
+        let asked = own.trajectory.bytes as f64 / (own.trajectory.arrivals_ns as f64 / 1e9).max(1e-9);
+        let times = edge(1.0, |times| {
+            let time_scale = self.load.settings.time_scale / times;
+            let trial = self.from(full, Settings { time_scale, ..self.load.settings });
+            let trial = Trial { first: Some(own.asked), ..trial };
+            let served = trial.serve(self.load.demand.as_ref(), self.sectors, false, self.watch)?;
+            Ok(keeps_up(&served))
+        })?;
+        Ok(times.map(|times| asked * times))
+    }
+
+    /// Bytes a second that the drive keeps up with its cache full, where requests come as fast as it takes them; `None` after an
+    /// interrupt.
+    fn paced_rate(&mut self, full: &Full, own: &Measured, request_bytes: f64) -> Result<Option<f64>, Error> {
+        let until_full = own.requests_until_full().unwrap_or(0.0) as u64;
+        let count = (until_full * 2).clamp(FEWEST_PACED, MOST_PACED);
+        // What remains in a closed loop is a good guess.
+        let guess = own.trajectory.lasting_bytes_per_s() / request_bytes.max(1.0);
+        let found = edge(guess, |rate| {
+            let pace = Pace { rest: Nanos::ZERO, interval: Nanos((1e9 / rate) as u64) };
+            Ok(keeps_up(&self.paced(Some(full), count, pace)?))
+        })?;
+        Ok(found.map(|rate| rate * request_bytes))
+    }
+
+    /// Seconds of rest until a full cache is empty; `None` if that takes longer than any that is tried, or after an interrupt.
     ///
     /// A drive that cleans in a rest is seen to have done so when the next request comes. Some, far apart, tell roughly when; then the time
     /// of a single one is bisected, since each keeps the drive from cleaning for a while.
-    fn rest_s(&mut self, at_once: u64) -> Result<Option<f64>, Error> {
+    fn rest_s(&mut self, full: &Full) -> Result<Option<f64>, Error> {
         // The request that ends the rest is in the cache itself.
-        let one = Pace { at_once: 1, rest: Nanos::ZERO, interval: Nanos::ZERO };
-        let one = self.paced(1, one)?.outcome.timeline.cache_fill.last().copied().unwrap_or(0.0);
+        let one = Pace { rest: Nanos::ZERO, interval: Nanos::ZERO };
+        let one = self.paced(None, 1, one)?.outcome.timeline.cache_fill.last().copied().unwrap_or(0.0);
         let empty = EMPTY.max(one * 1.5);
-        let pace = Pace { at_once, rest: FIRST_REST, interval: FIRST_REST };
-        let timeline = self.paced(at_once + RESTS, pace)?.outcome.timeline;
+        let pace = Pace { rest: FIRST_REST, interval: FIRST_REST };
+        let timeline = self.paced(Some(full), RESTS, pace)?.outcome.timeline;
         let is_empty = |nth: u64| {
             let window = (FIRST_REST.0 * nth / timeline.window_ns.max(1)) as usize;
             timeline.cache_fill.get(window).is_some_and(|&fill| fill <= empty)
@@ -168,8 +169,8 @@ impl Search<'_, '_> {
             (if nth > 1 { first_s * (nth - 1) as f64 } else { SHORTEST_REST_S }, first_s * nth as f64);
         while high > low * FINE_REST {
             let middle = f64::sqrt(low * high);
-            let pace = Pace { at_once, rest: Nanos::from_secs(middle), interval: Nanos::ZERO };
-            let fill = self.paced(at_once + 1, pace)?.outcome.timeline.cache_fill;
+            let pace = Pace { rest: Nanos::from_secs(middle), interval: Nanos::ZERO };
+            let fill = self.paced(Some(full), 1, pace)?.outcome.timeline.cache_fill;
             if !self.watch.is_at(0.5) {
                 return Ok(None);
             }
@@ -180,35 +181,59 @@ impl Search<'_, '_> {
         }
         Ok(Some(high))
     }
+}
 
-    /// Requests a second that it keeps up with its cache full; `None` after an interrupt.
-    fn for_ever(&mut self, at_once: u64, full_at_s: f64, burst: &Measured) -> Result<Option<f64>, Error> {
-        let bytes = burst.trajectory.bytes as f64 / burst.trajectory.requests.max(1) as f64;
-        let [before, after] = [burst.trajectory.rate_before_bytes_per_s, burst.trajectory.lasting_bytes_per_s()];
-        let (before, after) = (before / bytes, after / bytes);
-        let count = (at_once * 2).clamp(FEWEST_PACED, MOST_PACED);
-        let mut keeps_up = |rate: f64| -> Result<Option<bool>, Error> {
-            let interval = Nanos((1e9 / rate) as u64);
-            let pace = Pace { at_once, rest: Nanos((full_at_s * 1e9) as u64), interval };
-            let run = self.paced(at_once + count, pace)?;
-            let late_ns = run.outcome.elapsed_ns.saturating_sub(run.outcome.arrivals_ns) as f64;
-            Ok((!run.outcome.interrupted).then_some(late_ns <= LATE * count as f64 * interval.0 as f64))
+/// Whether a drive keeps up with requests at times of their own; `None` after an interrupt. What it was late with at the beginning, as
+/// after a full cache, says nothing: only whether it is later and later.
+fn keeps_up(served: &Measured) -> Option<bool> {
+    (!served.outcome.interrupted).then(|| served.lateness_growth() <= LATE)
+}
+
+/// The largest value for which something holds that holds for smaller ones; `None` where that was not told.
+fn edge(guess: f64, mut holds: impl FnMut(f64) -> Result<Option<bool>, Error>) -> Result<Option<f64>, Error> {
+    let Some(is_low) = holds(guess)? else { return Ok(None) };
+    let (mut low, mut high) = (guess, guess);
+    // Outwards until it lies between two, and then inwards.
+    loop {
+        let next = match is_low {
+            true if high < guess * FARTHEST => high * 2.0,
+            false if low > guess / FARTHEST => low / 2.0,
+            _ => return Ok(Some(guess * if is_low { FARTHEST } else { 1.0 / FARTHEST })),
         };
-        // What remains in a closed loop is a good guess.
-        let guess = after * 1.2;
-        let (mut low, mut high) = match keeps_up(guess)? {
-            None => return Ok(None),
-            Some(true) => (guess, before.max(guess)),
-            Some(false) => (after / 2.0, guess),
+        let Some(is_held) = holds(next)? else { return Ok(None) };
+        (low, high) = match (is_low, is_held) {
+            (true, true) => (next, next),
+            (true, false) => (low, next),
+            (false, true) => (next, high),
+            (false, false) => (next, next),
         };
-        for _ in 0..STEPS {
-            let middle = (low * high).sqrt();
-            match keeps_up(middle)? {
-                None => return Ok(None),
-                Some(true) => low = middle,
-                Some(false) => high = middle,
-            }
+        if is_held != is_low {
+            break;
         }
-        Ok(Some((low * high).sqrt()))
+    }
+    while high > low * FINE_RATE {
+        let middle = f64::sqrt(low * high);
+        match holds(middle)? {
+            None => return Ok(None),
+            Some(true) => low = middle,
+            Some(false) => high = middle,
+        }
+    }
+    Ok(Some(f64::sqrt(low * high)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_is_found_wherever_it_is() {
+        for guess in [0.01, 0.9, 1.0, 7.0, 200.0] {
+            let found = edge(guess, |value| Ok(Some(value <= 1.0))).unwrap().unwrap();
+            assert!((found - 1.0).abs() < 0.02, "{found} from {guess}");
+        }
+        assert_eq!(edge(1.0, |_| Ok(None)).unwrap(), None);
+        let far = |holds| edge(1.0, |_| Ok(Some(holds))).unwrap();
+        assert_eq!((far(true), far(false)), (Some(256.0), Some(1.0 / 256.0)));
     }
 }

@@ -150,17 +150,30 @@ impl Trajectory {
     }
 }
 
+/// The share of the cache in use at the end of each window; of a log, that of what was free at the beginning. `None` where the layer has
+/// neither.
+fn fill(outcome: &Outcome) -> Option<Vec<f64>> {
+    let timeline = &outcome.timeline;
+    if !timeline.cache_fill.is_empty() {
+        return Some(timeline.cache_fill.clone());
+    }
+    let left = ["free_segments", "free_conventional_share"].iter().find_map(|name| timeline.gauges.get(*name))?;
+    Some(left.iter().map(|free| 1.0 - free / left[0].max(1e-9)).collect())
+}
+
+/// How many times as much as was served fills what is left of the cache; `None` where it did not fill more.
+pub fn share_until_full(outcome: &Outcome) -> Option<f64> {
+    let fill = fill(outcome)?;
+    let (first, last) = (fill.first()?, fill.last()?);
+    (last > first).then(|| (1.0 - last).max(0.0) / (last - first))
+}
+
 /// Seconds from the end of a run until the cache is full, where it fills more with each quarter of the run; `None` if it does not, or
 /// was full before. A log, as dm-zoned's zones for random writes, is called full when requests wait for it, which is before its last
 /// segment is used.
 fn full_in_s(outcome: &Outcome) -> Option<f64> {
     let timeline = &outcome.timeline;
-    let left = ["free_segments", "free_conventional_share"].iter().find_map(|name| timeline.gauges.get(*name));
-    let fill: Vec<f64> = match left {
-        _ if !timeline.cache_fill.is_empty() => timeline.cache_fill.clone(),
-        Some(left) => left.iter().map(|free| 1.0 - free / left[0].max(1e-9)).collect(),
-        None => return None,
-    };
+    let fill = fill(outcome)?;
     // A cache may make requests wait long before it is full: where its drive begins to clean in every pause.
     let was_full = outcome.verdict.cache_full_at_s.is_some()
         && (timeline.cache_fill.is_empty() || fill.iter().any(|&fill| fill >= FULL));

@@ -25,7 +25,7 @@ use smrkit_options::value::{count, value};
 use crate::advice::Advice;
 use crate::changes::{ArrayFacts, Software};
 use crate::sums::{self, Measured};
-use crate::uses::{AskedUse, Pace, USES, Work};
+use crate::uses::{AskedUse, Pace, USES, Use, Work};
 use crate::{Listener, Load, LoadKind, Need, Question, advise};
 
 /// Sectors of the part of a disk on which a rebuild is run: 20 GB.
@@ -68,9 +68,9 @@ pub struct AdviseOptions {
     /// What the disks are for: NAME or NAME:key=value,…, such as restic:bytes=60G or surveillance:cameras=8,rate=4Mbit.
     #[arg(long = "for", id = "use", value_name = "USE", value_parser = AskedUse::from_str, conflicts_with_all = ["trace", "workload", "rebuild"], help = uses_help())]
     asked_use: Option<AskedUse>,
-    /// A rebuild: rebuild (as md does), resilver (as ZFS does) or key=value,….
-    #[arg(long, value_name = "SPEC", value_parser = RebuildSpec::parse, requires = "array")]
-    rebuild: Option<RebuildSpec>,
+    /// What the array does besides: replace or rebuild (a disk is replaced, as the array's software does it), resilver (as ZFS does it), scrub, or key=value,….
+    #[arg(long, value_name = "SPEC", value_parser = AskedRebuild::from_str, requires = "array")]
+    rebuild: Option<AskedRebuild>,
     /// All of it has to be done in this time.
     #[arg(long, value_parser = value(Time(1)), value_name = "TIME")]
     within: Option<Nanos>,
@@ -90,6 +90,26 @@ pub struct AdviseOptions {
     depth: Option<u32>,
     #[command(flatten)]
     conditions: Conditions,
+}
+
+/// Work of an array, as it was asked for.
+#[derive(Clone, Copy)]
+enum AskedRebuild {
+    /// A disk is replaced, in whichever way the array's software does that.
+    Replace,
+    /// All of it was said.
+    Spec(RebuildSpec),
+}
+
+impl FromStr for AskedRebuild {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<AskedRebuild, Error> {
+        match text {
+            "replace" | "rebuild" => Ok(AskedRebuild::Replace),
+            text => RebuildSpec::parse(text).map(AskedRebuild::Spec),
+        }
+    }
 }
 
 fn uses_help() -> String {
@@ -175,19 +195,20 @@ impl AdviseOptions {
 
     /// The work of the array's own, by the words that it was named in.
     fn rebuild_of(&self, array: Option<&ArraySpec>) -> Result<Option<RebuildSpec>, Error> {
-        let Some(asked) = &self.asked_use else { return Ok(self.rebuild) };
-        let word = match (asked.info.work, array) {
-            (Work::Workload(_), _) => return Ok(None),
-            (_, None) => {
+        let word = match (&self.asked_use, self.rebuild, array) {
+            (Some(asked), _, None) if !matches!(asked.info.work, Work::Workload(_)) => {
                 return Err(Error::Usage(format!(
                     "{asked} is work of an array: add {{array}} raidz1:disks=4, or another"
                 )));
             }
-            (Work::Scrub, _) => "scrub",
-            (Work::Replace, Some(array)) => match software(array) {
+            (Some(AskedUse { info: Use { work: Work::Scrub, .. }, .. }), ..) => "scrub",
+            (Some(AskedUse { info: Use { work: Work::Replace, .. }, .. }), _, Some(array))
+            | (None, Some(AskedRebuild::Replace), Some(array)) => match software(array) {
                 Software::Zfs => "resilver",
                 Software::Md => "rebuild",
             },
+            (None, Some(AskedRebuild::Spec(spec)), _) => return Ok(Some(spec)),
+            _ => return Ok(None),
         };
         RebuildSpec::parse(word).map(Some)
     }
@@ -383,6 +404,22 @@ fn with_margin(sectors: u64) -> u64 {
 mod tests {
     use super::*;
     use smrkit_options::pairs;
+
+    #[test]
+    fn a_disk_is_replaced_as_the_software_of_the_array_does_it() {
+        let asked = |array: &str, word: &str| {
+            let words = [("array", array), ("rebuild", word)].map(|(name, value)| (name.into(), value.into()));
+            let options: AdviseOptions = pairs::read(&words, &|name| name.to_string()).unwrap();
+            options.ask(false).unwrap()[0].system.rebuild.unwrap()
+        };
+        let [md, zfs] = ["rebuild", "resilver"].map(|text| RebuildSpec::parse(text).unwrap());
+        for word in ["replace", "rebuild"] {
+            assert_eq!(asked("raidz1:disks=4", word), zfs);
+            assert_eq!(asked("raid5:disks=4", word), md);
+        }
+        assert_eq!(asked("raid5:disks=4", "resilver"), zfs);
+        assert_eq!(asked("raidz1:disks=4", "order=ascending"), md);
+    }
 
     #[test]
     fn a_rebuild_beside_a_table_is_one_of_whole_disks() {

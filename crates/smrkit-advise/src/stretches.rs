@@ -95,6 +95,21 @@ impl Stretches {
         self.all.partition_point(|stretch| stretch.end_ns <= moment_ns)
     }
 
+    /// By how much the mean latency of the last quarter of the requests is longer than that of the quarter before it, as a share of the
+    /// time between them. Where more requests come than are served, that is the share that is not.
+    pub fn growth(&self) -> f64 {
+        let quarter = self.all.len() / 4;
+        let (before, last) = (self.all.len() - 2 * quarter, self.all.len() - quarter);
+        let mean_ns = |part: &[Stretch]| {
+            let requests: u64 = part.iter().map(|stretch| stretch.requests).sum();
+            part.iter().map(|stretch| stretch.sum_ns).sum::<u128>() as f64 / requests.max(1) as f64
+        };
+        let end_ns = |part: &[Stretch]| part.last().map_or(0, |stretch| stretch.end_ns);
+        let (before, last) = (&self.all[before..last], &self.all[last..]);
+        let between_ns = end_ns(last).saturating_sub(end_ns(before));
+        if between_ns == 0 { 0.0 } else { (mean_ns(last) - mean_ns(before)) / between_ns as f64 }
+    }
+
     /// Figures of the requests from a stretch on; `None` where there are none.
     pub fn from(&self, first: usize) -> Option<Figures> {
         let wanted = self.all.get(first..)?;
@@ -216,6 +231,22 @@ mod tests {
             assert!(figures.p99_ns.abs_diff(p99_ns) as f64 <= p99_ns as f64 * P99_ERROR, "{} {p99_ns}", figures.p99_ns);
             assert_eq!(stretches.from(0).unwrap().requests, count);
         }
+    }
+
+    #[test]
+    fn latencies_grow_by_the_share_that_is_not_served() {
+        // One request every 10 ms, of which each is served in 12.5: a fifth is left over.
+        let growth = |arrival_ms: f64, service_ms: f64| {
+            let mut stretches = Stretches::default();
+            for at in 0..5000 {
+                let end_ns = (service_ms * 1e6) as u64 * (at + 1);
+                stretches.add(&row(at, end_ns - (arrival_ms * 1e6) as u64 * at, end_ns));
+            }
+            stretches.growth()
+        };
+        assert!((growth(10.0, 12.5) - 0.2).abs() < 0.005, "{}", growth(10.0, 12.5));
+        assert!(growth(10.0, 10.0).abs() < 1e-6);
+        assert_eq!(Stretches::default().growth(), 0.0);
     }
 
     #[test]

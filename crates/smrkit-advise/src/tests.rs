@@ -14,8 +14,8 @@ use crate::budget::Budget;
 use crate::changes::{ArrayFacts, ChangeKind, Software};
 use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, RebuildFigures, Trajectory};
 use crate::screen::{self, Screen};
-use crate::words;
 use crate::{LoadKind, Need};
+use crate::{measured, words};
 
 const S: u64 = 1_000_000_000;
 
@@ -372,6 +372,14 @@ fn the_reason_says_when_the_cache_is_full_if_that_matters() {
         why(1.0, 0.5, 8, true, None),
         "Why: no request waits for cleaning; the drive's cache is 25 % full at the end."
     );
+    let mut full = advice(1.0, 1);
+    full.system.cache_sectors = 8;
+    let timeline = Timeline { window_ns: S, cache_fill: vec![0.2, 0.9, 1.0, 1.0], ..Timeline::default() };
+    words::answer(&mut full, &Outcome { timeline, ..Outcome::default() });
+    assert_eq!(
+        full.text.lines().nth(2).unwrap(),
+        "Why: the drive's cache fills, but between requests the drive cleans it as fast as they come, so that none waits."
+    );
     assert_eq!(why(1.0, 0.0, 0, false, None), "Why: no request waits for rewriting.");
 }
 
@@ -395,6 +403,62 @@ fn a_budget_is_told_beside_what_is_asked() {
         words::budget(&Advice { budget: Some(never), ..amount(1.0, 60e9) }).unwrap(),
         "Budget: it takes requests of 1.05 MB at 70 MB/s, and did not fall behind within what was simulated."
     );
+}
+
+/// A load at its own times, 1 MB/s, on a drive whose 99th percentile is this many times the conventional one's.
+fn open(p99: f64) -> Advice {
+    let mut one = advice(1.0, 1);
+    (one.is_endless, one.whole_bytes, one.engine.arrival) = (true, None, Arrival::Trace);
+    one.present[0].own.arrivals_ns = 100 * S;
+    one.present[0].against.whole = Multiples { elapsed: None, mean: 1.0, p99, longest: p99 };
+    one.problems = Judged::new(&one.present[0].own, &one.present[0].against).problems;
+    one
+}
+
+#[test]
+fn a_budget_does_not_contradict_the_answer() {
+    let told = |p99: f64, lasting: f64| {
+        let budget = Budget { for_ever_bytes_per_s: Some(lasting), ..Budget::default() };
+        let one = answered(Advice { budget: Some(budget), ..open(p99) });
+        (one.text.lines().next().unwrap().to_string(), words::budget(&one).unwrap())
+    };
+    let (headline, budget) = told(2.4, 3e6);
+    assert_eq!(headline, "No: tiny keeps up, but one request in a hundred takes 2.4 times as long as on a CMR disk.");
+    assert_eq!(
+        budget,
+        "Budget: it keeps up with 3 MB/s of this load for as long as you like; you ask for 1 MB/s. Up to there the backlog does not grow, \
+         but requests wait as told above."
+    );
+    let (headline, budget) = told(1.0, 3e6);
+    assert_eq!(headline, "Yes: tiny does as well as a CMR disk.");
+    assert_eq!(budget, "Budget: it keeps up with 3 MB/s of this load for as long as you like; you ask for 1 MB/s.");
+}
+
+#[test]
+fn a_backlog_that_may_grow_is_no_end_of_a_range() {
+    let latency = |mean_ms: u64| Trajectory { mean_ns: mean_ms * 1_000_000, ..run(1e6, 1) };
+    let mut one = open(1.0);
+    one.present[0].own = Trajectory { arrivals_ns: 100 * S, ..latency(5) };
+    let behind = Trajectory { falls_behind: true, arrivals_ns: 100 * S, ..latency(5280) };
+    one.ends = vec![end(true, behind), end(false, latency(4))];
+    let one = answered(one);
+    let lines: Vec<&str> = one.text.lines().collect();
+    assert_eq!(lines[0], "Perhaps: some figures of tiny are estimates, and at their worst it can't keep up.");
+    let range = "(4 to 5 ms; at the worst of what the drive may be ever more of them wait)";
+    assert!(lines[1].contains(range), "{}", one.text);
+}
+
+#[test]
+fn no_timeout_is_told_where_ever_more_requests_wait() {
+    let timeouts = |falls_behind: bool| {
+        let mut one = advice(9.0, 40);
+        one.present[0].own.falls_behind = falls_behind;
+        one.need.keep = Some(Nanos(S));
+        one.present[0].own.p99_ns = 155 * S;
+        let one = answered(one);
+        one.actions.iter().filter(|action| action.what.contains("kernel wait")).count()
+    };
+    assert_eq!((timeouts(true), timeouts(false)), (0, 1));
 }
 
 #[test]
@@ -656,7 +720,7 @@ fn a_rebuild_is_told_unused_and_used() {
     );
     let card = "Yes: a command takes 44 s. Kernels wait 30 s, a hardware RAID controller 7 s.";
     assert_eq!(words::dropped(&one), card);
-    assert!(words::measured(&one).is_none());
+    assert!(measured::find(&one).is_none());
     let known = Advice { system: AdvisedSystem { drive: "wd40efax".into(), ..one.system.clone() }, ..advice(1.0, 1) };
     let mut known = Advice { rebuild: one.rebuild, array: one.array, ..known };
     known.present[0].own.disks = 4;

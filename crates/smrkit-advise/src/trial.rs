@@ -14,9 +14,9 @@ use smrkit::request::{Op, Request, Source};
 use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::stats::counts::RequestRow;
 use smrkit::stats::outcome::{Outcome, Replayed};
-use smrkit::units::{Lba, Nanos};
+use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
-use crate::comparison::{Comparison, Multiples, Trajectory, mean_request_bytes, quotient};
+use crate::comparison::{self, Comparison, Multiples, Trajectory, mean_request_bytes, quotient};
 use crate::stretches::Stretches;
 
 /// Requests of the shortest part of a load that is run.
@@ -26,6 +26,13 @@ const SETTLED: f64 = 0.1;
 const FEW_AFTER: f64 = 1000.0;
 /// Requests that are served at most to see a cache full.
 const MOST_FILLING: u64 = 2_560_000;
+/// Requests and bytes written after which a load at its own times is known to go on like that: twice the RAM of large drives, which
+/// hides nothing any more then (assumptions).
+const ENOUGH_OPEN: u64 = 40_000;
+const ENOUGH_WRITTEN: u64 = 512 << 20;
+/// How many times as many as are left would have to be served before filling is given up (assumption: a cache may fill more slowly at
+/// first).
+const HOPELESS: f64 = 4.0;
 /// How often a load is repeated at most for that: of a shorter one nobody knows whether it is typical.
 const MOST_REPEATED: u32 = 32;
 /// The golden section, whose multiples spread evenly over a whole; requests keep their alignment to 1 MiB.
@@ -45,16 +52,23 @@ pub struct Trial {
     pub first: Option<u64>,
     /// Times of the requests, if they are not their own.
     pub pace: Option<Pace>,
-    /// How far behind their own place requests go, around the end of the disk.
-    pub shift_sectors: u64,
+    /// Only these writes are served, if that is given.
+    pub filling: Option<Filling>,
 }
 
-/// Requests at once, and then others at a rate.
+/// Writes of a load that fill a cache. Its reads take no room in one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Filling {
+    /// The first of them, from 0.
+    skip: u64,
+    /// How far behind their own place they go, around the end of the disk.
+    shift_sectors: u64,
+}
+
+/// Requests at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Requests that all come at the beginning.
-    pub at_once: u64,
-    /// When the others begin to come.
+    /// When they begin to come.
     pub rest: Nanos,
     /// The time between them.
     pub interval: Nanos,
@@ -71,9 +85,24 @@ pub struct Measured {
     /// Requests of the load, before any were packed.
     pub asked: u64,
     /// The system with its cache full, where the run begins there.
-    pub full: Option<Arc<SavedState>>,
+    pub full: Option<Full>,
     /// Its requests in stretches.
     stretches: Stretches,
+}
+
+/// A system whose cache was filled by writes that came as fast as it took them.
+#[derive(Clone)]
+pub struct Full {
+    /// The system.
+    pub state: Arc<SavedState>,
+    /// Bytes written until one first waited for cleaning.
+    pub bytes: u64,
+    /// The time that they took.
+    pub seconds: f64,
+    /// Bytes a second from then on.
+    pub after_bytes_per_s: Option<f64>,
+    /// True if the layer tells how full its cache is.
+    pub has_fill: bool,
 }
 
 /// What is kept of the requests of a run.
@@ -123,12 +152,13 @@ impl WriteOrder {
 impl Trial {
     /// The demand as it is.
     pub fn for_run(run: PlannedRun) -> Trial {
-        Trial { run, packed_sectors: None, first: None, pace: None, shift_sectors: 0 }
+        Trial { run, packed_sectors: None, first: None, pace: None, filling: None }
     }
 
     /// Serves as much of a load of equal requests as shows what remains: until requests have waited for cleaning for a while, or `most`
-    /// are served; flat out, more where the cache is still filling then. From few on, twice as many each time, so that little is served
-    /// twice.
+    /// are served; flat out, more where the cache is still filling then. At its own times a load that fills the cache needs no more, since
+    /// it is served again from there, and neither does one that leaves the cache as it is. From few on, twice as many each time, so that
+    /// little is served twice.
     pub fn serve_enough(
         &self,
         demand: &dyn Demand,
@@ -140,21 +170,23 @@ impl Trial {
         loop {
             let part = Trial { first: Some(first), ..self.clone() };
             let measured = part.serve(demand, sectors, false, watch)?;
-            let most = match measured.trajectory.full_in_s {
-                Some(_) if measured.outcome.engine.arrival == Arrival::FlatOut => most.max(MOST_FILLING),
-                _ => most,
-            };
+            let is_flat_out = measured.outcome.engine.arrival == Arrival::FlatOut;
+            let trajectory = &measured.trajectory;
+            let most = if is_flat_out && trajectory.full_in_s.is_some() { most.max(MOST_FILLING) } else { most };
+            let is_close = trajectory.cache_full_at_s.is_some();
+            let is_long =
+                first >= ENOUGH_OPEN && measured.outcome.host_written_sectors * SECTOR_BYTES >= ENOUGH_WRITTEN;
+            let is_steady = trajectory.full_in_s.is_some() || !is_close && is_long;
             let is_all = measured.asked < first || first >= most;
-            if is_all || measured.outcome.interrupted || measured.has_settled() {
+            if is_all || measured.outcome.interrupted || measured.has_settled() || !is_flat_out && is_steady {
                 return Ok(measured);
             }
-            let is_close = measured.trajectory.cache_full_at_s.is_some();
             first = if is_close { first + first / 4 } else { first * 2 }.min(most);
         }
     }
 
-    /// Serves a load without an end from where its own requests have filled the cache: as many as `measured` did, which ended before
-    /// that. `None` if they don't fill it, or after an interrupt.
+    /// Serves a load without an end from where its own requests have filled the cache: as many as `measured` did or as tell how it goes on,
+    /// which ended before that. `None` if they don't fill it, or after an interrupt.
     pub fn serve_from_full(
         &self,
         demand: &dyn Demand,
@@ -163,8 +195,8 @@ impl Trial {
         watch: &mut RunWatch,
     ) -> Result<Option<Measured>, Error> {
         let Some(full) = self.fill(demand, sectors, watch)? else { return Ok(None) };
-        let run = self.run.clone().beginning_with(Arc::clone(&full));
-        let trial = Trial { run, first: Some(measured.asked), ..self.clone() };
+        let run = self.run.clone().beginning_with(Arc::clone(&full.state));
+        let trial = Trial { run, first: Some(measured.asked.max(ENOUGH_OPEN)), ..self.clone() };
         let mut later = trial.serve(demand, sectors, true, watch)?;
         later.trajectory.full_after_s = measured.trajectory.full_in_s.map(|more_s| {
             let until_now_s = measured.outcome.elapsed_ns as f64 / 1e9;
@@ -174,14 +206,9 @@ impl Trial {
         Ok(Some(later))
     }
 
-    /// The system once the load has filled its cache, where it comes as fast as it can and again and again; `None` if that takes more
-    /// requests or repetitions than are served for it, or after an interrupt.
-    pub fn fill(
-        &self,
-        demand: &dyn Demand,
-        sectors: u64,
-        watch: &mut RunWatch,
-    ) -> Result<Option<Arc<SavedState>>, Error> {
+    /// The system once the writes of the load have filled its cache, where they come as fast as they can and again and again; `None` if
+    /// that takes more requests or repetitions than are served for it, or after an interrupt.
+    pub fn fill(&self, demand: &dyn Demand, sectors: u64, watch: &mut RunWatch) -> Result<Option<Full>, Error> {
         let mut settings = Settings {
             arrival: Arrival::FlatOut,
             depth: QUEUED,
@@ -191,10 +218,26 @@ impl Trial {
             until: None,
             ..*self.run.settings()
         };
-        let (mut run, mut left) = (self.run.clone().with(settings), MOST_FILLING);
-        let mut shift_sectors = 0;
-        for _ in 0..MOST_REPEATED {
-            let trial = Trial { run: run.clone(), first: Some(left), pace: None, shift_sectors, ..self.clone() };
+        let is_by_chance = demand.open(&Opening::new(sectors, settings.seed))?.describe().workload.is_some();
+        let mut from = self.run.clone();
+        let mut filling = Filling::default();
+        let (mut bytes, mut seconds) = (0, 0.0);
+        let (mut first, mut left, mut repetitions) = (FEWEST, MOST_FILLING, 0);
+        loop {
+            if filling.skip == 0 {
+                // Elsewhere on the disk than the load itself and what filled it before, since what is written again takes no more room, and
+                // is cleaned sooner: by another seed, or where nothing is made by chance, shifted by the part of the disk that lands
+                // farthest from all places before.
+                settings.seed += 1;
+                if !is_by_chance {
+                    let farthest = (sectors as f64 * GOLDEN) as u64 / ALIGNED * ALIGNED;
+                    filling.shift_sectors = (filling.shift_sectors + farthest) % sectors.max(1);
+                }
+                repetitions += 1;
+            }
+            let prefill = from.settings().prefill;
+            let run = from.clone().with(Settings { prefill, ..settings });
+            let trial = Trial { run, first: Some(first), pace: None, filling: Some(filling), ..self.clone() };
             let state = Arc::new(Mutex::new(None));
             let kept = Arc::clone(&state);
             watch.hand_state(Box::new(move |saved| {
@@ -203,22 +246,29 @@ impl Trial {
             let served = trial.serve(demand, sectors, false, watch)?;
             let state = state.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(state) = state.filter(|_| !served.outcome.interrupted) else { return Ok(None) };
-            left = left.saturating_sub(served.asked.max(1));
-            if served.trajectory.cache_full_at_s.is_some() {
-                return Ok(Some(state));
+            let Measured { outcome, trajectory, asked, .. } = served;
+            if let Some((at_s, until)) = trajectory.cache_full_at_s.zip(trajectory.cache_full_after_bytes) {
+                return Ok(Some(Full {
+                    state,
+                    bytes: bytes + until,
+                    seconds: seconds + at_s,
+                    after_bytes_per_s: trajectory.rate_after_bytes_per_s,
+                    has_fill: !outcome.timeline.cache_fill.is_empty(),
+                }));
             }
-            if left == 0 || served.asked == 0 {
-                break;
+            (bytes, seconds) = (bytes + trajectory.bytes, seconds + outcome.elapsed_ns as f64 / 1e9);
+            left = left.saturating_sub(asked);
+            // A state is costly to save and to read again, so that as many come next as seem to be needed.
+            let needed = comparison::share_until_full(&outcome).map_or(f64::MAX, |times| times * first as f64);
+            let is_hopeless = needed > HOPELESS * left as f64 && MOST_FILLING - left > ENOUGH_OPEN;
+            let is_all = asked < first;
+            if left == 0 || is_hopeless || is_all && (repetitions == MOST_REPEATED || asked + filling.skip == 0) {
+                return Ok(None);
             }
-            // Elsewhere on the disk, since what is written again may take no more room: by another seed, or where nothing is made by
-            // chance, shifted by the part of the disk that lands farthest from all places before.
-            settings.seed += 1;
-            if served.outcome.replayed.workload.is_none() {
-                shift_sectors = (shift_sectors + (sectors as f64 * GOLDEN) as u64 / ALIGNED * ALIGNED) % sectors.max(1);
-            }
-            run = run.with(settings).beginning_with(state);
+            from = from.beginning_with(state);
+            filling.skip = if is_all { 0 } else { filling.skip + first };
+            first = ((needed * 1.1) as u64).clamp(FEWEST, first * 4).min(left);
         }
-        Ok(None)
     }
 
     /// Serves the demand; a workload takes `sectors` for the disk's size. `hash` asks for the traces' SHA-256.
@@ -236,9 +286,12 @@ impl Trial {
         let open = || -> Result<Box<dyn Opened>, Error> {
             // A trace with a second volume is opened again.
             asked.store(0, Ordering::Relaxed);
-            let opened = FirstRequests::new(demand.open(&opening)?, self.first.unwrap_or(u64::MAX));
-            let (count, shift) = (Arc::clone(&asked), (self.shift_sectors, sectors));
-            let first = Box::new(CountedRequests { opened, count, shift });
+            let mut opened = demand.open(&opening)?;
+            if let Some(filling) = self.filling {
+                opened = Box::new(FillingWrites { opened, filling, sectors });
+            }
+            let opened = FirstRequests::new(opened, self.first.unwrap_or(u64::MAX));
+            let first = Box::new(CountedRequests { opened, count: Arc::clone(&asked) });
             Ok(match (self.packed_sectors, self.pace) {
                 (None, Some(pace)) => Box::new(PacedRequests { opened: first, pace, served: 0 }),
                 (None, None) => first,
@@ -261,22 +314,60 @@ impl Trial {
     }
 }
 
-/// Requests of an open demand, counted, and shifted by so many of so many sectors.
+/// Writes of an open demand that fill a cache.
+struct FillingWrites {
+    opened: Box<dyn Opened>,
+    filling: Filling,
+    sectors: u64,
+}
+
+impl Source for FillingWrites {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        let Filling { skip, shift_sectors } = &mut self.filling;
+        let all = self.sectors;
+        loop {
+            self.opened.fill(batch)?;
+            // Only a batch that is empty by itself is the end.
+            let is_end = batch.is_empty();
+            batch.retain(|request| request.op == Op::Write);
+            let skipped = batch.len().min(usize::try_from(*skip).unwrap_or(usize::MAX));
+            batch.drain(..skipped);
+            *skip -= skipped as u64;
+            for request in batch.iter_mut().filter(|_| *shift_sectors > 0) {
+                let last = all.saturating_sub(u64::from(request.sectors));
+                request.lba = Lba(((request.lba.0 + *shift_sectors) % all.max(1)).min(last));
+            }
+            if is_end || !batch.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&self.opened)
+    }
+}
+
+impl Opened for FillingWrites {
+    fn describe(&self) -> Replayed {
+        self.opened.describe()
+    }
+
+    fn refuse_disorder(&self) -> Result<(), Error> {
+        self.opened.refuse_disorder()
+    }
+}
+
+/// Requests of an open demand, counted.
 struct CountedRequests {
     opened: FirstRequests,
     count: Arc<AtomicU64>,
-    shift: (u64, u64),
 }
 
 impl Source for CountedRequests {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         self.opened.fill(batch)?;
         self.count.fetch_add(batch.len() as u64, Ordering::Relaxed);
-        let (shift, all) = self.shift;
-        for request in batch.iter_mut().filter(|_| shift > 0) {
-            let last = all.saturating_sub(u64::from(request.sectors));
-            request.lba = Lba(((request.lba.0 + shift) % all.max(1)).min(last));
-        }
         Ok(())
     }
 
@@ -306,10 +397,7 @@ impl Source for PacedRequests {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         self.opened.fill(batch)?;
         for request in batch.iter_mut() {
-            let later = self.served.checked_sub(self.pace.at_once);
-            request.time = later.map_or(Nanos::ZERO, |nth| {
-                Nanos(self.pace.rest.0.saturating_add(self.pace.interval.0.saturating_mul(nth)))
-            });
+            request.time = Nanos(self.pace.rest.0.saturating_add(self.pace.interval.0.saturating_mul(self.served)));
             self.served += 1;
         }
         Ok(())
@@ -332,6 +420,11 @@ impl Measured {
         let Some(until_full) = self.requests_until_full() else { return false };
         let after = self.outcome.requests as f64 - until_full;
         after >= (until_full * SETTLED).max(FEW_AFTER)
+    }
+
+    /// By how much later its last requests are answered than those before them, as a share of the time between.
+    pub fn lateness_growth(&self) -> f64 {
+        self.stretches.growth()
     }
 
     /// Requests until one first waited for cleaning; `None` if none did.

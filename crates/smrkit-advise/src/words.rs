@@ -13,7 +13,7 @@ use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Rem
 use crate::budget::Budget;
 use crate::changes::{ChangeKind, LONGEST_REBUILD_S, Software};
 use crate::comparison::{Effect, FULL, Trajectory};
-use crate::measured::{self, Known};
+use crate::measured;
 
 /// Up to this multiple nobody notices a difference.
 const ALIKE: f64 = 1.5;
@@ -148,8 +148,9 @@ fn slower(advice: &Advice) -> String {
         return format!("{what} takes {} as long on {who} as on {disks}", times(times_as_long));
     }
     let p99 = present.against.from_first_wait.map_or(present.against.whole.p99, |later| later.p99);
+    let it_keeps_up = if advice.is_open() { format!("{who} keeps up, but ") } else { String::new() };
     format!(
-        "one request in a hundred takes {} as long on {who} as on {disks}",
+        "{it_keeps_up}one request in a hundred takes {} as long as on {disks}",
         times(p99.max(present.against.whole.p99))
     )
 }
@@ -230,13 +231,17 @@ fn doubt(advice: &Advice) -> String {
             "at their worst it does not do what you need".into()
         }
         _ if drops => "they may be such that the system would drop a disk".into(),
+        _ if worst.is_some_and(|end| end.trajectory.falls_behind) => "at their worst it can't keep up".into(),
         _ => format!("at their worst it is more than twice as slow as {}", disks(advice)),
     }
 }
 
-/// The range, in parentheses.
+/// The range, in parentheses. Where ever more requests wait, how long they do says nothing but how long that went on.
 fn range(advice: &Advice) -> String {
-    advice.range.as_ref().map_or(String::new(), |range| format!(" ({})", between(range)))
+    let falls_behind = advice.ends.iter().any(|end| end.trajectory.falls_behind) && advice.measure() == Measure::MeanNs;
+    let at_worst = falls_behind.then(|| "at the worst of what the drive may be ever more of them wait".to_string());
+    let parts: Vec<String> = advice.range.as_ref().map(between).into_iter().chain(at_worst).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
 /// From the one end to the other.
@@ -433,10 +438,16 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
             format!("no request waits for {who}, but each takes longer on its way through the drive's cache")
         }
         None => {
-            let fill = fill
-                .filter(|&fill| fill >= 0.01)
-                .map_or(String::new(), |fill| format!("; the drive's cache is {} full at the end", share(fill, 1.0)));
-            format!("no request waits for {who}{fill}")
+            // Full, and no request waits: what comes in takes the room of what was cleaned since.
+            match fill.filter(|&fill| fill >= 0.01) {
+                Some(fill) if fill >= FULL => {
+                    "the drive's cache fills, but between requests the drive cleans it as fast as they come, so that none waits".into()
+                }
+                Some(fill) => {
+                    format!("no request waits for {who}; the drive's cache is {} full at the end", share(fill, 1.0))
+                }
+                None => format!("no request waits for {who}"),
+            }
         }
     }
 }
@@ -481,11 +492,6 @@ pub fn dropped(advice: &Advice) -> String {
     }
 }
 
-/// What somebody has measured of this.
-pub fn measured(advice: &Advice) -> Option<Known> {
-    measured::find(advice)
-}
-
 /// How sure it is, and what it rests on.
 pub fn certainty(advice: &Advice) -> String {
     let grounds = grounds(advice).join("; ");
@@ -523,7 +529,7 @@ fn grounds(advice: &Advice) -> Vec<String> {
     if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Rebuild { .. })) && !advice.system.is_conventional {
         grounds.push("errors that a drive's firmware reports under such work are not modelled".into());
     }
-    if let Some(known) = measured(advice) {
+    if let Some(known) = measured::find(advice) {
         grounds.push(format!("{} was measured by others ({})", format::seconds(known.seconds), known.source));
     }
     grounds
@@ -538,11 +544,17 @@ pub fn budget(advice: &Advice) -> Option<String> {
     if let Some(lasting) = for_ever_bytes_per_s.filter(|_| advice.is_open()) {
         let own = &advice.judged().own;
         let asked = own.bytes as f64 / (own.arrivals_ns as f64 / 1e9).max(1e-9);
-        let bursts = at_once_bytes.map_or(String::new(), |bytes| {
-            format!(" At once it takes {} in requests of {size}.", format::bytes(bytes as f64))
-        });
+        let bursts = at_once_bytes
+            .map_or(String::new(), |bytes| format!(" At once it takes {} of writes.", format::bytes(bytes as f64)));
+        // Keeping up is not enough where requests wait too long all the same.
+        let but = match advice.answer {
+            Answer::No if asked <= lasting => {
+                ". Up to there the backlog does not grow, but requests wait as told above"
+            }
+            _ => "",
+        };
         return Some(format!(
-            "Budget: of this load it keeps up {} for ever; you ask for {}.{bursts}",
+            "Budget: it keeps up with {} of this load for as long as you like; you ask for {}{but}.{bursts}",
             rate(lasting),
             rate(asked)
         ));
@@ -664,7 +676,8 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     }
     actions.extend(rest(advice));
     // Where ever more requests wait, no timeout is long enough.
-    if advice.problems.dropped_7s && advice.verdict != Verdict::FallsBehind {
+    let falls_behind = advice.present.iter().any(|present| present.own.falls_behind);
+    if advice.problems.dropped_7s && !falls_behind {
         actions.extend(timeouts(advice));
     }
     actions

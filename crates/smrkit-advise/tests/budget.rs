@@ -1,7 +1,9 @@
 //! What the advice says that a drive takes, against runs that try it.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use smrkit::drive::Drive;
 use smrkit::engine::RequestRows;
 use smrkit::experiment::demand::{Demand, GeneratedDemand, Opening, Table};
 use smrkit::experiment::planned::PlannedRun;
@@ -15,50 +17,70 @@ use smrkit::workload::Workload;
 use smrkit_advise::budget::Budget;
 use smrkit_advise::{Deaf, Load, LoadKind, Question, advise};
 
+const TINY: &str = include_str!("../../smrkit/drives/tiny.toml");
+
 fn settings(arrival: Arrival) -> Settings {
     Settings { arrival, depth: 32, ..Settings::default() }
 }
 
-fn tiny(settings: Settings) -> PlannedRun {
-    System::drive("tiny").layer("drive-managed").run(settings).unwrap()
+/// A small drive with this much RAM for writes.
+fn tiny(layer: &str, ram_bytes: u64, settings: Settings) -> PlannedRun {
+    let ram = format!("write_cache_bytes = {{ value = {ram_bytes}, source = \"assumption\" }}\n");
+    let text = if ram_bytes > 0 { TINY.to_string() + &ram } else { TINY.to_string() };
+    System::of(Drive::parse(Path::new("tiny.toml"), &text).unwrap()).layer(layer).run(settings).unwrap()
 }
 
 fn workload(text: &str) -> GeneratedDemand {
     GeneratedDemand::from(Workload::parse(text).unwrap())
 }
 
-fn budget(text: &str) -> Budget {
+fn budget(run: PlannedRun, text: &str) -> Budget {
     let demand: Arc<dyn Demand> = Arc::new(workload(text));
-    let load = Load { kind: LoadKind::Asked, demand, settings: settings(Arrival::FlatOut), is_even: true };
-    let advice =
-        advise(&Question::of(tiny(settings(Arrival::FlatOut)), vec![load]), &Unwatched, &mut Deaf).unwrap().unwrap();
+    let load = Load { kind: LoadKind::Asked, demand, settings: *run.settings(), is_even: true };
+    let advice = advise(&Question::of(run, vec![load]), &Unwatched, &mut Deaf).unwrap().unwrap();
     advice.budget.expect("it writes")
 }
 
-fn served(demand: &dyn Demand) -> Outcome {
-    let run = tiny(settings(Arrival::Trace));
+fn served(run: &PlannedRun, demand: &dyn Demand) -> Outcome {
     let sectors = run.host_sectors().unwrap().min(run.conventional().unwrap().host_sectors().unwrap());
     run.execute(demand, &Opening::new(sectors, 1), &mut RequestRows::default()).unwrap()
 }
 
 #[test]
 fn a_drive_keeps_up_its_rate_and_no_more() {
-    for text in ["random-write:size=4Ki", "mix:size=8Ki,write_share=0.5"] {
-        let found = budget(&format!("{text},count=20k"));
+    // Loads that come as fast as they can, and loads at times of their own: from one that is far too slow to fill anything to one that
+    // no cache stands.
+    for (layer, ram_bytes, text, asked) in [
+        ("drive-managed", 0, "random-write:size=4Ki", None),
+        ("drive-managed", 65536, "random-write:size=4Ki", None),
+        ("drive-managed", 0, "mix:size=8Ki,write_share=0.5", None),
+        ("drive-managed", 65536, "zipf:size=4Ki,write_share=0.7", None),
+        ("drive-managed", 0, "random-write:size=4Ki", Some(0.3)),
+        ("drive-managed", 65536, "random-write:size=4Ki", Some(40.0)),
+        ("drive-managed", 0, "mix:size=8Ki,write_share=0.5", Some(6.0)),
+        ("log", 0, "random-write:size=4Ki", None),
+        ("log", 65536, "random-write:size=4Ki", Some(4.0)),
+    ] {
+        let arrival = if asked.is_some() { Arrival::Trace } else { Arrival::FlatOut };
+        let rate = asked.map_or(String::new(), |rate: f64| format!(",rate={rate}"));
+        let found = budget(tiny(layer, ram_bytes, settings(arrival)), &format!("{text},count=20k{rate}"));
         let lasting = found.for_ever_bytes_per_s.unwrap() / found.request_bytes;
-        // Ten times as long as what is tried, from an empty cache on.
+        // As long as what is tried, and ten times as long, from an empty cache on.
         let keeps_up = |rate: f64| {
-            let outcome = served(&workload(&format!("{text},count=40k,rate={rate}")));
-            outcome.elapsed_ns - outcome.arrivals_ns < outcome.arrivals_ns / 50
+            let run = tiny(layer, ram_bytes, settings(Arrival::Trace));
+            let outcome = served(&run, &workload(&format!("{text},count=100k,rate={rate}")));
+            outcome.elapsed_ns - outcome.arrivals_ns < outcome.arrivals_ns / 100
         };
-        assert!(keeps_up(lasting * 0.95), "{text}: {lasting} a second");
-        assert!(!keeps_up(lasting * 1.05), "{text}: {lasting} a second");
+        let what = format!("{layer}, {ram_bytes} B of RAM, {text} at {asked:?}: {lasting} a second");
+        assert!(keeps_up(lasting * 0.95), "less than that is too much: {what}");
+        assert!(!keeps_up(lasting * 1.05), "more than that is kept up: {what}");
     }
 }
 
 #[test]
 fn after_the_rest_it_takes_as_much_again() {
-    let found = budget("random-write:size=4Ki,count=20k");
+    let run = |arrival| tiny("drive-managed", 0, settings(arrival));
+    let found = budget(run(Arrival::FlatOut), "random-write:size=4Ki,count=20k");
     let (at_once, rest_s) = (found.at_once_bytes.unwrap() / 4096, found.rest_s.unwrap());
     let waits = |requests: u64, times: f64| {
         let place = |nth: u64| Lba(nth * 7919 % 500 * 8);
@@ -66,7 +88,7 @@ fn after_the_rest_it_takes_as_much_again() {
         let write = |time, nth| Request { time, ..Request::new(Op::Write, place(nth), 8) };
         let first = (0..requests).map(|nth| write(Nanos::ZERO, nth));
         let all: Vec<Request> = first.chain((0..requests).map(|nth| write(second, nth + requests))).collect();
-        served(&Table(all.into())).verdict.cache_full_at_s.is_some()
+        served(&run(Arrival::Trace), &Table(all.into())).verdict.cache_full_at_s.is_some()
     };
     let most = at_once * 9 / 10;
     assert!(!waits(most, 1.05), "{at_once} at once, {rest_s} s");

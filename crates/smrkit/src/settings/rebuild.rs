@@ -167,6 +167,12 @@ impl RebuildSpec {
         let (task, keys) = match text.split_once(':') {
             Some(parts) => parts,
             None if TASKS.contains(&text.text) => (text, text.slice(0, 0)),
+            None if !text.text.is_empty() && !text.text.contains('=') => {
+                let known = names::known(text.text, TASKS.into_iter());
+                return Err(
+                    *text.error(format!("no task is called so; {known}. For anything else, expected key=value"))
+                );
+            }
             None => (TextPiece::whole("rebuild", "rebuild"), text),
         };
         match task.text {
