@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Settings};
@@ -95,27 +96,28 @@ impl Search<'_, '_> {
             (None, _) => None,
         };
         if let Some(full) = full.filter(|full| full.has_fill) {
-            budget.rest_s = self.rest_s(&full)?;
+            let nearly_full = full.nearly(&self.load.demand, self.sectors, self.watch)?;
+            budget.rest_s = nearly_full.map(|state| self.rest_s(&state)).transpose()?.flatten();
         }
         Ok(Some(budget).filter(|_| self.watch.is_at(1.0)))
     }
 
     fn fill(&mut self) -> Result<Option<Full>, Error> {
         let trial = Trial::for_run(self.question.run.clone().with(self.load.settings));
-        trial.fill(self.load.demand.as_ref(), self.sectors, self.watch)
+        trial.fill(&self.load.demand, self.sectors, self.watch)
     }
 
     /// The load's first requests at a pace, from a full cache on where there is one.
-    fn paced(&mut self, full: Option<&Full>, requests: u64, pace: Pace) -> Result<Measured, Error> {
+    fn paced(&mut self, full: Option<&Arc<SavedState>>, requests: u64, pace: Pace) -> Result<Measured, Error> {
         let settings = Settings { arrival: Arrival::Trace, think: Nanos::ZERO, time_scale: 1.0, ..self.load.settings };
         let trial = Trial { first: Some(requests), pace: Some(pace), ..self.from(full, settings) };
-        trial.serve(self.load.demand.as_ref(), self.sectors, false, self.watch)
+        trial.serve(&self.load.demand, self.sectors, false, self.watch)
     }
 
-    fn from(&self, full: Option<&Full>, settings: Settings) -> Trial {
+    fn from(&self, full: Option<&Arc<SavedState>>, settings: Settings) -> Trial {
         let run = self.question.run.clone().with(settings);
         Trial::for_run(match full {
-            Some(full) => run.beginning_with(Arc::clone(&full.state)),
+            Some(state) => run.beginning_with(Arc::clone(state)),
             None => run,
         })
     }
@@ -126,9 +128,9 @@ impl Search<'_, '_> {
         let asked = own.trajectory.bytes as f64 / (own.trajectory.arrivals_ns as f64 / 1e9).max(1e-9);
         let times = edge(1.0, |times| {
             let time_scale = self.load.settings.time_scale / times;
-            let trial = self.from(full, Settings { time_scale, ..self.load.settings });
+            let trial = self.from(full.map(|full| &full.state), Settings { time_scale, ..self.load.settings });
             let trial = Trial { first: Some(own.asked), ..trial };
-            let served = trial.serve(self.load.demand.as_ref(), self.sectors, false, self.watch)?;
+            let served = trial.serve(&self.load.demand, self.sectors, false, self.watch)?;
             Ok(keeps_up(&served))
         })?;
         Ok(times.map(|times| asked * times))
@@ -143,16 +145,16 @@ impl Search<'_, '_> {
         let guess = own.trajectory.lasting_bytes_per_s() / request_bytes.max(1.0);
         let found = edge(guess, |rate| {
             let pace = Pace { rest: Nanos::ZERO, interval: Nanos((1e9 / rate) as u64) };
-            Ok(keeps_up(&self.paced(Some(full), count, pace)?))
+            Ok(keeps_up(&self.paced(Some(&full.state), count, pace)?))
         })?;
         Ok(found.map(|rate| rate * request_bytes))
     }
 
-    /// Seconds of rest until a full cache is empty; `None` if that takes longer than any that is tried, or after an interrupt.
+    /// Seconds of rest until a cache that is all but full is empty; `None` if that takes longer than any that is tried, or after an interrupt.
     ///
     /// A drive that cleans in a rest is seen to have done so when the next request comes. Some, far apart, tell roughly when; then the time
     /// of a single one is bisected, since each keeps the drive from cleaning for a while.
-    fn rest_s(&mut self, full: &Full) -> Result<Option<f64>, Error> {
+    fn rest_s(&mut self, full: &Arc<SavedState>) -> Result<Option<f64>, Error> {
         // The request that ends the rest is in the cache itself.
         let one = Pace { rest: Nanos::ZERO, interval: Nanos::ZERO };
         let one = self.paced(None, 1, one)?.outcome.timeline.cache_fill.last().copied().unwrap_or(0.0);

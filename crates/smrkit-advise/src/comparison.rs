@@ -29,8 +29,8 @@ const SHORT_NS: u64 = 1_000_000_000;
 /// From this share of it in use on, a cache is called full (assumption).
 pub const FULL: f64 = 0.9;
 
-/// A cache that would be full only after a month of the same is not called filling (assumption).
-const LONGEST_FILLING_S: f64 = 30.0 * 86_400.0;
+/// A cache that would be full only after a week of the same is not called filling: somebody sleeps before (assumption).
+const LONGEST_FILLING_S: f64 = 7.0 * 86_400.0;
 
 /// The course of a run in a few numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

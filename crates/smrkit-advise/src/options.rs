@@ -68,7 +68,7 @@ pub struct AdviseOptions {
     /// What the disks are for: NAME or NAME:key=value,…, such as restic:bytes=60G or surveillance:cameras=8,rate=4Mbit.
     #[arg(long = "for", id = "use", value_name = "USE", value_parser = AskedUse::from_str, conflicts_with_all = ["trace", "workload", "rebuild"], help = uses_help())]
     asked_use: Option<AskedUse>,
-    /// What the array does besides: replace or rebuild (a disk is replaced, as the array's software does it), resilver (as ZFS does it), scrub, or key=value,….
+    /// Work of the array: replace (of a disk, as its software does that), resilver (as ZFS does), scrub or key=value,….
     #[arg(long, value_name = "SPEC", value_parser = AskedRebuild::from_str, requires = "array")]
     rebuild: Option<AskedRebuild>,
     /// All of it has to be done in this time.

@@ -52,17 +52,8 @@ pub struct Trial {
     pub first: Option<u64>,
     /// Times of the requests, if they are not their own.
     pub pace: Option<Pace>,
-    /// Only these writes are served, if that is given.
-    pub filling: Option<Filling>,
-}
-
-/// Writes of a load that fill a cache. Its reads take no room in one.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Filling {
-    /// The first of them, from 0.
-    skip: u64,
-    /// How far behind their own place they go, around the end of the disk.
-    shift_sectors: u64,
+    /// Only writes are served, from this one on, again and again, if that is given. Reads take no room in a cache.
+    pub filling_from: Option<u64>,
 }
 
 /// Requests at a rate.
@@ -103,6 +94,8 @@ pub struct Full {
     pub after_bytes_per_s: Option<f64>,
     /// True if the layer tells how full its cache is.
     pub has_fill: bool,
+    /// The run that filled the last of it, up to the first request that waited for cleaning.
+    last: Trial,
 }
 
 /// What is kept of the requests of a run.
@@ -149,21 +142,35 @@ impl WriteOrder {
     }
 }
 
+impl Full {
+    /// The system just before its cache is full, without those requests that waited together with the first to find it full: cleaning that
+    /// is due begins at once, not after a rest. `None` after an interrupt.
+    pub fn nearly(
+        &self,
+        demand: &Arc<dyn Demand>,
+        sectors: u64,
+        watch: &mut RunWatch,
+    ) -> Result<Option<Arc<SavedState>>, Error> {
+        let first = self.last.first.map(|first| first.saturating_sub(u64::from(QUEUED)).max(1));
+        Ok(Trial { first, ..self.last.clone() }.serve_to_state(demand, sectors, watch)?.1)
+    }
+}
+
 impl Trial {
     /// The demand as it is.
     pub fn for_run(run: PlannedRun) -> Trial {
-        Trial { run, packed_sectors: None, first: None, pace: None, filling: None }
+        Trial { run, packed_sectors: None, first: None, pace: None, filling_from: None }
     }
 
     /// Serves as much of a load of equal requests as shows what remains: until requests have waited for cleaning for a while, or `most`
-    /// are served; flat out, more where the cache is still filling then. At its own times a load that fills the cache needs no more, since
-    /// it is served again from there, and neither does one that leaves the cache as it is. From few on, twice as many each time, so that
-    /// little is served twice.
+    /// are served; flat out, more where the cache is still filling then. At its own times a load that leaves the cache as it is needs no more,
+    /// and with `until_filling` neither does one that fills it. From few on, twice as many each time, so that little is served twice.
     pub fn serve_enough(
         &self,
-        demand: &dyn Demand,
+        demand: &Arc<dyn Demand>,
         sectors: u64,
         most: u64,
+        until_filling: bool,
         watch: &mut RunWatch,
     ) -> Result<Measured, Error> {
         let mut first = FEWEST.min(most);
@@ -176,7 +183,8 @@ impl Trial {
             let is_close = trajectory.cache_full_at_s.is_some();
             let is_long =
                 first >= ENOUGH_OPEN && measured.outcome.host_written_sectors * SECTOR_BYTES >= ENOUGH_WRITTEN;
-            let is_steady = trajectory.full_in_s.is_some() || !is_close && is_long;
+            let is_filling = trajectory.full_in_s.is_some();
+            let is_steady = is_filling && until_filling || !is_filling && !is_close && is_long;
             let is_all = measured.asked < first || first >= most;
             if is_all || measured.outcome.interrupted || measured.has_settled() || !is_flat_out && is_steady {
                 return Ok(measured);
@@ -189,7 +197,7 @@ impl Trial {
     /// which ended before that. `None` if they don't fill it, or after an interrupt.
     pub fn serve_from_full(
         &self,
-        demand: &dyn Demand,
+        demand: &Arc<dyn Demand>,
         sectors: u64,
         measured: &Measured,
         watch: &mut RunWatch,
@@ -208,8 +216,8 @@ impl Trial {
 
     /// The system once the writes of the load have filled its cache, where they come as fast as they can and again and again; `None` if
     /// that takes more requests or repetitions than are served for it, or after an interrupt.
-    pub fn fill(&self, demand: &dyn Demand, sectors: u64, watch: &mut RunWatch) -> Result<Option<Full>, Error> {
-        let mut settings = Settings {
+    pub fn fill(&self, demand: &Arc<dyn Demand>, sectors: u64, watch: &mut RunWatch) -> Result<Option<Full>, Error> {
+        let settings = Settings {
             arrival: Arrival::FlatOut,
             depth: QUEUED,
             think: Nanos::ZERO,
@@ -218,34 +226,20 @@ impl Trial {
             until: None,
             ..*self.run.settings()
         };
-        let is_by_chance = demand.open(&Opening::new(sectors, settings.seed))?.describe().workload.is_some();
-        let mut from = self.run.clone();
-        let mut filling = Filling::default();
+        let mut run = self.run.clone().with(settings);
         let (mut bytes, mut seconds) = (0, 0.0);
-        let (mut first, mut left, mut repetitions) = (FEWEST, MOST_FILLING, 0);
+        let (mut first, mut served_all) = (ENOUGH_OPEN, 0);
         loop {
-            if filling.skip == 0 {
-                // Elsewhere on the disk than the load itself and what filled it before, since what is written again takes no more room, and
-                // is cleaned sooner: by another seed, or where nothing is made by chance, shifted by the part of the disk that lands
-                // farthest from all places before.
-                settings.seed += 1;
-                if !is_by_chance {
-                    let farthest = (sectors as f64 * GOLDEN) as u64 / ALIGNED * ALIGNED;
-                    filling.shift_sectors = (filling.shift_sectors + farthest) % sectors.max(1);
-                }
-                repetitions += 1;
-            }
-            let prefill = from.settings().prefill;
-            let run = from.clone().with(Settings { prefill, ..settings });
-            let trial = Trial { run, first: Some(first), pace: None, filling: Some(filling), ..self.clone() };
-            let state = Arc::new(Mutex::new(None));
-            let kept = Arc::clone(&state);
-            watch.hand_state(Box::new(move |saved| {
-                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(saved));
-            }));
-            let served = trial.serve(demand, sectors, false, watch)?;
-            let state = state.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let Some(state) = state.filter(|_| !served.outcome.interrupted) else { return Ok(None) };
+            let trial = Trial {
+                run: run.clone(),
+                first: Some(first),
+                pace: None,
+                filling_from: Some(served_all),
+                ..self.clone()
+            };
+            let (served, state) = trial.serve_to_state(demand, sectors, watch)?;
+            let Some(state) = state else { return Ok(None) };
+            let until_full = served.requests_until_full().map(|requests| requests as u64);
             let Measured { outcome, trajectory, asked, .. } = served;
             if let Some((at_s, until)) = trajectory.cache_full_at_s.zip(trajectory.cache_full_after_bytes) {
                 return Ok(Some(Full {
@@ -254,27 +248,43 @@ impl Trial {
                     seconds: seconds + at_s,
                     after_bytes_per_s: trajectory.rate_after_bytes_per_s,
                     has_fill: !outcome.timeline.cache_fill.is_empty(),
+                    last: Trial { first: until_full, ..trial },
                 }));
             }
             (bytes, seconds) = (bytes + trajectory.bytes, seconds + outcome.elapsed_ns as f64 / 1e9);
-            left = left.saturating_sub(asked);
+            served_all += asked;
+            let left = MOST_FILLING.saturating_sub(served_all);
             // A state is costly to save and to read again, so that as many come next as seem to be needed.
             let needed = comparison::share_until_full(&outcome).map_or(f64::MAX, |times| times * first as f64);
-            let is_hopeless = needed > HOPELESS * left as f64 && MOST_FILLING - left > ENOUGH_OPEN;
-            let is_all = asked < first;
-            if left == 0 || is_hopeless || is_all && (repetitions == MOST_REPEATED || asked + filling.skip == 0) {
+            if left == 0 || asked < first || needed > HOPELESS * left as f64 {
                 return Ok(None);
             }
-            from = from.beginning_with(state);
-            filling.skip = if is_all { 0 } else { filling.skip + first };
+            run = run.beginning_with(state);
             first = ((needed * 1.1) as u64).clamp(FEWEST, first * 4).min(left);
         }
+    }
+
+    /// Serves the demand, and keeps the state at its end; `None` after an interrupt.
+    fn serve_to_state(
+        &self,
+        demand: &Arc<dyn Demand>,
+        sectors: u64,
+        watch: &mut RunWatch,
+    ) -> Result<(Measured, Option<Arc<SavedState>>), Error> {
+        let state = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&state);
+        watch.hand_state(Box::new(move |saved| {
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(saved));
+        }));
+        let served = self.serve(demand, sectors, false, watch)?;
+        let state = state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok((served, state))
     }
 
     /// Serves the demand; a workload takes `sectors` for the disk's size. `hash` asks for the traces' SHA-256.
     pub fn serve(
         &self,
-        demand: &dyn Demand,
+        demand: &Arc<dyn Demand>,
         sectors: u64,
         hash: bool,
         watch: &mut RunWatch,
@@ -286,10 +296,10 @@ impl Trial {
         let open = || -> Result<Box<dyn Opened>, Error> {
             // A trace with a second volume is opened again.
             asked.store(0, Ordering::Relaxed);
-            let mut opened = demand.open(&opening)?;
-            if let Some(filling) = self.filling {
-                opened = Box::new(FillingWrites { opened, filling, sectors });
-            }
+            let opened: Box<dyn Opened> = match self.filling_from {
+                Some(skip) => Box::new(FillingWrites::new(Arc::clone(demand), opening, skip)?),
+                None => demand.open(&opening)?,
+            };
             let opened = FirstRequests::new(opened, self.first.unwrap_or(u64::MAX));
             let first = Box::new(CountedRequests { opened, count: Arc::clone(&asked) });
             Ok(match (self.packed_sectors, self.pace) {
@@ -306,7 +316,7 @@ impl Trial {
             kept.order.add(row);
         });
         watch.hand_requests(sink);
-        let outcome = self.run.serve(demand, open, watch).map_err(|error| demand.named(error))?;
+        let outcome = self.run.serve(demand.as_ref(), open, watch).map_err(|error| demand.named(error))?;
         let trajectory = Trajectory::from_outcome(&outcome);
         let Served { stretches, order } = std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));
         let asked = asked.load(Ordering::Relaxed);
@@ -314,30 +324,64 @@ impl Trial {
     }
 }
 
-/// Writes of an open demand that fill a cache.
+/// Writes of a demand that fill a cache, again and again. Elsewhere on the disk than those of the load itself and those before, since
+/// what is written again takes no more room, and is cleaned sooner: by another seed, or where nothing is made by chance, shifted by the
+/// part of the disk that lands farthest from all places before.
 struct FillingWrites {
+    demand: Arc<dyn Demand>,
+    opening: Opening,
     opened: Box<dyn Opened>,
-    filling: Filling,
-    sectors: u64,
+    skip: u64,
+    /// How far behind their own place they go, around the end of the disk.
+    shift_sectors: u64,
+    repetitions: u32,
+    /// True if any has come of this repetition.
+    has_writes: bool,
+}
+
+impl FillingWrites {
+    fn new(demand: Arc<dyn Demand>, opening: Opening, skip: u64) -> Result<FillingWrites, Error> {
+        let opened = demand.open(&opening)?;
+        let mut all =
+            FillingWrites { demand, opening, opened, skip, shift_sectors: 0, repetitions: 0, has_writes: true };
+        all.repeat()?;
+        Ok(all)
+    }
+
+    fn repeat(&mut self) -> Result<(), Error> {
+        self.opening.seed += 1;
+        self.opened = self.demand.open(&self.opening)?;
+        if self.opened.describe().workload.is_none() {
+            let farthest = (self.opening.host_sectors as f64 * GOLDEN) as u64 / ALIGNED * ALIGNED;
+            self.shift_sectors = (self.shift_sectors + farthest) % self.opening.host_sectors.max(1);
+        }
+        (self.repetitions, self.has_writes) = (self.repetitions + 1, false);
+        Ok(())
+    }
 }
 
 impl Source for FillingWrites {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        let Filling { skip, shift_sectors } = &mut self.filling;
-        let all = self.sectors;
         loop {
             self.opened.fill(batch)?;
-            // Only a batch that is empty by itself is the end.
-            let is_end = batch.is_empty();
-            batch.retain(|request| request.op == Op::Write);
-            let skipped = batch.len().min(usize::try_from(*skip).unwrap_or(usize::MAX));
-            batch.drain(..skipped);
-            *skip -= skipped as u64;
-            for request in batch.iter_mut().filter(|_| *shift_sectors > 0) {
-                let last = all.saturating_sub(u64::from(request.sectors));
-                request.lba = Lba(((request.lba.0 + *shift_sectors) % all.max(1)).min(last));
+            if batch.is_empty() {
+                if self.repetitions == MOST_REPEATED || !self.has_writes {
+                    return Ok(());
+                }
+                self.repeat()?;
+                continue;
             }
-            if is_end || !batch.is_empty() {
+            batch.retain(|request| request.op == Op::Write);
+            self.has_writes |= !batch.is_empty();
+            let skipped = batch.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
+            batch.drain(..skipped);
+            self.skip -= skipped as u64;
+            let all = self.opening.host_sectors;
+            for request in batch.iter_mut().filter(|_| self.shift_sectors > 0) {
+                let last = all.saturating_sub(u64::from(request.sectors));
+                request.lba = Lba(((request.lba.0 + self.shift_sectors) % all.max(1)).min(last));
+            }
+            if !batch.is_empty() {
                 return Ok(());
             }
         }

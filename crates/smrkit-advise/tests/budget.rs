@@ -91,6 +91,7 @@ fn after_the_rest_it_takes_as_much_again() {
         served(&run(Arrival::Trace), &Table(all.into())).verdict.cache_full_at_s.is_some()
     };
     let most = at_once * 9 / 10;
-    assert!(!waits(most, 1.05), "{at_once} at once, {rest_s} s");
+    // These go to as many places as the load's, but not to the same.
+    assert!(!waits(most, 1.2), "{at_once} at once, {rest_s} s");
     assert!(waits(most, 0.5), "{at_once} at once, {rest_s} s");
 }
