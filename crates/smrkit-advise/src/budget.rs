@@ -82,7 +82,7 @@ impl Search<'_, '_> {
         }
         let full = match &own.full {
             Some(full) => Some(full.clone()),
-            None if is_open || own.trajectory.cache_full_at_s.is_some() => self.fill()?,
+            None if is_open || own.trajectory.cache_full_at_s.is_some() => self.fill(own)?,
             None => None,
         };
         if let Some(full) = full.as_ref().filter(|_| is_open) {
@@ -102,9 +102,10 @@ impl Search<'_, '_> {
         Ok(Some(budget).filter(|_| self.watch.is_at(1.0)))
     }
 
-    fn fill(&mut self) -> Result<Option<Full>, Error> {
+    fn fill(&mut self, own: &Measured) -> Result<Option<Full>, Error> {
         let trial = Trial::for_run(self.question.run.clone().with(self.load.settings));
-        trial.fill(&self.load.demand, self.sectors, self.watch)
+        let writes = own.requests_until_full().map_or(own.asked, |requests| requests as u64);
+        trial.fill(&self.load.demand, self.sectors, writes, self.watch)
     }
 
     /// The load's first requests at a pace, from a full cache on where there is one.

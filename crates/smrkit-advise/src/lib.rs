@@ -35,7 +35,7 @@ use smrkit::units::Nanos;
 use advice::{Advice, End, NotRun, Present, Remedy};
 use changes::{Change, ChangeKind};
 use comparison::{Effect, Judged, Problems, effect};
-use trial::{Measured, Trial};
+use trial::{MOST_FILLING, Measured, Trial};
 use uses::AskedUse;
 
 /// Requests of a load of equal requests that are run at most, and of one that is packed into fewer.
@@ -213,12 +213,13 @@ fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Resu
     }
     let later = trial.serve_from_full(demand, sectors, &served, watch).map_err(|error| trial.run.named(error))?;
     match later {
-        Some(later) => Ok(later),
+        Some(later) if later.trajectory.full_in_s.is_none() => Ok(later),
         // Streams that come at once may go past a cache that they fill one by one: only their own times tell what comes then.
-        None if load.is_even => {
-            trial.serve_enough(demand, sectors, most, false, watch).map_err(|error| trial.run.named(error))
+        _ if load.is_even => {
+            let served = trial.serve_enough(demand, sectors, MOST_FILLING, false, watch);
+            served.map_err(|error| trial.run.named(error))
         }
-        None => Ok(served),
+        _ => Ok(served),
     }
 }
 

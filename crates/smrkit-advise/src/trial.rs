@@ -25,7 +25,7 @@ const FEWEST: u64 = 10_000;
 const SETTLED: f64 = 0.1;
 const FEW_AFTER: f64 = 1000.0;
 /// Requests that are served at most to see a cache full.
-const MOST_FILLING: u64 = 2_560_000;
+pub const MOST_FILLING: u64 = 2_560_000;
 /// Requests and bytes written after which a load at its own times is known to go on like that: twice the RAM of large drives, which
 /// hides nothing any more then (assumptions).
 const ENOUGH_OPEN: u64 = 40_000;
@@ -202,7 +202,10 @@ impl Trial {
         measured: &Measured,
         watch: &mut RunWatch,
     ) -> Result<Option<Measured>, Error> {
-        let Some(full) = self.fill(demand, sectors, watch)? else { return Ok(None) };
+        let (outcome, more_s) = (&measured.outcome, measured.trajectory.full_in_s.unwrap_or(0.0));
+        let times = 1.0 + more_s / (outcome.elapsed_ns as f64 / 1e9).max(1e-9);
+        let writes = (outcome.commands.host_write as f64 * times) as u64;
+        let Some(full) = self.fill(demand, sectors, writes, watch)? else { return Ok(None) };
         let run = self.run.clone().beginning_with(Arc::clone(&full.state));
         let trial = Trial { run, first: Some(measured.asked.max(ENOUGH_OPEN)), ..self.clone() };
         let mut later = trial.serve(demand, sectors, true, watch)?;
@@ -210,13 +213,23 @@ impl Trial {
             let until_now_s = measured.outcome.elapsed_ns as f64 / 1e9;
             until_now_s + more_s
         });
+        if !full.has_fill {
+            // A log is full when requests wait for it, however many segments are left.
+            later.trajectory.full_in_s = None;
+        }
         later.full = Some(full);
         Ok(Some(later))
     }
 
-    /// The system once the writes of the load have filled its cache, where they come as fast as they can and again and again; `None` if
+    /// The system once the writes of the load have filled its cache, where they come as fast as they can and again and again, `writes` at first; `None` if
     /// that takes more requests or repetitions than are served for it, or after an interrupt.
-    pub fn fill(&self, demand: &Arc<dyn Demand>, sectors: u64, watch: &mut RunWatch) -> Result<Option<Full>, Error> {
+    pub fn fill(
+        &self,
+        demand: &Arc<dyn Demand>,
+        sectors: u64,
+        writes: u64,
+        watch: &mut RunWatch,
+    ) -> Result<Option<Full>, Error> {
         let settings = Settings {
             arrival: Arrival::FlatOut,
             depth: QUEUED,
@@ -228,7 +241,7 @@ impl Trial {
         };
         let mut run = self.run.clone().with(settings);
         let (mut bytes, mut seconds) = (0, 0.0);
-        let (mut first, mut served_all) = (ENOUGH_OPEN, 0);
+        let (mut first, mut served_all) = (writes.clamp(FEWEST, MOST_FILLING), 0);
         loop {
             let trial = Trial {
                 run: run.clone(),

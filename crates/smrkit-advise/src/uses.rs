@@ -254,14 +254,14 @@ pub static USES: &[Use] = &[
             let one = |at: u64| {
                 let interval = seconds((MI / 2) as f64 / rate);
                 let (span, start) = (format!("{share:.4}%"), format!("{:.4}%", 2.0 + share * at as f64));
-                format!("sequential-write:size=512Ki,span={span},start={start},interval={interval},duration=4h")
+                format!("sequential-write:size=512Ki,span={span},start={start},interval={interval},duration=1d")
             };
             let all: Vec<String> = (0..cameras).map(one).collect();
             let updates = seconds(8.0 / cameras as f64);
-            (format!("{}+random-write:size=4Ki,span=1Gi,interval={updates},duration=4h", all.join("+")), 1.0)
+            (format!("{}+random-write:size=4Ki,span=1Gi,interval={updates},duration=1d", all.join("+")), 1.0)
         }),
         assumed: "Each camera writes a file of its own in order, 512 KiB at a time; its index is updated by 4 KiB every 8 s. Nobody \
-                  watches. Four hours of it. A recorder's buffer bridges 2 s. The rate is that of the camera's settings.",
+                  watches. A day of it. A recorder's buffer bridges 2 s. The rate is that of the camera's settings.",
     },
     Use {
         name: "torrent",
