@@ -309,9 +309,11 @@ impl Trial {
         let open = || -> Result<Box<dyn Opened>, Error> {
             // A trace with a second volume is opened again.
             asked.store(0, Ordering::Relaxed);
-            let opened: Box<dyn Opened> = match self.filling_from {
-                Some(skip) => Box::new(FillingWrites::new(Arc::clone(demand), opening, skip)?),
-                None => demand.open(&opening)?,
+            let again = |skip, only_writes| Again::new(Arc::clone(demand), opening, skip, only_writes);
+            let opened: Box<dyn Opened> = match (self.filling_from, self.pace) {
+                (Some(skip), _) => Box::new(again(skip, true)?),
+                (None, Some(_)) => Box::new(again(0, false)?),
+                (None, None) => demand.open(&opening)?,
             };
             let opened = FirstRequests::new(opened, self.first.unwrap_or(u64::MAX));
             let first = Box::new(CountedRequests { opened, count: Arc::clone(&asked) });
@@ -337,26 +339,27 @@ impl Trial {
     }
 }
 
-/// Writes of a demand that fill a cache, again and again. Elsewhere on the disk than those of the load itself and those before, since
+/// Requests of a demand again and again. Elsewhere on the disk than those of the load itself and those before, since
 /// what is written again takes no more room, and is cleaned sooner: by another seed, or where nothing is made by chance, shifted by the
 /// part of the disk that lands farthest from all places before.
-struct FillingWrites {
+struct Again {
     demand: Arc<dyn Demand>,
     opening: Opening,
     opened: Box<dyn Opened>,
     skip: u64,
+    only_writes: bool,
     /// How far behind their own place they go, around the end of the disk.
     shift_sectors: u64,
     repetitions: u32,
     /// True if any has come of this repetition.
-    has_writes: bool,
+    has_any: bool,
 }
 
-impl FillingWrites {
-    fn new(demand: Arc<dyn Demand>, opening: Opening, skip: u64) -> Result<FillingWrites, Error> {
+impl Again {
+    fn new(demand: Arc<dyn Demand>, opening: Opening, skip: u64, only_writes: bool) -> Result<Again, Error> {
         let opened = demand.open(&opening)?;
         let mut all =
-            FillingWrites { demand, opening, opened, skip, shift_sectors: 0, repetitions: 0, has_writes: true };
+            Again { demand, opening, opened, skip, only_writes, shift_sectors: 0, repetitions: 0, has_any: true };
         all.repeat()?;
         Ok(all)
     }
@@ -368,24 +371,24 @@ impl FillingWrites {
             let farthest = (self.opening.host_sectors as f64 * GOLDEN) as u64 / ALIGNED * ALIGNED;
             self.shift_sectors = (self.shift_sectors + farthest) % self.opening.host_sectors.max(1);
         }
-        (self.repetitions, self.has_writes) = (self.repetitions + 1, false);
+        (self.repetitions, self.has_any) = (self.repetitions + 1, false);
         Ok(())
     }
 }
 
-impl Source for FillingWrites {
+impl Source for Again {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         loop {
             self.opened.fill(batch)?;
             if batch.is_empty() {
-                if self.repetitions == MOST_REPEATED || !self.has_writes {
+                if self.repetitions == MOST_REPEATED || !self.has_any {
                     return Ok(());
                 }
                 self.repeat()?;
                 continue;
             }
-            batch.retain(|request| request.op == Op::Write);
-            self.has_writes |= !batch.is_empty();
+            batch.retain(|request| !self.only_writes || request.op == Op::Write);
+            self.has_any |= !batch.is_empty();
             let skipped = batch.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
             batch.drain(..skipped);
             self.skip -= skipped as u64;
@@ -405,7 +408,7 @@ impl Source for FillingWrites {
     }
 }
 
-impl Opened for FillingWrites {
+impl Opened for Again {
     fn describe(&self) -> Replayed {
         self.opened.describe()
     }

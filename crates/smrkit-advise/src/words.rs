@@ -148,9 +148,12 @@ fn slower(advice: &Advice) -> String {
         return format!("{what} takes {} as long on {who} as on {disks}", times(times_as_long));
     }
     let p99 = present.against.from_first_wait.map_or(present.against.whole.p99, |later| later.p99);
-    let it_keeps_up = if advice.is_open() { format!("{who} keeps up, but ") } else { String::new() };
+    let (keeps_up, on) = match advice.is_open() {
+        true => (format!("{who} keeps up, but "), String::new()),
+        false => (String::new(), format!(" on {who}")),
+    };
     format!(
-        "{it_keeps_up}one request in a hundred takes {} as long as on {disks}",
+        "{keeps_up}one request in a hundred takes {} as long{on} as on {disks}",
         times(p99.max(present.against.whole.p99))
     )
 }
