@@ -212,10 +212,10 @@ impl ServedDrive {
     /// Opens the drive of `image` in the state in which it was left.
     pub fn open(
         mut image: DriveImage,
-        log: Option<LogWriter>,
+        writer: Option<LogWriter>,
         queue: Queue,
     ) -> Result<(ServedDrive, FoundState), LiveError> {
-        let saved = image.take_saved();
+        let mut saved = image.take_saved();
         let wrong = |error: &dyn ToString| LiveError::image(image.path(), error.to_string());
         let mut unreadable = RangeMap::default();
         saved.unreadable.iter().for_each(|&(lba, n)| unreadable.cover(lba..lba + n, ()));
@@ -223,7 +223,12 @@ impl ServedDrive {
         let mut found = FoundState::New;
         if !saved.model.is_empty() {
             found = FoundState::Clean;
-            model.restore(&saved.model).map_err(|fault| wrong(&fault))?;
+            if let Err(fault) = model.restore(&saved.model) {
+                // Another version may have saved it. Only times are lost with it, and what is half restored is of no use.
+                log(&format!("{}: {fault}: the drive starts with a fresh state", image.path().display()));
+                model = Model::new(image.system()).map_err(|error| wrong(&error))?;
+                (found, saved.events) = (FoundState::New, Vec::new());
+            }
         }
         if !saved.events.is_empty() {
             found = FoundState::Recovered;
@@ -242,7 +247,7 @@ impl ServedDrive {
         let mut drive = ServedDrive {
             image,
             model,
-            events: Events::new(log),
+            events: Events::new(writer),
             queue: VecDeque::new(),
             begun: 0,
             order: queue,
@@ -266,8 +271,8 @@ impl ServedDrive {
             events_bytes: 0,
         };
         if let Err(error) = drive.checkpoint() {
-            // Only times are lost with the state; the data can be served without it.
-            crate::log::log(&format!("{error}: the drive is served, and its state will not be kept"));
+            // The data can be served without the state.
+            log(&format!("{error}: the drive is served, and its state will not be kept"));
             drive.image.keep_no_state();
         }
         if found != FoundState::New {
@@ -818,5 +823,33 @@ fn note_unreadable(unreadable: &mut RangeMap<()>, event: &LogEvent) {
 impl AsFd for ServedDrive {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.syncer.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smrkit::experiment::system::{System, Systems};
+    use smrkit::settings::Settings;
+
+    use super::*;
+    use crate::block::image;
+
+    #[test]
+    fn a_state_of_another_version_costs_no_data() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("drive.img");
+        let system = System::drive("tiny-constant").layer("track-map");
+        let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
+        let made = image::create(&path, image::complete_record(&planned), true).unwrap();
+        let mut drive = ServedDrive::open(made, None, Queue::Fcfs).unwrap().0;
+        drive.serve(Command::new(CommandKind::Write, 0, 4096, vec![7; 4096])).unwrap();
+        drive.close().unwrap();
+        let open = || DriveImage::open(&path, |_| Ok(None)).unwrap();
+        open().save(b"a state of another version", &[]).unwrap();
+        let (mut drive, found) = ServedDrive::open(open(), None, Queue::Fcfs).unwrap();
+        assert_eq!(found, FoundState::New);
+        assert_eq!(drive.serve(Command::new(CommandKind::Read, 0, 4096, Vec::new())).unwrap().data, [7; 4096]);
+        drive.close().unwrap();
+        assert_eq!(ServedDrive::open(open(), None, Queue::Fcfs).unwrap().1, FoundState::Clean);
     }
 }
