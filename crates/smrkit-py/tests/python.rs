@@ -59,7 +59,8 @@ files! {
     requests: "test_requests.py",
     studies: "test_studies.py",
     sweeps: "test_sweep.py",
-    types: "test_types.py"
+    types: "test_types.py",
+    web: "test_web.py"
 }
 
 fn run(file: &str) {

@@ -20,6 +20,9 @@ const XZ_KIB: u32 = 128 << 10;
 /// The longest line or record. The buffer grows up to this.
 pub(crate) const LINE_MAX: usize = 1 << 20;
 
+/// Archives that are read. The library of zstd is in C, and is left out where that can't be compiled.
+const ARCHIVES: &str = if cfg!(target_family = "wasm") { "gzip or xz" } else { "gzip, zstd or xz" };
+
 /// Counts and hashes what passes.
 struct Tap {
     inner: Box<dyn Read + Send>,
@@ -99,6 +102,7 @@ impl Read for Tap {
 enum Decoder {
     Plain(Tap),
     Gzip(Gzip),
+    #[cfg(not(target_family = "wasm"))]
     Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Tap>>>),
     Xz(Box<XzReader<BufReader<Tap>>>),
 }
@@ -108,6 +112,7 @@ impl Decoder {
         match self {
             Decoder::Plain(tap) => tap.read(buf),
             Decoder::Gzip(decoder) => decoder.read(buf),
+            #[cfg(not(target_family = "wasm"))]
             Decoder::Zstd(decoder) => decoder.read(buf),
             Decoder::Xz(decoder) => decoder.read(buf),
         }
@@ -117,6 +122,7 @@ impl Decoder {
         match self {
             Decoder::Plain(tap) => tap,
             Decoder::Gzip(decoder) => decoder.member.get_ref().get_ref(),
+            #[cfg(not(target_family = "wasm"))]
             Decoder::Zstd(decoder) => decoder.get_ref().get_ref(),
             Decoder::Xz(decoder) => decoder.inner().get_ref(),
         }
@@ -131,6 +137,7 @@ impl Decoder {
         match self {
             Decoder::Plain(_) => None,
             Decoder::Gzip(_) => Some("gzip"),
+            #[cfg(not(target_family = "wasm"))]
             Decoder::Zstd(_) => Some("zstd"),
             Decoder::Xz(_) => Some("xz"),
         }
@@ -212,6 +219,7 @@ impl Stream {
                 Decoder::Gzip(Gzip::new(inner))
             }
             // A frame, or a skippable frame in front of one.
+            #[cfg(not(target_family = "wasm"))]
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
                 let inner = BufReader::with_capacity(COMPRESSED, tap);
                 let decoder = zstd::stream::read::Decoder::with_buffer(inner);
@@ -223,8 +231,7 @@ impl Stream {
             }
             _ => match other_archive(&tap.head) {
                 Some((name, tool)) => {
-                    let message =
-                        format!("a {name} archive: decompress it first ({tool}), or pack it as gzip, zstd or xz");
+                    let message = format!("a {name} archive: decompress it first ({tool}), or pack it as {ARCHIVES}");
                     return Err(Error::input(path, message));
                 }
                 None => Decoder::Plain(tap),
@@ -300,6 +307,7 @@ fn other_archive(head: &[u8]) -> Option<(&'static str, &'static str)> {
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => Some(("bzip2", "bunzip2")),
         [b'P', b'K', 3, 4, ..] => Some(("zip", "unzip")),
         [0x04, 0x22, 0x4d, 0x18, ..] => Some(("lz4", "lz4 -d")),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(("zstd", "zstd -d")),
         [b'7', b'z', 0xbc, 0xaf, ..] => Some(("7z", "7z x")),
         [0x1f, 0x9d, ..] => Some(("compress (.Z)", "uncompress")),
         _ => None,

@@ -106,7 +106,7 @@ fn modules_use_only_those_above_them() {
     for (name, folder) in each_crate() {
         let (src, root) = (folder.join("src"), root(&folder));
         let order = listed(&root);
-        assert!(order.len() > 2, "the root of {name} lists the modules");
+        assert!(order.len() > 2 || files(&src).len() == 1, "the root of {name} lists the modules");
         let rank = |module: &str| order.iter().position(|name| *name == module);
         for file in files(&src) {
             let module = module(&src, &file);

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
-use parquet::basic::{SortOrder, Type as Physical};
+use parquet::basic::{Compression, SortOrder, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -109,12 +109,23 @@ impl Footer {
         let is_foreign = own.is_none();
         let meta = own.unwrap_or_default();
         let (tick_ns, columns) = places(metadata).map_err(bad)?;
+        if cfg!(target_family = "wasm") && has_zstd(metadata) {
+            let message = "its columns are packed with zstd, which can't be unpacked in a browser: convert it to CSV (smrkit \
+                           trace convert), or write it with snappy";
+            return Err(bad(message.into()));
+        }
         let counts = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).ok());
         let rows = counts.sum::<Option<u64>>();
         let rows = rows.filter(|&rows| i64::try_from(rows) == Ok(metadata.file_metadata().num_rows()));
         let rows = rows.ok_or_else(|| bad(format!("the footer is damaged (its row counts disagree): {AGAIN}")))?;
         Ok(Footer { meta, is_foreign, tick_ns, rows, columns })
     }
+}
+
+/// True if any column is packed with zstd.
+fn has_zstd(metadata: &ParquetMetaData) -> bool {
+    let mut columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    columns.any(|column| matches!(column.compression(), Compression::ZSTD(_)))
 }
 
 fn load(path: &Path, mut file: File) -> Result<SerializedFileReader<File>, Error> {

@@ -1,0 +1,268 @@
+//! The program that the web page runs: it answers one question, asked in the words of the command `smrkit`, by messages of a line of
+//! JSON each.
+//!
+//! It is built for WASI (wasm32-wasip1), so that files, clocks and standard output are the standard library's own, and the simulator is
+//! compiled unchanged. `page/worker.js` is the system below it: the files are those that were dropped onto the page. Its answers are the
+//! pages that `smrkit advise --report` and `smrkit run --report` write, byte for byte.
+
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+use clap::{Args, Parser};
+use serde::Serialize;
+use serde_json::{Value, json};
+use smrkit::drive::catalogue::{self, Identified, Model, recording_in_words};
+use smrkit::drive::{DRIVES, Drive};
+use smrkit::error::Error;
+use smrkit::experiment::comparison::RunRecorders;
+use smrkit::experiment::pool::{Monitor, RunStage, Stage};
+use smrkit::layer::LAYERS;
+use smrkit::message::worded;
+use smrkit_advise::advice::Advice;
+use smrkit_advise::options::{AdviseOptions, AskedAdvice};
+use smrkit_advise::screen::{self, Screen};
+use smrkit_advise::uses::{Pace, USES, Use, Work};
+use smrkit_advise::{Deaf, Listener, page};
+use smrkit_options::COMMIT;
+use smrkit_options::run::RunOptions;
+use smrkit_report::{quoted, report};
+
+#[derive(Parser)]
+#[command(name = "smrkit", disable_help_flag = true, disable_help_subcommand = true)]
+enum Asked {
+    /// Will this drive or array cope with a load, and what to change if not.
+    Advise(Advise),
+    /// Replay a trace or a workload on one or more layers, compare, explain.
+    Run(Run),
+    /// What can be chosen on the page.
+    Catalogue,
+    /// How a disk records, by its model string.
+    Identify { model: String },
+}
+
+#[derive(Args)]
+struct Advise {
+    #[command(flatten)]
+    asked: AdviseOptions,
+}
+
+#[derive(Args)]
+struct Run {
+    #[command(flatten)]
+    asked: RunOptions,
+}
+
+/// A message to the page.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Message<'a> {
+    /// What is being run, and how much of it is done, from 0 to 1.
+    Progress { what: &'a str, share: f64 },
+    /// A sentence about the question.
+    Note(&'a str),
+    /// A change that was tried: a row of the command's table.
+    Tried(&'a str),
+    /// The answer as a page, and whether it is all of it.
+    Page { html: String, is_whole: bool },
+    /// The results, as the command's `--json` writes them.
+    Json(String),
+    /// What can be chosen.
+    Catalogue(Value),
+    /// How a disk records, in a sentence.
+    Identified(String),
+    /// Why there is no answer.
+    Error(String),
+}
+
+fn send(message: &Message) {
+    println!("{}", json!(message));
+}
+
+fn main() -> ExitCode {
+    let done = match Asked::try_parse() {
+        Ok(Asked::Advise(Advise { asked })) => advise(&asked),
+        Ok(Asked::Run(Run { asked })) => run(&asked),
+        Ok(Asked::Catalogue) => choices().map(|all| send(&Message::Catalogue(all))),
+        Ok(Asked::Identify { model }) => {
+            send(&Message::Identified(identified(&model)));
+            Ok(())
+        }
+        Err(refused) => {
+            send(&Message::Error(first_paragraph(&refused.to_string())));
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let option = |field: &str| format!("--{}", field.replace('_', "-")).into();
+            send(&Message::Error(worded(&error.message(), &option)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What clap says, without its usage.
+fn first_paragraph(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+/// The question as a command.
+fn command() -> String {
+    let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+    format!("smrkit {}", words.join(" "))
+}
+
+fn advise(options: &AdviseOptions) -> Result<(), Error> {
+    let asked = options.ask(false)?;
+    asked.iter().flat_map(AskedAdvice::stand_ins).for_each(|note| send(&Message::Note(&note)));
+    let several = asked.len() > 1;
+    let mut answers: Vec<Advice> = Vec::new();
+    for one in asked {
+        let demand = one.demand()?;
+        // Of several drives each answer is shown once it is whole, beside those before.
+        let listener: &mut dyn Listener = if answers.is_empty() { &mut Teller } else { &mut Deaf };
+        let Some(advice) = one.answer(demand, &Watch, listener)? else { continue };
+        let notes = smrkit_report::trace_info::warnings(advice.demand.replayed.trace_notes);
+        notes.iter().for_each(|note| send(&Message::Note(note)));
+        answers.push(advice);
+        if several {
+            send(&Message::Page { html: page::page(&answers, Some(&command())), is_whole: false });
+        }
+    }
+    send(&Message::Json(match answers.as_slice() {
+        [advice] => pretty(advice),
+        all => pretty(all),
+    }));
+    send(&Message::Page { html: page::page(&answers, Some(&command())), is_whole: true });
+    Ok(())
+}
+
+fn run(options: &RunOptions) -> Result<(), Error> {
+    let asked = options.ask()?;
+    asked.systems.stand_ins().for_each(|note| send(&Message::Note(&note)));
+    let demand = asked.demand()?;
+    let (experiment, systems) = asked.on(demand);
+    let outcomes = experiment.compare_watched(&systems, &Watch, RunRecorders::default())?.outcomes;
+    if let Some(outcome) = outcomes.runs.first() {
+        let notes = smrkit_report::trace_info::warnings(outcome.replayed.trace_notes);
+        notes.iter().for_each(|note| send(&Message::Note(note)));
+    }
+    send(&Message::Json(pretty(&outcomes)));
+    send(&Message::Page { html: report(&outcomes.runs), is_whole: true });
+    Ok(())
+}
+
+fn pretty(results: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string_pretty(results).unwrap_or_default() + "\n"
+}
+
+/// Shows an answer as it comes.
+struct Teller;
+
+impl Listener for Teller {
+    fn first(&mut self, advice: &Advice) {
+        let html = page::page(std::slice::from_ref(advice), Some(&command()));
+        send(&Message::Page { html, is_whole: false });
+    }
+
+    fn tried(&mut self, advice: &Advice) {
+        if let Some(row) = screen::row(advice, advice.remedies.len() - 1, Screen::default()) {
+            send(&Message::Tried(row.trim_end()));
+        }
+    }
+}
+
+/// Tells the page how far runs have come. Cancelling ends the whole program.
+struct Watch;
+
+impl Monitor for Watch {
+    fn commit(&self) -> Option<&str> {
+        COMMIT
+    }
+
+    /// WebAssembly has one thread here, which serves all runs.
+    fn threads(&self) -> usize {
+        0
+    }
+
+    fn begin(&self, runs: usize, what: &str) -> Box<dyn Stage> {
+        send(&Message::Progress { what, share: 0.0 });
+        Box::new(Runs { what: what.into(), shares: Mutex::new(vec![0.0; runs]) })
+    }
+}
+
+/// Runs of a stage, and how much of each is done.
+struct Runs {
+    what: String,
+    shares: Mutex<Vec<f64>>,
+}
+
+impl Runs {
+    fn set(&self, run: usize, share: f64) {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares[run] = share;
+        let share = shares.iter().sum::<f64>() / shares.len() as f64;
+        send(&Message::Progress { what: &self.what, share });
+    }
+}
+
+impl Stage for Runs {
+    fn show(&self, run: usize, step: RunStage) {
+        let (RunStage::Filling(progress) | RunStage::Serving { progress, .. }) = step;
+        if let Some(total) = progress.total {
+            self.set(run, progress.done as f64 / total.max(1) as f64);
+        }
+    }
+
+    fn end(&self, run: usize) {
+        self.set(run, 1.0);
+    }
+}
+
+/// What can be chosen: models and drives, uses, layers.
+fn choices() -> Result<Value, Error> {
+    let model = |Model { name, recording, preset, .. }: Model| {
+        let about = recording_in_words(recording);
+        preset.map(|_| json!({"name": name, "about": about}))
+    };
+    let mut drives: Vec<Value> = catalogue::models().filter_map(model).collect();
+    for (name, _) in DRIVES {
+        let summary = Drive::load(name)?.summary;
+        drives.push(json!({"name": name, "about": summary}));
+    }
+    let one = |one: &Use| {
+        let keys = one.keys.iter().map(|(key, default, what)| json!({"key": key, "default": default, "what": what}));
+        json!({
+            "name": one.name, "what": one.what, "keys": keys.collect::<Vec<_>>(), "assumed": one.assumed,
+            "is_paced": one.pace == Pace::Own, "is_of_array": !matches!(one.work, Work::Workload(_)),
+        })
+    };
+    let layers: Vec<&str> = LAYERS.iter().map(|layer| layer.name).collect();
+    Ok(json!({"drives": drives, "uses": USES.iter().map(one).collect::<Vec<_>>(), "layers": layers}))
+}
+
+/// How the disk of a model string records, and which drive is simulated in its place.
+fn identified(model: &str) -> String {
+    match catalogue::identify(model).first() {
+        Some(Identified::Known(_, Model { name, family, recording, basis, source, preset, is_own_preset, .. })) => {
+            let drive = match preset {
+                Some(preset) if *is_own_preset => format!("Simulated as {preset}"),
+                Some(preset) => format!("{preset} stands for it"),
+                None => "No drive here can stand for it".into(),
+            };
+            format!("{name} ({family}): {}, by {basis} ({source}). {drive}.", recording_in_words(recording))
+        }
+        _ if DRIVES.iter().any(|(name, _)| *name == model) => {
+            Drive::load(model).map_or_else(|error| error.to_string(), |drive| drive.summary)
+        }
+        Some(Identified::Unknown(_)) | None => {
+            let near = catalogue::nearest_model(model);
+            let near =
+                near.map_or_else(String::new, |near| format!("; {near} is nearest by name, which tells nothing of it"));
+            format!("{model} is not in the catalogue{near}.")
+        }
+    }
+}
