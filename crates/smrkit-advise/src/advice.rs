@@ -14,6 +14,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use crate::budget::Budget;
 use crate::changes::{self, ArrayFacts, Change, ChangeKind};
 use crate::comparison::{Comparison, Effect, Judged, Problems, Trajectory};
+use crate::measured::{self, Known};
 use crate::trial::Measured;
 use crate::{LoadKind, Need, Question};
 
@@ -491,11 +492,17 @@ impl Advice {
             _ if self.is_unsettled() => Verdict::TooShort,
             _ if self.need.is_some() => Verdict::Meets,
             _ if self.system.is_conventional => Verdict::Conventional,
-            _ if may_differ => Verdict::Depends,
+            _ if may_differ || self.disputed().is_some() => Verdict::Depends,
             _ if is_alike => Verdict::Fine,
             _ => Verdict::SomewhatSlower,
         };
         self.answer = self.verdict.answer();
+    }
+
+    /// What others have measured of it, where that is more than twice as long as it may be by what is known of the drive.
+    pub fn disputed(&self) -> Option<Known> {
+        let longest = self.range.map_or_else(|| self.seconds(&self.calm().own), |range| Some(range.high))?;
+        measured::find(self).filter(|known| known.seconds > 2.0 * longest)
     }
 
     /// The figure by which runs of it are told apart.

@@ -731,6 +731,27 @@ fn a_rebuild_is_told_unused_and_used() {
 }
 
 #[test]
+fn what_was_measured_is_not_contradicted() {
+    let said = |hours: u64| {
+        let mut one = advice(1.0, 1);
+        let rebuild = Some(RebuildSpec::parse("resilver").unwrap());
+        (one.rebuild, one.array) = (rebuild, Some(ArrayFacts::new("raidz1", Level::Raid5, rebuild)));
+        (one.system.drive, one.present[0].own.disks) = ("wd40efax".into(), 4);
+        let rebuilt = RebuildFigures { elapsed_ns: hours * 3600 * S, bytes: 1, disk_bytes: 1 };
+        (one.present[0].own.rebuild, one.present[0].conventional.rebuild) = (Some(rebuilt), Some(rebuilt));
+        answered(one)
+    };
+    let far = said(15);
+    assert_eq!((far.answer, far.verdict), (Answer::Perhaps, Verdict::Depends));
+    let headline = "Perhaps: simulated wd40efax does as well as CMR disks, but 9.54 days was measured by others (ServeTheHome, 2020, on a \
+                    pool that was three quarters full).";
+    assert_eq!(far.text.lines().next().unwrap(), headline);
+    assert!(!far.text.contains("; 9.54 days was measured"), "{}", far.text);
+    let near = said(130);
+    assert!(near.answer == Answer::Yes && near.text.contains("; 9.54 days was measured"), "{}", near.text);
+}
+
+#[test]
 fn a_timeout_is_told_by_who_waits_how_long() {
     assert_eq!(
         words::dropped(&advice(1.0, 8)),

@@ -122,7 +122,14 @@ fn headline(advice: &Advice) -> String {
             format::nanos(own.longest_command_ns)
         ),
         Verdict::Slow => format!("No: {}.", slower(advice)),
-        Verdict::Depends => format!("Perhaps: some figures of {who} are estimates, and {}.", doubt(advice)),
+        Verdict::Depends => match advice.disputed() {
+            Some(known) => format!(
+                "Perhaps: simulated {who} does as well as {disks}, but {} was measured by others ({}).",
+                format::seconds(known.seconds),
+                known.source
+            ),
+            None => format!("Perhaps: some figures of {who} are estimates, and {}.", doubt(advice)),
+        },
         Verdict::Conventional => format!("Yes: {who} is conventional (CMR), so that shingling is no question."),
         Verdict::SomewhatSlower => format!("Yes, though {}.", slower(advice)),
         Verdict::Fine => format!("Yes: {who} does as well as {disks}."),
@@ -532,7 +539,8 @@ fn grounds(advice: &Advice) -> Vec<String> {
     if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Rebuild { .. })) && !advice.system.is_conventional {
         grounds.push("errors that a drive's firmware reports under such work are not modelled".into());
     }
-    if let Some(known) = measured::find(advice) {
+    // Where it disagrees it is the headline.
+    if let Some(known) = measured::find(advice).filter(|_| advice.disputed().is_none()) {
         grounds.push(format!("{} was measured by others ({})", format::seconds(known.seconds), known.source));
     }
     grounds
