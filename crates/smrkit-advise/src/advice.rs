@@ -499,10 +499,15 @@ impl Advice {
         self.answer = self.verdict.answer();
     }
 
-    /// What others have measured of it, where that is more than twice as long as it may be by what is known of the drive.
+    /// What others have measured of it.
+    pub fn known(&self) -> Option<Known> {
+        measured::find(self.rebuild?, &self.system.drive, self.judged().own.disks, self.array?.level)
+    }
+
+    /// The same, where that is more than twice as long as it may be by what is known of the drive.
     pub fn disputed(&self) -> Option<Known> {
         let longest = self.range.map_or_else(|| self.seconds(&self.calm().own), |range| Some(range.high))?;
-        measured::find(self).filter(|known| known.seconds > 2.0 * longest)
+        self.known().filter(|known| known.seconds > 2.0 * longest)
     }
 
     /// The figure by which runs of it are told apart.

@@ -2,8 +2,7 @@
 
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::{RebuildOrder, Task};
-
-use crate::advice::Advice;
+use smrkit::settings::rebuild::RebuildSpec;
 
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,16 +40,15 @@ static KNOWN: [Known; 2] = [
     },
 ];
 
-/// What was measured of such a rebuild.
-pub fn find(advice: &Advice) -> Option<Known> {
-    let (rebuild, array) = (advice.rebuild?, advice.array?);
+/// What was measured of such a rebuild, in an array of so many disks.
+pub fn find(rebuild: RebuildSpec, drive: &str, disks: u64, level: Level) -> Option<Known> {
     let is_scattered = matches!(rebuild.order, RebuildOrder::Scattered { .. });
     let is_same = |known: &&Known| {
         matches!(rebuild.task, Task::Rebuild { .. })
-            && known.drive == advice.system.drive
-            && known.disks == advice.judged().own.disks
+            && known.drive == drive
+            && known.disks == disks
             && known.is_scattered == is_scattered
-            && known.level == array.level
+            && known.level == level
     };
     KNOWN.iter().find(is_same).copied()
 }

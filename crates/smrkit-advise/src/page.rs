@@ -6,7 +6,7 @@ use smrkit_report::{Card, Grid, Section, format};
 
 use crate::advice::{Advice, Measure};
 use crate::comparison::Trajectory;
-use crate::{measured, screen, words};
+use crate::{screen, words};
 
 /// The page of one answer, or of several drives under one load. `command` asks again.
 pub fn page(all: &[Advice], command: Option<&str>) -> String {
@@ -114,7 +114,7 @@ fn row_of(advice: &Advice, name: String) -> impl Iterator<Item = Estimate> {
     let colour = if is_conventional { Colour::GREY } else { Colour::nth(0) };
     let row = estimate(advice, name, &advice.calm().own, colour).map(|row| Estimate {
         range: advice.range.map(|range| (scaled(range.of, range.low), scaled(range.of, range.high))),
-        measured: measured::find(advice).map(|known| known.seconds),
+        measured: advice.known().map(|known| known.seconds),
         ..row
     });
     row.into_iter()

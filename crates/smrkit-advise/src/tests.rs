@@ -14,8 +14,8 @@ use crate::budget::Budget;
 use crate::changes::{ArrayFacts, ChangeKind, Software};
 use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, RebuildFigures, Trajectory};
 use crate::screen::{self, Screen};
+use crate::words;
 use crate::{LoadKind, Need};
-use crate::{measured, words};
 
 const S: u64 = 1_000_000_000;
 
@@ -720,7 +720,7 @@ fn a_rebuild_is_told_unused_and_used() {
     );
     let card = "Yes: a command takes 44 s. Kernels wait 30 s, a hardware RAID controller 7 s.";
     assert_eq!(words::dropped(&one), card);
-    assert!(measured::find(&one).is_none());
+    assert!(one.known().is_none());
     let known = Advice { system: AdvisedSystem { drive: "wd40efax".into(), ..one.system.clone() }, ..advice(1.0, 1) };
     let mut known = Advice { rebuild: one.rebuild, array: one.array, ..known };
     known.present[0].own.disks = 4;

@@ -13,7 +13,6 @@ use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Rem
 use crate::budget::Budget;
 use crate::changes::{ChangeKind, LONGEST_REBUILD_S, Software};
 use crate::comparison::{Effect, FULL, Trajectory};
-use crate::measured;
 
 /// Up to this multiple nobody notices a difference.
 const ALIKE: f64 = 1.5;
@@ -540,7 +539,7 @@ fn grounds(advice: &Advice) -> Vec<String> {
         grounds.push("errors that a drive's firmware reports under such work are not modelled".into());
     }
     // Where it disagrees it is the headline.
-    if let Some(known) = measured::find(advice).filter(|_| advice.disputed().is_none()) {
+    if let Some(known) = advice.known().filter(|_| advice.disputed().is_none()) {
         grounds.push(format!("{} was measured by others ({})", format::seconds(known.seconds), known.source));
     }
     grounds
