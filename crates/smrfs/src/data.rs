@@ -1,4 +1,6 @@
-//! Data on its way: bytes, or in simulation only how many.
+//! Data on its way: bytes, or in simulation only how many; and the checksum of bytes.
+
+use crc_fast::CrcAlgorithm;
 
 /// Data to be written.
 #[derive(Clone, Copy, Debug)]
@@ -58,5 +60,24 @@ impl ReadBuffer<'_> {
         if let ReadBuffer::Bytes(bytes) = self {
             bytes.fill(0);
         }
+    }
+}
+
+/// CRC-32C (Castagnoli; iSCSI's) of `bytes`, the checksum of everything that SMRfs stores.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_crc32c() {
+        // RFC 3720, B.4, and the usual check value.
+        assert_eq!(checksum(b"123456789"), 0xe306_9283);
+        assert_eq!(checksum(&[0; 32]), 0x8a91_36aa);
+        let ascending: Vec<u8> = (0..32).collect();
+        assert_eq!(checksum(&ascending), 0x46dd_794e);
     }
 }

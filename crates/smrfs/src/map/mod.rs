@@ -12,8 +12,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+pub use crate::data::checksum;
 use crate::units::{Granule, Span};
-pub use record::{Head, MapError, RecordSummary, checksum, checksum_of_more, sealed, summary};
+pub use record::{Head, MapError, RecordSummary, sealed, summary};
 pub(crate) use record::{RecordReader, put};
 pub use stored::{
     Decoded, PAGE_BYTES, POINTER_BYTES, StoragePlan, Stored, decode, decode_places, load_part, part_numbers,
@@ -130,7 +131,7 @@ impl FileMap {
 
     /// The checksums of the granules in `range`; 0 where none is known.
     pub fn sums(&self, range: Range<u64>) -> Vec<u32> {
-        range.map(|granule| self.sums.get(granule)).collect()
+        self.sums.within(range)
     }
 
     /// Sets the checksums of granules with data, from `first` on.
@@ -244,8 +245,14 @@ struct Sums {
 }
 
 impl Sums {
-    fn get(&self, granule: u64) -> u32 {
-        self.chunks.get(&(granule / SUMS)).map_or(0, |chunk| chunk[(granule % SUMS) as usize])
+    fn within(&self, range: Range<u64>) -> Vec<u32> {
+        let mut sums = vec![0; (range.end - range.start) as usize];
+        for (&chunk, known) in self.chunks.range(range.start / SUMS..range.end.div_ceil(SUMS)) {
+            let (from, to) = (range.start.max(chunk * SUMS), range.end.min((chunk + 1) * SUMS));
+            sums[(from - range.start) as usize..(to - range.start) as usize]
+                .copy_from_slice(&known[(from - chunk * SUMS) as usize..(to - chunk * SUMS) as usize]);
+        }
+        sums
     }
 
     fn set(&mut self, mut first: u64, mut sums: &[u32]) {
@@ -263,26 +270,19 @@ impl Sums {
         }
     }
 
-    fn copy(&mut self, other: &Sums, range: Range<u64>) {
-        let sums: Vec<u32> = range.clone().map(|granule| other.get(granule)).collect();
-        self.set(range.start, &sums);
-    }
-
     fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
         }
-        self.chunks.range_mut(range.start / SUMS..=(range.end - 1) / SUMS).for_each(|(&chunk, sums)| {
+        let chunks = range.start / SUMS..=(range.end - 1) / SUMS;
+        for (&chunk, sums) in self.chunks.range_mut(chunks.clone()) {
             let (from, to) = (range.start.max(chunk * SUMS), range.end.min((chunk + 1).saturating_mul(SUMS)));
             sums[(from - chunk * SUMS) as usize..(to - chunk * SUMS) as usize].fill(0);
-        });
-        let whole: Vec<u64> =
-            self.chunks.range(range.start / SUMS..=(range.end - 1) / SUMS).map(|(&chunk, _)| chunk).collect();
-        for chunk in whole {
-            if self.chunks[&chunk].iter().all(|&sum| sum == 0) {
-                self.chunks.remove(&chunk);
-            }
         }
+        let is_empty = |sums: &[u32; SUMS as usize]| sums.iter().all(|&sum| sum == 0);
+        let empty: Vec<u64> =
+            self.chunks.range(chunks).filter(|(_, sums)| is_empty(sums)).map(|(&chunk, _)| chunk).collect();
+        empty.iter().for_each(|chunk| drop(self.chunks.remove(chunk)));
     }
 }
 

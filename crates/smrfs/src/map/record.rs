@@ -7,6 +7,7 @@
 //! record ends in the error that tells short ones from those out of range.
 
 use super::{FileMap, FilePiece};
+use crate::data::checksum;
 use crate::error::FsError;
 use crate::meta::Time;
 use crate::units::{Granule, Span};
@@ -416,16 +417,6 @@ pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// CRC-32C (Castagnoli) of `bytes`, the checksum of everything that SMRfs stores.
-pub fn checksum(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
-}
-
-/// The checksum of bytes whose own is `sum`, followed by `bytes`.
-pub fn checksum_of_more(sum: u32, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(sum, bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -443,15 +434,6 @@ mod tests {
         };
         assert_eq!([0, 999_999_999].map(read), [Ok(0), Ok(999_999_999)]);
         assert_eq!([1_000_000_000, u32::MAX].map(read), [Err(MapError::Range), Err(MapError::Range)]);
-    }
-
-    #[test]
-    fn the_checksum_is_crc32c() {
-        // RFC 3720, B.4, and the usual check value.
-        assert_eq!(checksum(b"123456789"), 0xe306_9283);
-        assert_eq!(checksum(&[0; 32]), 0x8a91_36aa);
-        let ascending: Vec<u8> = (0..32).collect();
-        assert_eq!(checksum(&ascending), 0x46dd_794e);
     }
 
     #[test]

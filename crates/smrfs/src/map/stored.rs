@@ -386,7 +386,7 @@ impl Overlay {
             for piece in map.lookup(range.clone()) {
                 self.put(piece);
                 if piece.at.is_some() && !map.sums.chunks.is_empty() {
-                    self.data.sums.copy(&map.sums, piece.first..piece.end());
+                    self.data.set_sums(piece.first, &map.sums(piece.first..piece.end()));
                 }
             }
         }
