@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::{Mutex, MutexGuard};
 use rand::{RngExt, SeedableRng};
@@ -45,6 +45,8 @@ struct DiskState {
     /// True if the last write or reset is one on which `destroy` and `keep_cursor` follow.
     open: bool,
     failing: Option<u64>,
+    /// True once a flush has failed: as Linux does, later ones say that all is well, and save nothing of what was written.
+    has_forgotten: bool,
     now: u64,
 }
 
@@ -71,7 +73,7 @@ impl Memory {
     fn holding(image: DiskImage, bands: Bands, granule_bytes: usize, power: Arc<Power>, recording: bool) -> Memory {
         let flush = power.operations();
         let epochs = vec![FlushEpoch { flush, durable: image.clone(), operations: Vec::new() }];
-        let state = Mutex::new(DiskState { image, epochs, open: false, failing: None, now: 0 });
+        let state = Mutex::new(DiskState { image, epochs, open: false, failing: None, has_forgotten: false, now: 0 });
         Memory { power, bands, granule_bytes, recording, state }
     }
 
@@ -135,6 +137,9 @@ impl Platters for Memory {
         if !self.power.is_on() {
             return Err(DeviceError::PowerCut);
         }
+        if self.power.breaks(Access::Read) {
+            return Err(broken());
+        }
         let mut state = self.state.lock();
         state.now += ACCESS_NS;
         let bytes = self.granule_bytes as u64;
@@ -152,7 +157,8 @@ impl Platters for Memory {
     fn write(&self, at: Granule, data: Data<'_>, _cause: Cause) -> DeviceResult {
         let mut pages = self.pages(data);
         let (mut state, done, number) = self.begin()?;
-        let failing = if done { state.failing.take() } else { None };
+        let breaks = done && self.power.breaks(Access::Change);
+        let failing = if done { state.failing.take() } else { None }.or(breaks.then_some(pages.len() as u64 / 2));
         if let Some(granules) = failing {
             pages.truncate(granules as usize);
         }
@@ -162,7 +168,7 @@ impl Platters for Memory {
         state.add(Operation { number, at: at.0, pages, destroyed: Vec::new(), cursor: None });
         match (done, failing) {
             (false, _) => Err(DeviceError::PowerCut),
-            (true, Some(_)) => Err(DeviceError::Io(io::Error::other("a write that was to fail"))),
+            (true, Some(_)) => Err(broken()),
             (true, None) => Ok(()),
         }
     }
@@ -186,6 +192,9 @@ impl Platters for Memory {
         let filled = cursor - self.bands.span(band).at;
         if filled == 0 {
             let (mut state, done, number) = self.begin()?;
+            if done && self.power.breaks(Access::Change) {
+                return Err(broken());
+            }
             let at = cursor.0;
             state.add(Operation { number, at, pages: Vec::new(), destroyed: Vec::new(), cursor: None });
             if !done {
@@ -209,6 +218,13 @@ impl Platters for Memory {
         let (mut state, done, flush) = self.operate(self.state.lock())?;
         if !done {
             return Err(DeviceError::PowerCut);
+        }
+        if self.power.breaks(Access::Flush) {
+            state.has_forgotten = true;
+            return Err(broken());
+        }
+        if state.has_forgotten {
+            return Ok(());
         }
         if !self.recording {
             state.epochs.clear();
@@ -407,12 +423,30 @@ fn append(image: &mut DiskImage, operation: &Operation, fate: Fate, start: u64, 
     }
 }
 
+fn broken() -> DeviceError {
+    DeviceError::Io(io::Error::other("an access that was to fail"))
+}
+
+/// Kind of an access that fails with an I/O error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Of the disk alone.
+    Read,
+    /// A write or a reset, or a change of the store.
+    Change,
+    /// A flush of the disk, or a sync of the store.
+    Flush,
+}
+
 /// A power supply and the operations done on it.
 #[derive(Debug, Default)]
 pub struct Power {
     operations: AtomicU64,
     /// The number of the first operation that finds the power off; 0: it never fails.
     cut: AtomicU64,
+    /// The first access of that kind from that operation on fails, whatever else the power does.
+    fault: Option<(Access, u64)>,
+    is_broken: AtomicBool,
 }
 
 impl Power {
@@ -423,7 +457,23 @@ impl Power {
 
     /// One that fails at operation number `operation`, counted from 1: that one and all later ones are not done.
     pub fn failing_at(operation: u64) -> Power {
-        Power { operations: AtomicU64::new(0), cut: AtomicU64::new(operation) }
+        Power { cut: AtomicU64::new(operation), ..Power::default() }
+    }
+
+    /// One that never fails, on which the first access of that kind from operation number `from` on ends in an I/O error.
+    pub fn with_fault(access: Access, from: u64) -> Power {
+        Power { fault: Some((access, from)), ..Power::default() }
+    }
+
+    /// True if this access is the one that ends in an I/O error.
+    pub fn breaks(&self, access: Access) -> bool {
+        let is_due = self.fault.is_some_and(|(kind, from)| kind == access && self.operations() >= from);
+        is_due && !self.is_broken.swap(true, SeqCst)
+    }
+
+    /// True if an access has ended in an I/O error.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken.load(SeqCst)
     }
 
     /// An operation begins; `false`: the power is off, nothing may be done.

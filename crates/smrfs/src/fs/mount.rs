@@ -114,7 +114,7 @@ impl FileSystem {
         let with_data: HashSet<NodeId> = unsaved.iter().map(|(id, _)| *id).collect();
         unsaved.extend(others.into_iter().filter(|id| !with_data.contains(id)).map(|id| (id, None)));
         unsaved.sort_by_key(|&(id, bytes)| (Reverse(bytes), id));
-        let told = unsaved.into_iter().map(|(id, data_bytes)| Unsaved { path: self.store.path_to(id), data_bytes });
+        let told = unsaved.into_iter().map(|(id, data_bytes)| Unsaved { id, path: self.store.path_to(id), data_bytes });
         // A node without a path has lost its last name, which is not durable either.
         told.filter(|one| one.path.is_some() || one.data_bytes.is_some()).collect()
     }
@@ -123,6 +123,8 @@ impl FileSystem {
 /// A node of which something is not durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsaved {
+    /// The node.
+    pub id: NodeId,
     /// A path, where the store knows one.
     pub path: Option<Vec<u8>>,
     /// Bytes of its data in memory, if data or size have changed since they were durable; none if only its name is not.

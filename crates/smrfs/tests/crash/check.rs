@@ -76,7 +76,7 @@ fn places() -> impl Iterator<Item = Place> {
     (0..DIRECTORIES).flat_map(|directory| NAMES.map(move |name| (directory, name)))
 }
 
-fn names(run: &Run, fs: &FileSystem) -> BTreeMap<Place, NodeId> {
+pub fn names(run: &Run, fs: &FileSystem) -> BTreeMap<Place, NodeId> {
     let found = places().filter_map(|place| {
         let id = fs.lookup(run.directories[place.0], &[place.1]).ok()?.id;
         fs.forget(id, 1);

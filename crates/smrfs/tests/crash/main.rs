@@ -7,6 +7,7 @@ mod bounded;
 mod check;
 #[path = "../../../smrkit/tests/common/count.rs"]
 mod count;
+mod faults;
 mod rig;
 mod run;
 mod stories;

@@ -82,7 +82,12 @@ impl Mounted {
 impl Rig {
     /// A new disk of that kind, of some hundred granules.
     pub fn new(disk: Disk) -> Rig {
-        let power = Arc::new(Power::new());
+        Rig::on(disk, Power::new())
+    }
+
+    /// A new disk on that power supply.
+    pub fn on(disk: Disk, power: Power) -> Rig {
+        let power = Arc::new(power);
         let (shape, beneath) = match disk {
             Disk::Zoned => {
                 let device = Arc::new(Emulated::new(ZONES, power.clone()));
@@ -128,6 +133,7 @@ impl Rig {
                 zones = Some(device.clone());
                 watched(Zones::open(device.clone(), GRANULE, true).map_err(|error| match error {
                     ZonedError::Device(DeviceError::PowerCut) => FsError::PowerCut,
+                    ZonedError::Device(error) => error.into(),
                     error => panic!("{error}"),
                 })?)
             }

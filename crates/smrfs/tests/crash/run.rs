@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::{Data, ReadBuffer};
-use smrfs::error::{FsError, FsResult};
+use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::statistics::Statistics;
 use smrfs::fs::{Allocate, FileSystem};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
@@ -54,7 +54,11 @@ pub struct Run {
 impl Run {
     /// Makes a file system and does `count` random operations on it.
     pub fn new(disk: Disk, seed: u64, count: usize) -> Run {
-        let rig = Rig::new(disk);
+        Run::on(Rig::new(disk), seed, count)
+    }
+
+    /// As [`Run::new`], on a rig that may break.
+    pub fn on(rig: Rig, seed: u64, count: usize) -> Run {
         let mounted = rig.mount().expect("an empty file system");
         let fs = &mounted.fs;
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
@@ -88,7 +92,8 @@ impl Run {
         (self.cleaned.0 + moves, self.cleaned.1 + resets)
     }
 
-    fn fs(&self) -> &FileSystem {
+    /// The file system as it is now.
+    pub fn fs(&self) -> &FileSystem {
         &self.mounted.fs
     }
 
@@ -102,7 +107,8 @@ impl Run {
         if names.is_empty() { self.place() } else { names[self.random.random_range(0..names.len())] }
     }
 
-    fn current(&self) -> &BTreeMap<Place, NodeId> {
+    /// The names as they are now.
+    pub fn current(&self) -> &BTreeMap<Place, NodeId> {
         &self.names.last().expect("at least one").what
     }
 
@@ -169,7 +175,10 @@ impl Run {
         };
         match done {
             // Refusals change nothing (the model test has them), and are no failure of the disk.
-            Ok(()) | Err(FsError::Errno(_)) => {}
+            Ok(()) => {}
+            // It may have been done in part.
+            Err(error) if self.rig.power.is_broken() && error.errno() == Errno::EIO => names = self.found(),
+            Err(FsError::Errno(_)) => {}
             Err(error) => panic!("{error}"),
         }
         if names != *self.current() {
@@ -178,17 +187,30 @@ impl Run {
         self.note_contents(from);
     }
 
+    /// The names that there are.
+    fn found(&self) -> BTreeMap<Place, NodeId> {
+        let places = (0..DIRECTORIES).flat_map(|directory| NAMES.map(move |name| (directory, name)));
+        let found = places.filter_map(|place| {
+            let id = self.fs().lookup(self.directories[place.0], &[place.1]).ok()?.id;
+            self.fs().forget(id, 1);
+            Some((place, id))
+        });
+        found.collect()
+    }
+
     /// A clean unmount, which promises everything, and a mount.
     fn remount(&mut self) -> FsResult {
         self.fs().unmount()?;
         self.promise_all();
         self.mounted.check();
         self.cleaned = self.cleaned();
-        self.mounted = self.rig.mount()?;
+        // An access that fails may be one of the mount's; it is not the next one's.
+        self.mounted = self.rig.mount().or_else(|_| self.rig.mount())?;
         Ok(())
     }
 
-    fn promise_all(&mut self) {
+    /// From here on all is durable as it is now.
+    pub fn promise_all(&mut self) {
         (0..DIRECTORIES).for_each(|directory| self.promise(None, Some(directory)));
         let files: Vec<NodeId> = self.current().values().copied().collect();
         files.into_iter().for_each(|id| self.promise(Some(id), None));
@@ -234,7 +256,8 @@ impl Run {
     fn note_contents(&mut self, from: u64) {
         let ids: Vec<NodeId> = self.current().values().copied().collect();
         for id in ids {
-            let bytes: Rc<[u8]> = read(self.fs(), id).expect("what is written can be read").into();
+            let again = |_| read(self.fs(), id);
+            let bytes: Rc<[u8]> = read(self.fs(), id).or_else(again).expect("what is written can be read").into();
             let history = self.contents.entry(id).or_default();
             if history.last().is_none_or(|last| last.what != bytes) {
                 history.push(Moment { from, what: bytes });

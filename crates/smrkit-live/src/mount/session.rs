@@ -508,7 +508,7 @@ impl Unsaved {
 
     /// A line for each file.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        self.files.iter().map(|smrfs::fs::Unsaved { path, data_bytes }| {
+        self.files.iter().map(|smrfs::fs::Unsaved { path, data_bytes, .. }| {
             let path = path.as_ref().map_or("a file".into(), |path| String::from_utf8_lossy(path));
             let what = match data_bytes {
                 None => "its name".to_string(),

@@ -19,7 +19,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use super::{Attr, Attributes, Durability, Entry, Kind, Maps, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time};
-use crate::device::memory::Power;
+use crate::device::memory::{Access, Power};
 use crate::error::{Errno, FsError, FsResult};
 use crate::units::NodeId;
 pub use journal::StoreLoss;
@@ -62,6 +62,8 @@ struct StoreState {
     journal: Option<Journal>,
     /// The operation that is being done.
     number: u64,
+    /// True once a sync has failed: later ones say that all is well, and save nothing.
+    has_forgotten: bool,
 }
 
 impl MemoryStore {
@@ -70,7 +72,7 @@ impl MemoryStore {
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
         let tree = Tree::new(SavedNode::new(&new, clock()));
         let (parts, states) = (BTreeMap::new(), BTreeMap::new());
-        let state = StoreState { tree, parts, states, journal: None, number: 0 };
+        let state = StoreState { tree, parts, states, journal: None, number: 0, has_forgotten: false };
         MemoryStore { state: Mutex::new(state), limits, clock, power: None }
     }
 
@@ -88,7 +90,14 @@ impl MemoryStore {
             None => state.image(),
         };
         let tree = grown(&image, state.tree.next);
-        let state = StoreState { tree, parts: image.parts, states: image.states, journal: None, number: 0 };
+        let state = StoreState {
+            tree,
+            parts: image.parts,
+            states: image.states,
+            journal: None,
+            number: 0,
+            has_forgotten: false,
+        };
         let store =
             MemoryStore { state: Mutex::new(state), limits: self.limits, clock: self.clock.clone(), power: None };
         store.powered(power)
@@ -115,16 +124,35 @@ impl MemoryStore {
         }
     }
 
-    /// To change or to sync: one operation of the power supply.
+    /// To change.
     fn touch(&self) -> FsResult<MutexGuard<'_, StoreState>> {
+        self.operate(Access::Change)
+    }
+
+    /// One operation of the power supply.
+    fn operate(&self, access: Access) -> FsResult<MutexGuard<'_, StoreState>> {
         let mut state = self.lock();
         if let Some(power) = &self.power {
             if !power.operation() {
                 return Err(FsError::PowerCut);
             }
+            if power.breaks(access) {
+                state.has_forgotten |= access == Access::Flush;
+                return Err(Errno::EIO.into());
+            }
             state.number = power.operations();
         }
         Ok(state)
+    }
+
+    /// Syncs something.
+    fn synced(&self, how: impl FnOnce(&mut Journal, u64)) -> FsResult {
+        let mut state = self.operate(Access::Flush)?;
+        let StoreState { journal, number, has_forgotten, .. } = &mut *state;
+        if let Some(journal) = journal.as_mut().filter(|_| !*has_forgotten) {
+            how(journal, *number);
+        }
+        Ok(())
     }
 
     fn make_saved(&self, parent: NodeId, name: &[u8], new: &NewNode, target: Option<&[u8]>) -> FsResult<Attr> {
@@ -205,12 +233,6 @@ impl StoreState {
         if let Some(journal) = &mut self.journal {
             let effect = Effect::State(name.into(), bytes);
             journal.push_durable(self.number, Update::new(vec![effect], Vec::new(), None));
-        }
-    }
-
-    fn synced(&mut self, how: impl FnOnce(&mut Journal, u64)) {
-        if let Some(journal) = &mut self.journal {
-            how(journal, self.number);
         }
     }
 }
@@ -484,25 +506,20 @@ impl Maps for MemoryStore {
 
 impl Durability for MemoryStore {
     fn sync_spill(&self, number: u64) -> FsResult {
-        self.touch()?.synced(|journal, at| journal.sync_part(at, number));
-        Ok(())
+        self.synced(|journal, at| journal.sync_part(at, number))
     }
 
     fn sync(&self, id: NodeId) -> FsResult {
-        self.touch()?.synced(|journal, at| journal.sync(at, id));
-        Ok(())
+        self.synced(|journal, at| journal.sync(at, id))
     }
 
     fn sync_dir(&self, id: NodeId) -> FsResult {
-        let mut state = self.touch()?;
-        state.tree.names(id)?;
-        state.synced(|journal, at| journal.sync_dir(at, id));
-        Ok(())
+        self.see()?.tree.names(id)?;
+        self.synced(|journal, at| journal.sync_dir(at, id))
     }
 
     fn sync_all(&self) -> FsResult {
-        self.touch()?.synced(Journal::sync_all);
-        Ok(())
+        self.synced(Journal::sync_all)
     }
 
     fn room(&self) -> FsResult<StoreRoom> {
