@@ -1,7 +1,10 @@
 //! `smrkit completions`: what a shell needs to complete commands and options.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 use clap_complete::Shell;
+use smrkit::{drive, layer, workload};
+use smrkit_advise::uses::USES;
 
 use crate::exit::Done;
 use crate::output::print;
@@ -20,10 +23,26 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub fn execute(self, mut whole: Command) -> anyhow::Result<Done> {
+    pub fn execute(self, whole: Command) -> anyhow::Result<Done> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut whole, "smrkit", &mut script);
+        clap_complete::generate(self.shell, &mut with_names(whole), "smrkit", &mut script);
         print(String::from_utf8_lossy(&script))?;
         Ok(Done::All)
     }
+}
+
+/// The command line with the names that its options know, for scripts of shells alone: it would refuse paths, models and `name:key=value`.
+fn with_names(whole: Command) -> Command {
+    whole.mut_subcommands(|command| {
+        command.mut_args(|argument| {
+            let names: Vec<&str> = match argument.get_id().as_str() {
+                "drive" => drive::DRIVES.iter().map(|(name, _)| *name).collect(),
+                "layer" => layer::named().iter().map(|spec| spec.name).collect(),
+                "workload" => workload::WORKLOADS.iter().map(|workload| workload.name).collect(),
+                "use" => USES.iter().map(|one| one.name).collect(),
+                _ => return argument,
+            };
+            argument.value_parser(PossibleValuesParser::new(names))
+        })
+    })
 }

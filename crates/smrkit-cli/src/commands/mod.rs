@@ -32,6 +32,7 @@ mod top;
 mod trace;
 mod umount;
 mod volume;
+mod web;
 
 use clap::Subcommand;
 
@@ -52,6 +53,8 @@ pub enum Command {
     Report(report::Report),
     /// Will this drive or array cope with your load, and what to change if not.
     Advise(advise::Advise),
+    /// Open the page that answers in a browser.
+    Web(web::Web),
     /// Reproduce a paper's figures and tables, its numbers next to ours.
     Reproduce(reproduce::Reproduce),
     /// Look at traces, or convert them.
@@ -117,6 +120,7 @@ impl Command {
             Command::Results(command) => command.execute(),
             Command::Report(command) => command.execute(),
             Command::Advise(command) => command.execute(),
+            Command::Web(command) => command.execute(),
             Command::Reproduce(command) => command.execute(),
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),

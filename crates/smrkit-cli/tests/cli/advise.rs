@@ -227,7 +227,10 @@ fn an_answer_is_a_page_in_colour_or_quiet() {
     assert!(page.contains("What was tried") && page.contains("CMR disks"), "{page}");
     let coloured = |option: &str| smrkit(&format!("advise {SMALL} --depth 4 {option}")).done().contains('\u{1b}');
     assert!(coloured("--color always") && !coloured("--color never") && !coloured("--quiet"));
-    assert!(smrkit("completions bash").done().contains("_smrkit"));
+    let script = smrkit("completions bash").done();
+    for known in ["_smrkit", "wd40efax", "set-assoc", "random-write", "restic"] {
+        assert!(script.contains(known), "{known}");
+    }
     assert!(smrkit("man").done().contains(".TH smrkit"));
 }
 

@@ -1,6 +1,6 @@
 //! Each exit code of the contract, and what the messages say.
 
-use super::{Scratch, smrkit, testdata};
+use super::{Scratch, finish, smrkit, testdata};
 
 #[test]
 fn what_works_exits_with_0() {
@@ -162,4 +162,23 @@ fn a_trace_is_not_taken_for_the_name_of_an_output() {
     let csv = scratch.path("out.csv");
     smrkit(&format!("trace convert {first} {csv}")).says(2, &["Parquet", ".parquet"]);
     assert_eq!(scratch.names(), ["a.csv", "b.csv"]);
+}
+
+#[test]
+fn web_finds_the_page_that_is_installed_beside_the_command() {
+    let scratch = Scratch::new();
+    let [bin, page] =
+        ["bin/smrkit", "share/smrkit/index.html"].map(|path| std::path::PathBuf::from(scratch.path(path)));
+    for path in [&bin, &page] {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    }
+    std::fs::copy(env!("CARGO_BIN_EXE_smrkit"), &bin).unwrap();
+    let web = || {
+        let mut command = std::process::Command::new(&bin);
+        command.args(["web", "--print"]);
+        finish(command)
+    };
+    web().says(1, &["not installed", "make web"]);
+    std::fs::write(&page, "").unwrap();
+    assert_eq!(web().done(), format!("{}\n", page.display()));
 }

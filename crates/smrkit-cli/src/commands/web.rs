@@ -1,0 +1,57 @@
+//! `smrkit web`: opens the page that runs the simulator in a browser.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use crate::exit::Done;
+use crate::output::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit web
+  smrkit web --print                     the page's path, to copy it to a web server";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Web {
+    /// Print the page's path and open nothing.
+    #[arg(long)]
+    print: bool,
+}
+
+/// Places of the page, from any folder above the command: as packages install it, and as `make web` builds it in a clone.
+const PLACES: [&str; 2] = ["share/smrkit/index.html", "out/web/index.html"];
+
+impl Web {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let own = std::env::current_exe().context("the path of this command")?;
+        let places = own.ancestors().skip(1).flat_map(|folder| PLACES.map(|place| folder.join(place)));
+        let Some(page) = places.into_iter().find(|page| page.is_file()) else {
+            bail!("the page is not installed with this command: in a clone, make web builds out/web/index.html");
+        };
+        if !self.print && !opens(&page) {
+            eprintln!("smrkit: no browser could be started: open the page by its path");
+        }
+        print(format!("{}\n", page.display()))?;
+        Ok(Done::All)
+    }
+}
+
+/// Opens the page as the desktop does; true if that worked. A browser of the terminal is not started: `xdg-open` would choose one
+/// where there is no display.
+fn opens(page: &Path) -> bool {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let has_display =
+        cfg!(target_os = "macos") || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    has_display
+        && Command::new(opener)
+            .arg(page)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+}
