@@ -185,7 +185,7 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
   return { svg, x, y, plot };
 }
 
-function drawSeries(inside, { name, x: xs, y: ys, colour, steps, dashed, joined, dots }, x, y, theme) {
+function drawSeries(inside, { name, x: xs, y: ys, colour, steps, dashed, dots }, x, y, theme) {
   const parent = element(inside, 'g', { class: 'series', 'data-name': name });
   const stroke = theme.colour(colour);
   let path = '';
@@ -199,7 +199,7 @@ function drawSeries(inside, { name, x: xs, y: ys, colour, steps, dashed, joined,
     isNew = false;
   });
   const dash = dashed ? { 'stroke-dasharray': '6 4' } : {};
-  if (joined) element(parent, 'path', { d: path, fill: 'none', stroke, 'stroke-width': 1.8, 'stroke-linejoin': 'round', ...dash });
+  element(parent, 'path', { d: path, fill: 'none', stroke, 'stroke-width': 1.8, 'stroke-linejoin': 'round', ...dash });
 }
 
 // A bar, a whisker over what is not known of it, and a dot for what was measured.

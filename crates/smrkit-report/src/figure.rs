@@ -110,8 +110,6 @@ pub enum Style {
     Step,
     /// The value holds until the next point; broken.
     DashedStep,
-    /// Dots alone.
-    Points,
     /// Lines with a dot at each point.
     Marked,
 }

@@ -20,8 +20,6 @@ pub mod trace_info;
 pub mod activity;
 pub mod progress;
 #[cfg(test)]
-mod example;
-#[cfg(test)]
 mod tests;
 
 pub use command::quoted;

@@ -146,7 +146,7 @@ function saved({ panel, place, range }) {
   for (const [key, x, y] of places) {
     const mark = key.querySelector('i');
     const [stroke, dash] = [mark.dataset.colour, mark.className === 'dashed' ? '6 4' : 'none'];
-    if (['part', 'dot'].includes(mark.className)) element(whole, 'rect', { x: x + 6, y: y - 9, width: 12, height: 10, fill: stroke });
+    if (mark.className === 'part') element(whole, 'rect', { x: x + 6, y: y - 9, width: 12, height: 10, fill: stroke });
     else element(whole, 'line', { x1: x, x2: x + 24, y1: y - 4, y2: y - 4, stroke, 'stroke-width': 2.4, 'stroke-dasharray': dash });
     element(whole, 'text', { x: x + 30, y, 'font-size': 12, fill: theme.ink }, key.textContent);
   }

@@ -247,11 +247,7 @@ fn key((number, key): (usize, &Key)) -> String {
             "<span class=\"key\"><i class=\"part\" data-colour=\"{plain}\" style=\"color:{colour}\"></i>{name}</span>"
         ),
         Some(style) => {
-            let class = match style {
-                Style::Points => "dot",
-                style if style.dashed() => "dashed",
-                _ => "solid",
-            };
+            let class = if style.dashed() { "dashed" } else { "solid" };
             format!(
                 "<button class=\"key\" data-key=\"{number}\" aria-pressed=\"true\"><i class=\"{class}\" \
                  data-colour=\"{plain}\" style=\"color:{colour}\"></i>{name}</button>"
@@ -344,8 +340,7 @@ fn series(panel: &Panel, series: &Series, key: Option<usize>) -> Value {
     let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().map(|(x, y)| (rounded(x), rounded(y))).unzip();
     json!({
         "key": key, "name": series.name, "colour": series.colour.hex(), "steps": series.style.steps(),
-        "dashed": series.style.dashed(), "joined": series.style != Style::Points,
-        "dots": matches!(series.style, Style::Points | Style::Marked), "x": x, "y": y,
+        "dashed": series.style.dashed(), "dots": series.style == Style::Marked, "x": x, "y": y,
     })
 }
 

@@ -167,7 +167,7 @@ fn seconds(rebuild: &Rebuild, of: fn(&BusyTimes) -> u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::{in_place, rebuilt};
+    use crate::tests::example::{in_place, rebuilt};
 
     #[test]
     fn a_rebuild_without_commands_has_no_latency_of_theirs() {

@@ -446,7 +446,7 @@ mod tests {
     #[test]
     fn arrivals_are_told_with_all_that_was_asked_for() {
         let of = |change: fn(&mut smrkit::settings::Settings)| {
-            let mut run = crate::example::in_place();
+            let mut run = crate::tests::example::in_place();
             run.engine = smrkit::settings::Settings { queue: smrkit::settings::Queue::Fcfs, ..Default::default() };
             change(&mut run.engine);
             arrival(&run)

@@ -1,16 +1,17 @@
 //! Readers' view as snapshots; what no reader may see, as properties.
 
+pub(crate) mod example;
 mod whole;
 
 use serde_json::Value;
 use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
 use smrkit::stats::verdict::Told;
 
-use crate::example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
 use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Numbers, Panel, Series, Style, Theme};
 use crate::grid::Grid;
 use crate::page::{Card, Section};
 use crate::{format, label, page, series, table};
+use example::{comparison, empty, in_place, merged, rebuilt, rmw, set_assoc, single};
 
 /// Comparisons from none to many runs, and runs in which nothing happened.
 fn every_kind() -> Vec<Vec<Outcome>> {
@@ -419,7 +420,7 @@ fn a_legend_keeps_the_order_of_the_bars_over_all_panels() {
 #[test]
 fn other_commands_draw_lines_and_points_and_pages_of_tables() {
     let ours = Series::nth(0, "ours", Style::Marked, vec![(1.0, 3.8), (2.0, 3.4), (3.0, 3.1)]);
-    let paper = Series::nth(1, "the paper", Style::Points, vec![(1.0, 3.9), (3.0, 3.0)]);
+    let paper = Series::nth(1, "the paper", Style::Line, vec![(1.0, 3.9), (3.0, 3.0)]);
     let figure = Figure::lines(
         "figure5",
         "Figure 5",

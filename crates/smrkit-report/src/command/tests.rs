@@ -1,5 +1,5 @@
 use super::*;
-use crate::example::{in_place, rmw};
+use crate::tests::example::{in_place, rmw};
 use smrkit::experiment::system::System;
 use smrkit::settings::{Arrival, Prefill, Warmup};
 use smrkit::stats::outcome::{Scaled, TraceReading};

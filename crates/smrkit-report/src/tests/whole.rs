@@ -10,7 +10,7 @@ use super::*;
 
 /// Lines of every style with a guide and a gap, bars and strips; the note and the legend take several lines.
 fn small() -> Figure {
-    let styles = [Style::Line, Style::Dashed, Style::Step, Style::DashedStep, Style::Points, Style::Marked];
+    let styles = [Style::Line, Style::Dashed, Style::Step, Style::DashedStep, Style::Marked];
     let series = styles.into_iter().enumerate().map(|(number, style)| {
         let low = number as f64;
         let points = vec![(0.0, low), (2.0, low + 3.0), (3.0, f64::NAN), (4.0, 1.0), (8.0, low)];
