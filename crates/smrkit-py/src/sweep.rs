@@ -112,5 +112,5 @@ pub fn results(py: Python, store: PathBuf, sweep: Option<String>) -> PyResult<Ou
 /// The page of a sweep's outcomes.
 #[pyfunction]
 pub fn sweep_page(py: Python, name: &str, outcomes: &Bound<Outcomes>) -> PyResult<String> {
-    smrkit_sweep::page::page(name, &outcomes.get().0.runs).raised(py)
+    smrkit_sweep::table::page(name, &outcomes.get().0.runs).raised(py)
 }

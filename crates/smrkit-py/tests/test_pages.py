@@ -204,16 +204,9 @@ class Pages(unittest.TestCase):
         page.pdf()
         self.assertEqual(0, page.locator("details:not([open])").count())
 
-    def test_cases_of_a_sweep_stand_side_by_side_and_hide_together(self):
-        for width, columns in ((390, 1), (1440, 3)):
-            page, noise = self.open("sweep", width)
-            panels = page.locator("section", has_text="Slowdown by depth").locator(".multiples > div").first.locator("..")
-            lefts = panels.evaluate("all => [...all.children].map(panel => Math.round(panel.getBoundingClientRect().left))")
-            self.assertEqual((len(lefts), len(set(lefts))), (3, columns))
-            self.assertEqual(9 * 2 // 3, page.locator("table").first.locator("tr.best").count())
-        page.locator("section", has_text="Slowdown by depth").last.locator("button.key", has_text="drive-managed").click()
-        hidden = "charts.slice(0, 3).map(c => !c.place.querySelector('.series[data-name=drive-managed]'))"
-        self.assertEqual([True] * 3, page.evaluate(hidden))
+    def test_the_best_of_each_case_of_a_sweep_is_marked(self):
+        page, noise = self.open("sweep")
+        self.assertEqual(9 * 2 // 3, page.locator("table").first.locator("tr.best").count())
         self.assertEqual([], noise)
 
     def test_headers_sort_keys_hide_and_buttons_hand_out_the_data(self):

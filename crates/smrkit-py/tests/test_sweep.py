@@ -58,7 +58,7 @@ class Executors(unittest.TestCase):
         page = self.store("sweep.html")
         smrkit.results(self.threads).report(page)
         with open(page, encoding="utf-8") as file:
-            self.assertIn("takes the least time", file.read())
+            self.assertIn("the best of those that had the same requests", file.read())
         with self.assertRaisesRegex(smrkit.UsageError, "no sweep is called other"):
             smrkit.results(self.threads, "other")
 

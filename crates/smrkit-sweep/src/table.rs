@@ -8,8 +8,8 @@ use smrkit::error::Error;
 use smrkit::layer::BASELINE;
 use smrkit::names;
 use smrkit::stats::outcome::Outcome;
-use smrkit_report::Grid;
-use smrkit_report::format::{NONE, short};
+use smrkit_report::format::{NONE, count, short};
+use smrkit_report::{Grid, Section, facts};
 
 use crate::words::{self, unit, with_unit};
 
@@ -31,7 +31,7 @@ const RAW_SECTORS: &str = "capacity.raw_sectors";
 /// Prefixes of keys that tell runs apart.
 const SETTINGS: [&str; 2] = ["parameters.", "engine."];
 /// Values shown where none are asked for.
-pub const VALUES: [&str; 5] =
+const VALUES: [&str; 5] =
     ["slowdown", "write_amplification", "latency_ns.all.mean", "latency_ns.all.p99", "latency_ns.all.max"];
 
 /// Stands after the least number of its kind.
@@ -101,7 +101,7 @@ fn known(rows: &[FlatRun], key: &str) -> Result<(), Error> {
 }
 
 /// A value as text; one that does not exist is a dash.
-pub fn cell(row: &FlatRun, key: &str) -> String {
+fn cell(row: &FlatRun, key: &str) -> String {
     match row.get(key) {
         None | Some(Value::Null) => NONE.into(),
         Some(Value::String(text)) => text.clone(),
@@ -112,12 +112,12 @@ pub fn cell(row: &FlatRun, key: &str) -> String {
 }
 
 /// True for a key of the disks, not of what is asked of them.
-pub fn is_system(key: &str) -> bool {
+fn is_system(key: &str) -> bool {
     ["layer", "drive", "drive_file", RAW_SECTORS, "array"].contains(&key) || key.starts_with("parameters.")
 }
 
 /// Keys that tell these rows apart, seeds left out.
-pub fn varying(rows: &[FlatRun]) -> Vec<String> {
+fn varying(rows: &[FlatRun]) -> Vec<String> {
     let tells = |key: &&String| IDENTITY.contains(&key.as_str()) || SETTINGS.iter().any(|start| key.starts_with(start));
     let mut keys: Vec<String> = rows.iter().flat_map(|row| row.keys().filter(tells).cloned()).collect();
     keys.sort_by_key(|key| (IDENTITY.iter().position(|known| known == key).unwrap_or(IDENTITY.len()), key.clone()));
@@ -144,22 +144,22 @@ fn varies(rows: &[FlatRun], key: &str) -> bool {
 
 /// Several runs of one kind: the mean of a number, its 95 % confidence interval, its least and its most.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+struct Spread {
     /// The mean.
-    pub mean: f64,
+    mean: f64,
     /// Half the width of the interval about it, by Student's t: 95 of 100 such intervals hold the mean of all seeds. 0 of one run.
-    pub half: f64,
+    half: f64,
     /// The least.
-    pub least: f64,
+    least: f64,
     /// The most.
-    pub most: f64,
+    most: f64,
     /// Number of runs.
-    pub runs: usize,
+    runs: usize,
 }
 
 impl Spread {
     /// The spread of numbers; none without any.
-    pub fn new(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
+    fn new(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
         let all: Vec<f64> = numbers.collect();
         let (least, most) = all.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
         let runs = all.len();
@@ -171,7 +171,7 @@ impl Spread {
     }
 
     /// In numbers of which `factor` makes a unit: `5 ± 1`; without an interval where no seed made a difference.
-    pub fn text(&self, factor: f64) -> String {
+    fn text(&self, factor: f64) -> String {
         let (mean, half) = (self.mean * factor, self.half * factor);
         // The interval has no more digits than the mean.
         let digits = (2 - mean.abs().max(1e-6).log10().floor() as i32).clamp(0, 8);
@@ -197,12 +197,12 @@ fn students_t(values: usize) -> f64 {
 }
 
 /// The spread of a value over rows.
-pub fn spread(rows: &[&FlatRun], key: &str) -> Option<Spread> {
+fn spread(rows: &[&FlatRun], key: &str) -> Option<Spread> {
     Spread::new(rows.iter().filter_map(|row| row.get(key)?.as_f64()))
 }
 
 /// Rows by their values of `keys`, in order of first sight.
-pub fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a FlatRun>)> {
+fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<String>, Vec<&'a FlatRun>)> {
     let mut groups: Vec<(Vec<String>, Vec<&FlatRun>)> = Vec::new();
     for row in rows {
         let own: Vec<String> = keys.iter().map(|key| cell(row, key)).collect();
@@ -215,7 +215,7 @@ pub fn grouped<'a>(rows: &'a [FlatRun], keys: &[String]) -> Vec<(Vec<String>, Ve
 }
 
 /// The unit of a choice, which is shown as it was made.
-pub fn raw_unit(key: &str) -> &'static str {
+fn raw_unit(key: &str) -> &'static str {
     match key {
         _ if key.ends_with("_percent") => "%",
         _ if key.ends_with("_ns") => "ns",
@@ -262,6 +262,35 @@ fn middle(values: &[Option<Spread>]) -> f64 {
     let means = values.iter().flatten().map(|value| value.mean).filter(|&mean| mean > 0.0);
     let (least, most) = means.fold((f64::MAX, 0.0_f64), |(a, b), v| (a.min(v), b.max(v)));
     if most > 0.0 { (least * most).sqrt() } else { 0.0 }
+}
+
+/// The values that runs are shown with, first the one that they are judged by: of requests at their own times the mean latency, else the
+/// time for all of them.
+pub fn shown(rows: &[FlatRun]) -> Vec<String> {
+    let measure = match rows.iter().any(|row| cell(row, "engine.arrival") == "trace") {
+        true => "latency_ns.all.mean",
+        false => "slowdown",
+    };
+    let others = VALUES.into_iter().filter(|value| *value != measure);
+    std::iter::once(measure).chain(others).map(str::to_string).collect()
+}
+
+/// The page of a sweep called `name`: the table of its runs, what becomes of merged volumes, and what was run. Figures are for a library of
+/// data frames, as `docs/how-to/sweep.md` shows.
+pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
+    let rows = rows(outcomes);
+    let merged = outcomes.iter().filter(|outcome| outcome.merged_verdicts.is_some());
+    let merged = merged.map(|one| format!("{}: {}", one.layer, one.verdict.text));
+    let runs =
+        format!("{} runs; the best of those that had the same requests are marked.", count(outcomes.len() as u64));
+    let sections = [
+        Section {
+            text: std::iter::once(runs).chain(merged).collect(),
+            ..Section::of_table("All runs", table(&rows, &shown(&rows))?)
+        },
+        Section::of_table("What was run", facts(outcomes)),
+    ];
+    Ok(smrkit_report::page(&format!("smrkit sweep: {name}"), &sections))
 }
 
 /// Comma-separated values for programs: a header, then a line for each run with what varied, the seed and the values of `keys`,

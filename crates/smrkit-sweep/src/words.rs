@@ -1,6 +1,5 @@
 //! Keys of outcomes in words, and the units that their numbers are shown in.
 
-use smrkit_report::figure::Numbers;
 use smrkit_report::format;
 
 /// A key in words: `latency_ns.all.p99` is `p99 latency`, `parameters.cache_percent` is `cache`.
@@ -17,40 +16,27 @@ pub fn name(key: &str) -> String {
     words.replace("p99_9", "p99.9").replace("p99_5", "p99.5").replace('_', " ")
 }
 
-/// The form of a key's numbers in figures, and what makes base units of them: seconds, bytes, shares, or the number itself.
-pub fn numbers(key: &str) -> (Numbers, f64) {
-    let last = key.rsplit('.').next().unwrap_or(key);
-    match key {
-        _ if key.starts_with("latency_ns.") && last != "count" => (Numbers::Time, 1e-9),
-        _ if last.ends_with("_ns") => (Numbers::Time, 1e-9),
-        _ if last.ends_with("_at_s") => (Numbers::Time, 1.0),
-        _ if last.ends_with("_bytes") || last.ends_with("_bytes_per_s") => (Numbers::Bytes, 1.0),
-        _ if last.ends_with("_percent") => (Numbers::Percent, 0.01),
-        _ => (Numbers::Plain, 1.0),
-    }
-}
-
 /// The unit of a column of a key's numbers up to `largest`: its name, and what a number is multiplied by.
 pub fn unit(key: &str, largest: f64) -> (String, f64) {
-    let (numbers, factor) = numbers(key);
-    match numbers {
-        Numbers::Time => {
-            let (unit_s, name) = format::time_unit(largest * factor);
-            (name.into(), factor / unit_s)
-        }
-        Numbers::Bytes => {
-            let (unit_bytes, name) = format::byte_unit(largest);
-            (if key.ends_with("_per_s") { format!("{name}/s") } else { name.into() }, 1.0 / unit_bytes)
-        }
-        Numbers::Percent => ("%".into(), 1.0),
-        Numbers::Plain if is_multiple(key) => ("×".into(), 1.0),
-        Numbers::Plain => (String::new(), 1.0),
+    let last = key.rsplit('.').next().unwrap_or(key);
+    let time = |base_s: f64| {
+        let (unit_s, name) = format::time_unit(largest * base_s);
+        (name.into(), base_s / unit_s)
+    };
+    let bytes = |ending: &str| {
+        let (unit_bytes, name) = format::byte_unit(largest);
+        (format!("{name}{ending}"), 1.0 / unit_bytes)
+    };
+    match last {
+        _ if key.starts_with("latency_ns.") && last != "count" => time(1e-9),
+        _ if last.ends_with("_ns") => time(1e-9),
+        _ if last.ends_with("_at_s") => time(1.0),
+        _ if last.ends_with("_bytes") => bytes(""),
+        _ if last.ends_with("_bytes_per_s") => bytes("/s"),
+        _ if last.ends_with("_percent") => ("%".into(), 1.0),
+        "slowdown" | "write_amplification" | "write_overloading" => ("×".into(), 1.0),
+        _ => (String::new(), 1.0),
     }
-}
-
-/// True for the multiple of another number.
-fn is_multiple(key: &str) -> bool {
-    matches!(key, "slowdown" | "write_amplification" | "write_overloading")
 }
 
 /// A name with its unit.
@@ -93,24 +79,6 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_form_of_their_keys() {
-        use Numbers::{Bytes, Percent, Plain, Time};
-        let forms = [
-            ("latency_ns.all.p50", Time, 1e-9),
-            ("latency_ns.all.count", Plain, 1.0),
-            ("elapsed_ns", Time, 1e-9),
-            ("verdict.cache_full_at_s", Time, 1.0),
-            ("map_bytes", Bytes, 1.0),
-            ("verdict.rate_after_bytes_per_s", Bytes, 1.0),
-            ("parameters.cache_percent", Percent, 0.01),
-            ("requests", Plain, 1.0),
-        ];
-        for (key, form, factor) in forms {
-            assert_eq!(numbers(key), (form, factor), "{key}");
-        }
-    }
-
-    #[test]
     fn units_are_the_largest_that_fit() {
         let of = |key: &str, largest| {
             let (name, factor) = unit(key, largest);
@@ -124,6 +92,7 @@ mod tests {
         assert_eq!(of("write_amplification", 5.0), shown("×", 5.0));
         assert_eq!(of("write_overloading", 5.0), shown("×", 5.0));
         assert_eq!(of("requests", 5.0), shown("", 5.0));
+        assert_eq!(of("latency_ns.all.count", 5.0), shown("", 5.0));
         assert_eq!((with_unit("a", ""), with_unit("a", "s")), ("a".into(), "a (s)".into()));
     }
 }

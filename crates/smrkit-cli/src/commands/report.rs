@@ -6,9 +6,8 @@ use clap::Args;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{Outcome, Outcomes};
 use smrkit_report::{report, text_for};
-use smrkit_sweep::page;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{VALUES, rows, table};
+use smrkit_sweep::table::{page, rows, shown, table};
 
 use crate::exit::Done;
 use crate::output::{OutputOptions, pretty};
@@ -17,8 +16,8 @@ use crate::style;
 use smrkit_trace::recorded::Recorded;
 
 const EXAMPLES: &str = "\
-The runs of all files stand next to one another, so each must be of the same trace or workload. A store of sweeps has a page of \
-its own: which system is the best in each case, and how it goes with what was swept.
+The runs of all files stand next to one another, so each must be of the same trace or workload. A store of sweeps has a page with \
+the table of all its runs.
 
 Examples:
   smrkit report outcome.json --report report.html
@@ -65,8 +64,9 @@ impl Report {
         let outputs = self.outputs.open()?;
         let runs = &outcomes.runs;
         let name = self.sweep.clone().unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into());
-        let page = page::page(&name, runs)?;
-        let table = table(&rows(runs), &VALUES.map(str::to_string))?;
+        let page = page(&name, runs)?;
+        let rows = rows(runs);
+        let table = table(&rows, &shown(&rows))?;
         outputs.write(|| table.text() + "\n", || pretty(&outcomes), || page)?;
         Ok(Done::All)
     }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use smrkit::error::Error;
 use smrkit::stats::outcome::Outcomes;
 use smrkit_sweep::store::Store;
-use smrkit_sweep::table::{VALUES, csv, filter, rows, table};
+use smrkit_sweep::table::{csv, filter, rows, shown, table};
 
 use crate::exit::Done;
 use crate::output::{JsonTarget, pretty, print};
@@ -33,8 +33,9 @@ pub struct Results {
     /// Only runs with this value of a key. May be repeated.
     #[arg(long = "where", value_name = "KEY=VALUE", value_parser = wanted)]
     wanted: Vec<(String, String)>,
-    /// Values shown, with commas between.
-    #[arg(long, value_delimiter = ',', value_name = "KEY1,KEY2", default_values = VALUES)]
+    /// Values shown, with commas between [default: slowdown or, of requests at their own times, the mean latency; then the other of
+    /// both, write_amplification, and p99 and max latency].
+    #[arg(long, value_delimiter = ',', value_name = "KEY1,KEY2")]
     show: Vec<String>,
     /// Format of the table.
     #[arg(long, value_enum, default_value_t)]
@@ -64,9 +65,10 @@ impl Results {
             return Ok(Done::All);
         }
         let rows = rows(&outcomes);
+        let keys = if self.show.is_empty() { shown(&rows) } else { self.show };
         print(match self.format {
-            TableFormat::Table => table(&rows, &self.show)?.text() + "\n",
-            TableFormat::Csv => csv(&rows, &self.show)?,
+            TableFormat::Table => table(&rows, &keys)?.text() + "\n",
+            TableFormat::Csv => csv(&rows, &keys)?,
         })?;
         Ok(Done::All)
     }

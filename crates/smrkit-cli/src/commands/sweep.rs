@@ -6,9 +6,9 @@ use clap::Args;
 use smrkit::experiment::pool::Monitor;
 use smrkit::message::worded;
 use smrkit_sweep::execute::execute;
-use smrkit_sweep::page::page;
 use smrkit_sweep::plan::Sweep as Plan;
 use smrkit_sweep::store::Store;
+use smrkit_sweep::table::page;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;

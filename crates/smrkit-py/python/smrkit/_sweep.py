@@ -95,7 +95,7 @@ def _plain(value: Any) -> Any:
 
 
 class Results(Outcomes):
-    """Outcomes of sweeps, whose page shows which system is the best in each case."""
+    """Outcomes of sweeps, whose page is the table of all runs."""
 
     def __init__(self, native: _native.Outcomes, name: str) -> None:
         super().__init__(native)

@@ -57,6 +57,24 @@ fn the_best_is_that_of_its_demand_and_never_the_baseline() {
 }
 
 #[test]
+fn requests_at_their_own_times_are_judged_by_their_mean_latency() {
+    let of = |arrival: &str| {
+        let run = |layer: &str, slowdown: f64, mean: u64| {
+            let mut row = FlatRun::from(VALUES.map(|value| (value.to_string(), json!(slowdown))));
+            row.extend([
+                ("layer".into(), json!(layer)),
+                ("engine.arrival".into(), json!(arrival)),
+                ("latency_ns.all.mean".into(), json!(mean)),
+            ]);
+            row
+        };
+        let rows = [run("rmw", 1.0, 9), run("log", 1.1, 5)];
+        table(&rows, &shown(&rows)).unwrap().best
+    };
+    assert_eq!((of("trace"), of("flat-out")), (vec![1], vec![0]));
+}
+
+#[test]
 fn keys_of_disks_are_told_from_those_of_demands() {
     let all = ["layer", "drive", "drive_file", RAW_SECTORS, "array", "parameters.cache_percent"];
     assert!(all.into_iter().all(is_system));
