@@ -19,7 +19,7 @@ use smrkit_trace::split::Splitter;
 use smrkit_trace::{OpenOptions, Trace};
 
 use crate::error::Raised;
-use crate::rows::{Parts, Rows, Traced};
+use crate::rows::{Parts, Rows, TRACED};
 use crate::run::python_name;
 use crate::watch::{Watcher, watched};
 
@@ -91,9 +91,9 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
         let trace = run::trace(&path, &options.conditions)?;
         trace.look_for_volumes()?;
         let mut source = WatchedSource { source: trace.open(&Opening::new(0, 1))?, watcher };
-        let (mut rows, mut batch) = (Parts::<Traced>::default(), Vec::new());
+        let (mut rows, mut batch) = (Parts::new(TRACED), Vec::new());
         while source.fill_next(&mut batch)? {
-            batch.iter().for_each(|request| rows.open().append(&[Request { volume: 0, ..*request }]));
+            batch.iter().for_each(|request| rows.push(Request { volume: 0, ..*request }));
         }
         Ok(rows.table())
     };
@@ -105,9 +105,9 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
 pub fn trace_generate(py: Python, workload: &str, bytes: u64, seed: u64) -> PyResult<Rows> {
     let generate = || -> Result<Rows, Error> {
         let mut source = Workload::parse(workload)?.source(bytes / SECTOR_BYTES, seed)?;
-        let (mut rows, mut batch) = (Parts::<Traced>::default(), Vec::new());
+        let (mut rows, mut batch) = (Parts::new(TRACED), Vec::new());
         while source.fill_next(&mut batch)? {
-            rows.open().append(&batch);
+            batch.iter().for_each(|request| rows.push(*request));
         }
         Ok(rows.table())
     };

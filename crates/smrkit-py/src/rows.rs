@@ -3,17 +3,20 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{ArrowPrimitiveType, Int8Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray, RecordBatch, RecordBatchIterator, StringArray};
+use arrow_array::types::Int8Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt8Array, UInt16Array,
+    UInt32Array, UInt64Array,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use smrkit::disk::Recorder;
 use smrkit::experiment::pool::{RecorderOf, RequestSink};
-use smrkit::request::{Op, Request};
+use smrkit::request::Request;
 use smrkit::stats::counts::RequestRow;
-use smrkit::tally::{Access, Cause};
-
-use crate::requests::OPS;
+use smrkit::tally::Access;
+use smrkit_trace::parquet::table::{Taken, Values, column, int, long, operations, word};
+use smrkit_trace::rows::{MemberAccess, Row};
 
 /// A table in columns, in parts.
 #[pyclass(frozen)]
@@ -44,115 +47,108 @@ impl Rows {
     }
 }
 
-/// Columns that are being filled.
-pub trait Filled: Default + Send + 'static {
-    /// Columns with room for this many rows.
-    fn with_capacity(rows: usize) -> Self;
-
-    /// Number of rows.
-    fn rows(&self) -> usize;
-
-    /// The columns by their names.
-    fn columns(self) -> Vec<(&'static str, ArrayRef)>;
-}
-
-/// Rows in a part of a table; a longer column would be copied each time it grows.
+/// Rows in a part of a table; a longer one would be copied each time it grows.
 const PART_ROWS: usize = 1 << 17;
 
 /// A table that is being filled, part by part.
-#[derive(Default)]
-pub struct Parts<T> {
+pub struct Parts<R: 'static> {
+    columns: &'static [Taken<R>],
     full: Vec<RecordBatch>,
-    last: T,
+    last: Vec<R>,
 }
 
-impl<T: Filled> Parts<T> {
-    /// The part that has room for more rows.
-    pub fn open(&mut self) -> &mut T {
-        if self.last.rows() >= PART_ROWS {
-            self.close(T::with_capacity(PART_ROWS));
-        }
-        &mut self.last
+impl<R> Parts<R> {
+    /// A table of these columns.
+    pub fn new(columns: &'static [Taken<R>]) -> Parts<R> {
+        Parts { columns, full: Vec::new(), last: Vec::new() }
     }
 
-    fn close(&mut self, next: T) {
-        let part = RecordBatch::try_from_iter(std::mem::replace(&mut self.last, next).columns());
-        self.full.push(part.expect("columns of one length"));
+    /// Appends a row.
+    pub fn push(&mut self, row: R) {
+        self.last.push(row);
+        if self.last.len() == PART_ROWS {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let arrays = self.columns.iter().map(|(column, of)| (column.name, array(column.bits, of(&self.last))));
+        self.full.push(RecordBatch::try_from_iter(arrays).expect("columns of one length"));
+        self.last.clear();
     }
 
     /// The table.
     pub fn table(mut self) -> Rows {
-        if self.last.rows() > 0 || self.full.is_empty() {
-            self.close(T::default());
+        if !self.last.is_empty() || self.full.is_empty() {
+            self.close();
         }
         Rows(self.full)
     }
 }
 
-/// A table that a run fills.
-pub struct Shared<T>(Arc<Mutex<Parts<T>>>);
+/// The values of a column, `bits` wide if they are whole numbers.
+fn array(bits: i8, values: Values) -> ArrayRef {
+    match values {
+        Values::Long(all) => Arc::new(UInt64Array::from_iter_values(all.iter().map(|value| value.cast_unsigned()))),
+        Values::Int(all) => match bits {
+            8 => Arc::new(UInt8Array::from_iter_values(all.iter().map(|&value| value as u8))),
+            16 => Arc::new(UInt16Array::from_iter_values(all.iter().map(|&value| value as u16))),
+            _ => Arc::new(UInt32Array::from_iter_values(all.iter().map(|value| value.cast_unsigned()))),
+        },
+        Values::Kinds(kinds, words) => {
+            Arc::new(DictionaryArray::<Int8Type>::new(kinds.into(), Arc::new(StringArray::from(words))))
+        }
+        Values::Words(all) => {
+            Arc::new(StringArray::from_iter_values(all.iter().map(|word| String::from_utf8_lossy(word.data()))))
+        }
+        Values::Real(all) => Arc::new(Float64Array::from_iter_values(all.iter().copied())),
+    }
+}
 
-impl<T> Clone for Shared<T> {
-    fn clone(&self) -> Shared<T> {
+/// The columns of the requests of a trace.
+pub const TRACED: &[Taken<Request>] = &[
+    (column("time_ns", 64), |rows| long(rows, |row| row.time.0)),
+    (word("op"), |rows| operations(rows, |row| row.op)),
+    (column("lba", 64), |rows| long(rows, |row| row.lba.0)),
+    (column("sectors", 32), |rows| int(rows, |row| row.sectors)),
+    (column("volume", 16), |rows| int(rows, |row| row.volume.into())),
+];
+
+/// A table that a run fills.
+pub struct Shared<R: 'static>(Arc<Mutex<Parts<R>>>);
+
+impl<R> Clone for Shared<R> {
+    fn clone(&self) -> Shared<R> {
         Shared(Arc::clone(&self.0))
     }
 }
 
-impl<T: Filled> Default for Shared<T> {
-    fn default() -> Shared<T> {
-        Shared(Arc::default())
+impl<R: Row> Default for Shared<R> {
+    fn default() -> Shared<R> {
+        Shared(Arc::new(Mutex::new(Parts::new(R::COLUMNS))))
     }
 }
 
-impl<T: Filled> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, Parts<T>> {
+impl<R: Row> Shared<R> {
+    fn lock(&self) -> MutexGuard<'_, Parts<R>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Rows that have been filled in.
     pub fn take(&self) -> Rows {
-        std::mem::take(&mut *self.lock()).table()
+        std::mem::replace(&mut *self.lock(), Parts::new(R::COLUMNS)).table()
     }
 }
 
-impl Shared<RequestColumns> {
-    /// Fills it with the requests of a run, the last of them when the sink is dropped.
+impl Shared<RequestRow> {
+    /// Fills it with the requests of a run.
     pub fn sink(&self) -> RequestSink {
-        let mut batch = Batch { rows: Vec::with_capacity(BATCH_ROWS), table: self.clone() };
-        Box::new(move |row: &RequestRow| batch.push(row))
+        let own = self.clone();
+        Box::new(move |row: &RequestRow| own.lock().push(*row))
     }
 }
 
-/// Rows that go into columns together: eleven columns take longer one by one.
-const BATCH_ROWS: usize = 256;
-
-/// Rows on their way into their table.
-struct Batch {
-    rows: Vec<RequestRow>,
-    table: Shared<RequestColumns>,
-}
-
-impl Batch {
-    fn push(&mut self, row: &RequestRow) {
-        self.rows.push(*row);
-        if self.rows.len() == BATCH_ROWS {
-            self.hand_over();
-        }
-    }
-
-    fn hand_over(&mut self) {
-        self.table.lock().open().append(&self.rows);
-        self.rows.clear();
-    }
-}
-
-impl Drop for Batch {
-    fn drop(&mut self) {
-        self.hand_over();
-    }
-}
-
-impl Shared<AccessColumns> {
+impl Shared<MemberAccess> {
     /// Fills it with the physical accesses of a run.
     pub fn recorders(&self) -> RecorderOf {
         let own = self.clone();
@@ -162,102 +158,11 @@ impl Shared<AccessColumns> {
 
 struct OfMember {
     member: u32,
-    accesses: Shared<AccessColumns>,
+    accesses: Shared<MemberAccess>,
 }
 
 impl Recorder for OfMember {
     fn access(&mut self, access: &Access) {
-        self.accesses.lock().open().append(&[(self.member, *access)]);
-    }
-}
-
-fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(values.into(), None))
-}
-
-/// Words by their numbers.
-fn words(numbers: Vec<i8>, words: &[&str]) -> ArrayRef {
-    let values = Arc::new(StringArray::from(words.to_vec()));
-    Arc::new(DictionaryArray::<Int8Type>::new(numbers.into(), values))
-}
-
-fn operations(numbers: Vec<i8>) -> ArrayRef {
-    words(numbers, &OPS.map(Op::name))
-}
-
-fn causes(numbers: Vec<i8>) -> ArrayRef {
-    words(numbers, &Cause::ALL.map(Cause::name))
-}
-
-/// A table that is filled from rows: each column's name, its values, what a row has there, and what makes an array of them.
-macro_rules! filled {
-    ($(#[$doc:meta])* $name:ident: $of:ty, $row:ident => { $($column:ident: $value:ty = $take:expr => $array:expr,)* }) => {
-        $(#[$doc])*
-        #[derive(Default)]
-        pub struct $name {
-            $($column: Vec<$value>,)*
-        }
-
-        impl $name {
-            /// Appends rows, column by column.
-            pub fn append(&mut self, rows: &[$of]) {
-                $(self.$column.extend(rows.iter().map(|$row| $take));)*
-            }
-        }
-
-        impl Filled for $name {
-            fn with_capacity(rows: usize) -> $name {
-                $name { $($column: Vec::with_capacity(rows),)* }
-            }
-
-            fn rows(&self) -> usize {
-                [$(self.$column.len()),*][0]
-            }
-
-            fn columns(self) -> Vec<(&'static str, ArrayRef)> {
-                vec![$((stringify!($column), $array(self.$column)),)*]
-            }
-        }
-    };
-}
-
-filled! {
-    /// The table of `--requests`.
-    RequestColumns: RequestRow, row => {
-        index: u64 = row.index => numbers::<UInt64Type>,
-        source: u8 = row.source => numbers::<UInt8Type>,
-        row: u64 = row.row => numbers::<UInt64Type>,
-        op: i8 = row.op as i8 => operations,
-        lba: u64 = row.lba => numbers::<UInt64Type>,
-        sectors: u32 = row.sectors => numbers::<UInt32Type>,
-        arrival_ns: u64 = row.arrival_ns => numbers::<UInt64Type>,
-        start_ns: u64 = row.start_ns => numbers::<UInt64Type>,
-        end_ns: u64 = row.end_ns => numbers::<UInt64Type>,
-        wait_ns: u64 = row.wait_ns => numbers::<UInt64Type>,
-        latency_ns: u64 = row.latency_ns => numbers::<UInt64Type>,
-    }
-}
-
-filled! {
-    /// The table of `--accesses`, with the member.
-    AccessColumns: (u32, Access), row => {
-        member: u32 = row.0 => numbers::<UInt32Type>,
-        time_ns: u64 = row.1.start.0 => numbers::<UInt64Type>,
-        cause: i8 = row.1.cause as i8 => causes,
-        op: i8 = if row.1.write { Op::Write } else { Op::Read } as i8 => operations,
-        pba: u64 = row.1.pba.0 => numbers::<UInt64Type>,
-        sectors: u64 = row.1.sectors => numbers::<UInt64Type>,
-        duration_ns: u64 = row.1.duration.0 => numbers::<UInt64Type>,
-    }
-}
-
-filled! {
-    /// The requests of a trace.
-    Traced: Request, request => {
-        time_ns: u64 = request.time.0 => numbers::<UInt64Type>,
-        op: i8 = request.op as i8 => operations,
-        lba: u64 = request.lba.0 => numbers::<UInt64Type>,
-        sectors: u32 = request.sectors => numbers::<UInt32Type>,
-        volume: u16 = request.volume => numbers::<UInt16Type>,
+        self.accesses.lock().push(MemberAccess { member: self.member, access: *access });
     }
 }

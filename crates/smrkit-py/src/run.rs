@@ -7,16 +7,17 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::experiment::comparison::RunRecorders;
 use smrkit::experiment::pool::Monitor;
+use smrkit::stats::counts::RequestRow;
 use smrkit::units::Nanos;
 use smrkit_options::run::RunOptions;
 use smrkit_options::{COMMIT, pairs};
-use smrkit_trace::rows::RowFiles;
+use smrkit_trace::rows::{MemberAccess, RowFiles};
 
 use crate::error::Raised;
 use crate::layer;
 use crate::outcomes::Outcomes;
 use crate::requests::Requests;
-use crate::rows::{AccessColumns, RequestColumns, Rows, Shared};
+use crate::rows::{Rows, Shared};
 use crate::watch::watched;
 
 /// Result of one call: outcomes, latencies, accesses.
@@ -47,11 +48,11 @@ pub fn compare(
     let (until, window) = (until_ns.map(Nanos), window_ns.map(Nanos));
     let options = RunOptions { until, window, used_sectors, ..options };
     let demand = requests.map(|requests| requests.get().demand());
-    let latencies = latencies.then(Shared::<RequestColumns>::default);
-    let accesses = accesses.then(Shared::<AccessColumns>::default);
+    let latencies = latencies.then(Shared::<RequestRow>::default);
+    let accesses = accesses.then(Shared::<MemberAccess>::default);
     let mut records = RunRecorders {
-        requests: latencies.as_ref().map(Shared::<RequestColumns>::sink),
-        accesses: accesses.as_ref().map(Shared::<AccessColumns>::recorders),
+        requests: latencies.as_ref().map(Shared::<RequestRow>::sink),
+        accesses: accesses.as_ref().map(Shared::<MemberAccess>::recorders),
         state: None,
     };
     let mut files = RowFiles::default();

@@ -24,14 +24,9 @@ impl Partial {
         let temporary = temporary_of(path);
         let special = temporary.is_none();
         let opened = temporary.as_ref().unwrap_or(&target);
-        let file = File::options().read(!special).write(true).create(true).truncate(!special).open(opened);
+        let file = File::options().write(true).create(true).truncate(!special).open(opened);
         let file = file.map_err(|error| Error::writing(path, error))?;
         Ok((Partial { target, temporary }, file))
-    }
-
-    /// True if the file under construction can be read back.
-    pub fn can_be_read(&self) -> bool {
-        self.temporary.is_some()
     }
 
     /// Makes the written `file` appear under its name.

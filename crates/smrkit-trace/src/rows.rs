@@ -5,18 +5,16 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-use parquet::data_type::ByteArray;
 use smrkit::disk::Recorder;
 use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::comparison::RunRecorders;
 use smrkit::request::Op;
 use smrkit::stats::counts::RequestRow;
-use smrkit::tally::Access;
+use smrkit::tally::{Access, Cause};
 
 use crate::output::TargetFile;
-use crate::parquet::table::{Column, GROUP_ROWS, Packing, TableWriter, Values};
+use crate::parquet::table::{Column, GROUP_ROWS, TableWriter, Taken, Values, column, int, long, operations, word};
 use crate::parquet::{KEY_FORMAT, KEY_ROWS, KEY_VERSION, VERSION};
 
 /// A physical access of one drive of an array.
@@ -79,15 +77,12 @@ pub trait Row: Copy + 'static {
     const KIND: &'static str;
 }
 
-/// A column, and how its values are taken from rows.
-pub type Taken<R> = (Column<'static>, fn(&[R]) -> Values<'static>);
-
 impl Row for RequestRow {
     const COLUMNS: &'static [Taken<RequestRow>] = &[
         (column("index", 64), |rows| long(rows, |row| row.index)),
         (column("source", 8), |rows| int(rows, |row| row.source.into())),
         (column("row", 64), |rows| long(rows, |row| row.row)),
-        (word("op"), |rows| words(rows, |row| row.op.name())),
+        (word("op"), |rows| operations(rows, |row| row.op)),
         (column("lba", 64), |rows| long(rows, |row| row.lba)),
         (column("sectors", 32), |rows| int(rows, |row| row.sectors)),
         (column("arrival_ns", 64), |rows| long(rows, |row| row.arrival_ns)),
@@ -104,33 +99,15 @@ impl Row for MemberAccess {
     const COLUMNS: &'static [Taken<MemberAccess>] = &[
         (column("member", 32), |rows| int(rows, |row| row.member)),
         (column("time_ns", 64), |rows| long(rows, |row| row.access.start.0)),
-        (word("cause"), |rows| words(rows, |row| row.access.cause.name())),
-        (word("op"), |rows| words(rows, |row| if row.access.write { Op::Write } else { Op::Read }.name())),
+        (word("cause"), |rows| {
+            Values::Kinds(rows.iter().map(|row| row.access.cause as i8).collect(), Cause::ALL.map(Cause::name).into())
+        }),
+        (word("op"), |rows| operations(rows, |row| if row.access.write { Op::Write } else { Op::Read })),
         (column("pba", 64), |rows| long(rows, |row| row.access.pba.0)),
         (column("sectors", 64), |rows| long(rows, |row| row.access.sectors)),
         (column("duration_ns", 64), |rows| long(rows, |row| row.access.duration.0)),
     ];
     const KIND: &'static str = "accesses";
-}
-
-const fn word(name: &'static str) -> Column<'static> {
-    Column { name, bits: 0, packing: Packing::Words }
-}
-
-fn words<R>(rows: &[R], of: impl Fn(&R) -> &'static str) -> Values<'static> {
-    Values::Words(rows.iter().map(|row| ByteArray::from(Bytes::from_static(of(row).as_bytes()))).collect())
-}
-
-const fn column(name: &'static str, bits: i8) -> Column<'static> {
-    Column { name, bits, packing: Packing::Delta }
-}
-
-fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> Values<'static> {
-    Values::Long(rows.iter().map(|row| of(row) as i64).collect())
-}
-
-fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> Values<'static> {
-    Values::Int(rows.iter().map(|row| of(row) as i32).collect())
 }
 
 /// A table that a run fills; the first error is kept, and what comes after it is dropped.
@@ -223,7 +200,6 @@ mod tests {
     use parquet::record::Field;
 
     use super::*;
-    use smrkit::tally::Cause;
     use smrkit::units::{Nanos, Pba};
 
     /// Words stand for their places here.

@@ -8,7 +8,7 @@
 pub mod table;
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use parquet::basic::{Compression, SortOrder, Type as Physical};
@@ -23,7 +23,7 @@ use smrkit::error::Error;
 use smrkit::request::{InMemory, Op, Progress, Request, Source};
 use smrkit::units::{Lba, Nanos};
 
-use self::table::{Column, GROUP_ROWS, Packing, TableWriter, Values, guarded};
+use self::table::{Column, GROUP_ROWS, Packing, TableWriter, Taken, column, guarded, int, long};
 use crate::row::{Field, Volume};
 
 /// The version of the format that is written; readers refuse later ones.
@@ -40,24 +40,11 @@ pub struct Meta {
     pub volumes: Vec<Volume>,
 }
 
-/// A unit of time that the time column can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Tick {
-    ns: u64,
-    column: &'static str,
-}
+/// Names of the time column by its unit in nanoseconds. The last is written; tables of others may have any.
+const TIMES: [(u64, &str); 5] =
+    [(1_000_000_000, "time_s"), (1_000_000, "time_ms"), (1_000, "time_us"), (100, "time_100ns"), (1, "time_ns")];
 
-/// The units, coarsest first. Traces hold microseconds, Windows ticks of 100 ns, or whole seconds; times that share a
-/// factor take a third less room in its unit.
-const TICKS: [Tick; 5] = [
-    Tick { ns: 1_000_000_000, column: "time_s" },
-    Tick { ns: 1_000_000, column: "time_ms" },
-    Tick { ns: 1_000, column: "time_us" },
-    Tick { ns: 100, column: "time_100ns" },
-    Tick { ns: 1, column: "time_ns" },
-];
-
-/// The values of some requests, by column.
+/// The values of some requests that were read, by column.
 #[derive(Default)]
 struct RequestColumns {
     time: Vec<i64>,
@@ -67,19 +54,19 @@ struct RequestColumns {
     volume: Vec<i32>,
 }
 
-/// The columns after the time: name, width in bits, layout.
-const COLUMNS: [Column; 4] = [
-    Column { name: "op", bits: 8, packing: Packing::Dictionary },
-    Column { name: "lba", bits: 64, packing: Packing::Delta },
-    Column { name: "sectors", bits: 32, packing: Packing::Delta },
-    Column { name: "volume", bits: 16, packing: Packing::Delta },
+/// The columns that are written.
+const COLUMNS: [Taken<Request>; 5] = [
+    (column("time_ns", 64), |rows| long(rows, |row| row.time.0)),
+    (Column { name: "op", bits: 8, packing: Packing::Dictionary }, |rows| int(rows, |row| row.op as u32)),
+    (column("lba", 64), |rows| long(rows, |row| row.lba.0)),
+    (column("sectors", 32), |rows| int(rows, |row| row.sectors)),
+    (column("volume", 16), |rows| int(rows, |row| row.volume.into())),
 ];
 
 pub(crate) const KEY_FORMAT: &str = "smrkit.format";
 pub(crate) const KEY_VERSION: &str = "smrkit.version";
 const KEY_SOURCE_FORMAT: &str = "smrkit.source_format";
 const KEY_SOURCE_SHA256: &str = "smrkit.source_sha256";
-const KEY_TICK: &str = "smrkit.time_tick_ns";
 pub(crate) const KEY_ROWS: &str = "smrkit.rows";
 /// Followed by the index; the value is the number, a space, and the name.
 const KEY_VOLUME: &str = "smrkit.volume.";
@@ -110,8 +97,8 @@ impl Footer {
         let meta = own.unwrap_or_default();
         let (tick_ns, columns) = places(metadata).map_err(bad)?;
         if cfg!(target_family = "wasm") && has_zstd(metadata) {
-            let message = "its columns are packed with zstd, which can't be unpacked in a browser: convert it to CSV (smrkit \
-                           trace convert), or write it with snappy";
+            let message = "its columns are packed with zstd, which can't be unpacked in a browser: write it with snappy, \
+                           or give the trace that it was made from";
             return Err(bad(message.into()));
         }
         let counts = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).ok());
@@ -128,11 +115,10 @@ fn has_zstd(metadata: &ParquetMetaData) -> bool {
     columns.any(|column| matches!(column.compression(), Compression::ZSTD(_)))
 }
 
-fn load(path: &Path, mut file: File) -> Result<SerializedFileReader<File>, Error> {
+fn load(path: &Path) -> Result<SerializedFileReader<File>, Error> {
     let failed = |error| Error::reading(path, error);
-    let mut head = Vec::new();
-    file.rewind().map_err(failed)?;
-    (&mut file).take(4).read_to_end(&mut head).map_err(failed)?;
+    let (file, mut head) = (File::open(path).map_err(failed)?, Vec::new());
+    (&file).take(4).read_to_end(&mut head).map_err(failed)?;
     if head != MAGIC {
         return Err(Error::input(path, "not a Parquet file: it does not begin with PAR1; check the path"));
     }
@@ -196,10 +182,10 @@ fn places(metadata: &ParquetMetaData) -> Result<(u64, [Option<usize>; 5]), Strin
             names.join(", ")
         )
     };
-    let time = TICKS.iter().find_map(|tick| Some((tick.ns, find(tick.column, &whole)?)));
+    let time = TIMES.iter().find_map(|(tick_ns, name)| Some((*tick_ns, find(name, &whole)?)));
     let (tick_ns, time) = time.ok_or_else(|| missing("a time"))?;
     let mut found = [Some(time), None, None, None, None];
-    for (place, column) in found[1..].iter_mut().zip(COLUMNS) {
+    for (place, column) in found.iter_mut().zip(COLUMNS.map(|(column, _)| column)).skip(1) {
         let kinds = [Physical::INT32, Physical::INT64, Physical::BYTE_ARRAY];
         *place = find(column.name, if column.name == "op" { &kinds } else { &whole });
         if place.is_none() && (column.name != "volume" || names.contains(&"volume")) {
@@ -256,13 +242,7 @@ enum ColumnValues {
 impl ParquetReader {
     /// Opens a trace and checks its footer.
     pub fn open(path: &Path) -> Result<ParquetReader, Error> {
-        let file = File::open(path).map_err(|error| Error::reading(path, error))?;
-        ParquetReader::from_file(path, file)
-    }
-
-    /// Reads a file that is open; `path` is its name in errors.
-    fn from_file(path: &Path, file: File) -> Result<ParquetReader, Error> {
-        let file = load(path, file)?;
+        let file = load(path)?;
         let footer = Footer::read(path, &file)?;
         let (path, columns) = (path.to_path_buf(), RequestColumns::default());
         Ok(ParquetReader { path, file, footer, next_group: 0, group: None, rows_done: 0, columns })
@@ -488,15 +468,12 @@ fn read<T: DataType>(
 }
 
 /// Writes a trace, a row group at a time; the file appears under its name at `finish`.
-///
-/// The time column takes the coarsest unit that divides every time. It is chosen from the first row group; should a
-/// later one need a finer unit, what was written is rewritten, at most once a unit.
 pub struct ParquetWriter {
     path: PathBuf,
     meta: Meta,
-    table: Option<(TableWriter, Tick)>,
-    /// The columns of the row group being gathered.
-    group: RequestColumns,
+    table: TableWriter,
+    /// The row group being gathered.
+    group: Vec<Request>,
     /// Rows of a whole row group.
     group_rows: usize,
     rows: u64,
@@ -507,12 +484,11 @@ impl ParquetWriter {
     /// Starts the trace that will become `path`.
     pub fn create(path: &Path, meta: &Meta) -> Result<ParquetWriter, Error> {
         // Opened at once, so that a path that can't be written is known before the work.
-        let table = TableWriter::create(path, &columns(TICKS[0]))?;
         Ok(ParquetWriter {
             path: path.to_path_buf(),
             meta: meta.clone(),
-            table: Some((table, TICKS[0])),
-            group: RequestColumns::default(),
+            table: TableWriter::create(path, &COLUMNS.map(|(column, _)| column))?,
+            group: Vec::new(),
             group_rows: GROUP_ROWS,
             rows: 0,
             volumes_used: 0,
@@ -533,10 +509,10 @@ impl ParquetWriter {
     pub fn write(&mut self, requests: &[Request]) -> Result<(), Error> {
         let mut rest = requests;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(self.group_rows - self.group.time.len()));
-            self.group.extend(now);
+            let (now, later) = rest.split_at(rest.len().min(self.group_rows - self.group.len()));
+            self.group.extend_from_slice(now);
             rest = later;
-            if self.group.time.len() == self.group_rows {
+            if self.group.len() == self.group_rows {
                 self.flush()?;
             }
         }
@@ -547,63 +523,23 @@ impl ParquetWriter {
     pub fn finish(mut self) -> Result<(), Error> {
         self.flush()?;
         let metadata = self.metadata();
-        match self.table.take() {
-            Some((table, _)) => table.finish(metadata),
-            None => Err(Error::writing(&self.path, std::io::Error::other("writing had failed before"))),
-        }
+        self.table.finish(metadata)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        let rows = self.group.time.len();
-        if rows == 0 {
-            return Ok(());
-        }
-        let used = self.group.volume.iter().max().map_or(0, |&last| last as usize + 1);
+        let Some(used) = self.group.iter().map(|request| usize::from(request.volume) + 1).max() else { return Ok(()) };
         self.volumes_used = self.volumes_used.max(used);
-        self.group.check().map_err(|why| Error::input(&self.path, format!("can't be written: {why}")))?;
-        self.fit_tick()?;
-        let Some((table, tick)) = &mut self.table else { return Ok(()) };
-        self.group.write(table, *tick)?;
-        self.rows += rows as u64;
+        check(&self.group).map_err(|why| Error::input(&self.path, format!("can't be written: {why}")))?;
+        self.table.write_group(&COLUMNS.map(|(_, of)| of(&self.group)))?;
+        self.rows += self.group.len() as u64;
+        self.group.clear();
         Ok(())
-    }
-
-    /// Goes over to a finer unit if the gathered times need one.
-    fn fit_tick(&mut self) -> Result<(), Error> {
-        let Some((table, tick)) = self.table.take() else { return Ok(()) };
-        // What can't be read back can't be rewritten: a pipe gets nanoseconds from the start.
-        let wanted = if table.can_be_read() { finest_needed(&self.group.time, tick) } else { TICKS[TICKS.len() - 1] };
-        self.table = Some(if wanted == tick { (table, tick) } else { (self.rewrite(table, wanted)?, wanted) });
-        Ok(())
-    }
-
-    fn rewrite(&self, old: TableWriter, tick: Tick) -> Result<TableWriter, Error> {
-        let rows = self.rows;
-        let file = old.abandon(self.metadata())?;
-        let mut new = TableWriter::create(&self.path, &columns(tick))?;
-        if rows == 0 {
-            return Ok(new);
-        }
-        let mut reader = ParquetReader::from_file(&self.path, file)?;
-        let (mut batch, mut group) = (Vec::new(), RequestColumns::default());
-        loop {
-            reader.fill(&mut batch)?;
-            group.extend(&batch);
-            if group.time.len() >= GROUP_ROWS || batch.is_empty() {
-                if group.time.is_empty() {
-                    return Ok(new);
-                }
-                group.write(&mut new, tick)?;
-            }
-        }
     }
 
     fn metadata(&self) -> Vec<(String, String)> {
-        let tick = self.table.as_ref().map_or(1, |(_, tick)| tick.ns);
         let mut pairs = vec![
             (KEY_FORMAT.to_string(), FORMAT.to_string()),
             (KEY_VERSION.to_string(), VERSION.to_string()),
-            (KEY_TICK.to_string(), tick.to_string()),
             (KEY_ROWS.to_string(), self.rows.to_string()),
             (KEY_SOURCE_FORMAT.to_string(), self.meta.source_format.clone()),
         ];
@@ -620,78 +556,16 @@ impl ParquetWriter {
     }
 }
 
-impl RequestColumns {
-    fn extend(&mut self, requests: &[Request]) {
-        self.time.extend(requests.iter().map(|request| request.time.0 as i64));
-        self.op.extend(requests.iter().map(|request| request.op as i32));
-        self.lba.extend(requests.iter().map(|request| request.lba.0 as i64));
-        self.sectors.extend(requests.iter().map(|request| request.sectors as i32));
-        self.volume.extend(requests.iter().map(|request| i32::from(request.volume)));
-    }
-
-    /// Refuses what the reader would refuse.
-    fn check(&self) -> Result<(), &'static str> {
-        let empty = |(&sectors, &op): (&i32, &i32)| sectors == 0 && op != Op::Flush as i32;
-        // No short circuit: a fold without branches is vectorised.
-        if self.sectors.iter().zip(&self.op).fold(false, |any, row| any | empty(row)) {
-            return Err("a request has 0 sectors; leave it out");
+/// Refuses what the reader would refuse.
+fn check(requests: &[Request]) -> Result<(), &'static str> {
+    match () {
+        () if requests.iter().any(|one| one.sectors == 0 && one.op != Op::Flush) => {
+            Err("a request has 0 sectors; leave it out")
         }
-        if self.lba.iter().fold(0, |bits, lba| bits | lba) < 0 {
-            return Err("an LBA lies past the end of any disk (2^63 sectors)");
+        () if requests.iter().any(|one| one.lba.0 >> 63 != 0) => {
+            Err("an LBA lies past the end of any disk (2^63 sectors)")
         }
-        Ok(())
-    }
-
-    /// Writes them as a row group, and forgets them.
-    fn write(&mut self, table: &mut TableWriter, tick: Tick) -> Result<(), Error> {
-        let RequestColumns { time, op, lba, sectors, volume } = self;
-        to_ticks(time, tick);
-        let [time_values, lba_values] = [&*time, &*lba].map(|values| Values::Long(values.into()));
-        let [op_values, sector_values, volume_values] =
-            [&*op, &*sectors, &*volume].map(|values| Values::Int(values.into()));
-        table.write_group(&[time_values, op_values, lba_values, sector_values, volume_values])?;
-        [time, lba].into_iter().for_each(Vec::clear);
-        [op, sectors, volume].into_iter().for_each(Vec::clear);
-        Ok(())
-    }
-}
-
-fn columns(tick: Tick) -> [Column<'static>; 5] {
-    let time = Column { name: tick.column, bits: 64, packing: Packing::Delta };
-    let [op, lba, sectors, volume] = COLUMNS;
-    [time, op, lba, sectors, volume]
-}
-
-/// The coarsest unit, `from` or finer, that divides all times.
-fn finest_needed(times: &[i64], from: Tick) -> Tick {
-    let divides = |tick: &&Tick| tick.ns <= from.ns && divided_by(times, tick.ns);
-    *TICKS.iter().find(divides).unwrap_or(&TICKS[TICKS.len() - 1])
-}
-
-fn divided_by(times: &[i64], ns: u64) -> bool {
-    // The constants let the compiler multiply instead of divide.
-    fn all<const NS: u64>(times: &[i64]) -> bool {
-        times.chunks(256).all(|times| times.iter().fold(0, |left, &time| left | (time as u64 % NS)) == 0)
-    }
-    match ns {
-        1_000_000_000 => all::<1_000_000_000>(times),
-        1_000_000 => all::<1_000_000>(times),
-        1_000 => all::<1_000>(times),
-        100 => all::<100>(times),
-        _ => true,
-    }
-}
-
-fn to_ticks(times: &mut [i64], tick: Tick) {
-    fn scale<const NS: u64>(times: &mut [i64]) {
-        times.iter_mut().for_each(|time| *time = (*time as u64 / NS) as i64);
-    }
-    match tick.ns {
-        1_000_000_000 => scale::<1_000_000_000>(times),
-        1_000_000 => scale::<1_000_000>(times),
-        1_000 => scale::<1_000>(times),
-        100 => scale::<100>(times),
-        _ => {}
+        () => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -22,6 +23,7 @@ use parquet::schema::types::{ColumnPath, Type};
 
 use crate::output::Partial;
 use smrkit::error::Error;
+use smrkit::request::Op;
 
 /// Rows in a row group: columns of one fit in a few MB, and the footer costs 0.01 bytes a row.
 pub const GROUP_ROWS: usize = 65_536;
@@ -64,8 +66,39 @@ pub enum Values<'a> {
     Int(Cow<'a, [i32]>),
     /// A column of words.
     Words(Cow<'a, [ByteArray]>),
+    /// A column of words of a few kinds: the number of each, and the words.
+    Kinds(Vec<i8>, Vec<&'static str>),
     /// A column of real numbers.
     Real(Cow<'a, [f64]>),
+}
+
+/// A column, and how its values are taken from rows.
+pub type Taken<R> = (Column<'static>, fn(&[R]) -> Values<'static>);
+
+/// A column of words.
+pub const fn word(name: &'static str) -> Column<'static> {
+    Column { name, bits: 0, packing: Packing::Words }
+}
+
+/// The operations of rows, as words.
+pub fn operations<R>(rows: &[R], of: impl Fn(&R) -> Op) -> Values<'static> {
+    let words = [Op::Read, Op::Write, Op::Flush, Op::Discard].map(Op::name);
+    Values::Kinds(rows.iter().map(|row| of(row) as i8).collect(), words.into())
+}
+
+/// A column of numbers this many bits wide.
+pub const fn column(name: &'static str, bits: i8) -> Column<'static> {
+    Column { name, bits, packing: Packing::Delta }
+}
+
+/// Numbers of 64 bits.
+pub fn long<R>(rows: &[R], of: impl Fn(&R) -> u64) -> Values<'static> {
+    Values::Long(rows.iter().map(|row| of(row) as i64).collect())
+}
+
+/// Numbers of 32 bits or fewer.
+pub fn int<R>(rows: &[R], of: impl Fn(&R) -> u32) -> Values<'static> {
+    Values::Int(rows.iter().map(|row| of(row) as i32).collect())
 }
 
 /// A table being written.
@@ -91,28 +124,13 @@ impl TableWriter {
         write_group(&mut self.file, columns).map_err(|error| writing(&self.path, error))
     }
 
-    /// True if what is written can be read back before it appears: not on a pipe.
-    pub fn can_be_read(&self) -> bool {
-        self.partial.can_be_read()
-    }
-
-    /// Completes the file, but gives it back without a name: it vanishes when closed.
-    pub fn abandon(mut self, metadata: Vec<(String, String)>) -> Result<File, Error> {
-        self.complete(metadata)?;
-        self.file.inner().try_clone().map_err(|error| Error::writing(&self.path, error))
-    }
-
     /// Adds the metadata and makes the file appear under its name.
     pub fn finish(mut self, metadata: Vec<(String, String)>) -> Result<(), Error> {
-        self.complete(metadata)?;
-        self.partial.commit(self.file.inner())
-    }
-
-    fn complete(&mut self, metadata: Vec<(String, String)>) -> Result<(), Error> {
         for (key, value) in metadata {
             self.file.append_key_value_metadata(KeyValue::new(key, value));
         }
-        self.file.finish().map(|_| ()).map_err(|error| writing(&self.path, error))
+        self.file.finish().map_err(|error| writing(&self.path, error))?;
+        self.partial.commit(self.file.inner())
     }
 }
 
@@ -129,6 +147,12 @@ fn write_group(file: &mut SerializedFileWriter<File>, columns: &[Values]) -> Res
             }
             (Values::Words(values), ColumnWriter::ByteArrayColumnWriter(writer)) => {
                 writer.write_batch(values, None, None)?;
+            }
+            (Values::Kinds(kinds, words), ColumnWriter::ByteArrayColumnWriter(writer)) => {
+                let words: Vec<ByteArray> =
+                    words.iter().map(|word| Bytes::from_static(word.as_bytes()).into()).collect();
+                let values: Vec<ByteArray> = kinds.iter().map(|&kind| words[kind as usize].clone()).collect();
+                writer.write_batch(&values, None, None)?;
             }
             (Values::Real(values), ColumnWriter::DoubleColumnWriter(writer)) => {
                 writer.write_batch(values, None, None)?;
