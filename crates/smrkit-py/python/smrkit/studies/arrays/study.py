@@ -267,9 +267,7 @@ def squeezed(study: Study, name: str) -> tuple[Any, int]:
         pl.col("sectors").cast(pl.UInt32),
     )
     file = study.file(f"{name}.parquet", "")
-    requests.with_columns(
-        pl.col("op").cast(pl.String).replace_strict({"read": 0, "write": 1, "discard": 2, "flush": 3}, return_dtype=pl.UInt8)
-    ).write_parquet(file)
+    requests.with_columns(pl.col("op").cast(pl.String)).write_parquet(file)
     # Traces that are merged end at multiples of 1 MiB.
     sectors = (stretches["end"] - stretches["first"]).sum() * BLOCK
     return file, math.ceil(sectors / 2048) * 2048
