@@ -96,6 +96,7 @@ impl Nodes {
     /// A node that is known for good, with its descriptor.
     pub fn anchor(&mut self, id: u64, fd: Arc<OwnedFd>) {
         let mut node = Node::new(Kind::Directory);
+        // So many that no kernel gives all of them back: `forget` never drops it.
         (node.lookups, node.fd, node.pinned) = (u64::MAX / 2, Some(fd), true);
         self.known.insert(id, node);
     }
@@ -181,6 +182,7 @@ impl Nodes {
                 node.children += 1;
                 return;
             }
+            // A child is opened by way of its directories, whose names have to be known as long as the child is.
             let place = self.place(at);
             let mut node = Node::new(Kind::Directory);
             (node.children, node.place) = (1, place.clone());
@@ -235,6 +237,8 @@ impl Nodes {
                 break;
             }
         }
+        // A node that is forgotten leaves its number behind, and one that is opened again stands there twice. They are dropped
+        // when they outnumber the descriptors, so that this costs a few steps for each descriptor that was opened.
         if self.order.len() > 4 * self.most_open + 64 {
             let (known, order) = (&self.known, &mut self.order);
             let mut seen = std::collections::HashSet::new();
@@ -244,6 +248,7 @@ impl Nodes {
 
     /// Closes the first descriptor that has not been used for a round.
     fn close_one(&mut self) -> bool {
+        // Each descriptor is passed by once, where it was used. After two rounds none is left to close.
         for _ in 0..=2 * self.order.len() {
             let Some(id) = self.order.pop_front() else { return false };
             let Some(node) = self.known.get_mut(&id) else { continue };
@@ -299,6 +304,7 @@ impl Nodes {
             self.remove(id);
             return;
         }
+        // Without a name the descriptor is the only way to the node, so that the cache must not close it.
         if orphan.is_none() && node.fd.is_some() && !node.pinned {
             node.pinned = true;
             self.open -= 1;
