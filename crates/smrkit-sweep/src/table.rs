@@ -142,32 +142,27 @@ fn varies(rows: &[FlatRun], key: &str) -> bool {
     })
 }
 
-/// Several runs of one kind: the mean of a number, its 95 % confidence interval, its least and its most.
+/// A number of several runs of one kind: its mean and 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spread {
     /// The mean.
     mean: f64,
-    /// Half the width of the interval about it, by Student's t: 95 of 100 such intervals hold the mean of all seeds. 0 of one run.
+    /// Half the width of the interval about it, by Student's t: 95 of 100 such intervals hold the mean of all seeds. 0 where all are alike.
     half: f64,
-    /// The least.
-    least: f64,
-    /// The most.
-    most: f64,
-    /// Number of runs.
-    runs: usize,
 }
 
 impl Spread {
     /// The spread of numbers; none without any.
     fn new(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
         let all: Vec<f64> = numbers.collect();
-        let (least, most) = all.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
+        // By comparison: the variance of numbers that are alike may be a little more than 0, as the mean is rounded.
+        let are_alike = all.iter().all(|value| *value == all[0]);
         let runs = all.len();
         let mean = all.iter().sum::<f64>() / runs as f64;
         let variance =
             all.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / runs.saturating_sub(1).max(1) as f64;
         let half = students_t(runs) * (variance / runs as f64).sqrt();
-        (runs > 0).then_some(Spread { mean, half: if least == most { 0.0 } else { half }, least, most, runs })
+        (runs > 0).then_some(Spread { mean, half: if are_alike { 0.0 } else { half } })
     }
 
     /// In numbers of which `factor` makes a unit: `5 ± 1`; without an interval where no seed made a difference.
@@ -176,7 +171,7 @@ impl Spread {
         // The interval has no more digits than the mean.
         let digits = (2 - mean.abs().max(1e-6).log10().floor() as i32).clamp(0, 8);
         let round = 10_f64.powi(digits);
-        match self.least == self.most {
+        match self.half == 0.0 {
             true => short(mean),
             false => format!("{} ± {}", short(mean), short((half * round).ceil() / round)),
         }

@@ -194,7 +194,7 @@ fn a_spread_has_no_more_digits_than_its_mean() {
     let of = |numbers: &[f64]| Spread::new(numbers.iter().copied());
     assert_eq!(of(&[]), None);
     let spread = of(&[4.0, 1.0, 7.0]).unwrap();
-    assert_eq!((spread.mean, spread.least, spread.most, spread.runs), (4.0, 1.0, 7.0, 3));
+    assert_eq!(spread.mean, 4.0);
     assert!((spread.half - 4.303 * 3.0 / 3_f64.sqrt()).abs() < 1e-9);
 }
 
