@@ -398,6 +398,7 @@ impl ServedDrive {
                 Err(fault) => self.meet(fault),
             }
             if until == Nanos::MAX && (has_completed || !self.ended.is_empty()) {
+                // A nanosecond more than this moment: what waits begins only once its moment is over (`Device::step`).
                 until = self.model.now + Nanos(1);
             }
         }
@@ -724,6 +725,7 @@ impl ServedDrive {
         }
         drop(self.take_waiting(|_| true));
         (self.ended, self.syncing) = Default::default();
+        // No injected timeout may swallow this flush, and it is durable even where those of hosts were not to be.
         (self.is_silent, self.is_durable) = (false, true);
         let flush = self.serve(Command::new(CommandKind::Flush, 0, 0, Vec::new()));
         let is_flushed = matches!(flush, Some(Command { state: CommandState::Ended(_, Ok(())), .. }));
@@ -742,6 +744,7 @@ impl ServedDrive {
         let unreadable: Vec<_> =
             self.unreadable.iter().map(|(range, _)| (range.start, range.end - range.start)).collect();
         self.image.save(&self.model.state(), &unreadable)?;
+        // Not before: the state that the file had until now needs these events.
         self.events.lines.clear();
         self.events_bytes = 0;
         Ok(())

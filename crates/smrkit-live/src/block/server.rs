@@ -224,6 +224,7 @@ impl DriveServer {
     /// request.
     fn wait(&mut self, requests: &ControlRequests) -> bool {
         let until = self.clock.as_ref().and_then(|_| self.next_moment());
+        // In this order: below `ready` is taken apart by it.
         let mut files = Vec::with_capacity(self.clients.connections.len() + 3);
         files.push(PollFd::new(requests, PollFlags::IN));
         files.push(PollFd::new(&self.drive, PollFlags::IN));
@@ -400,6 +401,7 @@ impl DriveServer {
             }
             self.has_idle_work |= has_begun;
             self.reply_ended();
+            // What has begun may end by `now` as well, and let others begin: again until nothing does.
             if !has_begun {
                 return;
             }

@@ -212,6 +212,7 @@ impl DmZoned {
             (zone, home)
         };
         disk.write(self.layout.place(to, first), u64::from(n) * BLOCK, Cause::Host, data, at)?;
+        // Bits can be changed only in memory, where their block may not be any more.
         self.maps.metadata.need(disk, to, first, n)?;
         self.maps.set_valid(to, first, n, true);
         self.touch(to);

@@ -68,6 +68,7 @@ impl SBlock {
     #[inline]
     fn fits(&self, section: usize, length: u64) -> bool {
         let cache = &self.caches[section];
+        // Half of the reserve stays free for copies from the tail, which take room before they give any back.
         cache.held + length <= self.layout.limit && cache.room() >= length + self.layout.reserve / 2
     }
 
@@ -266,6 +267,7 @@ impl SBlock {
     fn remap_run(&mut self, section: usize, most: u64) -> (usize, u64) {
         let cache = &self.caches[section];
         let (tail, head) = (cache.tail, cache.head);
+        // Half of the room at most: a copy that the power cuts may leave as much behind that can't be used, and is made once more.
         let most = (self.layout.reserve / RESERVE_COPIES).min(cache.room() / 2).min(most);
         let (mut count, mut length) = (0, 0);
         while let Some(&entry) = self.caches[section].entries.get(count) {

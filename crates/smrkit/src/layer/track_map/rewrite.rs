@@ -99,6 +99,7 @@ impl Rewrite {
     /// Adds what the writes destroy of the sectors in use, from the first track to the last.
     fn add_spoilt(&mut self, disk: &Disk, head: &Head, band: Band) {
         for track in 0..self.spans.len() {
+            // Laws that count sectors spoil some of the same track too, so that its span may grow and then spoil more.
             loop {
                 let span = self.spans[track];
                 if span.0 == span.1 {
@@ -134,11 +135,13 @@ impl Rewrite {
     fn add_worn(&mut self, head: &Head, tracks_used: &TrackUse, band: Band) -> bool {
         let Some(limit) = head.limit else { return false };
         let mut added = false;
+        // From the last track back, because wear reaches upstream: what is added lies before, and is looked at next.
         for track in (0..self.spans.len()).rev() {
             let (first, end) = self.spans[track];
             let worn = first < end && tracks_used.worn(band.base + track, first, limit);
             if worn && !self.is_alone(head, track) && !self.is_fresh(head, track) {
                 for up in (track + 1).saturating_sub(head.width)..=track {
+                    // All that is in use of the track: the counts of its writes begin anew only then (`is_fresh`).
                     self.add(up, (0, self.used[up]));
                 }
                 added = true;

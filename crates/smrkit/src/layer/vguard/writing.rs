@@ -77,6 +77,7 @@ impl Vguard {
         if missing > 0 && !self.has_room(missing) {
             return Ok(false);
         }
+        // Copies come first, because the write destroys what they are made of.
         for next in followers {
             if !self.log.has(next) {
                 self.copy(disk, next)?;
@@ -357,6 +358,7 @@ impl Vguard {
             self.free(tracks);
             self.counts.bands_cleaned += u64::from(over);
             if over && self.episode.is_last_band() {
+                // There is none: the episode ends with this phase, and not with that of the next command.
                 self.episode.next_band();
             }
         }
