@@ -8,6 +8,7 @@ mod check;
 #[path = "../../../smrkit/tests/common/count.rs"]
 mod count;
 mod faults;
+mod mixed;
 mod rig;
 mod run;
 mod stories;

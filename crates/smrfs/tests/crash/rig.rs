@@ -111,6 +111,18 @@ impl Rig {
 
     /// The remains if the power failed at operation `cut`; the run goes on with `power`.
     pub fn survivor(&self, cut: u64, losses: (DiskLoss, StoreLoss), seed: u64, power: Power) -> Rig {
+        self.survivor_of_two(cut, cut, losses, seed, power)
+    }
+
+    /// As [`Rig::survivor`], with the disk and the store of two moments.
+    pub fn survivor_of_two(
+        &self,
+        cut: u64,
+        store_cut: u64,
+        losses: (DiskLoss, StoreLoss),
+        seed: u64,
+        power: Power,
+    ) -> Rig {
         let power = Arc::new(power);
         let beneath = match &self.beneath {
             Beneath::Memory(memory) => {
@@ -118,7 +130,7 @@ impl Rig {
             }
             Beneath::Zones(zones) => Beneath::Zones(Arc::new(zones.survivor(cut, losses.0, seed, power.clone()))),
         };
-        let store = self.store.survivor(cut, losses.1, seed, power.clone());
+        let store = self.store.survivor(store_cut, losses.1, seed, power.clone());
         Rig { beneath, store: Arc::new(store), power, shape: self.shape, new: false }
     }
 
