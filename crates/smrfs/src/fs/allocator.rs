@@ -30,6 +30,8 @@ pub(super) struct Allocator {
     placed: AtomicU64,
     /// Blocks that are being written: what they replace is not retired yet.
     placing: AtomicU64,
+    /// What has become free since a copy of the disk began, and stays as it is until that is done. Locked after the space.
+    kept: Mutex<Option<Vec<Span>>>,
 }
 
 /// The state of what has been going on, at one moment.
@@ -59,6 +61,7 @@ impl Allocator {
             progress: AtomicU64::new(0),
             placed: AtomicU64::new(0),
             placing: AtomicU64::new(0),
+            kept: Mutex::default(),
         }
     }
 
@@ -253,6 +256,13 @@ impl Allocator {
         let mut shared = self.shared.write();
         let mut spans: Vec<Span> = spans.into_iter().flat_map(|span| shared.release(span)).collect();
         drop(shared);
+        match &mut *self.kept.lock() {
+            Some(kept) => kept.append(&mut spans),
+            None => self.free(&mut **space, spans, discarded),
+        }
+    }
+
+    fn free(&self, space: &mut dyn Space, mut spans: Vec<Span>, discarded: impl Fn(Span)) {
         join_neighbours(&mut spans);
         for span in spans {
             // In this order and under the lock, or the host might drop what the next writer has just put there.
@@ -260,6 +270,23 @@ impl Allocator {
             space.release(span);
         }
         self.progressed();
+    }
+
+    /// From now on what becomes free stays as it is; `false` if that is so already.
+    pub(super) fn keep(&self) -> bool {
+        self.kept.lock().replace(Vec::new()).is_none()
+    }
+
+    /// True while it does.
+    pub(super) fn keeps(&self) -> bool {
+        self.kept.lock().is_some()
+    }
+
+    /// Frees what was kept; `false` if nothing was.
+    pub(super) fn let_go(&self, discarded: impl Fn(Span)) -> bool {
+        let mut space = self.space.lock();
+        let kept = self.kept.lock().take();
+        kept.map(|spans| self.free(&mut **space, spans, discarded)).is_some()
     }
 
     /// Nobody writes to that file any more: what was kept for it is for all.
@@ -289,19 +316,21 @@ impl Allocator {
 
     /// True where cleaning is due next to the host's writes.
     pub(super) fn wants_cleaning(&self) -> bool {
-        self.space.lock().wants_cleaning(false).is_some()
+        // Moving data makes no room while its old place is kept.
+        !self.keeps() && self.space.lock().wants_cleaning(false).is_some()
     }
 
     /// The next step of the cleaning that is due.
     pub(super) fn next_step(&self, idle: bool) -> Option<CleaningStep> {
         let mut space = self.space.lock();
-        let why = space.wants_cleaning(idle)?;
+        let why = space.wants_cleaning(idle).filter(|_| !self.keeps())?;
         space.clean(why)
     }
 
     /// The next step where a write finds no room.
     pub(super) fn next_step_when_stuck(&self) -> Option<CleaningStep> {
-        self.space.lock().clean(Trigger::Stuck)
+        let mut space = self.space.lock();
+        if self.keeps() { None } else { space.clean(Trigger::Stuck) }
     }
 
     /// Has `reset` reset a band; `false` if the disk did not do it, which is no failure of whoever waits for room.

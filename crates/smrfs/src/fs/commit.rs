@@ -141,6 +141,7 @@ impl Committer {
 
     /// Makes durable what has been written, and frees what that replaced. Takes no free space, so it also works on a full disk.
     pub(super) fn commit(&self, data: &DataStore, files: &Files) -> FsResult {
+        self.store.wait_for_thaw();
         let _one = self.committing.lock();
         let Some(due) = self.due(&data.dirty.lock()) else { return Ok(()) };
         data.counters.commits.add(1);
@@ -400,6 +401,7 @@ impl FileSystem {
 
     /// Makes data, map and attributes of a file durable.
     pub(super) fn save(&self, file: &Arc<File>) -> FsResult {
+        self.store.wait_for_thaw();
         let mut work = CleaningWork::default();
         loop {
             let seen = self.data.allocator.progress();

@@ -137,6 +137,24 @@ impl FileSystem {
         self.commits.commit(&self.data, &self.files)
     }
 
+    /// Makes everything durable, and keeps it as it is on the disk until [`FileSystem::let_go`], so that it can be copied while programs
+    /// go on; the copy of the store that is told is to be made while it is `frozen`. The caller lets nobody else in meanwhile. EBUSY
+    /// if it is kept for another already.
+    pub fn keep(&self) -> FsResult<Arc<dyn MetadataStore>> {
+        self.sync_all()?;
+        if self.data.allocator.keep() { Ok(self.store.clone()) } else { Err(Errno::EBUSY.into()) }
+    }
+
+    /// True as long as it is kept: no longer once a program has needed the room.
+    pub fn keeps(&self) -> bool {
+        self.data.allocator.keeps()
+    }
+
+    /// Ends what [`FileSystem::keep`] began; `false` if nothing was kept.
+    pub fn let_go(&self) -> bool {
+        self.data.allocator.let_go(|span| self.data.disk.discard(span))
+    }
+
     /// EROFS where nothing may be changed.
     fn changeable(&self) -> FsResult {
         let refused = self.unmounted.load(Relaxed) || self.flush_failed();

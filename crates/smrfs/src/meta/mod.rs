@@ -265,6 +265,12 @@ pub trait Durability: Send + Sync {
     fn sync_dir(&self, id: NodeId) -> FsResult;
     /// Makes everything durable.
     fn sync_all(&self) -> FsResult;
+    /// Calls `during` while names, attributes and maps stay as they are: whoever wants to change one waits.
+    fn frozen(&self, during: &mut dyn FnMut()) {
+        during();
+    }
+    /// Waits for the end of `frozen`: for who is about to lock what others need before a change.
+    fn wait_for_thaw(&self) {}
     /// Room of the store.
     fn room(&self) -> FsResult<StoreRoom>;
     /// Sees to it that `bytes` of maps can be stored; ENOSPC if there is no room for them.

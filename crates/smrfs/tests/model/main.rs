@@ -12,6 +12,7 @@ mod faulty;
 mod full;
 #[path = "../../../smrkit/tests/common/kept_text.rs"]
 mod kept_text;
+mod kept;
 mod known;
 mod life;
 mod names;

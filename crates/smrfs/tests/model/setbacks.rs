@@ -18,17 +18,17 @@ const BLOCK: u64 = 8;
 const BLOCKS: u64 = 2;
 /// The file that something happens to.
 const BROKEN: usize = 2;
-const NONE: usize = usize::MAX;
+pub const NONE: usize = usize::MAX;
 
 /// A disk of files of two blocks each, and what is in each block.
-struct Life {
-    rig: Rig,
+pub struct Life {
+    pub rig: Rig,
     files: Vec<(NodeId, [u8; BLOCKS as usize])>,
     random: Pcg64Mcg,
 }
 
 impl Life {
-    fn new(model: Model, percent: u64) -> Life {
+    pub fn new(model: Model, percent: u64) -> Life {
         let rig = Rig::new(model, options());
         let count = rig.fs.usage().unwrap().usable * percent / 100 / (BLOCK * BLOCKS);
         let mut life = Life { rig, files: Vec::new(), random: Pcg64Mcg::seed_from_u64(5) };
@@ -57,7 +57,7 @@ impl Life {
     }
 
     /// Overwrites blocks at random, but none of the file `spared`.
-    fn overwrite(&mut self, spared: usize, times: u64) -> FsResult {
+    pub fn overwrite(&mut self, spared: usize, times: u64) -> FsResult {
         (0..times).try_for_each(|_| {
             let number = self.random.random_range(0..self.files.len() - usize::from(spared != NONE));
             let block = self.random.random_range(0..BLOCKS);
@@ -73,7 +73,7 @@ impl Life {
     }
 
     /// All files but `spared` hold what was written.
-    fn check(&self, spared: usize) {
+    pub fn check(&self, spared: usize) {
         self.rig.check();
         self.rig.fs.check().unwrap();
         for number in (0..self.files.len()).filter(|&number| number != spared) {
@@ -93,7 +93,7 @@ impl Life {
     }
 }
 
-const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];
+pub const MODELS: [Model; 2] = [Model::StrictAppend, Model::Caveat];
 
 #[test]
 fn a_granule_that_the_disk_does_not_read_fails_no_write() {

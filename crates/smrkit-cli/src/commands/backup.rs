@@ -17,8 +17,8 @@ Examples:
   smrkit backup /mnt/smr monday
   smrkit backup disk.img monday
 
-Programs that use a mount wait while it is copied: for as long as the metadata takes where the host's file system shares \
-blocks between files (xfs, btrfs); elsewhere, and on zoned devices, for the data as well.
+Programs go on while a mount is copied. Until its metadata is, fsync and new names wait; until its data is, what is written over \
+keeps its room. Where a program needs that room, the copy is begun again, and programs wait for it to end.
 The copy can be mounted: smrkit mount monday/disk.img /mnt/old";
 
 #[derive(Args)]

@@ -1,12 +1,17 @@
 //! `smrkit backup` and `smrkit restore`: one moment of a busy mount, and all that belongs to a file.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::copies::{FILES, PIECE, filled};
@@ -64,9 +69,10 @@ fn a_backup_is_one_moment_of_a_busy_mount_and_can_be_worked_with() {
                 thread::yield_now();
             }
             let before = written.load(Relaxed);
-            bench.smrkit(&["backup", &bench.path("mnt"), &bench.path("saved")]).done();
+            let saved = bench.smrkit(&["backup", &bench.path("mnt"), &bench.path("saved")]);
             let after = written.load(Relaxed);
             is_over.store(true, Relaxed);
+            saved.done();
             assert!(after > before, "{model}: nothing was written meanwhile");
         });
         bench.umount().done();
@@ -89,6 +95,71 @@ fn a_backup_is_one_moment_of_a_busy_mount_and_can_be_worked_with() {
             assert!(fs::read(bench.file(&number.to_string())).unwrap() == expected, "{model}: {number}");
         }
         bench.umount().done();
+    }
+}
+
+/// A connection to the process behind the only mount of a bench.
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    fn of(bench: &Bench) -> Client {
+        let mut sockets = fs::read_dir(bench.path("run")).unwrap().map(|entry| entry.unwrap().path());
+        let socket = sockets.find(|path| path.extension().is_some_and(|end| end == "sock")).expect("a socket");
+        Client(BufReader::new(UnixStream::connect(socket).unwrap()))
+    }
+
+    fn ask(&mut self, command: &str) -> Value {
+        writeln!(self.0.get_mut(), "{{\"command\":\"{command}\"}}").unwrap();
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+#[test]
+fn programs_go_on_while_a_mount_is_copied() {
+    for model in MODELS {
+        let Some(bench) = Bench::new(model, "64MiB") else { return };
+        bench.mount().done();
+        let file = File::options().read(true).write(true).create_new(true).open(bench.file("file")).unwrap();
+        file.write_all_at(&[1; 300_000], 0).unwrap();
+        file.sync_all().unwrap();
+        let mut client = Client::of(&bench);
+        assert_eq!(client.ask("keep")["ok"], true);
+        let (event, events) = mpsc::channel();
+        thread::scope(|scope| {
+            let (file, program) = (&file, event.clone());
+            scope.spawn(move || {
+                file.write_all_at(&[2; 300_000], 0).unwrap();
+                let mut back = [0; 300_000];
+                file.read_exact_at(&mut back, 0).unwrap();
+                assert!(back == [2; 300_000]);
+                program.send("written and read").unwrap();
+                file.sync_all().unwrap();
+                program.send("synced").unwrap();
+            });
+            let next = || events.recv_timeout(Duration::from_secs(60));
+            assert_eq!(next(), Ok("written and read"), "{model}");
+            event.send("directory copied").unwrap();
+            assert_eq!(client.ask("kept")["ok"], true);
+            assert_eq!([next(), next()], [Ok("directory copied"), Ok("synced")], "{model}");
+        });
+        // While the data is copied nothing waits.
+        fs::write(bench.file("new"), "text").unwrap();
+        File::open(bench.file("new")).unwrap().sync_all().unwrap();
+        bench.smrkit(&["backup", &bench.path("mnt"), &bench.path("saved")]).says(1, &["another backup"]);
+        // Programs come first: room that is kept is no reason for ENOSPC.
+        let mut rounds = 0;
+        while client.ask("kept")["ok"] == true {
+            file.write_all_at(&vec![rounds as u8; 8 << 20], 0).unwrap();
+            file.sync_all().unwrap();
+            rounds += 1;
+            assert!(rounds < 100, "{model}: nothing was kept");
+        }
+        assert!(client.ask("kept")["error"].as_str().unwrap().contains("needed the room"));
+        drop(client);
+        bench.umount().done();
+        bench.is_in_order();
     }
 }
 

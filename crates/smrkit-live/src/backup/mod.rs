@@ -1,8 +1,7 @@
 //! Backups: a copy of image and metadata directory as they were at one moment, which can be mounted, checked and restored.
 //!
-//! A mount is held for as long as copying takes: all that was written before is durable and in the copy, and what programs
-//! ask for waits. Where the host's file system shares blocks between files (FICLONE: xfs, btrfs), that is the time of copying
-//! the metadata; elsewhere the image's data is copied as well, and on zoned devices (`disk`) always.
+//! Programs go on while a mount is copied. It is made durable in one moment; while the metadata is copied, what they change stays in
+//! memory, so that an fsync or a new name waits; and until the data is copied too, nothing is written where data of that moment lies.
 
 mod disk;
 
@@ -131,7 +130,7 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, M
     let point = mount::canonical(point)?;
     // What programs have changed in mapped pages; and little is left to write while they wait.
     mount::sync(&point)?;
-    let mut client = ControlClient::connect(&point)?;
+    let client = ControlClient::connect(&point)?;
     let made = Folder::make(folder)?;
     let device =
         |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).map_err(|error| LiveError::io(path, error));
@@ -139,22 +138,46 @@ pub fn of_mount(point: &Path, folder: &Path, goes_on: &GoesOn) -> Result<Copy, M
         let what = format!("{} lies on the mount that is to be copied: name a folder elsewhere", folder.display());
         return Err(LiveError::impossible(what).into());
     }
-    let held = client.ask(ControlCommand::Hold)?;
-    let place = |key: &str| value_path(&held[key]).unwrap_or_default();
-    let from = VolumePaths { image: place("image"), meta: place("meta") };
+    drop(client);
     let to = VolumePaths::in_backup(&made.path);
-    let damage = if zoned::is_zoned(&from.image)? {
-        let area = Area::load(zoned::look(&from.image)?).map_err(|error| of_area(&from.image, error))?;
-        let copied = disk::copy(&area, &from, &to, false, goes_on)?;
-        drop(client);
-        copied.settle(goes_on)?
-    } else {
-        copy(&from, &to, goes_on)?;
-        drop(client);
-        settle(&to, goes_on)?
+    let damage = match of_moment(&point, &to, true, goes_on) {
+        // Programs have needed the room of what was being copied. They wait for the copy instead.
+        Err(MountError::Daemon(_)) => of_moment(&point, &to, false, goes_on)?,
+        copied => copied?,
     };
     made.keep();
     Ok(Copy { at: to, damage })
+}
+
+/// Copies what is on a mount at one moment. If `goes_on_early`, programs go on as soon as the directory is copied, and an error of the
+/// mount says that they have needed the room; else whoever has to make something durable waits for the data as well.
+fn of_moment(point: &Path, to: &VolumePaths, goes_on_early: bool, goes_on: &GoesOn) -> Result<Damage, MountError> {
+    let mut client = ControlClient::connect(point)?;
+    let kept = client.ask(ControlCommand::Keep)?;
+    let place = |key: &str| value_path(&kept[key]).unwrap_or_default();
+    let from = VolumePaths { image: place("image"), meta: place("meta") };
+    let mut names_copied = || {
+        if goes_on_early {
+            // Any line says so. Whether all is kept is asked at the end.
+            let _ = client.ask(ControlCommand::Kept);
+        }
+    };
+    let source = match zoned::is_zoned(&from.image)? {
+        true => Some(Area::load(zoned::look(&from.image)?).map_err(|error| of_area(&from.image, error))?),
+        false => None,
+    };
+    let copied = match &source {
+        Some(area) => Some(disk::copy(area, &from, to, false, &mut names_copied, goes_on)?),
+        None => copy(&from, to, &mut names_copied, goes_on).map(|()| None)?,
+    };
+    // What was kept until here may have been let go since, if programs waited: the report only tells that the mount is still there.
+    let end = if goes_on_early { ControlCommand::Kept } else { ControlCommand::Report };
+    client.ask(end).inspect_err(|_| remove(to))?;
+    drop(client);
+    Ok(match copied {
+        Some(copied) => copied.settle(goes_on)?,
+        None => settle(to, goes_on)?,
+    })
 }
 
 /// Copies a volume that is not mounted into `folder`, which is made.
@@ -198,9 +221,9 @@ fn duplicate(
     goes_on: &GoesOn,
 ) -> Result<Damage, LiveError> {
     if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
-        return disk::copy(volume.area(), from, to, force, goes_on)?.settle(goes_on);
+        return disk::copy(volume.area(), from, to, force, &mut || {}, goes_on)?.settle(goes_on);
     }
-    copy(from, to, goes_on)?;
+    copy(from, to, &mut || {}, goes_on)?;
     settle(to, goes_on).inspect_err(|_| remove(to))
 }
 
@@ -230,21 +253,30 @@ impl Drop for Folder {
     }
 }
 
-/// Copies an image file and a directory, neither of which anybody changes meanwhile. Nothing is left of a copy that fails.
-fn copy(from: &VolumePaths, to: &VolumePaths, goes_on: &GoesOn) -> Result<(), LiveError> {
+/// Copies a directory, which nobody changes until `names_copied` is called, and its image file, in which nobody changes what that names.
+/// Nothing is left of a copy that fails.
+fn copy(
+    from: &VolumePaths,
+    to: &VolumePaths,
+    names_copied: &mut dyn FnMut(),
+    goes_on: &GoesOn,
+) -> Result<(), LiveError> {
     refuse_taken(&to.meta)?;
     let mut options = File::options();
     let made = options.read(true).write(true).create_new(true).mode(0o600).open(&to.image);
     let made = made.map_err(|error| taken(&to.image, error))?;
     let failed = |error| LiveError::io(&to.image, error);
     let image = File::open(&from.image).map_err(|error| LiveError::io(&from.image, error));
-    let copied = image.and_then(|image| contents::copy(&image, &made, goes_on).map_err(failed));
-    copied.and_then(|()| directory::copy(&from.meta, &to.meta, goes_on)).inspect_err(|_| remove(to))
+    let copied = directory::copy(&from.meta, &to.meta, goes_on).and_then(|()| {
+        names_copied();
+        contents::copy(&image?, &made, goes_on).map_err(failed)
+    });
+    copied.inspect_err(|_| remove(to))
 }
 
 /// Makes a copy durable, and a volume of its own that was left in good order: it knows its own directory.
 fn settle(at: &VolumePaths, goes_on: &GoesOn) -> Result<Damage, LiveError> {
-    // A copy of a volume in use looks torn. This one is not: nobody could change the original meanwhile.
+    // A copy of a volume in use looks torn. This one is not: what the maps name was kept.
     let how = Open { meta: Some(at.meta.clone()), out_of_step: true, ..Open::default() };
     let mut volume = Volume::open(&at.image, &how)?;
     let damage = leave_in_order(volume.device(), volume.store(), &at.meta, goes_on)?;

@@ -103,6 +103,7 @@ impl Attributes for DirectoryStore {
     }
 
     fn set_attributes(&self, NodeId(id): NodeId, set: &SetAttr) -> FsResult<Attr> {
+        let _changing = self.changing();
         let _names = self.names_stay();
         let fd = self.fd(id)?;
         let kind = stat::kind(&stat::for_fd(&fd)?);
@@ -155,6 +156,7 @@ impl Attributes for DirectoryStore {
     }
 
     fn set_attribute(&self, NodeId(id): NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
+        let _changing = self.changing();
         checked_attribute(name, Errno::EPERM)?;
         let _names = self.names_stay();
         let fd = self.fd(id)?;
@@ -185,6 +187,7 @@ impl Attributes for DirectoryStore {
     }
 
     fn remove_attribute(&self, NodeId(id): NodeId, name: &[u8]) -> FsResult {
+        let _changing = self.changing();
         checked_attribute(name, Errno::ENODATA)?;
         let _names = self.names_stay();
         let fd = self.fd(id)?;

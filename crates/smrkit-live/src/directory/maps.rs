@@ -188,6 +188,7 @@ impl Maps for DirectoryStore {
     }
 
     fn store_map(&self, NodeId(id): NodeId, map: &[u8]) -> FsResult {
+        let _changing = self.changing();
         let _names = self.names_stay();
         let _owners = self.owners_stay();
         let fd = self.fd(id)?;
@@ -206,6 +207,7 @@ impl Maps for DirectoryStore {
     }
 
     fn forget_mark(&self, NodeId(id): NodeId) -> FsResult {
+        let _changing = self.changing();
         let _names = self.names_stay();
         let fd = self.fd(id)?;
         self.has_mark(id, None);
@@ -220,6 +222,7 @@ impl Maps for DirectoryStore {
     }
 
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
+        let _changing = self.changing();
         self.home.reserve.with(part.len() as u64, Use::Accepted, || self.home.try_to_spill(number, part))
     }
 
@@ -231,6 +234,7 @@ impl Maps for DirectoryStore {
     }
 
     fn remove_spill(&self, number: u64) -> FsResult {
+        let _changing = self.changing();
         let folder = self.home.spill_folder(number)?;
         rustix::fs::unlinkat(folder, spill_name(number).1, AtFlags::empty()).map_err(failed)
     }
@@ -266,10 +270,12 @@ impl Maps for DirectoryStore {
     }
 
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
+        let _changing = self.changing();
         self.home.reserve.with(bytes.len() as u64, Use::Accepted, || self.home.try_to_store_state(name, bytes))
     }
 
     fn remove_state(&self, name: &str) -> FsResult {
+        let _changing = self.changing();
         checked(name.as_bytes())?;
         let folder = self.home.folder("state")?;
         match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
@@ -320,6 +326,15 @@ impl Durability for DirectoryStore {
 
     fn sync_all(&self) -> FsResult {
         self.home.sync_all()
+    }
+
+    fn frozen(&self, during: &mut dyn FnMut()) {
+        let _alone = self.changes.write();
+        during();
+    }
+
+    fn wait_for_thaw(&self) {
+        drop(self.changing());
     }
 
     fn room(&self) -> FsResult<StoreRoom> {

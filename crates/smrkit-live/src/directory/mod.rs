@@ -52,6 +52,9 @@ pub struct DirectoryStore {
     /// The folder of nodes without a name; 0 where it is missing, and nothing changes.
     orphans: u64,
     nodes: Mutex<Nodes>,
+    /// Held shared while anything that a copy has is changed, alone while one is made. The first to be taken, so that whoever only
+    /// looks does not wait.
+    changes: RwLock<()>,
     /// Held shared while a name is used, alone while one goes or moves.
     names: RwLock<()>,
     /// Held shared while a map is sealed or opened for the owner that its file has, alone while a file changes hands.
@@ -95,6 +98,7 @@ impl DirectoryStore {
             journal,
             orphans: orphans_id,
             nodes: Mutex::new(nodes),
+            changes: RwLock::new(()),
             names: RwLock::new(()),
             owners: RwLock::new(()),
             values_change: Mutex::new(()),
@@ -114,6 +118,10 @@ impl DirectoryStore {
 
     fn nodes(&self) -> MutexGuard<'_, Nodes> {
         self.nodes.lock()
+    }
+
+    fn changing(&self) -> RwLockReadGuard<'_, ()> {
+        self.changes.read()
     }
 
     fn names_stay(&self) -> RwLockReadGuard<'_, ()> {

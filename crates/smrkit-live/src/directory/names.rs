@@ -102,6 +102,7 @@ impl DirectoryStore {
     }
 
     pub(super) fn remove_name(&self, parent: u64, name: &[u8], is_directory: bool) -> FsResult {
+        let _changing = self.changing();
         checked(name)?;
         let _names = self.names_change();
         let directory = self.fd(parent)?;
@@ -207,6 +208,7 @@ impl Names for DirectoryStore {
     }
 
     fn make(&self, NodeId(parent): NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
+        let _changing = self.changing();
         checked(name)?;
         let _names = self.names_stay();
         let directory = self.fd(parent)?;
@@ -239,6 +241,7 @@ impl Names for DirectoryStore {
     }
 
     fn make_link(&self, NodeId(parent): NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
+        let _changing = self.changing();
         checked(name)?;
         let _names = self.names_stay();
         let directory = self.fd(parent)?;
@@ -270,6 +273,7 @@ impl Names for DirectoryStore {
     }
 
     fn link(&self, NodeId(id): NodeId, NodeId(parent): NodeId, name: &[u8]) -> FsResult<Attr> {
+        let _changing = self.changing();
         checked(name)?;
         let _names = self.names_stay();
         let to = self.fd(parent)?;
@@ -303,6 +307,7 @@ impl Names for DirectoryStore {
     }
 
     fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
+        let _changing = self.changing();
         let (from, to) = ((from.0.0, from.1), (to.0.0, to.1));
         checked(from.1)?;
         checked(to.1)?;

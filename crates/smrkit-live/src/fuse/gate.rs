@@ -43,14 +43,26 @@ impl Gate {
         answer
     }
 
-    /// Makes everything durable and lets nothing in while `held` looks at how that went.
-    pub fn hold(&self, held: impl FnOnce(&FsResult)) {
+    /// Makes everything durable and keeps it ([`FileSystem::keep`]) while nobody is let in. `copied` looks at how that went; programs
+    /// go on then, but nothing that they change reaches the store before `copied` returns.
+    pub fn keep(&self, copied: impl FnOnce(FsResult)) {
         let core = self.core.write();
-        let durable = match &*core {
-            Some(core) => catch_unwind(AssertUnwindSafe(|| core.sync_all())).unwrap_or(Err(FsError::Errno(Errno::EIO))),
+        let kept = match &*core {
+            Some(core) => catch_unwind(AssertUnwindSafe(|| core.keep())).unwrap_or(Err(FsError::Errno(Errno::EIO))),
             None => Err(FsError::Errno(Errno::ENODEV)),
         };
-        held(&durable);
+        match kept {
+            Ok(store) => {
+                let (mut core, mut copied) = (Some(core), Some(copied));
+                store.frozen(&mut || {
+                    drop(core.take());
+                    if let Some(copied) = copied.take() {
+                        copied(Ok(()));
+                    }
+                });
+            }
+            Err(error) => copied(Err(error)),
+        }
     }
 
     /// Requests so far.

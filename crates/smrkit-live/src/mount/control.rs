@@ -39,8 +39,11 @@ pub enum ControlCommand {
     },
     /// Makes everything durable.
     Sync,
-    /// Makes everything durable, and lets programs wait until the client's next line, or until it hangs up.
-    Hold,
+    /// Makes everything durable and keeps it on the disk until the client hangs up, so that it can be copied: the directory until
+    /// the client's next line, the image afterwards.
+    Keep,
+    /// Tells whether all is still kept.
+    Kept,
     /// Reads all live data, and answers with what can't be read.
     Scrub,
     /// Moves a file's data into as few extents as possible.
@@ -149,11 +152,13 @@ pub(crate) struct ControlReply {
     pub until_sent: Option<Sender<()>>,
     /// Dropped at the client's next line, or when it hangs up.
     pub until_next: Option<Sender<()>>,
+    /// Dropped when the client hangs up.
+    pub until_end: Option<Box<dyn Send>>,
 }
 
 impl From<Value> for ControlReply {
     fn from(value: Value) -> ControlReply {
-        ControlReply { value, until_sent: None, until_next: None }
+        ControlReply { value, until_sent: None, until_next: None, until_end: None }
     }
 }
 
@@ -246,7 +251,7 @@ impl ControlServer {
 
 fn serve(stream: UnixStream, answer: impl Fn(ControlCommand) -> ControlReply) {
     let mut reader = BufReader::new(stream);
-    let mut held = None;
+    let (mut held, mut kept) = (None, Vec::new());
     loop {
         let mut line = Vec::new();
         match io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line) {
@@ -259,6 +264,7 @@ fn serve(stream: UnixStream, answer: impl Fn(ControlCommand) -> ControlReply) {
             Err(error) => failure(format!("not understood: {error}")).into(),
         };
         held = reply.until_next;
+        kept.extend(reply.until_end);
         // What follows a line that is too long or has no end would be taken for another one.
         let is_sent = send(reader.get_mut(), &reply.value).is_ok();
         drop(reply.until_sent);

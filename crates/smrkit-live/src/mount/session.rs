@@ -249,7 +249,14 @@ impl Clients {
             ControlCommand::Unmount { give_up } => {
                 return ControlReply::of_end(|client| drop(self.events.send(MountEnd::Unmount(client, give_up))));
             }
-            ControlCommand::Hold => return self.hold(),
+            ControlCommand::Keep => return self.keep(),
+            ControlCommand::Kept => match self.gate.quietly("backup", |core| Ok(core.keeps())) {
+                Ok(true) => control::done(),
+                Ok(false) => control::failure(
+                    "programs needed the room of what was being copied: free some room on the mount, or try when they write less",
+                ),
+                Err(error) => refused(&error),
+            },
         };
         value.into()
     }
@@ -286,27 +293,43 @@ impl Clients {
         }
     }
 
-    /// A thread holds the gate until the client goes on.
-    fn hold(&self) -> ControlReply {
+    /// A thread keeps names and maps as they are until the client goes on.
+    fn keep(&self) -> ControlReply {
         let (outcome, result) = mpsc::channel();
         let (until_next, went_on) = mpsc::channel::<()>();
         let gate = self.gate.clone();
-        let held = move |durable: &FsResult| {
+        let copied = move |kept: FsResult| {
+            let is_kept = kept.is_ok();
             // Whoever waits for it is there: the sender below is kept until the client goes on.
-            let _ = outcome.send(durable.as_ref().map_or_else(refused, |()| control::done()));
-            if durable.is_ok() {
+            let _ = outcome.send(kept);
+            if is_kept {
                 let _ = went_on.recv();
             }
         };
-        let spawned = thread::Builder::new().name("hold".to_string()).spawn(move || gate.hold(held));
+        let spawned = thread::Builder::new().name("keep".to_string()).spawn(move || gate.keep(copied));
         match spawned.map(|_| result.recv()) {
-            Ok(Ok(mut value)) => {
-                value["image"] = path_value(&self.options.image);
-                value["meta"] = path_value(&self.options.meta);
-                ControlReply { until_next: Some(until_next), ..value.into() }
+            Ok(Ok(Ok(()))) => {
+                let (image, meta) = (path_value(&self.options.image), path_value(&self.options.meta));
+                let value = json!({"ok": true, "image": image, "meta": meta});
+                let kept = Box::new(Kept(self.gate.clone()));
+                ControlReply { until_next: Some(until_next), until_end: Some(kept), ..value.into() }
             }
-            _ => control::failure("no thread to hold the mount").into(),
+            Ok(Ok(Err(FsError::Errno(Errno::EBUSY)))) => {
+                control::failure("another backup of this mount is being made: wait for it").into()
+            }
+            Ok(Ok(Err(error))) => refused(&error).into(),
+            _ => control::failure("no thread to keep what is to be copied").into(),
         }
+    }
+}
+
+/// What a mount keeps for a client.
+struct Kept(Arc<Gate>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // A mount that has ended keeps nothing.
+        let _ = self.0.quietly("backup", |core| Ok(core.let_go()));
     }
 }
 

@@ -45,6 +45,7 @@ pub(super) fn copy(
     from: &VolumePaths,
     to: &VolumePaths,
     force: bool,
+    names_copied: &mut dyn FnMut(),
     goes_on: &GoesOn,
 ) -> Result<Copied, LiveError> {
     refuse_taken(&to.meta)?;
@@ -57,7 +58,7 @@ pub(super) fn copy(
         }
         false => Blank::choose(&to.image, &shape, bytes_for(&shape).unwrap_or(u64::MAX), false)?.fill()?,
     };
-    onto(disk, source, from, to, goes_on)
+    onto(disk, source, from, to, names_copied, goes_on)
 }
 
 /// Copies to `disk`, which has been chosen for it.
@@ -66,9 +67,10 @@ fn onto(
     source: &Area,
     from: &VolumePaths,
     to: &VolumePaths,
+    names_copied: &mut dyn FnMut(),
     goes_on: &GoesOn,
 ) -> Result<Copied, LiveError> {
-    let copied = fill(&disk, source, from, to, goes_on).inspect_err(|_| undo(&*disk, to));
+    let copied = fill(&disk, source, from, to, names_copied, goes_on).inspect_err(|_| undo(&*disk, to));
     copied.map(|(store, superblock)| Copied { disk, store, to: to.clone(), superblock })
 }
 
@@ -116,12 +118,14 @@ fn fill(
     source: &Area,
     from: &VolumePaths,
     to: &VolumePaths,
+    names_copied: &mut dyn FnMut(),
     goes_on: &GoesOn,
 ) -> Result<(Arc<DirectoryStore>, Superblock), LiveError> {
     let failed = |error| LiveError::file_system(&to.meta, error);
     let of_disk = |error: DeviceError| of_area(&to.image, error.into());
     Area::empty(&**disk).and_then(|()| disk.flush()).map_err(of_disk)?;
     directory::copy(&from.meta, &to.meta, goes_on)?;
+    names_copied();
     let first = source.newest();
     let home = Home::open(&to.meta, first.metadata, first.uuid, first.key)?;
     let mounts = 1 + first.mounts;
