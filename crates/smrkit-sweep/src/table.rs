@@ -144,16 +144,16 @@ fn varies(rows: &[FlatRun], key: &str) -> bool {
 
 /// A number of several runs of one kind: its mean and 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Spread {
+pub struct Spread {
     /// The mean.
-    mean: f64,
+    pub mean: f64,
     /// Half the width of the interval about it, by Student's t: 95 of 100 such intervals hold the mean of all seeds. 0 where all are alike.
-    half: f64,
+    pub half: f64,
 }
 
 impl Spread {
     /// The spread of numbers; none without any.
-    fn new(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
+    pub fn new(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
         let all: Vec<f64> = numbers.collect();
         // By comparison: the variance of numbers that are alike may be a little more than 0, as the mean is rounded.
         let are_alike = all.iter().all(|value| *value == all[0]);
@@ -166,7 +166,7 @@ impl Spread {
     }
 
     /// In numbers of which `factor` makes a unit: `5 ± 1`; without an interval where no seed made a difference.
-    fn text(&self, factor: f64) -> String {
+    pub fn text(&self, factor: f64) -> String {
         let (mean, half) = (self.mean * factor, self.half * factor);
         // The interval has no more digits than the mean.
         let digits = (2 - mean.abs().max(1e-6).log10().floor() as i32).clamp(0, 8);

@@ -18,8 +18,7 @@ use smrfs::safety::Order;
 use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
-use smrfs::space::caveat::Caveat;
-use smrfs::space::caveat::CaveatOptions;
+use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrfs::units::Span;
 
 use crate::watch::{Watch, watched};
@@ -56,6 +55,8 @@ pub struct Rig {
     beneath: Beneath,
     pub store: Arc<MemoryStore>,
     shape: Shape,
+    /// The policy on Caveat-Scriptor.
+    pub placement: Placement,
     /// True if nothing was ever written.
     new: bool,
 }
@@ -106,7 +107,7 @@ impl Rig {
         // Short records: maps of some five extents spill.
         let limits = Limits { map_bytes: 40, ..Limits::EXT4 };
         let store = Arc::new(MemoryStore::on_power(limits, clock, power.clone()));
-        Rig { beneath, store, power, shape, new: true }
+        Rig { beneath, store, power, shape, placement: Placement::Adjacent, new: true }
     }
 
     /// The remains if the power failed at operation `cut`; the run goes on with `power`.
@@ -131,7 +132,7 @@ impl Rig {
             Beneath::Zones(zones) => Beneath::Zones(Arc::new(zones.survivor(cut, losses.0, seed, power.clone()))),
         };
         let store = self.store.survivor(store_cut, losses.1, seed, power.clone());
-        Rig { beneath, store: Arc::new(store), power, shape: self.shape, new: false }
+        Rig { beneath, store: Arc::new(store), power, shape: self.shape, placement: self.placement, new: false }
     }
 
     /// Mounts. What the maps name may be read, and nothing else; of past writes nothing is known.
@@ -166,7 +167,7 @@ impl Rig {
             cached_extents: 40,
             read_only: false,
         };
-        let fs = FileSystem::mount(device, self.store.clone(), space(&self.shape), options)?;
+        let fs = FileSystem::mount(device, self.store.clone(), space(&self.shape, self.placement), options)?;
         Ok(Mounted { fs, mapped, promised, watch, zones })
     }
 
@@ -216,14 +217,14 @@ fn shape(model: Model) -> Shape {
     }
 }
 
-fn space(shape: &Shape) -> Box<dyn Space> {
+fn space(shape: &Shape, placement: Placement) -> Box<dyn Space> {
     match shape.model {
         Model::StrictAppend => {
             let options = BandsOptions { block_granules: BLOCK, event_granules: 32, ..BandsOptions::default() };
             Box::new(BandSpace::new(shape, options).expect("a sound shape"))
         }
         Model::Caveat => {
-            let options = CaveatOptions { block_granules: BLOCK, ..CaveatOptions::default() };
+            let options = CaveatOptions { block_granules: BLOCK, placement, ..CaveatOptions::default() };
             Box::new(Caveat::new(shape, options).expect("a sound shape"))
         }
     }

@@ -10,6 +10,7 @@ use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::statistics::Statistics;
 use smrfs::fs::{Allocate, FileSystem};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
+use smrfs::space::caveat::Placement;
 use smrfs::units::NodeId;
 
 use crate::rig::{Disk, GRANULE, Mounted, Rig};
@@ -52,13 +53,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// Makes a file system and does `count` random operations on it.
+    /// Makes a file system, whose placement policy the seed decides, and does `count` random operations on it.
     pub fn new(disk: Disk, seed: u64, count: usize) -> Run {
         Run::on(Rig::new(disk), seed, count)
     }
 
     /// As [`Run::new`], on a rig that may break.
-    pub fn on(rig: Rig, seed: u64, count: usize) -> Run {
+    pub fn on(mut rig: Rig, seed: u64, count: usize) -> Run {
+        rig.placement = Placement::ALL[seed as usize % Placement::ALL.len()];
         let mounted = rig.mount().expect("an empty file system");
         let fs = &mounted.fs;
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };

@@ -47,6 +47,35 @@ fn the_table_of_benchmarks_shows_their_rates() {
 }
 
 #[test]
+fn placement_policies_meet_the_same_files_seed_by_seed() {
+    let of = |more: &str| format!("age --simulate caveat --defragment --size 4GB --fill 85 --bytes 32GB {more}");
+    let arguments = of("--placement next-fit,adjacent --seeds 3");
+    let (text, result) = (smrkit(&arguments).done(), json(&arguments));
+    let runs = result["runs"].as_array().unwrap();
+    let who: Vec<_> =
+        runs.iter().map(|run| (run["seed"].as_u64().unwrap(), run["placement"].as_str().unwrap())).collect();
+    assert_eq!(who, [1, 2, 3].map(|seed| [(seed, "next-fit"), (seed, "adjacent")]).concat());
+    for run in &runs[..2] {
+        let alone = json(&of(&format!("--placement {} --seed 1", run["placement"].as_str().unwrap())));
+        let number = |value: &Value| value.as_f64().unwrap();
+        let moved = number(&alone["last"]["cleaned"]["moved_bytes"]) / number(&alone["last"]["written_bytes"]);
+        assert!(moved > 0.0 && (number(&run["write_amplification"]) - 1.0 - moved).abs() < 1e-9, "{run} {moved}");
+        assert_eq!(run["longest_stall_s"], json_s(&alone["alone"]["cleaning_delay_ns_max"]));
+        let writable = number(&alone["last"]["writable_bytes"]) + number(&alone["last"]["write_once_bytes"]);
+        assert!((number(&run["writable_percent"]) - writable / 4e7).abs() < 1e-9, "{run} {writable}");
+    }
+    for row in ["next-fit", "adjacent"] {
+        assert!(text.lines().any(|line| line.starts_with(row) && line.contains(" ± ")), "{text}");
+    }
+    assert!(text.contains("adjacent beside next-fit, seed by seed: moved (% of written) "), "{text}");
+}
+
+/// Nanoseconds as seconds.
+fn json_s(ns: &Value) -> Value {
+    (ns.as_u64().unwrap() as f64 / 1e9).into()
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_its_remedy() {
     let scratch = Scratch::new();
     let bad = scratch.file("sizes.csv", "1,50\n1,100\n");
@@ -57,6 +86,7 @@ fn what_cannot_be_is_refused_with_its_remedy() {
         ("age / --bytes 1MB", 2, "not on a mounted SMRfs"),
         ("age / --any-directory 9000TB --bytes 1MB", 2, "to spare"),
         (&unsorted, 3, "must ascend"),
+        ("age --simulate strict-append --placement next-fit,adjacent", 2, "no placement policies"),
         ("age --simulate caveat --granule 3000", 2, "divisor"),
         ("age --simulate caveat --size 9TB", 4, "larger drive"),
         ("age --simulate strict-append --size 40MB", 4, "bands"),

@@ -157,7 +157,7 @@ fn programs_go_on_while_a_mount_is_copied() {
             assert!(rounds < 100, "{model}: nothing was kept");
         }
         assert!(client.ask("kept")["error"].as_str().unwrap().contains("needed the room"));
-        drop(client);
+        drop((client, file));
         bench.umount().done();
         bench.is_in_order();
     }

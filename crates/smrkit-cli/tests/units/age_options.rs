@@ -17,7 +17,8 @@ fn given(text: &str) -> Result<Given, String> {
 }
 
 fn course(text: &str) -> Result<CourseOptions, String> {
-    given(text)?.ageing.course(1_000_000_000).map_err(|error| error.to_string())
+    let ageing = given(text)?.ageing;
+    ageing.course(1_000_000_000, ageing.seed).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -100,7 +101,10 @@ fn what_would_never_end_or_begin_is_refused() {
 
 #[test]
 fn a_simulated_disk_is_as_it_was_asked_for() {
-    let world = |text: &str| given(text)?.simulation.world().map_err(|error| error.to_string());
+    let world = |text: &str| {
+        let worlds = given(text)?.simulation.worlds().map_err(|error| error.to_string())?;
+        Ok::<_, String>(worlds.into_iter().next())
+    };
     assert!(world("").unwrap().is_none());
     let text = "--simulate caveat --size 5GB --did 2MiB --dpid 3MiB --granule 4KiB --placement best-fit --defragment";
     let found = world(text).unwrap().unwrap();
@@ -121,7 +125,7 @@ fn a_simulated_disk_is_as_it_was_asked_for() {
 
 #[test]
 fn a_fill_by_size_gives_disks_of_any_size_the_same_benchmarks() {
-    let benchmarks = |disk| given("--fill 700MB --benchmarks").unwrap().ageing.course(disk).unwrap().benchmarks;
+    let benchmarks = |disk| given("--fill 700MB --benchmarks").unwrap().ageing.course(disk, 1).unwrap().benchmarks;
     assert_eq!(benchmarks(3_000_000_000), benchmarks(1_000_000_000));
     assert_eq!(benchmarks(3_000_000_000), course("--fill 70 --benchmarks").unwrap().benchmarks);
 }

@@ -1,12 +1,14 @@
 //! `smrkit age`: fills a file system and lets it grow old, on a mount or in simulation; benchmarks alongside if asked for.
 
 mod options;
+mod policies;
 mod result;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use smrfs::age::AgeingResult;
+use smrfs::age::world::World;
 use smrfs::workload::Target;
 use smrkit::error::Error;
 use smrkit::experiment::pool;
@@ -16,8 +18,9 @@ use smrkit_options::COMMIT;
 
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, pretty};
+use crate::output::{OutputOptions, Outputs, pretty};
 use options::{Ageing, Simulation};
+use policies::{Policies, PolicyRun};
 use result::Aged;
 
 const EXAMPLES: &str = "\
@@ -27,6 +30,7 @@ Examples:
   smrkit age --simulate caveat                            the paper's 100 GB disk, 800 GB written, in seconds
   smrkit age --simulate strict-append --size 10GB --benchmarks --report aged.html
   smrkit age --simulate caveat --sizes sizes.csv --did 3MiB --placement adjacent
+  smrkit age --simulate caveat --size 4GB --placement next-fit,adjacent --seeds 10     which policy is better
 
 Sizes and ages are read from lines of value,cumulative_percent; values in MB and days. An interrupt keeps what there is.";
 
@@ -49,15 +53,19 @@ pub struct Age {
 
 impl Age {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let world = self.simulation.world()?;
-        let disk_bytes = match (&world, &self.directory) {
+        let worlds = self.simulation.worlds()?;
+        let disk_bytes = match (worlds.first(), &self.directory) {
             (Some(world), _) => world.disk_bytes,
             (None, Some(directory)) => self.any_directory.unwrap_or(Workplace::room_of(directory)?.0),
             (None, None) => return Err(Error::Usage("name a directory, or --simulate a model".into()).into()),
         };
-        let course = self.ageing.course(disk_bytes)?;
+        let course = self.ageing.course(disk_bytes, self.ageing.seed)?;
         let outputs = self.outputs.open()?;
-        let (mut target, shape): (Box<dyn Target>, _) = match (&world, &self.directory) {
+        if worlds.len() > 1 || self.ageing.seeds > 1 {
+            return self.compare(&worlds, outputs);
+        }
+        let world = worlds.first();
+        let (mut target, shape): (Box<dyn Target>, _) = match (world, &self.directory) {
             (Some(world), _) => (Box::new(world.mount()?), Some(world.shape())),
             (None, directory) => {
                 let place =
@@ -71,8 +79,24 @@ impl Age {
             AgeingResult::run(&course, &mut *target, &mut |share| watch.is_at(share)).map_err(Error::from)
         })?;
         let name = self.directory.as_ref().map(|directory| directory.display().to_string());
-        let aged = Aged::new(name, (world.as_ref(), shape.as_ref()), disk_bytes, &course, made, interrupt.is_set());
+        let aged = Aged::new(name, (world, shape.as_ref()), disk_bytes, &course, made, interrupt.is_set());
         outputs.write(|| aged.text(), || pretty(&aged.record(COMMIT)), || aged.page())?;
+        Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
+    }
+
+    /// Ages a disk for each world and seed. Every policy meets the same files, so that they are compared seed by seed.
+    fn compare(&self, worlds: &[World], outputs: Outputs) -> anyhow::Result<Done> {
+        let seeds = self.ageing.seed..self.ageing.seed.saturating_add(self.ageing.seeds);
+        let jobs: Vec<(&World, u64)> = seeds.flat_map(|seed| worlds.iter().map(move |world| (world, seed))).collect();
+        let interrupt = Interrupt::watch();
+        let made = pool::make_all(&jobs, &interrupt, "ageing", |_, (world, seed), mut watch| {
+            let course = self.ageing.course(world.disk_bytes, *seed)?;
+            let aged = AgeingResult::run(&course, &mut world.mount()?, &mut |share| watch.is_at(share))?;
+            Ok(PolicyRun::new(world, *seed, &aged))
+        });
+        let runs: Vec<PolicyRun> = made.into_iter().filter_map(Result::transpose).collect::<Result<_, Error>>()?;
+        let compared = Policies { runs, interrupted: interrupt.is_set() };
+        outputs.write(|| compared.text(), || pretty(&compared.record(COMMIT)), || compared.page())?;
         Ok(if interrupt.is_set() { Done::Interrupted } else { Done::All })
     }
 }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use smrfs::age::world::{Distribution, World};
 use smrfs::age::{AgerOptions, CourseOptions, Duty, paper_benchmarks};
+use smrfs::device::Model;
 use smrfs::space::caveat::{CaveatOptions, Placement};
 use smrfs::workload::driver::Interleave;
 use smrkit::drive::Drive;
@@ -75,12 +76,15 @@ pub struct Ageing {
     interleave: Interleave,
     /// The seed of everything random.
     #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N")]
-    seed: u64,
+    pub seed: u64,
+    /// Age as many simulated disks for each placement policy, with the seeds from that one on, and compare the policies.
+    #[arg(long, value_parser = count::<u64>, default_value = "1", value_name = "N", requires = "simulate")]
+    pub seeds: u64,
 }
 
 impl Ageing {
     /// The course on a file system of this many bytes.
-    pub fn course(&self, disk_bytes: u64) -> Result<CourseOptions, Error> {
+    pub fn course(&self, disk_bytes: u64, seed: u64) -> Result<CourseOptions, Error> {
         let target_bytes = match self.fill {
             Fill::Percent(percent) => (disk_bytes as f64 * percent / 100.0) as u64,
             Fill::Bytes(bytes) => bytes,
@@ -100,7 +104,7 @@ impl Ageing {
                 "--idle of 100 or --spell of 0 leave no time to write: lower --idle, raise --spell".into(),
             ));
         }
-        let paper = AgerOptions::new(target_bytes, self.seed);
+        let paper = AgerOptions::new(target_bytes, seed);
         let ager = AgerOptions {
             swing_percent: self.swing,
             run_probability: self.run_probability,
@@ -122,7 +126,7 @@ impl Ageing {
             before_bytes: bytes,
             duty: Duty { idle_percent: self.idle, spell: self.spell },
             record_from_bytes: self.record_from,
-            benchmarks: if self.benchmarks { paper_benchmarks(of_paper, self.seed) } else { Vec::new() },
+            benchmarks: if self.benchmarks { paper_benchmarks(of_paper, seed) } else { Vec::new() },
             interleave: self.interleave,
             until_bytes: self.until.unwrap_or(if self.benchmarks { u64::MAX } else { bytes }),
             until_time: self.duration,
@@ -195,31 +199,41 @@ pub struct Simulation {
     /// Granule of allocation. Coarser ones are faster to simulate.
     #[arg(long, value_parser = parse_bytes, default_value = "64KiB", value_name = "SIZE", requires = "simulate")]
     granule: u64,
-    /// Placement policy on Caveat-Scriptor.
-    #[arg(long, value_parser = Placement::from_str, default_value = "next-fit", requires = "simulate")]
-    placement: Placement,
+    /// Placement policy on Caveat-Scriptor. Several are compared.
+    #[arg(
+        long, value_parser = Placement::from_str, value_delimiter = ',', default_value = "next-fit", requires = "simulate"
+    )]
+    placement: Vec<Placement>,
     /// Let Caveat-Scriptor's defragmenter work. The paper's disk has none.
     #[arg(long, requires = "simulate")]
     defragment: bool,
 }
 
 impl Simulation {
-    /// The disk to simulate, if one is.
-    pub fn world(&self) -> Result<Option<World>, Error> {
-        let Some(model) = self.simulate else { return Ok(None) };
+    /// The disk to simulate, if one is, with each of the placement policies.
+    pub fn worlds(&self) -> Result<Vec<World>, Error> {
+        let Some(model) = self.simulate else { return Ok(Vec::new()) };
+        if Model::from(model) == Model::StrictAppend && self.placement.len() > 1 {
+            return Err(Error::Usage(
+                "strict-append has no placement policies: compare those of --simulate caveat".into(),
+            ));
+        }
         if self.granule == 0 || self.granule > 1 << 20 || !(1u64 << 20).is_multiple_of(self.granule) {
             return Err(Error::Usage(format!("--granule {}: give a divisor of 1MiB, such as 64KiB", self.granule)));
         }
         let paper = World::paper(model.into(), Drive::load(&self.drive)?);
-        Ok(Some(World {
+        let world = World {
             disk_bytes: self.size,
             granule_bytes: self.granule,
             did_bytes: self.did,
             dpid_bytes: self.dpid,
             band_bytes: self.band,
-            caveat: CaveatOptions { placement: self.placement, defragment: self.defragment, ..paper.caveat },
+            caveat: CaveatOptions { defragment: self.defragment, ..paper.caveat },
             ..paper
-        }))
+        };
+        let placed =
+            |&placement| World { caveat: CaveatOptions { placement, ..world.caveat.clone() }, ..world.clone() };
+        Ok(self.placement.iter().map(placed).collect())
     }
 }
 
