@@ -54,14 +54,23 @@ pub struct Advice {
     pub need: Need,
     /// Problems under the load on which changes were tried.
     pub problems: Problems,
-    /// Between what its main figure lies, by what is known of the drive; null where that makes no difference.
+    /// Between what its main figure lies, by what is known of the drive and of its state; null where that makes no difference.
     pub range: Option<Range>,
+    /// The same of the state that is assumed.
+    #[serde(skip)]
+    pub drive_range: Option<Range>,
     /// What the drive takes; null of a rebuild, of reads, of conventional disks, and before it is known.
     pub budget: Option<Budget>,
     /// The system as it is, under each load.
     pub present: Vec<Present>,
     /// The load on which the answer rests, from 0: that on which it does worst.
     pub hardest: usize,
+    /// The same, where the disk that is written to was trimmed before; empty where that makes no difference, or none is needed.
+    #[serde(skip)]
+    pub trimmed: Vec<Present>,
+    /// True if nobody said that it was not.
+    #[serde(skip)]
+    pub assumes_written: bool,
     /// The drive where everything that is known only roughly is as bad, and as good, as it may be.
     pub ends: Vec<End>,
     /// Changes that were tried.
@@ -335,10 +344,13 @@ impl Advice {
             need: question.need,
             problems: Problems::default(),
             range: None,
+            drive_range: None,
             budget: None,
             array: changes::facts(&question.run),
             present,
             hardest,
+            trimmed: Vec::new(),
+            assumes_written: question.assumes_written,
             ends: Vec::new(),
             remedies: Vec::new(),
             runs: vec![usual.outcome.clone(), outcome.clone()],
@@ -387,7 +399,16 @@ impl Advice {
     /// The system as it is under the load that changes and both ends of the drive's range serve: of a rebuild none, since that is what
     /// others have measured, and the cheaper run by far.
     pub fn calm(&self) -> &Present {
-        if self.tries_calm() { &self.present[0] } else { self.judged() }
+        &self.present[self.calm_at()]
+    }
+
+    /// The same, where the disk that is written to was trimmed before, if that was run.
+    pub fn trimmed_calm(&self) -> Option<&Present> {
+        self.trimmed.get(self.calm_at())
+    }
+
+    fn calm_at(&self) -> usize {
+        if self.tries_calm() { 0 } else { self.hardest }
     }
 
     /// True if changes serve another load than the hardest.
@@ -444,15 +465,11 @@ impl Advice {
         let figure = self.figure(&calm.own);
         // The latency of a backlog that grows is no figure of the drive.
         let is_figure = |end: &&End| self.measure() != Measure::MeanNs || !end.trajectory.falls_behind;
-        let figures = || {
-            self.ends
-                .iter()
-                .filter(is_figure)
-                .map(|end| self.figure(&end.trajectory))
-                .filter(|figure| figure.is_finite())
-        };
-        let (low, high) = (figures().fold(figure, f64::min), figures().fold(figure, f64::max));
-        let range = (high > low * RANGE).then_some(Range { of: self.measure(), low, high });
+        let at_ends = self.ends.iter().filter(is_figure).map(|end| self.figure(&end.trajectory));
+        let drive_range = self.range_of(at_ends.chain([figure]));
+        let trimmed = self.trimmed_calm().map(|trimmed| self.figure(&trimmed.own));
+        let range =
+            self.range_of(drive_range.iter().flat_map(|range| [range.low, range.high]).chain([figure]).chain(trimmed));
         let calm_problems = self.problems_of(&calm.own, &calm.against);
         // At an end a run is compared by its figure: its requests may be more, or fewer.
         let usual = self.figure(&calm.conventional);
@@ -467,7 +484,7 @@ impl Advice {
         });
         let may_drop = ends.iter().any(|end| end.dropped_30s) && !self.problems.dropped_30s;
         let is_alike = self.present.iter().all(|present| present.against.is_alike());
-        self.range = range;
+        (self.range, self.drive_range) = (range, drive_range);
         for (end, problems) in self.ends.iter_mut().zip(ends) {
             end.problems = problems;
         }
@@ -496,7 +513,36 @@ impl Advice {
             _ if is_alike => Verdict::Fine,
             _ => Verdict::SomewhatSlower,
         };
+        if self.verdict.answer() == Answer::No && self.assumes_written && self.trim_does() {
+            self.verdict = Verdict::Depends;
+        }
         self.answer = self.verdict.answer();
+    }
+
+    /// From the least of some figures to the largest, where that is worth telling.
+    fn range_of(&self, figures: impl Iterator<Item = f64> + Clone) -> Option<Range> {
+        let finite = || figures.clone().filter(|figure| figure.is_finite());
+        let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(0.0, f64::max));
+        (high > low * RANGE).then_some(Range { of: self.measure(), low, high })
+    }
+
+    /// How many of the changes were run beside the system as it is, before the others.
+    pub fn run_beside(&self) -> usize {
+        let is_beside = |remedy: &&Remedy| matches!(remedy.kind, ChangeKind::Conventional | ChangeKind::Trim);
+        self.remedies.iter().take_while(is_beside).count()
+    }
+
+    /// The drive where the disk that is written to was trimmed before, if the answer depends on that.
+    pub fn decided_by_trim(&self) -> Option<&Present> {
+        let is_good = self.verdict == Verdict::Depends && !self.problems.any() && !self.judged().own.falls_behind;
+        self.trimmed_calm().filter(|_| self.verdict == Verdict::Depends && !is_good && self.trim_does())
+    }
+
+    /// True if no problem is left where it was.
+    fn trim_does(&self) -> bool {
+        let does =
+            |present: &Present| !present.own.falls_behind && !self.problems_of(&present.own, &present.against).any();
+        self.trimmed.get(self.hardest).is_some_and(does)
     }
 
     /// What others have measured of it.

@@ -24,8 +24,6 @@ const EMPTY: f64 = 0.01;
 /// least and at most so many.
 const FEWEST_PACED: u64 = 10_000;
 const MOST_PACED: u64 = 40_000;
-/// A drive keeps up with requests if they are late by no more than this share of a second more each second (assumption).
-const LATE: f64 = 0.015;
 /// How finely a rate is told, and by how much at most it may differ from the first guess.
 const FINE_RATE: f64 = 1.04;
 const FARTHEST: f64 = 256.0;
@@ -186,10 +184,9 @@ impl Search<'_, '_> {
     }
 }
 
-/// Whether a drive keeps up with requests at times of their own; `None` after an interrupt. What it was late with at the beginning, as
-/// after a full cache, says nothing: only whether it is later and later.
+/// Whether a drive keeps up with requests at times of their own; `None` after an interrupt.
 fn keeps_up(served: &Measured) -> Option<bool> {
-    (!served.outcome.interrupted).then(|| served.lateness_growth() <= LATE)
+    (!served.outcome.interrupted).then(|| !served.is_later_and_later())
 }
 
 /// The largest value for which something holds that holds for smaller ones; `None` where that was not told.

@@ -10,7 +10,7 @@ use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::layer;
 use smrkit::quantity::Bytes;
-use smrkit::settings::Warmup;
+use smrkit::settings::{Prefill, Settings, Warmup};
 use smrkit::units::SECTOR_BYTES;
 use smrkit_report::format;
 
@@ -45,6 +45,8 @@ pub enum ChangeKind {
     RebuildSpeed,
     /// Software that writes a host-managed disk in order.
     HostLayer,
+    /// A disk that is trimmed before it is written to.
+    Trim,
 }
 
 /// Software that makes an array of disks, as far as the question tells: its words, and its kind of rebuild.
@@ -142,9 +144,9 @@ impl Change {
         Change { kind, name: name.into(), trial }
     }
 
-    /// Conventional disks, which need no run of their own.
-    pub fn conventional() -> Change {
-        Change::new(ChangeKind::Conventional, "CMR disks", Err(Error::Usage("they have been run".into())))
+    /// A change that was run beside the system as it is, and needs no run of its own.
+    pub fn beside(kind: ChangeKind, name: &str) -> Change {
+        Change::new(kind, name, Err(Error::Usage("it has been run".into())))
     }
 }
 
@@ -157,7 +159,7 @@ pub fn one_line(error: &Error) -> String {
     }
 }
 
-/// All that is tried, but for conventional disks, which have been run. `own` is the system under the load that changes serve.
+/// All that is tried, but for what has been run beside the system as it is. `own` is the system under the load that changes serve.
 pub fn all(question: &Question, load: &Load, own: &Measured, is_refused: bool) -> Result<Vec<Change>, Error> {
     let run = question.run.clone().with(load.settings);
     if is_refused {
@@ -216,6 +218,26 @@ fn host_layer(run: &PlannedRun) -> Result<Change, Error> {
     let spec = layer::find("dm-zoned")?;
     let made = run.under(spec)?.possible().map(Trial::for_run);
     Ok(Change::new(ChangeKind::HostLayer, "dm-zoned", made))
+}
+
+/// Layer of disks that write wherever there is room, and know of room only what was never written or was trimmed.
+const DYNAMIC: &str = "log";
+
+/// The run where the disk was trimmed that is written to, the new one of a rebuild, or any where there is none; `None` if it is so already,
+/// or if that makes no difference since each LBA has its place, written or not.
+pub fn trimmed(run: &PlannedRun) -> Option<PlannedRun> {
+    let is_dynamic = run.system().drives().iter().any(|own| own.layer.name == DYNAMIC);
+    match run.rebuild() {
+        _ if !is_dynamic => None,
+        Some(RebuildSpec { task: Task::Rebuild { disk, before, used: true }, .. }) => {
+            let task = Task::Rebuild { disk, before, used: false };
+            run.rebuild().map(|spec| run.clone().rebuilding(RebuildSpec { task, ..spec }))
+        }
+        None if run.settings().prefill == Prefill::Full => {
+            Some(run.clone().with(Settings { prefill: Prefill::None, ..*run.settings() }))
+        }
+        _ => None,
+    }
 }
 
 /// True of a value of which the high end is the worse one: times. Of caches and speeds it is the low end.

@@ -24,7 +24,7 @@ const DOUBT: f64 = (1.0 + P99_ERROR) / (1.0 - P99_ERROR);
 pub const UNNOTICED_NS: u64 = 10_000_000;
 
 /// Waits below this are no difference that anybody acts on (assumption).
-const SHORT_NS: u64 = 1_000_000_000;
+pub const SHORT_NS: u64 = 1_000_000_000;
 
 /// From this share of it in use on, a cache is called full (assumption).
 pub const FULL: f64 = 0.9;

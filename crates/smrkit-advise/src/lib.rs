@@ -32,9 +32,9 @@ use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Settings};
 use smrkit::units::Nanos;
 
-use advice::{Advice, End, NotRun, Present, Remedy};
+use advice::{Advice, Answer, End, NotRun, Present, Remedy};
 use changes::{Change, ChangeKind};
-use comparison::{Effect, Judged, Problems, effect};
+use comparison::{Comparison, Effect, Judged, Problems, Trajectory, effect};
 use trial::{MOST_FILLING, Measured, Trial};
 use uses::AskedUse;
 
@@ -60,13 +60,24 @@ pub struct Question {
     pub even_requests: Option<u64>,
     /// Bytes of a whole disk, where a rebuild is run on a part of one.
     pub whole_disk_bytes: Option<u64>,
+    /// True if nobody said that the disk that is written to was written before.
+    pub assumes_written: bool,
 }
 
 impl Question {
     /// How a system does under these loads, with nothing needed.
     pub fn of(run: PlannedRun, loads: Vec<Load>) -> Question {
-        let (asked_use, note, even_requests, whole_disk_bytes) = (None, None, None, None);
-        Question { run, loads, asked_use, need: Need::default(), note, times: 1.0, even_requests, whole_disk_bytes }
+        Question {
+            run,
+            loads,
+            asked_use: None,
+            need: Need::default(),
+            note: None,
+            times: 1.0,
+            even_requests: None,
+            whole_disk_bytes: None,
+            assumes_written: true,
+        }
     }
 }
 
@@ -145,8 +156,8 @@ pub fn advise(
 ) -> Result<Option<Advice>, Error> {
     let own_sectors = question.run.host_sectors().map_err(|error| question.run.named(error))?;
     let sectors = own_sectors.min(question.run.conventional()?.host_sectors()?);
-    let Some(pairs) = as_it_is(question, sectors, monitor)? else { return Ok(None) };
-    let present: Vec<Present> = pairs.iter().zip(&question.loads).map(present).collect();
+    let Some(pairs) = as_it_is(question, sectors, false, monitor)? else { return Ok(None) };
+    let present: Vec<Present> = pairs.iter().zip(&question.loads).map(present_of).collect();
     let Some(hardest) = hardest(&present) else { return Ok(None) };
     let (own, _) = &pairs[hardest];
     if own.outcome.requests == 0 && own.outcome.rebuild.is_none() {
@@ -159,9 +170,19 @@ pub fn advise(
     let is_open = !advice.is_too_short() && !advice.problems.refused;
     if is_open {
         advice.ends = ends(question, load, sectors, monitor)?;
+        advice.conclude();
+    }
+    if is_open && advice.answer != Answer::Yes && changes::trimmed(&question.run).is_some() {
+        let Some(pairs) = as_it_is(question, sectors, true, monitor)? else { return Ok(None) };
+        advice.trimmed = pairs.iter().zip(&question.loads).map(present_of).collect();
+        let (own, usual) = &pairs[calm];
+        let name = if advice.rebuild.is_some() { "new disk trimmed first" } else { "trimmed" };
+        let change = Change::beside(ChangeKind::Trim, name);
+        advice.remedies.push(beside(&advice, &change, &own.trajectory, own.compared_with(usual)));
     }
     if is_open && !question.run.is_conventional() {
-        advice.remedies.push(conventional(&advice, calm_usual));
+        let change = Change::beside(ChangeKind::Conventional, "CMR disks");
+        advice.remedies.push(beside(&advice, &change, &calm_usual.trajectory, calm_usual.compared_with(calm_usual)));
     }
     words::answer(&mut advice, &own.outcome);
     listener.first(&advice);
@@ -223,15 +244,17 @@ fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Resu
     }
 }
 
-/// The system as it is and conventional disks, under each load.
+/// The system, as it is or with the disk trimmed that is written to, and conventional disks, under each load.
 fn as_it_is(
     question: &Question,
     sectors: u64,
+    is_trimmed: bool,
     monitor: &dyn Monitor,
 ) -> Result<Option<Vec<(Measured, Measured)>>, Error> {
     let results = pool::make_all(&question.loads, monitor, "the drive as it is, run", |_, load, mut watch| {
         let run = question.run.clone().with(load.settings);
-        let usual = Trial::for_run(question.run.conventional()?.with(load.settings));
+        let run = if is_trimmed { changes::trimmed(&run).unwrap_or(run) } else { run };
+        let usual = Trial::for_run(run.conventional()?);
         let own = serve(&Trial::for_run(run), load, sectors, &mut watch)?;
         // Over the same requests.
         let usual = Trial { first: load.is_even.then_some(own.asked), ..usual };
@@ -243,7 +266,7 @@ fn as_it_is(
     all.collect()
 }
 
-fn present(((own, conventional), load): (&(Measured, Measured), &Load)) -> Present {
+fn present_of(((own, conventional), load): (&(Measured, Measured), &Load)) -> Present {
     Present {
         load: load.kind,
         depth: load.settings.depth,
@@ -270,17 +293,21 @@ fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -
     Ok(all?.into_iter().flatten().flatten().collect())
 }
 
-/// Conventional disks as a change: they have been run.
-fn conventional(advice: &Advice, usual: &Measured) -> Remedy {
-    let (run, against) = (&usual.trajectory, usual.compared_with(usual));
+/// A change that has been run: conventional disks, or a disk that is trimmed.
+fn beside(advice: &Advice, change: &Change, run: &Trajectory, against: Comparison) -> Remedy {
     let present = advice.judged();
     let before = judged(advice, &present.own, &present.against);
-    let after = judged(advice, &present.conventional, &against);
-    let made = Ok((effect(&before, &after), run.clone(), against, after.problems));
-    Remedy::new(&Change::conventional(), made)
+    let of_load = match change.kind {
+        ChangeKind::Trim => advice.trimmed.get(advice.hardest).map_or(run, |trimmed| &trimmed.own),
+        _ => &present.conventional,
+    };
+    // A rebuild is all there is of it, however full the cache was in the part that was run.
+    let after = judged(advice, of_load, &against);
+    let after = Judged { is_settled: after.is_settled || advice.rebuild.is_some(), ..after };
+    Remedy::new(change, Ok((effect(&before, &after), run.clone(), against, after.problems)))
 }
 
-fn judged(advice: &Advice, run: &comparison::Trajectory, against: &comparison::Comparison) -> Judged {
+fn judged(advice: &Advice, run: &Trajectory, against: &Comparison) -> Judged {
     Judged { problems: advice.problems_of(run, against), ..Judged::new(run, against) }
 }
 

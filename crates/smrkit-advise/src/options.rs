@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use smrkit::device::spec::ArraySpec;
-use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec};
+use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec, Task};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
 use smrkit::experiment::Experiment;
@@ -97,8 +97,8 @@ pub struct AdviseOptions {
 enum AskedRebuild {
     /// A disk is replaced, in whichever way the array's software does that.
     Replace,
-    /// All of it was said.
-    Spec(RebuildSpec),
+    /// All of it was said; perhaps whether the new disk was written before, too.
+    Spec(RebuildSpec, bool),
 }
 
 impl FromStr for AskedRebuild {
@@ -107,7 +107,7 @@ impl FromStr for AskedRebuild {
     fn from_str(text: &str) -> Result<AskedRebuild, Error> {
         match text {
             "replace" | "rebuild" => Ok(AskedRebuild::Replace),
-            text => RebuildSpec::parse(text).map(AskedRebuild::Spec),
+            text => RebuildSpec::parse(text).map(|spec| AskedRebuild::Spec(spec, text.contains("new="))),
         }
     }
 }
@@ -207,10 +207,25 @@ impl AdviseOptions {
                 Software::Zfs => "resilver",
                 Software::Md => "rebuild",
             },
-            (None, Some(AskedRebuild::Spec(spec)), _) => return Ok(Some(spec)),
+            (None, Some(AskedRebuild::Spec(spec, _)), _) => return Ok(Some(self.with_written(spec))),
             _ => return Ok(None),
         };
-        RebuildSpec::parse(word).map(Some)
+        RebuildSpec::parse(word).map(|spec| Some(self.with_written(spec)))
+    }
+
+    /// True if nobody said whether the disk that is written to was written before.
+    fn assumes_written(&self) -> bool {
+        !matches!(self.rebuild, Some(AskedRebuild::Spec(_, true)))
+    }
+
+    /// A new disk may come from another array, or was tested by writing all of it: the worse of both is taken, unless it was said.
+    fn with_written(&self, spec: RebuildSpec) -> RebuildSpec {
+        match spec.task {
+            Task::Rebuild { disk, before, .. } if self.assumes_written() => {
+                RebuildSpec { task: Task::Rebuild { disk, before, used: true }, ..spec }
+            }
+            _ => spec,
+        }
     }
 
     /// The load, and how its requests come.
@@ -368,6 +383,7 @@ impl AskedAdvice<'_> {
             times,
             even_requests: None,
             whole_disk_bytes: self.whole_disk_bytes,
+            assumes_written: self.options.assumes_written(),
         };
         if let Some(load) =
             question.loads.last().filter(|load| load.is_even && self.settings.arrival == Arrival::FlatOut)
@@ -412,13 +428,14 @@ mod tests {
             let options: AdviseOptions = pairs::read(&words, &|name| name.to_string()).unwrap();
             options.ask(false).unwrap()[0].system.rebuild.unwrap()
         };
-        let [md, zfs] = ["rebuild", "resilver"].map(|text| RebuildSpec::parse(text).unwrap());
+        let [md, zfs] = ["rebuild:new=full", "resilver:new=full"].map(|text| RebuildSpec::parse(text).unwrap());
         for word in ["replace", "rebuild"] {
             assert_eq!(asked("raidz1:disks=4", word), zfs);
             assert_eq!(asked("raid5:disks=4", word), md);
         }
         assert_eq!(asked("raid5:disks=4", "resilver"), zfs);
         assert_eq!(asked("raidz1:disks=4", "order=ascending"), md);
+        assert_eq!(asked("raid5:disks=4", "rebuild:new=empty"), RebuildSpec::parse("rebuild").unwrap());
     }
 
     #[test]

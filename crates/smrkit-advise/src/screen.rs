@@ -1,4 +1,4 @@
-//! The answer on the terminal, as it comes: five lines, one table of what was tried, what else can be done.
+//! The answer on the terminal, as it comes: five lines, one table if anything was tried, what else can be done.
 
 use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
@@ -33,27 +33,42 @@ impl Default for Screen {
 
 /// All of it.
 pub fn text(advice: &Advice, screen: Screen) -> String {
-    first(advice, screen) + &rest(advice, &advice.text, screen)
+    let mut out = first(advice, screen);
+    if advice.remedies.len() > advice.run_beside() {
+        out += &table_head(advice, screen);
+        out += &(advice.run_beside()..advice.remedies.len())
+            .filter_map(|nth| row(advice, nth, screen))
+            .collect::<String>();
+    }
+    out + &rest(advice, &advice.text, screen)
 }
 
-/// The five lines, and the table with the system as it is and what has been tried so far.
+/// The five lines.
 pub fn first(advice: &Advice, screen: Screen) -> String {
-    let mut out = lines(advice.text.lines(), screen);
-    if advice.is_too_short() {
-        return out;
-    }
-    out.push('\n');
+    lines(advice.text.lines(), screen)
+}
+
+/// The last row of what was tried; before the first of them the rows that the answer was about.
+pub fn tried_row(advice: &Advice, screen: Screen) -> String {
+    let last = advice.remedies.len() - 1;
+    let is_first = last == advice.run_beside();
+    let head = if is_first { table_head(advice, screen) } else { String::new() };
+    head + &row(advice, last, screen).unwrap_or_default()
+}
+
+fn table_head(advice: &Advice, screen: Screen) -> String {
+    let mut out = "\n".to_string();
     let head = [head(advice).as_str(), figure_name(advice), "longest", "dropped", ""].map(str::to_string);
     out += &table_row(&head);
     out += &format!("{}\n", "─".repeat(screen.width.min(80)));
     if !advice.problems.refused {
         out += &table_row(&cells(advice, "as it is".into(), &advice.calm().own, String::new()));
     }
-    out + &(0..advice.remedies.len()).filter_map(|nth| row(advice, nth, screen)).collect::<String>()
+    out + &(0..advice.run_beside()).filter_map(|nth| row(advice, nth, screen)).collect::<String>()
 }
 
 /// The row of a change that was tried.
-pub fn row(advice: &Advice, nth: usize, screen: Screen) -> Option<String> {
+fn row(advice: &Advice, nth: usize, screen: Screen) -> Option<String> {
     let remedy = advice.remedies.get(nth)?;
     let effect = words::effect(advice.problems.any(), remedy).to_string();
     match &remedy.trajectory {
@@ -71,6 +86,9 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     let Screen { width, details, .. } = screen;
     let mut out = String::new();
     if details {
+        if advice.remedies.len() == advice.run_beside() && !advice.is_too_short() {
+            out += &table_head(advice, screen);
+        }
         for end in &advice.ends {
             let name = if end.worse { "the drive at its worst" } else { "the drive at its best" };
             out += &table_row(&cells(advice, name.into(), &end.trajectory, String::new()));
@@ -80,10 +98,16 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     if !changed.is_empty() {
         out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
     }
-    for (nth, action) in advice.actions.iter().enumerate().filter(|(nth, action)| *nth > 0 || action.command.is_some())
-    {
-        out += if nth < 2 { "\nOr:\n" } else { "" };
-        out += &format!("{}\n", wrapped("- ", &format!("{}. It costs: {}.", action.what, action.cost), width));
+    for (nth, action) in advice.actions.iter().enumerate() {
+        out += match nth {
+            0 => "\n",
+            1 => "\nOr:\n",
+            _ => "",
+        };
+        out += &match nth {
+            0 => format!("{}\n", wrapped("", &format!("What that costs: {}.", action.cost), width)),
+            _ => format!("{}\n", wrapped("- ", &format!("{}. It costs: {}.", action.what, action.cost), width)),
+        };
         out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
     }
     if let Some(budget) = words::budget(advice) {

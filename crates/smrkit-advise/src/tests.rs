@@ -58,10 +58,13 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         need: Need::default(),
         problems: Judged::new(&own, &against).problems,
         range: None,
+        drive_range: None,
         budget: None,
         array: None,
         present: vec![Present { load: LoadKind::Asked, depth: 1, own, conventional, against }],
         hardest: 0,
+        trimmed: Vec::new(),
+        assumes_written: true,
         ends: Vec::new(),
         remedies: Vec::new(),
         runs: Vec::new(),
@@ -297,7 +300,7 @@ fn what_is_not_known_of_a_drive_may_change_the_answer() {
         "Perhaps: some figures of tiny are estimates, and at their worst it is more than twice as slow as a CMR disk."
     );
     assert_eq!(lines[1], "How fast: 1 MB/s (200 kB/s to 1.1 MB/s); a CMR disk 1.2 MB/s.");
-    assert_eq!(lines[3], "What to do: measure yours, or use CMR disks to be sure: 1.2 MB/s, longest wait 0 s.");
+    assert_eq!(lines[3], "What to do: measure yours, or use CMR disks to be sure: 1.2 MB/s.");
     let mut close = advice(1.2, 1);
     close.ends = vec![end(true, run(0.98e6, 1)), end(false, run(1.02e6, 1))];
     let close = answered(close);
@@ -538,6 +541,9 @@ fn made_up(random: &mut u64) -> (Asked, Advice) {
     advice.problems = Judged::new(&advice.present[0].own, &advice.present[0].against).problems;
     advice.present[0].own.refused = pick(random, &[9, 0, 0, 0, 0, 0]);
     let mut kinds = vec![(ChangeKind::Conventional, "CMR disks".to_string())];
+    if rebuild != Some("scrub") {
+        kinds.push((ChangeKind::Trim, "trimmed".into()));
+    }
     if load == LoadKind::Asked {
         kinds.extend([
             (ChangeKind::WriteSize, "writes of 64 KiB".to_string()),
@@ -608,7 +614,17 @@ fn broken_rule(asked: &Asked, advice: &Advice, command: &str) -> Option<&'static
         return of(seconds * S >= longest_ns, "shorter than the wait that drops the disk")
             .or(of((30..=300).contains(&seconds), "a dead disk would hang the host for minutes"));
     }
+    if command.starts_with("blkdiscard ") {
+        let erases_new = command == "blkdiscard /dev/NEW-DISK";
+        return of(erases_new, "data is erased")
+            .or(of(matches!(asked.rebuild, Some("rebuild" | "resilver")), "no disk is new"));
+    }
     match command {
+        "zpool trim POOL" => of(is_zfs && asked.rebuild.is_none(), "not ZFS"),
+        "fstrim -v /MOUNT-POINT" => of(
+            !is_zfs && asked.rebuild.is_none() && !["raid5", "raid6"].contains(&asked.array),
+            "md does not pass it on, or ZFS has a command of its own",
+        ),
         "smartctl -l scterc,70,70 /dev/sdX" => of(keeps_copies, "a sector without a copy is given up"),
         _ => Some("no known command"),
     }
@@ -641,7 +657,7 @@ fn no_advice_harms() {
         assert!(advice.answer != Answer::Yes || !is_bad, "{}", advice.text);
     }
     // The rules are worth something only if each kind of command was met.
-    assert_eq!(commands.len(), 8, "{commands:#?}");
+    assert_eq!(commands.len(), 11, "{commands:#?}");
 }
 
 #[test]
@@ -665,6 +681,9 @@ fn the_checker_knows_advice_that_harms() {
         ("raid5", "rebuild", "echo 30 > /sys/block/sdX/device/timeout"),
         ("raid0", "rebuild", "smartctl -l scterc,70,70 /dev/sdX"),
         ("raid5", "rebuild", "mdadm --zero-superblock /dev/sdX"),
+        ("raid5", "scrub", "blkdiscard /dev/NEW-DISK"),
+        ("raid5", "rebuild", "blkdiscard /dev/sdX"),
+        ("mirror", "resilver", "fstrim -v /MOUNT-POINT"),
     ] {
         assert!(broken_rule(&asked(array, rebuild), &advice, command).is_some(), "{array}: {command}");
     }
@@ -710,12 +729,12 @@ fn a_rebuild_is_told_unused_and_used() {
         lines,
         [
             "No: the system would drop a disk, which does not answer for 44 s, and kernels wait 30 s.",
-            "How long: 7.8 days (6.6 to 8.3 days) while nobody uses it, 10.3 days in light use (about 20 small requests a second); CMR disks \
-             14.4 h and 16.8 h. A disk answers after 44 s at worst.",
+            "How long: 7.8 days (6.6 to 8.3 days) while nobody uses it, 10.3 days in light use (20 small requests a second); CMR disks \
+             14.4 h and 16.8 h. The longest wait for a disk is 44 s.",
             "Why: a resilver writes records here and there, and the drive has to rewrite whole bands for them.",
-            "What to do: use CMR disks: 14.4 h, longest command 0 s while nobody uses it.",
-            "How sure: some figures of the drive are estimates, which the range covers; simulated on 20 GB of each disk and scaled up; the \
-             disk was full at the start; errors that a drive's firmware reports under such work are not modelled.",
+            "What to do: use CMR disks: 14.4 h.",
+            "How sure: some of the drive's figures are estimates; the range covers them; simulated on 20 GB of each disk; the disk was full \
+             at the start; errors of firmware are not modelled.",
         ]
     );
     let card = "Yes: a command takes 44 s. Kernels wait 30 s, a hardware RAID controller 7 s.";
@@ -728,6 +747,50 @@ fn a_rebuild_is_told_unused_and_used() {
     assert!(
         one.actions.iter().any(|action| action.command.as_deref() == Some("echo 90 > /sys/block/sdX/device/timeout"))
     );
+}
+
+#[test]
+fn what_depends_on_a_trim_is_told_for_both() {
+    let load = |multiple: f64, trimmed: f64| {
+        let mut one = advice(multiple, 1);
+        let own = run(1e6 * multiple / trimmed, 1);
+        one.trimmed =
+            vec![Present { own: own.clone(), against: times(trimmed), ..advice(multiple, 1).present.remove(0) }];
+        one.remedies.push(remedy(ChangeKind::Trim, "trimmed", Effect::Fixes, own, times(trimmed)));
+        one
+    };
+    let one = answered(load(9.0, 1.0));
+    let lines: Vec<&str> = one.text.lines().collect();
+    assert_eq!((one.answer, one.verdict), (Answer::Perhaps, Verdict::Depends));
+    assert_eq!(
+        lines,
+        [
+            "Perhaps: 9 MB/s on tiny if it is trimmed, 1 MB/s if it was filled once and never trimmed.",
+            "How fast: 1 MB/s; trimmed 9 MB/s; a CMR disk 9 MB/s.",
+            "Why: once it was written full, such a drive has next to no room, and moves most of a band for each that it frees.",
+            "What to do: trim the file system, and again every week (in Windows: Optimize-Volume -ReTrim): 9 MB/s.",
+            "How sure: the drive's figures are published or measured; the disk was full at the start."
+        ]
+    );
+    assert_eq!(one.range.map(|range| (range.low, range.high)), Some((1e6, 9e6)));
+    let still_slow = answered(load(9.0, 3.0));
+    assert_eq!(still_slow.verdict, Verdict::Slow, "{}", still_slow.text);
+    assert!(still_slow.text.contains("; trimmed 3 MB/s;"), "{}", still_slow.text);
+    let said = answered(Advice { assumes_written: false, ..load(9.0, 1.0) });
+    assert_eq!((said.answer, said.verdict), (Answer::No, Verdict::Slow));
+    assert!(said.text.contains("What to do: trim the file system"), "{}", said.text);
+    let mut new = load(9.0, 1.0);
+    let rebuilt = |hours: u64| Some(RebuildFigures { elapsed_ns: hours * 3600 * S, bytes: 1, disk_bytes: 1 });
+    new.rebuild = Some(RebuildSpec::parse("resilver").unwrap());
+    (new.present[0].own.rebuild, new.present[0].conventional.rebuild) = (rebuilt(180), rebuilt(14));
+    (new.trimmed[0].own.rebuild, new.present[0].load) = (rebuilt(15), LoadKind::Unused);
+    let headline = "Perhaps: the resilver takes 15 h if the new disk was never written or is trimmed first, 7.5 days if all of it was \
+                    written before (used, or tested).";
+    new.array = Some(ArrayFacts::new("raidz1", Level::Raid5, new.rebuild));
+    let new = answered(new);
+    assert_eq!(new.text.lines().next().unwrap(), headline);
+    assert!(new.text.contains("; new disk trimmed 15 h; CMR disks 14 h."), "{}", new.text);
+    assert_eq!(new.actions[0].command.as_deref(), Some("blkdiscard /dev/NEW-DISK"));
 }
 
 #[test]

@@ -30,6 +30,11 @@ pub const MOST_FILLING: u64 = 2_560_000;
 /// hides nothing any more then (assumptions).
 const ENOUGH_OPEN: u64 = 40_000;
 const ENOUGH_WRITTEN: u64 = 512 << 20;
+/// Requests that are served at most from a full cache on.
+const MOST_FROM_FULL: u64 = 8 * ENOUGH_OPEN;
+/// Requests that come at times of their own are later and later if they are late by more than this share of a second more each second
+/// (assumption).
+const LATE: f64 = 0.015;
 /// How many times as many as are left would have to be served before filling is given up (assumption: a cache may fill more slowly at
 /// first).
 const HOPELESS: f64 = 4.0;
@@ -193,8 +198,8 @@ impl Trial {
         }
     }
 
-    /// Serves a load without an end from where its own requests have filled the cache: as many as `measured` did or as tell how it goes on,
-    /// which ended before that. `None` if they don't fill it, or after an interrupt.
+    /// Serves a load without an end from where its own requests have filled the cache: as many as `measured` did, which ended before that,
+    /// or more until those that wait are more and more, or are not. `None` if they don't fill it, or after an interrupt.
     pub fn serve_from_full(
         &self,
         demand: &Arc<dyn Demand>,
@@ -207,8 +212,18 @@ impl Trial {
         let writes = (outcome.commands.host_write as f64 * times) as u64;
         let Some(full) = self.fill(demand, sectors, writes, watch)? else { return Ok(None) };
         let run = self.run.clone().beginning_with(Arc::clone(&full.state));
-        let trial = Trial { run, first: Some(measured.asked.max(ENOUGH_OPEN)), ..self.clone() };
-        let mut later = trial.serve(demand, sectors, true, watch)?;
+        let mut first = measured.asked.max(ENOUGH_OPEN);
+        let mut later = loop {
+            let trial = Trial { run: run.clone(), first: Some(first), ..self.clone() };
+            let mut later = trial.serve(demand, sectors, true, watch)?;
+            // The backlog of a cache that has just become full is not one that grows for ever: cleaning in turns may work it off again.
+            let is_open = later.trajectory.falls_behind && !later.is_later_and_later() && later.asked == first;
+            if !is_open || first >= MOST_FROM_FULL || later.outcome.interrupted {
+                later.trajectory.falls_behind &= later.is_later_and_later();
+                break later;
+            }
+            first *= 2;
+        };
         later.trajectory.full_after_s = measured.trajectory.full_in_s.map(|more_s| {
             let until_now_s = measured.outcome.elapsed_ns as f64 / 1e9;
             until_now_s + more_s
@@ -316,11 +331,10 @@ impl Trial {
                 (None, None) => demand.open(&opening)?,
             };
             let opened = FirstRequests::new(opened, self.first.unwrap_or(u64::MAX));
-            let first = Box::new(CountedRequests { opened, count: Arc::clone(&asked) });
-            Ok(match (self.packed_sectors, self.pace) {
-                (None, Some(pace)) => Box::new(PacedRequests { opened: first, pace, served: 0 }),
-                (None, None) => first,
-                (Some(size), _) => Box::new(Packed::new(first as Box<dyn Opened>, size, self.run.host_sectors()?)),
+            let first = Box::new(CountedRequests { opened, count: Arc::clone(&asked), pace: self.pace });
+            Ok(match self.packed_sectors {
+                None => first,
+                Some(size) => Box::new(Packed::new(first as Box<dyn Opened>, size, self.run.host_sectors()?)),
             })
         };
         let served = Arc::new(Mutex::new(Served::default()));
@@ -418,16 +432,22 @@ impl Opened for Again {
     }
 }
 
-/// Requests of an open demand, counted.
+/// Requests of an open demand, counted, and at other times where a pace is given.
 struct CountedRequests {
     opened: FirstRequests,
     count: Arc<AtomicU64>,
+    pace: Option<Pace>,
 }
 
 impl Source for CountedRequests {
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         self.opened.fill(batch)?;
-        self.count.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        let before = self.count.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        if let Some(Pace { rest, interval }) = self.pace {
+            for (request, nth) in batch.iter_mut().zip(before..) {
+                request.time = Nanos(rest.0.saturating_add(interval.0.saturating_mul(nth)));
+            }
+        }
         Ok(())
     }
 
@@ -442,35 +462,8 @@ impl Opened for CountedRequests {
     }
 
     fn refuse_disorder(&self) -> Result<(), Error> {
-        self.opened.refuse_disorder()
-    }
-}
-
-/// Requests of an open demand at other times.
-struct PacedRequests {
-    opened: Box<dyn Opened>,
-    pace: Pace,
-    served: u64,
-}
-
-impl Source for PacedRequests {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        self.opened.fill(batch)?;
-        for request in batch.iter_mut() {
-            request.time = Nanos(self.pace.rest.0.saturating_add(self.pace.interval.0.saturating_mul(self.served)));
-            self.served += 1;
-        }
-        Ok(())
-    }
-
-    fn inner(&self) -> Option<&dyn Source> {
-        Some(&self.opened)
-    }
-}
-
-impl Opened for PacedRequests {
-    fn describe(&self) -> Replayed {
-        self.opened.describe()
+        // At a pace the times of the demand itself say nothing.
+        if self.pace.is_some() { Ok(()) } else { self.opened.refuse_disorder() }
     }
 }
 
@@ -482,9 +475,10 @@ impl Measured {
         after >= (until_full * SETTLED).max(FEW_AFTER)
     }
 
-    /// By how much later its last requests are answered than those before them, as a share of the time between.
-    pub fn lateness_growth(&self) -> f64 {
-        self.stretches.growth()
+    /// True if its last requests are answered later than those before them. What it was late with at the beginning, as after a full cache,
+    /// says nothing of how that goes on.
+    pub fn is_later_and_later(&self) -> bool {
+        self.stretches.growth() > LATE
     }
 
     /// Requests until one first waited for cleaning; `None` if none did.

@@ -11,8 +11,8 @@ use smrkit_report::format::{self, rate};
 use crate::LoadKind;
 use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Remedy, Verdict};
 use crate::budget::Budget;
-use crate::changes::{ChangeKind, LONGEST_REBUILD_S, Software};
-use crate::comparison::{Effect, FULL, Trajectory};
+use crate::changes::{ArrayFacts, ChangeKind, LONGEST_REBUILD_S, Software};
+use crate::comparison::{Effect, FULL, SHORT_NS, Trajectory};
 
 /// Up to this multiple nobody notices a difference.
 const ALIKE: f64 = 1.5;
@@ -20,6 +20,8 @@ const ALIKE: f64 = 1.5;
 const SMALL_BYTES: f64 = 131_072.0;
 /// Seconds that kernels wait for a command unless told otherwise.
 const KERNEL_S: u64 = 30;
+/// What a trim of free room costs.
+const TRIM_COST: &str = "room that files use stays as it is, and many USB adapters don't pass a trim on";
 /// Nobody waits longer than this for a command: ZFS calls a pool hung then (zfs_deadman_ziotime_ms).
 const LONGEST_TIMEOUT_S: u64 = 300;
 
@@ -121,6 +123,7 @@ fn headline(advice: &Advice) -> String {
             format::nanos(own.longest_command_ns)
         ),
         Verdict::Slow => format!("No: {}.", slower(advice)),
+        Verdict::Depends if let Some(trimmed) = advice.decided_by_trim() => trimmed_or_not(advice, trimmed),
         Verdict::Depends => match advice.disputed() {
             Some(known) => format!(
                 "Perhaps: simulated {who} does as well as {disks}, but {} was measured by others ({}).",
@@ -132,6 +135,22 @@ fn headline(advice: &Advice) -> String {
         Verdict::Conventional => format!("Yes: {who} is conventional (CMR), so that shingling is no question."),
         Verdict::SomewhatSlower => format!("Yes, though {}.", slower(advice)),
         Verdict::Fine => format!("Yes: {who} does as well as {disks}."),
+    }
+}
+
+/// What it is where the disk that is written to was trimmed before, and where it was not.
+fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
+    let [trimmed, written] = [&trimmed.own, &advice.calm().own].map(|run| pace(advice, run));
+    match advice.rebuild {
+        Some(_) => format!(
+            "Perhaps: the {} takes {trimmed} if the new disk was never written or is trimmed first, {written} if all of it was written \
+             before (used, or tested).",
+            work(advice)
+        ),
+        None => format!(
+            "Perhaps: {trimmed} on {} if it is trimmed, {written} if it was filled once and never trimmed.",
+            system(advice)
+        ),
     }
 }
 
@@ -249,7 +268,7 @@ fn doubt(advice: &Advice) -> String {
 fn range(advice: &Advice) -> String {
     let falls_behind = advice.ends.iter().any(|end| end.trajectory.falls_behind) && advice.measure() == Measure::MeanNs;
     let at_worst = falls_behind.then(|| "at the worst of what the drive may be ever more of them wait".to_string());
-    let parts: Vec<String> = advice.range.as_ref().map(between).into_iter().chain(at_worst).collect();
+    let parts: Vec<String> = advice.drive_range.as_ref().map(between).into_iter().chain(at_worst).collect();
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
@@ -288,8 +307,11 @@ fn figures(advice: &Advice) -> String {
     }
     let Present { own, conventional, .. } = advice.judged();
     let (range, disks) = (range(advice), disks(advice));
-    let beside = |text: String| if advice.system.is_conventional { String::new() } else { format!("; {text}") };
-    let slowest = if own.longest_command_ns > 1_000_000_000 {
+    let trimmed =
+        advice.trimmed_calm().map_or(String::new(), |trimmed| format!("; trimmed {}", pace(advice, &trimmed.own)));
+    let beside =
+        |text: String| if advice.system.is_conventional { String::new() } else { format!("{trimmed}; {text}") };
+    let slowest = if own.longest_command_ns > SHORT_NS {
         format!(" The longest wait for the disk is {}.", format::nanos(own.longest_command_ns))
     } else {
         String::new()
@@ -359,26 +381,25 @@ fn rebuild(advice: &Advice) -> String {
     let times = advice.present.iter().map(|present| {
         let when = match present.load {
             LoadKind::Unused => " while nobody uses it",
-            LoadKind::Light => " in light use (about 20 small requests a second)",
+            LoadKind::Light => " in light use (20 small requests a second)",
             LoadKind::Asked => " under your load",
         };
         let time = advice.seconds(&present.own).map_or("it does not end".into(), format::seconds);
         format!("{time}{}{when}", if present.load == LoadKind::Unused { range.as_str() } else { "" })
     });
     let times = times.collect::<Vec<_>>().join(", ");
-    let usual: Vec<String> = advice
-        .present
-        .iter()
-        .filter_map(|present| advice.seconds(&present.conventional))
-        .map(format::seconds)
-        .collect();
-    let usual = match advice.system.is_conventional {
-        true => String::new(),
-        false => format!("; CMR disks {}", usual.join(" and ")),
+    let beside = |who: &str, all: &[Present], of: fn(&Present) -> &Trajectory| {
+        let times: Vec<String> =
+            all.iter().filter_map(|present| advice.seconds(of(present))).map(format::seconds).collect();
+        if times.is_empty() { String::new() } else { format!("; {who} {}", times.join(" and ")) }
     };
+    let mut usual = beside("new disk trimmed", &advice.trimmed, |present| &present.own);
+    if !advice.system.is_conventional {
+        usual += &beside("CMR disks", &advice.present, |present| &present.conventional);
+    }
     let longest = advice.present.iter().map(|present| present.own.longest_command_ns).max().unwrap_or(0);
-    let answers = match longest > 1_000_000_000 {
-        true => format!(" A disk answers after {} at worst.", format::nanos(longest)),
+    let answers = match longest > SHORT_NS {
+        true => format!(" The longest wait for a disk is {}.", format::nanos(longest)),
         false => String::new(),
     };
     format!("{times}{usual}.{answers}")
@@ -400,6 +421,9 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
     }
     if advice.verdict == Verdict::Overloaded {
         return "the requests themselves keep any disk busy all the time, with seeks and transfers".into();
+    }
+    if advice.decided_by_trim().is_some() {
+        return "once it was written full, such a drive has next to no room, and moves most of a band for each that it frees".into();
     }
     if let Some(spec) = advice.rebuild {
         return match (spec.order, spec.task) {
@@ -509,18 +533,18 @@ pub fn certainty(advice: &Advice) -> String {
 
 fn grounds(advice: &Advice) -> Vec<String> {
     let mut grounds = vec![match advice.system.is_estimated {
-        true => "some figures of the drive are estimates, which the range covers".to_string(),
-        false => "the drive's figures are as published or measured".into(),
+        true => "some of the drive's figures are estimates; the range covers them".to_string(),
+        false => "the drive's figures are published or measured".into(),
     }];
     let present = advice.judged();
     if let (Some(rebuilt), Some(_)) = (present.own.rebuild, advice.whole_disk_bytes) {
         let part = format::bytes(rebuilt.disk_bytes as f64);
-        grounds.push(format!("simulated on {part} of each disk and scaled up"));
+        grounds.push(format!("simulated on {part} of each disk"));
     } else if let Some(whole) = advice.whole_bytes.filter(|&whole| whole > present.own.bytes as f64 * 1.01) {
         let (part, whole) = (format::bytes(present.own.bytes as f64), format::bytes(whole));
-        grounds.push(format!("simulated for {part} and scaled up to {whole}"));
+        grounds.push(format!("simulated for {part} of {whole}"));
     }
-    if let Some(asked) = &advice.asked_use {
+    if let Some(asked) = advice.asked_use.as_ref().filter(|_| advice.rebuild.is_none()) {
         grounds.push(format!("what {} asks of a disk is assumed", asked.split(':').next().unwrap_or(asked)));
     }
     grounds.extend(advice.note.clone());
@@ -536,7 +560,7 @@ fn grounds(advice: &Advice) -> Vec<String> {
         grounds.push("ZFS never rebuilds a RAIDZ in disk order, so ask for a resilver".into());
     }
     if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Rebuild { .. })) && !advice.system.is_conventional {
-        grounds.push("errors that a drive's firmware reports under such work are not modelled".into());
+        grounds.push("errors of firmware are not modelled".into());
     }
     // Where it disagrees it is the headline.
     if let Some(known) = advice.known().filter(|_| advice.disputed().is_none()) {
@@ -614,7 +638,8 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
         add("Use CMR disks".into(), "other disks", None);
         return actions;
     }
-    if advice.verdict == Verdict::Depends {
+    let trims = advice.decided_by_trim().is_some();
+    if advice.verdict == Verdict::Depends && !trims {
         let usual = brought(advice, &advice.calm().conventional);
         add(format!("Measure yours, or use CMR disks to be sure: {usual}"), "time, or other disks", None);
     }
@@ -625,10 +650,13 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
         let Some(figures) = remedy.trajectory.as_ref().map(|run| brought(advice, run)) else { continue };
         let so_far = if remedy.effect == Some(Effect::FixesSoFar) { ", as far as was simulated" } else { "" };
         let help = if remedy.rank() == Some(2) { " (helps, but not enough)" } else { "" };
-        let unused = if advice.judged().load == LoadKind::Light { " while nobody uses it" } else { "" };
-        let shown = format!("{figures}{unused}{so_far}{help}");
+        let shown = format!("{figures}{so_far}{help}");
         match remedy.kind {
-            ChangeKind::Conventional if advice.verdict == Verdict::Depends => {}
+            ChangeKind::Trim => {
+                let (what, cost, command) = trim(advice);
+                add(format!("{what}: {shown}"), cost, command.map(str::to_string));
+            }
+            ChangeKind::Conventional if advice.verdict == Verdict::Depends && !trims => {}
             ChangeKind::Conventional => add(format!("Use CMR disks: {shown}"), "other disks", None),
             ChangeKind::WriteSize if is_small_and_random(advice) => add(
                 format!(
@@ -691,6 +719,30 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
         actions.extend(timeouts(advice));
     }
     actions
+}
+
+/// To trim what is written to: what is done, what it costs, and the command.
+fn trim(advice: &Advice) -> (&'static str, &'static str, Option<&'static str>) {
+    match (advice.rebuild, advice.array) {
+        (Some(_), _) => (
+            "Trim the new disk before you put it in",
+            "all that is on it is erased, and many USB adapters and RAID controllers don't pass it on",
+            Some("blkdiscard /dev/NEW-DISK"),
+        ),
+        (None, Some(ArrayFacts { software: Software::Zfs, .. })) => {
+            ("Trim the pool, and again every week", TRIM_COST, Some("zpool trim POOL"))
+        }
+        (None, Some(array)) if array.level.parities() > 0 => (
+            "Trim the file system, and again every week",
+            "md passes that on for RAID 5 and 6 only where raid456.devices_handle_discard_safely is set",
+            None,
+        ),
+        (None, _) => (
+            "Trim the file system, and again every week (in Windows: Optimize-Volume -ReTrim)",
+            TRIM_COST,
+            Some("fstrim -v /MOUNT-POINT"),
+        ),
+    }
 }
 
 /// How much less would be bearable.
@@ -771,16 +823,21 @@ fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
 
 /// What a change brings.
 fn brought(advice: &Advice, run: &Trajectory) -> String {
-    if advice.rebuild.is_some() {
-        let seconds = advice.seconds(run).unwrap_or(0.0);
-        return format!("{}, longest command {}", format::seconds(seconds), format::nanos(run.longest_command_ns));
+    let longest_ns = if advice.rebuild.is_some() { run.longest_command_ns } else { run.longest_stall_ns };
+    match longest_ns > SHORT_NS {
+        true => format!("{}, longest wait {}", pace(advice, run), format::nanos(longest_ns)),
+        false => pace(advice, run),
     }
-    let pace = match advice.measure() {
+}
+
+/// How long it takes, or how fast it is.
+fn pace(advice: &Advice, run: &Trajectory) -> String {
+    match advice.measure() {
+        Measure::MeanNs if run.falls_behind => "a backlog that grows".into(),
         Measure::MeanNs => format!("{} on average", format::nanos(run.mean_ns)),
         Measure::Seconds => format::seconds(advice.figure(run)),
         Measure::BytesPerS => rate(run.lasting_bytes_per_s()),
-    };
-    format!("{pace}, longest wait {}", format::nanos(run.longest_stall_ns))
+    }
 }
 
 /// The effect of a change in a word or two.

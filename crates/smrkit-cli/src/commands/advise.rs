@@ -78,9 +78,7 @@ impl Listener for Printer {
     }
 
     fn tried(&mut self, advice: &Advice) {
-        if let Some(row) = screen::row(advice, advice.remedies.len() - 1, self.screen) {
-            let _ = print(row);
-        }
+        let _ = print(screen::tried_row(advice, self.screen));
     }
 }
 
