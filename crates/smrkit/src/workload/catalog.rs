@@ -6,8 +6,8 @@ use std::fmt;
 use toml::{Table, Value as Toml};
 
 use super::recipes::{
-    Backup, Burst, CassutoDay, DesktopDay, HotCold, LocalInSpace, LocalInTime, Mix, Overwrite, RandomRead, RandomWrite,
-    Recipe, Runs, SequentialRead, SequentialWrite, Site, Streams, Zipf,
+    Backup, Burst, CassutoDay, DesktopDay, Flush, HotCold, LocalInSpace, LocalInTime, Mix, Overwrite, RandomRead,
+    RandomWrite, Recipe, Runs, SequentialRead, SequentialWrite, Site, Streams, Zipf,
 };
 use crate::error::Error;
 use crate::names::known;
@@ -118,6 +118,11 @@ pub static WORKLOADS: &[WorkloadInfo] = &[
         "overwrite",
         "writes every place of its span once a pass, pass after pass",
         &[("span", "1Gi"), ("count", "1M")],
+    ),
+    workload::<Flush>(
+        "flush",
+        "makes the drive put on its platters what it holds in memory, to be merged with another: a file system's commits",
+        &[("interval", "5s")],
     ),
     workload::<Runs>(
         "runs",

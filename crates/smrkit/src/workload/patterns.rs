@@ -37,6 +37,22 @@ impl<A: Address> Pattern for Independent<A> {
     }
 }
 
+/// Flushes, at times of their own.
+pub(super) struct Flushes {
+    pub dice: Dice,
+    pub arrivals: RequestTimes,
+}
+
+impl Pattern for Flushes {
+    fn next(&mut self) -> Option<Request> {
+        Some(Request { time: self.arrivals.next(&mut self.dice), ..Request::new(Op::Flush, Lba(0), 0) })
+    }
+
+    fn peek(&self) -> Nanos {
+        self.arrivals.peek()
+    }
+}
+
 /// A span divided into places `align` apart, all sizes in sectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {

@@ -8,7 +8,7 @@ use super::desktop::{self, Desktop};
 use super::dice::{Coin, Dice};
 use super::draws::{IntervalSpread, RequestTimes, Sizes};
 use super::patterns::{
-    self, Address, Grid, HotColdAddresses, Independent, Passes, Sequential, Turns, Uniform, Zipfian,
+    self, Address, Flushes, Grid, HotColdAddresses, Independent, Passes, Sequential, Turns, Uniform, Zipfian,
 };
 use super::stream::{Limit, Limited, Pattern, Stream};
 use crate::error::Error;
@@ -364,6 +364,35 @@ reading_or_writing! {
     RandomRead(AtRandom::uniform), 0.0;
     /// Writes anywhere.
     RandomWrite(AtRandom::uniform), 1.0;
+}
+
+keys! {
+    /// Flushes.
+    pub(super) struct Flush {
+        /// End of them.
+        end: End;
+        /// When they come.
+        pace: ArrivalKeys;
+    }
+}
+
+impl Recipe for Flush {
+    fn check(values: &Values) -> Result<(), Error> {
+        let Flush { end, pace } = Flush::read(values)?;
+        if end.bytes.is_some() {
+            return Err(Error::Usage("a flush asks for no bytes: end it by count or duration".into()));
+        }
+        end.check(Some(&pace)).and_then(|()| pace.check())
+    }
+
+    fn streams(&self, site: &Site) -> Streams {
+        let pattern = Flushes { dice: site.dice(0), arrivals: self.pace.arrivals() };
+        let expected = match self.end.limit() {
+            Limit::Until(end) => end.0 as f64 / self.pace.mean().0.max(1) as f64,
+            Limit::Count(count) | Limit::Sectors(count) => count as f64,
+        };
+        Ok(vec![Box::new(Limited::new(pattern, self.end.limit(), expected))])
+    }
 }
 
 keys! {
