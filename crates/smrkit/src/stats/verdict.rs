@@ -234,11 +234,13 @@ fn violations(outcome: &Outcome) -> String {
     }
     let first = first.first().map(|first| format!(" The first: {first}.")).unwrap_or_default();
     let of = outcome.requests.max(all);
-    let mut text = format!("A host-managed disk would refuse {all} of these {of} requests; ignore the times.{first}");
+    let mut text = format!(
+        "A host-managed disk would refuse {all} of these {of} requests, so that the times below mean nothing.{first}"
+    );
     if to_full_zones > 0 && outcome.state.prefill == Prefill::Full {
         text += " All zones were full at first: reset them by a discard of the whole zone, or begin with an empty disk (prefill none).";
     }
-    text + " "
+    text
 }
 
 /// The plain verdict in words.
@@ -278,9 +280,13 @@ impl Told {
         if outcome.interrupted {
             more += " The run was interrupted; this is what it had so far.";
         }
+        let refused = violations(outcome);
+        if !refused.is_empty() {
+            // No rate and no time of what follows is one that such a disk would have.
+            return Told { course: refused, ..Told::default() };
+        }
         Told {
-            // What the disk refuses comes first: nothing else that is said holds for such a disk.
-            course: violations(outcome) + &course(outcome),
+            course: course(outcome),
             compared: in_all(outcome).trim().into(),
             state: state(outcome).trim().into(),
             longest: format!("The longest request takes {}{}", Nanos(verdict.longest_stall_ns), stalls(outcome)),
@@ -367,7 +373,8 @@ fn in_all(outcome: &Outcome) -> String {
             let engine = &outcome.engine;
             let ends_by_itself = engine.warmup == Warmup::UntilSteady || engine.until.is_some() || outcome.interrupted;
             let what = if ends_by_itself { "For a request" } else { "In all" };
-            format!(" {what} it takes {} as long as {whom}.", times(slowdown))
+            let multiple = if (0.95..1.05).contains(&slowdown) { String::new() } else { times(slowdown) + " " };
+            format!(" {what} it takes {multiple}as long as {whom}.")
         }
         _ => String::new(),
     }
@@ -388,7 +395,7 @@ fn stalls(outcome: &Outcome) -> String {
     // Where the load is too much for any disk, a dropped one says nothing about shingling.
     let dropped = if verdict.baseline_overloaded { String::new() } else { dropped(outcome) };
     if verdict.stalls_over_7s == 0 {
-        return format!(": no request takes over 7 s.{dropped}");
+        return format!(".{dropped}");
     }
     let whom = if is_array(outcome) { "conventional disks" } else { "a conventional disk" };
     let own = |total: u64, baseline: Option<u64>| match baseline {
@@ -513,10 +520,8 @@ mod tests {
         assert!(sentence(&drive).ends_with("A timeout of 7 s would drop this drive."));
         assert!(text(1, &[]).ends_with("They wait in the host's queue: a timeout of 7 s, which runs from the dispatch to the drive, would not drop it."));
         assert!(text(1, &[0, 0]).ends_with("No member takes over 7 s for its part: none would be dropped."));
-        assert!(text(0, &[0, 0]).ends_with("no request takes over 7 s."));
-        assert!(
-            text(0, &[0, 3, 0]).ends_with("no request takes over 7 s. A timeout of 7 s would drop a member (of 3).")
-        );
+        assert!(text(0, &[0, 0]).ends_with("The longest request takes 0 s."));
+        assert!(text(0, &[0, 3, 0]).ends_with("takes 0 s. A timeout of 7 s would drop a member (of 3)."));
         assert!(text(5, &[1, 3, 0]).ends_with("A timeout of 7 s would drop 2 of its 3 members."));
         assert!(text(5, &[1, 3]).ends_with("A timeout of 7 s would drop every one of its 2 members."));
         assert!(text(0, &[0]).contains("as long as the same array of conventional disks."));

@@ -165,7 +165,9 @@ fn a_violation_is_named_with_request_and_zone() {
     assert_eq!(of.map(|key| count(&found, key)), [1, 1, 1, 0]);
     let verdict = &found.verdict.text;
     assert!(
-        verdict.starts_with("A host-managed disk would refuse 3 of these 4 requests; ignore the times."),
+        verdict.starts_with(
+            "A host-managed disk would refuse 3 of these 4 requests, so that the times below mean nothing."
+        ),
         "{verdict}"
     );
     assert!(verdict.contains("The first: request 2, a write of 8 sectors at LBA 2576: zone 40"), "{verdict}");
