@@ -143,6 +143,8 @@ pub fn parse_rate(text: &str) -> Result<f64, Error> {
     }
 }
 
+/// Commits of a file system, which make durable what was written (ext4's documentation: commit=5).
+const COMMITS: &str = "flush:interval=5s";
 const MI: u64 = 1 << 20;
 const GI: u64 = 1 << 30;
 
@@ -169,6 +171,18 @@ fn files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
     }
 }
 
+/// Files each of which is durable before the next one begins: the disk has to put what it holds in memory on its platters.
+fn durable_files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
+    let interval = seconds(0.008 * (file / MI).max(1) as f64);
+    format!("{}+flush:interval={interval},count={}", files(bytes, file, updates, area), (bytes / file).max(1))
+}
+
+/// Files on a file system that commits now and then.
+fn committed_files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
+    let commits = (bytes / MI).max(1) * 8 / 5000 + 1;
+    format!("{}+{COMMITS},count={commits}", files(bytes, file, updates, area))
+}
+
 /// A part of the disk, filled by requests in order, the whole in place of which it stands, and how much of it that is.
 fn part_of(disk_bytes: u64) -> (u64, f64) {
     let part = (32 * GI).min(disk_bytes).max(MI);
@@ -183,10 +197,10 @@ pub static USES: &[Use] = &[
         keys: &[("bytes", "200G", "what a backup writes"), ("pack", "16Mi", "size of a pack")],
         pace: Pace::AtOnce(4),
         keep_ms: None,
-        work: Work::Workload(|of, _| (files(of.bytes("bytes"), of.bytes("pack"), 2, "10%"), 1.0)),
+        work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), of.bytes("pack"), 2, "10%"), 1.0)),
         assumed: "Packs of 16 MiB (restic's documentation: --pack-size), each a file in one of 256 directories, which ext4 spreads over \
-                  the disk; two writes of 4 KiB to its metadata for each. Four outstanding: the page cache is written back while restic \
-                  goes on. Older versions made packs of 4 to 8 MB: `pack=5M`.",
+                  the disk; two writes of 4 KiB to its metadata for each, and a flush, since restic syncs each file (its changelog, 0.9.6). \
+                  Four outstanding: the page cache is written back while restic goes on. Older versions made packs of 4 to 8 MB: `pack=5M`.",
     },
     Use {
         name: "borg",
@@ -194,9 +208,9 @@ pub static USES: &[Use] = &[
         keys: &[("bytes", "200G", "what a backup writes")],
         pace: Pace::AtOnce(4),
         keep_ms: None,
-        work: Work::Workload(|of, _| (files(of.bytes("bytes"), 500 * MI, 4, "1Gi"), 1.0)),
+        work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), 500 * MI, 4, "1Gi"), 1.0)),
         assumed: "Segments of 500 MiB (Borg's documentation: max_segment_size), written in order; four writes of 4 KiB to metadata for \
-                  each.",
+                  each, and a flush.",
     },
     Use {
         name: "duplicati",
@@ -204,9 +218,21 @@ pub static USES: &[Use] = &[
         keys: &[("bytes", "200G", "what a backup writes"), ("volume", "50M", "size of a remote volume")],
         pace: Pace::AtOnce(4),
         keep_ms: None,
-        work: Work::Workload(|of, _| (files(of.bytes("bytes"), of.bytes("volume"), 8, "1Gi"), 1.0)),
-        assumed: "Volumes of 50 MB (Duplicati's documentation: dblock-size), each a file; eight writes of 4 KiB for each, since NTFS \
-                  writes the master file table, bitmap and journal. The database is on another disk.",
+        work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), of.bytes("volume"), 8, "1Gi"), 1.0)),
+        assumed: "To a USB disk under Windows. Volumes of 50 MB (Duplicati's documentation: dblock-size), each a file; eight writes of 4 KiB \
+                  for each, since NTFS writes the master file table, bitmap and journal, and a flush, since Windows keeps nothing of such disks \
+                  in memory (Microsoft: quick removal, the default since Windows 10 1809). The database is on another disk.",
+    },
+    Use {
+        name: "copy",
+        what: "a copy of files",
+        keys: &[("bytes", "200G", "size of all of them"), ("file", "128Mi", "size of a file")],
+        pace: Pace::AtOnce(4),
+        keep_ms: None,
+        work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), of.bytes("file"), 8, "1Gi"), 1.0)),
+        assumed: "Onto a USB disk under Windows, such as photos, films and images of a disk. Each file is written in order; then eight writes \
+                  of 4 KiB to NTFS's master file table, bitmap and journal, and a flush, since Windows keeps nothing of such disks in memory \
+                  (Microsoft: quick removal, the default since Windows 10 1809). Linux's ext4 commits every 5 s instead: `file=640Mi`.",
     },
     Use {
         name: "timemachine",
@@ -215,12 +241,12 @@ pub static USES: &[Use] = &[
         pace: Pace::AtOnce(4),
         keep_ms: None,
         work: Work::Workload(|of, _| {
-            let bands = files(of.bytes("bytes") / 2, of.bytes("band"), 4, "10%");
+            let bands = committed_files(of.bytes("bytes") / 2, of.bytes("band"), 4, "10%");
             let small = of.bytes("bytes") / 2;
             (format!("{bands}+random-write:size=16Ki-512Ki,interval=4ms,bytes={}", exact_bytes(small)), 1.0)
         }),
         assumed: "Over the network: a sparse bundle of bands of 8 MiB (hdiutil's manual page). Half of the bytes go to new bands, half \
-                  as pieces of 16 to 512 KiB into old ones, since the file system inside reuses its room: assumption.",
+                  as pieces of 16 to 512 KiB into old ones, since the file system inside reuses its room: assumption. The file server commits every 5 s.",
     },
     Use {
         name: "proxmox-backup",
@@ -228,9 +254,10 @@ pub static USES: &[Use] = &[
         keys: &[("bytes", "200G", "what a backup writes"), ("chunk", "2Mi", "size of a chunk as it is stored")],
         pace: Pace::AtOnce(16),
         keep_ms: None,
-        work: Work::Workload(|of, _| (files(of.bytes("bytes"), of.bytes("chunk"), 2, "10%"), 1.0)),
+        work: Work::Workload(|of, _| (committed_files(of.bytes("bytes"), of.bytes("chunk"), 2, "10%"), 1.0)),
         assumed: "Chunks of 4 MiB (Proxmox Backup Server's documentation), compressed to half of that, each a file in one of 65,536 \
-                  directories; two writes of 4 KiB to metadata for each. Garbage collection, which touches every file, is left out.",
+                  directories; two writes of 4 KiB to metadata for each; ext4 commits every 5 s. Garbage collection, which touches every file, is \
+                  left out.",
     },
     Use {
         name: "zfs-receive",
@@ -238,9 +265,10 @@ pub static USES: &[Use] = &[
         keys: &[("bytes", "200G", "what is received")],
         pace: Pace::AtOnce(10),
         keep_ms: None,
-        work: Work::Workload(|of, _| (files(of.bytes("bytes"), 64 * MI, 1, "10%"), 1.0)),
+        work: Work::Workload(|of, _| (committed_files(of.bytes("bytes"), 64 * MI, 1, "10%"), 1.0)),
         assumed: "Records joined to writes of up to 1 MiB (zfs_vdev_aggregation_limit), in free room that is in one piece, ten \
-                  outstanding (zfs_vdev_async_write_max_active); a block of 4 KiB of metadata for every 64 MiB: assumption.",
+                  outstanding (zfs_vdev_async_write_max_active); a block of 4 KiB of metadata for every 64 MiB: assumption. A flush \
+                  every 5 s (zfs_txg_timeout).",
     },
     Use {
         name: "surveillance",
@@ -258,10 +286,16 @@ pub static USES: &[Use] = &[
             };
             let all: Vec<String> = (0..cameras).map(one).collect();
             let updates = seconds(8.0 / cameras as f64);
-            (format!("{}+random-write:size=4Ki,span=1Gi,interval={updates},duration=1d", all.join("+")), 1.0)
+            (
+                format!(
+                    "{}+random-write:size=4Ki,span=1Gi,interval={updates},duration=1d+{COMMITS},duration=1d",
+                    all.join("+")
+                ),
+                1.0,
+            )
         }),
-        assumed: "Each camera writes a file of its own in order, 512 KiB at a time; its index is updated by 4 KiB every 8 s. Nobody \
-                  watches. A day of it. A recorder's buffer bridges 2 s. The rate is that of the camera's settings.",
+        assumed: "Each camera writes a file of its own in order, 512 KiB at a time; its index is updated by 4 KiB every 8 s; ext4 \
+                  commits every 5 s. Nobody watches. A day of it. A recorder's buffer bridges 2 s. The rate is that of the camera's settings.",
     },
     Use {
         name: "torrent",
@@ -275,13 +309,13 @@ pub static USES: &[Use] = &[
             (
                 format!(
                     "random-write:size=16Ki-504Ki,span={span},align=16Ki,interval={write},duration=2h+random-read:size=16Ki-504Ki,\
-                     span={span},align=16Ki,interval={read},duration=2h"
+                     span={span},align=16Ki,interval={read},duration=2h+{COMMITS},duration=2h"
                 ),
                 1.0,
             )
         }),
         assumed: "Blocks of 16 KiB (BEP 3) that come in any order, joined by the client's cache to 16 to 504 KiB; half as much is read \
-                  to be sent to others. Two hours of it. The client's cache bridges 5 s.",
+                  to be sent to others; ext4 commits every 5 s. Two hours of it. The client's cache bridges 5 s.",
     },
     Use {
         name: "plex",
@@ -298,10 +332,16 @@ pub static USES: &[Use] = &[
                 format!("sequential-read:size=512Ki,span={share:.4}%,start={start},interval={interval},duration=2h")
             };
             let all: Vec<String> = (0..streams).map(one).collect();
-            (format!("{}+random-write:size=4Ki,span=5Gi,interval=2s,duration=2h", all.join("+")), 1.0)
+            (
+                format!(
+                    "{}+random-write:size=4Ki,span=5Gi,interval=2s,duration=2h+{COMMITS},duration=2h",
+                    all.join("+")
+                ),
+                1.0,
+            )
         }),
         assumed: "Each film is read in order, 512 KiB at a time, at the rate of a good 1080p file; a write of 4 KiB to the database \
-                  every 2 s. Two hours of it. A player's buffer bridges 1 s.",
+                  every 2 s; ext4 commits every 5 s. Two hours of it. A player's buffer bridges 1 s.",
     },
     Use {
         name: "photos",
@@ -313,10 +353,10 @@ pub static USES: &[Use] = &[
             let (bytes, photo) = (of.bytes("bytes"), of.bytes("photo"));
             let (count, every) = ((bytes / photo).max(1) * 2, seconds(0.004 * (photo / MI).max(1) as f64));
             let thumbnails = format!("random-write:size=16Ki-64Ki,span=10%,start=80%,interval={every},count={count}");
-            (format!("{}+{thumbnails}", files(bytes, photo, 2, "1Gi")), 1.0)
+            (format!("{}+{thumbnails}", committed_files(bytes, photo, 2, "1Gi")), 1.0)
         }),
         assumed: "Photos of 5 MB, a file each; two previews of 16 to 64 KiB and two writes of 4 KiB to metadata and database for each, \
-                  as gallery servers such as Immich make them: assumption.",
+                  as gallery servers such as Immich make them: assumption; ext4 commits every 5 s.",
     },
     Use {
         name: "postgres",
@@ -330,13 +370,13 @@ pub static USES: &[Use] = &[
             (
                 format!(
                     "sequential-write:size=8Ki,span=1Gi,interval={log},duration=1h+zipf:size=8Ki,span={span},start=2Gi,write_share=0.4,\
-                     interval={pages},duration=1h"
+                     interval={pages},duration=1h+flush:interval={log},duration=1h"
                 ),
                 1.0,
             )
         }),
-        assumed: "Pages of 8 KiB; each transaction appends a page to the log (wal) and asks for two pages of the tables by Zipf's law, \
-                  of which two fifths are written. An hour of it. A log that is flushed at each commit is not modelled.",
+        assumed: "Pages of 8 KiB; each transaction appends a page to the log (wal), has it flushed (fsync=on), and asks for two pages of the \
+                  tables by Zipf's law, of which two fifths are written. An hour of it.",
     },
     Use {
         name: "bitcoin",
@@ -346,7 +386,7 @@ pub static USES: &[Use] = &[
         keep_ms: None,
         work: Work::Workload(|of, _| {
             let bytes = of.bytes("bytes");
-            let (blocks, tables) = (files(bytes, 128 * MI, 4, "1Gi"), (bytes / MI / 8).max(1));
+            let (blocks, tables) = (committed_files(bytes, 128 * MI, 4, "1Gi"), (bytes / MI / 8).max(1));
             let lookups = (bytes / MI) * 2;
             (
                 format!(
@@ -369,10 +409,10 @@ pub static USES: &[Use] = &[
         work: Work::Workload(|of, disk_bytes| {
             let all = of.count("plots") as f64 * 101.4 * GI as f64;
             let (part, _) = part_of(disk_bytes);
-            (files(part, GI, 1, "1Gi"), all / part as f64)
+            (committed_files(part, GI, 1, "1Gi"), all / part as f64)
         }),
-        assumed: "Plots of 101.4 GiB (k=32) are made elsewhere and copied in order, a write of 4 KiB to metadata for every GiB. To plot \
-                  on the disk itself is a load of random writes.",
+        assumed: "Plots of 101.4 GiB (k=32) are made elsewhere and copied in order, a write of 4 KiB to metadata for every GiB; ext4 \
+                  commits every 5 s. To plot on the disk itself is a load of random writes.",
     },
     Use {
         name: "storj",
@@ -388,13 +428,15 @@ pub static USES: &[Use] = &[
                 format!(
                     "random-write:size=4Ki/40:64Ki/30:256Ki/15:2304Ki/15,align=4Ki,span=80%,interval={pieces},arrivals=poisson,\
                      duration=2h+random-write:size=4Ki,span=10%,start=80%,interval={metadata},arrivals=poisson,\
-                     duration=2h+random-read:size=4Ki/50:64Ki/50,span=90%,interval={reads},arrivals=poisson,duration=2h"
+                     duration=2h+random-read:size=4Ki/50:64Ki/50,span=90%,interval={reads},arrivals=poisson,duration=2h+{COMMITS},\
+                     duration=2h"
                 ),
                 1.0,
             )
         }),
         assumed: "Pieces of 4 KiB to 2.3 MiB (a segment of 64 MiB in 29 pieces), a file each; three writes of 4 KiB for each, to the \
-                  file system and the databases; twice as many reads, for downloads, audits and the file walker: assumption. Two hours.",
+                  file system and the databases; twice as many reads, for downloads, audits and the file walker: assumption. ext4 commits \
+                  every 5 s. Two hours.",
     },
     Use {
         name: "ceph-osd",
@@ -408,13 +450,13 @@ pub static USES: &[Use] = &[
             (
                 format!(
                     "mix:size=4Ki/50:64Ki/50,align=4Ki,start=4Gi,span=90%,write_share=0.7,interval={data},arrivals=poisson,\
-                     duration=1h+sequential-write:size=4Ki,span=1Gi,interval={log},duration=1h"
+                     duration=1h+sequential-write:size=4Ki,span=1Gi,interval={log},duration=1h+flush:interval={log},duration=1h"
                 ),
                 1.0,
             )
         }),
         assumed: "BlueStore with log and database on the same disk: half of the operations of 4 KiB, half of 64 KiB, 70 % of them \
-                  writes, and RocksDB's log in order. An hour of it. What Ceph does when an OSD is late is not modelled.",
+                  writes, and RocksDB's log in order, which is flushed. An hour of it. What Ceph does when an OSD is late is not modelled.",
     },
     Use {
         name: "file-server",
@@ -427,13 +469,13 @@ pub static USES: &[Use] = &[
             (
                 format!(
                     "hot-cold:size=4Ki/50:64Ki/35:1Mi/15,align=4Ki,write_share=0.3,hot_share=0.1,interval={interval},arrivals=poisson,\
-                     duration=4h"
+                     duration=4h+{COMMITS},duration=4h"
                 ),
                 1.0,
             )
         }),
         assumed: "Each asks for something every 2 s: half of it 4 KiB, a third 64 KiB, the rest 1 MiB; 30 % are writes, and 80 % go to a \
-                  tenth of the disk: assumption. Four hours of it.",
+                  tenth of the disk: assumption. ext4 commits every 5 s. Four hours of it.",
     },
     Use {
         name: "format",
@@ -487,7 +529,7 @@ pub static USES: &[Use] = &[
         pace: Pace::AtOnce(4),
         keep_ms: None,
         work: Work::Workload(|_, disk_bytes| {
-            let part = (8 * GI).min(disk_bytes / 4).max(MI);
+            let part = (256 * GI).min(disk_bytes / 4).max(MI);
             (
                 format!(
                     "sequential-read:size=512Ki,start=50%,span=50%,bytes={part}+sequential-write:size=512Ki,span=50%,bytes={part}"
