@@ -348,27 +348,40 @@ fn fio(text: &str) -> Result<Measured, String> {
         let into = if in_global { Some(&mut global) } else { jobs.last_mut() };
         into.map(|into| into.insert(key.trim().into(), value.trim().into()));
     }
-    let (mut workload, mut depth) = (String::new(), 0);
+    let mut phases: Vec<Vec<&BTreeMap<String, String>>> = Vec::new();
     for job in &jobs {
-        let own = fio_job(job)?;
-        workload += match (workload.is_empty(), job.contains_key("stonewall") || job.contains_key("wait_for_previous"))
-        {
-            (true, _) => "",
-            (false, true) => ";",
-            (false, false) => "+",
-        };
-        workload += &own;
-        let number = |key: &str| job.get(key).and_then(|text| text.parse::<u32>().ok()).unwrap_or(1).max(1);
-        depth = depth.max(number("iodepth") * number("numjobs"));
+        let begins = job.contains_key("stonewall") || job.contains_key("wait_for_previous");
+        match phases.last_mut().filter(|_| !begins) {
+            Some(phase) => phase.push(job),
+            None => phases.push(vec![job]),
+        }
     }
+    let mut note = "made of fio's job file: file system, page cache and flushes are left out".to_string();
+    // All of the disk written in order is the state in which it is looked at anyway.
+    let fills =
+        |job: &BTreeMap<String, String>| job.get("rw").is_some_and(|rw| rw == "write") && !job.contains_key("size");
+    if phases.len() > 1 && phases[0].iter().all(|job| fills(job)) {
+        phases.remove(0);
+        note += ", and the job that fills the disk is taken for its state";
+    }
+    // How much a run of some time comes to is what is asked; of one phase as much is run as shows what remains.
+    let endless = if phases.len() > 1 { "100k" } else { "10M" };
+    let made: Result<Vec<String>, String> = phases
+        .iter()
+        .map(|phase| Ok(phase.iter().map(|job| fio_job(job, endless)).collect::<Result<Vec<_>, _>>()?.join("+")))
+        .collect();
+    let workload = made?.join(";");
     if workload.is_empty() {
         return Err("a job file of fio without a job: add a section with rw=".into());
     }
-    let note = "made of fio's job file: file system, page cache and flushes are left out".into();
-    Ok(Measured { workload, depth: Some(depth), note })
+    let number = |job: &BTreeMap<String, String>, key: &str| {
+        job.get(key).and_then(|text| text.parse::<u32>().ok()).unwrap_or(1).max(1)
+    };
+    let depth = phases.iter().flatten().map(|job| number(job, "iodepth") * number(job, "numjobs")).max();
+    Ok(Measured { workload, depth, note })
 }
 
-fn fio_job(job: &BTreeMap<String, String>) -> Result<String, String> {
+fn fio_job(job: &BTreeMap<String, String>, endless: &str) -> Result<String, String> {
     let get = |names: &[&str]| names.iter().find_map(|name| job.get(*name)).map(String::as_str);
     let size = |names: &[&str]| get(names).and_then(|text| text.split(',').next()).and_then(fio_bytes);
     let rw = get(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or_default();
@@ -399,8 +412,7 @@ fn fio_job(job: &BTreeMap<String, String>) -> Result<String, String> {
     }
     match amount.filter(|_| !job.contains_key("time_based")) {
         Some(bytes) => keys.push(format!("bytes={}", exact_bytes(bytes * jobs))),
-        // How much a run of some time comes to is what is asked.
-        None => keys.push("count=100k".into()),
+        None => keys.push(format!("count={endless}")),
     }
     Ok(format!("{name}:{}", keys.join(",")))
 }
@@ -485,9 +497,12 @@ mod tests {
     fn a_job_of_fio_becomes_its_workload() {
         let job = "# a job\n[global]\nioengine=libaio\niodepth=8\nbs=4k\nsize=1g\n\n[fill]\nrw=write\nbs=1m\n\n[random]\nstonewall\n\
                    rw=randrw\nrwmixread=70\nnumjobs=4\ntime_based\nruntime=60\n";
-        let made = made(job);
+        let two = made(job);
         let wanted = "sequential-write:size=1Mi,span=1Gi,bytes=1Gi;mix:size=4Ki,write_share=0.3,span=1Gi,count=100k";
-        assert_eq!((made.workload.as_str(), made.depth), (wanted, Some(32)));
+        assert_eq!((two.workload.as_str(), two.depth), (wanted, Some(32)));
+        let filled = made("[fill]\nrw=write\nbs=1m\n[random]\nstonewall\nrw=randwrite\nbs=4k\ntime_based\n");
+        assert_eq!((filled.workload.as_str(), filled.depth), ("random-write:size=4Ki,count=10M", Some(1)));
+        assert!(filled.note.contains("fills the disk"), "{}", filled.note);
         assert!(from_text("[a]\nrw=trim\n").unwrap_err().contains("rw=trim"));
         assert_eq!(
             ["4k", "1M", "2GiB", "512", "x"].map(fio_bytes),
