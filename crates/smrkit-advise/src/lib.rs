@@ -76,7 +76,7 @@ impl Question {
             times: 1.0,
             even_requests: None,
             whole_disk_bytes: None,
-            assumes_written: true,
+            assumes_written: false,
         }
     }
 }

@@ -4,7 +4,7 @@ use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
 
 use crate::LoadKind;
-use crate::advice::{Advice, Measure, Present};
+use crate::advice::{Action, Advice, Measure, Present};
 use crate::comparison::Trajectory;
 use crate::words;
 
@@ -98,7 +98,9 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     if !changed.is_empty() {
         out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
     }
-    for (nth, action) in advice.actions.iter().enumerate() {
+    // That other disks are other disks goes without saying.
+    let is_told = |&(nth, action): &(usize, &Action)| nth > 0 || !action.cost.ends_with("other disks");
+    for (nth, action) in advice.actions.iter().enumerate().filter(is_told) {
         out += match nth {
             0 => "\n",
             1 => "\nOr:\n",

@@ -397,7 +397,8 @@ fn a_budget_is_told_beside_what_is_asked() {
         for_ever_bytes_per_s: Some(7e6),
     };
     let told = |bytes: f64| words::budget(&Advice { budget: Some(budget), ..amount(1.0, bytes) }).unwrap();
-    let all = "Budget: 150 GB at once in requests of 1.05 MB at 70 MB/s, then 8 MB/s. 5 h of rest restore that; 7 MB/s it keeps up for ever.";
+    let all = "Budget: it takes 150 GB at once (in requests of 1.05 MB, at 70 MB/s), then 8 MB/s. After 5 h of rest it takes as much again; 7 \
+               MB/s it takes for ever.";
     assert_eq!(told(60e9), format!("{all} Your 60 GB are 40 % of what it takes at once; 2 h of rest restore it."));
     assert_eq!(told(300e9), format!("{all} Your 300 GB are 2 times as much as it takes at once."));
     let never =

@@ -140,7 +140,13 @@ fn headline(advice: &Advice) -> String {
 
 /// What it is where the disk that is written to was trimmed before, and where it was not.
 fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
-    let [trimmed, written] = [&trimmed.own, &advice.calm().own].map(|run| pace(advice, run));
+    let runs = [&trimmed.own, &advice.calm().own];
+    let is_alike = runs[1].mean_ns as f64 <= ALIKE * runs[0].mean_ns as f64 && !runs[1].falls_behind;
+    let [trimmed, written] = runs.map(|run| match advice.measure() {
+        // On average there may be no difference, where some requests wait for long.
+        Measure::MeanNs if is_alike => format!("one request in a hundred takes {} or more", format::nanos(run.p99_ns)),
+        _ => pace(advice, run),
+    });
     match advice.rebuild {
         Some(_) => format!(
             "Perhaps: the {} takes {trimmed} if the new disk was never written or is trimmed first, {written} if all of it was written \
@@ -601,13 +607,12 @@ pub fn budget(advice: &Advice) -> Option<String> {
     };
     let rest = rest_s.map_or("more than two days".into(), format::seconds);
     let lasting =
-        for_ever_bytes_per_s.map_or(String::new(), |lasting| format!("; {} it keeps up for ever", rate(lasting)));
+        for_ever_bytes_per_s.map_or(String::new(), |lasting| format!("; {} it takes for ever", rate(lasting)));
     let mut text = format!(
-        "Budget: {} at once in requests of {size} at {}, then {}. {} of rest restore that{lasting}.",
+        "Budget: it takes {} at once (in requests of {size}, at {}), then {}. After {rest} of rest it takes as much again{lasting}.",
         format::bytes(at_once as f64),
         rate(at_once_bytes_per_s),
-        rate(after),
-        format::capital(&rest)
+        rate(after)
     );
     if let Some(bytes) = advice.whole_bytes.filter(|_| advice.is_amount()) {
         let part = bytes / at_once as f64;

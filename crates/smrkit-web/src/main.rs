@@ -169,9 +169,7 @@ impl Listener for Teller {
     }
 
     fn tried(&mut self, advice: &Advice) {
-        if let Some(row) = screen::row(advice, advice.remedies.len() - 1, Screen::default()) {
-            send(&Message::Tried(row.trim_end()));
-        }
+        send(&Message::Tried(screen::tried_row(advice, Screen::default()).trim()));
     }
 }
 
