@@ -1,7 +1,7 @@
 //! Opens a trace: recognises its format, or takes the one that was named.
 
 use std::io::{self, Cursor};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::blktrace;
 use crate::csv::{self, Csv};
@@ -13,7 +13,6 @@ use crate::row::Volume;
 use smrkit::error::Error;
 use smrkit::request::{Progress, Request, Source};
 use smrkit::stats::outcome::TraceNotes;
-use smrkit::units::Nanos;
 
 /// Options of opening a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,20 +46,8 @@ pub struct Trace {
 enum Reader {
     /// Rows of a stream.
     Stream(Box<Feed>, Box<dyn Rows>),
-    /// Our own format, which is read by columns.
-    Parquet(Box<ParquetTrace>),
-}
-
-/// A Parquet trace; its rows were checked when it was written, so only their order is noted here.
-struct ParquetTrace {
-    reader: ParquetReader,
-    path: PathBuf,
-    /// True if the file's SHA-256 is asked for.
-    hash: bool,
-    rows: u64,
-    last: Nanos,
-    notes: TraceNotes,
-    first_out_of_order: Option<u64>,
+    /// Our own format, which is read by columns, and whether the file's SHA-256 is asked for.
+    Parquet(Box<ParquetReader>, bool),
 }
 
 impl Trace {
@@ -121,16 +108,8 @@ impl Trace {
             return Err(Error::input(path, "Parquet is read from a file only: save it, and give its path"));
         }
         check_times(options.times == RowTimes::Clock, "parquet", path)?;
-        let trace = ParquetTrace {
-            reader: ParquetReader::open(path)?,
-            path: path.to_path_buf(),
-            hash: options.sha256,
-            rows: 0,
-            last: Nanos::ZERO,
-            notes: TraceNotes::default(),
-            first_out_of_order: None,
-        };
-        Ok(Trace { format: "parquet", reader: Reader::Parquet(Box::new(trace)) })
+        let reader = Box::new(ParquetReader::open(path)?);
+        Ok(Trace { format: "parquet", reader: Reader::Parquet(reader, options.sha256) })
     }
 
     /// The trace with times from its source's own zero, so that rows before the first keep theirs (to be sorted).
@@ -158,7 +137,7 @@ impl Trace {
     pub fn detail(&self) -> Option<&str> {
         match &self.reader {
             Reader::Stream(_, rows) => rows.detail(),
-            Reader::Parquet(_) => None,
+            Reader::Parquet(..) => None,
         }
     }
 
@@ -166,7 +145,7 @@ impl Trace {
     pub fn volumes(&self) -> &[Volume] {
         match &self.reader {
             Reader::Stream(feed, _) => feed.volumes.list(),
-            Reader::Parquet(trace) => trace.reader.volumes(),
+            Reader::Parquet(reader, _) => reader.volumes(),
         }
     }
 
@@ -174,7 +153,7 @@ impl Trace {
     pub fn notes(&self) -> TraceNotes {
         match &self.reader {
             Reader::Stream(feed, _) => feed.intake.notes,
-            Reader::Parquet(trace) => trace.notes,
+            Reader::Parquet(reader, _) => reader.notes,
         }
     }
 
@@ -182,7 +161,7 @@ impl Trace {
     pub fn first_out_of_order(&self) -> Option<u64> {
         match &self.reader {
             Reader::Stream(feed, _) => feed.intake.first_out_of_order,
-            Reader::Parquet(trace) => trace.first_out_of_order,
+            Reader::Parquet(reader, _) => reader.first_out_of_order,
         }
     }
 
@@ -191,8 +170,7 @@ impl Trace {
         match &self.reader {
             Reader::Stream(feed, _) => feed.stream.sha256(),
             // The columns are read in parts, so the file is read once more for its hash.
-            Reader::Parquet(trace) if trace.hash => file_sha256(&trace.path).ok(),
-            Reader::Parquet(_) => None,
+            Reader::Parquet(reader, hash) => hash.then(|| file_sha256(&reader.path).ok())?,
         }
     }
 }
@@ -201,37 +179,22 @@ impl Source for Trace {
     fn outstanding(&self) -> &[u16] {
         match &self.reader {
             Reader::Stream(feed, _) => &feed.outstanding,
-            Reader::Parquet(_) => &[],
+            Reader::Parquet(..) => &[],
         }
     }
 
     fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
         match &mut self.reader {
             Reader::Stream(feed, rows) => feed.fill(rows.as_mut(), batch),
-            Reader::Parquet(trace) => trace.fill(batch),
+            Reader::Parquet(reader, _) => reader.fill(batch),
         }
     }
 
     fn progress(&self) -> Progress {
         match &self.reader {
             Reader::Stream(feed, _) => feed.stream.progress(),
-            Reader::Parquet(trace) => trace.reader.progress(),
+            Reader::Parquet(reader, _) => reader.progress(),
         }
-    }
-}
-
-impl ParquetTrace {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        self.reader.fill(batch)?;
-        for request in batch {
-            self.rows += 1;
-            if request.time < self.last {
-                self.notes.out_of_order_rows += 1;
-                self.first_out_of_order.get_or_insert(self.rows);
-            }
-            self.last = request.time;
-        }
-        Ok(())
     }
 }
 
@@ -403,7 +366,7 @@ fn is_binary(head: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use smrkit::request::Op;
-    use smrkit::units::Lba;
+    use smrkit::units::{Lba, Nanos};
 
     use super::*;
     use crate::parquet::{Meta, ParquetWriter};

@@ -21,6 +21,7 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::schema::types::ColumnDescPtr;
 use smrkit::error::Error;
 use smrkit::request::{InMemory, Op, Progress, Request, Source};
+use smrkit::stats::outcome::TraceNotes;
 use smrkit::units::{Lba, Nanos};
 
 use self::table::{Column, GROUP_ROWS, Packing, TableWriter, Taken, column, guarded, int, long};
@@ -202,12 +203,17 @@ const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
 
 /// A trace in our Parquet format; a source of its requests.
 pub struct ParquetReader {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     file: SerializedFileReader<File>,
     footer: Footer,
     next_group: usize,
     group: Option<GroupDecoders>,
     rows_done: u64,
+    /// The time of the last row that was read.
+    last: Nanos,
+    /// Rows were mended or left out when the trace was written, so only those out of order are noted.
+    pub(crate) notes: TraceNotes,
+    pub(crate) first_out_of_order: Option<u64>,
     /// The decoded columns of one batch.
     columns: RequestColumns,
 }
@@ -244,8 +250,18 @@ impl ParquetReader {
     pub fn open(path: &Path) -> Result<ParquetReader, Error> {
         let file = load(path)?;
         let footer = Footer::read(path, &file)?;
-        let (path, columns) = (path.to_path_buf(), RequestColumns::default());
-        Ok(ParquetReader { path, file, footer, next_group: 0, group: None, rows_done: 0, columns })
+        Ok(ParquetReader {
+            path: path.to_path_buf(),
+            file,
+            footer,
+            next_group: 0,
+            group: None,
+            rows_done: 0,
+            last: Nanos::ZERO,
+            notes: TraceNotes::default(),
+            first_out_of_order: None,
+            columns: RequestColumns::default(),
+        })
     }
 
     /// The trace's volumes; a request's `volume` is an index into them.
@@ -359,7 +375,14 @@ impl Source for ParquetReader {
             op: OPS[op as usize & 3],
             source: 0,
         }));
-        self.rows_done += batch.len() as u64;
+        for request in batch {
+            self.rows_done += 1;
+            if request.time < self.last {
+                self.notes.out_of_order_rows += 1;
+                self.first_out_of_order.get_or_insert(self.rows_done);
+            }
+            self.last = request.time;
+        }
         Ok(())
     }
 
