@@ -17,6 +17,7 @@ mod measured;
 pub mod advice;
 pub mod options;
 mod words;
+pub mod fleet;
 pub mod screen;
 pub mod page;
 #[cfg(test)]

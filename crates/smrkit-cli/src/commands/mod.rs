@@ -10,6 +10,7 @@ mod defragment;
 mod df;
 mod drive_image;
 mod drives;
+mod fleet;
 mod fsck;
 mod inject;
 mod layers;
@@ -55,6 +56,8 @@ pub enum Command {
     Advise(advise::Advise),
     /// Open the page that answers in a browser.
     Web(web::Web),
+    /// How long many drives take to be repaired, and how likely they lose data.
+    Fleet(fleet::Fleet),
     /// Reproduce a paper's figures and tables, its numbers next to ours.
     Reproduce(reproduce::Reproduce),
     /// Look at traces, or convert them.
@@ -121,6 +124,7 @@ impl Command {
             Command::Report(command) => command.execute(),
             Command::Advise(command) => command.execute(),
             Command::Web(command) => command.execute(),
+            Command::Fleet(command) => command.execute(),
             Command::Reproduce(command) => command.execute(),
             Command::Trace(command) => command.execute(),
             Command::Layers(command) => command.execute(),

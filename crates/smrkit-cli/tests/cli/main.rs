@@ -11,6 +11,7 @@ mod drives;
 mod exits;
 #[path = "../../../smrkit-trace/src/tests/files.rs"]
 mod files;
+mod fleet;
 mod generated;
 mod helped;
 #[path = "../../../smrkit/tests/common/kept_text.rs"]

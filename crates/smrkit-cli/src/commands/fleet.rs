@@ -1,0 +1,53 @@
+//! `smrkit fleet`: how long many drives take to be repaired, and what they lose.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use smrkit_advise::fleet::FleetOptions;
+
+use crate::exit::Done;
+use crate::interrupt::Interrupt;
+use crate::output::{JsonTarget, note_stand_ins, pretty, print};
+use crate::style;
+use smrkit_report::format::WIDTH;
+
+const EXAMPLES: &str = "\
+Examples:
+  smrkit fleet --drive hc680 --disks 10000 --code 17+3         host-managed drives, and the same drives without shingling
+  smrkit fleet --drive st8000dm004,hc680 --object 64Mi --throttle 50MB/s
+  smrkit fleet --disks 5 --code 4+1 --groups 1                 RAID 5
+  smrkit fleet --drive hc680 --head-loss 30%                   drives that keep the surfaces which they have left
+  smrkit fleet --racks 20 --rack-loss 0.1% --rack-share 10%
+
+docs/how-to/fleet.md says what the answer rests on.
+Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Fleet {
+    #[command(flatten)]
+    asked: FleetOptions,
+    /// Write the results as JSON; - is standard output.
+    #[arg(long, value_name = "OUT|-")]
+    json: Option<PathBuf>,
+}
+
+impl Fleet {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
+        let interrupt = Interrupt::watch();
+        let Some((answer, notes)) = self.asked.answer(&interrupt)? else {
+            eprintln!("smrkit: interrupted before the drives' runs were finished, so there is no answer");
+            return Ok(Done::Interrupted);
+        };
+        note_stand_ins(notes.into_iter());
+        interrupt.writing();
+        if !matches!(json, Some(JsonTarget::Stdout)) {
+            print(answer.screen(style::terminal().columns.unwrap_or(WIDTH)))?;
+        }
+        if let Some(json) = json {
+            json.write(pretty(&answer)?)?;
+        }
+        Ok(Done::All)
+    }
+}
