@@ -197,6 +197,19 @@ fn what_is_not_the_shingling_is_said() {
 }
 
 #[test]
+fn disks_that_cannot_keep_up_either_are_no_cure() {
+    let cures = |falls_behind: bool| {
+        let mut one = advice(9.0, 1);
+        one.present[0].own.falls_behind = true;
+        one.present[0].conventional.falls_behind = falls_behind;
+        one.present[0].conventional.elapsed_ns = 11 * S;
+        one.remedies.push(remedy(ChangeKind::Conventional, "CMR disks", Effect::Helps, run(9e6, 1), times(1.0)));
+        answered(one).actions.iter().filter(|action| action.what.starts_with("Use CMR disks")).count()
+    };
+    assert_eq!((cures(true), cures(false)), (0, 1));
+}
+
+#[test]
 fn a_backlog_is_called_that() {
     let mut behind = advice(400_000.0, 1);
     behind.engine.arrival = Arrival::Trace;
@@ -300,6 +313,7 @@ fn what_is_not_known_of_a_drive_may_change_the_answer() {
         "Perhaps: some figures of tiny are estimates, and at their worst it is more than twice as slow as a CMR disk."
     );
     assert_eq!(lines[1], "How fast: 1 MB/s (200 kB/s to 1.1 MB/s); a CMR disk 1.2 MB/s.");
+    assert_eq!(lines[2], "Why: no request waits for cleaning.", "as it is taken to be it is as fast");
     assert_eq!(lines[3], "What to do: measure yours, or use CMR disks to be sure: 1.2 MB/s.");
     let mut close = advice(1.2, 1);
     close.ends = vec![end(true, run(0.98e6, 1)), end(false, run(1.02e6, 1))];
@@ -768,7 +782,7 @@ fn what_depends_on_a_trim_is_told_for_both() {
         [
             "Perhaps: 9 MB/s on tiny if it is trimmed, 1 MB/s if it was filled once and never trimmed.",
             "How fast: 1 MB/s; trimmed 9 MB/s; a CMR disk 9 MB/s.",
-            "Why: once it was written full, such a drive has next to no room, and moves most of a band for each that it frees.",
+            "Why: once it was written full, such a drive has next to no free room, and moves old data to make some for each write.",
             "What to do: trim the file system, and again every week (in Windows: Optimize-Volume -ReTrim): 9 MB/s.",
             "How sure: the drive's figures are published or measured; the disk was full at the start."
         ]

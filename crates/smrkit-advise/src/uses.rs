@@ -529,7 +529,7 @@ pub static USES: &[Use] = &[
         pace: Pace::AtOnce(4),
         keep_ms: None,
         work: Work::Workload(|_, disk_bytes| {
-            let part = (256 * GI).min(disk_bytes / 4).max(MI);
+            let part = (8 * GI).min(disk_bytes / 4).max(MI);
             (
                 format!(
                     "sequential-read:size=512Ki,start=50%,span=50%,bytes={part}+sequential-write:size=512Ki,span=50%,bytes={part}"

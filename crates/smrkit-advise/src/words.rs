@@ -419,7 +419,7 @@ fn why(advice: &Advice, timeline: &Timeline) -> String {
 fn reason(advice: &Advice, timeline: &Timeline) -> String {
     let present = advice.judged();
     let own = &present.own;
-    let is_slow = multiple(advice, present) > ALIKE || advice.answer != Answer::Yes;
+    let is_slow = multiple(advice, present) > ALIKE || advice.answer == Answer::No;
     if advice.system.is_conventional {
         let busy =
             if own.idle_share < 0.05 { "the disk is busy with seeks and transfers all the time, and " } else { "" };
@@ -429,7 +429,7 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
         return "the requests themselves keep any disk busy all the time, with seeks and transfers".into();
     }
     if advice.decided_by_trim().is_some() {
-        return "once it was written full, such a drive has next to no room, and moves most of a band for each that it frees".into();
+        return "once it was written full, such a drive has next to no free room, and moves old data to make some for each write".into();
     }
     if let Some(spec) = advice.rebuild {
         return match (spec.order, spec.task) {
@@ -662,6 +662,8 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
                 add(format!("{what}: {shown}"), cost, command.map(str::to_string));
             }
             ChangeKind::Conventional if advice.verdict == Verdict::Depends && !trims => {}
+            // They can't keep up either.
+            ChangeKind::Conventional if advice.judged().conventional.falls_behind => {}
             ChangeKind::Conventional => add(format!("Use CMR disks: {shown}"), "other disks", None),
             ChangeKind::WriteSize if is_small_and_random(advice) => add(
                 format!(
