@@ -179,7 +179,7 @@ impl AdviseOptions {
     fn check(&self) -> Result<(), Error> {
         let arrival = self.conditions.arrival(self.demand.is_log());
         self.demand.check(arrival)?;
-        let is_paced = self.asked_use.as_ref().is_some_and(|asked| asked.info.pace == Pace::Own);
+        let is_paced = self.asked_use.as_ref().is_some_and(|asked| matches!(asked.info.pace, Pace::Own(_)));
         if (self.within.is_some() || self.every.is_some()) && (is_paced || arrival == Arrival::Trace) {
             return Err(Error::Usage(
                 "these requests come at times of their own, so that there is no time to be done in: use {keep}".into(),
@@ -248,7 +248,9 @@ impl AdviseOptions {
                 let (workload, times) = asked.workload(sectors * SECTOR_BYTES).unwrap_or_default();
                 match asked.info.pace {
                     Pace::AtOnce(own) => (made(workload, times, None), settings(own)),
-                    Pace::Own => (made(workload, times, None), Settings { arrival: Arrival::Trace, ..settings(DEPTH) }),
+                    Pace::Own(_) => {
+                        (made(workload, times, None), Settings { arrival: Arrival::Trace, ..settings(DEPTH) })
+                    }
                 }
             }
             _ => match self.measured()? {
@@ -372,7 +374,10 @@ impl AskedAdvice<'_> {
             _ => (1.0, None),
         };
         let AdviseOptions { within, every, keep, .. } = *self.options;
-        let bridged = self.options.asked_use.as_ref().and_then(|asked| asked.info.keep_ms);
+        let bridged = self.options.asked_use.as_ref().and_then(|asked| match asked.info.pace {
+            Pace::Own(ms) => ms,
+            Pace::AtOnce(_) => None,
+        });
         let keep = keep.or(bridged.map(|ms| Nanos(ms * 1_000_000)));
         let mut question = Question {
             run,

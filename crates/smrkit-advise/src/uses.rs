@@ -19,8 +19,6 @@ pub struct Use {
     pub keys: &'static [(&'static str, &'static str, &'static str)],
     /// How its requests come.
     pub pace: Pace,
-    /// Milliseconds in which 99 of 100 requests have to be answered, where a buffer makes nobody notice less (assumption).
-    pub keep_ms: Option<u64>,
     /// Its work.
     pub work: Work,
     /// What is assumed, and by which source.
@@ -32,8 +30,9 @@ pub struct Use {
 pub enum Pace {
     /// As fast as the disk takes them, this many outstanding: an amount that has to be done.
     AtOnce(u32),
-    /// At times of their own, day in, day out.
-    Own,
+    /// At times of their own, day in, day out. Where a buffer makes nobody notice less, 99 of 100 requests have to be answered in so many
+    /// milliseconds (assumption).
+    Own(Option<u64>),
 }
 
 /// The work of a use.
@@ -196,7 +195,6 @@ pub static USES: &[Use] = &[
         what: "a backup by restic",
         keys: &[("bytes", "200G", "what a backup writes"), ("pack", "16Mi", "size of a pack")],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), of.bytes("pack"), 2, "10%"), 1.0)),
         assumed: "Packs of 16 MiB (restic's documentation: --pack-size), each a file in one of 256 directories, which ext4 spreads over \
                   the disk; two writes of 4 KiB to its metadata for each, and a flush, since restic syncs each file (its changelog, 0.9.6). \
@@ -207,7 +205,6 @@ pub static USES: &[Use] = &[
         what: "a backup by Borg",
         keys: &[("bytes", "200G", "what a backup writes")],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), 500 * MI, 4, "1Gi"), 1.0)),
         assumed: "Segments of 500 MiB (Borg's documentation: max_segment_size), written in order; four writes of 4 KiB to metadata for \
                   each, and a flush.",
@@ -217,7 +214,6 @@ pub static USES: &[Use] = &[
         what: "a backup by Duplicati",
         keys: &[("bytes", "200G", "what a backup writes"), ("volume", "50M", "size of a remote volume")],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), of.bytes("volume"), 8, "1Gi"), 1.0)),
         assumed: "To a USB disk under Windows. Volumes of 50 MB (Duplicati's documentation: dblock-size), each a file; eight writes of 4 KiB \
                   for each, since NTFS writes the master file table, bitmap and journal, and a flush, since Windows keeps nothing of such disks \
@@ -228,7 +224,6 @@ pub static USES: &[Use] = &[
         what: "a copy of files",
         keys: &[("bytes", "200G", "size of all of them"), ("file", "128Mi", "size of a file")],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), of.bytes("file"), 8, "1Gi"), 1.0)),
         assumed: "Onto a USB disk under Windows, such as photos, films and images of a disk. Each file is written in order; then eight writes \
                   of 4 KiB to NTFS's master file table, bitmap and journal, and a flush, since Windows keeps nothing of such disks in memory \
@@ -239,7 +234,6 @@ pub static USES: &[Use] = &[
         what: "a backup by Time Machine",
         keys: &[("bytes", "20G", "what a backup writes"), ("band", "8Mi", "size of a band of the sparse bundle")],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|of, _| {
             let bands = committed_files(of.bytes("bytes") / 2, of.bytes("band"), 4, "10%");
             let small = of.bytes("bytes") / 2;
@@ -253,7 +247,6 @@ pub static USES: &[Use] = &[
         what: "a backup to Proxmox Backup Server",
         keys: &[("bytes", "200G", "what a backup writes"), ("chunk", "2Mi", "size of a chunk as it is stored")],
         pace: Pace::AtOnce(16),
-        keep_ms: None,
         work: Work::Workload(|of, _| (committed_files(of.bytes("bytes"), of.bytes("chunk"), 2, "10%"), 1.0)),
         assumed: "Chunks of 4 MiB (Proxmox Backup Server's documentation), compressed to half of that, each a file in one of 65,536 \
                   directories; two writes of 4 KiB to metadata for each; ext4 commits every 5 s. Garbage collection, which touches every file, is \
@@ -264,7 +257,6 @@ pub static USES: &[Use] = &[
         what: "a zfs receive",
         keys: &[("bytes", "200G", "what is received")],
         pace: Pace::AtOnce(10),
-        keep_ms: None,
         work: Work::Workload(|of, _| (committed_files(of.bytes("bytes"), 64 * MI, 1, "10%"), 1.0)),
         assumed: "Records joined to writes of up to 1 MiB (zfs_vdev_aggregation_limit), in free room that is in one piece, ten \
                   outstanding (zfs_vdev_async_write_max_active); a block of 4 KiB of metadata for every 64 MiB: assumption. A flush \
@@ -274,8 +266,7 @@ pub static USES: &[Use] = &[
         name: "surveillance",
         what: "a recorder of cameras",
         keys: &[("cameras", "8", "cameras"), ("rate", "4Mbit", "of each")],
-        pace: Pace::Own,
-        keep_ms: Some(2000),
+        pace: Pace::Own(Some(2000)),
         work: Work::Workload(|of, _| {
             let (cameras, rate) = (of.count("cameras").min(200), of.rate("rate"));
             let share = 90.0 / cameras as f64;
@@ -301,8 +292,7 @@ pub static USES: &[Use] = &[
         name: "torrent",
         what: "a download by BitTorrent",
         keys: &[("rate", "80Mbit", "of the download"), ("bytes", "50G", "size of the files")],
-        pace: Pace::Own,
-        keep_ms: Some(5000),
+        pace: Pace::Own(Some(5000)),
         work: Work::Workload(|of, _| {
             let (rate, span) = (of.rate("rate"), exact_bytes(of.bytes("bytes")));
             let (write, read) = (seconds(266_240.0 / rate), seconds(2.0 * 266_240.0 / rate));
@@ -321,8 +311,7 @@ pub static USES: &[Use] = &[
         name: "plex",
         what: "a media server",
         keys: &[("streams", "4", "films at once"), ("rate", "20Mbit", "of each")],
-        pace: Pace::Own,
-        keep_ms: Some(1000),
+        pace: Pace::Own(Some(1000)),
         work: Work::Workload(|of, _| {
             let (streams, rate) = (of.count("streams").min(200), of.rate("rate"));
             let share = 90.0 / streams as f64;
@@ -348,7 +337,6 @@ pub static USES: &[Use] = &[
         what: "an import of photos",
         keys: &[("bytes", "100G", "size of the photos"), ("photo", "5M", "size of a photo")],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|of, _| {
             let (bytes, photo) = (of.bytes("bytes"), of.bytes("photo"));
             let (count, every) = ((bytes / photo).max(1) * 2, seconds(0.004 * (photo / MI).max(1) as f64));
@@ -361,9 +349,8 @@ pub static USES: &[Use] = &[
     Use {
         name: "postgres",
         what: "a PostgreSQL database",
-        keys: &[("tps", "50", "transactions a second that write"), ("bytes", "100G", "size of the database")],
-        pace: Pace::Own,
-        keep_ms: None,
+        keys: &[("tps", "20", "transactions a second that write"), ("bytes", "100G", "size of the database")],
+        pace: Pace::Own(None),
         work: Work::Workload(|of, _| {
             let (tps, span) = (of.count("tps") as f64, exact_bytes(of.bytes("bytes")));
             let (log, pages) = (seconds(1.0 / tps), seconds(0.5 / tps));
@@ -383,7 +370,6 @@ pub static USES: &[Use] = &[
         what: "the first synchronisation of Bitcoin Core",
         keys: &[("bytes", "700G", "size of the chain")],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|of, _| {
             let bytes = of.bytes("bytes");
             let (blocks, tables) = (committed_files(bytes, 128 * MI, 4, "1Gi"), (bytes / MI / 8).max(1));
@@ -405,7 +391,6 @@ pub static USES: &[Use] = &[
         what: "a copy of Chia plots",
         keys: &[("plots", "70", "plots of 101.4 GiB")],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|of, disk_bytes| {
             let all = of.count("plots") as f64 * 101.4 * GI as f64;
             let (part, _) = part_of(disk_bytes);
@@ -418,8 +403,7 @@ pub static USES: &[Use] = &[
         name: "storj",
         what: "a Storj node",
         keys: &[("uploads", "3", "pieces a second that come in")],
-        pace: Pace::Own,
-        keep_ms: None,
+        pace: Pace::Own(None),
         work: Work::Workload(|of, _| {
             let uploads = of.count("uploads") as f64;
             let of_rate = |by: f64| seconds(1.0 / (by * uploads));
@@ -442,8 +426,7 @@ pub static USES: &[Use] = &[
         name: "ceph-osd",
         what: "a Ceph OSD",
         keys: &[("ops", "20", "client operations a second that reach this disk")],
-        pace: Pace::Own,
-        keep_ms: None,
+        pace: Pace::Own(None),
         work: Work::Workload(|of, _| {
             let ops = of.count("ops") as f64;
             let (data, log) = (seconds(1.0 / ops), seconds(1.0 / ops));
@@ -462,8 +445,7 @@ pub static USES: &[Use] = &[
         name: "file-server",
         what: "a file server",
         keys: &[("users", "20", "people who work at once")],
-        pace: Pace::Own,
-        keep_ms: None,
+        pace: Pace::Own(None),
         work: Work::Workload(|of, _| {
             let interval = seconds(2.0 / of.count("users") as f64);
             (
@@ -482,7 +464,6 @@ pub static USES: &[Use] = &[
         what: "a full format",
         keys: &[],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|_, disk_bytes| {
             let (part, times) = part_of(disk_bytes);
             (format!("sequential-write:size=1Mi,bytes={part}"), times)
@@ -494,7 +475,6 @@ pub static USES: &[Use] = &[
         what: "badblocks -w",
         keys: &[("passes", "4", "patterns, each written and read")],
         pace: Pace::AtOnce(1),
-        keep_ms: None,
         work: Work::Workload(|of, disk_bytes| {
             let part = (8 * GI).min(disk_bytes).max(MI);
             let times = of.count("passes") as f64 * disk_bytes as f64 / part as f64;
@@ -508,7 +488,6 @@ pub static USES: &[Use] = &[
         what: "the replacement of a disk",
         keys: &[],
         pace: Pace::AtOnce(1),
-        keep_ms: None,
         work: Work::Replace,
         assumed: "Of an array. In ZFS's words (mirror, raidz1, …) a resilver, which goes by records of 128 KiB that lie together in runs \
                   of 3 MB, on a disk that is full; else a rebuild as md does it, in the order of the disk.",
@@ -518,7 +497,6 @@ pub static USES: &[Use] = &[
         what: "a scrub",
         keys: &[],
         pace: Pace::AtOnce(1),
-        keep_ms: None,
         work: Work::Scrub,
         assumed: "Of an array: all of its disks are read in order, 512 KiB at a time (md: check).",
     },
@@ -527,7 +505,6 @@ pub static USES: &[Use] = &[
         what: "a reshape of an array",
         keys: &[],
         pace: Pace::AtOnce(4),
-        keep_ms: None,
         work: Work::Workload(|_, disk_bytes| {
             let part = (8 * GI).min(disk_bytes / 4).max(MI);
             (

@@ -235,7 +235,7 @@ fn choices() -> Result<Value, Error> {
         let keys = one.keys.iter().map(|(key, default, what)| json!({"key": key, "default": default, "what": what}));
         json!({
             "name": one.name, "what": one.what, "keys": keys.collect::<Vec<_>>(), "assumed": one.assumed,
-            "is_paced": one.pace == Pace::Own, "is_of_array": !matches!(one.work, Work::Workload(_)),
+            "is_paced": matches!(one.pace, Pace::Own(_)), "is_of_array": !matches!(one.work, Work::Workload(_)),
         })
     };
     let layers: Vec<&str> = LAYERS.iter().map(|layer| layer.name).collect();

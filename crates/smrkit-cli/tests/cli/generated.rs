@@ -83,7 +83,7 @@ fn uses() -> String {
         let keys: String =
             one.keys.iter().map(|(key, default, meaning)| format!("- `{key}={default}`: {meaning}\n")).collect();
         let how = match (one.work, one.pace) {
-            (Work::Workload(_), Pace::Own) => "goes on at its own times",
+            (Work::Workload(_), Pace::Own(_)) => "goes on at its own times",
             (Work::Workload(_), Pace::AtOnce(_)) => "an amount that has to be done",
             _ => "the work of an array",
         };
