@@ -25,7 +25,7 @@ pub(in crate::layer) const SPEC: LayerSpec = LayerSpec::new::<DriveManagedKeys>(
 keys! {
     /// The parameters.
     #[derive(Clone)]
-    struct DriveManagedKeys {
+    pub(super) struct DriveManagedKeys {
         /// Meaning of auto below: the disk as sold, or the paper's.
         variant: Variant = VARIANT, "sold";
         /// Bands and the persistent cache.
@@ -165,7 +165,7 @@ impl DriveManagedPlan {
 }
 
 impl DriveManaged {
-    fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManaged, Error> {
+    pub(super) fn new(drive: &Drive, keys: &DriveManagedKeys) -> Result<DriveManaged, Error> {
         let DriveManagedPlan { home, costs, limits } = DriveManagedPlan::new(drive, keys)?;
         let (start, end) = home.cache;
         let log = CacheLog::new(drive, costs, start, end);
@@ -173,7 +173,7 @@ impl DriveManaged {
         let bypass = Bypass::new(keys.bypass(), keys.bypass_bytes.div_ceil(SECTOR_BYTES));
         Ok(DriveManaged {
             cache: PersistentCache::new(limits, log, [first, second], bypass.is_on()),
-            cleaning: BandCleaning::new(keys.partial, keys.skip_cached()),
+            cleaning: BandCleaning::new(keys.partial, keys.skip_cached(), keys.is_sold()),
             is_careful: drive.clock.write_cache_sectors() == 0,
             is_flushing: false,
             bypass,

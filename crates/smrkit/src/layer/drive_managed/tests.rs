@@ -1,6 +1,7 @@
 //! Positions, room and entries of the log; thresholds, shares and damaged books of the persistent cache.
 
 use super::log::{CacheLog, CostKeys, Costs, Extent, HEADER, LogEntry};
+use super::parameters::DriveManagedKeys;
 use super::persistent::{Limits, StaleRuns};
 use super::*;
 use crate::disk::Power;
@@ -271,4 +272,21 @@ fn stale_runs_are_found_in_whatever_order_they_come() {
         let expected = known[lba as usize..(lba + n) as usize].contains(&true);
         assert_eq!(stale.overlap(Lba(lba), n), expected, "{n} from {lba} after {} runs", step + 1);
     }
+}
+
+#[test]
+fn writes_that_share_entries_never_outgrow_the_thresholds() {
+    let drive = Drive::load("tiny").unwrap();
+    let mut layer =
+        DriveManaged::new(&drive, &DriveManagedKeys::read(&Values::new(DriveManagedKeys::keys())).unwrap()).unwrap();
+    let mut disk = Disk::new(&drive, Medium::NoData);
+    let host = layer.bands.home.capacity.host_sectors;
+    for turn in 0..400 {
+        layer.step(&mut disk, Need::Must).unwrap();
+        assert_eq!(layer.cache.excess(), 0, "turn {turn}");
+        let lba = |n: u64| Lba((turn * 8 + n) * 7919 % (host - 1));
+        let writes: Vec<_> = (0..8).map(|n| QueuedWrite { lba: lba(n), sectors: 1, data: &Buf::NoData }).collect();
+        layer.write_together(&mut disk, &writes).unwrap();
+    }
+    assert!(layer.cleaning.counts.bands_cleaned > 0);
 }
