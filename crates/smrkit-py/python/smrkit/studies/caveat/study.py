@@ -285,6 +285,8 @@ def running_out(study: Study) -> None:
     """When Caveat-Scriptor has no room for a block: by placement, distances, sizes and interleaving."""
     study.section("When Caveat-Scriptor runs out of space")
     cases = [("next-fit", did, sizes, turns) for sizes in (1, 0.15, 0.06) for did in (1, 3) for turns in ("1", "8", "64", "file")]
+    # Between files that never run out and files that run out before B lies a window, which the paper's sizes must have hit.
+    cases += [("next-fit", 3, sizes, turns) for sizes in (0.2, 0.18) for turns in ("64", "128", "file")]
     placements = ("adjacent", "first-fit", "best-fit", "reservation")
     cases += [(placement, 3, sizes, "8") for sizes in (1, 0.15) for placement in placements]
     if study.quick:
