@@ -27,6 +27,7 @@ pub mod recorded;
 pub mod info;
 pub mod rows;
 pub mod split;
+pub mod measure;
 #[cfg(test)]
 mod tests;
 

@@ -2,6 +2,7 @@
 
 mod identify;
 mod import;
+mod measure;
 mod validate;
 
 use clap::{Args, Subcommand};
@@ -22,6 +23,8 @@ Examples:
   smrkit drives show my-drive.toml
   smrkit drives identify WD40EFAX-68JH4N0
   smartctl -i /dev/sda | smrkit drives identify -
+  smrkit drives measure /dev/sdX > measure.fio
+  smrkit drives fit logs --to my-drive.toml
   smrkit drives import disksim descriptions --to drives
   smrkit drives validate measured/disksim";
 
@@ -53,6 +56,10 @@ enum DrivesCommand {
     },
     /// How disks record, by whose word, and which drive stands for each.
     Identify(identify::Identify),
+    /// A job for fio that measures a disk, for over an hour, and destroys what is on it.
+    Measure(measure::Measure),
+    /// What the logs of that job say of the disk: its kind, and a drive file.
+    Fit(measure::FitCommand),
     /// Drive files from descriptions in another format.
     #[command(subcommand)]
     Import(import::Import),
@@ -68,6 +75,8 @@ impl Drives {
                 print_as(json, || drives.iter().map(drive_in_short).collect::<Vec<_>>(), || list(&drives))?;
             }
             DrivesCommand::Identify(identify) => return identify.execute(),
+            DrivesCommand::Measure(measure) => return measure.execute(),
+            DrivesCommand::Fit(fit) => return fit.execute(),
             DrivesCommand::Import(import) => return import.execute(),
             DrivesCommand::Validate(validate) => return validate.execute(),
             DrivesCommand::Show { name, json } => {

@@ -135,3 +135,24 @@ fn measured_drives_come_as_close_as_the_best_simulation_of_them() {
         }
     }
 }
+
+#[test]
+fn the_job_that_measures_a_disk_is_one_for_fio_and_is_not_run_by_mistake() {
+    let scratch = Scratch::new();
+    let job = smrkit("drives measure /dev/sdX").done();
+    assert!(
+        job.contains("filename=/dev/sdX\n") && job.contains("[fall]\n") && job.contains("exec_prerun=sleep 600\n"),
+        "{job}"
+    );
+    smrkit("drives measure /dev/sdX --run").says(2, &["--destroy /dev/sdX"]);
+    smrkit("drives measure /dev/sdX --run --destroy /dev/sdY").says(2, &["--destroy /dev/sdX"]);
+    let path = scratch.path("measure.fio");
+    std::fs::write(&path, &job).unwrap();
+    match std::process::Command::new("fio").args(["--parse-only", &path]).output() {
+        Ok(parsed) => assert!(parsed.status.success(), "{parsed:?}"),
+        Err(error) => eprintln!("skipped in part: fio: {error}"),
+    }
+    smrkit(&format!("drives fit {}", scratch.path(""))).says(3, &["no logs", "read-outer_lat.log"]);
+    std::fs::write(scratch.path("read-outer_lat.log"), "8, 8130787, 0, 1048576, 0, 0\n").unwrap();
+    smrkit(&format!("drives fit {}", scratch.path(""))).says(2, &["read-outer", "whole job"]);
+}

@@ -49,11 +49,11 @@ impl Import {
 }
 
 /// Writes a file that must not be there yet.
-fn write_new(path: &Path, text: &str) -> Result<(), Error> {
+pub fn write_new(path: &Path, text: &str) -> Result<(), Error> {
     use std::io::Write;
     let mut file = std::fs::File::create_new(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => Error::Usage(format!(
-            "{} is there already, and is not written over: remove it, or give another folder with --to",
+            "{} is there already, and is not written over: remove it, or give another place with --to",
             path.display()
         )),
         _ => Error::writing(path, error),

@@ -1,0 +1,98 @@
+//! `smrkit drives measure` and `fit`: a job for fio, and the drive file that its logs make.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use clap::Args;
+use smrkit::error::Error;
+use smrkit_report::Grid;
+use smrkit_trace::measure::{Fit, Logs, job, longest_s};
+
+use super::import::write_new;
+use crate::exit::Done;
+use crate::output::{print, print_as};
+
+#[derive(Args)]
+pub struct Measure {
+    /// The disk, or a large file on it. The job destroys what is there.
+    target: PathBuf,
+    /// Run the job here with fio, for over an hour, instead of printing it.
+    #[arg(long)]
+    run: bool,
+    /// The disk or file once more: everything on it is destroyed.
+    #[arg(long, value_name = "DEV|FILE")]
+    destroy: Option<PathBuf>,
+}
+
+impl Measure {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let text = job(&self.target.to_string_lossy());
+        if !self.run {
+            print(text)?;
+            return Ok(Done::All);
+        }
+        // Fio itself refuses a disk that is mounted.
+        if self.destroy.as_ref() != Some(&self.target) {
+            let name = self.target.display();
+            let message = format!("everything on {name} would be destroyed: name it again, as --destroy {name}");
+            return Err(Error::Usage(message).into());
+        }
+        let path = Path::new("measure.fio");
+        write_new(path, &text)?;
+        eprintln!("smrkit: fio measures {} for up to {} minutes", self.target.display(), longest_s() / 60);
+        let status = Command::new("fio").arg(path).status().context("fio, which does the measuring")?;
+        if !status.success() {
+            return Err(Error::input(path, format!("fio ended with {status}")).into());
+        }
+        print("The logs are here: smrkit drives fit .\n")?;
+        Ok(Done::All)
+    }
+}
+
+#[derive(Args)]
+pub struct FitCommand {
+    /// The folder in which fio ran the job, or its logs.
+    #[arg(required = true)]
+    logs: Vec<PathBuf>,
+    /// The drive file to write.
+    #[arg(long, value_name = "FILE.toml", default_value = "measured.toml")]
+    to: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl FitCommand {
+    pub fn execute(self) -> anyhow::Result<Done> {
+        let fit = Fit::of(&Logs::read(&self.logs)?)?;
+        let name = self.to.file_stem().unwrap_or_default().to_string_lossy();
+        let file = fit.drive_file(&name);
+        if let Some(text) = &file {
+            write_new(&self.to, text)?;
+        }
+        print_as(self.json, || &fit, || in_words(&fit, file.is_some().then_some(&*self.to)))?;
+        Ok(Done::All)
+    }
+}
+
+fn in_words(fit: &Fit, file: Option<&Path>) -> String {
+    let mut text = format!("{}\n\n{}\n\n", fit.kind.in_words(), fit.evidence.join("\n"));
+    let number = |value: f64| format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_string();
+    let mut values = Grid::new(["value", "", "range"]);
+    for (name, fitted) in &fit.values {
+        let range = format!("{} to {}", number(fitted.low), number(fitted.high));
+        values.rows.push(vec![name.to_string(), number(fitted.value), range]);
+    }
+    text += &(values.text() + "\n");
+    if !fit.residuals.is_empty() {
+        let mut beside = Grid::new(["check", "measured", "by these values"]);
+        let rows = fit.residuals.iter();
+        beside.rows.extend(rows.map(|one| vec![one.what.into(), number(one.measured), number(one.fitted)]));
+        text += &format!("\n{}\n", beside.text());
+    }
+    text + &match file {
+        Some(path) => format!("\n{0}: give it as --drive ./{0}\n", path.display()),
+        None => "\nNo drive file: the logs don't say what kind of drive it is.\n".into(),
+    }
+}

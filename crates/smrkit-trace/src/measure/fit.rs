@@ -1,0 +1,507 @@
+//! What the logs of the job say of a drive: its kind, and the values of its mechanisms, each from the shape of one curve in closed form.
+//!
+//! **Kind.** A log takes a small durable write at the same cost wherever its LBA lies; a conventional disk has to seek. What was written at
+//! random and is then read in order, after a rest, is as fast as before where the drive has brought it home (static mapping), and scattered
+//! where it stays in the order of writing (dynamic mapping). A cache that is full shows as a fall of random writes.
+//!
+//! **Values.** Durable chunks cost a fixed time an entry and their transfer; pauses among them are copies of the map. Two falls of durable
+//! writes in order, of two sizes, give the room of the log and what is lost between two writes, and that of small random writes its
+//! entries. From the fall on each write has a band cleaned, whose length follows from the time.
+
+use serde::Serialize;
+use smrkit::error::Error;
+
+use super::{KIB, Logs, MIB, NEAR, Row, rest_s};
+
+/// A value, and the ends of the range in which the measurement leaves it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Fitted {
+    /// The lower end.
+    pub low: f64,
+    /// The value.
+    pub value: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Fitted {
+    /// A value that is known within a share of itself.
+    pub(super) fn within(value: f64, share: f64) -> Fitted {
+        Fitted { low: value * (1.0 - share), value, high: value * (1.0 + share) }
+    }
+
+    /// As a count of at least one.
+    pub(super) fn whole(self) -> Fitted {
+        let count = |value: f64| value.round().max(1.0);
+        Fitted { low: count(self.low), value: count(self.value), high: count(self.high) }
+    }
+
+    pub(super) fn scaled(self, by: f64) -> Fitted {
+        Fitted { low: self.low * by, value: self.value * by, high: self.high * by }
+    }
+}
+
+/// Kinds of drives, by what they do with writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Writes go to their places.
+    Conventional,
+    /// A persistent cache over bands at fixed places, cleaned when idle: Seagate's kind.
+    PersistentCache,
+    /// Writes are appended wherever there is room, and stay there: Western Digital's kind.
+    DynamicMapping,
+    /// Logs are missing, or contradict each other.
+    Unknown,
+}
+
+impl Kind {
+    /// The kind in words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Kind::Conventional => "conventional (CMR)",
+            Kind::PersistentCache => "shingled, with a persistent cache that is cleaned when idle (Seagate's kind)",
+            Kind::DynamicMapping => "shingled, with a dynamic mapping (Western Digital's kind)",
+            Kind::Unknown => "can't tell",
+        }
+    }
+}
+
+/// A measured number beside that which the fitted values give.
+#[derive(Clone, Debug, Serialize)]
+pub struct Residual {
+    /// What was measured, with its unit.
+    pub what: &'static str,
+    /// As measured.
+    pub measured: f64,
+    /// As the fitted values have it.
+    pub fitted: f64,
+}
+
+/// What the logs say of a drive.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fit {
+    /// Its kind.
+    pub kind: Kind,
+    /// The evidence for that, a sentence each.
+    pub evidence: Vec<String>,
+    /// Values by name and unit.
+    pub values: Vec<(&'static str, Fitted)>,
+    /// How well they fit what they were not made of.
+    pub residuals: Vec<Residual>,
+    #[serde(skip)]
+    pub(super) drive: Option<Measured>,
+}
+
+/// Values of a drive file, in bytes and seconds.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    pub kind: Kind,
+    pub capacity: f64,
+    pub outer: Fitted,
+    pub inner: Fitted,
+    pub rotation_s: f64,
+    pub seek: Fitted,
+    pub log: Option<LogCosts>,
+    pub copies: Option<(f64, Fitted)>,
+    pub shared: f64,
+    pub room: Option<Room>,
+    pub until_fall: Option<Fitted>,
+    pub band: Option<Fitted>,
+    pub stream: Option<Fitted>,
+}
+
+/// The last entry of a chunk is half full on average.
+const LAST: f64 = 0.5;
+
+/// Chunks that one entry surely holds.
+const SHORT: f64 = MIB as f64;
+
+/// Costs of a log's entries.
+#[derive(Clone, Debug)]
+pub(super) struct LogCosts {
+    pub entry_s: Fitted,
+    pub bytes_per_s: f64,
+    /// The most that an entry holds, where one holds less than the longest chunk.
+    pub entry: Option<f64>,
+}
+
+impl LogCosts {
+    /// From the seconds that chunks of so many bytes take; the rate of the transfer, where it is not told, is that of the short ones.
+    pub fn of(chunks: &[(f64, f64)], bytes_per_s: Option<f64>, spread: f64) -> LogCosts {
+        let short: Vec<(f64, f64)> = chunks.iter().copied().filter(|(bytes, _)| *bytes <= SHORT).collect();
+        let bytes_per_s = bytes_per_s.unwrap_or_else(|| 1.0 / slope(&short).max(1e-12));
+        let entry_s = mean(short.iter().map(|(bytes, seconds)| seconds - bytes / bytes_per_s)).max(1e-6);
+        let long = chunks.iter().filter(|(bytes, _)| *bytes > MIB as f64);
+        let (bytes, entries) = long.fold((0.0, 0.0), |(sum, entries), (bytes, seconds)| {
+            (sum + bytes, entries + (seconds - bytes / bytes_per_s) / entry_s - LAST)
+        });
+        // An entry that holds half of the longest chunk would show as two.
+        let longest = chunks.iter().map(|chunk| chunk.0).fold(0.0, f64::max);
+        let entry = Some(bytes / entries).filter(|entry| *entry > 0.0 && *entry < longest / 2.0);
+        LogCosts { entry_s: Fitted::within(entry_s, spread), bytes_per_s, entry }
+    }
+
+    /// Seconds of a chunk.
+    pub fn seconds(&self, bytes: f64) -> f64 {
+        self.entry_s.value * self.entry.map_or(1.0, |most| (bytes / most + LAST).max(1.0)) + bytes / self.bytes_per_s
+    }
+}
+
+/// Room of a log, and what is lost of it between two writes, in bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    pub bytes: f64,
+    pub gap: f64,
+}
+
+impl Room {
+    /// From the bytes that fit before the fall in chunks of two sizes.
+    pub fn of([(small, until_small), (large, until_large)]: [(f64, f64); 2]) -> Room {
+        let gap = ((until_large - until_small) / (until_small / small - until_large / large).max(1e-9)).max(0.0);
+        Room { bytes: until_large * (1.0 + gap / large), gap }
+    }
+
+    /// Bytes until the fall, in chunks of a size.
+    pub fn until_fall(&self, chunk: f64) -> f64 {
+        self.bytes / (1.0 + self.gap / chunk)
+    }
+}
+
+impl Measured {
+    /// Small writes that the log's room would take, if the number of its entries didn't matter.
+    pub fn small_writes_by_room(&self) -> Option<f64> {
+        let small = 4.0 * KIB as f64;
+        self.room.as_ref().map(|room| room.until_fall(self.shared * small) / small)
+    }
+}
+
+/// A fall of the rate: the commands until then, and the seconds of one before and after.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fall {
+    commands: usize,
+    before_s: f64,
+    after_s: f64,
+}
+
+/// Windows in which a fall is looked for.
+const WINDOWS: usize = 200;
+
+impl Fall {
+    /// The place that divides the commands best, by the logarithm of their time, if they take at least `times` as long from there on.
+    fn of(rows: &[Row], times: f64) -> Option<Fall> {
+        let size = rows.len().div_ceil(WINDOWS).max(1);
+        let windows: Vec<f64> = rows.chunks_exact(size).map(|rows| mean(seconds(rows)).ln()).collect();
+        let (count, sum) = (windows.len(), windows.iter().sum::<f64>());
+        let mut before = 0.0;
+        // The variance between two parts is greatest where they differ most.
+        let parts = windows.iter().enumerate().take(count.saturating_sub(3)).map(|(at, window)| {
+            before += window;
+            let (first, rest) = ((at + 1) as f64, (count - at - 1) as f64);
+            (at + 1, first * rest * ((sum - before) / rest - before / first).powi(2))
+        });
+        let (at, _) = parts.skip(2).max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (first, rest) = rows.split_at(at * size);
+        // At first a drive may clean what an earlier phase has left, which costs another time.
+        let (before_s, after_s) = (mean(seconds(first)), mean(seconds(&rest[rest.len() / 2..])));
+        (after_s >= times * before_s).then_some(Fall { commands: at * size, before_s, after_s })
+    }
+}
+
+fn seconds(rows: &[Row]) -> impl Iterator<Item = f64> + Clone {
+    rows.iter().map(|row| row.seconds)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    sum / count
+}
+
+/// The slope of the line of least squares.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let (x, y) = (mean(points.iter().map(|point| point.0)), mean(points.iter().map(|point| point.1)));
+    let (up, down) = points
+        .iter()
+        .fold((0.0, 0.0), |(up, down), point| (up + (point.0 - x) * (point.1 - y), down + (point.0 - x).powi(2)));
+    up / down
+}
+
+/// The latency below which a share of the commands is.
+fn quantile(rows: &[Row], share: f64) -> f64 {
+    let mut sorted: Vec<f64> = seconds(rows).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(((sorted.len() as f64 - 1.0) * share).round() as usize).copied().unwrap_or(f64::NAN)
+}
+
+fn median(rows: &[Row]) -> f64 {
+    quantile(rows, 0.5)
+}
+
+/// Bytes a second.
+fn rate(rows: &[Row]) -> f64 {
+    rows.iter().map(|row| row.bytes).sum::<f64>() / seconds(rows).sum::<f64>()
+}
+
+/// The seek curve that is scaled to a drive: shares of the stroke, and ms.
+pub(super) const SEEK: [(f64, f64); 5] = [(0.0, 0.5), (0.005, 2.0), (0.05, 4.5), (0.333, 12.0), (1.0, 22.0)];
+
+/// Seconds of that curve.
+fn seek_s(share: f64) -> f64 {
+    let pair = SEEK.windows(2).find(|pair| share <= pair[1].0).unwrap_or(&SEEK[3..]);
+    let [(x, low), (end, high)] = [pair[0], pair[1]];
+    (low + (high - low) * (share - x) / (end - x)) / 1e3
+}
+
+/// Mean seconds of that curve between random places: shorter ways are more frequent.
+fn mean_seek_s() -> f64 {
+    mean((0..1000).map(|n| (f64::from(n) + 0.5) / 1000.0).map(|share| 2.0 * (1.0 - share) * seek_s(share)))
+}
+
+/// Capacity of a platter's side (assumption).
+const SURFACE_BYTES: f64 = 0.67e12;
+
+/// Surfaces of a disk.
+pub(super) fn surfaces(capacity: f64) -> f64 {
+    2.0 * (capacity / 2.0 / SURFACE_BYTES).ceil().max(1.0)
+}
+
+/// Tracks of a band, where a guard follows (assumption).
+const BAND_TRACKS: f64 = 20.0;
+
+/// Reads that wait for little but the rotation: from one half of the span to the same half, since somewhere in the span a drive may go on on
+/// another surface, far away; the half with the smaller spread. Those that were read ahead are left out.
+fn nearest(rows: &[Row]) -> Vec<Row> {
+    let first = rows.iter().map(|row| row.offset).fold(f64::INFINITY, f64::min);
+    let half = |row: &Row| row.offset < first + NEAR as f64 / 2.0;
+    let within = |wanted: bool| -> Vec<Row> {
+        let pairs = rows.windows(2).filter(|pair| pair.iter().all(|row| half(row) == wanted));
+        pairs.map(|pair| pair[1]).filter(|row| row.seconds > 1e-3).collect()
+    };
+    let spread = |rows: &Vec<Row>| quantile(rows, 0.9) - quantile(rows, 0.1);
+    let [one, other] = [true, false].map(within);
+    if spread(&one) < spread(&other) { one } else { other }
+}
+
+/// Rotations that disks have.
+const RPM: [f64; 6] = [5400.0, 5900.0, 5980.0, 7200.0, 10_000.0, 15_000.0];
+
+impl Fit {
+    /// What the logs say. Errors: those without which nothing can be said are missing.
+    pub fn of(logs: &Logs) -> Result<Fit, Error> {
+        let needed =
+            ["read-outer", "read-inner", "read-near", "read-far", "write-near", "write-far", "read-back", "fall"];
+        if let Some(name) = needed.into_iter().find(|name| logs.rows(name).len() < 20) {
+            return Err(Error::Usage(format!("the log of phase {name} is missing or cut short: run the whole job")));
+        }
+        let falls = Fall::of(logs.rows("fall"), 2.0);
+        let (kind, evidence) = kind(logs, falls);
+        let mut fit = Fit { kind, evidence, values: Vec::new(), residuals: Vec::new(), drive: None };
+        let mechanics = fit.mechanics(logs);
+        fit.drive = match kind {
+            Kind::Unknown => None,
+            Kind::Conventional => Some(mechanics),
+            Kind::PersistentCache | Kind::DynamicMapping => Some(fit.translation(logs, falls, mechanics)),
+        };
+        Ok(fit)
+    }
+
+    fn note(&mut self, name: &'static str, value: Fitted) -> Fitted {
+        self.values.push((name, value));
+        value
+    }
+
+    /// A value that the fitted ones give beside the measured one.
+    fn check(&mut self, what: &'static str, measured: f64, fitted: f64) {
+        self.residuals.push(Residual { what, measured, fitted });
+    }
+
+    /// What every disk has.
+    fn mechanics(&mut self, logs: &Logs) -> Measured {
+        let (near, far) = (nearest(logs.rows("read-near")), logs.rows("read-far"));
+        // Between bands lie guards, which a stream passes.
+        let guards = if self.kind == Kind::Conventional { 1.0 } else { 1.0 + 1.0 / BAND_TRACKS };
+        let last = far.iter().map(|row| row.offset + row.bytes).fold(0.0, f64::max);
+        let capacity = Fitted::within(last * (1.0 + 1.0 / far.len() as f64), 2.0 / far.len() as f64);
+        let [outer, inner] =
+            ["read-outer", "read-inner"].map(|name| Fitted::within(rate(logs.rows(name)) * guards, 0.03));
+        // Near reads wait for the rotation alone, anywhere in it.
+        let rotation_s = (quantile(&near, 0.9) - quantile(&near, 0.1)) / 0.8;
+        let nearest =
+            RPM.into_iter().min_by(|a, b| (60.0 / a - rotation_s).abs().total_cmp(&(60.0 / b - rotation_s).abs()));
+        let rotation_s =
+            nearest.map(|rpm| 60.0 / rpm).filter(|own| (own / rotation_s - 1.0).abs() < 0.06).unwrap_or(rotation_s);
+        let longer_s = mean(seconds(far)) - mean(seconds(&near));
+        // A third of half of the span, on one of the surfaces.
+        let way = NEAR as f64 / 6.0 / last * surfaces(last);
+        let seek = Fitted::within(longer_s / (mean_seek_s() - seek_s(way)), 0.1);
+        self.note("capacity, GB", capacity.scaled(1e-9));
+        self.note("outermost tracks, MB/s", outer.scaled(1e-6));
+        self.note("innermost tracks, MB/s", inner.scaled(1e-6));
+        self.note("rotations a minute", Fitted::within(60.0 / rotation_s, 0.02));
+        self.note("mean seek, ms", seek.scaled(mean_seek_s() * 1e3));
+        Measured {
+            kind: self.kind,
+            capacity: capacity.value,
+            outer,
+            inner,
+            rotation_s,
+            seek,
+            log: None,
+            copies: None,
+            shared: 1.0,
+            room: None,
+            until_fall: None,
+            band: None,
+            stream: None,
+        }
+    }
+
+    /// What a log has.
+    fn translation(&mut self, logs: &Logs, falls: Option<Fall>, mechanics: Measured) -> Measured {
+        let small = logs.rows("write-far");
+        let chunks: Vec<&[Row]> = ["write-far", "chunk-256k", "chunk-1m", "chunk-4m", "chunk-16m", "chunk-64m"]
+            .map(|name| logs.rows(name))
+            .into();
+        let points: Vec<(f64, f64)> =
+            chunks.iter().filter_map(|rows| Some((rows.first()?.bytes, median(rows)))).collect();
+        let spread =
+            (quantile(small, 0.75) - quantile(small, 0.25)) / median(small) * 3.0 / (small.len() as f64).sqrt();
+        // The most in an entry is a value of the persistent cache alone; for the rest the two shortest will do.
+        let used = if self.kind == Kind::PersistentCache { points.len() } else { 2.min(points.len()) };
+        let costs = LogCosts::of(&points[..used], None, spread.clamp(0.02, 0.3));
+        self.note("an entry of the log, ms", costs.entry_s.scaled(1e3));
+        for (bytes, seconds) in &points[..used] {
+            let what = match *bytes as u64 / KIB {
+                0..16 => "durable 4 KiB, ms",
+                16..512 => "durable 256 KiB, ms",
+                512..2048 => "durable 1 MiB, ms",
+                2048..8192 => "durable 4 MiB, ms",
+                8192..32_768 => "durable 16 MiB, ms",
+                _ => "durable 64 MiB, ms",
+            };
+            self.check(what, seconds * 1e3, costs.seconds(*bytes) * 1e3);
+        }
+        let copies = (self.kind == Kind::PersistentCache).then(|| self.copies(logs.rows("chunk-1m"))).flatten();
+        let copy_s = copies.map_or(0.0, |(every, copy)| copy.value / every);
+        // Writes that wait together share an entry, and its part of a copy.
+        let block = 4.0 * KIB as f64;
+        // At first: a dynamic mapping slows down long before its room ends.
+        let all = logs.rows("fall");
+        let many = mean(seconds(&all[..falls.map_or(all.len(), |fall| fall.commands).div_ceil(4)]));
+        let shared = ((costs.entry_s.value + copy_s) / (many - block / costs.bytes_per_s)).round().clamp(1.0, 64.0);
+        self.note("writes that share an entry", Fitted::within(shared, 0.1));
+        if let Some(entry) = costs.entry.filter(|_| self.kind == Kind::PersistentCache) {
+            self.note("the most in an entry, MiB", Fitted::within(entry / MIB as f64, 0.15));
+        }
+        let until_fall = falls.map(|fall| Fitted::within(fall.commands as f64, 0.05));
+        if let Some(until) = until_fall {
+            self.note("small random writes until the fall", until);
+        }
+        let mut drive = Measured { log: Some(costs), copies, shared, until_fall, ..mechanics };
+        if self.kind == Kind::PersistentCache {
+            self.cache(logs, falls, &mut drive);
+        }
+        drive
+    }
+
+    /// Copies of the map: writes from one to the next, and the time of one.
+    fn copies(&mut self, rows: &[Row]) -> Option<(f64, Fitted)> {
+        let usual = median(rows);
+        let at: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].seconds > 4.0 * usual).collect();
+        let mut apart: Vec<usize> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        apart.sort_unstable();
+        let every = *apart.get(apart.len() / 2)? as f64;
+        let pauses: Vec<Row> = at.iter().map(|&at| rows[at]).collect();
+        self.note("writes between copies of the map", Fitted::within(every, 0.05));
+        let copy = self.note("a copy of the map, s", Fitted::within(median(&pauses) - usual, 0.1));
+        Some((every, copy))
+    }
+
+    /// The persistent cache and its cleaning.
+    fn cache(&mut self, logs: &Logs, falls: Option<Fall>, drive: &mut Measured) {
+        let in_order = |name| {
+            let rows = logs.rows(name);
+            Some((rows.first()?.bytes, Fall::of(rows, 1.25)?.commands as f64 * rows.first()?.bytes))
+        };
+        drive.room = in_order("order-1m").zip(in_order("order-16m")).map(|(small, large)| Room::of([small, large]));
+        if let Some(room) = &drive.room {
+            let (bytes, gap) = (room.bytes / 1e9, room.gap / MIB as f64);
+            self.note("persistent cache, GB", Fitted::within(bytes, 0.05));
+            self.note("lost between two writes, MiB", Fitted { low: gap * 0.8, value: gap, high: gap * 1.2 + 0.05 });
+        }
+        if let Some(fall) = falls {
+            let log = drive.log.iter().map(|log| log.entry_s.value).sum::<f64>();
+            let clean_s = fall.after_s - log / drive.shared;
+            self.note("cleaning a band, s", Fitted::within(clean_s, 0.1));
+            self.note("entries of the log", Fitted::within(fall.commands as f64 / drive.shared, 0.05));
+            if let Some(by_room) = drive.small_writes_by_room() {
+                self.check("small writes until the fall, by the log's room", fall.commands as f64, by_room);
+            }
+            let writes_a_byte = fall.commands as f64 / drive.capacity;
+            let band = Fitted::within(band_bytes(clean_s, writes_a_byte, drive), 0.2);
+            drive.band = Some(self.note("a band, MB", band.scaled(1e-6)).scaled(1e6));
+            if let Some(next) = Fall::of(logs.rows("again"), 2.0) {
+                self.check("cleaning a band in idle time, s", rest_s("again") / next.commands as f64, clean_s);
+            }
+        }
+        let stream = rate(logs.rows("stream"));
+        let runs = [("runs-4m", 4), ("runs-16m", 16), ("runs-64m", 64)];
+        let is_stream = |name| rate(logs.rows(name)) > 0.6 * stream;
+        let first = runs.iter().position(|(name, _)| is_stream(name)).unwrap_or(runs.len());
+        let [low, high] = [first.checked_sub(1), Some(first)]
+            .map(|at| at.map_or(0.5, |at| runs.get(at).map_or(256.0, |run| f64::from(run.1))));
+        self.note("runs that bypass the cache from, MiB", Fitted { low, value: (low * high).sqrt(), high });
+        drive.stream = Some(Fitted { low, value: (low * high).sqrt(), high });
+    }
+}
+
+/// The length of a band that takes so long to clean, where the cache holds so many writes a byte of the disk.
+///
+/// What lies from a band's first cached write on is read, saved and written back. Of k writes at random places the first leaves k/(k+1) of
+/// the band behind it; the band of one that is found has a number of others by Poisson's law, which together is f below.
+fn band_bytes(clean_s: f64, writes_a_byte: f64, drive: &Measured) -> f64 {
+    let (seek, half) = (drive.seek.value, drive.rotation_s / 2.0);
+    let ways_s = 3.0 * seek * seek_s(0.5) + 4.0 * half;
+    let rate = (drive.outer.value + drive.inner.value) / 2.0;
+    let mut bytes = (clean_s - ways_s).max(0.01) / 1.5 * rate;
+    for _ in 0..20 {
+        let others = (writes_a_byte * bytes).max(1e-3);
+        let f = 1.0 - 1.0 / others + (1.0 - (-others).exp()) / others.powi(2);
+        let cached_s = others * (seek * seek_s(0.005) + half);
+        bytes = (clean_s - ways_s - cached_s).max(0.01) / (3.0 * f) * rate;
+    }
+    bytes
+}
+
+/// The kind, and the evidence for it.
+fn kind(logs: &Logs, falls: Option<Fall>) -> (Kind, Vec<String>) {
+    let [near, far] = ["write-near", "write-far"].map(|name| median(logs.rows(name)));
+    let (back, stream) = (rate(logs.rows("read-back")), rate(logs.rows("read-inner")));
+    let fall = falls.map_or(1.0, |fall| fall.after_s / fall.before_s);
+    let evidence = vec![
+        format!(
+            "A small durable write takes {:.1} ms anywhere on the disk, {:.1} ms near the one before.",
+            far * 1e3,
+            near * 1e3
+        ),
+        format!(
+            "What was written at random reads in order, after a rest, at {:.1} MB/s; the slowest stream at {:.1}.",
+            back / 1e6,
+            stream / 1e6
+        ),
+        match falls {
+            Some(own) => format!("Small random writes fall after {} to 1/{fall:.1} of their rate.", own.commands),
+            None => format!("Small random writes don't fall in {} of them.", logs.rows("fall").len()),
+        },
+    ];
+    // Seeks and a part of a rotation make far writes half as long again at least; a log's cost is the same.
+    let (appends, seeks) = (far / near < 1.2, far / near > 1.35);
+    let (scattered, at_home) = (back < 0.3 * stream, back > 0.5 * stream);
+    let kind = match falls {
+        None if seeks && at_home => Kind::Conventional,
+        Some(_) if appends && at_home => Kind::PersistentCache,
+        _ if appends && scattered => Kind::DynamicMapping,
+        _ => Kind::Unknown,
+    };
+    (kind, evidence)
+}
