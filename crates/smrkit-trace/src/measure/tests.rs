@@ -50,7 +50,7 @@ fn simulate(drive: &Drive, terabytes: f64, set: &[(&str, String)], dice: &mut Di
     let layer = drive.translation.as_ref().map_or("", |own| own.layer.as_str());
     let system = set.iter().fold(system, |system, (key, value)| system.set(&format!("{layer}.{key}"), value));
     let settings = Settings::default();
-    let mut device = system.run(settings.clone()).unwrap().system().build(&settings).unwrap();
+    let mut device = system.run(settings).unwrap().system().build(&settings).unwrap();
     device.fill(Arc::new(|_| 0));
     let (mut logs, mut now) = (Logs::default(), Nanos::ZERO);
     for phase in &PHASES {
