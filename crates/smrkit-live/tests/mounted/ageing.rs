@@ -1,33 +1,31 @@
 //! The ageing course on a mount made for it: what its control socket tells of the disk agrees with the simulation.
 
+use std::time::Duration;
+
 use smrfs::age::world::World;
 use smrfs::age::{AgeingResult, Benchmark, CourseOptions, Sample};
 use smrfs::bench::FileserverOptions;
 use smrfs::bench::PostmarkOptions;
 use smrfs::device::Model;
+use smrfs::fs::FileSystem;
 use smrfs::workload::driver::End;
 use smrkit::drive::Drive;
-use smrkit_live::mount::{self, Hosted};
-use smrkit_live::volume::Layout;
+use smrkit_live::volume::{Layout, MkfsOptions, Open, Volume, mkfs};
 use smrkit_live::workplace::Workplace;
 use tempfile::TempDir;
 
-use super::MODELS;
+use super::{MODELS, Mounted};
 
 const IMAGE_BYTES: u64 = 128 << 20;
 
 #[test]
 fn a_mount_ages_as_in_simulation() {
-    if let Err(error) = mount::check_system() {
-        println!("skipped: can't mount here: {error}");
-        return;
-    }
     for model in MODELS {
         let (layout, world) = disk(model);
         let options = CourseOptions { stop_at_b: true, ..CourseOptions::paper(IMAGE_BYTES, 1) };
         let options = CourseOptions { benchmarks: small_benchmarks(), before_bytes: 2 * IMAGE_BYTES, ..options };
         let simulated = AgeingResult::run(&options, &mut world.mount().unwrap(), &mut |_| true).unwrap();
-        let mounted = on_a_mount(layout, &world, &options);
+        let Some(mounted) = on_a_mount(layout, &world, &options) else { return };
         assert_eq!((mounted.end, simulated.end), (End::Done, End::Done), "{model:?}");
         assert_eq!(mounted.aged, simulated.aged, "{model:?}");
         assert_eq!(mounted.first_cleaning.is_some(), simulated.first_cleaning.is_some(), "{model:?}");
@@ -66,17 +64,19 @@ fn disk(model: Model) -> (Layout, World) {
     (layout, world)
 }
 
-fn on_a_mount(layout: Layout, world: &World, options: &CourseOptions) -> AgeingResult {
+fn on_a_mount(layout: Layout, world: &World, options: &CourseOptions) -> Option<AgeingResult> {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let shape = layout.data_shape().expect("a shape");
     let space = world.space(&shape).expect("a space");
-    let mount = Hosted::start(folder.path(), layout, space, world.options()).expect("a mount");
-    let mut place = Workplace::new(mount.point(), None, 1).expect("a workplace");
+    let [image, meta] = ["disk.img", "meta"].map(|name| folder.path().join(name));
+    mkfs(&MkfsOptions { image: image.clone(), meta: meta.clone(), layout, force: false }).expect("a volume");
+    let volume = Volume::open(&image, &Open::default()).expect("a volume");
+    let core = FileSystem::mount(volume.device(), volume.store(), space, world.options()).expect("a file system");
+    // As often as file systems in simulation commit.
+    let mount = Mounted::of(core, volume.device(), [image, meta], Duration::from_secs(5))?;
+    let mut place = Workplace::new(mount.path(), None, 1).expect("a workplace");
     assert_eq!(place.shape(), Some(shape), "the mount is found below the directory");
-    let course = AgeingResult::run(options, &mut place, &mut |_| true).expect("a course");
-    drop(place);
-    mount.end().expect("an end in good order");
-    course
+    Some(AgeingResult::run(options, &mut place, &mut |_| true).expect("a course"))
 }
 
 fn sum(sample: &Sample) -> u64 {

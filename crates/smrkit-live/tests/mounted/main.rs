@@ -35,16 +35,26 @@ impl Mounted {
         Mounted::on(core, device, Duration::from_millis(300))
     }
 
-    /// Mounts a file system on `device`.
+    /// Mounts a file system on `device`, in memory.
     fn on(core: FileSystem, device: Arc<dyn HostManaged>, commit_interval: Duration) -> Option<Mounted> {
+        Mounted::of(core, device, ["memory"; 2].map(PathBuf::from), commit_interval)
+    }
+
+    /// Mounts a file system on `device`, which lies in an image and a directory.
+    fn of(
+        core: FileSystem,
+        device: Arc<dyn HostManaged>,
+        [image, meta]: [PathBuf; 2],
+        commit_interval: Duration,
+    ) -> Option<Mounted> {
         if let Err(error) = mount::check_system() {
             println!("skipped: can't mount here: {error}");
             return None;
         }
         let folder = TempDir::new().expect("a folder");
         let options = MountOptions {
-            image: PathBuf::from("memory"),
-            meta: PathBuf::from("memory"),
+            image,
+            meta,
             mount_point: folder.path().canonicalize().expect("the folder's path"),
             read_only: false,
             allow_other: false,
