@@ -57,7 +57,8 @@ pub struct Trial {
     pub first: Option<u64>,
     /// Times of the requests, if they are not their own.
     pub pace: Option<Pace>,
-    /// Only writes are served, from this one on, again and again, if that is given. Reads take no room in a cache.
+    /// All but reads are served, from the request of this number on, again and again, if that is given. Reads take no room in a cache,
+    /// and without the load's flushes its streams would go past it.
     pub filling_from: Option<u64>,
 }
 
@@ -324,7 +325,7 @@ impl Trial {
         let open = || -> Result<Box<dyn Opened>, Error> {
             // A trace with a second volume is opened again.
             asked.store(0, Ordering::Relaxed);
-            let again = |skip, only_writes| Again::new(Arc::clone(demand), opening, skip, only_writes);
+            let again = |skip, fills| Again::new(Arc::clone(demand), opening, skip, fills);
             let opened: Box<dyn Opened> = match (self.filling_from, self.pace) {
                 (Some(skip), _) => Box::new(again(skip, true)?),
                 (None, Some(_)) => Box::new(again(0, false)?),
@@ -361,7 +362,7 @@ struct Again {
     opening: Opening,
     opened: Box<dyn Opened>,
     skip: u64,
-    only_writes: bool,
+    fills: bool,
     /// How far behind their own place they go, around the end of the disk.
     shift_sectors: u64,
     repetitions: u32,
@@ -370,10 +371,9 @@ struct Again {
 }
 
 impl Again {
-    fn new(demand: Arc<dyn Demand>, opening: Opening, skip: u64, only_writes: bool) -> Result<Again, Error> {
+    fn new(demand: Arc<dyn Demand>, opening: Opening, skip: u64, fills: bool) -> Result<Again, Error> {
         let opened = demand.open(&opening)?;
-        let mut all =
-            Again { demand, opening, opened, skip, only_writes, shift_sectors: 0, repetitions: 0, has_any: true };
+        let mut all = Again { demand, opening, opened, skip, fills, shift_sectors: 0, repetitions: 0, has_any: true };
         all.repeat()?;
         Ok(all)
     }
@@ -401,7 +401,7 @@ impl Source for Again {
                 self.repeat()?;
                 continue;
             }
-            batch.retain(|request| !self.only_writes || request.op == Op::Write);
+            batch.retain(|request| !self.fills || request.op != Op::Read);
             self.has_any |= !batch.is_empty();
             let skipped = batch.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
             batch.drain(..skipped);

@@ -11,8 +11,12 @@ use smrkit_advise::advice::{Advice, Answer};
 use smrkit_advise::{Deaf, Load, LoadKind, Question, advise};
 
 fn advised(layer: &str, text: &str) -> Advice {
+    advised_on("tiny", layer, text)
+}
+
+fn advised_on(drive: &str, layer: &str, text: &str) -> Advice {
     let settings = Settings { arrival: Arrival::Trace, depth: 32, ..Settings::default() };
-    let run = System::drive("tiny").layer(layer).run(settings).unwrap();
+    let run = System::drive(drive).layer(layer).run(settings).unwrap();
     let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(text).unwrap()));
     let load = Load { kind: LoadKind::Asked, demand, settings, is_even: true };
     advise(&Question::of(run, vec![load]), &Unwatched, &mut Deaf).unwrap().unwrap()
@@ -35,4 +39,13 @@ fn what_is_fine_only_while_the_cache_fills_is_not_called_fine() {
 fn a_load_with_rests_is_fine_for_ever() {
     let rests = advised("drive-managed", "random-write:size=4Ki,rate=0.5,count=300");
     assert_eq!(rests.answer, Answer::Yes, "{}", rests.text);
+}
+
+#[test]
+fn a_cache_is_filled_with_flushes_as_the_load_has_them() {
+    // A recorder: streams go past the cache of this drive, unless a file system flushes them.
+    let streams = "sequential-write:size=512Ki,span=50%,interval=131ms,duration=1d+random-write:size=4Ki,span=1Gi,interval=1s,duration=1d";
+    let recorder = advised_on("st8000dm004", "drive-managed", &format!("{streams}+flush:interval=5s,duration=1d"));
+    let own = &recorder.judged().own;
+    assert!(own.full_after_s.is_some() && own.longest_stall_ns < 10_000_000_000, "{own:?}");
 }
