@@ -140,7 +140,7 @@ fn rebuilds(level: u32) {
     let spares = drives.split_off(3).into_iter().zip(&names[3..]);
     let took: Vec<f64> =
         spares.map(|(spare, name)| rebuilt(&format!("raid{level} on to a {name} spare"), &spare.writes())).collect();
-    assert!(took[1] > 2.0 * took[0] && took[2] > 3.0 * took[1], "{took:?} s");
+    assert!(took[1] > 2.0 * took[0] && took[2] > 1.2 * took[1], "{took:?} s");
 }
 
 #[test]
