@@ -235,7 +235,7 @@ fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Resu
     }
     let later = trial.serve_from_full(demand, sectors, &served, watch).map_err(|error| trial.run.named(error))?;
     match later {
-        Some(later) if later.trajectory.full_in_s.is_none() => Ok(later),
+        Some(later) => Ok(later),
         // Streams that come at once may go past a cache that they fill one by one: only their own times tell what comes then.
         _ if load.is_even => {
             let served = trial.serve_enough(demand, sectors, MOST_FILLING, false, watch);

@@ -218,8 +218,13 @@ impl Trial {
             let trial = Trial { run: run.clone(), first: Some(first), ..self.clone() };
             let mut later = trial.serve(demand, sectors, true, watch)?;
             // The backlog of a cache that has just become full is not one that grows for ever: cleaning in turns may work it off again.
-            let is_open = later.trajectory.falls_behind && !later.is_later_and_later() && later.asked == first;
-            if !is_open || first >= MOST_FROM_FULL || later.outcome.interrupted {
+            // And a band that was cleaned may have made room for many requests before one waits again.
+            let trajectory = &later.trajectory;
+            let is_open = match trajectory.cache_full_at_s {
+                Some(_) => trajectory.falls_behind && !later.is_later_and_later(),
+                None => true,
+            };
+            if !is_open || later.asked < first || first >= MOST_FROM_FULL || later.outcome.interrupted {
                 later.trajectory.falls_behind &= later.is_later_and_later();
                 break later;
             }
@@ -229,10 +234,8 @@ impl Trial {
             let until_now_s = measured.outcome.elapsed_ns as f64 / 1e9;
             until_now_s + more_s
         });
-        if !full.has_fill {
-            // A log is full when requests wait for it, however many segments are left.
-            later.trajectory.full_in_s = None;
-        }
+        // It was full from the beginning on, and this is what comes then.
+        later.trajectory.full_in_s = None;
         later.full = Some(full);
         Ok(Some(later))
     }

@@ -49,3 +49,14 @@ fn a_cache_is_filled_with_flushes_as_the_load_has_them() {
     let own = &recorder.judged().own;
     assert!(own.full_after_s.is_some() && own.longest_stall_ns < 10_000_000_000, "{own:?}");
 }
+#[test]
+fn a_cache_that_takes_hours_to_fill_is_looked_at_once_it_is_full() {
+    // Films and a database that is written now and then: the bands that are cleaned make room for many writes.
+    let films = advised_on(
+        "st8000dm004",
+        "drive-managed",
+        "sequential-read:size=512Ki,interval=50ms,duration=2h+random-write:size=4Ki,span=5Gi,interval=2s,duration=2h+flush:interval=5s,duration=2h",
+    );
+    assert_eq!(films.answer, Answer::Yes, "{}", films.text);
+    assert!(films.judged().own.full_after_s.is_some(), "{}", films.text);
+}
