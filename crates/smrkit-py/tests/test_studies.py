@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import tempfile
+import time
 import unittest
 from importlib.util import find_spec
 from unittest import mock
@@ -161,6 +162,19 @@ class Interrupts(unittest.TestCase):
 
         with self.assertRaises(KeyboardInterrupt):
             study.map(lambda work: work(None), [lambda _: study.run(long), interrupted])
+
+
+class Files(unittest.TestCase):
+    def test_threads_that_ask_at_once_share_a_folder(self):
+        def slow(**named):
+            time.sleep(0.1)
+            return tempfile.TemporaryDirectory(**named)
+
+        study = reproduce.Study("drives")
+        with mock.patch.object(reproduce, "TemporaryDirectory", slow):
+            files = study.map(lambda name: study.file(f"{name}.toml", ""), range(8))
+        self.assertTrue(all(file.is_file() for file in files))
+        study._folder.cleanup()
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import smrkit
@@ -160,14 +161,17 @@ class Study:
         self._heading = ""
         self._is_ended = False
         self._folder: TemporaryDirectory[str] | None = None
+        self._files = Lock()
 
     def file(self, name: str, text: str) -> Path:
         """A file for a run, such as one of a drive; it is gone after the study."""
-        self._folder = self._folder or TemporaryDirectory(prefix="smrkit-")
-        path = Path(self._folder.name, name)
-        # Runs on other threads may be reading it.
-        if not path.exists():
-            path.write_text(text, encoding="utf-8")
+        # Threads of `map` ask at once: two folders would be made, of which one goes with what is in it.
+        with self._files:
+            self._folder = self._folder or TemporaryDirectory(prefix="smrkit-")
+            path = Path(self._folder.name, name)
+            # Runs on other threads may be reading it.
+            if not path.exists():
+                path.write_text(text, encoding="utf-8")
         assert path.read_text(encoding="utf-8") == text, f"another file is called {name}"
         return path
 
