@@ -262,7 +262,10 @@ fn a_load_without_an_end_is_judged_by_a_full_cache() {
     );
     // 100 MB were run at 1 MB/s; in 500 s more it is full.
     assert_eq!(filling(false, Some(5e8)).verdict, Verdict::Fine, "it ends before the cache is full");
-    assert_eq!(filling(false, Some(7e8)).verdict, Verdict::TooShort);
+    assert_eq!(
+        filling(false, Some(7e8)).text,
+        "Too short to say for all 700 MB: it does 1 MB/s until the drive's cache is full, after about 10 min. 100 s were simulated."
+    );
 }
 
 #[test]
@@ -762,6 +765,17 @@ fn a_rebuild_is_told_unused_and_used() {
     assert!(
         one.actions.iter().any(|action| action.command.as_deref() == Some("echo 90 > /sys/block/sdX/device/timeout"))
     );
+}
+
+#[test]
+fn a_timeout_that_linux_has_anyway_is_not_set() {
+    for (longest_s, set) in [(12, None), (16, Some("echo 60 > /sys/block/sdX/device/timeout"))] {
+        let mut one = advice(1.0, longest_s);
+        one.array = Some(ArrayFacts::new("raid5:disks=4", Level::Raid5, None));
+        let one = answered(one);
+        let waits = one.actions.iter().find(|action| action.what.contains("hardware RAID controller")).unwrap();
+        assert_eq!(waits.command.as_deref(), set, "{}", waits.what);
+    }
 }
 
 #[test]

@@ -38,6 +38,8 @@ const LATE: f64 = 0.015;
 /// How many times as many as are left would have to be served before filling is given up (assumption: a cache may fill more slowly at
 /// first).
 const HOPELESS: f64 = 4.0;
+/// By how many times as many requests as are served at most a cache may be expected to be full, for that to be tried at all (assumption).
+const FAR: f64 = 2.0;
 /// How often a load is repeated at most for that: of a shorter one nobody knows whether it is typical.
 const MOST_REPEATED: u32 = 32;
 /// The golden section, whose multiples spread evenly over a whole; requests keep their alignment to 1 MiB.
@@ -185,7 +187,12 @@ impl Trial {
             let measured = part.serve(demand, sectors, false, watch)?;
             let is_flat_out = measured.outcome.engine.arrival == Arrival::FlatOut;
             let trajectory = &measured.trajectory;
-            let most = if is_flat_out && trajectory.full_in_s.is_some() { most.max(MOST_FILLING) } else { most };
+            let until_full = trajectory.full_in_s.map(|more_s| {
+                let elapsed_s = measured.outcome.elapsed_ns as f64 / 1e9;
+                first as f64 * (1.0 + more_s / elapsed_s.max(1e-9))
+            });
+            let can_fill = until_full.is_some_and(|requests| requests < FAR * MOST_FILLING as f64);
+            let most = if is_flat_out && can_fill { most.max(MOST_FILLING) } else { most };
             let is_close = trajectory.cache_full_at_s.is_some();
             let is_long =
                 first >= ENOUGH_OPEN && measured.outcome.host_written_sectors * SECTOR_BYTES >= ENOUGH_WRITTEN;

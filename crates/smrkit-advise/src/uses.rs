@@ -182,12 +182,6 @@ fn committed_files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
     format!("{}+{COMMITS},count={commits}", files(bytes, file, updates, area))
 }
 
-/// A part of the disk, filled by requests in order, the whole in place of which it stands, and how much of it that is.
-fn part_of(disk_bytes: u64) -> (u64, f64) {
-    let part = (32 * GI).min(disk_bytes).max(MI);
-    (part, disk_bytes as f64 / part as f64)
-}
-
 /// All uses, in the order of the page.
 pub static USES: &[Use] = &[
     Use {
@@ -392,11 +386,10 @@ pub static USES: &[Use] = &[
         keys: &[("plots", "70", "plots of 101.4 GiB")],
         pace: Pace::AtOnce(4),
         work: Work::Workload(|of, disk_bytes| {
-            let all = of.count("plots") as f64 * 101.4 * GI as f64;
-            let (part, _) = part_of(disk_bytes);
-            (committed_files(part, GI, 1, "1Gi"), all / part as f64)
+            let all = (of.count("plots") as f64 * 101.4 * GI as f64) as u64;
+            (committed_files(all.min(disk_bytes), GI, 1, "1Gi"), 1.0)
         }),
-        assumed: "Plots of 101.4 GiB (k=32) are made elsewhere and copied in order, a write of 4 KiB to metadata for every GiB; ext4 \
+        assumed: "Plots of 101.4 GiB (k=32), as many as fit, are made elsewhere and copied in order, a write of 4 KiB to metadata for every GiB; ext4 \
                   commits every 5 s. To plot on the disk itself is a load of random writes.",
     },
     Use {
@@ -464,10 +457,7 @@ pub static USES: &[Use] = &[
         what: "a full format",
         keys: &[],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|_, disk_bytes| {
-            let (part, times) = part_of(disk_bytes);
-            (format!("sequential-write:size=1Mi,bytes={part}"), times)
-        }),
+        work: Work::Workload(|_, disk_bytes| (format!("sequential-write:size=1Mi,bytes={disk_bytes}"), 1.0)),
         assumed: "All of the disk is written in order, 1 MiB at a time, as Windows' full format and VeraCrypt's do.",
     },
     Use {
@@ -506,12 +496,12 @@ pub static USES: &[Use] = &[
         keys: &[],
         pace: Pace::AtOnce(4),
         work: Work::Workload(|_, disk_bytes| {
-            let part = (8 * GI).min(disk_bytes / 4).max(MI);
+            let half = disk_bytes / 2;
             (
                 format!(
-                    "sequential-read:size=512Ki,start=50%,span=50%,bytes={part}+sequential-write:size=512Ki,span=50%,bytes={part}"
+                    "sequential-read:size=512Ki,start=50%,span=50%,bytes={half}+sequential-write:size=512Ki,span=50%,bytes={half}"
                 ),
-                disk_bytes as f64 / part as f64,
+                2.0,
             )
         }),
         assumed: "md reads each stripe and writes it again elsewhere, 512 KiB at a time, in order. The backup file is on another disk.",

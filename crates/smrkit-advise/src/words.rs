@@ -90,11 +90,20 @@ fn headline(advice: &Advice) -> String {
                 format::count(of)
             )
         }
-        Verdict::TooShort if advice.is_unsettled() => format!(
-            "Too short to say: after {} the drive's cache is still filling; it would be full after about {} of this.",
-            format::nanos(own.elapsed_ns),
-            format::seconds(own.elapsed_ns as f64 / 1e9 + own.full_in_s.unwrap_or(0.0))
-        ),
+        Verdict::TooShort if advice.is_unsettled() => {
+            let full_s = own.elapsed_ns as f64 / 1e9 + own.full_in_s.unwrap_or(0.0);
+            let (until, full) = (format::nanos(own.elapsed_ns), format::seconds(full_s));
+            match advice.whole_bytes {
+                Some(whole) => format!(
+                    "Too short to say for all {}: it does {} until the drive's cache is full, after about {full}. {until} were simulated.",
+                    format::bytes(whole),
+                    rate(own.lasting_bytes_per_s()),
+                ),
+                None => format!(
+                    "Too short to say: after {until} the drive's cache is still filling; it would be full after about {full} of this."
+                ),
+            }
+        }
         Verdict::TooShort => format!(
             "Too short to say: the whole load takes {} of simulated time, in which a drive's RAM or cache hides the rest. Give a longer \
              one: a longer trace, or a workload with more count, bytes or duration.",
@@ -776,14 +785,20 @@ fn timeouts(advice: &Advice) -> Vec<Action> {
     if seconds > LONGEST_TIMEOUT_S {
         return Vec::new();
     }
-    let mut actions = vec![Action {
-        what: format!(
-            "Let the kernel wait {seconds} s, twice the longest command. A hardware RAID controller gives up after 7 s and will drop the \
-             disk: don't use one"
-        ),
-        cost: "a disk that is really dead stalls the array for that long".into(),
-        command: Some(format!("echo {seconds} > /sys/block/sdX/device/timeout")),
-    }];
+    let no_controller = "A hardware RAID controller gives up after 7 s and will drop the disk: don't use one";
+    let wait = match seconds > KERNEL_S {
+        true => Action {
+            what: format!("Let the kernel wait {seconds} s, twice the longest command. {no_controller}"),
+            cost: "a disk that is really dead stalls the array for that long".into(),
+            command: Some(format!("echo {seconds} > /sys/block/sdX/device/timeout")),
+        },
+        false => Action {
+            what: format!("Leave the kernel's timeout at {KERNEL_S} s, which is enough. {no_controller}"),
+            cost: "nothing".into(),
+            command: None,
+        },
+    };
+    let mut actions = vec![wait];
     // Without another copy a sector that is given up early is lost.
     if advice.array.is_some_and(|array| array.is_redundant()) {
         actions.push(Action {
