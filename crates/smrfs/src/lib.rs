@@ -22,6 +22,8 @@ pub mod units;
 pub mod error;
 pub mod data;
 pub mod device;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod meta;
 pub mod map;
 pub mod safety;

@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
-use smrfs::device::memory::Power;
-use smrfs::device::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::FsResult;
@@ -20,6 +18,8 @@ use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
+use smrfs::testing::memory::Power;
+use smrfs::testing::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::units::{GRANULE_BYTES, NodeId};
 
 const PAGE: &str = include_str!("../../../docs/design/semantics.md");

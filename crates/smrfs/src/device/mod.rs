@@ -6,7 +6,6 @@
 //! anywhere and know no rule; the model above them does.
 
 pub mod caveat;
-pub mod memory;
 pub mod modelled;
 pub mod stacked;
 pub mod strict;

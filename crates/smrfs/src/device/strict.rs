@@ -261,10 +261,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::device::memory::Memory;
-    use crate::device::memory::Power;
     use crate::device::strict::StrictAppend;
     use crate::device::{BandState, Bands};
+    use crate::testing::memory::Memory;
+    use crate::testing::memory::Power;
 
     const GRANULE: u64 = 512;
     const LENGTH: u64 = 2 * PIECE + 10;

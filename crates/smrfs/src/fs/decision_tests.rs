@@ -16,8 +16,6 @@ use smrkit::units::Nanos;
 use super::{Allocate, FileSystem, FsOptions, Seek};
 use crate::data::{Data, ReadBuffer};
 use crate::device::caveat::{CaveatScriptor, WriteHistory};
-use crate::device::memory::Memory;
-use crate::device::memory::Power;
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model, Shape, stacked};
 use crate::error::DeviceResult;
@@ -28,6 +26,8 @@ use crate::space::Space;
 use crate::space::bands::BandSpace;
 use crate::space::bands::BandsOptions;
 use crate::space::caveat::{Caveat, CaveatOptions};
+use crate::testing::memory::Memory;
+use crate::testing::memory::Power;
 use crate::units::{Granule, HostJournal, NodeId, Span};
 
 const GRANULE: u64 = 512;

@@ -431,8 +431,6 @@ mod tests {
     use super::*;
     use crate::data::{Data, ReadBuffer};
     use crate::device::caveat::{CaveatScriptor, WriteHistory};
-    use crate::device::memory::Memory;
-    use crate::device::memory::Power;
     use crate::device::{Bands, Model};
     use crate::error::FsError;
     use crate::fs::mount::STATE;
@@ -440,6 +438,8 @@ mod tests {
     use crate::meta::memory::{Limits, MemoryStore};
     use crate::meta::{Kind, Maps, NewNode, Time};
     use crate::space::caveat::{Caveat, CaveatOptions};
+    use crate::testing::memory::Memory;
+    use crate::testing::memory::Power;
 
     #[test]
     fn what_was_saved_comes_back_and_a_flipped_bit_does_not() {

@@ -156,11 +156,11 @@ impl<S: MetadataStore> Durability for ModelStore<S> {
 mod tests {
     use super::*;
     use crate::device::caveat::{CaveatScriptor, WriteHistory};
-    use crate::device::memory::Memory;
-    use crate::device::memory::Power;
     use crate::device::{Bands, Model, Shape};
     use crate::meta::Kind;
     use crate::meta::memory::{Limits, MemoryStore};
+    use crate::testing::memory::Memory;
+    use crate::testing::memory::Power;
 
     fn disk() -> Arc<CaveatScriptor<Memory>> {
         let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };

@@ -7,10 +7,10 @@ use super::{Area, data_part, granules};
 use crate::data::{Data, ReadBuffer};
 use crate::device::Platters;
 use crate::device::caveat::{CaveatScriptor, WriteHistory};
-use crate::device::memory::Power;
-use crate::device::memory::{Memory, WriteLoss};
 use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model};
+use crate::testing::memory::Power;
+use crate::testing::memory::{Memory, WriteLoss};
 use crate::units::{Granule, Span};
 use smrkit::tally::Cause;
 

@@ -12,11 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::Data;
-use smrfs::device::memory::{Power, WriteLoss as DiskLoss};
 use smrfs::error::{Errno, FsError, FsResult};
 use smrfs::fs::{Allocate, FileSystem};
 use smrfs::meta::memory::StoreLoss;
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr};
+use smrfs::testing::memory::{Power, WriteLoss as DiskLoss};
 use smrfs::units::NodeId;
 
 use crate::count::count_from;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use smrfs::device::memory::Power;
-use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::error::{Errno, FsError};
 use smrfs::fs::FileSystem;
 use smrfs::meta::memory::StoreLoss;
+use smrfs::testing::memory::Power;
+use smrfs::testing::memory::WriteLoss as DiskLoss;
 use smrfs::units::NodeId;
 
 use crate::rig::{Mounted, Rig};

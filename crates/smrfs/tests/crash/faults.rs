@@ -6,11 +6,11 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrfs::device::memory::{Access, Power, WriteLoss};
 use smrfs::error::{Errno, FsResult};
 use smrfs::fs::FileSystem;
 use smrfs::meta::memory::StoreLoss;
 use smrfs::meta::{Kind, NewNode};
+use smrfs::testing::memory::{Access, Power, WriteLoss};
 
 use crate::OPERATIONS;
 use crate::check::{self, names};

@@ -17,9 +17,9 @@ mod watch;
 #[path = "../common/zones.rs"]
 mod zones;
 
-use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::meta::Maps;
 use smrfs::meta::memory::StoreLoss;
+use smrfs::testing::memory::WriteLoss as DiskLoss;
 
 use count::count_from;
 use rig::Disk;

@@ -4,8 +4,8 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::data::ReadBuffer;
-use smrfs::device::memory::{Power, WriteLoss};
 use smrfs::meta::memory::StoreLoss;
+use smrfs::testing::memory::{Power, WriteLoss};
 
 use crate::OPERATIONS;
 use crate::check::names;

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
-use smrfs::device::memory::Power;
-use smrfs::device::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::zoned::{ZonedError, ZonedGeometry, Zones};
 use smrfs::device::{Bands, HostManaged, Model, Shape};
@@ -19,6 +17,8 @@ use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
+use smrfs::testing::memory::Power;
+use smrfs::testing::memory::{Memory, WriteLoss as DiskLoss};
 use smrfs::units::Span;
 
 use crate::watch::{Watch, watched};

@@ -1,11 +1,11 @@
 //! Single promises, each at every cut behind it and under every loss.
 
 use smrfs::data::Data;
-use smrfs::device::memory::Power;
-use smrfs::device::memory::WriteLoss as DiskLoss;
 use smrfs::fs::FileSystem;
 use smrfs::meta::memory::StoreLoss;
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
+use smrfs::testing::memory::Power;
+use smrfs::testing::memory::WriteLoss as DiskLoss;
 use smrfs::units::NodeId;
 
 use crate::rig::{Disk, Mounted, Rig};

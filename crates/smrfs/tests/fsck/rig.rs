@@ -9,8 +9,6 @@ use smrkit::tally::Cause;
 
 use smrfs::data::{Data, ReadBuffer};
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
-use smrfs::device::memory::Memory;
-use smrfs::device::memory::Power;
 use smrfs::device::stacked;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
@@ -24,6 +22,8 @@ use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
 use smrfs::space::{Counts, Space};
+use smrfs::testing::memory::Memory;
+use smrfs::testing::memory::Power;
 use smrfs::units::{Granule, NodeId, Owner, Span};
 
 /// Name of the saved free map.

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
-use smrfs::device::memory::Memory;
-use smrfs::device::memory::Power;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::fs::{FileSystem, FsOptions};
@@ -16,6 +14,8 @@ use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
+use smrfs::testing::memory::Memory;
+use smrfs::testing::memory::Power;
 use smrfs::units::Span;
 
 use crate::faulty::Faulty;

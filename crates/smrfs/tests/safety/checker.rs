@@ -5,13 +5,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use smrfs::data::Data;
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
-use smrfs::device::memory::Memory;
-use smrfs::device::memory::Power;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::error::{DeviceError, DeviceResult, Violation};
 use smrfs::safety::Counts;
 use smrfs::safety::{Order, Watched};
+use smrfs::testing::memory::Memory;
+use smrfs::testing::memory::Power;
 use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
 

@@ -18,8 +18,6 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::device::Platters;
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
-use smrfs::device::memory::Memory;
-use smrfs::device::memory::Power;
 use smrfs::device::modelled::{Contents, Modelled};
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
@@ -27,6 +25,8 @@ use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions, Placement, Rule};
+use smrfs::testing::memory::Memory;
+use smrfs::testing::memory::Power;
 use smrkit::drive::Drive;
 
 const OPERATIONS_PER_DISK: u64 = 3000;

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use smrfs::device::caveat::{CaveatScriptor, WriteHistory};
-use smrfs::device::memory::Memory;
-use smrfs::device::memory::Power;
 use smrfs::device::strict::StrictAppend;
 use smrfs::device::{Bands, HostManaged, Model, Shape};
 use smrfs::fs::{FileSystem, FsOptions};
@@ -15,6 +13,8 @@ use smrfs::space::Space;
 use smrfs::space::bands::BandSpace;
 use smrfs::space::bands::BandsOptions;
 use smrfs::space::caveat::{Caveat, CaveatOptions};
+use smrfs::testing::memory::Memory;
+use smrfs::testing::memory::Power;
 use smrfs::units::GRANULE_BYTES;
 
 /// Size of the disk, in granules: 256 MiB.

@@ -1,30 +1,26 @@
-//! A metadata store in memory: for tests, with power cuts that lose what was not synced, and for simulation.
+//! A metadata store in memory: for simulation, and for tests.
 //!
-//! Names behave as on Linux. Permissions are not checked: on a mount that is the kernel's business. States are durable at
-//! once; everything else waits for a sync (without a power supply nothing is ever lost, and nothing is noted for it). Each
-//! operation checks, changes the tree, and notes what is to be durable.
+//! Names behave as on Linux. Permissions are not checked: on a mount that is the kernel's business. Nothing is ever lost, unless a test has
+//! put a power supply behind the store (`testing`). Each operation checks, changes the tree, and tells the recorder.
 
-#[cfg(test)]
-mod cut_tests;
-mod journal;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 #[cfg(test)]
 mod tests;
 mod tree;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use rand::SeedableRng;
-use rand_pcg::Pcg64Mcg;
 
 use super::{Attr, Attributes, Durability, Entry, Kind, Maps, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time};
-use crate::device::memory::{Access, Power};
 use crate::error::{Errno, FsError, FsResult};
 use crate::units::NodeId;
-pub use journal::StoreLoss;
-use journal::{Effect, Journal, StoreImage, Update};
-use tree::{NAME_BYTES, ROOT, SavedNode, Tree};
+#[cfg(any(test, feature = "testing"))]
+pub use testing::StoreLoss;
+use tree::{NAME_BYTES, Name, ROOT, SavedNode, Tree};
 
 /// Tells the time of a store: a counter, or the model's clock.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
@@ -47,23 +43,56 @@ impl Limits {
     pub const LARGE: Limits = Limits { map_bytes: 60_000, attribute_bytes: 1 << 20, nodes: 1 << 40 };
 }
 
+/// A part of the store after a change; `None` where it is gone.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// What is saved of a node.
+    Node(NodeId, Arc<SavedNode>),
+    /// A name in a directory.
+    Name(NodeId, Name, Option<NodeId>),
+    /// A part of a map.
+    Part(u64, Option<Arc<[u8]>>),
+    /// A state, which is durable at once.
+    State(String, Option<Arc<[u8]>>),
+}
+
+/// What a sync makes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synced {
+    /// What is saved of a node, not its names.
+    Node(NodeId),
+    /// The names in a directory, with all that they need.
+    Directory(NodeId),
+    /// A part of a map.
+    Part(u64),
+    /// Everything.
+    All,
+}
+
+/// Is told of every operation before it is done, and may refuse it: how tests cut the power and find out what survives.
+pub trait Recorder: Any + Send {
+    /// The store is looked at.
+    fn look(&self) -> FsResult;
+    /// The store is changed.
+    fn begin(&mut self) -> FsResult;
+    /// These effects happen as one. They change the names of the nodes `renamed`, and need `emptied` to be an empty directory.
+    fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>);
+    /// Something is made durable.
+    fn sync(&mut self, what: Synced) -> FsResult;
+}
+
 /// A metadata store in memory.
 pub struct MemoryStore {
     state: Mutex<StoreState>,
     limits: Limits,
     clock: Clock,
-    power: Option<Arc<Power>>,
 }
 
 struct StoreState {
     tree: Tree,
     parts: BTreeMap<u64, Arc<[u8]>>,
     states: BTreeMap<String, Arc<[u8]>>,
-    journal: Option<Journal>,
-    /// The operation that is being done.
-    number: u64,
-    /// True once a sync has failed: later ones say that all is well, and save nothing.
-    has_forgotten: bool,
+    recorder: Option<Box<dyn Recorder>>,
 }
 
 impl MemoryStore {
@@ -71,45 +100,8 @@ impl MemoryStore {
     pub fn new(limits: Limits, clock: Clock) -> MemoryStore {
         let new = NewNode { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, rdev: 0 };
         let tree = Tree::new(SavedNode::new(&new, clock()));
-        let (parts, states) = (BTreeMap::new(), BTreeMap::new());
-        let state = StoreState { tree, parts, states, journal: None, number: 0, has_forgotten: false };
-        MemoryStore { state: Mutex::new(state), limits, clock, power: None }
-    }
-
-    /// An empty one on a power supply that may fail.
-    pub fn on_power(limits: Limits, clock: Clock, power: Arc<Power>) -> MemoryStore {
-        MemoryStore::new(limits, clock).powered(power)
-    }
-
-    /// The store as it is after the power has failed at operation number `cut` of its [`Power`]: that one may have been
-    /// done. It can be asked for any cut so far, many times. `seed` decides what is lost, `power` is the new one.
-    pub fn survivor(&self, cut: u64, loss: StoreLoss, seed: u64, power: Arc<Power>) -> MemoryStore {
-        let state = self.lock();
-        let image = match &state.journal {
-            Some(journal) => journal.cut(cut, loss, &mut Pcg64Mcg::seed_from_u64(seed ^ cut.rotate_left(32))),
-            None => state.image(),
-        };
-        let tree = grown(&image, state.tree.next);
-        let state = StoreState {
-            tree,
-            parts: image.parts,
-            states: image.states,
-            journal: None,
-            number: 0,
-            has_forgotten: false,
-        };
-        let store =
-            MemoryStore { state: Mutex::new(state), limits: self.limits, clock: self.clock.clone(), power: None };
-        store.powered(power)
-    }
-
-    /// From now on on this power supply; what there is so far is durable.
-    fn powered(mut self, power: Arc<Power>) -> MemoryStore {
-        let mut state = self.lock();
-        state.journal = Some(Journal::new(power.operations(), state.image()));
-        drop(state);
-        self.power = Some(power);
-        self
+        let state = StoreState { tree, parts: BTreeMap::new(), states: BTreeMap::new(), recorder: None };
+        MemoryStore { state: Mutex::new(state), limits, clock }
     }
 
     fn lock(&self) -> MutexGuard<'_, StoreState> {
@@ -118,41 +110,20 @@ impl MemoryStore {
 
     /// To look.
     fn see(&self) -> FsResult<MutexGuard<'_, StoreState>> {
-        match &self.power {
-            Some(power) if !power.is_on() => Err(FsError::PowerCut),
-            _ => Ok(self.lock()),
-        }
+        let state = self.lock();
+        state.recorder.as_ref().map_or(Ok(()), |recorder| recorder.look())?;
+        Ok(state)
     }
 
     /// To change.
     fn touch(&self) -> FsResult<MutexGuard<'_, StoreState>> {
-        self.operate(Access::Change)
-    }
-
-    /// One operation of the power supply.
-    fn operate(&self, access: Access) -> FsResult<MutexGuard<'_, StoreState>> {
         let mut state = self.lock();
-        if let Some(power) = &self.power {
-            if !power.operation() {
-                return Err(FsError::PowerCut);
-            }
-            if power.breaks(access) {
-                state.has_forgotten |= access == Access::Flush;
-                return Err(Errno::EIO.into());
-            }
-            state.number = power.operations();
-        }
+        state.recorder.as_mut().map_or(Ok(()), |recorder| recorder.begin())?;
         Ok(state)
     }
 
-    /// Syncs something.
-    fn synced(&self, how: impl FnOnce(&mut Journal, u64)) -> FsResult {
-        let mut state = self.operate(Access::Flush)?;
-        let StoreState { journal, number, has_forgotten, .. } = &mut *state;
-        if let Some(journal) = journal.as_mut().filter(|_| !*has_forgotten) {
-            how(journal, *number);
-        }
-        Ok(())
+    fn synced(&self, what: Synced) -> FsResult {
+        self.lock().recorder.as_mut().map_or(Ok(()), |recorder| recorder.sync(what))
     }
 
     fn make_saved(&self, parent: NodeId, name: &[u8], new: &NewNode, target: Option<&[u8]>) -> FsResult<Attr> {
@@ -201,60 +172,21 @@ impl MemoryStore {
 }
 
 impl StoreState {
-    fn image(&self) -> StoreImage {
-        let mut image = StoreImage { parts: self.parts.clone(), states: self.states.clone(), ..StoreImage::default() };
-        for (&id, node) in &self.tree.nodes {
-            image.nodes.insert(id, Arc::new(node.saved.clone()));
-            image.names.extend(node.names.iter().flat_map(|names| names.entries()).map(|(name, to)| ((id, name), to)));
-        }
-        image
-    }
-
     fn save(&mut self, id: NodeId) {
-        if let (Some(journal), Some(node)) = (&mut self.journal, self.tree.nodes.get(&id.0)) {
-            let effect = Effect::Node(id, Arc::new(node.saved.clone()));
-            journal.push(self.number, Update::new(vec![effect], Vec::new(), None));
+        if let (Some(recorder), Some(node)) = (&mut self.recorder, self.tree.nodes.get(&id.0)) {
+            recorder.change(vec![Effect::Node(id, Arc::new(node.saved.clone()))], Vec::new(), None);
         }
     }
 
     fn rename(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>) {
-        if let Some(journal) = &mut self.journal {
-            journal.push(self.number, Update::new(effects, renamed, emptied));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.change(effects, renamed, emptied);
         }
     }
 
-    fn part(&mut self, number: u64, part: Option<Arc<[u8]>>) {
-        if let Some(journal) = &mut self.journal {
-            journal.push(self.number, Update::new(vec![Effect::Part(number, part)], Vec::new(), None));
-        }
+    fn record(&mut self, effect: Effect) {
+        self.rename(vec![effect], Vec::new(), None);
     }
-
-    fn state(&mut self, name: &str, bytes: Option<Arc<[u8]>>) {
-        if let Some(journal) = &mut self.journal {
-            let effect = Effect::State(name.into(), bytes);
-            journal.push_durable(self.number, Update::new(vec![effect], Vec::new(), None));
-        }
-    }
-}
-
-/// The tree of an image: what can be reached from the root.
-fn grown(image: &StoreImage, next: u64) -> Tree {
-    let root = image.nodes.get(&ROOT.0).map(|saved| SavedNode::clone(saved));
-    let mut tree = Tree::new(root.expect("the root is never lost"));
-    tree.next = next;
-    let mut left = vec![ROOT];
-    while let Some(parent) = left.pop() {
-        let names = image.names.range((parent.0, Arc::from([]))..(parent.0 + 1, Arc::from([])));
-        for ((_, name), &id) in names {
-            let Some(saved) = image.nodes.get(&id.0) else { continue };
-            if !tree.nodes.contains_key(&id.0) {
-                tree.add_as(id, SavedNode::clone(saved));
-                left.extend((saved.kind == Kind::Directory).then_some(id));
-            }
-            tree.attach(parent, name, id).expect("a directory, and links as before");
-        }
-    }
-    tree
 }
 
 /// Longest value of a user's attribute, as Linux has it.
@@ -453,7 +385,7 @@ impl Maps for MemoryStore {
         }
         let part: Arc<[u8]> = part.into();
         state.parts.insert(number, part.clone());
-        state.part(number, Some(part));
+        state.record(Effect::Part(number, Some(part)));
         Ok(())
     }
 
@@ -464,7 +396,7 @@ impl Maps for MemoryStore {
     fn remove_spill(&self, number: u64) -> FsResult {
         let mut state = self.touch()?;
         state.parts.remove(&number).ok_or(Errno::ENOENT)?;
-        state.part(number, None);
+        state.record(Effect::Part(number, None));
         Ok(())
     }
 
@@ -479,14 +411,14 @@ impl Maps for MemoryStore {
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
         let mut state = self.touch()?;
         state.states.insert(name.into(), bytes.into());
-        state.state(name, Some(bytes.into()));
+        state.record(Effect::State(name.into(), Some(bytes.into())));
         Ok(())
     }
 
     fn remove_state(&self, name: &str) -> FsResult {
         let mut state = self.touch()?;
         state.states.remove(name);
-        state.state(name, None);
+        state.record(Effect::State(name.into(), None));
         Ok(())
     }
 
@@ -506,20 +438,20 @@ impl Maps for MemoryStore {
 
 impl Durability for MemoryStore {
     fn sync_spill(&self, number: u64) -> FsResult {
-        self.synced(|journal, at| journal.sync_part(at, number))
+        self.synced(Synced::Part(number))
     }
 
     fn sync(&self, id: NodeId) -> FsResult {
-        self.synced(|journal, at| journal.sync(at, id))
+        self.synced(Synced::Node(id))
     }
 
     fn sync_dir(&self, id: NodeId) -> FsResult {
         self.see()?.tree.names(id)?;
-        self.synced(|journal, at| journal.sync_dir(at, id))
+        self.synced(Synced::Directory(id))
     }
 
     fn sync_all(&self) -> FsResult {
-        self.synced(Journal::sync_all)
+        self.synced(Synced::All)
     }
 
     fn room(&self) -> FsResult<StoreRoom> {

@@ -16,11 +16,11 @@ const LINKS_MAX: u32 = 65_000;
 /// Most entries that one call of `list` tells.
 const LISTED: usize = 256;
 
-pub(super) type Name = Arc<[u8]>;
+pub type Name = Arc<[u8]>;
 
 /// Saved form of a node.
 #[derive(Clone, Debug)]
-pub(super) struct SavedNode {
+pub struct SavedNode {
     pub(super) kind: Kind,
     pub(super) mode: u32,
     pub(super) uid: u32,
@@ -61,16 +61,10 @@ impl SavedNode {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     pub(super) parent: u64,
-    by_name: BTreeMap<Name, (NodeId, u64)>,
+    pub(super) by_name: BTreeMap<Name, (NodeId, u64)>,
     by_place: BTreeMap<u64, Name>,
     last_place: u64,
     directories: u32,
-}
-
-impl Names {
-    pub(super) fn entries(&self) -> impl Iterator<Item = (Name, NodeId)> + '_ {
-        self.by_name.iter().map(|(name, &(id, _))| (name.clone(), id))
-    }
 }
 
 #[derive(Clone, Debug)]

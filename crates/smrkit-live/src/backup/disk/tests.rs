@@ -11,12 +11,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use smrfs::data::Data;
-use smrfs::device::memory::Power;
-use smrfs::device::memory::WriteLoss;
 use smrfs::device::zoned::{ZonedGeometry, Zones};
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::fsck::{FsckOptions, check as fsck};
 use smrfs::meta::{Kind, NewNode};
+use smrfs::testing::memory::Power;
+use smrfs::testing::memory::WriteLoss;
 use smrfs::units::GRANULE_BYTES;
 use tempfile::TempDir;
 use zones::{Emulated, EmulatedZones};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use rand::{Rng, RngExt};
 
-use super::tree::{Name, SavedNode};
+use super::super::tree::{Name, SavedNode};
+use super::super::{Effect, Synced};
 use crate::units::NodeId;
 
 /// Loss that a power cut may cause.
@@ -18,14 +19,6 @@ pub enum StoreLoss {
     Latest,
     /// Any updates that were not synced, so long as those of one object stay in order.
     Any,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Effect {
-    Node(NodeId, Arc<SavedNode>),
-    Name(NodeId, Name, Option<NodeId>),
-    Part(u64, Option<Arc<[u8]>>),
-    State(String, Option<Arc<[u8]>>),
 }
 
 /// Changes that happen as one.
@@ -145,39 +138,28 @@ impl Journal {
 
     /// Operation `number` makes a change.
     pub(super) fn push(&mut self, number: u64, update: Update) {
-        self.last().updates.push(Update { number, ..update });
+        // States are durable as soon as they are stored.
+        let is_state = update.effects.iter().all(|effect| matches!(effect, Effect::State(..)));
+        let durable = if is_state { number } else { NEVER };
+        self.last().updates.push(Update { number, durable, ..update });
     }
 
-    /// Adds an update that is durable as soon as it is done.
-    pub(super) fn push_durable(&mut self, number: u64, update: Update) {
-        self.last().updates.push(Update { number, durable: number, ..update });
-    }
-
-    /// Operation `number` makes durable what is saved of a node, not its names.
-    pub(super) fn sync(&mut self, number: u64, id: NodeId) {
-        self.last().settle(number, |update| update.saves(id));
-    }
-
-    /// Operation `number` makes a part durable.
-    pub(super) fn sync_part(&mut self, number: u64, part: u64) {
-        let is = |effect: &Effect| matches!(effect, Effect::Part(synced, _) if *synced == part);
-        self.last().settle(number, |update| update.effects.iter().any(is));
-    }
-
-    /// Operation `number` makes the names in a directory durable, with all that they need.
-    pub(super) fn sync_dir(&mut self, number: u64, id: NodeId) {
-        self.last().settle(number, |update| {
-            update.saves(id)
-                || update.effects.iter().any(|effect| matches!(effect, Effect::Name(parent, ..) if *parent == id))
-        });
-    }
-
-    /// Operation `number` makes everything durable.
-    pub(super) fn sync_all(&mut self, number: u64) {
+    /// Operation `number` makes something durable.
+    pub(super) fn sync(&mut self, number: u64, what: Synced) {
         let last = self.last();
-        let mut image = last.image.clone();
-        last.updates.iter().for_each(|update| image.apply(update));
-        self.epochs.push(JournalEpoch { number, image, updates: Vec::new() });
+        if what == Synced::All {
+            let mut image = last.image.clone();
+            last.updates.iter().for_each(|update| image.apply(update));
+            return self.epochs.push(JournalEpoch { number, image, updates: Vec::new() });
+        }
+        last.settle(number, |update| {
+            update.effects.iter().any(|effect| match (what, effect) {
+                (Synced::Node(id) | Synced::Directory(id), Effect::Node(saved, _)) => *saved == id,
+                (Synced::Directory(id), Effect::Name(parent, ..)) => *parent == id,
+                (Synced::Part(number), Effect::Part(part, _)) => *part == number,
+                _ => false,
+            })
+        });
     }
 
     fn last(&mut self) -> &mut JournalEpoch {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::meta::{Durability, Maps, Names, RenameMode};
+use crate::meta::{Durability, Maps, Names, NewNode, RenameMode, Time};
 
 const DIRECTORIES: usize = 3;
 

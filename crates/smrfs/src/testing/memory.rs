@@ -20,8 +20,8 @@ use rand_pcg::Pcg64Mcg;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
-use super::{Bands, Platters, Shape};
 use crate::data::{Data, ReadBuffer};
+use crate::device::{Bands, Platters, Shape};
 use crate::error::{DeviceError, DeviceResult};
 use crate::units::{Granule, HostJournal, Span};
 

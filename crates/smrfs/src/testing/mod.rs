@@ -1,0 +1,3 @@
+//! Disks in memory and power cuts, for tests of this crate and of others.
+
+pub mod memory;
