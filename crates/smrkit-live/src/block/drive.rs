@@ -37,12 +37,8 @@ const COMMANDS_MAX: usize = 1024;
 /// Bytes of events that gather before they are written out, and in `IMAGE.smr` before the state is saved anew (assumption).
 const EVENTS_BYTES: usize = 64 << 10;
 const EVENTS_BYTES_MAX: u64 = 64 << 20;
-/// Sectors whose tracks are looked up at a time (assumption).
-const LOCATED_SECTORS: u64 = 1 << 16;
 /// The least of a drive's time for which it works for itself at once (assumption).
 const STEP: Nanos = Nanos(1_000_000);
-/// The track of sectors that hold nothing of the host's.
-const NO_TRACK: u32 = u32::MAX;
 
 /// Kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -681,39 +677,6 @@ impl ServedDrive {
             add(data.start - at, true);
             add(data.end - data.start, false);
             at = data.end;
-        }
-        Ok(parts)
-    }
-
-    /// Parts of some sectors, the first ones where there is much data: how many, and the track that the layer has put them on; [`NO_TRACK`]
-    /// in holes.
-    pub fn tracks(&self, range: Range<u64>) -> io::Result<Vec<(u64, u32)>> {
-        let (mut at, mut looked_up) = (range.start, 0);
-        let mut parts: Vec<(u64, u32)> = Vec::new();
-        let (runs, drives) = (self.image.system().drives(), self.model.drives());
-        let geometries: Vec<_> = runs.iter().map(|run| &run.drive.geometry).collect();
-        let before = geometries.iter().scan(0, |sum, geometry| Some(std::mem::replace(sum, *sum + geometry.tracks())));
-        let first: Vec<u64> = before.collect();
-        let place = |lba: Lba| self.model.array().map_or((0, lba), |array| array.layout().place(lba));
-        for (sectors, is_hole) in self.extents(range)? {
-            if is_hole {
-                parts.push((sectors, NO_TRACK));
-                at += sectors;
-                continue;
-            }
-            for _ in 0..sectors {
-                if looked_up == LOCATED_SECTORS {
-                    return Ok(parts);
-                }
-                let (disk, own) = place(Lba(at));
-                let disk = disk as usize;
-                let track = (first[disk] + geometries[disk].track_of(drives[disk].layer.locate(own)).0) as u32;
-                match parts.last_mut() {
-                    Some((count, last)) if *last == track => *count += 1,
-                    _ => parts.push((1, track)),
-                }
-                (at, looked_up) = (at + 1, looked_up + 1);
-            }
         }
         Ok(parts)
     }

@@ -3,7 +3,6 @@
 //! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use super::control::{ControlRequest, ControlRequests, InjectedFault};
 use super::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 pub use super::nbd::Listener;
 use super::nbd::wire::HOLE_AND_ZEROS;
-use super::nbd::wire::{Context, Extent, NbdError};
+use super::nbd::wire::{Extent, NbdError};
 use super::nbd::{Connection, Export};
 use super::pace::{Pace, PacedClock, timespec};
 use crate::error::LiveError;
@@ -333,27 +332,10 @@ impl DriveServer {
         let range = offset / SECTOR_BYTES..(offset + bytes) / SECTOR_BYTES;
         let Some(connection) = self.clients.connections.get_mut(&client) else { return };
         let most = if command.one_extent { 1 } else { EXTENTS_MAX };
-        let found: io::Result<Vec<_>> = connection
-            .contexts()
-            .iter()
-            .map(|&context| {
-                let mut extents = match context {
-                    Context::Allocation => {
-                        let status = |is_hole: bool| if is_hole { HOLE_AND_ZEROS } else { 0 };
-                        let parts = self.drive.extents(range.clone())?;
-                        parts.into_iter().map(|(sectors, is_hole)| (sectors, status(is_hole))).collect()
-                    }
-                    Context::Track => self.drive.tracks(range.clone())?,
-                };
-                extents.truncate(most);
-                let in_bytes = |(sectors, status): (u64, u32)| (sectors * SECTOR_BYTES, status);
-                Ok((context, extents.into_iter().map(in_bytes).collect::<Vec<Extent>>()))
-            })
-            .collect();
-        match found {
-            Ok(found) => connection.status(command.cookie, &found),
-            Err(_) => connection.failed(command.cookie, NbdError::Io),
-        }
+        let Ok(parts) = self.drive.extents(range) else { return connection.failed(command.cookie, NbdError::Io) };
+        let extent = |(sectors, is_hole)| (sectors * SECTOR_BYTES, if is_hole { HOLE_AND_ZEROS } else { 0 });
+        let extents: Vec<Extent> = parts.into_iter().take(most).map(extent).collect();
+        connection.status(command.cookie, &extents);
     }
 
     /// The time of the drive at which there is something to do.

@@ -75,38 +75,6 @@ fn nbdcopy_and_qemu_read_back_what_they_wrote_and_see_the_holes() {
     }
 }
 
-/// The extents that nbdinfo sees in the context of tracks: offset, bytes and track.
-fn tracks(served: &Served) -> Option<Vec<[u64; 3]>> {
-    let map = said("nbdinfo", &["--map=x-smrkit:track", &served.uri])?;
-    let extent = |line: &str| {
-        let mut words = line.split_whitespace().map(|word| word.parse().unwrap());
-        std::array::from_fn(|_| words.next().unwrap())
-    };
-    Some(map.lines().map(extent).collect())
-}
-
-#[test]
-fn nbdinfo_sees_which_track_holds_what() {
-    const NONE: u64 = u32::MAX as u64;
-    const BYTES: u64 = 16 << 20;
-    for layer in ["in-place", "log"] {
-        let served = Served::new(layer);
-        let mut client = Client::new(&served.socket);
-        (0..16).for_each(|at| client.write(at << 20, &[7; 1 << 20]));
-        let Some(found) = tracks(&served) else { return };
-        let (held, holes) = found.split_at(found.partition_point(|extent| extent[0] < BYTES));
-        assert!(held.len() > 4 && held.windows(2).all(|pair| pair[0][2] != pair[1][2]), "{layer}: {found:?}");
-        assert!(held.iter().map(|extent| extent[1]).sum::<u64>() == BYTES && held.iter().all(|e| e[2] < NONE));
-        assert!(holes.iter().all(|extent| extent[2] == NONE), "{layer}: {holes:?}");
-        // What is written again goes to the end of the log, and stays where it was in place.
-        client.write(8 << 20, &[8; 4096]);
-        let found = tracks(&served).unwrap();
-        let moved = found.contains(&[8 << 20, 4096, held.last().unwrap()[2]]);
-        assert_eq!(moved, layer == "log", "{layer}: {found:?}");
-        assert_eq!(found.starts_with(held), layer == "in-place");
-    }
-}
-
 #[test]
 fn fio_finds_its_checksums() {
     let served = Served::new("log");

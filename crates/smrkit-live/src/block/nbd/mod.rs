@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub use stream::Listener;
 use stream::Stream;
-use wire::{Context, EXPORT_FLAGS, Extent, NbdError, command, info, option, reply};
+use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, Extent, NbdError, command, info, option, reply};
 
 use crate::block::drive::{Command, CommandKind};
 
@@ -324,7 +324,7 @@ impl Connection {
 
     /// The command, if it makes sense; else an error is sent.
     fn checked(&mut self, head: &RequestHead, data: Vec<u8>, export: &Export) -> Step {
-        match head.kind(export, !self.agreed.contexts.is_empty()) {
+        match head.kind(export, self.agreed.tells_allocation) {
             Ok(kind) => {
                 self.outstanding += 1;
                 if kind == CommandKind::Read {
@@ -376,17 +376,10 @@ impl Connection {
         self.pieces.push_back(ReplyPiece { bytes: data, from: 0, to: length, is_lent: true });
     }
 
-    /// The contexts that a block status is to tell.
-    pub fn contexts(&self) -> &[Context] {
-        &self.agreed.contexts
-    }
-
     /// Completes a block status.
-    pub fn status(&mut self, cookie: u64, told: &[(Context, Vec<Extent>)]) {
+    pub fn status(&mut self, cookie: u64, extents: &[Extent]) {
         self.outstanding -= 1;
-        for (at, (context, extents)) in told.iter().enumerate() {
-            wire::block_status(&mut self.small, cookie, *context, at + 1 == told.len(), extents);
-        }
+        wire::block_status(&mut self.small, cookie, extents);
     }
 
     fn end_small(&mut self) {
@@ -469,7 +462,7 @@ impl RequestHead {
     }
 
     /// The command's kind, if it makes sense.
-    fn kind(&self, export: &Export, has_contexts: bool) -> Result<CommandKind, NbdError> {
+    fn kind(&self, export: &Export, tells_allocation: bool) -> Result<CommandKind, NbdError> {
         use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
         let (kind, flags) = match self.kind {
             command::READ => (CommandKind::Read, DONT_FRAGMENT),
@@ -477,7 +470,7 @@ impl RequestHead {
             command::FLUSH => (CommandKind::Flush, 0),
             command::TRIM => (CommandKind::Trim, 0),
             command::WRITE_ZEROES => (CommandKind::WriteZeroes, NO_HOLE),
-            command::BLOCK_STATUS if has_contexts => (CommandKind::BlockStatus, ONE_EXTENT),
+            command::BLOCK_STATUS if tells_allocation => (CommandKind::BlockStatus, ONE_EXTENT),
             _ => return Err(NbdError::Invalid),
         };
         if self.flags & !(flags | FUA) != 0 {
@@ -521,8 +514,8 @@ impl Export {
 #[derive(Clone, Debug, Default)]
 pub struct Agreed {
     pub structured: bool,
-    /// Contexts that block status tells.
-    pub contexts: Vec<Context>,
+    /// True if the client may ask for block status.
+    pub tells_allocation: bool,
     no_zeroes: bool,
 }
 
@@ -584,19 +577,13 @@ impl Agreed {
                 }
                 Some((_, contexts)) => {
                     let lists = option == option::LIST_META_CONTEXT;
-                    let is_wanted = |context: &Context| {
-                        let name = context.name().as_bytes();
-                        let is_asked =
-                            |&asked: &&[u8]| asked == name || lists && asked.ends_with(b":") && name.starts_with(asked);
-                        contexts.iter().any(is_asked) || lists && contexts.is_empty()
-                    };
-                    let wanted: Vec<Context> = Context::ALL.into_iter().filter(is_wanted).collect();
-                    for &context in &wanted {
-                        let told = [&(context as u32).to_be_bytes()[..], context.name().as_bytes()].concat();
-                        say(reply::META_CONTEXT, &told);
+                    let is_asked = |asked: &&[u8]| *asked == ALLOCATION.as_bytes() || lists && *asked == b"base:";
+                    let is_wanted = contexts.iter().any(is_asked) || lists && contexts.is_empty();
+                    if is_wanted {
+                        say(reply::META_CONTEXT, &[&ALLOCATION_ID.to_be_bytes()[..], ALLOCATION.as_bytes()].concat());
                     }
                     if !lists {
-                        self.contexts = wanted;
+                        self.tells_allocation = is_wanted;
                     }
                     say(reply::ACK, &[]);
                 }

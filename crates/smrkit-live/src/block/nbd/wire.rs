@@ -72,32 +72,14 @@ pub enum NbdError {
     Overflow = 75,
 }
 
-/// A context of block status, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
-    /// Tells holes from data.
-    Allocation = 1,
-    /// Tells the track of each sector: neighbours on distant tracks are in a cache, or were moved.
-    Track,
-}
+/// The context of block status that tells holes from data: its name and its number.
+pub const ALLOCATION: &str = "base:allocation";
+pub const ALLOCATION_ID: u32 = 1;
 
-impl Context {
-    /// Every context.
-    pub const ALL: [Context; 2] = [Context::Allocation, Context::Track];
-
-    /// Its name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Context::Allocation => "base:allocation",
-            Context::Track => "x-smrkit:track",
-        }
-    }
-}
-
-/// Bytes of an extent, and its status in a context.
+/// Bytes of an extent, and its status.
 pub type Extent = (u64, u32);
 
-/// Status in the context of sectors that the host has not written: a hole, and zeros.
+/// Status of sectors that the host has not written: a hole, and zeros.
 pub const HOLE_AND_ZEROS: u32 = 3;
 
 const DONE: u16 = 1;
@@ -120,12 +102,9 @@ fn simple(out: &mut Vec<u8>, error: u32, cookie: u64) {
 }
 
 fn chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: usize) {
-    chunk_of(out, true, kind, cookie, length);
-}
-
-fn chunk_of(out: &mut Vec<u8>, is_last: bool, kind: u16, cookie: u64, length: usize) {
     out.extend_from_slice(&CHUNK_MAGIC.to_be_bytes());
-    out.extend_from_slice(&(if is_last { DONE } else { 0 }).to_be_bytes());
+    // Every reply is one chunk.
+    out.extend_from_slice(&DONE.to_be_bytes());
     out.extend_from_slice(&kind.to_be_bytes());
     out.extend_from_slice(&cookie.to_be_bytes());
     out.extend_from_slice(&(length as u32).to_be_bytes());
@@ -155,10 +134,10 @@ pub fn before_data(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
-/// Extents of a context, which may be followed by those of another.
-pub fn block_status(out: &mut Vec<u8>, cookie: u64, context: Context, is_last: bool, extents: &[Extent]) {
-    chunk_of(out, is_last, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
-    out.extend_from_slice(&(context as u32).to_be_bytes());
+/// The reply to a block status: extents of the one context.
+pub fn block_status(out: &mut Vec<u8>, cookie: u64, extents: &[Extent]) {
+    chunk(out, TYPE_BLOCK_STATUS, cookie, 4 + 8 * extents.len());
+    out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
     for &(bytes, status) in extents {
         out.extend_from_slice(&(bytes as u32).to_be_bytes());
         out.extend_from_slice(&status.to_be_bytes());
@@ -191,12 +170,8 @@ mod tests {
         assert_eq!(data, words(&[&simple, &ok, &own]));
         let data = written(&|out| before_data(out, true, cookie, 9, 512));
         assert_eq!(data, words(&[&chunk, &[0, 1, 0, 1], &own, &[0, 0, 2, 8], &[0, 0, 0, 0, 0, 0, 0, 9]]));
-        for is_last in [false, true] {
-            let extents = [(512, 0), (4096, HOLE_AND_ZEROS)];
-            let status = written(&|out| block_status(out, cookie, Context::Track, is_last, &extents));
-            let kind = [0, u8::from(is_last), 0, 5];
-            let told = [&[0, 0, 0, 2][..], &[0, 0, 2, 0], &ok, &[0, 0, 16, 0], &[0, 0, 0, 3]].concat();
-            assert_eq!(status, words(&[&chunk, &kind, &own, &[0, 0, 0, 20], &told]));
-        }
+        let status = written(&|out| block_status(out, cookie, &[(512, 0), (4096, HOLE_AND_ZEROS)]));
+        let told = [&[0, 0, 0, 1][..], &[0, 0, 2, 0], &ok, &[0, 0, 16, 0], &[0, 0, 0, 3]].concat();
+        assert_eq!(status, words(&[&chunk, &[0, 1, 0, 5], &own, &[0, 0, 0, 20], &told]));
     }
 }
