@@ -89,27 +89,24 @@ pub struct Fit {
     pub values: Vec<(&'static str, Fitted)>,
     /// How well they fit what they were not made of.
     pub residuals: Vec<Residual>,
-    #[serde(skip)]
-    pub(super) drive: Option<Measured>,
 }
 
-/// Values of a drive file, in bytes and seconds.
-#[derive(Clone, Debug)]
-pub(super) struct Measured {
-    pub kind: Kind,
-    pub capacity: f64,
-    pub outer: Fitted,
-    pub inner: Fitted,
-    pub rotation_s: f64,
-    pub seek: Fitted,
-    pub log: Option<LogCosts>,
-    pub copies: Option<(f64, Fitted)>,
-    pub shared: f64,
-    pub room: Option<Room>,
-    pub until_fall: Option<Fitted>,
-    pub band: Option<Fitted>,
-    pub stream: Option<Fitted>,
-}
+/// Names of values that a drive file is made of.
+pub(super) const CAPACITY: &str = "capacity, GB";
+pub(super) const OUTER: &str = "outermost tracks, MB/s";
+pub(super) const INNER: &str = "innermost tracks, MB/s";
+pub(super) const RPM: &str = "rotations a minute";
+pub(super) const MEAN_SEEK: &str = "mean seek, ms";
+pub(super) const ENTRY: &str = "an entry of the log, ms";
+pub(super) const SHARED: &str = "writes that share an entry";
+pub(super) const MOST_IN_ENTRY: &str = "the most in an entry, MiB";
+pub(super) const UNTIL_FALL: &str = "small random writes until the fall";
+pub(super) const BETWEEN_COPIES: &str = "writes between copies of the map";
+pub(super) const COPY: &str = "a copy of the map, s";
+pub(super) const CACHE: &str = "persistent cache, GB";
+pub(super) const GAP: &str = "lost between two writes, MiB";
+pub(super) const BAND: &str = "a band, MB";
+pub(super) const BYPASS: &str = "runs that bypass the cache from, MiB";
 
 /// The last entry of a chunk is half full on average.
 const LAST: f64 = 0.5;
@@ -165,14 +162,6 @@ impl Room {
     /// Bytes until the fall, in chunks of a size.
     pub fn until_fall(&self, chunk: f64) -> f64 {
         self.bytes / (1.0 + self.gap / chunk)
-    }
-}
-
-impl Measured {
-    /// Small writes that the log's room would take, if the number of its entries didn't matter.
-    pub fn small_writes_by_room(&self) -> Option<f64> {
-        let small = 4.0 * KIB as f64;
-        self.room.as_ref().map(|room| room.until_fall(self.shared * small) / small)
     }
 }
 
@@ -283,7 +272,7 @@ fn nearest(rows: &[Row]) -> Vec<Row> {
 }
 
 /// Rotations that disks have.
-const RPM: [f64; 6] = [5400.0, 5900.0, 5980.0, 7200.0, 10_000.0, 15_000.0];
+const ROTATIONS: [f64; 6] = [5400.0, 5900.0, 5980.0, 7200.0, 10_000.0, 15_000.0];
 
 impl Fit {
     /// What the logs say. Errors: those without which nothing can be said are missing.
@@ -295,19 +284,38 @@ impl Fit {
         }
         let falls = Fall::of(logs.rows("fall"), 2.0);
         let (kind, evidence) = kind(logs, falls);
-        let mut fit = Fit { kind, evidence, values: Vec::new(), residuals: Vec::new(), drive: None };
-        let mechanics = fit.mechanics(logs);
-        fit.drive = match kind {
-            Kind::Unknown => None,
-            Kind::Conventional => Some(mechanics),
-            Kind::PersistentCache | Kind::DynamicMapping => Some(fit.translation(logs, falls, mechanics)),
-        };
+        let mut fit = Fit { kind, evidence, values: Vec::new(), residuals: Vec::new() };
+        fit.mechanics(logs);
+        if matches!(kind, Kind::PersistentCache | Kind::DynamicMapping) {
+            fit.log(logs, falls);
+        }
         Ok(fit)
     }
 
-    fn note(&mut self, name: &'static str, value: Fitted) -> Fitted {
+    /// A value by its name, if the drive has it.
+    pub(super) fn get(&self, name: &str) -> Option<Fitted> {
+        self.values.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
+    }
+
+    /// A value that every drive of the kind has.
+    pub(super) fn value(&self, name: &str) -> f64 {
+        self.get(name).map_or(f64::NAN, |fitted| fitted.value)
+    }
+
+    /// How many times as long as by [`SEEK`] a seek takes.
+    pub(super) fn seek(&self) -> Fitted {
+        self.get(MEAN_SEEK).unwrap_or(Fitted::within(f64::NAN, 0.0)).scaled(1.0 / (mean_seek_s() * 1e3))
+    }
+
+    /// Small writes that the log's room would take, if the number of its entries didn't matter.
+    pub(super) fn small_writes_by_room(&self) -> Option<f64> {
+        let small = 4.0 * KIB as f64;
+        let room = Room { bytes: self.get(CACHE)?.value * 1e9, gap: self.get(GAP)?.value * MIB as f64 };
+        Some(room.until_fall(self.value(SHARED) * small) / small)
+    }
+
+    fn note(&mut self, name: &'static str, value: Fitted) {
         self.values.push((name, value));
-        value
     }
 
     /// A value that the fitted ones give beside the measured one.
@@ -316,7 +324,7 @@ impl Fit {
     }
 
     /// What every disk has.
-    fn mechanics(&mut self, logs: &Logs) -> Measured {
+    fn mechanics(&mut self, logs: &Logs) {
         let (near, far) = (nearest(logs.rows("read-near")), logs.rows("read-far"));
         // Between bands lie guards, which a stream passes.
         let guards = if self.kind == Kind::Conventional { 1.0 } else { 1.0 + 1.0 / BAND_TRACKS };
@@ -326,42 +334,27 @@ impl Fit {
             ["read-outer", "read-inner"].map(|name| Fitted::within(rate(logs.rows(name)) * guards, 0.03));
         // Near reads wait for the rotation alone, anywhere in it.
         let rotation_s = (quantile(&near, 0.9) - quantile(&near, 0.1)) / 0.8;
-        let nearest =
-            RPM.into_iter().min_by(|a, b| (60.0 / a - rotation_s).abs().total_cmp(&(60.0 / b - rotation_s).abs()));
+        let nearest = ROTATIONS
+            .into_iter()
+            .min_by(|a, b| (60.0 / a - rotation_s).abs().total_cmp(&(60.0 / b - rotation_s).abs()));
         let rotation_s =
             nearest.map(|rpm| 60.0 / rpm).filter(|own| (own / rotation_s - 1.0).abs() < 0.06).unwrap_or(rotation_s);
         let longer_s = mean(seconds(far)) - mean(seconds(&near));
         // A third of half of the span, on one of the surfaces.
         let way = NEAR as f64 / 6.0 / last * surfaces(last);
         let seek = Fitted::within(longer_s / (mean_seek_s() - seek_s(way)), 0.1);
-        self.note("capacity, GB", capacity.scaled(1e-9));
-        self.note("outermost tracks, MB/s", outer.scaled(1e-6));
-        self.note("innermost tracks, MB/s", inner.scaled(1e-6));
-        self.note("rotations a minute", Fitted::within(60.0 / rotation_s, 0.02));
-        self.note("mean seek, ms", seek.scaled(mean_seek_s() * 1e3));
-        Measured {
-            kind: self.kind,
-            capacity: capacity.value,
-            outer,
-            inner,
-            rotation_s,
-            seek,
-            log: None,
-            copies: None,
-            shared: 1.0,
-            room: None,
-            until_fall: None,
-            band: None,
-            stream: None,
-        }
+        self.note(CAPACITY, capacity.scaled(1e-9));
+        self.note(OUTER, outer.scaled(1e-6));
+        self.note(INNER, inner.scaled(1e-6));
+        self.note(RPM, Fitted::within(60.0 / rotation_s, 0.02));
+        self.note(MEAN_SEEK, seek.scaled(mean_seek_s() * 1e3));
     }
 
     /// What a log has.
-    fn translation(&mut self, logs: &Logs, falls: Option<Fall>, mechanics: Measured) -> Measured {
+    fn log(&mut self, logs: &Logs, falls: Option<Fall>) {
         let small = logs.rows("write-far");
-        let chunks: Vec<&[Row]> = ["write-far", "chunk-256k", "chunk-1m", "chunk-4m", "chunk-16m", "chunk-64m"]
-            .map(|name| logs.rows(name))
-            .into();
+        let chunks = ["write-far", "chunk-256k", "chunk-1m", "chunk-4m", "chunk-16m", "chunk-64m"];
+        let chunks = chunks.map(|name| logs.rows(name));
         let points: Vec<(f64, f64)> =
             chunks.iter().filter_map(|rows| Some((rows.first()?.bytes, median(rows)))).collect();
         let spread =
@@ -369,7 +362,7 @@ impl Fit {
         // The most in an entry is a value of the persistent cache alone; for the rest the two shortest will do.
         let used = if self.kind == Kind::PersistentCache { points.len() } else { 2.min(points.len()) };
         let costs = LogCosts::of(&points[..used], None, spread.clamp(0.02, 0.3));
-        self.note("an entry of the log, ms", costs.entry_s.scaled(1e3));
+        self.note(ENTRY, costs.entry_s.scaled(1e3));
         for (bytes, seconds) in &points[..used] {
             let what = match *bytes as u64 / KIB {
                 0..16 => "durable 4 KiB, ms",
@@ -381,65 +374,62 @@ impl Fit {
             };
             self.check(what, seconds * 1e3, costs.seconds(*bytes) * 1e3);
         }
-        let copies = (self.kind == Kind::PersistentCache).then(|| self.copies(logs.rows("chunk-1m"))).flatten();
-        let copy_s = copies.map_or(0.0, |(every, copy)| copy.value / every);
+        if self.kind == Kind::PersistentCache {
+            self.copies(logs.rows("chunk-1m"));
+        }
+        let copy_s = self.get(COPY).map_or(0.0, |copy| copy.value / self.value(BETWEEN_COPIES));
         // Writes that wait together share an entry, and its part of a copy.
         let block = 4.0 * KIB as f64;
         // At first: a dynamic mapping slows down long before its room ends.
         let all = logs.rows("fall");
         let many = mean(seconds(&all[..falls.map_or(all.len(), |fall| fall.commands).div_ceil(4)]));
         let shared = ((costs.entry_s.value + copy_s) / (many - block / costs.bytes_per_s)).round().clamp(1.0, 64.0);
-        self.note("writes that share an entry", Fitted::within(shared, 0.1));
+        self.note(SHARED, Fitted::within(shared, 0.1));
         if let Some(entry) = costs.entry.filter(|_| self.kind == Kind::PersistentCache) {
-            self.note("the most in an entry, MiB", Fitted::within(entry / MIB as f64, 0.15));
+            self.note(MOST_IN_ENTRY, Fitted::within(entry / MIB as f64, 0.15));
         }
-        let until_fall = falls.map(|fall| Fitted::within(fall.commands as f64, 0.05));
-        if let Some(until) = until_fall {
-            self.note("small random writes until the fall", until);
+        if let Some(fall) = falls {
+            self.note(UNTIL_FALL, Fitted::within(fall.commands as f64, 0.05));
         }
-        let mut drive = Measured { log: Some(costs), copies, shared, until_fall, ..mechanics };
         if self.kind == Kind::PersistentCache {
-            self.cache(logs, falls, &mut drive);
+            self.cache(logs, falls);
         }
-        drive
     }
 
     /// Copies of the map: writes from one to the next, and the time of one.
-    fn copies(&mut self, rows: &[Row]) -> Option<(f64, Fitted)> {
+    fn copies(&mut self, rows: &[Row]) {
         let usual = median(rows);
         let at: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].seconds > 4.0 * usual).collect();
         let mut apart: Vec<usize> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         apart.sort_unstable();
-        let every = *apart.get(apart.len() / 2)? as f64;
+        let Some(&every) = apart.get(apart.len() / 2) else { return };
         let pauses: Vec<Row> = at.iter().map(|&at| rows[at]).collect();
-        self.note("writes between copies of the map", Fitted::within(every, 0.05));
-        let copy = self.note("a copy of the map, s", Fitted::within(median(&pauses) - usual, 0.1));
-        Some((every, copy))
+        self.note(BETWEEN_COPIES, Fitted::within(every as f64, 0.05));
+        self.note(COPY, Fitted::within(median(&pauses) - usual, 0.1));
     }
 
     /// The persistent cache and its cleaning.
-    fn cache(&mut self, logs: &Logs, falls: Option<Fall>, drive: &mut Measured) {
+    fn cache(&mut self, logs: &Logs, falls: Option<Fall>) {
         let in_order = |name| {
             let rows = logs.rows(name);
             Some((rows.first()?.bytes, Fall::of(rows, 1.25)?.commands as f64 * rows.first()?.bytes))
         };
-        drive.room = in_order("order-1m").zip(in_order("order-16m")).map(|(small, large)| Room::of([small, large]));
-        if let Some(room) = &drive.room {
-            let (bytes, gap) = (room.bytes / 1e9, room.gap / MIB as f64);
-            self.note("persistent cache, GB", Fitted::within(bytes, 0.05));
-            self.note("lost between two writes, MiB", Fitted { low: gap * 0.8, value: gap, high: gap * 1.2 + 0.05 });
+        if let (Some(small), Some(large)) = (in_order("order-1m"), in_order("order-16m")) {
+            let room = Room::of([small, large]);
+            let gap = room.gap / MIB as f64;
+            self.note(CACHE, Fitted::within(room.bytes / 1e9, 0.05));
+            self.note(GAP, Fitted { low: gap * 0.8, value: gap, high: gap * 1.2 + 0.05 });
         }
         if let Some(fall) = falls {
-            let log = drive.log.iter().map(|log| log.entry_s.value).sum::<f64>();
-            let clean_s = fall.after_s - log / drive.shared;
+            let shared = self.value(SHARED);
+            let clean_s = fall.after_s - self.value(ENTRY) / 1e3 / shared;
             self.note("cleaning a band, s", Fitted::within(clean_s, 0.1));
-            self.note("entries of the log", Fitted::within(fall.commands as f64 / drive.shared, 0.05));
-            if let Some(by_room) = drive.small_writes_by_room() {
+            self.note("entries of the log", Fitted::within(fall.commands as f64 / shared, 0.05));
+            if let Some(by_room) = self.small_writes_by_room() {
                 self.check("small writes until the fall, by the log's room", fall.commands as f64, by_room);
             }
-            let writes_a_byte = fall.commands as f64 / drive.capacity;
-            let band = Fitted::within(band_bytes(clean_s, writes_a_byte, drive), 0.2);
-            drive.band = Some(self.note("a band, MB", band.scaled(1e-6)).scaled(1e6));
+            let writes_a_byte = fall.commands as f64 / (self.value(CAPACITY) * 1e9);
+            self.note(BAND, Fitted::within(self.band_bytes(clean_s, writes_a_byte) / 1e6, 0.2));
             if let Some(next) = Fall::of(logs.rows("again"), 2.0) {
                 self.check("cleaning a band in idle time, s", rest_s("again") / next.commands as f64, clean_s);
             }
@@ -450,27 +440,26 @@ impl Fit {
         let first = runs.iter().position(|(name, _)| is_stream(name)).unwrap_or(runs.len());
         let [low, high] = [first.checked_sub(1), Some(first)]
             .map(|at| at.map_or(0.5, |at| runs.get(at).map_or(256.0, |run| f64::from(run.1))));
-        self.note("runs that bypass the cache from, MiB", Fitted { low, value: (low * high).sqrt(), high });
-        drive.stream = Some(Fitted { low, value: (low * high).sqrt(), high });
+        self.note(BYPASS, Fitted { low, value: (low * high).sqrt(), high });
     }
-}
 
-/// The length of a band that takes so long to clean, where the cache holds so many writes a byte of the disk.
-///
-/// What lies from a band's first cached write on is read, saved and written back. Of k writes at random places the first leaves k/(k+1) of
-/// the band behind it; the band of one that is found has a number of others by Poisson's law, which together is f below.
-fn band_bytes(clean_s: f64, writes_a_byte: f64, drive: &Measured) -> f64 {
-    let (seek, half) = (drive.seek.value, drive.rotation_s / 2.0);
-    let ways_s = 3.0 * seek * seek_s(0.5) + 4.0 * half;
-    let rate = (drive.outer.value + drive.inner.value) / 2.0;
-    let mut bytes = (clean_s - ways_s).max(0.01) / 1.5 * rate;
-    for _ in 0..20 {
-        let others = (writes_a_byte * bytes).max(1e-3);
-        let f = 1.0 - 1.0 / others + (1.0 - (-others).exp()) / others.powi(2);
-        let cached_s = others * (seek * seek_s(0.005) + half);
-        bytes = (clean_s - ways_s - cached_s).max(0.01) / (3.0 * f) * rate;
+    /// The length of a band that takes so long to clean, where the cache holds so many writes a byte of the disk.
+    ///
+    /// What lies from a band's first cached write on is read, saved and written back. Of k writes at random places the first leaves k/(k+1) of
+    /// the band behind it; the band of one that is found has a number of others by Poisson's law, which together is f below.
+    fn band_bytes(&self, clean_s: f64, writes_a_byte: f64) -> f64 {
+        let (seek, half) = (self.seek().value, 30.0 / self.value(RPM));
+        let ways_s = 3.0 * seek * seek_s(0.5) + 4.0 * half;
+        let rate = (self.value(OUTER) + self.value(INNER)) / 2.0 * 1e6;
+        let mut bytes = (clean_s - ways_s).max(0.01) / 1.5 * rate;
+        for _ in 0..20 {
+            let others = (writes_a_byte * bytes).max(1e-3);
+            let f = 1.0 - 1.0 / others + (1.0 - (-others).exp()) / others.powi(2);
+            let cached_s = others * (seek * seek_s(0.005) + half);
+            bytes = (clean_s - ways_s - cached_s).max(0.01) / (3.0 * f) * rate;
+        }
+        bytes
     }
-    bytes
 }
 
 /// The kind, and the evidence for it.
