@@ -20,6 +20,7 @@ use smrkit::layer::Gauges;
 use smrkit::ranges::RangeMap;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
+use smrkit::tally::{Cause, Tally};
 use smrkit::units::{Lba, Nanos, SECTOR_BYTES};
 
 use super::control::{AimedFault, InjectedFault};
@@ -298,6 +299,15 @@ impl ServedDrive {
     /// The drive's time.
     pub fn now(&self) -> Nanos {
         self.model.now
+    }
+
+    /// Time that the drives have spent on work of their own.
+    pub fn cleaning_time(&self) -> Nanos {
+        let own = |cause: &Cause| *cause != Cause::Host;
+        let of = |tally: &Tally| {
+            Cause::ALL.into_iter().filter(own).map(|cause| tally.reads(cause).ns + tally.writes(cause).ns).sum::<u64>()
+        };
+        Nanos(self.drives().into_iter().map(|drive| of(drive.disk.tally())).sum())
     }
 
     /// Bytes of the commands that are under way.

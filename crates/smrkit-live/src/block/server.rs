@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use smrkit::device::NCQ_COMMANDS;
 use smrkit::request::Op;
 use smrkit::stats::latency::LatencyCounts;
-use smrkit::tally::{Cause, Tally};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::control::{ControlRequest, ControlRequests, InjectedFault};
@@ -133,7 +132,7 @@ impl DriveServer {
         };
         let is_real_time = clock.as_ref().is_some_and(PacedClock::is_real_time);
         DriveServer {
-            began: (drive.now(), cleaning_time(&drive)),
+            began: (drive.now(), drive.cleaning_time()),
             drive,
             clock,
             clients: Clients {
@@ -279,7 +278,7 @@ impl DriveServer {
         let drives = self.drive.drives();
         let sectors = drives.iter().map(|drive| drive.physical_sectors());
         let (read, written) = sectors.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let (served, cleaning) = (self.drive.now().since(self.began.0), cleaning_time(&self.drive).since(self.began.1));
+        let (served, cleaning) = (self.drive.now().since(self.began.0), self.drive.cleaning_time().since(self.began.1));
         let latencies = self.report.latencies.list();
         let described = json!({
             "ok": true,
@@ -446,15 +445,6 @@ impl DriveServer {
             self.clients.owed.extend(self.clients.connections.keys());
         }
     }
-}
-
-/// Time that drives have spent on work of their own.
-fn cleaning_time(drive: &ServedDrive) -> Nanos {
-    let own = |cause: &Cause| *cause != Cause::Host;
-    let of = |tally: &Tally| {
-        Cause::ALL.into_iter().filter(own).map(|cause| tally.reads(cause).ns + tally.writes(cause).ns).sum::<u64>()
-    };
-    Nanos(drive.drives().into_iter().map(|drive| of(drive.disk.tally())).sum())
 }
 
 /// The clients of a server.
