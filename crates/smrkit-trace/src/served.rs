@@ -3,6 +3,7 @@
 //! One line an event, as the crate that serves drives describes them. Those of requests are `read|write|discard|flush LBA SECTORS ARRIVAL
 //! START END`, in the order of their arrival. A request depends on those that its host has seen completed: it comes once no more are
 //! outstanding than when it came, after the pause that the host made then. So a recording of one drive says what the host would do on another.
+//! Times are the drive's, but a pause is the host's: it is told by the clock that the host had, of which the drive's time is a multiple.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,6 +25,7 @@ use crate::row::{Bad, Field, LineColumns, TraceRow, Volumes, extent};
 
 /// Beginning of the first line, which says in JSON which drive was served.
 const HEADING: &str = "{\"smrkit_log\":";
+const MILLION: u64 = 1_000_000;
 /// Events that are no requests.
 const OTHER_EVENTS: [&str; 9] =
     ["state", "open", "queue", "fault", "failed", "idle", "interrupted", "recovered", "closed"];
@@ -42,6 +44,8 @@ pub(crate) struct Served {
     outstanding: Vec<u16>,
     /// Time of the drive before it was made anew.
     origin: u64,
+    /// How many times faster than the host's clock the drive's time passes, in millionths; 0 where nothing is said, for once.
+    pace: u64,
 }
 
 impl TextFormat for Served {
@@ -69,9 +73,16 @@ impl TextFormat for Served {
             b"write" => Op::Write,
             b"discard" => Op::Discard,
             b"flush" => Op::Flush,
-            b"open" if columns.next("the state")?.text == b"new" => {
-                (self.origin, self.arrived, self.seen) = (self.last(), 0, 0);
-                self.ends.clear();
+            b"open" => {
+                self.pace = 0;
+                if columns.next("the state")?.text == b"new" {
+                    (self.origin, self.arrived, self.seen) = (self.last(), 0, 0);
+                    self.ends.clear();
+                }
+                return Ok(None);
+            }
+            b"pace" => {
+                self.pace = columns.next("the pace")?.decimal(MILLION)?;
                 return Ok(None);
             }
             other if OTHER_EVENTS.iter().any(|known| known.as_bytes() == other) => return Ok(None),
@@ -107,7 +118,11 @@ impl Served {
             self.seen = first;
         }
         self.outstanding.push(self.ends.len().min(usize::from(u16::MAX)) as u16);
-        let think = arrival.saturating_sub(self.seen.max(self.arrived));
+        let pause = arrival.saturating_sub(self.seen.max(self.arrived));
+        let think = match self.pace {
+            0 => pause,
+            pace => (u128::from(pause) * u128::from(MILLION) / u128::from(pace)) as u64,
+        };
         (self.arrived, self.clock) = (
             arrival,
             match self.times {
@@ -217,6 +232,20 @@ mod tests {
         let think = [(10, 0), (20, 1), (40, 1), (45, 0), (46, 0)];
         assert_eq!(rows(&log, RowTimes::Clock), clock);
         assert_eq!(rows(&log, RowTimes::Think), think);
+    }
+
+    #[test]
+    fn a_pause_is_told_by_the_hosts_clock() {
+        let log = [
+            "open new 0",
+            "pace 0.25",
+            "write 0 8 10 10 50",
+            "write 0 8 60 60 90",
+            "open clean 90",
+            "flush 0 0 95 95 96",
+        ];
+        assert_eq!(rows(&log, RowTimes::Clock), [(10, 0), (60, 0), (95, 0)]);
+        assert_eq!(rows(&log, RowTimes::Think), [(40, 0), (80, 0), (85, 0)]);
     }
 
     #[test]

@@ -176,6 +176,8 @@ pub struct ServedDrive {
     /// Those that were begun.
     pub(super) begun: usize,
     order: Queue,
+    /// How many times faster than the host's clock its time passes.
+    pace: f64,
     pub(super) ended: VecDeque<Command>,
     /// Commands that the drive has completed, with the sync of the image that each waits for.
     pub(super) syncing: VecDeque<(u64, Command)>,
@@ -248,6 +250,7 @@ impl ServedDrive {
             queue: VecDeque::new(),
             begun: 0,
             order: queue,
+            pace: 1.0,
             ended: VecDeque::new(),
             syncing: VecDeque::new(),
             syncer,
@@ -279,6 +282,12 @@ impl ServedDrive {
         drive.events.add(LogEvent::Queue(queue));
         drive.write_events();
         Ok((drive, found))
+    }
+
+    /// Takes note in the log of how many times faster than the host's clock the drive's time passes.
+    pub fn keep_pace(&mut self, factor: f64) {
+        self.pace = factor;
+        self.events.write_to_log(&LogEvent::Pace(factor));
     }
 
     /// The image.
@@ -753,7 +762,9 @@ impl ServedDrive {
             && self.slow_by == Nanos::ZERO
             && !self.model.will_lose_power();
         if is_plain && self.events.log_was_moved() {
-            self.events.begin_log(self.image.run_record(), &self.model.state(), self.order, self.model.now);
+            let opened = LogEvent::Open(FoundState::Clean, self.model.now);
+            let begun = [opened, LogEvent::Queue(self.order), LogEvent::Pace(self.pace)];
+            self.events.begin_log(self.image.run_record(), &self.model.state(), begun);
         }
     }
 }

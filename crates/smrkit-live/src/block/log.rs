@@ -6,6 +6,7 @@
 //! state BYTES
 //! open new|clean|recovered NOW
 //! queue fcfs|sptf|drive
+//! pace FACTOR
 //! read|write|discard|flush LBA SECTORS ARRIVAL START END
 //! fault slow SPAN | power-cut SEED | bad-sector LBA | timeout
 //! failed OP LBA SECTORS ARRIVAL
@@ -85,6 +86,9 @@ pub enum LogEvent {
     Open(FoundState, Nanos),
     /// The order in which drives serve commands that wait.
     Queue(Queue),
+    /// How many times faster than the host's clock the drive's time passes from here on; once where nothing is said. A pause of the host's
+    /// was this many times shorter than it is in the log.
+    Pace(f64),
     /// A request was served.
     Served {
         /// The request.
@@ -126,6 +130,7 @@ impl fmt::Display for LogEvent {
                 write!(f, "{} {} {sectors} {} {} {}", op.name(), lba.0, arrival.0, start.0, end.0)
             }
             LogEvent::Queue(queue) => write!(f, "queue {}", queue.name()),
+            LogEvent::Pace(factor) => write!(f, "pace {factor}"),
             LogEvent::Fault(fault) => write!(f, "fault {fault}"),
             LogEvent::Failed { request: Request { op, lba, sectors, .. }, arrival } => {
                 write!(f, "failed {} {} {sectors} {}", op.name(), lba.0, arrival.0)
@@ -161,6 +166,7 @@ impl LogEvent {
                 let all = [Queue::Fcfs, Queue::Elevator, Queue::Sptf, Queue::Drive];
                 all.into_iter().find(|queue| Some(&queue.name()) == words.get(1)).map(LogEvent::Queue)
             }
+            "pace" => Some(LogEvent::Pace(words.get(1)?.parse().ok().filter(|factor| *factor > 0.0)?)),
             "fault" => words[1..].join(" ").parse().ok().map(LogEvent::Fault),
             "failed" if words.len() == 5 => Some(LogEvent::Failed { request: request(1)?, arrival: time(4)? }),
             "closed" => Some(LogEvent::Closed),
@@ -269,7 +275,7 @@ impl Events {
     }
 
     /// Begins the log anew in a new file.
-    pub fn begin_log(&mut self, run: &RunRecord, state: &[u8], queue: Queue, now: Nanos) {
+    pub fn begin_log(&mut self, run: &RunRecord, state: &[u8], begun: [LogEvent; 3]) {
         self.flush();
         let Some(path) = self.log.as_ref().map(|log| log.path.clone()) else { return };
         match LogWriter::open(&path, run) {
@@ -277,9 +283,7 @@ impl Events {
             Err(error) => return self.give_up(&error),
         }
         self.add_state(state);
-        [LogEvent::Open(FoundState::Clean, now), LogEvent::Queue(queue)]
-            .iter()
-            .for_each(|event| self.write_to_log(event));
+        begun.iter().for_each(|event| self.write_to_log(event));
     }
 
     /// Adds what has happened.
@@ -290,7 +294,7 @@ impl Events {
         }
     }
 
-    /// Adds the state in which the drive is opened, to the log alone.
+    /// Adds the state in which the drive is opened.
     pub fn add_state(&mut self, state: &[u8]) {
         state.chunks(STATE_BYTES).for_each(|part| self.write_to_log(&LogEvent::State(part.into())));
     }
@@ -326,7 +330,8 @@ impl Events {
         self.write_to_log(event);
     }
 
-    fn write_to_log(&mut self, event: &LogEvent) {
+    /// Adds what concerns the log alone.
+    pub fn write_to_log(&mut self, event: &LogEvent) {
         if let Some(Err(error)) = self.log.as_mut().map(|out| out.add(event)) {
             self.give_up(&error);
         }
@@ -484,6 +489,7 @@ impl Replay {
                 self.compare(line, LogEvent::Open(found, now), own == now, LogEvent::Open(found, own));
             }
             LogEvent::Queue(queue) => self.model.order_commands(queue, &self.system),
+            LogEvent::Pace(_) => {}
             LogEvent::Served { request, arrival, .. } | LogEvent::Failed { request, arrival } => {
                 self.findings.requests += 1;
                 let slow_by = std::mem::take(&mut self.slow_by);
@@ -622,6 +628,7 @@ mod tests {
             ("queue fcfs", LogEvent::Queue(Queue::Fcfs)),
             ("queue sptf", LogEvent::Queue(Queue::Sptf)),
             ("queue drive", LogEvent::Queue(Queue::Drive)),
+            ("pace 0.25", LogEvent::Pace(0.25)),
             ("read 1 2 3 4 5", served(Op::Read, 1, 2)),
             ("write 11 4294967295 3 4 5", served(Op::Write, 11, u32::MAX)),
             ("discard 1 2 3 4 5", served(Op::Discard, 1, 2)),
@@ -651,6 +658,9 @@ mod tests {
             "open new 9223372036854775808",
             "queue",
             "queue last",
+            "pace",
+            "pace 0",
+            "pace NaN",
             "fault",
             "fault fire",
             "failed read 1 2",
@@ -691,7 +701,7 @@ mod tests {
         let whole = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, whole.replace("idle 9", "idle")).unwrap();
         let wrong = LogReader::open(&path).unwrap().find_map(Result::err).unwrap().to_string();
-        assert!(wrong.contains("line 15 is no event"), "{wrong}");
+        assert!(wrong.contains("line 16 is no event"), "{wrong}");
         for (from, to) in [("\"smrkit_log\":1", "\"smrkit_log\":2"), ("{", "[")] {
             std::fs::write(&path, whole.replacen(from, to, 1)).unwrap();
             assert!(LogReader::open(&path).err().unwrap().to_string().contains("not a log of smrkit serve"));

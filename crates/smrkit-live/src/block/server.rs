@@ -121,7 +121,10 @@ pub struct DriveServer {
 
 impl DriveServer {
     /// Serves `drive` to whoever connects to `listener`.
-    pub fn new(drive: ServedDrive, listener: Listener, pace: Pace) -> DriveServer {
+    pub fn new(mut drive: ServedDrive, listener: Listener, pace: Pace) -> DriveServer {
+        if let Pace::Times(factor) = pace {
+            drive.keep_pace(factor);
+        }
         let clock = PacedClock::new(pace, drive.now());
         let export = Export {
             bytes: drive.image().sectors() * SECTOR_BYTES,

@@ -259,7 +259,7 @@ fn an_arrays_log_that_was_cut_off_is_replayed_as_far_as_it_goes() {
 fn a_log_that_is_moved_away_begins_anew() {
     let folder = TempDir::new().unwrap();
     let (path, log, moved) = (image(folder.path(), "s-block"), folder.path().join("log"), folder.path().join("moved"));
-    let served = Served::open(&path, ServeOptions { pace: Pace::None, queue: Queue::Sptf }, Some(&log));
+    let served = Served::open(&path, ServeOptions { pace: Pace::Times(400.0), queue: Queue::Sptf }, Some(&log));
     let (mut client, mut random) = (Client::new(&served.socket), rand_pcg::Pcg64Mcg::seed_from_u64(4));
     load(&mut client, &mut random, 3);
     std::fs::rename(&log, &moved).unwrap();
@@ -273,5 +273,7 @@ fn a_log_that_is_moved_away_begins_anew() {
         let replayed = replay(log).unwrap();
         assert_eq!((replayed.differences, replayed.first), (0, None), "{}", log.display());
         assert!(replayed.requests >= 48, "{}: {}", log.display(), replayed.requests);
+        // A reader that wants the host's pauses needs it.
+        assert!(std::fs::read_to_string(log).unwrap().contains("\npace 400\n"), "{}", log.display());
     }
 }
