@@ -427,9 +427,8 @@ impl Advice {
         let Need { within, every, keep } = self.need;
         let seconds = self.seconds(run);
         let is_over = |limit: Nanos, seconds: f64| seconds > limit.as_secs();
-        let rest_s = self.rest_s().unwrap_or(0.0);
         within.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, seconds))
-            || every.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, seconds + rest_s))
+            || every.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, self.turn_s(seconds)))
             || keep.is_some_and(|limit| run.p99_ns > limit.0 || run.falls_behind)
     }
 
@@ -438,6 +437,15 @@ impl Advice {
         let budget = self.budget?;
         let share = self.whole_bytes? / budget.at_once_bytes? as f64;
         Some(budget.rest_s? * share.min(1.0))
+    }
+
+    /// Seconds after which a load that takes `seconds` may come again, for ever: with the rest that it needs, or where that takes too long,
+    /// at the rate that the drive keeps up.
+    pub fn turn_s(&self, seconds: f64) -> f64 {
+        let lasting = self.budget.and_then(|budget| budget.for_ever_bytes_per_s).zip(self.whole_bytes);
+        let without_rest = lasting.map(|(lasting, bytes)| seconds.max(bytes / lasting.max(1e-9)));
+        let with_rest = self.rest_s().map(|rest_s| seconds + rest_s);
+        with_rest.into_iter().chain(without_rest).reduce(f64::min).unwrap_or(seconds)
     }
 
     /// True if no load lasts long enough for an answer. A rebuild is all there is of it, however short.

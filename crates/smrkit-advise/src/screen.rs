@@ -4,7 +4,7 @@ use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
 
 use crate::LoadKind;
-use crate::advice::{Action, Advice, Measure, Present};
+use crate::advice::{Action, Advice, Answer, Measure, Present};
 use crate::comparison::Trajectory;
 use crate::words;
 
@@ -33,14 +33,10 @@ impl Default for Screen {
 
 /// All of it.
 pub fn text(advice: &Advice, screen: Screen) -> String {
-    let mut out = first(advice, screen);
-    if advice.remedies.len() > advice.run_beside() {
-        out += &table_head(advice, screen);
-        out += &(advice.run_beside()..advice.remedies.len())
-            .filter_map(|nth| row(advice, nth, screen))
-            .collect::<String>();
-    }
-    out + &rest(advice, &advice.text, screen)
+    let rows: String =
+        (advice.run_beside()..advice.remedies.len()).filter_map(|nth| row(advice, nth, screen)).collect();
+    let head = if rows.is_empty() { String::new() } else { table_head(advice, screen) };
+    first(advice, screen) + &head + &rows + &rest(advice, &advice.text, screen)
 }
 
 /// The five lines.
@@ -51,9 +47,9 @@ pub fn first(advice: &Advice, screen: Screen) -> String {
 /// The last row of what was tried; before the first of them the rows that the answer was about.
 pub fn tried_row(advice: &Advice, screen: Screen) -> String {
     let last = advice.remedies.len() - 1;
-    let is_first = last == advice.run_beside();
-    let head = if is_first { table_head(advice, screen) } else { String::new() };
-    head + &row(advice, last, screen).unwrap_or_default()
+    let Some(tried) = row(advice, last, screen) else { return String::new() };
+    let is_first = (advice.run_beside()..last).all(|nth| row(advice, nth, screen).is_none());
+    if is_first { table_head(advice, screen) + &tried } else { tried }
 }
 
 fn table_head(advice: &Advice, screen: Screen) -> String {
@@ -99,18 +95,13 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
         out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
     }
     // That other disks are other disks goes without saying.
-    let is_told = |&(nth, action): &(usize, &Action)| nth > 0 || !action.cost.ends_with("other disks");
-    for (nth, action) in advice.actions.iter().enumerate().filter(is_told) {
-        out += match nth {
-            0 => "\n",
-            1 => "\nOr:\n",
-            _ => "",
-        };
-        out += &match nth {
-            0 => format!("{}\n", wrapped("", &format!("What that costs: {}.", action.cost), width)),
-            _ => format!("{}\n", wrapped("- ", &format!("{}. It costs: {}.", action.what, action.cost), width)),
-        };
-        out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
+    let is_told = |only: &[Action]| !only.is_empty() && !(only.len() == 1 && only[0].cost.ends_with("other disks"));
+    if is_told(&advice.actions) {
+        out += if advice.answer == Answer::Yes { "\nIf you want more:\n" } else { "\nWhat to do:\n" };
+        for action in &advice.actions {
+            out += &format!("{}\n", wrapped("- ", &format!("{}. It costs: {}.", action.what, action.cost), width));
+            out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
+        }
     }
     if let Some(budget) = words::budget(advice) {
         out += &format!("\n{}\n", wrapped("", &budget, width));
@@ -153,8 +144,10 @@ pub fn compared(all: &[Advice], screen: Screen) -> String {
     let mut grid = comparison(all);
     grid.header[0] = "drive".into();
     let mut out = String::new();
-    for advice in all {
-        out += &lines(std::iter::once(advice.text.lines().next().unwrap_or_default()), screen);
+    let headline = |advice: &Advice| advice.text.lines().next().unwrap_or_default().to_string();
+    for alike in all.chunk_by(|one, next| headline(one) == headline(next)) {
+        let names: Vec<&str> = alike.iter().map(|advice| advice.system.drive.as_str()).collect();
+        out += &lines(std::iter::once(format!("{}: {}", names.join(", "), headline(&alike[0])).as_str()), screen);
     }
     out += &format!("\n{}\n", grid.text_within(screen.width));
     if screen.details {

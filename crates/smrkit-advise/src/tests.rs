@@ -227,8 +227,7 @@ fn a_backlog_is_called_that() {
         lines[..2],
         [
             "No: tiny can't keep up with a database; a CMR disk can.",
-            "How fast: you ask for 2.5 MB/s and it manages 1 MB/s, so the backlog grows for as long as that goes on. A request waits 60 s by \
-             the end of 40 s."
+            "How fast: you ask for 2.5 MB/s and it manages 1 MB/s, so the backlog grows for as long as that goes on. What comes in 40 s takes it 100 s."
         ]
     );
     assert!(!advice.text.contains("times"), "{}", advice.text);
@@ -294,6 +293,14 @@ fn a_need_is_what_counts() {
     assert_eq!(said(rested(24), "Yes"), (Answer::Yes, Verdict::Meets, text.into()));
     let text = "No: a backup by restic is done, but its cleaning is not, when the next one begins after 12 h.";
     assert_eq!(said(rested(12), "No"), (Answer::No, Verdict::Misses, text.into()));
+    // It takes 18 GB in five hours, and never has the rest for that again: at 0.5 MB/s it is done in 10 h, each time.
+    let unrested = |every| {
+        let budget = Budget { rest_s: None, for_ever_bytes_per_s: Some(5e5), ..rested(every).budget.unwrap() };
+        Advice { budget: Some(budget), ..asked(None, Some(every)) }
+    };
+    let text = "Yes: a backup by restic is done, its cleaning included, in 42 % of the 24 h until the next.";
+    assert_eq!(said(unrested(24), "Yes"), (Answer::Yes, Verdict::Meets, text.into()));
+    assert_eq!(said(unrested(9), "No").1, Verdict::Misses);
     let kept = |p99_ms: u64| {
         let mut one = advice(9.0, 1);
         one.need.keep = Some(Nanos(10_000_000));

@@ -227,7 +227,6 @@ fn need(advice: &Advice) -> String {
     let limit = |time: Nanos| format::nanos(time.0);
     let share = |part: f64, whole: Nanos| share(part, whole.as_secs());
     let seconds = advice.seconds(&present.own).unwrap_or(0.0);
-    let rest_s = advice.rest_s().unwrap_or(0.0);
     let need = advice.need;
     let keeps = need.keep.is_some_and(|limit| present.own.p99_ns > limit.0 || present.own.falls_behind);
     match (is_missed, need.keep, need.within, need.every) {
@@ -250,8 +249,8 @@ fn need(advice: &Advice) -> String {
             )
         }
         (false, _, _, Some(every)) => {
-            let all = seconds + rest_s;
-            let with = if rest_s > 0.0 { ", its cleaning included," } else { "" };
+            let all = advice.turn_s(seconds);
+            let with = if all > seconds { ", its cleaning included," } else { "" };
             format!(
                 "Yes: {} is done{with} in {} of the {} until the next.",
                 what(advice),
@@ -335,11 +334,11 @@ fn figures(advice: &Advice) -> String {
         Measure::MeanNs if own.falls_behind => {
             let pace = |run: &Trajectory, ns: u64| rate(run.bytes as f64 / (ns as f64 / 1e9).max(1e-9));
             format!(
-                "How fast: you ask for {} and it manages {}, so the backlog grows for as long as that goes on. {} by the end of {}.",
+                "How fast: you ask for {} and it manages {}, so the backlog grows for as long as that goes on. What comes in {} takes it {}.",
                 pace(own, own.arrivals_ns),
                 pace(own, own.elapsed_ns),
-                format::capital(&format!("a request waits {}", format::nanos(own.longest_stall_ns))),
-                format::nanos(own.arrivals_ns)
+                format::nanos(own.arrivals_ns),
+                format::nanos(own.elapsed_ns)
             )
         }
         Measure::MeanNs => {
@@ -728,7 +727,9 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
             | ChangeKind::HostLayer => {}
         }
     }
-    actions.extend(rest(advice));
+    if advice.answer != Answer::Yes {
+        actions.extend(rest(advice));
+    }
     // Where ever more requests wait, no timeout is long enough.
     let falls_behind = advice.present.iter().any(|present| present.own.falls_behind);
     if advice.problems.dropped_7s && !falls_behind {
@@ -792,9 +793,11 @@ fn timeouts(advice: &Advice) -> Vec<Action> {
             cost: "a disk that is really dead stalls the array for that long".into(),
             command: Some(format!("echo {seconds} > /sys/block/sdX/device/timeout")),
         },
+        // A single drive is behind no RAID controller.
+        false if advice.array.is_none() => return Vec::new(),
         false => Action {
-            what: format!("Leave the kernel's timeout at {KERNEL_S} s, which is enough. {no_controller}"),
-            cost: "nothing".into(),
+            what: format!("{no_controller}. Linux waits {KERNEL_S} s, which is enough"),
+            cost: "other hardware, if you have one".into(),
             command: None,
         },
     };
