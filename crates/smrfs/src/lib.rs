@@ -4,12 +4,8 @@
 //! host-managed disk, and the file system on both. The same code runs mounted and on the model's clock. The modules stand
 //! in the order of their dependencies: each uses only those above it.
 
-/// Methods that pass on what they are asked: to what stands behind `=>`; what comes of it goes through `THEN of` it, a method, if
-/// one is named. `TRAIT::` stands for that trait's method of one name, where two have it.
+/// Methods that pass on what they are asked: to what stands behind `=>`. `TRAIT::` stands for that trait's method of one name, where two have it.
 macro_rules! pass_on {
-    ($me:ident => $then:ident of $to:expr; $(fn $name:ident(&self $(, $arg:ident: $type:ty)*) -> $out:ty;)*) => {
-        $(fn $name(&$me $(, $arg: $type)*) -> $out { $me.$then($to.$name($($arg),*)) })*
-    };
     ($me:ident => $by:ident::; $(fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
         $(fn $name(&$me $(, $arg: $type)*) $(-> $out)? { $by::$name($me $(, $arg)*) })*
     };

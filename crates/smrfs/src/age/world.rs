@@ -22,8 +22,7 @@ use crate::device::strict::StrictAppend;
 use crate::device::{Bands, HostManaged, Model, Shape};
 use crate::error::{Errno, FsResult};
 use crate::fs::{FileSystem, FsOptions};
-use crate::meta::memory::{Limits, MemoryStore};
-use crate::meta::model::{Costs, ModelStore};
+use crate::meta::memory::{Costs, Limits, MemoryStore};
 use crate::meta::{Kind, NewNode, Time};
 use crate::safety::Watched;
 use crate::space::Space;
@@ -118,7 +117,7 @@ impl World {
             let now = on.now().0;
             Time { seconds: (now / 1_000_000_000) as i64, nanoseconds: (now % 1_000_000_000) as u32 }
         };
-        let store = ModelStore::new(MemoryStore::new(Limits::EXT4, Arc::new(clock)), Arc::clone(&device), COSTS);
+        let store = MemoryStore::new(Limits::EXT4, Arc::new(clock)).charged(Arc::clone(&device), COSTS);
         let fs = FileSystem::mount(Arc::clone(&device), Arc::new(store), self.space(&shape)?, self.options())?;
         Ok(Simulated::new(fs, device, self.commit_every))
     }

@@ -5,7 +5,6 @@
 //! memory that loses what was not synced when the power goes, and that charges the partition's time in simulation.
 
 pub mod memory;
-pub mod model;
 
 use crate::error::{Errno, FsResult, SealedMap};
 use crate::units::{HostJournal, NodeId};

@@ -6,8 +6,7 @@ use smrfs::data::Data;
 use smrfs::device::{HostManaged, Model};
 use smrfs::error::Errno;
 use smrfs::fs::FileSystem;
-use smrfs::meta::memory::Limits;
-use smrfs::meta::model::{Costs, ModelStore};
+use smrfs::meta::memory::{Costs, Limits};
 use smrfs::meta::{Kind, NewNode, RenameMode, SetAttr, SetTime, Time};
 
 use crate::rig::{GRANULE, Rig};
@@ -19,7 +18,7 @@ const COSTS: Costs = Costs { seek_ns: 1_000_000, half_rotation_ns: 100_000, bloc
 const VALUE_BYTES: usize = 65536;
 
 fn rig() -> Rig {
-    Rig::with_store(Model::Caveat, options(), |store, device| Arc::new(ModelStore::new(store, device.clone(), COSTS)))
+    Rig::with_store(Model::Caveat, options(), |store, device| Arc::new(store.charged(device.clone(), COSTS)))
 }
 
 /// Errors and values as setxattr(2) and its like give them.

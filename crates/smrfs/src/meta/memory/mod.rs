@@ -3,6 +3,7 @@
 //! Names behave as on Linux. Permissions are not checked: on a mount that is the kernel's business. Nothing is ever lost, unless a test has
 //! put a power supply behind the store (`testing`). Each operation checks, changes the tree, and tells the recorder.
 
+mod charged;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::{Attr, Attributes, Durability, Entry, Kind, Maps, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time};
 use crate::error::{Errno, FsError, FsResult};
 use crate::units::NodeId;
+pub use charged::Costs;
 #[cfg(any(test, feature = "testing"))]
 pub use testing::StoreLoss;
 use tree::{NAME_BYTES, Name, ROOT, SavedNode, Tree};
@@ -69,12 +71,17 @@ pub enum Synced {
     All,
 }
 
-/// Is told of every operation before it is done, and may refuse it: how tests cut the power and find out what survives.
+/// Is told of every operation before it is done, and may refuse it: how simulation charges the drive's time, and how tests cut the power
+/// and find out what survives.
 pub trait Recorder: Any + Send {
     /// The store is looked at.
-    fn look(&self) -> FsResult;
-    /// The store is changed.
-    fn begin(&mut self) -> FsResult;
+    fn look(&self) -> FsResult {
+        Ok(())
+    }
+    /// The store is changed, by so many bytes of content.
+    fn begin(&mut self, bytes: usize) -> FsResult;
+    /// What is saved of a node has changed.
+    fn save(&mut self, _id: NodeId, _node: &SavedNode) {}
     /// These effects happen as one. They change the names of the nodes `renamed`, and need `emptied` to be an empty directory.
     fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>);
     /// Something is made durable.
@@ -117,8 +124,13 @@ impl MemoryStore {
 
     /// To change.
     fn touch(&self) -> FsResult<MutexGuard<'_, StoreState>> {
+        self.put(0)
+    }
+
+    /// To change, by so many bytes of content.
+    fn put(&self, bytes: usize) -> FsResult<MutexGuard<'_, StoreState>> {
         let mut state = self.lock();
-        state.recorder.as_mut().map_or(Ok(()), |recorder| recorder.begin())?;
+        state.recorder.as_mut().map_or(Ok(()), |recorder| recorder.begin(bytes))?;
         Ok(state)
     }
 
@@ -174,7 +186,7 @@ impl MemoryStore {
 impl StoreState {
     fn save(&mut self, id: NodeId) {
         if let (Some(recorder), Some(node)) = (&mut self.recorder, self.tree.nodes.get(&id.0)) {
-            recorder.change(vec![Effect::Node(id, Arc::new(node.saved.clone()))], Vec::new(), None);
+            recorder.save(id, &node.saved);
         }
     }
 
@@ -314,7 +326,7 @@ impl Attributes for MemoryStore {
         if value.len() > VALUE_BYTES {
             return Err(Errno::E2BIG.into());
         }
-        let (now, mut state) = ((self.clock)(), self.touch()?);
+        let (now, mut state) = ((self.clock)(), self.put(value.len())?);
         let saved = &mut state.tree.node_mut(id)?.saved;
         if name.starts_with(b"user.") && !matches!(saved.kind, Kind::File | Kind::Directory) {
             return Err(Errno::EPERM.into());
@@ -359,7 +371,7 @@ impl Maps for MemoryStore {
     }
 
     fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult {
-        let (now, mut state) = ((self.clock)(), self.touch()?);
+        let (now, mut state) = ((self.clock)(), self.put(map.len())?);
         let saved = &mut state.tree.node_mut(id)?.saved;
         if saved.kind != Kind::File {
             return Err(Errno::EINVAL.into());
@@ -379,7 +391,7 @@ impl Maps for MemoryStore {
     }
 
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
-        let mut state = self.touch()?;
+        let mut state = self.put(part.len())?;
         if state.parts.contains_key(&number) {
             return Err(Errno::EEXIST.into());
         }
@@ -409,7 +421,7 @@ impl Maps for MemoryStore {
     }
 
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        let mut state = self.touch()?;
+        let mut state = self.put(bytes.len())?;
         state.states.insert(name.into(), bytes.into());
         state.record(Effect::State(name.into(), Some(bytes.into())));
         Ok(())

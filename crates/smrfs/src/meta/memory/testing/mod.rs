@@ -49,8 +49,12 @@ impl Recorder for Powered {
         if self.power.is_on() { Ok(()) } else { Err(FsError::PowerCut) }
     }
 
-    fn begin(&mut self) -> FsResult {
+    fn begin(&mut self, _bytes: usize) -> FsResult {
         self.operate(Access::Change)
+    }
+
+    fn save(&mut self, id: NodeId, node: &SavedNode) {
+        self.change(vec![Effect::Node(id, Arc::new(node.clone()))], Vec::new(), None);
     }
 
     fn change(&mut self, effects: Vec<Effect>, renamed: Vec<NodeId>, emptied: Option<NodeId>) {

@@ -5,13 +5,10 @@
 //! record without the seek. All figures are assumptions about an ordinary drive.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use smrkit::units::Nanos;
 
-use super::{
-    Attr, Attributes, Durability, Entry, Maps, MetadataStore, Names, NewNode, RenameMode, SetAttr, StoreRoom, Time,
-};
+use super::{Effect, MemoryStore, Recorder, Synced};
 use crate::device::HostManaged;
 use crate::error::FsResult;
 use crate::units::NodeId;
@@ -27,138 +24,58 @@ pub struct Costs {
     pub block_ns: u64,
 }
 
-impl Default for Costs {
-    /// A drive of 5,900 turns a minute, 150 MB/s at the edge, and seeks of 8 ms (assumptions).
-    fn default() -> Costs {
-        Costs { seek_ns: 8_000_000, half_rotation_ns: 5_085_000, block_ns: 27_307 }
-    }
-}
-
-/// A store in memory on the clock of a modelled drive.
-pub struct ModelStore<S> {
-    store: S,
+struct Charged {
     device: Arc<dyn HostManaged>,
     costs: Costs,
     /// Changes since the last sync, each a block in the journal.
-    changed_blocks: AtomicU64,
+    changed_blocks: u64,
 }
 
-impl<S: MetadataStore> ModelStore<S> {
-    /// `store`, charging to the clock of `device`.
-    pub fn new(store: S, device: Arc<dyn HostManaged>, costs: Costs) -> ModelStore<S> {
-        ModelStore { store, device, costs, changed_blocks: AtomicU64::new(0) }
-    }
-
-    /// A change waits in the journal for the next sync.
-    fn changed<T>(&self, result: FsResult<T>) -> FsResult<T> {
-        self.wrote(0, result)
-    }
-
-    /// As [`Self::changed`], with so many bytes of content.
-    fn wrote<T>(&self, bytes: usize, result: FsResult<T>) -> FsResult<T> {
-        self.changed_blocks.fetch_add(1 + bytes as u64 / 4096, Relaxed);
-        result
-    }
-
+impl Charged {
     /// A commit of the journal; it costs nothing if nothing waits.
-    fn committed<T>(&self, result: FsResult<T>) -> FsResult<T> {
-        let blocks = self.changed_blocks.swap(0, Relaxed);
+    fn commit(&mut self) {
+        let blocks = std::mem::take(&mut self.changed_blocks);
         if blocks > 0 {
             let Costs { seek_ns, half_rotation_ns, block_ns } = self.costs;
             let cost = seek_ns + 2 * half_rotation_ns + (blocks + 1) * block_ns;
             self.device.wait_until(Nanos(self.device.now().0 + cost));
         }
-        result
     }
 }
 
-impl<S: MetadataStore> Names for ModelStore<S> {
-    pass_on! { self => self.store;
-        fn root(&self) -> NodeId;
-        fn lookup(&self, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
-        fn forget(&self, id: NodeId, count: u64);
-        fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>>;
-        fn list(&self, id: NodeId, from: u64) -> FsResult<Vec<Entry>>;
+impl Recorder for Charged {
+    fn begin(&mut self, bytes: usize) -> FsResult {
+        self.changed_blocks += 1 + bytes as u64 / 4096;
+        Ok(())
     }
 
-    pass_on! { self => changed of self.store;
-        fn make(&self, parent: NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr>;
-        fn make_link(&self, parent: NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr>;
-        fn link(&self, id: NodeId, parent: NodeId, name: &[u8]) -> FsResult<Attr>;
-        fn unlink(&self, parent: NodeId, name: &[u8]) -> FsResult;
-        fn remove_dir(&self, parent: NodeId, name: &[u8]) -> FsResult;
-        fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult;
+    fn change(&mut self, effects: Vec<Effect>, _renamed: Vec<NodeId>, _emptied: Option<NodeId>) {
+        if effects.iter().any(|effect| matches!(effect, Effect::State(..))) {
+            self.commit();
+        }
+    }
+
+    fn sync(&mut self, _what: Synced) -> FsResult {
+        self.commit();
+        Ok(())
     }
 }
 
-impl<S: MetadataStore> Attributes for ModelStore<S> {
-    pass_on! { self => self.store;
-        fn attributes(&self, id: NodeId) -> FsResult<Attr>;
-        fn attribute(&self, id: NodeId, name: &[u8]) -> FsResult<Vec<u8>>;
-        fn attribute_names(&self, id: NodeId) -> FsResult<Vec<Vec<u8>>>;
-        fn now(&self) -> Time;
-    }
-
-    pass_on! { self => changed of self.store;
-        fn set_attributes(&self, id: NodeId, set: &SetAttr) -> FsResult<Attr>;
-        fn remove_attribute(&self, id: NodeId, name: &[u8]) -> FsResult;
-    }
-
-    fn set_attribute(&self, id: NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
-        self.wrote(value.len(), self.store.set_attribute(id, name, value, create, replace))
+impl MemoryStore {
+    /// The store, charging to the clock of `device` from now on.
+    pub fn charged(self, device: Arc<dyn HostManaged>, costs: Costs) -> MemoryStore {
+        self.lock().recorder = Some(Box::new(Charged { device, costs, changed_blocks: 0 }));
+        self
     }
 }
 
-impl<S: MetadataStore> Maps for ModelStore<S> {
-    pass_on! { self => self.store;
-        fn load_map(&self, id: NodeId) -> FsResult<Option<Vec<u8>>>;
-        fn map_bytes_max(&self) -> usize;
-        fn load_spill(&self, number: u64) -> FsResult<Vec<u8>>;
-        fn spills(&self) -> FsResult<Vec<u64>>;
-        fn load_state(&self, name: &str) -> FsResult<Option<Vec<u8>>>;
-        fn scan(&self, visit: &mut dyn FnMut(NodeId, Option<Vec<u8>>) -> FsResult) -> FsResult;
-    }
-
-    pass_on! { self => changed of self.store;
-        fn remove_spill(&self, number: u64) -> FsResult;
-    }
-
-    fn store_map(&self, id: NodeId, map: &[u8]) -> FsResult {
-        self.wrote(map.len(), self.store.store_map(id, map))
-    }
-
-    fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
-        self.wrote(part.len(), self.store.store_spill(number, part))
-    }
-
-    fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        self.committed(self.wrote(bytes.len(), self.store.store_state(name, bytes)))
-    }
-
-    fn remove_state(&self, name: &str) -> FsResult {
-        self.committed(self.changed(self.store.remove_state(name)))
-    }
-}
-
-impl<S: MetadataStore> Durability for ModelStore<S> {
-    pass_on! { self => self.store;
-        fn room(&self) -> FsResult<StoreRoom>;
-    }
-
-    pass_on! { self => committed of self.store;
-        fn sync_spill(&self, number: u64) -> FsResult;
-        fn sync(&self, id: NodeId) -> FsResult;
-        fn sync_dir(&self, id: NodeId) -> FsResult;
-        fn sync_all(&self) -> FsResult;
-    }
-}
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::device::caveat::{CaveatScriptor, WriteHistory};
     use crate::device::{Bands, Model, Shape};
-    use crate::meta::Kind;
-    use crate::meta::memory::{Limits, MemoryStore};
+    use crate::meta::memory::Limits;
+    use crate::meta::{Attributes, Durability, Kind, Maps, MetadataStore, Names, NewNode, RenameMode, SetAttr, Time};
     use crate::testing::memory::Memory;
     use crate::testing::memory::Power;
 
@@ -174,7 +91,7 @@ mod tests {
         let device = disk();
         let store = MemoryStore::new(Limits::LARGE, Arc::new(Time::default));
         let costs = Costs { seek_ns: 1000, half_rotation_ns: 100, block_ns: 1 };
-        let store = ModelStore::new(store, device.clone(), costs);
+        let store = store.charged(device.clone(), costs);
         let took = |act: &dyn Fn()| {
             let begin = device.now();
             act();
@@ -188,17 +105,18 @@ mod tests {
         assert_eq!(took(&|| store.store_state("s", b"x").unwrap()), 1000 + 2 * 100 + 1 + 1);
     }
 
-    /// Each call gives what the store in memory gives, and leaves the expected number of blocks to be committed, or commits.
+    /// Each call gives what a store gives that charges nothing, and leaves the expected number of blocks to be committed, or commits.
     #[test]
-    fn every_call_is_passed_on_and_charged_as_a_change_or_a_commit() {
-        use crate::meta::SetAttr;
+    fn every_call_is_charged_as_a_change_or_a_commit() {
         let device = disk();
         let plain = || {
             let ticks = std::sync::atomic::AtomicI64::new(7);
-            let clock = move || Time { seconds: ticks.fetch_add(1, Relaxed), nanoseconds: 0 };
+            let clock =
+                move || Time { seconds: ticks.fetch_add(1, std::sync::atomic::Ordering::Relaxed), nanoseconds: 0 };
             MemoryStore::new(Limits::LARGE, Arc::new(clock))
         };
-        let (store, other) = (ModelStore::new(plain(), device.clone(), Costs::default()), plain());
+        let costs = Costs { seek_ns: 1000, half_rotation_ns: 100, block_ns: 1 };
+        let (store, other) = (plain().charged(device.clone(), costs), plain());
         let new = NewNode { kind: Kind::File, mode: 0o644, uid: 3, gid: 4, rdev: 0 };
         let folder = NewNode { kind: Kind::Directory, ..new };
         let find = |store: &dyn MetadataStore, name: &[u8]| store.lookup(store.root(), name).unwrap().id;
@@ -252,14 +170,18 @@ mod tests {
             }),
         ];
         for (number, (blocks, call)) in calls.into_iter().enumerate() {
-            store.changed_blocks.store(0, Relaxed);
             if blocks.is_none() {
-                store.changed_blocks.store(5, Relaxed);
+                for one in [&store, &other] {
+                    one.set_attributes(one.root(), &set).unwrap();
+                }
             }
             let begin = device.now();
             assert_eq!(call(&store), call(&other), "call {number}");
-            assert_eq!(store.changed_blocks.load(Relaxed), blocks.unwrap_or(0), "call {number}");
             assert_eq!(device.now() > begin, blocks.is_none(), "call {number}");
+            let begin = device.now().0;
+            store.sync_all().unwrap();
+            let waiting = blocks.filter(|&blocks| blocks > 0);
+            assert_eq!(device.now().0 - begin, waiting.map_or(0, |blocks| 1201 + blocks), "call {number}");
         }
     }
 }
