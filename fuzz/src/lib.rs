@@ -8,7 +8,7 @@ use smrkit::units::{Nanos, Pba};
 /// A few accesses on whatever drive a drive file makes, if it makes one.
 pub fn access_drive(text: &str) {
     let Ok(mut drive) = Drive::parse(Path::new("fuzz.toml"), text) else { return };
-    let sectors = drive.geometry.sectors();
+    let sectors = drive.geometry.sectors;
     let mut now = Nanos::ZERO;
     for part in 0..8 {
         let pba = Pba(sectors / 8 * part);

@@ -385,7 +385,8 @@ pub enum Order {
 
 /// A disk and a checker in front of it.
 pub struct Watched<D> {
-    disk: D,
+    /// The disk beneath.
+    pub disk: D,
     watch: Mutex<CheckerState>,
 }
 
@@ -419,11 +420,6 @@ impl<D: HostManaged> Watched<D> {
             CheckedLedger::Bands(ledger) => ledger.restart(live, &report),
         }
         Ok(())
-    }
-
-    /// The disk beneath.
-    pub fn disk(&self) -> &D {
-        &self.disk
     }
 
     /// R, NW, WO and W now, granule by granule.

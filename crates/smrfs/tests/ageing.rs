@@ -21,7 +21,7 @@ fn small(seed: u64) -> CourseOptions {
 fn run(model: Model, options: &CourseOptions) -> AgeingResult {
     let mut target = world(model).mount().unwrap();
     let course = AgeingResult::run(options, &mut target, &mut |_| true).unwrap();
-    target.fs().sync_all().unwrap();
+    target.fs.sync_all().unwrap();
     course
 }
 

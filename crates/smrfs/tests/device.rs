@@ -88,15 +88,15 @@ fn strict_append_takes_appends_resets_and_reads_of_data_only() {
     let states: Vec<BandState> = disk.report(0, 9).unwrap().iter().map(|band| band.state).collect();
     assert_eq!(states, [BandState::Empty, BandState::Open, BandState::Full, BandState::Open]);
     assert_eq!(disk.cursors(), [0, 22, 36, 40].map(Granule));
-    let again = StrictAppend::new(disk.platters().clone(), *disk.shape(), &disk.cursors()).unwrap();
+    let again = StrictAppend::new(disk.platters.clone(), *disk.shape(), &disk.cursors()).unwrap();
     assert_eq!(refusal(write(&again, 0, 1, 0)), Violation::TooManyOpen { limit: 2 });
-    assert_eq!(disk.platters().cursors(), disk.cursors());
+    assert_eq!(disk.platters.cursors(), disk.cursors());
 }
 
 #[test]
 fn a_failed_append_takes_up_its_room() {
     let disk = StrictAppend::new(memory(&strict(1, 10, 0, 1)), strict(1, 10, 0, 1), &[]).unwrap();
-    disk.platters().fail_next_write(2);
+    disk.platters.fail_next_write(2);
     assert!(matches!(write(&disk, 0, 4, 1), Err(DeviceError::Io(_))));
     write(&disk, 4, 1, 2).unwrap();
     assert_eq!((read(&disk, 1).unwrap(), read(&disk, 2).unwrap(), read(&disk, 4).unwrap()), (1, 0, 2));
@@ -148,7 +148,7 @@ fn a_write_destroys_did_granules_below_and_a_second_one_dpid_above() {
     write(&disk, 39, 1, 8).unwrap();
     assert_eq!((disk.upstream_hits(), read(&disk, 36).unwrap()), (2, 7));
     assert!(matches!(read(&disk, 37), Err(DeviceError::Damaged { at: Granule(37), by: Granule(39) })));
-    let again = CaveatScriptor::new(disk.platters().clone(), *disk.shape(), WriteHistory::Unknown).unwrap();
+    let again = CaveatScriptor::new(disk.platters.clone(), *disk.shape(), WriteHistory::Unknown).unwrap();
     assert!(read(&again, 38).is_err(), "the platters remember");
     write(&again, 30, 1, 9).unwrap();
     assert!(read(&again, 29).is_err(), "it may have been the second write");
@@ -175,7 +175,7 @@ proptest! {
                     disk.read(Granule(at), ReadBuffer::Blank(shape.granule_bytes), Cause::Host).is_err()
                 };
                 prop_assert_eq!(damaged(&ours), damaged(&theirs), "{}", at);
-                let alone = ours.platters().read(Granule(at), ReadBuffer::Blank(shape.granule_bytes), Cause::Host);
+                let alone = ours.platters.read(Granule(at), ReadBuffer::Blank(shape.granule_bytes), Cause::Host);
                 prop_assert_eq!(damaged(&ours), alone.is_err());
             }
         }

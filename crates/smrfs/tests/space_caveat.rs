@@ -165,7 +165,7 @@ impl Driver {
 impl Driver {
     /// The power is cut, and the disk mounted again from the durable maps.
     fn power_cut(&mut self, shape: &Shape) {
-        self.space = Caveat::new(shape, self.space.options().clone()).expect("possible");
+        self.space = Caveat::new(shape, self.space.options.clone()).expect("possible");
         self.places.copy_from_slice(&self.durable);
         self.retired.clear();
         let mut at = 0;

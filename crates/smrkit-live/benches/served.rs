@@ -55,7 +55,7 @@ fn run(layer: &str, drive: &str) {
     let (mut drive, _) = ServedDrive::open(image, None, Queue::Fcfs).unwrap();
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut write_one =
-        |drive: &mut ServedDrive| write(drive, random.random_range(0..drive.image().sectors() / 8) * 4096, 4096);
+        |drive: &mut ServedDrive| write(drive, random.random_range(0..drive.image.sectors() / 8) * 4096, 4096);
     let is_full = |drive: &ServedDrive| drive.gauges().cache_fill.is_some_and(|fill| fill > 0.98);
     let new = rate(&mut drive, &mut write_one, |drive| !is_full(drive));
     let begun = cpu_seconds();

@@ -142,7 +142,7 @@ fn drawn(shape: &Shape, reports: &[BandReport], spans: &[Span], cells: usize) ->
 fn explained(volume: &Volume, error: FsError) -> LiveError {
     match error {
         FsError::Errno(Errno::ENOSPC) => LiveError::Full(volume.meta().into()),
-        error => LiveError::image(volume.image(), error.to_string()),
+        error => LiveError::image(&volume.image, error.to_string()),
     }
 }
 

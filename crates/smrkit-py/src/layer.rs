@@ -63,12 +63,12 @@ pub struct Geometry(smrkit::geometry::Geometry);
 impl Geometry {
     #[getter]
     fn sectors(&self) -> u64 {
-        self.0.sectors()
+        self.0.sectors
     }
 
     #[getter]
     fn tracks(&self) -> u64 {
-        self.0.tracks()
+        self.0.tracks
     }
 
     fn track_start(&self, track: u64) -> PyResult<u64> {
@@ -80,20 +80,18 @@ impl Geometry {
     }
 
     fn track_of(&self, pba: u64) -> PyResult<u64> {
-        match pba < self.0.sectors() {
+        match pba < self.0.sectors {
             true => Ok(self.0.track_of(Pba(pba)).0),
-            false => Err(PyValueError::new_err(format!("PBA {pba} is past the disk of {} sectors", self.0.sectors()))),
+            false => Err(PyValueError::new_err(format!("PBA {pba} is past the disk of {} sectors", self.0.sectors))),
         }
     }
 }
 
 impl Geometry {
     fn checked(&self, track: u64) -> PyResult<Track> {
-        match track < self.0.tracks() {
+        match track < self.0.tracks {
             true => Ok(Track(track)),
-            false => {
-                Err(PyValueError::new_err(format!("track {track} is past the disk of {} tracks", self.0.tracks())))
-            }
+            false => Err(PyValueError::new_err(format!("track {track} is past the disk of {} tracks", self.0.tracks))),
         }
     }
 }
@@ -283,7 +281,7 @@ fn make<'py>(py: Python<'py>, class: &Py<PyAny>, drive: &Drive) -> Result<Bound<
 
 fn capacity(object: &Bound<PyAny>, drive: &Drive) -> Result<Capacity, Error> {
     let of = |name: &str| object.getattr(name).and_then(|value| value.extract::<u64>());
-    let (raw_sectors, host_sectors) = (drive.geometry.sectors(), of("host_sectors").map_err(refused)?);
+    let (raw_sectors, host_sectors) = (drive.geometry.sectors, of("host_sectors").map_err(refused)?);
     let cache_sectors = of("cache_sectors").unwrap_or(0);
     let Some(guard_sectors) = raw_sectors.checked_sub(host_sectors).and_then(|rest| rest.checked_sub(cache_sectors))
     else {

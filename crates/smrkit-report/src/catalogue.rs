@@ -26,7 +26,7 @@ pub fn drive_in_short(drive: &Drive) -> Value {
     json!({
         "name": drive.name,
         "summary": drive.summary,
-        "raw_sectors": drive.geometry.sectors(),
+        "raw_sectors": drive.geometry.sectors,
         "clock": drive.clock.name(),
     })
 }
@@ -42,9 +42,9 @@ pub fn drive(drive: &Drive) -> Value {
     json!({
         "name": drive.name,
         "summary": drive.summary,
-        "raw_sectors": drive.geometry.sectors(),
-        "tracks": drive.geometry.tracks(),
-        "recording_zones": drive.geometry.zones().iter().map(zone).collect::<Vec<_>>(),
+        "raw_sectors": drive.geometry.sectors,
+        "tracks": drive.geometry.tracks,
+        "recording_zones": drive.geometry.zones.iter().map(zone).collect::<Vec<_>>(),
         "clock": drive.clock.name(),
         "interference": drive.forms().iter().map(law).collect::<Vec<_>>(),
         "settings": drive.settings.iter().map(setting).collect::<Vec<_>>(),

@@ -78,7 +78,7 @@ fn on(run: &Outcome, system: &AskedSystem) -> Vec<String> {
     let drive = &system.drive;
     let is_own = |sectors: &u64| {
         let known = drive.drive.as_ref().filter(|_| run.run.drive_files.is_empty());
-        known.and_then(|name| Drive::load(name).ok()).is_some_and(|own| own.geometry.sectors() == *sectors)
+        known.and_then(|name| Drive::load(name).ok()).is_some_and(|own| own.geometry.sectors == *sectors)
     };
     let size = drive.capacity_sectors.filter(|sectors| run.scaled.is_none() && !is_own(sectors));
     [

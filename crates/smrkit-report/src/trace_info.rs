@@ -19,7 +19,7 @@ const VOLUMES_SHOWN: usize = 12;
 
 /// All of it as text.
 pub fn text(path: &Path, trace: &Trace, info: &TraceInfo) -> String {
-    let mut text = format!("{}: format {}", path.display(), trace.format());
+    let mut text = format!("{}: format {}", path.display(), trace.format);
     if let Some(detail) = trace.detail() {
         text += &format!(" ({detail})");
     }
@@ -35,7 +35,7 @@ pub fn text(path: &Path, trace: &Trace, info: &TraceInfo) -> String {
 pub fn json(path: &Path, trace: &Trace, info: &TraceInfo) -> Result<Value, Error> {
     let mut value = serde_json::to_value(info).map_err(|error| Error::writing(path, error.into()))?;
     value["trace"] = json!(path.display().to_string());
-    value["format"] = json!(trace.format());
+    value["format"] = json!(trace.format);
     value["sha256"] = json!(trace.sha256());
     value["notes"] = json!(trace.notes());
     Ok(value)

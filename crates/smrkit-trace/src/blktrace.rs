@@ -251,7 +251,7 @@ mod tests {
         ]
         .concat();
         let (trace, all) = read(&records, &OpenOptions::default()).unwrap();
-        assert_eq!((trace.format(), names(&trace)), ("blktrace", vec!["8388624=8,16".to_string()]));
+        assert_eq!((trace.format, names(&trace)), ("blktrace", vec!["8388624=8,16".to_string()]));
         assert!(trace.detail().unwrap().starts_with("Q events"));
         assert_eq!(shown(&all), ["0 R 100+8@0", "10 W 200+1@0", "20 F 0+0@0", "30 D 300+16@0"]);
         let (trace, all) = read(&records[..48 + 9 + 48], &OpenOptions::default()).unwrap();

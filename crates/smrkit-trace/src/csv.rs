@@ -556,7 +556,7 @@ mod tests {
         let mut of =
             |volume: &str| csv.parse(format!("0,512,{volume}").as_bytes(), &mut volumes).unwrap().unwrap().volume;
         assert_eq!([of("7"), of("sda"), of("7"), of("sdb"), of("sda")], [0, 1, 0, 2, 1]);
-        let names: Vec<&str> = volumes.list().iter().map(|volume| volume.name.as_str()).collect();
+        let names: Vec<&str> = volumes.list.iter().map(|volume| volume.name.as_str()).collect();
         assert_eq!(names, ["7", "sda", "sdb"]);
     }
 
@@ -592,7 +592,7 @@ mod tests {
     /// The requests of a table, and the map it was read by.
     fn table(text: &str, options: &OpenOptions) -> (Vec<String>, String) {
         let (trace, all) = read(text.as_bytes(), options).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        assert_eq!(trace.format(), "csv");
+        assert_eq!(trace.format, "csv");
         (shown(&all), trace.detail().unwrap().to_string())
     }
 

@@ -270,8 +270,8 @@ impl Source for Laid {
 impl Opened for Laid {
     fn describe(&self) -> Replayed {
         let format = match self.trace.detail() {
-            Some(detail) => format!("{} ({detail})", self.trace.format()),
-            None => self.trace.format().into(),
+            Some(detail) => format!("{} ({detail})", self.trace.format),
+            None => self.trace.format.into(),
         };
         Replayed {
             trace: Some(self.name.display().to_string()),

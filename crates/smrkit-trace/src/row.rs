@@ -356,7 +356,8 @@ const FLAT: u64 = 1 << 16;
 /// The table of volumes, filled as rows are seen.
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
-    list: Vec<Volume>,
+    /// The volumes so far.
+    pub list: Vec<Volume>,
     /// Index plus one by number.
     flat: Vec<u16>,
     numbers: HashMap<u64, u16>,
@@ -364,11 +365,6 @@ pub(crate) struct Volumes {
 }
 
 impl Volumes {
-    /// The volumes so far.
-    pub fn list(&self) -> &[Volume] {
-        &self.list
-    }
-
     /// The index of the volume with this number; a new one is called `name`. `field` is where it stands.
     pub fn numbered(&mut self, number: u64, field: Field, name: impl FnOnce() -> String) -> Result<u16, Bad> {
         let known = match number < FLAT {

@@ -248,7 +248,7 @@ mod tests {
     fn requests(format: &str, text: &str) -> Vec<String> {
         let (trace, all) =
             read(text.as_bytes(), &OpenOptions::default()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        assert_eq!(trace.format(), format);
+        assert_eq!(trace.format, format);
         shown(&all)
     }
 

@@ -182,10 +182,10 @@ mod tests {
         words[11] = 0b110;
         let (mut srt, mut volumes) = (Srt { block_bytes: Some(512) }, Volumes::default());
         let Ok(Step::Row(row, _)) = srt.next(&bytes(&words), &mut volumes) else { panic!("no row") };
-        assert_eq!((row.op, row.offset, volumes.list()[0].number), (Op::Write, 5120, 3));
+        assert_eq!((row.op, row.offset, volumes.list[0].number), (Op::Write, 5120, 3));
         words[8] = 0x0001_ff01;
         let Ok(Step::Row(row, _)) = srt.next(&bytes(&words), &mut volumes) else { panic!("no row") };
-        assert_eq!((row.volume, volumes.list()[1].number, volumes.list()[1].name.as_str()), (1, 255, "255"));
+        assert_eq!((row.volume, volumes.list[1].number, volumes.list[1].name.as_str()), (1, 255, "255"));
         words[6] = 0;
         assert_eq!(next(&bytes(&words)).err(), Some(("the length", 52)));
     }

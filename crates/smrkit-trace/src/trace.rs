@@ -38,7 +38,8 @@ impl Default for OpenOptions {
 ///
 /// Times count from the first row; rows that lie before it are at time 0. `Request::volume` indexes `volumes()`.
 pub struct Trace {
-    format: &'static str,
+    /// The format's name, as recognised or forced.
+    pub format: &'static str,
     reader: Reader,
 }
 
@@ -128,11 +129,6 @@ impl Trace {
         has
     }
 
-    /// The format's name, as recognised or forced.
-    pub fn format(&self) -> &'static str {
-        self.format
-    }
-
     /// The reader's choice, where the format leaves one: which events of blkparse, which columns of a table.
     pub fn detail(&self) -> Option<&str> {
         match &self.reader {
@@ -144,7 +140,7 @@ impl Trace {
     /// The volumes seen so far, in order of first sight.
     pub fn volumes(&self) -> &[Volume] {
         match &self.reader {
-            Reader::Stream(feed, _) => feed.volumes.list(),
+            Reader::Stream(feed, _) => &feed.volumes.list,
             Reader::Parquet(reader, _) => reader.volumes(),
         }
     }

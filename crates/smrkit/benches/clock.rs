@@ -35,7 +35,7 @@ fn main() {
         let Ok(drive) = Drive::load(name) else { continue };
         let g = &drive.geometry;
         let sequential: Vec<Pba> = (0..ACCESSES as u64).map(|i| Pba(i * 8)).collect();
-        for (kind, addresses) in [("random", random(g.sectors())), ("sequential", sequential)] {
+        for (kind, addresses) in [("random", random(g.sectors)), ("sequential", sequential)] {
             let mut clock = drive.clock.clone();
             best(&format!("{name}, access, {kind}"), ACCESSES, || {
                 let mut now = Nanos::ZERO;
@@ -52,7 +52,7 @@ fn main() {
 /// The engine's choice among 32 waiting requests.
 fn picks(drive: &Drive) {
     let positions: Vec<Position> =
-        random(drive.geometry.sectors()).iter().map(|&pba| drive.clock.position(&drive.geometry, pba)).collect();
+        random(drive.geometry.sectors).iter().map(|&pba| drive.clock.position(&drive.geometry, pba)).collect();
     best(&format!("{}, pick among 32", drive.name), ACCESSES / 32, || {
         let mut now = Nanos::ZERO;
         for waiting in positions.chunks_exact(32) {

@@ -119,7 +119,7 @@ fn own_drive() -> Drive {
 fn smallest_drive(layer: &str, requests: &[Request]) -> Drive {
     let end = requests.iter().map(|request| request.end().0).max().unwrap_or(1);
     let mut sectors = end;
-    while sectors < own_drive().geometry.sectors() {
+    while sectors < own_drive().geometry.sectors {
         let drive = own_drive().with_capacity(sectors).expect("a size for a drive");
         match prepared(layer, &drive, Settings::default()).and_then(|run| run.host_sectors()) {
             Ok(offered) if offered >= end => return drive,

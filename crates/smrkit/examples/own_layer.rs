@@ -28,12 +28,12 @@ struct Spaced {
 impl Spaced {
     fn new(drive: &Drive) -> Spaced {
         let (mut tracks, mut lba) = (Vec::new(), Lba(0));
-        for track in (0..drive.geometry.tracks()).step_by(3).map(Track) {
+        for track in (0..drive.geometry.tracks).step_by(3).map(Track) {
             tracks.push((lba, drive.geometry.track_start(track)));
             lba += drive.geometry.track_sectors(track);
         }
-        tracks.push((lba, Pba(drive.geometry.sectors())));
-        Spaced { tracks: tracks.into(), raw_sectors: drive.geometry.sectors() }
+        tracks.push((lba, Pba(drive.geometry.sectors)));
+        Spaced { tracks: tracks.into(), raw_sectors: drive.geometry.sectors }
     }
 
     fn sectors(&self) -> u64 {

@@ -62,7 +62,7 @@ impl Disk {
             conventional_end: Pba(0),
             medium,
             clock: drive.clock.clone(),
-            tally: Tally::new(drive.geometry.sectors()),
+            tally: Tally::new(drive.geometry.sectors),
             requests: 0,
             recorder: None,
             watched: false,
@@ -80,7 +80,7 @@ impl Disk {
 
     /// Takes every LBA as written once, in order, where `placement` says: in no time, before anything else is done.
     pub fn fill(&mut self, placement: Arc<dyn Placement>) {
-        self.medium.fill(placement, self.geometry.sectors());
+        self.medium.fill(placement, self.geometry.sectors);
     }
 
     /// Reads `n` sectors from `pba` into `buf`, sector `at` on.
@@ -93,7 +93,7 @@ impl Disk {
     /// Reads `n` sectors for the host, where the drive may begin anywhere in a track: a whole track takes a rotation, wherever the head
     /// arrives.
     pub fn read_in_any_order(&mut self, pba: Pba, n: u64, buf: &mut Buf) -> DiskResult {
-        let inside = n > 0 && pba.0 + n <= self.geometry.sectors();
+        let inside = n > 0 && pba.0 + n <= self.geometry.sectors;
         let lasting = if inside { self.clock.in_any_order(&self.geometry, self.now, pba, n) } else { None };
         self.access(pba, n, Cause::Host, false, lasting)?;
         self.medium.read(pba, n, buf, 0)
@@ -172,7 +172,7 @@ impl Disk {
 
     #[inline]
     fn access(&mut self, pba: Pba, sectors: u64, cause: Cause, write: bool, lasting: Option<Nanos>) -> DiskResult {
-        let capacity = self.geometry.sectors();
+        let capacity = self.geometry.sectors;
         if sectors == 0 || pba.0 + sectors > capacity {
             return Err(Box::new(Fault::OutOfRange { pba, sectors, capacity }));
         }

@@ -197,7 +197,8 @@ fn outside(source: &impl Source, number: u64, end: Lba, sectors: u64) -> Error {
 /// `Request::volume` stays an index into the table of the source it came from.
 pub struct Interleaved<S> {
     lanes: Vec<Lane<S>>,
-    rule: Interleave,
+    /// Rule for merging them.
+    pub rule: Interleave,
     dice: Dice,
     /// Lanes that have more, ascending; `None` before the first request.
     live: Option<Vec<usize>>,
@@ -239,11 +240,6 @@ impl<S: Source> Interleaved<S> {
         };
         let lanes = parts.into_iter().zip(first).enumerate().map(lane).collect();
         Ok(Interleaved { lanes, rule, dice: Dice::new(seed, STREAM), live: None, heads: Vec::new(), burst: (0, 0) })
-    }
-
-    /// Rule for merging them.
-    pub fn rule(&self) -> Interleave {
-        self.rule
     }
 
     /// The number of sources.

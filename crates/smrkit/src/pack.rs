@@ -11,7 +11,8 @@ use crate::units::{Lba, Nanos};
 /// A source whose writes are gathered until they make up one of a given size. A flush sends what its source has gathered so
 /// far, and so does the end; all else passes at once.
 pub struct Packed<S> {
-    source: S,
+    /// The source that is packed.
+    pub source: S,
     /// Sectors of a packed write.
     sectors: u64,
     /// Sectors that writes may lie in.
@@ -33,11 +34,6 @@ impl<S: Source> Packed<S> {
     pub fn new(source: S, sectors: u32, limit: u64) -> Packed<S> {
         let sectors = u64::from(sectors).min(limit).max(1);
         Packed { source, sectors, limit, gathered: Vec::new(), batch: Vec::new(), last: Nanos::ZERO }
-    }
-
-    /// The source that is packed.
-    pub fn source(&self) -> &S {
-        &self.source
     }
 
     fn gathered_from(&mut self, source: u8) -> &mut Gathered {

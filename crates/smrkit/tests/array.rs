@@ -78,7 +78,7 @@ impl Trial {
         let checked = run_with(&self.run, self.settings, &self.requests, &mut failures, |engine| {
             engine.finish()?;
             let array = engine.device.array_mut().unwrap();
-            assert!(array.health().iter().all(|health| matches!(health, Health::Good)), "not all is rebuilt");
+            assert!(array.health.iter().all(|health| matches!(health, Health::Good)), "not all is rebuilt");
             // What fails now is not what was rebuilt: that has to stand in for it.
             if due > 0 {
                 array.fail((self.settings.seed % self.run.members.len() as u64) as u32);

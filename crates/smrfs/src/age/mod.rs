@@ -385,12 +385,12 @@ impl AgeingResult {
         let rests = options.duty.rests(options.ager.bytes_per_s);
         let mut driver = Driver::new(target, &mut sampler, options.interleave).rest(rests);
         let end = stages.run(options, &mut driver, &mut ager)?;
-        let written_bytes = driver.written_bytes();
+        let written_bytes = driver.written_bytes;
         let end = if sampler.timed_out { End::Done } else { end };
         let last = Sample::take(target, written_bytes)?;
         let Stages { a, b, alone, benchmarks } = stages;
         let Sampler { samples, first_cleaning, .. } = sampler;
-        Ok(AgeingResult { samples, a, b, first_cleaning, alone, benchmarks, end, last, aged: ager.events().done() })
+        Ok(AgeingResult { samples, a, b, first_cleaning, alone, benchmarks, end, last, aged: ager.events.done() })
     }
 }
 
@@ -416,7 +416,7 @@ impl Stages {
         if options.benchmarks.is_empty() {
             return driver.alone(ager, options.until_bytes, &mut self.alone);
         }
-        self.a = Some(Sample::take(driver.target(), driver.written_bytes())?);
+        self.a = Some(Sample::take(driver.target, driver.written_bytes)?);
         for (benchmark, folder) in options.benchmarks.iter().zip(AGER_FOLDER + 1..) {
             let end = match *benchmark {
                 Benchmark::Postmark(work) => self.measure(*benchmark, Postmark::new(work, folder), driver, ager)?,
@@ -426,7 +426,7 @@ impl Stages {
                 return Ok(end);
             }
         }
-        self.b = Some(Sample::take(driver.target(), driver.written_bytes())?);
+        self.b = Some(Sample::take(driver.target, driver.written_bytes)?);
         if options.stop_at_b { Ok(End::Done) } else { driver.alone(ager, options.until_bytes, &mut self.alone) }
     }
 
@@ -437,11 +437,11 @@ impl Stages {
         driver: &mut Driver,
         ager: &mut Script<Ager>,
     ) -> FsResult<End> {
-        let before = driver.target().cleaned().moved_bytes;
+        let before = driver.target.cleaned().moved_bytes;
         let mut script = Script::new(events);
         let (record, end) = driver.beside(&mut script, ager, AGER_SHARE)?;
-        let kept_bytes = script.events().kept_bytes();
-        let moved_bytes = driver.target().cleaned().moved_bytes - before;
+        let kept_bytes = script.events.kept_bytes();
+        let moved_bytes = driver.target.cleaned().moved_bytes - before;
         self.benchmarks.push(BenchmarkResult { benchmark, record, moved_bytes, kept_bytes });
         Ok(end)
     }

@@ -161,7 +161,8 @@ impl World {
 
 /// A file system on the model's clock.
 pub struct Simulated {
-    fs: FileSystem,
+    /// The file system.
+    pub fs: FileSystem,
     device: Arc<dyn HostManaged>,
     folders: HashMap<u32, NodeId>,
     files: HashMap<FileKey, (NodeId, u64)>,
@@ -184,11 +185,6 @@ impl Simulated {
             committed,
             delayed: Nanos::ZERO,
         }
-    }
-
-    /// The file system.
-    pub fn fs(&self) -> &FileSystem {
-        &self.fs
     }
 
     fn folder(&mut self, number: u32) -> FsResult<NodeId> {
@@ -305,9 +301,9 @@ impl Target for Simulated {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     /// Values, and the share from 0 to 1 of what is not larger; both ascend, the last share is 1.
-    points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
     /// Its source.
-    source: String,
+    pub source: String,
 }
 
 /// File sizes in MB. Published as a curve only (Kadekodi et al. 2015, figure 4 b); a reconstruction.
@@ -388,16 +384,6 @@ impl Distribution {
         Ok(Distribution { points, source: path.display().to_string() })
     }
 
-    /// Its source: a file, or "reconstruction".
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// Its points: values, and shares from 0 to 1.
-    pub fn points(&self) -> &[(f64, f64)] {
-        &self.points
-    }
-
     /// The value at a share from 0 to 1. Up to the first point's share it is the first value.
     pub fn at(&self, share: f64) -> f64 {
         let next = self.points.partition_point(|point| point.1 < share).min(self.points.len() - 1);
@@ -448,7 +434,7 @@ mod tests {
         let sizes = Distribution::sizes_mb();
         let mut dice = Dice::new(5, 0);
         let drawn: Vec<f64> = (0..40_000).map(|_| sizes.draw(&mut dice)).collect();
-        for &(value, share) in sizes.points() {
+        for &(value, share) in &sizes.points {
             let ours = drawn.iter().filter(|&&size| size <= value).count() as f64 / drawn.len() as f64;
             assert!((ours - share).abs() < 0.01, "{value} MB: {ours} is not {share}");
         }
@@ -458,7 +444,7 @@ mod tests {
     fn a_curve_of_the_users_is_read_and_a_bad_one_refused_by_line() {
         let read = |text| Distribution::parse(Path::new("sizes.csv"), text);
         let ours = read("mb,percent\n# small files\n0.5, 25\n2,100\n").unwrap();
-        assert_eq!(ours.points(), [(0.5, 0.25), (2.0, 1.0)]);
+        assert_eq!(ours.points, [(0.5, 0.25), (2.0, 1.0)]);
         for (text, words) in [
             ("1,50\n1,100\n", "sizes.csv:2: \"1,100\": values and shares must ascend"),
             ("1,50\n2,40\n", "ascend"),

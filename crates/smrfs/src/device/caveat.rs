@@ -28,7 +28,8 @@ pub enum WriteHistory {
 
 /// A Caveat-Scriptor disk over `platters`.
 pub struct CaveatScriptor<P: ?Sized> {
-    platters: Arc<P>,
+    /// The platters beneath.
+    pub platters: Arc<P>,
     shape: Shape,
     history: Option<Mutex<History>>,
 }
@@ -48,11 +49,6 @@ impl<P: Platters + ?Sized> CaveatScriptor<P> {
     /// Granules upstream that second writes have destroyed, readable or not; 0 without a history.
     pub fn upstream_hits(&self) -> u64 {
         self.history.as_ref().map_or(0, |history| history.lock().upstream_hits())
-    }
-
-    /// The platters beneath.
-    pub fn platters(&self) -> &Arc<P> {
-        &self.platters
     }
 }
 

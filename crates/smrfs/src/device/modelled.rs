@@ -44,7 +44,7 @@ impl Modelled {
     pub fn new(drive: Drive, contents: Contents, shape: &Shape) -> Result<Modelled, Error> {
         shape.check()?;
         let granule_sectors = shape.granule_bytes / SECTOR_BYTES;
-        let (needed, sectors) = (shape.granules * granule_sectors, drive.geometry.sectors());
+        let (needed, sectors) = (shape.granules * granule_sectors, drive.geometry.sectors);
         if needed > sectors {
             return Err(Error::Impossible(format!(
                 "a disk of {needed} sectors on {}, which has {sectors}: take a smaller size or a larger drive",

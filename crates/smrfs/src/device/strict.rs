@@ -19,7 +19,8 @@ use crate::units::{Granule, HostJournal, Span};
 
 /// A strict-append disk over `platters`.
 pub struct StrictAppend<P: ?Sized> {
-    platters: Arc<P>,
+    /// The platters beneath.
+    pub platters: Arc<P>,
     shape: Shape,
     cursors: Mutex<Cursors>,
     /// Held while a band is written or reset.
@@ -62,11 +63,6 @@ impl<P: Platters + ?Sized> StrictAppend<P> {
     pub fn cursors(&self) -> Vec<Granule> {
         let cursors = self.cursors.lock();
         (0..).zip(&cursors.filled).map(|(band, &filled)| self.shape.bands.span(band).at + filled).collect()
-    }
-
-    /// The platters beneath.
-    pub fn platters(&self) -> &Arc<P> {
-        &self.platters
     }
 
     /// The band in which `span` lies.
@@ -338,7 +334,7 @@ mod tests {
     fn a_disk_that_fails_is_told() {
         let (from, to) = (disk(shape(3, 10, 2, 3)), disk(shape(3, 10, 2, 3)));
         from.write(Granule(12), Data::Bytes(&granule(Granule(12))), Cause::Host).unwrap();
-        to.platters().fail_next_write(0);
+        to.platters.fail_next_write(0);
         assert!(matches!(copy(&from, &to), Err(CopyError::Write(_))));
         // Not empty.
         assert!(matches!(copy(&from, &to), Err(CopyError::Write(DeviceError::Violation(_)))));

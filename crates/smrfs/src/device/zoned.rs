@@ -303,8 +303,10 @@ const ZEROS: u64 = 1 << 20;
 
 /// The zones of a device, beneath [`StrictAppend`].
 pub struct Zones<D> {
-    device: Arc<D>,
-    layout: ZonedLayout,
+    /// The device beneath.
+    pub device: Arc<D>,
+    /// Assignment of the zones.
+    pub layout: ZonedLayout,
     table: Option<CursorTable>,
     /// False if nothing may be changed.
     writable: bool,
@@ -323,16 +325,6 @@ impl<D: ZonedDevice> Zones<D> {
         let layout = layout(&*device, granule_bytes)?;
         let table = (layout.first_zone > 0).then(|| CursorTable::load(&*device, &layout)).transpose()?;
         Zones { device, layout, table, writable }.disk()
-    }
-
-    /// The device beneath.
-    pub fn device(&self) -> &Arc<D> {
-        &self.device
-    }
-
-    /// Assignment of the zones.
-    pub fn layout(&self) -> &ZonedLayout {
-        &self.layout
     }
 
     fn disk(self) -> Result<StrictAppend<Zones<D>>, ZonedError> {

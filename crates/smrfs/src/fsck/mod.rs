@@ -82,7 +82,7 @@ pub fn check(device: &dyn HostManaged, store: &dyn MetadataStore, options: &Fsck
         parts: scan.parts.len() as u64,
         leaked_parts: leaked.len() as u64,
         read: scan.read,
-        counts: surface.counts(),
+        counts: surface.counts,
         bands: surface.bands_by_fill(),
     })
 }

@@ -23,7 +23,7 @@ pub(super) struct Surface {
     shape: Shape,
     bands: Vec<BandReport>,
     live: Vec<u64>,
-    counts: Counts,
+    pub counts: Counts,
 }
 
 impl Surface {
@@ -114,10 +114,6 @@ impl Surface {
             (done, upstream) = (span.end().0, dpid);
         }
         counts
-    }
-
-    pub fn counts(&self) -> Counts {
-        self.counts
     }
 
     pub fn bands_by_fill(&self) -> Option<Fill> {
@@ -217,7 +213,7 @@ mod tests {
                 }
             }
             counts.not_writable = shape.granules - counts.readable - counts.writable;
-            assert_eq!((found.counts(), found.bands_by_fill()), (counts, Some(fill)), "{reports:?}");
+            assert_eq!((found.counts, found.bands_by_fill()), (counts, Some(fill)), "{reports:?}");
         }
     }
 
@@ -247,7 +243,7 @@ mod tests {
             }
             let mut found = surface(shape, Vec::new());
             found.fill(&extents(&spans));
-            assert_eq!((found.counts(), found.bands_by_fill()), (counts, None), "{spans:?}");
+            assert_eq!((found.counts, found.bands_by_fill()), (counts, None), "{spans:?}");
             let beyond = [(Span::new(80, 10), None), (Span::new(90, 5), Some(Wrong::OutOfRange))];
             assert_eq!(found.judge(Span::new(80, 15)), beyond);
         }

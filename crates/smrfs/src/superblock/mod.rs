@@ -261,8 +261,10 @@ fn bands(shape: &Shape) -> u64 {
 
 /// The superblocks of a disk.
 pub struct Area {
-    device: Arc<dyn HostManaged>,
-    newest: Superblock,
+    /// The disk that it is on.
+    pub device: Arc<dyn HostManaged>,
+    /// The newest superblock.
+    pub newest: Superblock,
     /// The place of the newest: the granule, or the band.
     place: u64,
 }
@@ -332,16 +334,6 @@ impl Area {
         let mut area = Area { device, newest: first.clone(), place };
         area.store(first)?;
         Ok(area)
-    }
-
-    /// The newest superblock.
-    pub fn newest(&self) -> &Superblock {
-        &self.newest
-    }
-
-    /// The disk that it is on.
-    pub fn device(&self) -> &Arc<dyn HostManaged> {
-        &self.device
     }
 
     /// Writes a newer superblock, durably; the one before stays readable.

@@ -56,7 +56,7 @@ fn a_power_cut_while_it_is_stored_leaves_the_old_one_or_the_new_one() {
             Area::format(disk(Arc::clone(&memory), &shape, WriteHistory::Blank), superblock(&shape)).unwrap();
         let mut stored = vec![(power.operations(), 0)];
         for mounts in 1..12 {
-            let next = Superblock { mounts, is_clean: mounts % 2 == 0, ..area.newest().clone() };
+            let next = Superblock { mounts, is_clean: mounts % 2 == 0, ..area.newest.clone() };
             area.store(next).unwrap();
             stored.push((power.operations(), mounts));
         }
@@ -65,7 +65,7 @@ fn a_power_cut_while_it_is_stored_leaves_the_old_one_or_the_new_one() {
             for (seed, loss) in WriteLoss::ALL.into_iter().enumerate() {
                 let after = Arc::new(memory.survivor(cut, loss, seed as u64, Arc::new(Power::new()), false));
                 let area = Area::load(disk(after, &shape, WriteHistory::Unknown)).unwrap();
-                let found = area.newest().mounts;
+                let found = area.newest.mounts;
                 assert!(found == kept || found == kept + 1, "{model:?} cut {cut}: {found} instead of {kept}");
             }
         }
@@ -79,23 +79,23 @@ fn superblocks_and_data_do_not_damage_each_other() {
         let shape = shape(Model::Caveat, did, dpid);
         let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
         let mut area = Area::format(disk(memory, &shape, WriteHistory::Blank), superblock(&shape)).unwrap();
-        let data = data_part(area.device());
+        let data = data_part(&area.device);
         assert_eq!(data.shape().granules, shape.granules - granules(&shape));
         let bytes = [1; 512];
         // Three superblocks a round, so that each place is written before the data as well as after.
         for round in 0..6 {
-            area.store(area.newest().clone()).unwrap();
+            area.store(area.newest.clone()).unwrap();
             // The first granule of the data, twice: as near as data comes.
             for _ in 0..2 {
                 data.write(Granule(0), Data::Bytes(&bytes), Cause::Host).unwrap();
             }
-            let reopened = Area::load(Arc::clone(area.device())).unwrap();
-            assert_eq!(reopened.newest().sequence, 3 * round + 2, "DID {did} DPID {dpid}");
+            let reopened = Area::load(Arc::clone(&area.device)).unwrap();
+            assert_eq!(reopened.newest.sequence, 3 * round + 2, "DID {did} DPID {dpid}");
             for copy in [0, did.max(dpid) + 1] {
-                area.device().read(Granule(copy), ReadBuffer::Bytes(&mut [0; 512]), Cause::Map).unwrap();
+                area.device.read(Granule(copy), ReadBuffer::Bytes(&mut [0; 512]), Cause::Map).unwrap();
             }
             for _ in 0..2 {
-                area.store(area.newest().clone()).unwrap();
+                area.store(area.newest.clone()).unwrap();
                 data.read(Granule(0), ReadBuffer::Bytes(&mut [0; 512]), Cause::Host).unwrap();
             }
         }
@@ -112,12 +112,12 @@ fn either_place_alone_has_one_of_the_two_newest_superblocks() {
             let device = disk(Arc::clone(&memory), &shape, WriteHistory::Blank);
             let mut area = Area::format(device, superblock(&shape)).unwrap();
             for _ in 0..stores {
-                area.store(area.newest().clone()).unwrap();
+                area.store(area.newest.clone()).unwrap();
             }
             memory.write(Granule(lost), Data::Blank(512), Cause::Map).unwrap();
             memory.destroy(Span::new(lost, 1), Granule(lost)).unwrap();
-            let found = Area::load(Arc::clone(area.device())).unwrap().newest().sequence;
-            assert!(found + 1 >= area.newest().sequence, "{found} of {} without {lost}", area.newest().sequence);
+            let found = Area::load(Arc::clone(&area.device)).unwrap().newest.sequence;
+            assert!(found + 1 >= area.newest.sequence, "{found} of {} without {lost}", area.newest.sequence);
         }
     }
 }
@@ -159,11 +159,11 @@ fn an_unreadable_superblock_gives_way_to_the_one_before() {
     let shape = shape(Model::StrictAppend, 2, 1);
     let memory = Arc::new(Memory::new(&shape, Arc::new(Power::new())));
     let mut area = Area::format(disk(Arc::clone(&memory), &shape, WriteHistory::Blank), superblock(&shape)).unwrap();
-    area.store(area.newest().clone()).unwrap();
+    area.store(area.newest.clone()).unwrap();
     memory.write(Granule(1), Data::Blank(512), Cause::Map).unwrap();
     memory.destroy(Span::new(1, 1), Granule(0)).unwrap();
-    let reopened = Area::load(Arc::clone(area.device())).unwrap();
-    assert_eq!(reopened.newest().sequence, 1);
+    let reopened = Area::load(Arc::clone(&area.device)).unwrap();
+    assert_eq!(reopened.newest.sequence, 1);
 }
 
 #[test]

@@ -72,10 +72,12 @@ pub struct Rests {
 
 /// Runs scripts on one target and counts.
 pub struct Driver<'a> {
-    target: &'a mut dyn Target,
+    /// The target.
+    pub target: &'a mut dyn Target,
     watch: &'a mut dyn Watch,
     interleave: Interleave,
-    written_bytes: u64,
+    /// Bytes written by all streams so far.
+    pub written_bytes: u64,
     rests: Option<Rests>,
     /// Bytes written at the last rest.
     rested_at: u64,
@@ -143,16 +145,6 @@ impl<'a> Driver<'a> {
     /// Lets scripts that run alone rest.
     pub fn rest(self, rests: Option<Rests>) -> Driver<'a> {
         Driver { rests, ..self }
-    }
-
-    /// Bytes written by all streams so far.
-    pub fn written_bytes(&self) -> u64 {
-        self.written_bytes
-    }
-
-    /// The target.
-    pub fn target(&self) -> &dyn Target {
-        self.target
     }
 
     /// Runs one script alone until it ends, or until this many bytes have been written by this driver in all.

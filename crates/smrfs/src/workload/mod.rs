@@ -79,7 +79,8 @@ pub trait Events {
 
 /// Cuts events into acts of at most this many bytes.
 pub struct Script<E> {
-    events: E,
+    /// The events.
+    pub events: E,
     current: Option<Underway>,
 }
 
@@ -107,11 +108,6 @@ impl<E: Events> Script<E> {
     /// A script of these events.
     pub fn new(events: E) -> Script<E> {
         Script { events, current: None }
-    }
-
-    /// The events.
-    pub fn events(&self) -> &E {
-        &self.events
     }
 
     /// True if an event has begun and not ended.

@@ -142,7 +142,7 @@ fn two_streams_take_turns_of_the_blocks_that_were_asked_for() {
         let (mut main, mut other) =
             (Script::new(Files(1, 4 * BLOCK_BYTES, 1)), Script::new(Files(2, 4 * BLOCK_BYTES, 9)));
         let (record, end) = driver.beside(&mut main, &mut other, 1.0).unwrap();
-        assert_eq!((end, record.written_bytes, driver.written_bytes()), (End::Done, 4 * BLOCK_BYTES, 8 * BLOCK_BYTES));
+        assert_eq!((end, record.written_bytes, driver.written_bytes), (End::Done, 4 * BLOCK_BYTES, 8 * BLOCK_BYTES));
         let beside = if interleave == Interleave::WholeFile { 0 } else { record.written_bytes - BLOCK_BYTES };
         assert!(record.latencies.all().max_ns >= record.written_bytes + beside, "what runs meanwhile counts");
         assert_eq!(folders_of_appends(&books.acts), expected, "{interleave:?}");
@@ -156,7 +156,7 @@ fn a_share_of_a_half_gives_the_other_stream_half_of_the_bytes() {
     let (mut main, mut other) =
         (Script::new(Files(1, 5 * BLOCK_BYTES, 20)), Script::new(Files(2, 3 * BLOCK_BYTES, 99)));
     driver.beside(&mut main, &mut other, 0.5).unwrap();
-    assert_eq!(driver.written_bytes(), 150 * BLOCK_BYTES);
+    assert_eq!(driver.written_bytes, 150 * BLOCK_BYTES);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_full_target_and_a_watcher_end_a_run_and_say_so() {
         let end = driver
             .alone(&mut Script::new(Files(1, 3 * BLOCK_BYTES, 10)), 20 * BLOCK_BYTES, &mut Record::default())
             .unwrap();
-        (end, driver.written_bytes() / BLOCK_BYTES)
+        (end, driver.written_bytes / BLOCK_BYTES)
     };
     assert_eq!(run(u64::MAX, u64::MAX), (End::Done, 20));
     assert_eq!(run(10 * BLOCK_BYTES, u64::MAX), (End::Full, 9));
@@ -191,7 +191,7 @@ fn the_ager_and_the_benchmarks_do_only_what_makes_sense() {
     assert_eq!(EventKind::ALL.map(|kind| record.latencies.for_kind(kind).count), [3000; 5]);
     let of = |folder| books.files.iter().filter(move |file| file.0.folder == folder);
     assert_eq!((of(1).count(), of(2).count()), (0, 250));
-    assert_eq!(of(2).map(|file| file.1).sum::<u64>(), server.events().kept_bytes());
+    assert_eq!(of(2).map(|file| file.1).sum::<u64>(), server.events.kept_bytes());
 }
 
 #[test]

@@ -57,7 +57,7 @@ proptest! {
                 _ => {
                     let verdict = law.may_write(span);
                     if what == 4 {
-                        disk.disk().platters().fail_next_write(1);
+                        disk.disk.platters.fail_next_write(1);
                     }
                     match (write(&disk, at, span.count), verdict) {
                         (Err(DeviceError::Violation(ours)), Err(theirs)) => prop_assert_eq!(ours, theirs),
@@ -109,7 +109,7 @@ fn every_violation_is_found_before_it_reaches_the_disk() {
     assert_eq!(refusal(write(&disk, 62, 1)), Violation::Upstream { at: Granule(62), live: Granule(59) });
     assert_eq!((disk.violation(), disk.violations()), (Some(Violation::OverLive { at: Granule(55) }), 3));
     assert_eq!(four(disk.counts()), [10, 7, 0, 83]);
-    assert_eq!(disk.disk().upstream_hits(), 0, "nothing of it was written");
+    assert_eq!(disk.disk.upstream_hits(), 0, "nothing of it was written");
     refusal(disk.reset(0));
     assert_eq!(disk.violations(), 4);
 }
@@ -148,7 +148,7 @@ fn a_band_in_which_a_write_failed_is_left_alone_until_its_reset() {
     let shape = strict(2, 10, 0, 2);
     let disk = Watched::new(StrictAppend::new(memory(&shape), shape, &[]).unwrap());
     write(&disk, 0, 2).unwrap();
-    disk.disk().platters().fail_next_write(1);
+    disk.disk.platters.fail_next_write(1);
     assert!(write(&disk, 2, 3).is_err());
     assert_eq!(four(disk.counts()), [2, 8, 0, 10]);
     refusal(write(&disk, 5, 1));

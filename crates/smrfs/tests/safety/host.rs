@@ -322,7 +322,7 @@ impl<'a> Host<'a> {
         let value = value.unwrap_or(self.operations as u8);
         if self.chance(self.manner.fails) {
             let part = self.below(span.count + 1);
-            *self.disk.disk().next.lock().unwrap() = Some(part);
+            *self.disk.disk.next.lock().unwrap() = Some(part);
         }
         let fill = if self.manner.bytes { vec![value; bytes as usize] } else { Vec::new() };
         let data = if self.manner.bytes { Data::Bytes(&fill) } else { Data::Blank(bytes) };

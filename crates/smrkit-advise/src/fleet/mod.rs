@@ -488,7 +488,7 @@ impl FleetOptions {
         let whole = run(1.0)?;
         let drive = whole.system().drives()[0].clone();
         let drive_bytes = whole.host_sectors()? * SECTOR_BYTES;
-        let surfaces = drive.drive.geometry.zones().iter().map(|zone| zone.surfaces().end).max().unwrap_or(1);
+        let surfaces = drive.drive.geometry.zones.iter().map(|zone| zone.surfaces().end).max().unwrap_or(1);
         let (piece_bytes, chunk_bytes) =
             (self.piece_bytes(job.object_bytes), self.chunk_bytes(drive_bytes, self.groups));
         let mut pieces = FIRST_PIECES;

@@ -117,5 +117,5 @@ fn text(image: &DriveImage) -> String {
     let word = |key: &str| described[key].as_str().unwrap_or_default();
     let (size, array) = (Bytes::of_sectors(image.sectors()), word("array"));
     let array = if array.is_empty() { String::new() } else { format!("{array}, ") };
-    format!("{}: {size} of {array}{} under {}\n", image.path().display(), word("drive"), word("layer"))
+    format!("{}: {size} of {array}{} under {}\n", image.path.display(), word("drive"), word("layer"))
 }

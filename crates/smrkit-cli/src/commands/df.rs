@@ -60,7 +60,7 @@ impl Df {
             "image": path_value(&self.image),
             "meta": path_value(volume.meta()),
             "uuid": volume.superblock().uuid.to_string(),
-            "was_clean": volume.was_clean(),
+            "was_clean": volume.was_clean,
         });
         Ok((about, survey))
     }

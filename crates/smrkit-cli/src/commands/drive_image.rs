@@ -33,8 +33,8 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
         Err(MountError::NotMounted(_)) => {
             let image = DriveImage::open(path, |_| Ok(None))?;
             let mut about = image.describe();
-            about["was_clean"] = image.was_clean().into();
-            let state = if image.was_clean() { "" } else { "; not closed cleanly" };
+            about["was_clean"] = image.was_clean.into();
+            let state = if image.was_clean { "" } else { "; not closed cleanly" };
             (about, state.to_string())
         }
         Err(error) => return Err(error.into()),
@@ -63,7 +63,7 @@ pub fn df(path: &Path, as_json: bool) -> anyhow::Result<Done> {
 /// Checks the layers' maps, after the requests since the last checkpoint. The image is closed cleanly, unless nothing is to be changed.
 pub fn fsck(path: &Path, no_changes: bool) -> anyhow::Result<Done> {
     let image = DriveImage::open(path, |_| Ok(None))?;
-    let was_clean = image.was_clean();
+    let was_clean = image.was_clean;
     let image = if no_changes { image.read_only() } else { image };
     let (drive, _) = ServedDrive::open(image, None, Queue::Drive)?;
     let checked = drive.check();

@@ -90,7 +90,7 @@ impl Drives {
 
 fn list(drives: &[Drive]) -> String {
     let line = |drive: &Drive| {
-        let size = Bytes::of_sectors(drive.geometry.sectors()).to_string();
+        let size = Bytes::of_sectors(drive.geometry.sectors).to_string();
         format!("{:<16} {size:>9}  {:<10}  {}\n", drive.name, drive.clock.name(), drive.summary)
     };
     let lines: String = drives.iter().map(line).collect();
@@ -112,10 +112,10 @@ fn show(drive: &Drive) -> String {
     text.push('\n');
     text += &format!(
         "{} sectors ({}), {} tracks in {} recording zones, longest track {} sectors\n\n",
-        geometry.sectors(),
-        Bytes::of_sectors(geometry.sectors()),
-        geometry.tracks(),
-        geometry.zones().len(),
+        geometry.sectors,
+        Bytes::of_sectors(geometry.sectors),
+        geometry.tracks,
+        geometry.zones.len(),
         geometry.longest_track()
     );
     text += "Shingling, and the simpler forms derived from it (never more permissive):\n";

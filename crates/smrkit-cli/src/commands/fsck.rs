@@ -92,7 +92,7 @@ impl Fsck {
             "image": path_value(&self.image),
             "meta": path_value(volume.meta()),
             "uuid": volume.superblock().uuid.to_string(),
-            "was_clean": volume.was_clean(),
+            "was_clean": volume.was_clean,
             "in_step": volume.misfit().is_none(),
             "exit_code": code,
         });
@@ -115,7 +115,7 @@ impl Fsck {
         if unlisted > 0 {
             text += &format!("and {} more: --list tells them\n", format::count(unlisted));
         }
-        let state = if volume.was_clean() { "" } else { ", not unmounted in good order" };
+        let state = if volume.was_clean { "" } else { ", not unmounted in good order" };
         text += &format!(
             "{}: {} files in {} extents{state}: ",
             self.image.display(),

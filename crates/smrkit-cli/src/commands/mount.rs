@@ -158,7 +158,7 @@ impl Mount {
         mount::check(&mount_point)?;
         let image = absolute(&self.image)?;
         let volume = Volume::open(&image, &Open { read_only: self.read_only, ..self.volume.open() })?;
-        volume.exposed().iter().for_each(|exposure| log(&format!("trusted as asked: {exposure}")));
+        volume.exposed.iter().for_each(|exposure| log(&format!("trusted as asked: {exposure}")));
         mount::keep_apart(&mount_point, volume.meta())?;
         let core = self.core(&volume)?;
         let said = format!("{} is mounted on {}\n", image.display(), mount_point.display());
@@ -177,7 +177,7 @@ impl Mount {
     fn core(&self, volume: &Volume) -> anyhow::Result<FileSystem> {
         let space = self.space(volume)?;
         let options = fs::FsOptions { read_only: self.read_only, ..fs::FsOptions::default() };
-        let image = volume.image().display();
+        let image = volume.image.display();
         FileSystem::mount(volume.device(), volume.store(), space, options)
             .with_context(|| format!("{image}: smrkit fsck {image} may help"))
     }
@@ -190,7 +190,7 @@ impl Mount {
                 Ok(Box::new(Caveat::new(device.shape(), CaveatOptions { placement, ..CaveatOptions::default() })?))
             }
             (Some(_), Model::StrictAppend) => {
-                let image = volume.image().display();
+                let image = volume.image.display();
                 Err(Error::Usage(format!("{image} is a strict-append disk: leave {{placement}} away")).into())
             }
         }

@@ -82,17 +82,17 @@ impl DriveOptions {
         match image.note() {
             Some(note) => eprintln!("smrkit: {note}"),
             None if self.choice.is_made() => {
-                let beside = image::state_path(image.path()).display().to_string();
+                let beside = image::state_path(&image.path).display().to_string();
                 let problem = format!("{beside} says which drive it is: leave out the options of create");
                 return Err(Error::Usage(problem).into());
             }
             None => {}
         }
         let log = self.log.as_deref().map(|path| LogWriter::open(path, image.run_record())).transpose()?;
-        let queue = self.queue.unwrap_or_else(|| usual_order(image.system()));
+        let queue = self.queue.unwrap_or_else(|| usual_order(&image.system));
         let (mut drive, found) = ServedDrive::open(image, log, queue)?;
         if found == FoundState::Recovered {
-            let path = drive.image().path().display();
+            let path = drive.image.path.display();
             eprintln!("smrkit: {path} was not closed cleanly: the drive goes on after the last request in {path}.smr");
         }
         drive.is_durable = self.durable;

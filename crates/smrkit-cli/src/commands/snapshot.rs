@@ -31,7 +31,7 @@ impl Snapshot {
     pub fn execute(self) -> anyhow::Result<Done> {
         // Locked until both are copied.
         let image = DriveImage::open(&self.image, |_| Ok(None))?;
-        let pairs = [(&self.image, &self.copy), (&state_path(image.path()), &state_path(&self.copy))]
+        let pairs = [(&self.image, &self.copy), (&state_path(&image.path), &state_path(&self.copy))]
             .map(|(from, to)| (from.clone(), to.clone()));
         if let Some((_, taken)) = pairs.iter().find(|(_, to)| to.symlink_metadata().is_ok()) {
             return Err(LiveError::Exists(taken.clone()).into());

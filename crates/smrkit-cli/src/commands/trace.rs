@@ -206,7 +206,7 @@ impl Convert {
             eprintln!("smrkit: warning: its think times are left out: --arrival closed needs {trace} itself");
         }
         let opening = interrupt.opening_outputs(&paths);
-        let mut converter = Converter::create(&self.output, reader.format())?;
+        let mut converter = Converter::create(&self.output, reader.format)?;
         drop(opening);
         let mut watched = WatchedReader::new(reader, "converting");
         let rows = match self.sort {
@@ -223,7 +223,7 @@ impl Convert {
         let bytes = std::fs::metadata(&self.output).map_or(0, |file| file.len());
         eprintln!(
             "{rows} requests ({}) into {}: {bytes} bytes, {:.2} a request",
-            reader.format(),
+            reader.format,
             self.output.display(),
             bytes as f64 / rows.max(1) as f64
         );
@@ -270,7 +270,7 @@ impl Head {
             rows.extend(batch.iter().take(self.count - rows.len()).copied());
         }
         let volume = |request: &Request| reader.volumes().get(usize::from(request.volume)).map_or(0, |v| v.number);
-        let text = || trace_info::head(reader.format(), &rows, volume);
+        let text = || trace_info::head(reader.format, &rows, volume);
         print_as(self.json, || trace_info::head_json(&rows, volume), text)?;
         Ok(Done::All)
     }

@@ -56,7 +56,7 @@ fn a_course_is_as_it_was_asked_for() {
     assert_eq!((ager.target_bytes, ager.seed, ager.swing_percent), (500_000_000, 9, 3.0));
     assert_eq!((ager.run_probability, ager.hours_per_s, ager.bytes_per_s), (0.25, 7.0, 10e6));
     assert_eq!(
-        (ager.size_factor, ager.sizes_mb.source(), ager.ages_days.source()),
+        (ager.size_factor, &*ager.sizes_mb.source, &*ager.ages_days.source),
         (0.5, "reconstruction", "reconstruction")
     );
     assert_eq!((found.duty.idle_percent, found.duty.spell), (40.0, Nanos(5_000_000_000)));
@@ -78,9 +78,9 @@ fn distributions_are_read_from_files() {
     fs::write(&path, "1,50\n10,100\n").unwrap();
     let path = path.display();
     let found = course(&format!("--sizes {path}")).unwrap().ager;
-    assert!(found.sizes_mb.source().contains("own.csv") && found.ages_days.source() == "reconstruction");
+    assert!(found.sizes_mb.source.contains("own.csv") && found.ages_days.source == "reconstruction");
     let found = course(&format!("--ages {path}")).unwrap().ager;
-    assert!(found.ages_days.source().contains("own.csv") && found.sizes_mb.source() == "reconstruction");
+    assert!(found.ages_days.source.contains("own.csv") && found.sizes_mb.source == "reconstruction");
     assert!(course("--ages /nowhere/own.csv").is_err());
 }
 

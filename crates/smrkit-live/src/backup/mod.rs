@@ -221,7 +221,7 @@ fn duplicate(
     goes_on: &GoesOn,
 ) -> Result<Damage, LiveError> {
     if zoned::is_zoned(&from.image)? || zoned::is_zoned(&to.image)? {
-        return disk::copy(volume.area(), from, to, force, &mut || {}, goes_on)?.settle(goes_on);
+        return disk::copy(&volume.area, from, to, force, &mut || {}, goes_on)?.settle(goes_on);
     }
     copy(from, to, &mut || {}, goes_on)?;
     settle(to, goes_on).inspect_err(|_| remove(to))

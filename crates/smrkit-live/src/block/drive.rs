@@ -168,7 +168,8 @@ pub enum PreparedState {
 
 /// A drive or an array that is served.
 pub struct ServedDrive {
-    pub(super) image: DriveImage,
+    /// The image.
+    pub image: DriveImage,
     pub(super) model: Model,
     events: Events,
     /// Commands in the order of their arrival, those that were begun before the others.
@@ -215,23 +216,23 @@ impl ServedDrive {
         queue: Queue,
     ) -> Result<(ServedDrive, FoundState), LiveError> {
         let mut saved = image.take_saved();
-        let wrong = |error: &dyn ToString| LiveError::image(image.path(), error.to_string());
+        let wrong = |error: &dyn ToString| LiveError::image(&image.path, error.to_string());
         let mut unreadable = RangeMap::default();
         saved.unreadable.iter().for_each(|&(lba, n)| unreadable.cover(lba..lba + n, ()));
-        let mut model = Model::new(image.system()).map_err(|error| wrong(&error))?;
+        let mut model = Model::new(&image.system).map_err(|error| wrong(&error))?;
         let mut found = FoundState::New;
         if !saved.model.is_empty() {
             found = FoundState::Clean;
             if let Err(fault) = model.restore(&saved.model) {
                 // Another version may have saved it. Only times are lost with it, and what is half restored is of no use.
-                log(&format!("{}: {fault}: the drive starts with a fresh state", image.path().display()));
-                model = Model::new(image.system()).map_err(|error| wrong(&error))?;
+                log(&format!("{}: {fault}: the drive starts with a fresh state", image.path.display()));
+                model = Model::new(&image.system).map_err(|error| wrong(&error))?;
                 (found, saved.events) = (FoundState::New, Vec::new());
             }
         }
         if !saved.events.is_empty() {
             found = FoundState::Recovered;
-            let mut replay = Replay::new(model, image.system().clone());
+            let mut replay = Replay::new(model, image.system.clone());
             for (line, event) in (1..).zip(saved.events) {
                 note_unreadable(&mut unreadable, &event);
                 replay.follow(event, line).map_err(|error| wrong(&error))?;
@@ -240,9 +241,9 @@ impl ServedDrive {
             model.plan_power_cut(false);
             model.drain().map_err(|fault| wrong(&fault))?;
         }
-        model.order_commands(queue, image.system());
+        model.order_commands(queue, &image.system);
         let may_lose = model.may_lose();
-        let syncer = Syncer::new(image.shared_storage()).map_err(|error| LiveError::io(image.path(), error))?;
+        let syncer = Syncer::new(image.shared_storage()).map_err(|error| LiveError::io(&image.path, error))?;
         let mut drive = ServedDrive {
             image,
             model,
@@ -290,11 +291,6 @@ impl ServedDrive {
         self.events.write_to_log(&LogEvent::Pace(factor));
     }
 
-    /// The image.
-    pub fn image(&self) -> &DriveImage {
-        &self.image
-    }
-
     /// The disks and the layers of all drives, in order.
     pub fn drives(&self) -> Vec<&LayeredDisk> {
         self.model.drives()
@@ -302,7 +298,7 @@ impl ServedDrive {
 
     /// Gauges of the layers.
     pub fn gauges(&self) -> Gauges {
-        self.model.device().gauges()
+        self.model.device.gauges()
     }
 
     /// The drive's time.
@@ -514,7 +510,7 @@ impl ServedDrive {
     }
 
     fn failed(&self, error: &io::Error) -> CommandError {
-        log(&format!("{}: {error}", self.image.path().display()));
+        log(&format!("{}: {error}", self.image.path.display()));
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CommandError::NoSpace,
             _ => CommandError::Io,
@@ -577,7 +573,7 @@ impl ServedDrive {
     fn give_up_on<E: ToString>(&mut self, result: Result<(), E>) {
         if let Err(error) = result {
             let failure = format!("{}; the drive fails every command from now on: serve it anew", error.to_string());
-            log(&format!("{}: {failure}", self.image.path().display()));
+            log(&format!("{}: {failure}", self.image.path.display()));
             self.failure = Some(failure);
         }
     }
@@ -648,7 +644,7 @@ impl ServedDrive {
             }
             InjectedFault::ReplaceMember(disk) => {
                 self.idle_until(self.model.now.max(at), true);
-                self.model.replace_member(disk, self.image.system())?;
+                self.model.replace_member(disk, &self.image.system)?;
             }
             InjectedFault::Idle(span) => {
                 let until = self.model.now.max(at) + span;
@@ -665,14 +661,14 @@ impl ServedDrive {
     /// Brings a new drive into a state in which it has served much: as if 4 KiB had been written at random places, of which the image knows
     /// nothing.
     pub fn prepare(&mut self, state: &PreparedState) -> Result<(), LiveError> {
-        let system = self.image.system().clone();
+        let system = self.image.system.clone();
         let prepared = match state {
             PreparedState::NearlyFull => self.model.fill_cache(self.image.sectors(), 0.95, 0).map_err(Error::from),
             PreparedState::Full => self.model.fill_cache(self.image.sectors(), 1.0, 0).map_err(Error::from),
             PreparedState::Cleaning => self.model.fill_cache(self.image.sectors(), 1.0, 1000).map_err(Error::from),
             PreparedState::Saved(saved) => self.model.restore_saved(saved, &system),
         };
-        prepared.map_err(|error| LiveError::image(self.image.path(), error.to_string()))
+        prepared.map_err(|error| LiveError::image(&self.image.path, error.to_string()))
     }
 
     /// Checks the layers' maps. Nothing is under way.
@@ -715,9 +711,9 @@ impl ServedDrive {
         self.events.flush();
         if !is_flushed || self.failure.is_some() {
             let why = self.failure.map(|failure| format!("{failure}; ")).unwrap_or_default();
-            return Err(LiveError::image(self.image.path(), why + "not closed cleanly"));
+            return Err(LiveError::image(&self.image.path, why + "not closed cleanly"));
         }
-        self.model.drain().map_err(|fault| LiveError::image(self.image.path(), fault.to_string()))?;
+        self.model.drain().map_err(|fault| LiveError::image(&self.image.path, fault.to_string()))?;
         self.checkpoint()
     }
 
@@ -736,7 +732,7 @@ impl ServedDrive {
     fn write_events(&mut self) {
         let lines = std::mem::take(&mut self.events.lines);
         self.events_bytes += lines.len() as u64;
-        let written = self.image.append(&lines).map_err(|error| LiveError::io(self.image.path(), error));
+        let written = self.image.append(&lines).map_err(|error| LiveError::io(&self.image.path, error));
         self.give_up_on(written);
         self.events.lines = lines;
         self.events.lines.clear();

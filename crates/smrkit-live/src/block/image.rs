@@ -248,16 +248,20 @@ pub struct SavedState {
 
 /// An image, locked against a second user.
 pub struct DriveImage {
-    path: PathBuf,
+    /// The path that it was opened by.
+    pub path: PathBuf,
     file: Option<File>,
     storage: Arc<dyn Storage>,
     bytes: u64,
-    system: SystemRun,
+    /// The drive under its layer, or the array of such drives.
+    pub system: SystemRun,
     run: RunRecord,
     saved: SavedState,
-    was_clean: bool,
+    /// True if it was closed cleanly.
+    pub was_clean: bool,
     note: Option<String>,
-    is_read_only: bool,
+    /// True if it can't be written.
+    pub is_read_only: bool,
     /// Where the state is kept; nowhere if a file that is not ours is in its place.
     state_file: Option<StateFile>,
 }
@@ -592,21 +596,6 @@ impl DriveImage {
         DriveImage { state_file: None, ..self }
     }
 
-    /// True if it can't be written.
-    pub fn is_read_only(&self) -> bool {
-        self.is_read_only
-    }
-
-    /// The path that it was opened by.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The drive under its layer, or the array of such drives.
-    pub fn system(&self) -> &SystemRun {
-        &self.system
-    }
-
     /// The record of the drive or the array.
     pub fn run_record(&self) -> &RunRecord {
         &self.run
@@ -615,11 +604,6 @@ impl DriveImage {
     /// Sectors that a host is offered.
     pub fn sectors(&self) -> u64 {
         self.bytes / SECTOR_BYTES
-    }
-
-    /// True if it was closed cleanly.
-    pub fn was_clean(&self) -> bool {
-        self.was_clean
     }
 
     /// Why the drive starts with a fresh state, where it did not have to.

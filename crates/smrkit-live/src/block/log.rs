@@ -356,7 +356,8 @@ pub struct LogReader {
     pub run: RunRecord,
     lines: io::Lines<BufReader<File>>,
     path: PathBuf,
-    line: u64,
+    /// The line that was read last.
+    pub line: u64,
 }
 
 impl LogReader {
@@ -371,11 +372,6 @@ impl LogReader {
             }
             _ => Err(Error::input(path, "not a log of smrkit serve: give a file that serve {log} wrote")),
         }
-    }
-
-    /// The line that was read last.
-    pub fn line(&self) -> u64 {
-        self.line
     }
 }
 
@@ -431,11 +427,10 @@ pub fn replay(path: &Path) -> Result<ReplayFindings, Error> {
         if let LogEvent::Served { request, .. } | LogEvent::Failed { request, .. } = &event
             && request.lba.0.saturating_add(request.sectors.into()) > host_sectors
         {
-            let message =
-                format!("line {} asks for sectors past the drive's end: that is no drive's log", reader.line());
+            let message = format!("line {} asks for sectors past the drive's end: that is no drive's log", reader.line);
             return Err(Error::input(path, message));
         }
-        replay.follow(event, reader.line())?;
+        replay.follow(event, reader.line)?;
     }
     replay.finish()?;
     Ok(replay.findings)
@@ -693,9 +688,9 @@ mod tests {
         let refused = LogWriter::open(&path, &other).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(refused.contains("the log of another drive"), "{refused}");
         let mut log = LogReader::open(&path).unwrap();
-        assert_eq!((&log.run, log.line()), (&own, 1));
+        assert_eq!((&log.run, log.line), (&own, 1));
         for (at, (_, event)) in events().into_iter().enumerate() {
-            assert_eq!((log.next().unwrap().unwrap(), log.line()), (event, at as u64 + 2));
+            assert_eq!((log.next().unwrap().unwrap(), log.line), (event, at as u64 + 2));
         }
         assert!(log.next().is_none());
         let whole = std::fs::read_to_string(&path).unwrap();

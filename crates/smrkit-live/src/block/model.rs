@@ -36,7 +36,7 @@ const TORN: u64 = 1;
 
 /// A drive or an array, with its time.
 pub(super) struct Model {
-    device: Device,
+    pub device: Device,
     /// The time of the last event or arrival.
     pub now: Nanos,
     done: Vec<Completion>,
@@ -140,10 +140,6 @@ impl Model {
         self.device.drives().iter().map(|drive| (!drive.has_write_cache()).then(|| drive.device().layer.commits()))
     }
 
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
     pub fn array(&self) -> Option<&Array> {
         self.device.array()
     }
@@ -212,12 +208,12 @@ impl Model {
     /// A member of the array fails: from now on the others do its work. Errors: they could not.
     pub fn fail_member(&mut self, disk: u32) -> Result<(), String> {
         let array = self.array_with(disk)?;
-        let layout = array.layout();
+        let layout = &array.layout;
         let spare = if layout.parities() > 0 { layout.parities() } else { layout.copies() as usize - 1 };
-        let missing = array.health().iter().filter(|health| !health.is_good()).count();
-        match array.health()[disk as usize].works() {
+        let missing = array.health.iter().filter(|health| !health.is_good()).count();
+        match array.health[disk as usize].works() {
             false => return Err(format!("member {disk} has failed already")),
-            true if spare == 0 => return Err(format!("{} keeps nothing twice: all would be lost", layout.level())),
+            true if spare == 0 => return Err(format!("{} keeps nothing twice: all would be lost", layout.level)),
             true if missing >= spare => {
                 return Err("the array would lose data: first replace what has failed, and let it be rebuilt".into());
             }
@@ -230,7 +226,7 @@ impl Model {
     pub fn replace_member(&mut self, disk: u32, system: &SystemRun) -> Result<(), String> {
         let (now, order) = (self.now, self.order);
         let array = self.array_with(disk)?;
-        if array.health()[disk as usize].works() {
+        if array.health[disk as usize].works() {
             return Err(format!("member {disk} works: let it fail first (fail-member {disk})"));
         }
         let mut new = drive(&system.drives()[disk as usize], order).map_err(|error| error.to_string())?;
@@ -259,18 +255,18 @@ impl Model {
     pub fn missing_members(&self) -> Vec<(usize, Option<f64>)> {
         let Some(array) = self.array() else { return Vec::new() };
         let share = |disk: usize, health: &Health| {
-            let sectors = array.layout().member_sectors(disk as u32);
+            let sectors = array.layout.member_sectors(disk as u32);
             let pieces = (0..sectors).step_by(REBUILD_SECTORS as usize);
             let rebuilt = pieces.filter(|&at| health.has(Lba(at), REBUILD_SECTORS.min(sectors - at))).count() as u64;
             health.works().then_some(rebuilt as f64 / sectors.div_ceil(REBUILD_SECTORS) as f64)
         };
-        let missing = array.health().iter().enumerate().filter(|(_, health)| !health.is_good());
+        let missing = array.health.iter().enumerate().filter(|(_, health)| !health.is_good());
         missing.map(|(disk, health)| (disk, share(disk, health))).collect()
     }
 
     /// The first of the new members, from the beginning on.
     fn next_rebuild(&self) -> Option<Rebuild> {
-        let disk = self.array()?.health().iter().position(|health| matches!(health, Health::New(_)))?;
+        let disk = self.array()?.health.iter().position(|health| matches!(health, Health::New(_)))?;
         Some(Rebuild { disk: disk as u32, at: Lba(0), is_under_way: false })
     }
 
@@ -279,12 +275,12 @@ impl Model {
         while let Some(Rebuild { disk, at, is_under_way: false }) = self.rebuild
             && let Some(array) = self.device.array_mut()
         {
-            let sectors = array.layout().member_sectors(disk).saturating_sub(at.0).min(REBUILD_SECTORS);
+            let sectors = array.layout.member_sectors(disk).saturating_sub(at.0).min(REBUILD_SECTORS);
             if sectors == 0 {
                 self.rebuild = self.next_rebuild();
                 continue;
             }
-            let is_under_way = !array.health()[disk as usize].has(at, sectors);
+            let is_under_way = !array.health[disk as usize].has(at, sectors);
             self.rebuild = Some(Rebuild { disk, at: at + sectors, is_under_way });
             if is_under_way {
                 return array.rebuild(disk, at, sectors, self.now);
@@ -319,7 +315,7 @@ impl Model {
 
     fn keep_busy(&mut self, lba: Lba, span: Nanos) -> DiskResult {
         let disks = self.array().map_or(vec![0], |array| {
-            let layout = array.layout();
+            let layout = &array.layout;
             (0..layout.copies()).map(|copy| layout.copy(lba, copy).0 as usize).collect()
         });
         let (now, drives) = (self.now, self.device.drives_mut());
@@ -332,7 +328,7 @@ impl Model {
     }
 
     fn working(&self) -> impl Iterator<Item = (usize, &MemberDrive)> {
-        let works = |disk: usize| self.array().is_none_or(|array| array.health()[disk].works());
+        let works = |disk: usize| self.array().is_none_or(|array| array.health[disk].works());
         self.device.drives().iter().enumerate().filter(move |(disk, _)| works(*disk))
     }
 
@@ -358,7 +354,7 @@ impl Model {
             model.submit(0, &request, model.now, Nanos::ZERO)?;
             model.drain()
         };
-        let fill = |model: &Model| model.device().gauges().cache_fill;
+        let fill = |model: &Model| model.device.gauges().cache_fill;
         let (mut most, mut since) = (0.0, 0);
         loop {
             let Some(now) = fill(self) else {
@@ -450,9 +446,9 @@ fn torn_platters(run: &DriveRun, writes: &[Access], random: &mut Pcg64Mcg) -> Re
 
 /// Sectors of an array that neither copies nor parity have, where each of its drives has lost some.
 fn lost_by_array(array: &Array, lost: &[RangeMap<()>]) -> RangeMap<()> {
-    let (layout, mut all) = (array.layout(), RangeMap::default());
+    let (layout, mut all) = (&array.layout, RangeMap::default());
     let is_lost = |disk: u32, at: Lba| {
-        !array.health()[disk as usize].has(at, 1) || lost[disk as usize].within(at.0..at.0 + 1).next().is_some()
+        !array.health[disk as usize].has(at, 1) || lost[disk as usize].within(at.0..at.0 + 1).next().is_some()
     };
     for (disk, own) in (0..).zip(lost) {
         for at in own.iter().flat_map(|(range, _)| range).map(Lba) {

@@ -127,11 +127,11 @@ impl DriveServer {
         }
         let clock = PacedClock::new(pace, drive.now());
         let export = Export {
-            bytes: drive.image().sectors() * SECTOR_BYTES,
+            bytes: drive.image.sectors() * SECTOR_BYTES,
             sector_bytes: SECTOR_BYTES as u32,
             preferred_bytes: PREFERRED_BYTES,
             longest_bytes: LONGEST_BYTES,
-            is_read_only: drive.image().is_read_only(),
+            is_read_only: drive.image.is_read_only,
         };
         let is_real_time = clock.as_ref().is_some_and(PacedClock::is_real_time);
         DriveServer {
@@ -310,7 +310,7 @@ impl DriveServer {
             "has_failed": self.drive.failure.is_some(),
             "failure": self.drive.failure,
         });
-        joined(described, self.drive.image().describe())
+        joined(described, self.drive.image.describe())
     }
 
     /// Takes in what clients have sent, as long as there is room and time: replies that tell much take both.
@@ -475,7 +475,7 @@ impl Clients {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, !is_busy && client.is_open() && client.has_room());
             flags.set(PollFlags::OUT, client.wants_to_send());
-            files.push(PollFd::from_borrowed_fd(client.stream().as_fd(), flags));
+            files.push(PollFd::from_borrowed_fd(client.stream.as_fd(), flags));
         }
     }
 

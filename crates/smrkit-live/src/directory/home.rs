@@ -35,7 +35,8 @@ pub(super) const FOLDERS: [&str; 4] = ["tree", "maps", "state", "orphans"];
 /// The directory of a metadata store, locked against a second user.
 #[derive(Debug)]
 pub struct Home {
-    path: PathBuf,
+    /// The directory.
+    pub path: PathBuf,
     pub(super) fd: OwnedFd,
     volume: VolumeMark,
     /// Seals the volume's maps.
@@ -125,7 +126,8 @@ fn lock(path: &Path, fd: &OwnedFd) -> Result<(), LiveError> {
 /// A directory that can become a metadata directory, locked; nothing in it has been changed yet.
 #[derive(Debug)]
 pub struct Site {
-    path: PathBuf,
+    /// The directory, absolute.
+    pub path: PathBuf,
     fd: OwnedFd,
     /// Abilities of the file system.
     pub probe: Probe,
@@ -162,11 +164,6 @@ impl Site {
         }
         let probe = probe(path, &fd)?;
         Ok(Site { path: absolute(path)?, fd, probe, is_new })
-    }
-
-    /// The directory, absolute.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Makes it the metadata directory of `image`, with the UUID `own`; `key` seals its maps. What an older one held is
@@ -230,11 +227,6 @@ impl Home {
         let home = Home::new(absolute(path)?, fd, volume, key);
         home.folder("tree").map_err(|_| LiveError::NoTree(path.join("tree")))?;
         Ok(home)
-    }
-
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Permissions that let other users into it.

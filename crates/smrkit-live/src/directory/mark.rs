@@ -104,7 +104,7 @@ impl Home {
 
     /// Refuses an image with that superblock, if it and the directory are not of the same moment.
     pub fn check_moment(&self, image: &Path, superblock: &Superblock) -> Result<(), LiveError> {
-        let (path, meta) = (image.to_path_buf(), self.path().to_path_buf());
+        let (path, meta) = (image.to_path_buf(), self.path.to_path_buf());
         let Some(mark) = self.mark().filter(|mark| mark.fits(superblock)) else {
             let is_older = self.mark().is_some_and(|mark| superblock.mounts < mark.mounts);
             return Err(LiveError::OutOfStep { image: path, meta, is_older });

@@ -43,7 +43,8 @@ use way::open_at;
 /// The metadata store in a directory.
 #[derive(Debug)]
 pub struct DirectoryStore {
-    home: Home,
+    /// The directory with its identity.
+    pub home: Home,
     root: u64,
     /// The device number of the tree: what is mounted below it is no part of it.
     device: u64,
@@ -108,12 +109,7 @@ impl DirectoryStore {
 
     /// The directory that holds it all.
     pub fn path(&self) -> &Path {
-        self.home.path()
-    }
-
-    /// The directory with its identity.
-    pub fn home(&self) -> &Home {
-        &self.home
+        &self.home.path
     }
 
     fn nodes(&self) -> MutexGuard<'_, Nodes> {

@@ -80,7 +80,8 @@ pub struct Nodes {
     known: HashMap<u64, Node>,
     /// Nodes with a descriptor in the order of opening, and some that have none any more.
     order: VecDeque<u64>,
-    open: usize,
+    /// Descriptors that are open.
+    pub open: usize,
     pinned: usize,
     most_open: usize,
     /// Index of a name for every node of the tree, once that was needed.
@@ -104,12 +105,6 @@ impl Nodes {
     /// The node, if it is known.
     pub fn get(&mut self, id: u64) -> Option<&mut Node> {
         self.known.get_mut(&id)
-    }
-
-    /// Descriptors that are open.
-    #[cfg(test)]
-    pub fn open(&self) -> usize {
-        self.open
     }
 
     /// Nodes that are known.
@@ -443,7 +438,7 @@ mod tests {
             assert!(nodes.forget(id, 1).is_some());
             assert!(nodes.order.len() <= 4 * 4 + 64, "{id}: {}", nodes.order.len());
         }
-        assert_eq!((nodes.open(), nodes.known()), (0, 0));
+        assert_eq!((nodes.open, nodes.known()), (0, 0));
     }
 
     #[test]
@@ -456,7 +451,7 @@ mod tests {
         assert!(nodes.forget(2, 1).is_none());
         for id in 10..20 {
             nodes.keep(id, Kind::File, &fd);
-            assert_eq!((nodes.open(), nodes.known()), (1, 4), "{id}");
+            assert_eq!((nodes.open, nodes.known()), (1, 4), "{id}");
         }
         nodes.keep(3, Kind::File, &fd);
         nodes.keep(20, Kind::File, &fd);
@@ -554,9 +549,9 @@ mod tests {
         assert!(nodes.fd(3).is_some() && nodes.fd(2).is_none() && nodes.fd(8).is_none());
         nodes.keep(5, Kind::File, &fd);
         let is_open: Vec<u64> = open(&nodes);
-        assert_eq!((is_open, nodes.open()), (vec![3, 5], 2));
+        assert_eq!((is_open, nodes.open), (vec![3, 5], 2));
         nodes.keep(5, Kind::File, &fd);
-        assert_eq!(nodes.open(), 2, "it has one");
+        assert_eq!(nodes.open, 2, "it has one");
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn a_folder_of_parts_is_settled_once_a_part_of_it_is_durable() {
     for number in [7, 256 + 9] {
         store.store_spill(number, b"part").unwrap();
     }
-    let settled = || (0..256).filter(|&folder| store.home().settled.lock()[folder]).collect::<Vec<_>>();
+    let settled = || (0..256).filter(|&folder| store.home.settled.lock()[folder]).collect::<Vec<_>>();
     assert_eq!(settled(), [0; 0]);
     store.sync_spill(256 + 9).unwrap();
     assert_eq!(settled(), [9]);
@@ -229,7 +229,7 @@ fn a_state_is_one_of_the_directory_that_it_is_in() {
     for name in ["free-map", "damaged-map.7", "damaged-map", "other"] {
         store.store_state(name, name.as_bytes()).unwrap();
     }
-    store.home().forget_states().unwrap();
+    store.home.forget_states().unwrap();
     let left: Vec<_> =
         std::fs::read_dir(folder.path().join("meta/state")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["damaged-map.7"]);
@@ -241,7 +241,7 @@ fn users_attributes_fill_their_room_to_the_byte() {
     let folder = TempDir::new().unwrap();
     let store = store(&folder, 16);
     let id = make(&store, "file", Kind::File, 0o644).id;
-    let Some(room) = store.home().users_bytes() else {
+    let Some(room) = store.home.users_bytes() else {
         println!("skipped: attributes have all their room next to the file here");
         return;
     };

@@ -71,7 +71,7 @@ fn many_files_in_use_take_few_descriptors_even_unlinked() {
     let store = store(&folder, 16);
     let root = store.root();
     let ids: Vec<NodeId> = (0..400).map(|i| file(&store, root, &format!("f{i}"))).collect();
-    assert!(store.nodes().open() <= 16);
+    assert!(store.nodes().open <= 16);
     for (i, id) in ids.iter().enumerate() {
         store.unlink(root, format!("f{i}").as_bytes()).unwrap();
         store.store_map(*id, &[i as u8; 40]).unwrap();
@@ -169,7 +169,7 @@ fn users_attributes_leave_room_for_the_map_and_do_not_show_it() {
         store.set_attribute(id, name.as_bytes(), &[1; 100], true, false).is_err()
     });
     // A file system whose attributes don't share their room, such as xfs, takes all of them.
-    assert!(full.is_none() || store.home().users_bytes().is_some());
+    assert!(full.is_none() || store.home.users_bytes().is_some());
     store.store_map(id, &vec![7; most]).unwrap();
     assert_eq!(store.load_map(id).unwrap().unwrap(), vec![7; most]);
     assert!(store.attribute_names(id).unwrap().iter().all(|name| !name.starts_with(b"user.smrfs")));
@@ -238,7 +238,7 @@ fn attributes_have_up_to_64_kib_whatever_the_host_gives() {
 
 /// False, with a word for the skip list, where the host itself takes long attributes.
 fn has_long_values(store: &DirectoryStore) -> bool {
-    let is_so = store.home().users_bytes().is_some();
+    let is_so = store.home.users_bytes().is_some();
     if !is_so {
         println!("skipped: attributes have all their room next to the file here");
     }
@@ -334,9 +334,9 @@ fn long_values_leave_room_for_the_map() {
     let id = file(&store, store.root(), "file");
     let name = |number: usize| format!("user.{number}.{}", "n".repeat(200));
     let refused = (0..30).find(|&number| set(&store, id, &name(number), &long(65536, number as u8)).is_err());
-    assert!(store.home().users_bytes().is_none() || refused.is_some_and(|number| number > 3), "{refused:?}");
+    assert!(store.home.users_bytes().is_none() || refused.is_some_and(|number| number > 3), "{refused:?}");
     let is_full = |number: &i32| set(&store, id, &format!("user.short.{number}"), &[1; 100]).is_err();
-    assert_eq!((0..100).find(is_full).is_some(), store.home().users_bytes().is_some());
+    assert_eq!((0..100).find(is_full).is_some(), store.home.users_bytes().is_some());
     let most = store.map_bytes_max();
     store.store_map(id, &vec![7; most]).unwrap();
     assert!(store.attribute(id, name(2).as_bytes()).unwrap() == long(65536, 2));
@@ -351,7 +351,7 @@ fn a_long_value_replaces_a_short_one_that_fills_the_room() {
     if !has_long_values(&store) {
         return;
     }
-    let room = store.home().users_bytes().unwrap();
+    let room = store.home.users_bytes().unwrap();
     set(&store, id, "user.a", &long(room - 60, 1)).unwrap();
     assert!(set(&store, id, "user.b", b"0123456789").is_err(), "no room is left");
     set(&store, id, "user.a", &long(60000, 2)).unwrap();
@@ -366,7 +366,7 @@ fn a_program_with_capabilities_takes_no_long_value() {
     let store = store(&folder, 16);
     let id = file(&store, store.root(), "file");
     let capability = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    if store.home().users_bytes().is_none() || set(&store, id, "security.capability", &capability).is_err() {
+    if store.home.users_bytes().is_none() || set(&store, id, "security.capability", &capability).is_err() {
         return;
     }
     assert_eq!(set(&store, id, "user.a", &long(60000, 1)).unwrap_err().errno(), Errno::ENOSPC);

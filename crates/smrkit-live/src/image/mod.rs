@@ -46,7 +46,8 @@ const EXPECTED_BYTES: u64 = 128 << 10;
 
 /// An image file or a block device, locked against a second user.
 pub struct Image {
-    path: PathBuf,
+    /// The path that it was opened by.
+    pub path: PathBuf,
     file: File,
     /// No block device.
     is_file: bool,
@@ -159,11 +160,6 @@ impl Image {
             moved: Mutex::default(),
             failed_start: Mutex::default(),
         }
-    }
-
-    /// The path that it was opened by.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     fn byte(&self, at: Granule) -> u64 {

@@ -86,7 +86,7 @@ fn on_zones(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
     }
     refuse_nesting(&wanted.image, &wanted.meta)?;
     let blank = blank_zones(&wanted.image, wanted.force)?;
-    let zones = *blank.layout();
+    let zones = blank.layout;
     let made = furnish(wanted, zones.shape, New { image: None, meta: None }, || blank.fill())?;
     Ok(CreatedVolume { zones: Some(zones), ..made })
 }
@@ -94,7 +94,7 @@ fn on_zones(wanted: &MkfsOptions) -> Result<CreatedVolume, LiveError> {
 /// A zoned device on which a volume can be made: its zones are enough, and empty without `force`.
 pub(crate) fn blank_zones(path: &Path, force: bool) -> Result<BlankZones, LiveError> {
     let blank = BlankZones::choose(path, force)?;
-    bands_of(&data_shape(&blank.layout().shape)).map_err(|error| {
+    bands_of(&data_shape(&blank.layout.shape)).map_err(|error| {
         let remedy = "take a device with more zones, or format it with smaller ones";
         LiveError::image(path, format!("its zones are too few for a file system ({error}): {remedy}"))
     })?;
@@ -162,17 +162,17 @@ fn assemble(
     let usable = space(&data)?.usable();
     let (uuid, own) = (Uuid::random(random_bytes()?), Uuid::random(random_bytes()?));
     let key = VolumeKey(random_bytes()?);
-    let path = site.path().as_os_str().as_bytes().to_vec();
+    let path = site.path.as_os_str().as_bytes().to_vec();
     let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, key, path };
     first.encode().map_err(AreaError::Superblock)?;
     let whole = fill()?;
     let probe = site.probe;
     let home = site.furnish(own, uuid, key)?;
     let area = Area::format(whole, first)?;
-    let host_free_bytes = area.device().room_bytes().map_err(AreaError::Device)?;
+    let host_free_bytes = area.device.room_bytes().map_err(AreaError::Device)?;
     Ok(CreatedVolume {
-        superblock: area.newest().clone(),
-        meta: home.path().into(),
+        superblock: area.newest.clone(),
+        meta: home.path.into(),
         probe,
         data,
         usable,

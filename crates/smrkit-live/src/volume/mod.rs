@@ -57,15 +57,19 @@ pub struct Open {
 
 /// An open volume, locked against a second user.
 pub struct Volume {
-    area: Area,
+    /// The whole disk, and the superblock on it.
+    pub(crate) area: Area,
     device: Arc<dyn HostManaged>,
     store: Arc<DirectoryStore>,
-    image: PathBuf,
-    was_clean: bool,
+    /// The path of the image.
+    pub image: PathBuf,
+    /// True if the last use ended in good order.
+    pub was_clean: bool,
     /// Why image and directory are not of the same moment, if they are not.
     misfit: Option<LiveError>,
     read_only: bool,
-    exposed: Vec<LiveError>,
+    /// Permissions that let other users at the image or the metadata directory.
+    pub exposed: Vec<LiveError>,
 }
 
 /// An error of the place of the superblocks, as one of the image.
@@ -94,7 +98,7 @@ impl Volume {
             load(false)?;
         }
         let area = load(!how.read_only)?;
-        let superblock = area.newest();
+        let superblock = &area.newest;
         let meta = match &how.meta {
             Some(meta) => meta.clone(),
             None => PathBuf::from(OsStr::from_bytes(&superblock.path)),
@@ -104,7 +108,7 @@ impl Volume {
         if !how.trust_open_metadata && !exposed.is_empty() {
             return Err(exposed.swap_remove(0));
         }
-        let misfit = match home.check_moment(image, superblock) {
+        let misfit = match home.check_moment(image, &superblock) {
             Err(misfit) if how.out_of_step => Some(misfit),
             fits => {
                 fits?;
@@ -115,7 +119,7 @@ impl Volume {
         let was_clean = superblock.is_clean && misfit.is_none() && is_last;
         let failed = |error| LiveError::file_system(&meta, error);
         let store = Arc::new(DirectoryStore::open(home, !how.read_only).map_err(failed)?);
-        let device: Arc<dyn HostManaged> = Arc::new(data_part(area.device()));
+        let device: Arc<dyn HostManaged> = Arc::new(data_part(&area.device));
         let read_only = how.read_only;
         let mut volume = Volume { area, device, store, image: image.into(), was_clean, misfit, read_only, exposed };
         if !read_only {
@@ -129,18 +133,18 @@ impl Volume {
 
     /// Marks the volume as in use.
     fn begin(&mut self) -> Result<(), LiveError> {
-        let home = self.store.home();
-        let failed = |error| LiveError::file_system(home.path(), error);
+        let home = &self.store.home;
+        let failed = |error| LiveError::file_system(&home.path, error);
         if !self.was_clean {
             home.forget_states().map_err(failed)?;
         }
-        let mut next = self.area.newest().clone();
+        let mut next = self.area.newest.clone();
         // In step, a number that the directory has ahead is used again: however often the image's mark can't be set, the
         // directory stays at most one ahead.
         let ahead = home.mark().filter(|_| self.misfit.is_some()).map_or(0, |mark| mark.mounts);
         next.mounts = 1 + next.mounts.max(ahead);
         next.is_clean = false;
-        next.path = home.path().as_os_str().as_bytes().to_vec();
+        next.path = home.path.as_os_str().as_bytes().to_vec();
         let mounts = next.mounts;
         self.set_mark(mounts, MountStep::Begins)?;
         self.area.store(next).map_err(|error| of_area(&self.image, error))?;
@@ -152,7 +156,7 @@ impl Volume {
         if self.read_only {
             return Ok(());
         }
-        let next = Superblock { is_clean: true, ..self.area.newest().clone() };
+        let next = Superblock { is_clean: true, ..self.area.newest.clone() };
         let mounts = next.mounts;
         self.set_mark(mounts, MountStep::Ending)?;
         self.area.store(next).map_err(|error| of_area(&self.image, error))?;
@@ -160,8 +164,8 @@ impl Volume {
     }
 
     fn set_mark(&self, mounts: u64, step: MountStep) -> Result<(), LiveError> {
-        let home = self.store.home();
-        home.set_mark(mounts, step, &self.image).map_err(|error| LiveError::file_system(home.path(), error))
+        let home = &self.store.home;
+        home.set_mark(mounts, step, &self.image).map_err(|error| LiveError::file_system(&home.path, error))
     }
 
     /// The disk for data.
@@ -181,32 +185,12 @@ impl Volume {
 
     /// The superblock.
     pub fn superblock(&self) -> &Superblock {
-        self.area.newest()
-    }
-
-    /// The whole disk, and the superblock on it.
-    pub(crate) fn area(&self) -> &Area {
-        &self.area
-    }
-
-    /// The path of the image.
-    pub fn image(&self) -> &Path {
-        &self.image
+        &self.area.newest
     }
 
     /// The metadata directory.
     pub fn meta(&self) -> &Path {
         self.store.path()
-    }
-
-    /// True if the last use ended in good order.
-    pub fn was_clean(&self) -> bool {
-        self.was_clean
-    }
-
-    /// Permissions that let other users at the image or the metadata directory.
-    pub fn exposed(&self) -> &[LiveError] {
-        &self.exposed
     }
 
     /// Why image and directory are not of the same moment, if they are not.

@@ -91,7 +91,7 @@ fn what_was_synced_is_there_after_any_end() {
             }
         }
         let look = Volume::open(&folder.path().join("image"), &Open { read_only: true, ..Open::default() }).unwrap();
-        assert!(look.was_clean());
+        assert!(look.was_clean);
         let found = survey(&look, 64).unwrap();
         let granules: u64 = files.values().map(|bytes| (bytes.len() as u64).div_ceil(4096)).sum();
         assert_eq!((found.files, found.live), (files.len() as u64, granules));

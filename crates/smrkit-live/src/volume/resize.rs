@@ -36,8 +36,8 @@ pub fn resize(path: &Path, how: &Open, size_bytes: u64) -> Result<Resized, LiveE
     let before = volume.superblock().shape;
     let resized = check(&volume, size_bytes).and_then(|(after, usable)| {
         // The saved free map is one of the disk as it was.
-        let home = volume.store.home();
-        home.forget_states().map_err(|error| LiveError::file_system(home.path(), error))?;
+        let home = &volume.store.home;
+        home.forget_states().map_err(|error| LiveError::file_system(&home.path, error))?;
         if after.granules < before.granules {
             volume.set_shape(after)?;
         }
@@ -54,7 +54,7 @@ pub fn resize(path: &Path, how: &Open, size_bytes: u64) -> Result<Resized, LiveE
 impl Volume {
     /// Marks the volume as one of that shape.
     fn set_shape(&mut self, shape: Shape) -> Result<(), LiveError> {
-        let next = Superblock { shape, ..self.area.newest().clone() };
+        let next = Superblock { shape, ..self.area.newest.clone() };
         self.area.store(next).map_err(|error| of_area(&self.image, error))
     }
 }
@@ -69,7 +69,7 @@ fn check(volume: &Volume, size_bytes: u64) -> Result<(Shape, u64), LiveError> {
         return Err(LiveError::impossible(format!(
             "{} are too few for what lies in {}: it takes {}KiB at least",
             Bytes(size_bytes),
-            volume.image().display(),
+            volume.image.display(),
             least(&before, &needs).div_ceil(1024)
         )));
     }
@@ -87,7 +87,7 @@ struct Needs {
 impl Needs {
     fn for_volume(volume: &Volume) -> Result<Needs, LiveError> {
         let mut space = volume.space()?;
-        let unfit = |error: FsError| LiveError::image(volume.image(), error.to_string());
+        let unfit = |error: FsError| LiveError::image(&volume.image, error.to_string());
         let adopted = adopt_maps(&*volume.store(), &mut *space, &mut |_, _| ()).map_err(unfit)?;
         if let Some(DamagedMap { file, reason }) = adopted.damaged.first() {
             return Err(unfit(FsError::Corrupt(format!("file {file}: {reason}: run smrkit fsck first"))));

@@ -67,7 +67,7 @@ fn data_and_cursors_survive_a_process_that_ends_without_a_word() {
         }
         drop((device, volume));
         let volume = place.open().unwrap();
-        assert!(!volume.was_clean());
+        assert!(!volume.was_clean);
         let device = volume.device();
         let mut read = vec![0; 4096];
         device.read(Granule(0), ReadBuffer::Bytes(&mut read), Cause::Host).unwrap();
@@ -92,7 +92,7 @@ fn a_saved_state_is_trusted_only_after_a_clean_end() {
             }
             drop(volume);
             let look = Open { read_only: true, ..Open::default() };
-            assert_eq!(Volume::open(&place.path("image"), &look).unwrap().was_clean(), ends_well);
+            assert_eq!(Volume::open(&place.path("image"), &look).unwrap().was_clean, ends_well);
             let mut volume = place.open().unwrap();
             mounts += 2;
             assert_eq!(volume.superblock().mounts, mounts);
@@ -147,10 +147,10 @@ fn an_older_image_is_noticed_however_few_mounts_older_it_is() {
         assert!(fs::read(place.path("image")).unwrap() == before);
         let check = Open { out_of_step: true, ..Open::default() };
         let mut volume = Volume::open(&place.path("image"), &check).unwrap();
-        assert!(volume.misfit().is_some() && !volume.was_clean());
+        assert!(volume.misfit().is_some() && !volume.was_clean);
         volume.close().unwrap();
         drop(volume);
-        assert!(place.open().unwrap().was_clean());
+        assert!(place.open().unwrap().was_clean);
     }
 }
 
@@ -239,14 +239,14 @@ fn a_crash_between_the_marks_leaves_a_volume() {
             if is_clean {
                 volume.close().unwrap();
             }
-            let mark = |step, mounts| volume.store().home().set_mark(mounts, step, &place.path("image")).unwrap();
+            let mark = |step, mounts| volume.store().home.set_mark(mounts, step, &place.path("image")).unwrap();
             mark(step, mounts + ahead);
             drop(volume);
             let look = || Volume::open(&place.path("image"), &Open { read_only: true, ..Open::default() });
             assert_eq!(look().is_ok(), fits, "{model:?}: {step:?} {ahead} ahead, {is_clean}");
             let mend = Open { out_of_step: true, ..Open::default() };
             Volume::open(&place.path("image"), &mend).unwrap().close().unwrap();
-            assert!(look().unwrap().was_clean());
+            assert!(look().unwrap().was_clean);
         }
     }
 }
@@ -265,10 +265,10 @@ fn failed_marks_leave_image_and_directory_in_step() {
         }
         fs::rename(deep.join("m"), place.path("meta")).unwrap();
         let mut volume = place.open().unwrap();
-        assert!(!volume.was_clean());
+        assert!(!volume.was_clean);
         volume.close().unwrap();
         drop(volume);
-        assert!(place.open().unwrap().was_clean());
+        assert!(place.open().unwrap().was_clean);
     }
 }
 
@@ -284,7 +284,7 @@ fn a_mkfs_that_was_interrupted_can_be_repeated() {
     assert!(matches!(place.open(), Err(LiveError::BadImage { .. })));
     fs::create_dir(place.path("meta").join("tree")).unwrap();
     mkfs(&MkfsOptions { force: true, ..place.wanted() }).unwrap();
-    assert!(place.open().unwrap().was_clean());
+    assert!(place.open().unwrap().was_clean);
 }
 
 /// Any cut and any flipped byte of the head and the superblocks is refused, or does not matter; nothing panics.

@@ -83,7 +83,8 @@ fn is_begun(zone: &Zone) -> bool {
 pub struct BlankZones {
     path: PathBuf,
     device: KernelZones,
-    layout: ZonedLayout,
+    /// Assignment of its zones.
+    pub layout: ZonedLayout,
 }
 
 impl BlankZones {
@@ -100,11 +101,6 @@ impl BlankZones {
             return Err(LiveError::Exists(path.into()));
         }
         Ok(BlankZones { path: path.into(), device, layout })
-    }
-
-    /// Assignment of its zones.
-    pub fn layout(&self) -> &ZonedLayout {
-        &self.layout
     }
 
     /// Makes it the blank disk. The zones are reset as the superblock is written.

@@ -497,7 +497,7 @@ fn what_dm_zoned_has_committed_is_kept_without_a_flush() {
 fn set_assoc_forgets_what_it_has_cached() {
     let folder = TempDir::new().unwrap();
     let image = make(folder.path(), "set-assoc", &["region_sectors=400", "cache_percent=10"], 0);
-    let path = image.path().to_path_buf();
+    let path = image.path.to_path_buf();
     let mut drive = ServedDrive::open(image, None, Queue::Fcfs).unwrap().0;
     let cached = [10, 100, 800];
     cached.into_iter().for_each(|lba| drop(ask(&mut drive, CommandKind::Write, lba..lba + 4, 1)));

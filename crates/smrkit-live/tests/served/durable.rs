@@ -96,7 +96,7 @@ fn a_kill_of_the_server_loses_nothing() {
             copy(&path, &left);
             served.stop();
             copy(&left, &path);
-            assert!(!open_image(&path).was_clean());
+            assert!(!open_image(&path).was_clean);
             check_image(&path);
         }
     }

@@ -76,7 +76,7 @@ fn a_copy_of_image_and_state_goes_on_where_the_drive_was() {
         assert!(std::process::Command::new("cp").args([from, to]).status().unwrap().success());
     }
     let image = open_image(&copy);
-    assert!(image.was_clean() && image.note().is_none());
+    assert!(image.was_clean && image.note().is_none());
     assert!(ServedDrive::open(image, None, Queue::Fcfs).unwrap().0.now() >= now);
     // Other data in the place of the copy is no such copy.
     fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&[7; 4096], 0).unwrap();
@@ -179,7 +179,7 @@ fn no_file_that_was_there_is_changed() {
         } else if !is_own(&path)
             && let Ok(image) = image
         {
-            panic!("{what}: {} is served as an image", image.path().display());
+            panic!("{what}: {} is served as an image", image.path.display());
         }
         drop(Listener::unix(&socket));
         let _ = image::create(&path, run, false);

@@ -175,7 +175,7 @@ fn parameters_are_listed_where_runs_are_all_combinations() {
 
 #[test]
 fn a_size_is_named_where_it_is_not_the_drives_own() {
-    let own = Drive::load("tiny").unwrap().geometry.sectors();
+    let own = Drive::load("tiny").unwrap().geometry.sectors;
     let of = |sectors: u64, change: fn(&mut Outcome)| {
         let mut run = run_of(&format!("layer=rmw,drive=tiny,capacity={}", exact_bytes(sectors * SECTOR_BYTES)));
         change(&mut run);

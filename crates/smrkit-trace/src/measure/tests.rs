@@ -111,7 +111,7 @@ fn off(fit: &Fit, wanted: &[(&str, f64)]) -> Vec<String> {
 
 /// Outer rate, inner rate and rotations of a drive at the size it was made.
 fn mechanics(drive: &Drive) -> Vec<(&'static str, f64)> {
-    let zones = drive.geometry.zones();
+    let zones = &drive.geometry.zones;
     let rotation_s = drive.clock.mechanical().unwrap().rotation().as_secs();
     let rate = |sectors: u64| sectors as f64 * 512.0 / (rotation_s + 0.0005) / 1e6;
     let (first, last) = (zones.first().unwrap().track_sectors, zones.last().unwrap().track_sectors);
@@ -149,10 +149,10 @@ fn persistent(seed: u64) -> Vec<String> {
     ];
     let logs = simulate(&drive, 2.0, &set, &mut dice);
     let fit = Fit::of(&logs).unwrap();
-    let zones = drive.geometry.zones();
+    let zones = &drive.geometry.zones;
     let track = zones.iter().map(|zone| zone.track_sectors as f64).sum::<f64>() / zones.len() as f64 * 512.0;
-    let part = 2e12 / (drive.geometry.sectors() as f64 * 512.0);
-    let cache_tracks = (drive.geometry.tracks() as f64 * part * percent / 100.0).floor();
+    let part = 2e12 / (drive.geometry.sectors as f64 * 512.0);
+    let cache_tracks = (drive.geometry.tracks as f64 * part * percent / 100.0).floor();
     let room = cache_tracks * zones[0].track_sectors as f64 * 512.0 - 128.0 * MIB as f64;
     let entries = (cache_tracks * 5.0 / 3.0).min(room / (lost_mib * MIB as f64 + shared * 4096.0));
     let mut wanted = mechanics(&drive);
@@ -202,7 +202,7 @@ fn dynamic(seed: u64) -> Vec<String> {
 fn conventional(seed: u64) -> Vec<String> {
     let mut dice = Dice::new(seed);
     let drive = Drive::load(pick(&mut dice, &["wd40efrx", "st4000vn008", "st8000vn004", "st16000nm001g"])).unwrap();
-    let terabytes = drive.geometry.sectors() as f64 * 512.0 / 1e12 * dice.between(0.5, 1.0);
+    let terabytes = drive.geometry.sectors as f64 * 512.0 / 1e12 * dice.between(0.5, 1.0);
     let fit = Fit::of(&simulate(&drive, terabytes, &[], &mut dice)).unwrap();
     let off = off(&fit, &mechanics(&drive));
     assert_eq!(fit.kind, Kind::Conventional, "Conventional, seed {seed}: {:?}", fit.evidence);

@@ -367,7 +367,7 @@ fn a_table_that_others_wrote_is_a_trace_if_its_columns_are_called_so() {
     let shown: Vec<_> = all.iter().map(|one| (one.time.0, one.op, one.lba.0, one.sectors, one.volume)).collect();
     assert_eq!(shown, [(0, Op::Read, 8, 16, 0), (3000, Op::Write, 1 << 40, 1, 0), (4000, Op::Flush, 0, 0, 0)]);
     let trace = Trace::open(&path, &OpenOptions::default()).unwrap();
-    assert_eq!(trace.format(), "parquet");
+    assert_eq!(trace.format, "parquet");
     let said = |rows: &[ForeignRow]| {
         foreign(&path, FOREIGN, rows);
         read(&path).unwrap_err().to_string()

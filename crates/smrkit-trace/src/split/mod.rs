@@ -211,7 +211,7 @@ impl Splitter {
                     0 => format!("bucket-{at:03}.parquet"),
                     nth => format!("bucket-{at:03}-{nth}.parquet"),
                 };
-                let meta = Meta { source_format: trace.format().into(), ..Meta::default() };
+                let meta = Meta { source_format: trace.format.into(), ..Meta::default() };
                 let writer = ParquetWriter::create(&self.folder.file(&name), &meta)?.with_group_rows(self.group_rows);
                 bucket.bucket.files.push(name);
                 bucket.file.insert((writer, 0))
@@ -230,7 +230,7 @@ impl Splitter {
     fn finish_file(&mut self, at: usize, trace: &Trace, sha256: Option<String>) -> Result<(), Error> {
         let Some((mut writer, _)) = self.buckets[at].file.take() else { return Ok(()) };
         writer.set_meta(&Meta {
-            source_format: trace.format().into(),
+            source_format: trace.format.into(),
             source_sha256: sha256,
             volumes: trace.volumes().iter().skip(at).step_by(self.buckets.len()).cloned().collect(),
         });
@@ -257,7 +257,7 @@ impl Splitter {
         let list = SplitTrace {
             version: VERSION,
             trace: path.display().to_string(),
-            trace_format: trace.format().into(),
+            trace_format: trace.format.into(),
             trace_sha256: sha256,
             trace_reading: TraceReading {
                 volume: "all".into(),

@@ -5,7 +5,7 @@ use super::*;
 /// The error of reading `bytes`, and its line and column.
 fn error(bytes: &[u8], options: &OpenOptions) -> (String, Option<u64>, Option<u64>) {
     match read(bytes, options) {
-        Ok((trace, all)) => panic!("no error: {} gave {} requests", trace.format(), all.len()),
+        Ok((trace, all)) => panic!("no error: {} gave {} requests", trace.format, all.len()),
         Err(Error::Input(bad)) => (bad.to_string(), bad.line, bad.column),
         Err(other) => panic!("not bad input: {other:?}"),
     }

@@ -7,7 +7,7 @@ use super::*;
 fn check(name: &str, options: &OpenOptions, format: &str, volumes: &[&str], requests: &[&str]) {
     let mut trace = Trace::open(&data(name), options).unwrap();
     let all = drain(&mut trace).unwrap();
-    assert_eq!(trace.format(), format, "{name}");
+    assert_eq!(trace.format, format, "{name}");
     assert_eq!(shown(&all), requests, "{name}");
     assert_eq!(names(&trace), volumes, "{name}");
     assert_eq!(trace.sha256().unwrap().len(), 64);
@@ -120,7 +120,7 @@ fn an_xz_archive_is_unpacked() {
         b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4F\x02\0!\x01\x1c\0\0\0\x10\xcfX\xcc\x01\0\x1a0,20941264,8192,W,0.551706\n\
         \0\0z}\x9a\xd7\xf2\x91f\x71\0\x013\x1b\xf7\x19\x88^\x1f\xb6\xf3}\x01\0\0\0\0\x04YZ";
     let (trace, all) = read(packed, &OpenOptions::default()).unwrap();
-    assert_eq!((trace.format(), shown(&all)), ("spc", vec!["0 W 20941264+16@0".to_string()]));
+    assert_eq!((trace.format, shown(&all)), ("spc", vec!["0 W 20941264+16@0".to_string()]));
     let twice = [&packed[..], packed].concat();
     assert_eq!(read(&twice, &OpenOptions::default()).unwrap().1.len(), 2);
     let cut = refused(&packed[..60], &OpenOptions::default());
@@ -146,19 +146,19 @@ fn binary_formats_are_recognised_and_give_their_requests() {
             vscsi(version, 0x35, 0, 0, 5_000_251),
         ];
         let (trace, all) = read(&records.concat(), &OpenOptions::default()).unwrap();
-        assert_eq!(trace.format(), if version == 1 { "vscsi1" } else { "vscsi2" });
+        assert_eq!(trace.format, if version == 1 { "vscsi1" } else { "vscsi2" });
         assert_eq!(shown(&all), ["0 W 1000+8@0", "250000 R 8589934592+1@0", "251000 F 0+0@0"]);
     }
     let records = [srt(3, 1, 100, 4096, 1000, 1, 1), srt(3, 4, 150, 4096, 1000, 1, 1), srt(3, 1, 300, 512, 1001, 0, 0)];
     let heading = b"tracedate\t= \"Sat May 30 00:00:00 1992\";\nsectorsize\t= 256;\n\x0c".to_vec();
     let (trace, all) = read(&[heading, records.concat()].concat(), &OpenOptions::default()).unwrap();
-    assert_eq!((trace.format(), trace.notes().unaligned_rows), ("srt", 1));
+    assert_eq!((trace.format, trace.notes().unaligned_rows), ("srt", 1));
     assert_eq!(shown(&all), ["0 R 500+8@0", "200000 W 500+2@1"]);
     let heading = b"$$TR_IOREC-1.3\0\ntracedate\nsectorsize 256\n\x0c".to_vec();
     let (trace, all) = read(&[heading, srt(4, 1, 100, 1024, 1000, 2, 0)].concat(), &OpenOptions::default()).unwrap();
-    assert_eq!((trace.format(), shown(&all)), ("srt", vec!["0 W 500+2@0".to_string()]));
+    assert_eq!((trace.format, shown(&all)), ("srt", vec!["0 W 500+2@0".to_string()]));
     let (trace, all) = read(&srt(4, 1, 100, 1024, 1000, 2, 0), &OpenOptions::default()).unwrap();
-    assert_eq!((trace.format(), shown(&all)), ("srt", vec!["0 W 1000+2@0".to_string()]));
+    assert_eq!((trace.format, shown(&all)), ("srt", vec!["0 W 1000+2@0".to_string()]));
     assert_eq!(names(&trace), ["2=2"]);
 }
 
@@ -196,7 +196,7 @@ fn every_sample_of_the_table_is_a_row_of_its_format() {
         let forced =
             if format.name == "csv" { forced("csv:time=0:us,op=1,offset=2,size=3") } else { OpenOptions::default() };
         let (trace, all) = read(format.sample.as_bytes(), &forced).unwrap();
-        assert_eq!((trace.format(), all.len()), (format.name, 1), "{}", format.sample);
+        assert_eq!((trace.format, all.len()), (format.name, 1), "{}", format.sample);
     }
 }
 
@@ -229,7 +229,7 @@ fn archives_of_several_parts_read_like_the_plain_file() {
     let (_, expected) = read(&plain, &OpenOptions::default()).unwrap();
     for packed in [gzip, zst] {
         let (trace, all) = read(&packed, &OpenOptions::default()).unwrap();
-        assert_eq!((trace.format(), &all), ("msr", &expected));
+        assert_eq!((trace.format, &all), ("msr", &expected));
         assert_eq!(trace.progress().done, packed.len() as u64);
     }
 }
@@ -256,6 +256,6 @@ fn line_ends_headings_and_marks_make_no_difference() {
         rows.replace(',', ", "),
     ] {
         let (trace, all) = read(text.as_bytes(), &OpenOptions::default()).unwrap();
-        assert_eq!((trace.format(), &all), ("msr", &expected), "{text:?}");
+        assert_eq!((trace.format, &all), ("msr", &expected), "{text:?}");
     }
 }

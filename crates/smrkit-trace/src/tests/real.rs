@@ -35,7 +35,7 @@ fn real_traces_have_the_rows_of_their_readme() {
         let path = dir.join(format!("{name}.csv.zst"));
         let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();
         let requests = drain(&mut trace).unwrap().len();
-        assert_eq!(trace.format(), "msr", "{name}");
+        assert_eq!(trace.format, "msr", "{name}");
         assert_eq!((requests as u64, trace.volumes().len()), (*rows, *disks), "{name}");
         let notes = trace.notes();
         assert_eq!(notes.out_of_order_rows, *back, "{name}");

@@ -17,7 +17,8 @@ const SECTORS_MAX: u64 = 1 << 54;
 /// Layout of an array's sectors.
 #[derive(Clone, Debug)]
 pub struct ArrayLayout {
-    level: Level,
+    /// The level.
+    pub level: Level,
     spec: &'static LevelSpec,
     chunk: Divisor,
     /// Data sectors of a stripe.
@@ -30,7 +31,8 @@ pub struct ArrayLayout {
     starts: Vec<u64>,
     /// Sectors in use on each member, from its first on.
     used: Vec<u64>,
-    host_sectors: u64,
+    /// Sectors that the array offers.
+    pub host_sectors: u64,
 }
 
 /// A run of sectors of the array that lie together on a member, and on each of its copies.
@@ -112,7 +114,7 @@ impl ArrayLayout {
             level,
             spec: level.spec(),
             chunk,
-            stripe: Divisor::new(chunk.value() * data),
+            stripe: Divisor::new(chunk.value * data),
             disks: Divisor::new(disks),
             units: Divisor::new(data),
             copies: Divisor::new(copies),
@@ -120,11 +122,6 @@ impl ArrayLayout {
             used,
             host_sectors,
         })
-    }
-
-    /// The level.
-    pub fn level(&self) -> Level {
-        self.level
     }
 
     /// Way in which sectors are spread over the members.
@@ -146,7 +143,7 @@ impl ArrayLayout {
 
     /// Members' worth of data in a stripe, and data units of one: the disks without the parities.
     pub fn data_disks(&self) -> usize {
-        self.units.value() as usize
+        self.units.value as usize
     }
 
     /// Parity units of a stripe.
@@ -156,22 +153,17 @@ impl ArrayLayout {
 
     /// Number of copies of each sector, parity not counted.
     pub fn copies(&self) -> u32 {
-        self.copies.value() as u32
-    }
-
-    /// Sectors that the array offers.
-    pub fn host_sectors(&self) -> u64 {
-        self.host_sectors
+        self.copies.value as u32
     }
 
     /// Sectors of a chunk.
     pub fn chunk_sectors(&self) -> u64 {
-        self.chunk.value()
+        self.chunk.value
     }
 
     /// Data sectors of a stripe.
     pub fn stripe_sectors(&self) -> u64 {
-        self.stripe.value()
+        self.stripe.value
     }
 
     /// The parts of a member's sectors in its chunks: the chunk, the first sector of it, and how many.
@@ -220,7 +212,7 @@ impl ArrayLayout {
             SectorSpread::Whole => (copy, lba),
             SectorSpread::Chunks => {
                 let (chunk, offset) = self.chunk.divide(lba.0);
-                let (row, disk) = self.disks.divide(chunk * self.copies.value() + u64::from(copy));
+                let (row, disk) = self.disks.divide(chunk * self.copies.value + u64::from(copy));
                 (disk as u32, self.at(row, offset))
             }
             SectorSpread::EndToEnd | SectorSpread::Stripes => self.place(lba),
@@ -252,13 +244,13 @@ impl ArrayLayout {
         }
         let (chunk, offset) = self.chunk.divide(lba.0);
         let (row, disk) = match is_parted {
-            false => self.disks.divide(chunk * self.copies.value()),
+            false => self.disks.divide(chunk * self.copies.value),
             true => {
                 let (stripe, index) = self.units.divide(chunk);
                 (stripe, u64::from(self.member_of(stripe, index as u32)))
             }
         };
-        let sectors = left.min(self.chunk.value() - offset);
+        let sectors = left.min(self.chunk.value - offset);
         MemberPiece { lba, sectors, disk: disk as u32, at: self.at(row, offset) }
     }
 
@@ -284,13 +276,13 @@ impl ArrayLayout {
     /// The sector of the array at a place in a stripe: undoes `unit`.
     #[inline]
     pub fn lba_of(&self, unit: Unit) -> Lba {
-        Lba((unit.stripe * self.units.value() + u64::from(unit.index)) * self.chunk.value() + unit.offset)
+        Lba((unit.stripe * self.units.value + u64::from(unit.index)) * self.chunk.value + unit.offset)
     }
 
     /// The member that has a unit of a stripe: the data units from 0, then P, Q and R, as many as the level has.
     #[inline]
     pub fn member_of(&self, stripe: u64, unit: u32) -> u32 {
-        let (data, disks) = (self.units.value(), self.disks.value());
+        let (data, disks) = (self.units.value, self.disks.value);
         let steps = match u64::from(unit) {
             unit if unit < data => unit + self.spec.parities as u64,
             parity => parity - data,
@@ -302,14 +294,14 @@ impl ArrayLayout {
     /// The member that has P; the other parities and then the data follow it, going round.
     #[inline]
     fn parity_disk(&self, stripe: u64) -> u64 {
-        let last = self.disks.value() - 1;
+        let last = self.disks.value - 1;
         if self.spec.rotates { last - self.disks.remainder(stripe) } else { last }
     }
 
     /// Place of an offset of a stripe on every member.
     #[inline]
     pub fn at(&self, stripe: u64, offset: u64) -> Lba {
-        Lba(stripe * self.chunk.value() + offset)
+        Lba(stripe * self.chunk.value + offset)
     }
 
     /// Role of a member's sector.
@@ -318,7 +310,7 @@ impl ArrayLayout {
             return Role::Unused;
         }
         let (row, offset) = self.chunk.divide(at.0);
-        let position = row * self.disks.value() + u64::from(disk);
+        let position = row * self.disks.value + u64::from(disk);
         match self.spread() {
             SectorSpread::EndToEnd => Role::Data(at + self.starts[disk as usize]),
             SectorSpread::Whole => copy(at, u64::from(disk)),
@@ -333,7 +325,7 @@ impl ArrayLayout {
 
     /// Role of a member in a stripe.
     fn role(&self, stripe: u64, disk: u64, offset: u64) -> Role {
-        let steps = self.disks.remainder(disk + self.disks.value() - self.parity_disk(stripe));
+        let steps = self.disks.remainder(disk + self.disks.value - self.parity_disk(stripe));
         match steps.checked_sub(self.spec.parities as u64) {
             None => Role::Parity { number: steps as usize, stripe, offset },
             Some(index) => Role::Data(self.lba_of(Unit { stripe, index: index as u32, offset })),

@@ -34,9 +34,11 @@ const PASSED: u64 = 1 << 63;
 
 /// An array of drives.
 pub struct Array {
-    layout: ArrayLayout,
+    /// Layout of its sectors.
+    pub layout: ArrayLayout,
     pub(super) members: Members,
-    health: Vec<Health>,
+    /// The state of each member.
+    pub health: Vec<Health>,
     /// Number of times that each member was replaced.
     replaced: Vec<u32>,
     write: WritePolicy,
@@ -94,11 +96,6 @@ impl Array {
         self.orderly = is_orderly(&self.layout, self.drives());
     }
 
-    /// Layout of its sectors.
-    pub fn layout(&self) -> &ArrayLayout {
-        &self.layout
-    }
-
     /// Its drives, in order.
     pub fn drives(&self) -> &[MemberDrive] {
         self.members.as_slice()
@@ -112,11 +109,6 @@ impl Array {
     /// The drives that have not failed.
     pub(super) fn working(&self) -> impl Iterator<Item = &MemberDrive> {
         self.drives().iter().zip(&self.health).filter(|(_, health)| health.works()).map(|(drive, _)| drive)
-    }
-
-    /// The state of each member.
-    pub fn health(&self) -> &[Health] {
-        &self.health
     }
 
     /// Parts of the members that were written to, in check mode; everything else is as it was in the beginning, zeros or

@@ -188,7 +188,7 @@ impl Shadow {
             loss.in_flight = Some((there + found, all + u64::from(request.sectors)));
         }
         let mut gone: Vec<Lba> = Vec::new();
-        let extents = self.pages.extents(device.host_sectors());
+        let extents = self.pages.extents(device.host_sectors);
         let mut look = device.look();
         for range in extents {
             for (lba, expected) in (range.start..).map(Lba).zip(self.pages.words(range.start, range.end - range.start))
@@ -229,7 +229,7 @@ impl Shadow {
     /// disk that began full it is what lies near to what was written since.
     pub fn finish(&mut self, device: &mut LayeredDisk) -> DiskResult {
         device.check()?;
-        for request in self.owned(device.host_sectors()) {
+        for request in self.owned(device.host_sectors) {
             let mut buf = Buf::Stamps(vec![0; request.sectors as usize]);
             device.serve(&request, &mut buf)?;
             let Buf::Stamps(stamps) = &buf else { unreachable!("check mode holds stamps") };

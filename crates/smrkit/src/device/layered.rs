@@ -18,7 +18,8 @@ pub struct LayeredDisk {
     pub disk: Disk,
     /// The layer.
     pub layer: Box<dyn Layer>,
-    host_sectors: u64,
+    /// Sectors offered to the host.
+    pub host_sectors: u64,
     /// Source that the layer was last told of.
     source: u8,
     /// The end of the last command.
@@ -57,12 +58,6 @@ impl LayeredDisk {
     /// Once counting begins, `recorder` takes note of accesses.
     pub fn record(&mut self, recorder: Option<Box<dyn Recorder>>) {
         self.recorder = recorder;
-    }
-
-    /// Sectors offered to the host.
-    #[inline]
-    pub fn host_sectors(&self) -> u64 {
-        self.host_sectors
     }
 
     /// The drive's time.

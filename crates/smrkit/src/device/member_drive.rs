@@ -128,7 +128,7 @@ impl State for MemberDrive {
         self.device.load(from)?;
         if let Some(cached) = &mut self.write_cache {
             cached.cache.load(from)?;
-            cached.cache.check(self.device.host_sectors())?;
+            cached.cache.check(self.device.host_sectors)?;
         }
         let heading: Option<(u64, bool)>;
         (self.at, heading) = state::read(from)?;
@@ -836,7 +836,7 @@ impl MemberDrive {
 fn gauges(device: &LayeredDisk, cached: &Option<Box<CachedWrites>>) -> Gauges {
     let mut gauges = device.layer.gauges();
     if let Some(cached) = cached {
-        gauges.others.push(Gauge::count("write_cache_sectors", cached.cache.sectors() as f64));
+        gauges.others.push(Gauge::count("write_cache_sectors", cached.cache.sectors as f64));
     }
     gauges
 }

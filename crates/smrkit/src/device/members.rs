@@ -19,7 +19,8 @@ pub(super) struct Members {
     events: EventQueue,
     /// Members that have commands to begin once [`Members::resume`] is called.
     pending: Vec<usize>,
-    first_wait: Nanos,
+    /// [`MemberDrive::first_wait`] of all.
+    pub first_wait: Nanos,
 }
 
 state! { Members { parts: all; built: count, events, pending, first_wait; } }
@@ -40,12 +41,6 @@ impl Members {
     #[inline]
     pub fn next(&self) -> Nanos {
         self.events.next()
-    }
-
-    /// [`MemberDrive::first_wait`] of all.
-    #[inline]
-    pub fn first_wait(&self) -> Nanos {
-        self.first_wait
     }
 
     /// Counting starts anew at `now`.

@@ -69,21 +69,21 @@ impl Device {
     /// Sectors offered.
     pub fn host_sectors(&self) -> u64 {
         match self {
-            Device::Drive(drive) => drive.device().host_sectors(),
-            Device::Array(array) => array.layout().host_sectors(),
+            Device::Drive(drive) => drive.device().host_sectors,
+            Device::Array(array) => array.layout.host_sectors,
         }
     }
 
     /// True if each source has a member of its own.
     pub fn is_per_source(&self) -> bool {
-        self.array().is_some_and(|array| array.layout().is_per_source())
+        self.array().is_some_and(|array| array.layout.is_per_source())
     }
 
     /// First sector of a source, and number of its sectors: all, unless each source has a member of its own.
     pub fn place_of_source(&self, source: u8) -> (Lba, u64) {
         match self {
-            Device::Array(array) if array.layout().is_per_source() => {
-                let layout = array.layout();
+            Device::Array(array) if array.layout.is_per_source() => {
+                let layout = &array.layout;
                 (layout.member_start(u32::from(source)), layout.member_sectors(u32::from(source)))
             }
             _ => (Lba(0), self.host_sectors()),
@@ -224,7 +224,7 @@ impl Device {
     pub fn first_wait(&self) -> Nanos {
         match self {
             Device::Drive(drive) => drive.first_wait(),
-            Device::Array(array) => array.members.first_wait(),
+            Device::Array(array) => array.members.first_wait,
         }
     }
 

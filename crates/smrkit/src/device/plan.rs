@@ -272,7 +272,7 @@ impl Planner<'_> {
         plan: &mut MemberPlan,
     ) -> DiskResult {
         plan.clear();
-        let chunk = if self.layout.level().is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
+        let chunk = if self.layout.level.is_striped() { self.layout.chunk_sectors() } else { u64::MAX };
         for (row, from, count) in pieces_by_divisor(at.0, sectors, Divisor::new(chunk)) {
             if self.layout.parities() > 0 {
                 self.row(row, &(from..from + count), &mut plan.first)?;

@@ -285,9 +285,9 @@ mod tests {
                 .filter(|&disk| disk != lost)
                 .flat_map(|disk| (0..16).map(move |at| ((disk, at), all(disk, at))))
                 .collect();
-            let host: Vec<u64> = (0..layout.host_sectors()).map(|lba| 1 + lba * 7).collect();
+            let host: Vec<u64> = (0..layout.host_sectors).map(|lba| 1 + lba * 7).collect();
             let known = known(&stamps);
-            assert_eq!(assemble(&layout, &known, Lba(0), layout.host_sectors()), host, "{level:?}");
+            assert_eq!(assemble(&layout, &known, Lba(0), layout.host_sectors), host, "{level:?}");
             // A write of what lies there changes nothing, parity included.
             for (first, count) in [(0, 0), (1, 1), (2, 7), (0, host.len())] {
                 let own = WrittenSectors { lba: Lba(first as u64), stamps: &host[first..first + count] };

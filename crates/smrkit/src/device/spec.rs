@@ -465,11 +465,11 @@ fn array_of_text(text: &str) -> Result2<RawArray> {
         let (key, value) = item.setting()?;
         match key.text {
             "member" => array.members.push((1, member(value.inside()?)?)),
-            name if array.values.keys().iter().any(|known| known.name == name) => {
+            name if array.values.keys.iter().any(|known| known.name == name) => {
                 put(&mut array.values, key, value)?;
             }
             _ => {
-                let own = array.values.keys().iter().map(|key| key.name).chain(["member"]).collect::<Vec<_>>();
+                let own = array.values.keys.iter().map(|key| key.name).chain(["member"]).collect::<Vec<_>>();
                 drive_key(&mut array.drive, key, value, &own)?;
             }
         }
@@ -509,9 +509,9 @@ fn drive_key(drive: &mut RawDrive, key: TextPiece<'_>, value: TextPiece<'_>, oth
             drive.set = Some(pairs);
             Ok(())
         }
-        name if drive.values.keys().iter().any(|known| known.name == name) => put(&mut drive.values, key, value),
+        name if drive.values.keys.iter().any(|known| known.name == name) => put(&mut drive.values, key, value),
         name => {
-            let own = drive.values.keys().iter().map(|key| key.name);
+            let own = drive.values.keys.iter().map(|key| key.name);
             let all = others.iter().copied().chain(DRIVE_NAMES).chain(own);
             Err(key.error(format!("no key of this name; {}", known(name, all))))
         }

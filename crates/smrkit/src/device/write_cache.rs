@@ -102,7 +102,7 @@ pub(super) struct WriteCache {
     /// In no order; none overlaps or touches another.
     runs: Vec<HeldRun>,
     /// Sectors in `runs`.
-    sectors: u64,
+    pub sectors: u64,
     batch: Batch,
     /// Writes taken so far.
     taken: u64,
@@ -159,11 +159,6 @@ impl WriteCache {
 
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
-    }
-
-    /// Sectors that it holds.
-    pub fn sectors(&self) -> u64 {
-        self.sectors
     }
 
     /// Forgets everything: the power was cut.

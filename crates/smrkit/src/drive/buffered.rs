@@ -137,7 +137,7 @@ pub struct Buffered {
     /// Until when the media is busy with what it has begun.
     pub busy_until: Nanos,
     /// Time that the media wrote from the cache while no command was served, so far as it is counted.
-    unwaited: Nanos,
+    pub unwaited: Nanos,
     /// Until when that is counted, the end of the last command at least; [`Nanos::MAX`] while one is served.
     counted_to: Nanos,
     /// When the drive was sent the command that comes next, where that was before its turn.
@@ -199,11 +199,6 @@ impl Buffered {
     /// Moves the head over a place.
     pub fn leave_at(&mut self, place: &SectorPlace) {
         self.media.leave_at(place);
-    }
-
-    /// Time that the media wrote from the cache while no command was served, until the last one began.
-    pub fn unwaited(&self) -> Nanos {
-        self.unwaited
     }
 
     /// Counts that time anew.
@@ -344,7 +339,7 @@ impl Buffered {
             ReadAheadTo::NextTrack if g.track_of(began) < g.track_of(end - 1) => end_of_track(2),
             ReadAheadTo::Track | ReadAheadTo::NextTrack => end_of_track(1),
         };
-        self.segments.read_on(ReadAhead { began, end, passed, limit: limit.max(end).min(Pba(g.sectors())) });
+        self.segments.read_on(ReadAhead { began, end, passed, limit: limit.max(end).min(Pba(g.sectors)) });
     }
 
     /// Lets the media begin the queued writes that it would have begun before `now`.

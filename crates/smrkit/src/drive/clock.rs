@@ -152,7 +152,7 @@ impl DriveClock {
     pub fn unwaited(&self) -> Option<Nanos> {
         match self {
             DriveClock::Constant(_) | DriveClock::Mechanical(_) => None,
-            DriveClock::Buffered(clock) => Some(clock.unwaited()),
+            DriveClock::Buffered(clock) => Some(clock.unwaited),
         }
     }
 
@@ -176,7 +176,7 @@ impl DriveClock {
     pub fn sector_ps(&self, g: &Geometry) -> u64 {
         match (self, self.mechanical()) {
             (DriveClock::Constant(clock), _) => clock.sector_ps,
-            (_, Some(clock)) => clock.rotation().0 * 1000 / g.zones()[0].track_sectors,
+            (_, Some(clock)) => clock.rotation().0 * 1000 / g.zones[0].track_sectors,
             (_, None) => 0,
         }
     }

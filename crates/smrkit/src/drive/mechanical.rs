@@ -84,15 +84,15 @@ impl Mechanical {
         let rotation = m.rotation_ns()?;
         let turn_per_ns = ((1u128 << 64) / u128::from(rotation)) as u64;
         let switch = nanos("mechanical.switch_ms", m.switch_ms)?;
-        let hidden = high(g.skew(), rotation) + SLACK_NS;
+        let hidden = high(g.skew, rotation) + SLACK_NS;
         Ok(Mechanical {
             rotation: Divisor::new(rotation),
             turn_per_ns,
-            seek: SeekCurve::new(m.seek.clone(), g.cylinders())?,
+            seek: SeekCurve::new(m.seek.clone(), g.cylinders)?,
             overhead: nanos("mechanical.overhead_ms", m.overhead_ms)?,
             switch,
             write_settle: nanos("mechanical.write_settle_ms", m.write_settle_ms)?,
-            skew: g.skew(),
+            skew: g.skew,
             lost: u128::from(switch.saturating_sub(hidden).div_ceil(rotation)),
             cylinder: 0,
             surface: 0,
@@ -120,13 +120,13 @@ impl Mechanical {
         }
         let raw = g.raw(pba);
         let count = if g.slipped() == 0 { sectors } else { g.raw(pba + (sectors - 1)) + 1 - raw };
-        let zone = &g.zones()[g.zone_index(raw)];
+        let zone = &g.zones[g.zone_index(raw)];
         let (k, sector) = Geometry::in_zone(zone, raw);
         if sector + count > zone.track_sectors {
             return Nanos(self.transfer_long(g, ready.0, write, raw, count));
         }
         let begin = self.move_to(ready.0, write, zone, k, sector);
-        Nanos(begin + high(count.wrapping_mul(zone.sector_turn()), self.rotation.value()))
+        Nanos(begin + high(count.wrapping_mul(zone.sector_turn()), self.rotation.value))
     }
 
     /// From `now` until a read at a position would begin: overhead, seek and rotational latency.
@@ -165,10 +165,10 @@ impl Mechanical {
             return None;
         }
         let arrive = ready.0 + self.seek_ns(first.cylinder, first.surface);
-        let step = g.zones()[first.zone as usize].sector_turn();
-        let passes = high(u64::from(last.sector + 1 - first.sector).wrapping_mul(step), self.rotation.value());
+        let step = g.zones[first.zone as usize].sector_turn();
+        let passes = high(u64::from(last.sector + 1 - first.sector).wrapping_mul(step), self.rotation.value);
         let in_order = self.wait(arrive, first.angle) + passes;
-        Some(Nanos(arrive + in_order.min(self.rotation.value()) - ready.0))
+        Some(Nanos(arrive + in_order.min(self.rotation.value) - ready.0))
     }
 
     /// Sectors of its track that pass between the head's arrival there, from `ready` on, and a sector.
@@ -176,13 +176,13 @@ impl Mechanical {
         let place = g.place(pba);
         let arrive = ready.0 + self.seek_ns(place.cylinder, place.surface);
         let wait = u128::from(self.wait(arrive, place.angle));
-        let passing = (wait * u128::from(place.track_sectors) / u128::from(self.rotation.value())) as u64;
+        let passing = (wait * u128::from(place.track_sectors) / u128::from(self.rotation.value)) as u64;
         passing.min(pba - g.track_start(place.track))
     }
 
     /// One rotation.
     pub fn rotation(&self) -> Nanos {
-        Nanos(self.rotation.value())
+        Nanos(self.rotation.value)
     }
 
     /// Command overhead.
@@ -198,9 +198,9 @@ impl Mechanical {
     /// The mean seek between two sectors drawn at random, from `SAMPLES` equal steps over the disk.
     pub fn mean_seek(&self, g: &Geometry) -> Nanos {
         const SAMPLES: u64 = 512;
-        let step = g.sectors().div_ceil(SAMPLES).max(1);
+        let step = g.sectors.div_ceil(SAMPLES).max(1);
         let cylinders: Vec<u32> =
-            (step / 2..g.sectors()).step_by(step as usize).map(|p| g.place(Pba(p)).cylinder).collect();
+            (step / 2..g.sectors).step_by(step as usize).map(|p| g.place(Pba(p)).cylinder).collect();
         let sum: u64 = cylinders.iter().flat_map(|a| cylinders.iter().map(|b| self.seek.ns(a.abs_diff(*b)))).sum();
         Nanos(sum / (cylinders.len() as u64).pow(2).max(1))
     }
@@ -210,7 +210,7 @@ impl Mechanical {
         let zone = g.zone_of(pba);
         let a_track = match zone.run_tracks() {
             None => u128::from(self.turns(1, 0)),
-            Some(_) => u128::from(self.rotation.value() + high(zone.mean_skew(), self.rotation.value())),
+            Some(_) => u128::from(self.rotation.value + high(zone.mean_skew, self.rotation.value)),
         };
         Nanos((u128::from(sectors) * a_track / u128::from(zone.track_sectors)) as u64)
     }
@@ -235,7 +235,7 @@ impl Mechanical {
     #[inline(never)]
     fn transfer_long(&mut self, g: &Geometry, ready: u64, write: bool, raw: u64, count: u64) -> u64 {
         let (mut at, mut time, end) = (raw, ready, raw.saturating_add(count));
-        for zone in &g.zones()[g.zone_index(raw)..] {
+        for zone in &g.zones[g.zone_index(raw)..] {
             if at >= end {
                 break;
             }
@@ -255,7 +255,7 @@ impl Mechanical {
             time += if ahead >= behind {
                 self.turns(tracks, ahead - behind)
             } else {
-                self.turns(tracks, 0) - high((behind - ahead) as u64, self.rotation.value()) - 1
+                self.turns(tracks, 0) - high((behind - ahead) as u64, self.rotation.value) - 1
             };
             self.cylinder = zone.cylinder(last_k) as u32;
             at = stop;
@@ -282,8 +282,8 @@ impl Mechanical {
             let end = if k == to.0 { to.1 + 1 } else { zone.track_sectors };
             time = self.move_to(time, write, zone, k, first);
             time += match end - first == zone.track_sectors {
-                true => self.rotation.value(),
-                false => high((end - first).wrapping_mul(zone.sector_turn()), self.rotation.value()),
+                true => self.rotation.value,
+                false => high((end - first).wrapping_mul(zone.sector_turn()), self.rotation.value),
             };
         }
         time
@@ -293,8 +293,8 @@ impl Mechanical {
     fn turns(&self, tracks: u64, more: u128) -> u64 {
         let each = (1 << 64) + (self.lost << 64) + u128::from(self.skew);
         let total = u128::from(tracks).saturating_mul(each).saturating_add(more);
-        let whole = ((total >> 64) as u64).saturating_mul(self.rotation.value());
-        whole.saturating_add(high(total as u64, self.rotation.value()))
+        let whole = ((total >> 64) as u64).saturating_mul(self.rotation.value);
+        whole.saturating_add(high(total as u64, self.rotation.value))
     }
 
     #[inline]
@@ -309,7 +309,7 @@ impl Mechanical {
         let angle = self.rotation.remainder(moment) * self.turn_per_ns;
         let slack = SLACK_NS * self.turn_per_ns;
         let ahead = target.wrapping_sub(angle).wrapping_add(slack).saturating_sub(slack);
-        high(ahead, self.rotation.value())
+        high(ahead, self.rotation.value)
     }
 }
 

@@ -171,7 +171,7 @@ impl Drive {
         }
         let own_terabytes = catalogue::models().find(|own| own.is_own_preset && own.preset == model.preset);
         if let Some((wanted, own)) = model.terabytes.zip(own_terabytes.and_then(|own| own.terabytes)) {
-            let sectors = drive.geometry.sectors() as f64 * wanted / own;
+            let sectors = drive.geometry.sectors as f64 * wanted / own;
             drive = drive.with_capacity(sectors as u64)?;
         }
         drive.file.stands_for = Some(model.name);
@@ -255,7 +255,7 @@ impl Drive {
     /// The drive with this many times its platters, at the same track geometry and the same seeks; the drive itself for 1.
     pub fn with_platters(self, times: u64) -> Result<Drive, Error> {
         let slipped = self.geometry.slipped();
-        let raw = self.geometry.sectors() + slipped;
+        let raw = self.geometry.sectors + slipped;
         self.with_capacity(raw.saturating_mul(times) - slipped)
     }
 
@@ -307,7 +307,7 @@ impl Drive {
     /// The seek over a third of the stroke, and the mean seek between random sectors; `None` for a constant clock.
     pub fn average_seek(&self) -> Option<(Nanos, Nanos)> {
         let clock = self.clock.mechanical()?;
-        let third = (self.geometry.cylinders() - 1) / 3;
+        let third = (self.geometry.cylinders - 1) / 3;
         Some((Nanos(clock.curve().ns(third.min(u64::from(u32::MAX)) as u32)), clock.mean_seek(&self.geometry)))
     }
 

@@ -42,7 +42,7 @@ fn every_built_in_drive_loads_and_names_its_sources() {
 #[test]
 fn table_1_replays_to_its_times() {
     let drive = Drive::load("cassuto-table1").unwrap();
-    assert_eq!(drive.geometry.sectors(), 600_000_000);
+    assert_eq!(drive.geometry.sectors, 600_000_000);
     let DriveClock::Constant(clock) = drive.clock else { panic!("not constant") };
     // Commands, sectors and seconds of Cassuto 2010, table I; spread as evenly as whole sectors allow.
     for (commands, sectors, seconds) in [
@@ -59,11 +59,11 @@ fn table_1_replays_to_its_times() {
 fn the_5_tb_drive_holds_5_tb_beside_its_cache_and_guards() {
     let drive = Drive::load("st5000as0011").unwrap();
     let g = &drive.geometry;
-    assert!((3_900_000..4_100_000).contains(&g.tracks()));
+    assert!((3_900_000..4_100_000).contains(&g.tracks));
     assert_eq!(g.track_sectors(Track(13_860)) * 512, 1_800_192);
     assert_eq!(g.track_sectors(Track(0)), g.track_sectors(Track(13_860)) + 60, "a copied track, and a copy of the map");
     let cache = g.track_start(crate::units::Track(13_791)).0;
-    assert!((g.sectors() - cache) / 21 * 20 >= 9_767_541_168);
+    assert!((g.sectors - cache) / 21 * 20 >= 9_767_541_168);
     let (third, mean) = drive.average_seek().unwrap();
     assert!((ms(third) - 12.0).abs() < 0.1, "{third}");
     assert!((10.0..12.5).contains(&ms(mean)), "{mean}");
@@ -76,13 +76,13 @@ fn a_capacity_is_close_to_what_was_asked_for() {
             let drive = Drive::load(name).unwrap();
             let own = drive.geometry.clone();
             let g = drive.with_capacity(sectors).unwrap().geometry;
-            assert!(g.sectors() >= sectors, "{name} {sectors}: {}", g.sectors());
+            assert!(g.sectors >= sectors, "{name} {sectors}: {}", g.sectors);
             // A zone over all surfaces grows by a cylinder.
-            let surfaces = g.zones().iter().map(|zone| zone.surfaces().len() as u64).max().unwrap_or(1);
-            let most = sectors + 2 * g.zones().len() as u64 * surfaces * own.longest_track();
-            assert!(g.sectors() <= most, "{name} {sectors}: {}", g.sectors());
+            let surfaces = g.zones.iter().map(|zone| zone.surfaces().len() as u64).max().unwrap_or(1);
+            let most = sectors + 2 * g.zones.len() as u64 * surfaces * own.longest_track();
+            assert!(g.sectors <= most, "{name} {sectors}: {}", g.sectors);
             assert_eq!(g.longest_track(), own.longest_track());
-            assert!(g.cylinders() <= own.cylinders() || drive_is_larger_than_its_zones(name, sectors));
+            assert!(g.cylinders <= own.cylinders || drive_is_larger_than_its_zones(name, sectors));
         }
         assert!(Drive::load(name).unwrap().with_capacity(0).is_err());
         assert!(Drive::load(name).unwrap().with_capacity(u64::MAX).is_err());
@@ -92,7 +92,7 @@ fn a_capacity_is_close_to_what_was_asked_for() {
 /// A constant clock knows no surfaces, and recording zones can be counted up to a number.
 fn drive_is_larger_than_its_zones(name: &str, sectors: u64) -> bool {
     let drive = Drive::load(name).unwrap();
-    drive.clock.mechanical().is_none() || sectors > 32_768 / 8 * drive.geometry.sectors()
+    drive.clock.mechanical().is_none() || sectors > 32_768 / 8 * drive.geometry.sectors
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn more_platters_are_the_same_platters() {
     let own = Drive::load("st5000as0011").unwrap();
     let larger = own.clone().with_platters(3).unwrap();
     let (a, b) = (&own.geometry, &larger.geometry);
-    let surfaces = |g: &Geometry| g.zones().iter().map(|zone| zone.surfaces().end).max().unwrap();
-    assert_eq!((b.sectors(), b.tracks(), surfaces(b)), (3 * a.sectors(), 3 * a.tracks(), 3 * surfaces(a)));
+    let surfaces = |g: &Geometry| g.zones.iter().map(|zone| zone.surfaces().end).max().unwrap();
+    assert_eq!((b.sectors, b.tracks, surfaces(b)), (3 * a.sectors, 3 * a.tracks, 3 * surfaces(a)));
     let third_of_the_stroke = |drive: &Drive| drive.average_seek().map(|(third, _)| third);
-    assert_eq!((b.cylinders(), third_of_the_stroke(&larger)), (a.cylinders(), third_of_the_stroke(&own)));
+    assert_eq!((b.cylinders, third_of_the_stroke(&larger)), (a.cylinders, third_of_the_stroke(&own)));
     // The longer tracks of the cache's surface stay together at the outer edge, as many times as long.
     assert_eq!(b.track_sectors(Track(3 * 13_860 - 1)), a.track_sectors(Track(0)));
     assert_eq!(b.track_sectors(Track(3 * 13_860)), a.track_sectors(Track(13_860)));
@@ -117,7 +117,7 @@ fn a_capacity_gives_itself_again() {
         let drive = Drive::parse(Path::new("t"), text).unwrap();
         proptest::proptest!(ProptestConfig::with_cases(count::count_from::<u32>("SMRKIT_DRIVE_FILES", 200) / 25), |(sectors in 1u64..1 << 36, shift in 0u32..36)| {
             let Ok(sized) = drive.clone().with_capacity((sectors >> shift).max(1)) else { return Ok(()) };
-            let (recorded, expected) = (sized.geometry.sectors(), zones(&sized));
+            let (recorded, expected) = (sized.geometry.sectors, zones(&sized));
             proptest::prop_assert!(zones(&drive.clone().with_capacity(recorded).unwrap()) == expected);
             proptest::prop_assert!(zones(&sized.with_capacity(recorded).unwrap()) == expected);
         });
@@ -139,7 +139,7 @@ fn zones_are_shingled_toward_the_edge_that_the_head_reaches() {
     let outward = neither.replacen("outer_tracks = { value = 1", "outer_tracks = { value = 2", 1);
     for (text, edge) in [(TINY, Edge::Inner), (&outward, Edge::Outer)] {
         let drive = Drive::parse(Path::new("test.toml"), text).unwrap();
-        assert!(drive.geometry.zones().iter().all(|zone| zone.toward == edge), "{edge:?}");
+        assert!(drive.geometry.zones.iter().all(|zone| zone.toward == edge), "{edge:?}");
     }
 }
 
@@ -243,7 +243,7 @@ fn a_drive_at_an_end_of_a_range_loads_by_its_name() {
     for (end, ms) in [("low", 60e3 / 5400.0), ("high", 6.0), ("15k", 4.0)] {
         let at = drive.at("mechanical.rpm", end).unwrap();
         assert!((rotation(&at) - ms).abs() < 1e-5 && at.ranges().next().is_none());
-        assert_eq!(at.geometry.sectors(), drive.geometry.sectors());
+        assert_eq!(at.geometry.sectors, drive.geometry.sectors);
         assert_eq!(at.name, format!("tiny@mechanical.rpm={end}"));
         let again = Drive::parse(at.file().unwrap(), at.text().unwrap()).unwrap();
         assert_eq!((&again.name, rotation(&again)), (&at.name, rotation(&at)));
@@ -346,7 +346,7 @@ fn surfaces_may_differ_in_length_and_defects_are_slipped() {
     );
     let drive = Drive::parse(Path::new("test.toml"), &text).unwrap();
     let g = &drive.geometry;
-    assert_eq!((g.zones()[0].track_sectors, g.zones()[1].track_sectors), (64, 60));
+    assert_eq!((g.zones[0].track_sectors, g.zones[1].track_sectors), (64, 60));
     assert_eq!((g.slipped(), g.place(Pba(3)).sector, g.track_sectors(crate::units::Track(0))), (3, 5, 62));
 }
 
@@ -403,7 +403,7 @@ proptest::proptest! {
         let length = text[start..].find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(1);
         let text = format!("{}{}{}", &text[..start], ODD[odd], &text[start + length..]);
         let Ok(mut drive) = Drive::parse(Path::new("t"), &text) else { return Ok(()) };
-        let end = drive.geometry.sectors();
+        let end = drive.geometry.sectors;
         let mut now = Nanos::ZERO;
         for pba in [0, end / 2, end - 1] {
             for n in [1, (end - pba).min(100), end - pba] {

@@ -163,7 +163,8 @@ pub(super) struct Input {
     /// For each, those that were outstanding when it came; empty where that is not known.
     outstanding: Vec<u16>,
     at: usize,
-    is_over: bool,
+    /// True if nothing comes any more.
+    pub is_over: bool,
 }
 
 impl Input {
@@ -190,11 +191,6 @@ impl Input {
     pub fn end(&mut self) {
         self.batch.clear();
         (self.at, self.is_over) = (0, true);
-    }
-
-    /// True if nothing comes any more.
-    pub fn is_over(&self) -> bool {
-        self.is_over
     }
 
     /// The next request, which is not taken.

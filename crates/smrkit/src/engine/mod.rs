@@ -138,7 +138,7 @@ impl<'a> Engine<'a> {
                 go_on = self.look(source);
             }
         }
-        if !self.warm_up.is_over() {
+        if !self.warm_up.is_over {
             self.begin_counting()?;
         }
         Ok(go_on)
@@ -205,7 +205,7 @@ impl<'a> Engine<'a> {
             self.note_waiting();
             device = self.device.next();
         }
-        if input.is_over() && device == Nanos::MAX && !self.device.has_pending() {
+        if input.is_over && device == Nanos::MAX && !self.device.has_pending() {
             self.host_done()?;
             task = self.work.next();
             if task == Nanos::MAX {
@@ -236,7 +236,7 @@ impl<'a> Engine<'a> {
 
     /// Nothing comes any more, and nothing is under way.
     fn host_done(&mut self) -> DiskResult {
-        if !self.warm_up.is_over() {
+        if !self.warm_up.is_over {
             self.begin_counting()?;
         }
         self.work.task.host_done(self.now);
@@ -256,7 +256,7 @@ impl<'a> Engine<'a> {
         let arrival = self.arrivals.next(request.time, outstanding);
         if let Some(until) = self.settings.until
             && arrival.since(self.counts.begin) >= until
-            && self.warm_up.is_over()
+            && self.warm_up.is_over
         {
             return Ok(None);
         }
@@ -307,7 +307,7 @@ impl<'a> Engine<'a> {
     #[inline]
     fn note_waiting(&mut self) {
         let moment = self.device.first_wait();
-        if self.warm_up.is_over() && moment < Nanos::MAX {
+        if self.warm_up.is_over && moment < Nanos::MAX {
             self.counts.waits_for_cleaning(moment);
         }
     }
@@ -329,7 +329,7 @@ impl<'a> Engine<'a> {
     fn complete(&mut self, request: &Request, row: u64, times: &Times) -> Result<(), Error> {
         self.arrivals.completed(times.end);
         self.completed += 1;
-        if self.warm_up.is_over() {
+        if self.warm_up.is_over {
             let device = &self.device;
             self.counts.count(request, times, || device.gauges());
             self.work.completed(request, times);

@@ -181,7 +181,7 @@ impl SystemRun {
         match device {
             Device::Drive(drive) => self.drives()[0].outcome(drive, host),
             Device::Array(array) => {
-                let host_sectors = array.layout().host_sectors();
+                let host_sectors = array.layout.host_sectors;
                 let members = self.drives().iter().zip(array.drives_mut()).map(|(run, drive)| {
                     let host = drive.take_counts().finish(&drive.gauges());
                     let outcome = run.outcome(drive, host)?;

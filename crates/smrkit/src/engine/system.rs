@@ -65,7 +65,7 @@ impl DriveRun {
         DriveSpec {
             layer: Some(self.layer.name.into()),
             drive: Some(drive),
-            capacity_sectors: Some(self.drive.geometry.sectors()),
+            capacity_sectors: Some(self.drive.geometry.sectors),
             set: self.parameters.scalars().into_iter().map(|(key, value)| (key, value.to_string())).collect(),
         }
     }
@@ -117,7 +117,7 @@ impl DriveRun {
 
 /// Refuses a drive with more sectors than stamps can name.
 fn checkable(drive: &Drive) -> Result<(), Error> {
-    match drive.geometry.sectors() {
+    match drive.geometry.sectors {
         sectors if sectors > Stamp::LBA_MAX => Err(Error::Impossible(format!(
             "{{check}} holds stamps of up to {} sectors, and the drive has {sectors}: give a smaller {{capacity}}",
             Stamp::LBA_MAX
@@ -232,7 +232,7 @@ impl ArrayRun {
 
     /// Sectors that it offers.
     pub fn host_sectors(&self) -> Result<u64, Error> {
-        Ok(self.layout()?.host_sectors())
+        Ok(self.layout()?.host_sectors)
     }
 
     /// The array, empty.

@@ -90,7 +90,7 @@ impl Engine<'_> {
     fn scrub_all(&mut self) -> DiskResult {
         let Some(array) = self.device.array_mut() else { return Ok(()) };
         while array.take_done().is_some() {}
-        if array.layout().copies() == 1 && array.layout().parities() == 0 {
+        if array.layout.copies() == 1 && array.layout.parities() == 0 {
             return Ok(());
         }
         let mut completions = Vec::new();

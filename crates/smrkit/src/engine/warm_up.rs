@@ -48,9 +48,7 @@ impl Engine<'_> {
     fn large_sectors(&self) -> u64 {
         match &self.device {
             Device::Drive(_) => LARGE_SECTORS,
-            Device::Array(array) => {
-                LARGE_SECTORS * array.layout().data_disks() as u64 / u64::from(array.layout().copies())
-            }
+            Device::Array(array) => LARGE_SECTORS * array.layout.data_disks() as u64 / u64::from(array.layout.copies()),
         }
     }
 
@@ -119,7 +117,8 @@ struct SteadyWindow {
 /// The requests before counting begins.
 pub(super) struct WarmUp {
     rule: Warmup,
-    is_over: bool,
+    /// True if counting has begun.
+    pub is_over: bool,
     /// Waits for cleaning to settle, where that is what the warm-up is for.
     watch: Option<SteadyWatch>,
     /// When it had.
@@ -162,12 +161,6 @@ impl WarmUp {
     /// Counting begins.
     pub fn end(&mut self) {
         self.is_over = true;
-    }
-
-    /// True if counting has begun.
-    #[inline]
-    pub fn is_over(&self) -> bool {
-        self.is_over
     }
 }
 

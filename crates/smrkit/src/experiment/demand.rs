@@ -233,7 +233,7 @@ impl Opened for FirstRequests {
 
 impl Opened for Packed<Box<dyn Opened>> {
     fn of(&self) -> Option<&dyn Opened> {
-        Some(&**self.source())
+        Some(&*self.source)
     }
 }
 
@@ -340,7 +340,7 @@ impl Demand for MergedDemand {
 
 impl Opened for Interleaved<Box<dyn Opened>> {
     fn describe(&self) -> Replayed {
-        let mut all = Replayed { interleave: Some(self.rule()), ..Replayed::default() };
+        let mut all = Replayed { interleave: Some(self.rule), ..Replayed::default() };
         let source = |number: usize| {
             let own = self.source(number).describe();
             let (notes, more) = (&mut all.trace_notes, own.trace_notes);

@@ -89,7 +89,7 @@ impl PlannedRun {
 
     /// Sectors on the platters of all its drives.
     pub fn raw_sectors(&self) -> u64 {
-        self.run.system.drives().iter().map(|drive| drive.drive.geometry.sectors()).sum()
+        self.run.system.drives().iter().map(|drive| drive.drive.geometry.sectors).sum()
     }
 
     /// True if it is what the others are compared with.

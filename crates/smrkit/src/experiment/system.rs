@@ -311,7 +311,7 @@ impl Systems {
     /// Sentences on the drives that stand for models which have none of their own.
     pub fn stand_ins(&self) -> impl Iterator<Item = String> {
         self.drives.values().filter_map(|drive| {
-            let size = Bytes::of_sectors(drive.geometry.sectors());
+            let size = Bytes::of_sectors(drive.geometry.sectors);
             Some(format!("{} stands for {}, with platters of {size}", drive.name, drive.stands_for()?))
         })
     }
@@ -366,7 +366,7 @@ impl Systems {
     /// Times its platters below which a single drive surely holds too little.
     fn least_platters(&self, choices: &[Choice], needed: u64) -> u64 {
         match (&self.array, choices.first().and_then(|choice| self.drives.get(&choice.drive))) {
-            (None, Some(drive)) => needed.div_ceil(drive.geometry.sectors().max(1)),
+            (None, Some(drive)) => needed.div_ceil(drive.geometry.sectors.max(1)),
             _ => 1,
         }
     }
@@ -651,8 +651,8 @@ mod tests {
             let (times, own) = platters(1);
             assert_eq!(times, None);
             let (times, larger) = platters(92_000_000_000_000 / 512);
-            assert_eq!((times, larger.geometry.sectors()), (Some(19), 19 * own.geometry.sectors()));
-            assert_eq!(larger.geometry.cylinders(), own.geometry.cylinders(), "seeks are as long as ever");
+            assert_eq!((times, larger.geometry.sectors), (Some(19), 19 * own.geometry.sectors));
+            assert_eq!(larger.geometry.cylinders, own.geometry.cylinders, "seeks are as long as ever");
         }
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 /// A divisor with its reciprocal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divisor {
-    value: u64,
+    /// The divisor itself.
+    pub value: u64,
     /// floor((2⁶⁴ − 1) / value).
     reciprocal: u64,
 }
@@ -18,12 +19,6 @@ impl Divisor {
     pub fn new(value: u64) -> Divisor {
         let value = value.max(1);
         Divisor { value, reciprocal: u64::MAX / value }
-    }
-
-    /// The divisor itself.
-    #[inline]
-    pub fn value(&self) -> u64 {
-        self.value
     }
 
     /// Quotient and remainder of `n`, exact for every `n`.
@@ -57,7 +52,7 @@ pub(crate) fn pieces_by_divisor(first: u64, count: u64, size: Divisor) -> impl I
         if left == 0 {
             return None;
         }
-        let length = (size.value() - offset).min(left);
+        let length = (size.value - offset).min(left);
         let piece = (index, offset, length);
         (index, offset, left) = (index + 1, 0, left - length);
         Some(piece)

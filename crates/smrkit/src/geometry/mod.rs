@@ -53,13 +53,18 @@ pub struct SectorPlace {
 /// (slipping). Without defects the two are the same, and nothing is searched.
 #[derive(Clone, Debug)]
 pub struct Geometry {
-    zones: Arc<[RecordingZone]>,
+    /// The recording zones in the order of PBAs.
+    pub zones: Arc<[RecordingZone]>,
     index: StretchIndex,
-    skew: Turn,
+    /// The angle from a track's first sector to the next track's.
+    pub skew: Turn,
     slips: Slips,
-    sectors: u64,
-    tracks: u64,
-    cylinders: u64,
+    /// Usable sectors.
+    pub sectors: u64,
+    /// Tracks that hold PBAs.
+    pub tracks: u64,
+    /// Cylinders from the outermost track used (or the rim) to the innermost.
+    pub cylinders: u64,
     longest: u64,
 }
 
@@ -113,22 +118,6 @@ impl Geometry {
         Geometry::new(&[shape], 0, Vec::new())
     }
 
-    /// Usable sectors.
-    #[inline]
-    pub fn sectors(&self) -> u64 {
-        self.sectors
-    }
-
-    /// Tracks that hold PBAs.
-    pub fn tracks(&self) -> u64 {
-        self.tracks
-    }
-
-    /// Cylinders from the outermost track used (or the rim) to the innermost.
-    pub fn cylinders(&self) -> u64 {
-        self.cylinders
-    }
-
     /// Sectors on the longest track.
     pub fn longest_track(&self) -> u64 {
         self.longest
@@ -137,16 +126,6 @@ impl Geometry {
     /// Defective sectors that were slipped.
     pub fn slipped(&self) -> u64 {
         self.slips.count()
-    }
-
-    /// The angle from a track's first sector to the next track's.
-    pub fn skew(&self) -> Turn {
-        self.skew
-    }
-
-    /// The recording zones in the order of PBAs.
-    pub fn zones(&self) -> &[RecordingZone] {
-        &self.zones
     }
 
     /// The recording zone of a sector; the last one for PBAs beyond the disk.

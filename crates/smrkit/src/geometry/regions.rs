@@ -41,14 +41,16 @@ pub struct Regions {
     index: StretchIndex,
     by_track: bool,
     region: Divisor,
-    count: u64,
-    guard_sectors: u64,
+    /// Number of regions.
+    pub count: u64,
+    /// Everything that the layout loses: guards, the rest of tracks, and what is left at the ends.
+    pub guard_sectors: u64,
 }
 
 impl Regions {
     /// Lays regions over the whole disk. Errors: a region of 0 sectors, or none that fits.
     pub fn new(geometry: &Geometry, guard: Guard, region_sectors: u64) -> Result<Regions, Error> {
-        Regions::within(geometry, guard, region_sectors, Pba(0), Pba(geometry.sectors()))
+        Regions::within(geometry, guard, region_sectors, Pba(0), Pba(geometry.sectors))
     }
 
     /// Lays regions over the sectors from `from` up to `to`.
@@ -62,7 +64,7 @@ impl Regions {
         from: Pba,
         to: Pba,
     ) -> Result<Regions, Error> {
-        let to = to.min(Pba(geometry.sectors()));
+        let to = to.min(Pba(geometry.sectors));
         if region_sectors == 0 {
             return Err(Error::Usage("a region of 0 sectors: give region_sectors of at least 1".into()));
         }
@@ -88,21 +90,10 @@ impl Regions {
         })
     }
 
-    /// Number of regions.
-    #[inline]
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
     /// Usable sectors of each region.
     #[inline]
     pub fn region_sectors(&self) -> u64 {
-        self.region.value()
-    }
-
-    /// Everything that the layout loses: guards, the rest of tracks, and what is left at the ends.
-    pub fn guard_sectors(&self) -> u64 {
-        self.guard_sectors
+        self.region.value
     }
 
     /// The first sector of region `i`; `i` must be below `count`.
@@ -110,7 +101,7 @@ impl Regions {
     pub fn start(&self, i: u64) -> Pba {
         debug_assert!(i < self.count, "region {i} of {}", self.count);
         let strip = &self.strips[self.index.find(&self.strips, i, |s| s.end() <= i)];
-        let at = strip.origin + (i - strip.first_region) * strip.stride.value();
+        let at = strip.origin + (i - strip.first_region) * strip.stride.value;
         if self.by_track { self.geometry.usable(at) } else { Pba(at) }
     }
 
@@ -141,7 +132,7 @@ fn zone_strips(g: &Geometry, from: Pba, to: Pba, region: u64, guard: u64) -> Vec
     let mut first_region = 0;
     let (low, high) = (g.raw(from), if to.0 == 0 { 0 } else { g.raw(to - 1) + 1 });
     let margin = g.most_defects_within(region);
-    for zone in g.zones() {
+    for zone in g.zones.iter() {
         let raw = Geometry::raw_of_zone(zone);
         let length = zone.track_sectors;
         let first = low.saturating_sub(raw.start).div_ceil(length).min(zone.tracks);

@@ -35,7 +35,7 @@ pub(crate) fn region_at(regions: &Regions, pba: Pba) -> Option<u64> {
 fn walk(g: &Geometry, defects: &[u64]) -> Vec<(u32, Track, u32)> {
     let mut all = Vec::new();
     let mut raw = 0;
-    for (i, zone) in g.zones().iter().enumerate() {
+    for (i, zone) in g.zones.iter().enumerate() {
         for k in 0..zone.tracks {
             for s in 0..zone.track_sectors {
                 if !defects.contains(&raw) {
@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn every_sector_lies_where_counting_finds_it(g in geometries()) {
         let all = walk(&g, &defects_of(&g));
-        prop_assert_eq!(g.sectors(), all.len() as u64);
+        prop_assert_eq!(g.sectors, all.len() as u64);
         for (pba, &(zone, track, sector)) in all.iter().enumerate() {
             let (pba, place) = (Pba(pba as u64), g.place(Pba(pba as u64)));
             prop_assert_eq!((place.zone, place.track, place.sector), (zone, track, sector));
@@ -68,11 +68,11 @@ proptest! {
                 prop_assert_eq!(g.tracks_of(pba, sectors), (track, last));
             }
         }
-        for track in 0..g.tracks() {
+        for track in 0..g.tracks {
             let usable = all.iter().filter(|&&(_, t, _)| t == Track(track)).count() as u64;
             prop_assert_eq!(g.track_sectors(Track(track)), usable);
         }
-        for zone in g.zones() {
+        for zone in g.zones.iter() {
             let defects = |k| zone.track_sectors - g.track_sectors(zone.first_track + k);
             prop_assert_eq!(Some(g.most_defects_on_a_track(zone)), (0..zone.tracks).map(defects).max());
         }
@@ -84,16 +84,16 @@ proptest! {
         from in any::<u64>(), len in 1u64..2000,
     ) {
         let guard = if by_track { Guard::Tracks(width) } else { Guard::Sectors(width * 7) };
-        let from = Pba(from % g.sectors());
-        let to = (from + len).min(Pba(g.sectors()));
+        let from = Pba(from % g.sectors);
+        let to = (from + len).min(Pba(g.sectors));
         let Ok(regions) = Regions::within(&g, guard, region, from, to) else { return Ok(()) };
-        for i in 0..regions.count() {
+        for i in 0..regions.count {
             let start = regions.start(i);
             prop_assert!(start >= from && start + region <= to);
             prop_assert_eq!(region_at(&regions, start), Some(i));
             prop_assert_eq!(region_at(&regions, start + (region - 1)), Some(i));
             let after = start + region;
-            let next = if i + 1 < regions.count() { regions.start(i + 1) } else { break };
+            let next = if i + 1 < regions.count { regions.start(i + 1) } else { break };
             match guard {
                 Guard::Sectors(n) => prop_assert_eq!(next - after, n),
                 Guard::Tracks(w) => prop_assert!(g.track_of(next) - g.track_of(after - 1) > w),
@@ -103,7 +103,7 @@ proptest! {
                 prop_assert_eq!(region_at(&regions, next - 1), None);
             }
         }
-        prop_assert_eq!(regions.guard_sectors() + regions.count() * region, to - from);
+        prop_assert_eq!(regions.guard_sectors + regions.count * region, to - from);
     }
 }
 
@@ -125,8 +125,8 @@ proptest! {
 fn sector_guards_cost_what_the_formula_says() {
     let g = Geometry::uniform(600_000, 1000).unwrap();
     let regions = Regions::new(&g, Guard::Sectors(5), 50_000).unwrap();
-    assert_eq!(regions.count(), 600_000_005 / 50_005);
-    assert_eq!(Regions::new(&g, Guard::Sectors(0), 50_000).unwrap().guard_sectors(), 0);
+    assert_eq!(regions.count, 600_000_005 / 50_005);
+    assert_eq!(Regions::new(&g, Guard::Sectors(0), 50_000).unwrap().guard_sectors, 0);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_zone_toward_the_outer_edge_counts_from_the_inside_out() {
     let g = Geometry::new(&[zone(0, Edge::Inner), zone(20, Edge::Outer)], 0, vec![]).unwrap();
     assert_eq!((g.place(Pba(0)).cylinder, g.place(Pba(79)).cylinder), (0, 9));
     assert_eq!((g.place(Pba(80)).cylinder, g.place(Pba(159)).cylinder), (29, 20));
-    assert_eq!(g.cylinders(), 30);
+    assert_eq!(g.cylinders, 30);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn the_whole_track_is_one_turn_and_skew_adds_up() {
         vec![],
     )
     .unwrap();
-    let zone = &g.zones()[0];
+    let zone = &g.zones[0];
     assert!(zone.angle(0, 7).wrapping_neg() < 1 << 24);
     assert_eq!(g.place(Pba(7)).angle, 1 << 62);
     assert_eq!(g.place(Pba(7 * 4)).angle, 0);
@@ -175,12 +175,11 @@ fn the_whole_track_is_one_turn_and_skew_adds_up() {
 fn the_mean_skew_is_that_of_all_steps_of_a_zone() {
     let shape = |tracks| ZoneShape { surface: 0, outer_cylinder: 0, tracks, track_sectors: 8, toward: Edge::Inner };
     let plain = Geometry::new(&[shape(5), ZoneShape { outer_cylinder: 5, ..shape(1) }], 70, vec![]).unwrap();
-    assert_eq!([0, 1].map(|zone| plain.zones()[zone].mean_skew()), [70, 70]);
+    assert_eq!([0, 1].map(|zone| plain.zones[zone].mean_skew), [70, 70]);
     let mean = |cylinders, surfaces, run_tracks| {
         let interleave = TrackInterleave { surfaces, run_tracks, ..Default::default() };
         let skews = Skews { offset: 0, head: 30, cylinder: 90 };
-        Geometry::interleaved(&[(shape(cylinders), skews)], interleave, Default::default()).unwrap().zones()[0]
-            .mean_skew()
+        Geometry::interleaved(&[(shape(cylinders), skews)], interleave, Default::default()).unwrap().zones[0].mean_skew
     };
     // Head, cylinder, head; then in runs of two tracks: cylinder, head, cylinder, head, cylinder, head, cylinder.
     assert_eq!((mean(2, 2, 1), mean(4, 2, 2)), (50, (4 * 90 + 3 * 30) / 7));

@@ -63,7 +63,8 @@ pub struct RecordingZone {
     /// From a track's first sector to the next track's, and to that of one on another surface.
     pub(super) skew: Turn,
     pub(super) head_skew: Turn,
-    pub(super) mean_skew: Turn,
+    /// The mean angle from a track's first sector to the next track's.
+    pub mean_skew: Turn,
     pub(super) step: Turn,
     pub(super) divisor: Divisor,
 }
@@ -99,11 +100,6 @@ impl RecordingZone {
     /// Tracks that follow each other on one surface; `None` where all do.
     pub fn run_tracks(&self) -> Option<u64> {
         self.order.run_tracks()
-    }
-
-    /// The mean angle from a track's first sector to the next track's.
-    pub fn mean_skew(&self) -> Turn {
-        self.mean_skew
     }
 
     /// Sets the skews, to the next track and to one on another surface.
@@ -261,7 +257,7 @@ impl TrackOrder {
             TrackOrder::Alternating(surfaces, first) => {
                 let (cylinder, head) = surfaces.divide(k);
                 let is_backward = (cylinder + first) % 2 == 1;
-                Some((cylinder, if is_backward { surfaces.value() - 1 - head } else { head } as u32))
+                Some((cylinder, if is_backward { surfaces.value - 1 - head } else { head } as u32))
             }
             TrackOrder::Runs(runs) => Some(runs.spot(k)),
         }
@@ -283,7 +279,7 @@ impl TrackOrder {
             TrackOrder::Surface(_) => 1,
             TrackOrder::Cylinders(surfaces)
             | TrackOrder::Alternating(surfaces, _)
-            | TrackOrder::Runs(SurfaceRuns { surfaces, .. }) => surfaces.value() as u32,
+            | TrackOrder::Runs(SurfaceRuns { surfaces, .. }) => surfaces.value as u32,
         }
     }
 
@@ -292,7 +288,7 @@ impl TrackOrder {
         match self {
             TrackOrder::Surface(_) => None,
             TrackOrder::Cylinders(_) | TrackOrder::Alternating(..) => Some(1),
-            TrackOrder::Runs(runs) => Some(runs.run.value()),
+            TrackOrder::Runs(runs) => Some(runs.run.value),
         }
     }
 }
@@ -302,17 +298,17 @@ impl SurfaceRuns {
     fn run_of(&self, k: u64) -> (u64, u64, u64) {
         if k < self.whole_tracks {
             let (run, at) = self.run.divide(k);
-            return (run, at, self.run.value());
+            return (run, at, self.run.value);
         }
         let (run, at) = self.last_run.divide(k - self.whole_tracks);
-        (self.whole_runs + run, at, self.last_run.value())
+        (self.whole_runs + run, at, self.last_run.value)
     }
 
     fn spot(&self, k: u64) -> (u64, u32) {
         let (run, at, length) = self.run_of(k);
         let (round, surface) = self.surfaces.divide(run);
         let inward = if surface % 2 == 0 { at } else { length - 1 - at };
-        (round * self.run.value() + inward, surface as u32)
+        (round * self.run.value + inward, surface as u32)
     }
 }
 

@@ -30,11 +30,11 @@ keys! {
 
 impl LayerKeys for InPlaceKeys {
     fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
-        Ok(capacity(drive.geometry.sectors()))
+        Ok(capacity(drive.geometry.sectors))
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        Ok(Box::new(InPlace { sectors: drive.geometry.sectors() }))
+        Ok(Box::new(InPlace { sectors: drive.geometry.sectors }))
     }
 }
 

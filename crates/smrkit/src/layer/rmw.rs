@@ -109,9 +109,9 @@ fn layout(drive: &Drive, keys: &RmwKeys) -> Result<(Regions, Capacity), Error> {
     let guard = drive.interference.guard(&drive.geometry);
     let regions = Regions::new(&drive.geometry, guard, keys.region_sectors)?;
     let capacity = Capacity {
-        raw_sectors: drive.geometry.sectors(),
-        host_sectors: regions.count() * regions.region_sectors(),
-        guard_sectors: regions.guard_sectors(),
+        raw_sectors: drive.geometry.sectors,
+        host_sectors: regions.count * regions.region_sectors(),
+        guard_sectors: regions.guard_sectors,
         ..Capacity::default()
     };
     Ok((regions, capacity))
@@ -143,13 +143,13 @@ impl Rmw {
     fn by_region(&self, lba: Lba, n: u64) -> impl Iterator<Item = (u64, u64, u64, u64)> + use<> {
         let size = self.region;
         pieces_by_divisor(lba.0, n, size)
-            .map(move |(region, first, count)| (region, first, count, region * size.value() + first - lba.0))
+            .map(move |(region, first, count)| (region, first, count, region * size.value + first - lba.0))
     }
 
     /// The sectors of the region at `base`, on the platters at `start`, that must be rewritten together with `first..end`.
     fn portion(&self, disk: &Disk, (base, start): (Lba, Pba), first: u64, end: u64) -> (u64, u64) {
         if self.portion == Portion::Region {
-            return (0, self.region.value());
+            return (0, self.region.value);
         }
         let (mut from, mut to) = (first, end);
         // What is taken in at one end may reach further at the other.
@@ -186,14 +186,14 @@ impl Rmw {
         let law = disk.interference();
         loop {
             let (destroyed_from, destroyed_to) = law.downstream(disk.geometry(), start + first, end - first);
-            let to = (destroyed_to - start).min(self.region.value());
+            let to = (destroyed_to - start).min(self.region.value);
             let from = (destroyed_from - start).max(end);
             if from >= to {
                 return end;
             }
             let Some((lba, _)) = self.valid.runs(base + from, to - from).last() else { return end };
             if self.portion == Portion::Tail {
-                return self.region.value();
+                return self.region.value;
             }
             // What is taken in destroys in its turn what lies behind it.
             end = self.run_end(base, lba) - base;
@@ -203,7 +203,7 @@ impl Rmw {
     /// End of the run of valid data that `lba` is in, in the region from `base` on.
     fn run_end(&self, base: Lba, lba: Lba) -> Lba {
         let mut end = lba;
-        for (first, n) in self.valid.runs(lba, self.region.value() - (lba - base)) {
+        for (first, n) in self.valid.runs(lba, self.region.value - (lba - base)) {
             if first != end {
                 break;
             }
@@ -215,7 +215,7 @@ impl Rmw {
     /// Writes the sectors `dirty` of a region, of which the first is sector `at` of `data`.
     fn rewrite(&mut self, disk: &mut Disk, region: u64, dirty: &[(u64, u64)], data: &Buf, at: u64) -> DiskResult {
         let (Some(&(first, _)), Some(&(_, end))) = (dirty.first(), dirty.last()) else { return Ok(()) };
-        let base = Lba(region * self.region.value());
+        let base = Lba(region * self.region.value);
         let pba = self.regions.start(region);
         let (from, to) = self.portion(disk, (base, pba), first, end);
         // Nothing valid is destroyed, nor overwritten between the dirty runs: the data can be written as they are in
@@ -256,7 +256,7 @@ impl Rmw {
                 if self.held.len() == self.hold {
                     self.close_oldest(disk)?;
                 }
-                OpenRegion { region, data: disk.buf(self.region.value()), dirty: RangeMap::default() }
+                OpenRegion { region, data: disk.buf(self.region.value), dirty: RangeMap::default() }
             }
         };
         self.held.push(held);
@@ -274,7 +274,7 @@ impl Rmw {
     /// True if a restored state names regions that there are.
     fn is_possible(&self) -> bool {
         let is_held = |held: &OpenRegion| {
-            held.region < self.regions.count() && held.dirty.iter().all(|(run, ())| run.end <= self.region.value())
+            held.region < self.regions.count && held.dirty.iter().all(|(run, ())| run.end <= self.region.value)
         };
         self.held.iter().all(is_held)
     }

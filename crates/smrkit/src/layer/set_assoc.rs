@@ -90,19 +90,19 @@ fn layout(drive: &Drive, keys: &SetAssocKeys) -> Result<(Regions, u64, Capacity)
     let region_sectors = keys.region_sectors;
     let regions = Regions::new(&drive.geometry, drive.interference.guard(&drive.geometry), region_sectors)?;
     let share = keys.cache_percent / 100.0;
-    let caches = ((regions.count() as f64 * share).round() as u64).max(1);
-    if regions.count() <= caches {
+    let caches = ((regions.count as f64 * share).round() as u64).max(1);
+    if regions.count <= caches {
         return Err(Error::Impossible(format!(
             "the drive holds {} regions of {region_sectors} sectors, too few for a cache of {caches} and data \
              next to it: lower set-assoc.region_sectors or take a larger drive",
-            regions.count()
+            regions.count
         )));
     }
     let capacity = Capacity {
-        raw_sectors: drive.geometry.sectors(),
-        host_sectors: (regions.count() - caches) * region_sectors,
+        raw_sectors: drive.geometry.sectors,
+        host_sectors: (regions.count - caches) * region_sectors,
         cache_sectors: caches * region_sectors,
-        guard_sectors: regions.guard_sectors(),
+        guard_sectors: regions.guard_sectors,
         spare_sectors: 0,
     };
     Ok((regions, caches, capacity))
@@ -113,7 +113,7 @@ impl SetAssoc {
         let (regions, caches, capacity) = layout(drive, keys)?;
         Ok(SetAssoc {
             region_sectors: regions.region_sectors(),
-            natives: regions.count() - caches,
+            natives: regions.count - caches,
             fill: vec![0; caches as usize],
             filled_sectors: 0,
             idle_delay: keys.idle.delay(),

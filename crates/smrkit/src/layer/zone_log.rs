@@ -61,7 +61,7 @@ impl ZoneLogKeys {
                 zones.size()
             )));
         }
-        let sequential = zones.count() - zones.conventional();
+        let sequential = zones.count() - zones.conventional;
         let kept = self.open_zones + 1 + RESERVE_ZONES + self.clean_below_zones;
         let share = HostShare::of(sequential * zones.size(), kept * zones.size(), self.spare_percent);
         let share = share.ok_or_else(|| {

@@ -184,7 +184,7 @@ impl Zoned {
     fn new(drive: &Drive, keys: &ZonedKeys) -> Result<Zoned, Error> {
         let layout = keys.layout(drive)?;
         let mut pointers = vec![0; layout.count() as usize];
-        pointers[..layout.conventional() as usize].fill(layout.size());
+        pointers[..layout.conventional as usize].fill(layout.size());
         Ok(Zoned {
             capacity: layout.capacity(drive),
             pointers,
@@ -209,7 +209,7 @@ impl Zoned {
 
     #[inline]
     fn is_sequential(&self, zone: u64) -> bool {
-        zone >= self.layout.conventional()
+        zone >= self.layout.conventional
     }
 
     /// The rule that a write breaks, if it does.
@@ -421,7 +421,7 @@ mod tests {
         let size = 128;
         let found = |pointers: [u64; 3], open: &[u64], active: u64| {
             let mut zoned = zoned();
-            let first = zoned.layout.conventional();
+            let first = zoned.layout.conventional;
             zoned.pointers[first as usize..][..3].copy_from_slice(&pointers);
             (zoned.open, zoned.active) = (open.iter().map(|zone| first + zone).collect(), active);
             zoned.check().map_err(|fault| fault.to_string())
@@ -437,7 +437,7 @@ mod tests {
     fn pointers_up_to_a_zones_end_are_taken_and_others_refused() {
         let restored = |pointer: u64| {
             let mut before = zoned();
-            let first = before.layout.conventional() as usize;
+            let first = before.layout.conventional as usize;
             before.pointers[first] = pointer;
             zoned().restore(&before.state()).is_ok()
         };

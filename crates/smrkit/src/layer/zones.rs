@@ -51,7 +51,7 @@ impl ZoneKeys {
 
     fn zone_sectors(&self, drive: &Drive) -> u64 {
         let guard = drive.interference.guard(&drive.geometry);
-        let zones = |sectors| Regions::new(&drive.geometry, guard, sectors).map_or(0, |regions| regions.count());
+        let zones = |sectors| Regions::new(&drive.geometry, guard, sectors).map_or(0, |regions| regions.count);
         let fits = |sectors: u64| zones(sectors) >= ZONES_AT_LEAST || sectors == 8;
         let auto = || std::iter::successors(Some(USUAL_SECTORS), |s| Some(s / 2)).find(|&s| fits(s));
         self.zone_bytes.or_else(auto).unwrap_or(8)
@@ -68,14 +68,14 @@ pub(in crate::layer) struct ZoneLayout {
     regions: Regions,
     size: Divisor,
     /// Number of zones, from the first on, that are conventional.
-    conventional: u64,
+    pub conventional: u64,
 }
 
 impl ZoneLayout {
     /// Cuts a drive into zones. Errors: no zone fits, or too many for `bytes_a_zone` of tables each.
     pub fn new(drive: &Drive, keys: &ZoneKeys, bytes_a_zone: u64) -> Result<ZoneLayout, Error> {
         let sectors = keys.zone_sectors(drive);
-        let tables = (drive.geometry.sectors() / sectors).saturating_mul(bytes_a_zone);
+        let tables = (drive.geometry.sectors / sectors).saturating_mul(bytes_a_zone);
         if tables > TABLES_BYTES_MAX {
             return Err(Error::Impossible(format!(
                 "zones of {} need {} of tables, and they may take {}: raise zone_bytes, or take a smaller drive",
@@ -87,7 +87,7 @@ impl ZoneLayout {
         let guard = drive.interference.guard(&drive.geometry);
         let regions = Regions::new(&drive.geometry, guard, sectors)?;
         let share = keys.conventional_percent() / 100.0;
-        let conventional = (regions.count() as f64 * share).round() as u64;
+        let conventional = (regions.count as f64 * share).round() as u64;
         Ok(ZoneLayout { size: Divisor::new(sectors), conventional, regions })
     }
 
@@ -98,19 +98,13 @@ impl ZoneLayout {
 
     /// Number of zones.
     pub fn count(&self) -> u64 {
-        self.regions.count()
+        self.regions.count
     }
 
     /// Sectors of a zone.
     #[inline]
     pub fn size(&self) -> u64 {
-        self.size.value()
-    }
-
-    /// Number of conventional zones: the first ones.
-    #[inline]
-    pub fn conventional(&self) -> u64 {
-        self.conventional
+        self.size.value
     }
 
     /// The zone of a logical sector and the sector's place in it, where zones follow each other in order.
@@ -144,9 +138,9 @@ impl ZoneLayout {
     /// Every zone offered to the host.
     pub fn capacity(&self, drive: &Drive) -> Capacity {
         Capacity {
-            raw_sectors: drive.geometry.sectors(),
+            raw_sectors: drive.geometry.sectors,
             host_sectors: self.count() * self.size(),
-            guard_sectors: self.regions.guard_sectors(),
+            guard_sectors: self.regions.guard_sectors,
             ..Capacity::default()
         }
     }

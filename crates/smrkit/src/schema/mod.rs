@@ -182,7 +182,8 @@ pub trait Keyed: Sized {
 /// The keys of something, and the values that were set.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
-    keys: Vec<Key>,
+    /// All keys.
+    pub keys: Vec<Key>,
     /// Values that were set, in the order of the keys.
     given: Vec<Option<Canonical>>,
 }
@@ -216,11 +217,6 @@ impl Values {
     /// Keys of which none is set.
     pub fn new(keys: Vec<Key>) -> Values {
         Values { given: vec![None; keys.len()], keys }
-    }
-
-    /// All keys.
-    pub fn keys(&self) -> &[Key] {
-        &self.keys
     }
 
     fn find(&self, key: &str) -> Result<usize, Refused> {

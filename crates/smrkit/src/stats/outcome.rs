@@ -290,7 +290,7 @@ impl DriveEnd<'_> {
     fn movement(&self) -> Option<Movement> {
         let counted = self.disk.tally().movement()?;
         let (distance, count) = (causes(|cause| counted.distance(cause)), causes(|cause| counted.count(cause)));
-        Some(Movement::new(distance, count, self.disk.geometry().tracks(), self.layer.bands_moved()))
+        Some(Movement::new(distance, count, self.disk.geometry().tracks, self.layer.bands_moved()))
     }
 
     fn surface(&self) -> Surface {

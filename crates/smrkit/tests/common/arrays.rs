@@ -144,7 +144,7 @@ impl Failures {
     fn replace(&mut self, disk: u32, array: &mut Array) {
         let new = self.runs[disk as usize].build(&self.settings, true).unwrap();
         array.replace(disk, new, self.unit_sectors);
-        let (sectors, step) = (array.layout().member_sectors(disk), self.unit_sectors * self.units_at_once);
+        let (sectors, step) = (array.layout.member_sectors(disk), self.unit_sectors * self.units_at_once);
         let mut pieces: Vec<_> =
             (0..sectors).step_by(step as usize).map(|at| (disk, Lba(at), step.min(sectors - at))).collect();
         match self.scattered {

@@ -21,7 +21,7 @@ pub fn drive(part: u64, buffers: &str) -> Drive {
     let text = DRIVES.iter().find(|(name, _)| *name == "st5000as0011").unwrap().1;
     let text = text.replace("[mechanical]", &format!("[mechanical]\n{buffers}"));
     let drive = Drive::parse("drives/st5000as0011.toml".as_ref(), &text).unwrap();
-    let sectors = drive.geometry.sectors() / part;
+    let sectors = drive.geometry.sectors / part;
     drive.with_capacity(sectors).unwrap()
 }
 

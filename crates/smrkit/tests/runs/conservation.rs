@@ -183,7 +183,7 @@ fn the_head_moves_as_the_accesses_at_the_door_say() {
             assert_eq!([found.host, found.destage, found.clean, found.map], expected, "{what}");
             assert_eq!(found.total, expected.iter().sum::<u64>(), "{what}");
         }
-        let strokes = movement.track_distance.clean as f64 / geometry.tracks() as f64;
+        let strokes = movement.track_distance.clean as f64 / geometry.tracks as f64;
         assert_eq!(movement.stroke_share.clean, strokes, "{what}");
         let cleaned = outcome.physical_written_sectors.clean > 0;
         assert!(cleaned || movement.bands_moved.total == 0, "{what}: bands moved without a write");
@@ -351,7 +351,7 @@ fn every_sector_of_a_drive_has_its_use() {
     let whole = |what: &str, spec: &LayerSpec, drive: &Drive, parameters: &Parameters| {
         let Ok(layer) = (spec.build)(drive, parameters) else { return };
         let c = layer.capacity();
-        assert_eq!(c.raw_sectors, drive.geometry.sectors(), "{what}");
+        assert_eq!(c.raw_sectors, drive.geometry.sectors, "{what}");
         let used = c.host_sectors + c.cache_sectors + c.guard_sectors + c.spare_sectors;
         assert_eq!(used, c.raw_sectors, "{what}: {c:?}");
     };
@@ -412,7 +412,7 @@ impl Layer for Owing {
 #[test]
 fn the_next_request_waits_for_what_the_drive_owes() {
     let drive = Drive::load("tiny").unwrap();
-    let sectors = drive.geometry.sectors();
+    let sectors = drive.geometry.sectors;
     let requests = random_requests(&mut Disks::new(1).random, sectors, REQUESTS);
     let mut seen = Seen::default();
     let accesses = Arc::clone(&seen.witness.0);

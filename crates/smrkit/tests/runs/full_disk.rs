@@ -62,7 +62,7 @@ impl Checked {
 
     /// Writes every LBA once, in order, sector by sector; then cleans as long as the layer finds anything to clean.
     fn written(mut self, what: &str) -> Checked {
-        for lba in (0..self.device.host_sectors()).map(Lba) {
+        for lba in (0..self.device.host_sectors).map(Lba) {
             self.serve(&Request::new(Op::Write, lba, 1), what);
         }
         self.serve(&Request::new(Op::Flush, Lba(0), 0), what);
@@ -146,7 +146,7 @@ fn a_full_disk_is_one_written_in_order_and_cleaned() {
             assert_eq!(one.device.layer.gauges().cache_fill.unwrap_or(0.0), 0.0, "{what}");
             one.device.check().unwrap_or_else(|fault| panic!("{what}: {fault}"));
         }
-        for lba in (0..full.device.host_sectors()).map(Lba) {
+        for lba in (0..full.device.host_sectors).map(Lba) {
             let (place, other) = (full.device.layer.locate(lba), written.device.layer.locate(lba));
             let stamps = full.device.disk.stamps().unwrap();
             assert_eq!(stamps.get(place), Stamp::first(lba), "{what}: LBA {lba} at {place}");
@@ -154,7 +154,7 @@ fn a_full_disk_is_one_written_in_order_and_cleaned() {
             assert!(found.lba() == lba && !found.is_damaged(), "{what}: LBA {lba} at {other}");
             assert!(!comparable.places || place == other, "{what}: LBA {lba} at {place} and {other}");
         }
-        let requests = random_requests(&mut Disks::new(7).random, full.device.host_sectors(), 150);
+        let requests = random_requests(&mut Disks::new(7).random, full.device.host_sectors, 150);
         let (ours, theirs) = (full.accesses(&requests, what), written.accesses(&requests, what));
         if comparable.accesses {
             let first = ours.iter().zip(&theirs).position(|(a, b)| a != b);

@@ -285,14 +285,14 @@ fn drives_as_values_and_parts_of_members_make_a_run() {
         array.given("a", drive(4000)).given("b", drive(6000)).run(Settings::default())
     };
     let run = of(&[3000, 2000]).unwrap();
-    let sizes: Vec<u64> = run.system().drives().iter().map(|own| own.drive.geometry.sectors()).collect();
-    assert_eq!(sizes, [drive(4000), drive(6000)].map(|own| own.geometry.sectors()));
+    let sizes: Vec<u64> = run.system().drives().iter().map(|own| own.drive.geometry.sectors).collect();
+    assert_eq!(sizes, [drive(4000), drive(6000)].map(|own| own.geometry.sectors));
     assert_eq!((run.host_sectors().unwrap(), run.record().window_ns), (2000, Some(9)));
     let read: PlannedRun = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
     assert_eq!((read.host_sectors().unwrap(), read.record()), (2000, run.record()));
     assert!(of(&[3000]).err().unwrap().to_string().contains("1 sizes for 2 members"));
     let one = System::of(drive(4000)).layer("in-place");
-    assert_eq!(one.run(Settings::default()).unwrap().raw_sectors(), drive(4000).geometry.sectors());
+    assert_eq!(one.run(Settings::default()).unwrap().raw_sectors(), drive(4000).geometry.sectors);
     let refused = |system: &System, settings| system.run(settings).err().unwrap().to_string();
     assert!(refused(&one, Settings { depth: 0, ..Settings::default() }).contains("from 1 to 65536"));
     assert!(

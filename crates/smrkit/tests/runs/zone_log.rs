@@ -45,7 +45,7 @@ fn every_zone_is_written_at_its_pointer_or_from_its_start() {
     let mut device = device(&[("spare_percent", "10")]);
     let mut witness = Witness::default();
     device.disk.record(witness.recorder(0));
-    for request in random_requests(&mut Disks::new(3).random, device.host_sectors(), 20_000) {
+    for request in random_requests(&mut Disks::new(3).random, device.host_sectors, 20_000) {
         device.step(Need::Must).unwrap();
         device.serve(&request, &mut Buf::NoData).unwrap();
     }
@@ -76,7 +76,7 @@ fn the_reserve_keeps_cleaning_from_getting_stuck() {
     for open in ["1", "4"] {
         let mut device = device(&[("open_zones", open), ("clean_below_zones", "1"), ("spare_percent", "0.1")]);
         device.fill();
-        let host = device.host_sectors();
+        let host = device.host_sectors;
         let (mut random, mut least) = (Disks::new(1).random, u64::MAX);
         for _ in 0..20_000 {
             let n = random.random_range(1..40);
@@ -98,7 +98,7 @@ fn the_reserve_keeps_cleaning_from_getting_stuck() {
 fn writes_that_waited(set: &[(&str, &str)]) -> u64 {
     let mut device = device(&[&[("spare_percent", "10")], set].concat());
     device.fill();
-    let (host, mut random, mut waited) = (device.host_sectors(), Disks::new(1).random, 0);
+    let (host, mut random, mut waited) = (device.host_sectors, Disks::new(1).random, 0);
     for _ in 0..40_000 {
         device.step(Need::Must).unwrap();
         let cleaned = count(&device, "bands_cleaned");
@@ -119,7 +119,7 @@ fn no_write_waits_for_a_zone_where_as_many_are_free_as_are_open() {
 fn zones_of_which_nothing_is_live_are_reset_without_copies() {
     let mut device = device(&[]);
     device.fill();
-    let (host, free) = (device.host_sectors(), free_zones(&device));
+    let (host, free) = (device.host_sectors, free_zones(&device));
     for _ in 0..3 {
         (0..host / 16).for_each(|i| serve(&mut device, Op::Write, i * 16, 16));
     }

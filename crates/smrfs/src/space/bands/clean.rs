@@ -54,7 +54,7 @@ impl BandSpace {
     fn low_bands(&self) -> u64 {
         let layout = &self.table.layout;
         let share = (layout.count * self.options.low_percent).div_ceil(100);
-        let slack = layout.count.saturating_sub(self.table.sums().live.div_ceil(layout.granules));
+        let slack = layout.count.saturating_sub(self.table.sums.live.div_ceil(layout.granules));
         share.min(slack / 2).max(self.options.reserve_bands + 1)
     }
 
@@ -64,7 +64,7 @@ impl BandSpace {
     }
 
     fn is_held_up(&self) -> bool {
-        self.table.sums().held_to_win > 0 && self.table.open_for_disk() + 2 >= self.shape.bands.max_open
+        self.table.sums.held_to_win > 0 && self.table.open_for_disk() + 2 >= self.shape.bands.max_open
     }
 
     fn is_idle_low(&self) -> bool {
@@ -95,7 +95,7 @@ impl BandSpace {
     }
 
     pub(super) fn due(&self, idle: bool) -> Option<Trigger> {
-        let sums = self.table.sums();
+        let sums = self.table.sums;
         let eager = self.options.reset == Reset::Eager && !self.table.dead.is_empty();
         if eager || (self.is_urgent() && sums.to_win > 0 && !self.cleaner.fruitless && self.may_go_on()) {
             return Some(Trigger::Low);
@@ -108,7 +108,7 @@ impl BandSpace {
         let least = self.least_dead_when_idle();
         let size = self.table.layout.granules;
         !self.cleaner.fruitless
-            && self.table.sums().to_win >= least
+            && self.table.sums.to_win >= least
             && self
                 .table
                 .all()
@@ -190,7 +190,7 @@ impl BandSpace {
             if let Some(step) = self.go_on() {
                 return Some(step);
             }
-            let room = self.table.sums().rest;
+            let room = self.table.sums.rest;
             let without_gain = self.cleaner.stuck_room.is_some_and(|before| room <= before);
             self.cleaner.stuck_without_gain += u32::from(without_gain);
             if self.cleaner.stuck_without_gain > MOST_WITHOUT_GAIN || !self.begin(Trigger::Stuck) {
@@ -199,7 +199,7 @@ impl BandSpace {
             self.cleaner.stuck_room = Some(room);
         }
         self.cleaner.stuck_room = None;
-        if self.table.sums().retired > 0 && !self.cleaner.stuck_settled {
+        if self.table.sums.retired > 0 && !self.cleaner.stuck_settled {
             self.cleaner.stuck_settled = true;
             return Some(CleaningStep::Settle);
         }
@@ -215,7 +215,7 @@ impl BandSpace {
 
     /// Granules that the cleaner can write and leave one band empty.
     fn room(&self) -> u64 {
-        let own = self.streams.moved().map_or(0, |band| self.table.rest(band));
+        let own = self.streams.moved.map_or(0, |band| self.table.rest(band));
         own + (self.table.empty.len() as u64).saturating_sub(1) * self.table.layout.granules
     }
 
@@ -233,7 +233,7 @@ impl BandSpace {
             begun: empty > 0 && self.table.open_for_disk() + 2 <= self.shape.bands.max_open,
             held_first: self.is_held_up(),
             room: self.room(),
-            most_room: self.table.sums().open_rest + empty * size,
+            most_room: self.table.sums.open_rest + empty * size,
             clock: self.clock,
         };
         let bands = choice.choose(&self.table, &self.streams);

@@ -203,13 +203,13 @@ impl Space for BandSpace {
 
     fn usable(&self) -> u64 {
         let bands = &self.shape.bands;
-        let raw = (bands.count - self.table.sums().lost) * bands.granules;
+        let raw = (bands.count - self.table.sums.lost) * bands.granules;
         let spare = (raw * self.options.spare_percent).div_ceil(100);
         raw.saturating_sub(spare.max(self.options.least_spare_bands() * bands.granules))
     }
 
     fn counts(&self) -> Counts {
-        let sums = self.table.sums();
+        let sums = self.table.sums;
         let readable = sums.live + sums.retired + sums.pending;
         // What was given up is left alone by choice; the disk would take it.
         let writable = sums.rest + sums.unused;

@@ -139,7 +139,7 @@ pub(super) struct BandTable {
     pub open: BTreeSet<u64>,
     /// Full bands with nothing readable, whose reset has not been asked for.
     pub dead: BTreeSet<u64>,
-    sums: Sums,
+    pub sums: Sums,
 }
 
 impl BandTable {
@@ -166,10 +166,6 @@ impl BandTable {
 
     pub fn all(&self) -> impl Iterator<Item = (u64, &Band)> {
         (0..).zip(&self.bands)
-    }
-
-    pub fn sums(&self) -> &Sums {
-        &self.sums
     }
 
     /// Granules that can still be written in a band.
@@ -351,7 +347,7 @@ impl BandSpace {
     }
 
     fn sum_up(&self) -> Result<(), String> {
-        let sums = self.table.sums();
+        let sums = self.table.sums;
         if (sums.live, sums.retired) != (self.live.granules(), self.retired.granules()) {
             return Err(format!(
                 "the sums are {sums:?}, live are {}, retired {}",
@@ -385,7 +381,8 @@ struct Stream {
 #[derive(Debug)]
 pub(super) struct Streams {
     writers: Vec<Stream>,
-    moved: Option<u64>,
+    /// The open band that takes what the cleaner moves.
+    pub moved: Option<u64>,
     blocks: Blocks,
     max_open: u64,
     reserve: u64,
@@ -425,11 +422,6 @@ impl Streams {
         self.moved = self.moved.filter(|&moved| moved != band);
     }
 
-    /// The open band that takes what the cleaner moves.
-    pub fn moved(&self) -> Option<u64> {
-        self.moved
-    }
-
     /// True if a band is written by anyone.
     pub fn taken(&self, band: u64) -> bool {
         self.moved == Some(band) || self.is_writers(band)
@@ -451,7 +443,7 @@ impl Streams {
     fn spare(&self, table: &BandTable) -> u64 {
         let own: u64 = self.writers.iter().filter_map(|stream| stream.band).map(|band| table.rest(band)).sum();
         let size = table.layout.granules;
-        (table.sums().open_rest - own + table.empty.len() as u64 * size).saturating_sub(self.reserve * size)
+        (table.sums.open_rest - own + table.empty.len() as u64 * size).saturating_sub(self.reserve * size)
     }
 
     /// Place of the next granules of `want`: at a cursor, at most up to the band's end.

@@ -99,7 +99,7 @@ impl Caveat {
             return Some(Trigger::Low);
         }
         let dead = self.ledger.granules - self.ledger.readable.granules();
-        let fragmented = self.ledger.runs.roomy_granules() < dead / 2;
+        let fragmented = self.ledger.runs.roomy_granules < dead / 2;
         (idle && fragmented && !self.progress.idle_is_useless).then_some(Trigger::Idle)
     }
 
@@ -127,7 +127,7 @@ impl Caveat {
 
     /// Room that is missing until hosts can write without cleaning.
     fn shortage(&self) -> u64 {
-        (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules() + self.progress.moved_out)
+        (self.needed() + self.slack()).saturating_sub(self.ledger.runs.roomy_granules + self.progress.moved_out)
     }
 
     /// The reserve next to what is readable now.
@@ -136,7 +136,7 @@ impl Caveat {
     }
 
     fn slack(&self) -> u64 {
-        self.options.slack_blocks * self.ledger.runs.unit()
+        self.options.slack_blocks * self.ledger.runs.unit
     }
 
     fn settle(&mut self) -> Option<CleaningStep> {
@@ -243,7 +243,7 @@ impl Caveat {
         let from = above.unwrap_or(0);
         let upper = from + above.map_or(0, |_| ledger.dpid);
         let mut now = ledger.runs.worth_within(from, extents.peek()?.at.0);
-        let room = ledger.runs.roomy_granules();
+        let room = ledger.runs.roomy_granules;
         let (mut moved, mut best) = (0, None);
         while let Some(span) = extents.next() {
             *looked += 1;

@@ -306,8 +306,10 @@ pub(super) struct WritableRuns {
     by_length: BTreeSet<(u64, u64)>,
     /// Solid granules of the runs with at least `unit` of them.
     roomy: BTreeMap<u64, u64>,
-    unit: u64,
-    roomy_granules: u64,
+    /// Runs of this many solid granules are room.
+    pub unit: u64,
+    /// The solid granules of the runs that have enough of them to count on.
+    pub roomy_granules: u64,
 }
 
 impl WritableRuns {
@@ -316,19 +318,9 @@ impl WritableRuns {
         WritableRuns { unit, ..WritableRuns::default() }
     }
 
-    /// Runs of this many solid granules are room.
-    pub fn unit(&self) -> u64 {
-        self.unit
-    }
-
     /// The worth of a run with this many solid granules: all of them or, if too few to count on, nothing.
     pub fn worth(&self, solid: u64) -> u64 {
         if solid >= self.unit { solid } else { 0 }
-    }
-
-    /// The solid granules of the runs that have enough of them to count on.
-    pub fn roomy_granules(&self) -> u64 {
-        self.roomy_granules
     }
 
     /// Worth of the runs that begin in `from..to`.

@@ -36,7 +36,8 @@ const MOST_FAILED: usize = 64;
 /// The allocator and cleaner of a Caveat-Scriptor disk.
 #[derive(Clone, Debug)]
 pub struct Caveat {
-    options: CaveatOptions,
+    /// The options it was made with.
+    pub options: CaveatOptions,
     ledger: CaveatLedger,
     live: Live,
     retired: Ordered,
@@ -79,11 +80,6 @@ impl Caveat {
         let has_room = caveat.reserve.loss <= shape.granules && caveat.usable() >= unit;
         let Shape { granules, did, dpid, .. } = *shape;
         if has_room { Ok(caveat) } else { Err(CaveatError::TooSmall { granules, did, dpid, block }) }
-    }
-
-    /// The options it was made with.
-    pub fn options(&self) -> &CaveatOptions {
-        &self.options
     }
 
     fn on_disk(&self, span: Span) -> bool {
@@ -377,7 +373,7 @@ impl Caveat {
         let count = want.count.min(self.options.block_granules);
         let placed = self.search(want, count).or_else(|| {
             // Cleaning promises runs of a unit only; on small disks that is less than a block.
-            (self.options.split && count > self.ledger.runs.unit()).then(|| self.search_longest(want, count)).flatten()
+            (self.options.split && count > self.ledger.runs.unit).then(|| self.search_longest(want, count)).flatten()
         })?;
         if placed.1 < placed.0 + count {
             return Some(Span::new(placed.0, placed.1 - placed.0));
@@ -422,10 +418,10 @@ impl Caveat {
     /// The longest run, for a block that can't stay in one piece.
     fn search_longest(&self, want: &AllocationRequest, count: u64) -> Option<(u64, u64)> {
         let care = CARE[2];
-        let long = self.ledger.runs.longest().take_while(|(from, to)| to - from >= self.ledger.runs.unit());
+        let long = self.ledger.runs.longest().take_while(|(from, to)| to - from >= self.ledger.runs.unit);
         long.into_iter().find_map(|run| {
-            let (from, to) = self.part(run, self.ledger.runs.unit(), want, care)?;
-            let least = (from, from + self.ledger.runs.unit());
+            let (from, to) = self.part(run, self.ledger.runs.unit, want, care)?;
+            let least = (from, from + self.ledger.runs.unit);
             let most = (from, to.min(from + count));
             [most, least].into_iter().find(|part| self.affordable(part.0, part.1 - part.0))
         })
@@ -445,7 +441,7 @@ impl Caveat {
         let longest = || runs.longest().take_while(|run| run.1 - run.0 >= count).find_map(|run| part(run, count));
         let found = runs.at_least(rest).find_map(|run| part(run, rest)).or_else(longest).filter(affordable);
         // What room there is next to the reserve may be too little; runs too short to be room cost none.
-        let mut short = runs.at_least(count).take_while(|run| run.1 - run.0 < runs.unit());
+        let mut short = runs.at_least(count).take_while(|run| run.1 - run.0 < runs.unit);
         found.or_else(|| short.find_map(|run| part(run, count).filter(affordable)))
     }
 
@@ -494,7 +490,7 @@ impl Caveat {
         // What is retired is free at the next settling. An overwritten block is live twice for a moment.
         let live = self.live.granules() + count;
         let to_move = self.progress.needed_beside(at, at + count);
-        self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules() - lost >= reserve.max(to_move))
+        self.reserve.beside(live).is_some_and(|reserve| runs.roomy_granules - lost >= reserve.max(to_move))
     }
 
     /// Room that other runs lose if data is put into `at..end` of the run `own`: a run upstream must stay DID away from the data, one

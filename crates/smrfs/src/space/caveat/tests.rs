@@ -262,7 +262,7 @@ fn a_small_disk_takes_a_block_in_pieces_of_a_unit_and_no_less() {
     let options = CaveatOptions { block_granules: 8, ..CaveatOptions::default() };
     let fragmented = |run: u64| {
         let mut space = Caveat::new(&shape(256, 0, 0), options.clone()).expect("possible");
-        assert_eq!(space.ledger.runs.unit(), 4, "a 64th of the disk");
+        assert_eq!(space.ledger.runs.unit, 4, "a 64th of the disk");
         for at in (0..256).step_by(run as usize + 1) {
             assert!(space.adopt(Span::new(at, 1), owner(at, 0)));
         }

@@ -40,7 +40,7 @@ impl Import {
             print(format!(
                 "{}: {} from {}\n",
                 path.display(),
-                Bytes::of_sectors(drive.geometry.sectors()),
+                Bytes::of_sectors(drive.geometry.sectors),
                 imported.from.display()
             ))?;
         }

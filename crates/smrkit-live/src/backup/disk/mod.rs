@@ -49,11 +49,11 @@ pub(super) fn copy(
     goes_on: &GoesOn,
 ) -> Result<Copied, LiveError> {
     refuse_taken(&to.meta)?;
-    let shape = *source.device().shape();
+    let shape = *source.device.shape();
     let disk = match zoned::is_zoned(&to.image)? {
         true => {
             let blank = blank_zones(&to.image, force)?;
-            check(from, &shape, &to.image, &blank.layout().shape)?;
+            check(from, &shape, &to.image, &blank.layout.shape)?;
             blank.fill()?
         }
         false => Blank::choose(&to.image, &shape, bytes_for(&shape).unwrap_or(u64::MAX), false)?.fill()?,
@@ -126,15 +126,15 @@ fn fill(
     Area::empty(&**disk).and_then(|()| disk.flush()).map_err(of_disk)?;
     directory::copy(&from.meta, &to.meta, goes_on)?;
     names_copied();
-    let first = source.newest();
+    let first = &source.newest;
     let home = Home::open(&to.meta, first.metadata, first.uuid, first.key)?;
     let mounts = 1 + first.mounts;
     // Nothing takes the copy for a volume before its superblock is there, which says the same.
     home.set_mark(mounts, MountStep::Closed, &to.image).map_err(failed)?;
-    let path = home.path().as_os_str().as_bytes().to_vec();
+    let path = home.path.as_os_str().as_bytes().to_vec();
     let store = Arc::new(DirectoryStore::open(home, true).map_err(failed)?);
     let original =
-        Original { disk: Arc::new(data_part(source.device())), store: &store, owners: OnceLock::new(), goes_on };
+        Original { disk: Arc::new(data_part(&source.device)), store: &store, owners: OnceLock::new(), goes_on };
     copy_bands(&original, &data_part(disk)).map_err(|error| match error {
         CopyError::Read(error) => of_area(&from.image, error.into()),
         CopyError::Write(error) => of_disk(error),

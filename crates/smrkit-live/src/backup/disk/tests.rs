@@ -97,13 +97,13 @@ fn put(
 /// The volume on `disk` with the directory `meta` has these files, and a check finds nothing.
 fn holds(disk: Arc<dyn HostManaged>, meta: &Path, files: &Files) {
     let area = Area::load(disk).unwrap();
-    let superblock = area.newest();
+    let superblock = area.newest;
     let home = Home::open(meta, superblock.metadata, superblock.uuid, superblock.key).unwrap();
     assert!(superblock.is_clean);
-    home.check_moment(Path::new(""), superblock).unwrap();
+    home.check_moment(Path::new(""), &superblock).unwrap();
     assert_eq!(superblock.path, fs::canonicalize(meta).unwrap().as_os_str().as_bytes());
     let store = Arc::new(DirectoryStore::open(home, true).unwrap());
-    let device: Arc<dyn HostManaged> = Arc::new(data_part(area.device()));
+    let device: Arc<dyn HostManaged> = Arc::new(data_part(&area.device));
     assert_eq!(fsck(&*device, &*store, &FsckOptions::default()).unwrap().found, 0);
     let allocator = space(device.shape()).unwrap();
     let core = FileSystem::mount(device, store, allocator, FsOptions::default()).unwrap();
@@ -122,14 +122,14 @@ fn a_volume_goes_to_a_zoned_device_and_back() {
     for max_active in [0, 4] {
         let device = Arc::new(Emulated::new(zones(max_active), Arc::new(Power::new())));
         let (there, back) = (paths(folder.path(), "there"), paths(folder.path(), "back"));
-        put(&zoned_disk(&device, true), open(&old).area(), &old, &there, &|| true).unwrap();
+        put(&zoned_disk(&device, true), &open(&old).area, &old, &there, &|| true).unwrap();
         holds(zoned_disk(&device, false), &there.meta, &files);
         let area = Area::load(zoned_disk(&device, false)).unwrap();
         copy(&area, &there, &back, false, &mut || {}, &|| true).unwrap().settle(&|| true).unwrap();
         drop(area);
         assert_eq!(device.refused(), Vec::<String>::new());
         let mut volume = Volume::open(&back.image, &Open::default()).unwrap();
-        assert!(volume.was_clean());
+        assert!(volume.was_clean);
         volume.close().unwrap();
         drop(volume);
         holds(crate::image::open(&back.image, true, false).unwrap(), &back.meta, &files);
@@ -146,11 +146,11 @@ fn after_a_power_cut_a_device_holds_the_whole_copy_or_no_volume() {
     let power = Arc::new(Power::new());
     let device = Arc::new(Emulated::new(zones(0), Arc::clone(&power)));
     let (first, second) = (paths(folder.path(), "first"), paths(folder.path(), "second"));
-    put(&zoned_disk(&device, true), open(&old).area(), &old, &first, &|| true).unwrap();
+    put(&zoned_disk(&device, true), &open(&old).area, &old, &first, &|| true).unwrap();
     let before = power.operations();
     let reports = zoned_disk(&device, false).report(0, COUNT).unwrap();
     let begun = reports.iter().filter(|report| report.cursor > report.start).count() as u64;
-    put(&zoned_disk(&device, true), open(&old).area(), &old, &second, &|| true).unwrap();
+    put(&zoned_disk(&device, true), &open(&old).area, &old, &second, &|| true).unwrap();
     let own = fs::canonicalize(&second.meta).unwrap();
     let (mut absent, mut whole) = (0, 0);
     // The first operations write the table of cursors, reset what is begun, and flush that.
@@ -160,7 +160,7 @@ fn after_a_power_cut_a_device_holds_the_whole_copy_or_no_volume() {
             let survivor = Arc::new(device.survivor(cut, loss, cut, Arc::new(Power::new())));
             let Ok(disk) = Zones::open(Arc::clone(&survivor), GRANULE_BYTES, true) else { continue };
             match Area::load(Arc::new(disk)) {
-                Ok(area) if area.newest().path == own.as_os_str().as_bytes() => {
+                Ok(area) if area.newest.path == own.as_os_str().as_bytes() => {
                     drop(area);
                     holds(zoned_disk(&survivor, false), &second.meta, &files);
                     whole += 1;
@@ -201,8 +201,8 @@ fn what_can_not_be_read_is_zeros_unless_it_is_a_files() {
     let (old, files) = made(folder.path());
     let volume = open(&old);
     let live = owners(&volume.store()).unwrap();
-    let first = smrfs::superblock::granules(volume.area().device().shape());
-    let worn = Worn { disk: Arc::clone(volume.area().device()), bad: Mutex::default() };
+    let first = smrfs::superblock::granules(volume.area.device.shape());
+    let worn = Worn { disk: Arc::clone(&volume.area.device), bad: Mutex::default() };
     let worn = Arc::new(worn);
     let area = Area::load(Arc::clone(&worn) as Arc<dyn HostManaged>).unwrap();
     let is_live = |at: u64| live.iter().any(|(span, _)| span.contains(Span::new(at, 1)));
@@ -241,7 +241,7 @@ fn an_offline_zone_is_empty_in_a_copy_unless_it_has_data_of_files() {
     let (old, files) = made(folder.path());
     let (first, second) = (paths(folder.path(), "first"), paths(folder.path(), "second"));
     let device = Arc::new(Emulated::new(zones(0), Arc::new(Power::new())));
-    put(&zoned_disk(&device, true), open(&old).area(), &old, &first, &|| true).unwrap();
+    put(&zoned_disk(&device, true), &open(&old).area, &old, &first, &|| true).unwrap();
     let live = owners(&open(&old).store()).unwrap();
     let bands = zoned_disk(&device, false).shape().bands;
     let has_data = |band: u64| live.iter().any(|(span, _)| bands.span(band).overlap(*span).is_some());
@@ -274,7 +274,7 @@ fn data_that_is_not_what_was_written_is_named_in_the_copy() {
     let (one, file) = places[0];
     let (other, _) = places.pop().unwrap();
     let path = volume.store().path_to(file).unwrap();
-    let first = smrfs::superblock::granules(volume.area().device().shape());
+    let first = smrfs::superblock::granules(volume.area.device.shape());
     drop(volume);
     // Behind the disk's back: it would not take such a write.
     let mut bytes = vec![0; GRANULE_BYTES as usize];
@@ -333,14 +333,14 @@ fn a_copy_that_fails_or_is_interrupted_leaves_an_empty_disk() {
     for questions in 0..20 {
         let asked = AtomicU64::new(0);
         let goes_on = || asked.fetch_add(1, Relaxed) < questions;
-        let copied = put(&disk, volume.area(), &old, &to, &goes_on);
+        let copied = put(&disk, &volume.area, &old, &to, &goes_on);
         assert!(matches!(copied, Err(LiveError::Interrupted)), "{questions}: {copied:?}");
         is_empty();
     }
     device.fail_next_write(3);
-    assert!(matches!(put(&disk, volume.area(), &old, &to, &|| true), Err(LiveError::Io { .. })));
+    assert!(matches!(put(&disk, &volume.area, &old, &to, &|| true), Err(LiveError::Io { .. })));
     is_empty();
-    put(&disk, volume.area(), &old, &to, &|| true).unwrap();
+    put(&disk, &volume.area, &old, &to, &|| true).unwrap();
     drop(disk);
     holds(zoned_disk(&device, false), &to.meta, &files);
 }
@@ -349,7 +349,7 @@ fn a_copy_that_fails_or_is_interrupted_leaves_an_empty_disk() {
 fn a_disk_that_does_not_fit_is_refused_with_what_to_do() {
     let folder = TempDir::new().unwrap();
     let (old, _) = made(folder.path());
-    let shape = *open(&old).area().device().shape();
+    let shape = *open(&old).area.device.shape();
     let said =
         |from: &Shape, to: &Shape| check(&old, from, Path::new("/dev/zoned"), to).map_err(|error| error.to_string());
     let more = Shape { bands: smrfs::device::Bands { count: COUNT + 1, ..shape.bands }, ..shape };

@@ -122,7 +122,7 @@ impl ServedDrive {
         let mut random = Pcg64Mcg::seed_from_u64(self.cut_seed);
         let failed_at = self.model.now;
         self.undo.note_commits(self.model.commits());
-        let torn = match self.model.lose_power(self.image.system(), &mut random) {
+        let torn = match self.model.lose_power(&self.image.system, &mut random) {
             Ok(mut losses) => self.tear_image(&mut losses, &mut random),
             Err(error) => Err(io::Error::other(error.to_string())),
         };
@@ -131,7 +131,7 @@ impl ServedDrive {
         self.has_lost |= self.may_lose;
         self.power_cuts += 1;
         self.events.add(LogEvent::Recovered(self.model.now));
-        let saved = torn.map_err(|error| LiveError::io(self.image.path(), error)).and_then(|()| self.checkpoint());
+        let saved = torn.map_err(|error| LiveError::io(&self.image.path, error)).and_then(|()| self.checkpoint());
         self.give_up_on(saved);
     }
 

@@ -72,7 +72,7 @@ struct ReplyPiece {
 
 /// A connected client.
 pub struct Connection {
-    stream: Stream,
+    pub stream: Stream,
     phase: Phase,
     agreed: Agreed,
     input: Box<[u8]>,
@@ -112,10 +112,6 @@ impl Connection {
             is_ended: false,
             moved: Instant::now(),
         }
-    }
-
-    pub fn stream(&self) -> &Stream {
-        &self.stream
     }
 
     /// True if nothing more will come of it, and all is sent.

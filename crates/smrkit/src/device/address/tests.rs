@@ -40,10 +40,10 @@ fn capacity(level: Level, chunk: u64, members: &[u64]) -> u64 {
 proptest! {
     #[test]
     fn every_sector_has_its_own_places_and_all_room_is_accounted_for((layout, members) in layouts(), chunk in 1u64..20) {
-        let layout = if layout.level().is_striped() { layout } else { ArrayLayout::new(layout.level(), chunk, &members).unwrap() };
-        let (chunk, host) = (layout.chunk_sectors(), layout.host_sectors());
-        let chunk = if layout.level().is_striped() { chunk } else { 1 };
-        prop_assert_eq!(host, capacity(layout.level(), chunk, &members));
+        let layout = if layout.level.is_striped() { layout } else { ArrayLayout::new(layout.level, chunk, &members).unwrap() };
+        let (chunk, host) = (layout.chunk_sectors(), layout.host_sectors);
+        let chunk = if layout.level.is_striped() { chunk } else { 1 };
+        prop_assert_eq!(host, capacity(layout.level, chunk, &members));
         let mut taken = HashSet::new();
         for lba in (0..host).map(Lba) {
             prop_assert_eq!(layout.place(lba), layout.copy(lba, 0));
@@ -81,7 +81,7 @@ proptest! {
 
     #[test]
     fn pieces_cover_an_extent_once_in_order((layout, _) in layouts(), lba: u64, sectors in 0u64..300) {
-        let lba = lba % layout.host_sectors();
+        let lba = lba % layout.host_sectors;
         let mut next = lba;
         for piece in layout.pieces(Lba(lba), sectors) {
             prop_assert_eq!(piece.lba.0, next);
@@ -95,21 +95,21 @@ proptest! {
             }
             next += piece.sectors;
         }
-        prop_assert_eq!(next, (lba + sectors).min(layout.host_sectors()));
-        prop_assert_eq!(layout.pieces(Lba(layout.host_sectors()), 1).count(), 0);
+        prop_assert_eq!(next, (lba + sectors).min(layout.host_sectors));
+        prop_assert_eq!(layout.pieces(Lba(layout.host_sectors), 1).count(), 0);
         prop_assert_eq!(layout.pieces(Lba(u64::MAX), u64::MAX).count(), 0);
     }
 
     #[test]
     fn pieces_are_as_long_as_the_chunk_or_the_member_lets_them((layout, _) in layouts()) {
         let pieces: Vec<MemberPiece> = layout.pieces(Lba(0), u64::MAX).collect();
-        let expected = match layout.level() {
+        let expected = match layout.level {
             Level::Raid1 => 1,
             Level::Span | Level::Dedicated => layout.disks() as u64,
-            _ => layout.host_sectors() / layout.chunk_sectors(),
+            _ => layout.host_sectors / layout.chunk_sectors(),
         };
         prop_assert_eq!(pieces.len() as u64, expected);
-        if matches!(layout.level(), Level::Span | Level::Dedicated) {
+        if matches!(layout.level, Level::Span | Level::Dedicated) {
             for (disk, piece) in pieces.iter().enumerate() {
                 prop_assert_eq!(layout.member_start(disk as u32), piece.lba);
             }
@@ -119,8 +119,8 @@ proptest! {
     #[test]
     fn units_of_stripes_agree_with_places((layout, _) in layouts()) {
         prop_assume!(layout.parities() > 0);
-        prop_assert_eq!(layout.stripe_sectors() * layout.stripes(), layout.host_sectors());
-        for lba in (0..layout.host_sectors()).map(Lba) {
+        prop_assert_eq!(layout.stripe_sectors() * layout.stripes(), layout.host_sectors);
+        for lba in (0..layout.host_sectors).map(Lba) {
             let unit = layout.unit(lba);
             let place = (layout.member_of(unit.stripe, unit.index), layout.at(unit.stripe, unit.offset));
             prop_assert_eq!(place, layout.place(lba));
@@ -149,7 +149,7 @@ proptest! {
         level in 0..LEVELS.len(), disks in 5usize..=24, chunk in 1u64..1 << 21, size in 1u64 << 22..1 << 40, lba: u64,
     ) {
         let layout = ArrayLayout::new(LEVELS[level].level, chunk, &vec![size; disks]).unwrap();
-        for lba in [lba % layout.host_sectors(), layout.host_sectors() - 1].map(Lba) {
+        for lba in [lba % layout.host_sectors, layout.host_sectors - 1].map(Lba) {
             let (disk, at) = layout.place(lba);
             prop_assert_eq!(layout.inverse(disk, at), Role::Data(lba));
         }
@@ -164,7 +164,7 @@ proptest! {
         let members: Vec<u64> = members.iter().map(|n| n >> shift).collect();
         let Ok(layout) = ArrayLayout::new(level, chunk >> shift, &members) else { return Ok(()) };
         let _ = (layout.stripe_sectors(), layout.stripes(), layout.pieces(Lba(lba), 1).count());
-        let (disk, at) = layout.place(Lba(lba % layout.host_sectors()));
+        let (disk, at) = layout.place(Lba(lba % layout.host_sectors));
         prop_assert!(at.0 < layout.member_sectors(disk));
     }
 }

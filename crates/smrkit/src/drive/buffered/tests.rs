@@ -20,7 +20,7 @@ fn buffered(write_cache_bytes: u64, read_ahead_bytes: u64) -> (Geometry, Mechani
 
 /// Scattered single-sector extents, the same every time.
 fn scattered(g: &Geometry, count: u64) -> Vec<Pba> {
-    (0..count).map(|i| Pba(i * 7919 % (g.sectors() - 8))).collect()
+    (0..count).map(|i| Pba(i * 7919 % (g.sectors - 8))).collect()
 }
 
 #[test]
@@ -89,11 +89,11 @@ fn what_the_cache_writes_while_no_command_is_served_is_counted_once() {
     }
     let end = clock.flush(&g, now);
     // The media has worked since the first write was complete.
-    assert_eq!(clock.unwaited(), end - Nanos(38_000) - (served - Nanos(38_000)));
+    assert_eq!(clock.unwaited, end - Nanos(38_000) - (served - Nanos(38_000)));
     clock.reset_unwaited();
     let later = end + Nanos::from_millis(100.0);
     clock.access(&g, later, false, Pba(0), 8);
-    assert_eq!(clock.unwaited(), Nanos::ZERO, "nothing was left to write");
+    assert_eq!(clock.unwaited, Nanos::ZERO, "nothing was left to write");
 }
 
 #[test]

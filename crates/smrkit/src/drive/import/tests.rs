@@ -50,8 +50,8 @@ fn by_the_rules(lbn: u64) -> (u64, u64, u64, u64) {
 #[test]
 fn sectors_lie_where_the_description_puts_them() {
     let g = made().geometry;
-    assert_eq!(g.sectors(), (800 - 7 - 30) + (540 - 24));
-    for lbn in 0..g.sectors() {
+    assert_eq!(g.sectors, (800 - 7 - 30) + (540 - 24));
+    for lbn in 0..g.sectors {
         let place = g.place(Pba(lbn));
         let (zone, cylinder, head, sector) = by_the_rules(lbn);
         let found =
@@ -227,7 +227,7 @@ fn every_sparing_scheme_lays_out_as_the_manual_says() {
             let imported = disksim_texts(&model, SPECS, SEEK).unwrap_or_else(|error| panic!("{error}"));
             let g = Drive::parse(Path::new("drive.toml"), &imported.text).unwrap().geometry;
             let expected = usable(scheme, slips);
-            assert_eq!(g.sectors(), expected.len() as u64, "scheme {scheme}\n{}", imported.text);
+            assert_eq!(g.sectors, expected.len() as u64, "scheme {scheme}\n{}", imported.text);
             for (lbn, raw) in (0..).zip(expected) {
                 let (place, cylinder) = (g.place(Pba(lbn)), 3 + raw / 20);
                 let backward = [false, raw / 20 % 2 == 1, cylinder % 2 == 1][mapping];
@@ -372,7 +372,7 @@ proptest! {
         text.replace_range(start..(start + cut).min(text.len()), &with);
         let Ok(imported) = disksim_texts(&texts[0], &texts[1], &texts[2]) else { return Ok(()) };
         let Ok(mut drive) = Drive::parse(Path::new("x.toml"), &imported.text) else { return Ok(()) };
-        let end = drive.geometry.sectors();
+        let end = drive.geometry.sectors;
         let mut now = Nanos::ZERO;
         for (pba, n) in [(0, end.min(500)), (end / 2, 1), (end - 1, 1)] {
             now = drive.clock.access(&drive.geometry, now, n == 1, Pba(pba), n);

@@ -40,13 +40,13 @@ fn contiguous_reads_without_overhead_lose_no_rotation() {
     for (size, second) in [(8, 3000), (1, 3516), (7, 2861), (64, 2003), (3516, 3516), (13, 10_033)] {
         let (g, mut clock) = drive(0.0, second);
         let mut now = Nanos::ZERO;
-        let reads = 100_000.min(g.sectors() / size);
+        let reads = 100_000.min(g.sectors / size);
         for i in 0..reads {
             now = clock.access(&g, now, false, Pba(i * size), size);
         }
         let last = g.place(Pba(reads * size - 1));
         let mut pure = 0.0;
-        for zone in &g.zones()[..=last.zone as usize] {
+        for zone in &g.zones[..=last.zone as usize] {
             let sectors = Geometry::raw_of_zone(zone).end.min(reads * size) - Geometry::raw_of_zone(zone).start;
             pure += sectors as f64 / zone.track_sectors as f64 * 10_033_445.0;
         }

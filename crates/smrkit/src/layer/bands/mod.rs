@@ -83,7 +83,7 @@ impl Reserve {
 impl BandKeys {
     /// Tracks of the persistent cache, as asked for, or the paper's share.
     pub fn cache_tracks(&self, drive: &Drive) -> u64 {
-        let scaled = u128::from(drive.geometry.tracks()) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
+        let scaled = u128::from(drive.geometry.tracks) * u128::from(CACHE_SHARE.0) / u128::from(CACHE_SHARE.1);
         self.cache_tracks.unwrap_or((scaled as u64).max(CACHE_TRACKS_MIN))
     }
 }
@@ -113,7 +113,7 @@ impl ZoneBands {
 
     /// LBAs before it and in it, as if there were no defects.
     fn raw_end(&self) -> u64 {
-        self.raw_lba + self.homes * self.sectors.value()
+        self.raw_lba + self.homes * self.sectors.value
     }
 }
 
@@ -169,7 +169,7 @@ impl Home {
         let g = &drive.geometry;
         let guard = drive.interference.guard(g);
         let longest = g.longest_track();
-        let reach = g.zones().iter().map(|zone| guard_tracks(g, guard, zone.track_sectors)).max().unwrap_or(0);
+        let reach = g.zones.iter().map(|zone| guard_tracks(g, guard, zone.track_sectors)).max().unwrap_or(0);
         // Where a second write wears what lies before it, a band is rewritten in one stage from its beginning.
         let least =
             if drive.interference.upstream() > 0 { reserve.band_tracks } else { (1 + reach).min(reserve.band_tracks) };
@@ -185,11 +185,7 @@ impl Home {
             return Err(Error::Impossible(format!(
                 "{} tracks hold no band of {} next to a cache of {}, a scratch pad of 2 × {pad_sectors} sectors and \
                  {} maps of {}: lower {layer}.band_tracks, cache_tracks, buffer_bytes or alpha, or take a larger drive",
-                g.tracks(),
-                reserve.band_tracks,
-                reserve.cache_tracks,
-                reserve.map_slots,
-                reserve.map_sectors
+                g.tracks, reserve.band_tracks, reserve.cache_tracks, reserve.map_slots, reserve.map_sectors
             )));
         };
         let homes = last.home_end();
@@ -228,10 +224,10 @@ impl Home {
         for strip in &self.strips {
             for k in 0..strip.homes {
                 let raw = self.raw_of(strip, k);
-                let found = strip.sectors.value() - self.geometry.track_sectors(self.track_of(strip, k));
+                let found = strip.sectors.value - self.geometry.track_sectors(self.track_of(strip, k));
                 if found > 0 {
-                    let defects = (raw..raw + strip.sectors.value()).filter(|&s| self.geometry.is_defect(s));
-                    slips.extend(defects.map(|s| strip.raw_lba + k * strip.sectors.value() + (s - raw)));
+                    let defects = (raw..raw + strip.sectors.value).filter(|&s| self.geometry.is_defect(s));
+                    slips.extend(defects.map(|s| strip.raw_lba + k * strip.sectors.value + (s - raw)));
                 }
             }
         }
@@ -241,7 +237,7 @@ impl Home {
     fn count(&self, host_sectors: u64, reserve: &Reserve) -> Capacity {
         let cache_sectors = self.cache.1 - self.cache.0;
         let spare_sectors = 2 * self.pad_sectors + reserve.map_slots * reserve.map_sectors;
-        let raw_sectors = self.geometry.sectors();
+        let raw_sectors = self.geometry.sectors;
         let guard_sectors = raw_sectors - host_sectors - cache_sectors - spare_sectors;
         Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors }
     }
@@ -263,15 +259,15 @@ impl Home {
         let strip = self.strip_of(raw);
         let (k, sector) = strip.sectors.divide(raw - strip.raw_lba);
         let (band, j) = self.band.divide(k);
-        let start = strip.raw_start + (band * strip.stride + j) * strip.sectors.value();
+        let start = strip.raw_start + (band * strip.stride + j) * strip.sectors.value;
         let behind = self.following(strip, k, j) as u32;
         let track = (strip.first_home + k) as u32;
         if self.slips.is_empty() && self.geometry.slipped() == 0 {
-            let left = strip.sectors.value() - sector;
+            let left = strip.sectors.value - sector;
             return HomeLocation { track, offset: sector, left, pba: Pba(start + sector), following: behind };
         }
         let (first, pba) = (self.geometry.usable(start), self.geometry.usable(start + sector));
-        let left = self.geometry.usable(start + strip.sectors.value()) - pba;
+        let left = self.geometry.usable(start + strip.sectors.value) - pba;
         HomeLocation { track, offset: pba - first, left, pba, following: behind }
     }
 
@@ -310,10 +306,10 @@ impl Home {
         let (strip, k) = self.strip_of_home(tracks.start);
         let count = u64::from(tracks.end - tracks.start);
         if self.geometry.slipped() == 0 {
-            return count * strip.sectors.value();
+            return count * strip.sectors.value;
         }
         let raw = self.raw_of(strip, k);
-        self.geometry.usable(raw + count * strip.sectors.value()) - self.geometry.usable(raw)
+        self.geometry.usable(raw + count * strip.sectors.value) - self.geometry.usable(raw)
     }
 
     /// The first LBA of a home track; the end of LBAs for the track after the last.
@@ -322,7 +318,7 @@ impl Home {
             return Lba(self.capacity.host_sectors);
         }
         let (strip, k) = self.strip_of_home(track);
-        let raw = strip.raw_lba + k * strip.sectors.value();
+        let raw = strip.raw_lba + k * strip.sectors.value;
         let (mut low, mut high) = (0, self.slips.len());
         while low < high {
             let mid = (low + high) / 2;
@@ -334,7 +330,7 @@ impl Home {
     /// The lengths that home tracks have, in sectors, the longest first.
     pub fn lengths(&self) -> Vec<u64> {
         let mut lengths: Vec<u64> = match self.geometry.slipped() {
-            0 => self.strips.iter().map(|strip| strip.sectors.value()).collect(),
+            0 => self.strips.iter().map(|strip| strip.sectors.value).collect(),
             _ => (0..self.tracks()).map(|track| self.sectors(track)).collect(),
         };
         lengths.sort_unstable_by(|a, b| b.cmp(a));
@@ -353,8 +349,8 @@ impl Home {
     pub fn tracks_of(&self, band: u32) -> Range<u32> {
         let band = u64::from(band);
         let strip = &self.strips[self.strips.partition_point(|s| s.first_band <= band) - 1];
-        let k = (band - strip.first_band) * self.band.value();
-        let end = (k + self.band.value()).min(strip.homes);
+        let k = (band - strip.first_band) * self.band.value;
+        let end = (k + self.band.value).min(strip.homes);
         (strip.first_home + k) as u32..(strip.first_home + end) as u32
     }
 
@@ -362,7 +358,7 @@ impl Home {
     pub fn damaged_end(&self, law: &Interference, track: u32) -> u32 {
         let (strip, k) = self.strip_of_home(track);
         let raw = self.raw_of(strip, k);
-        let start = |nth: u64| self.geometry.usable(raw + nth * strip.sectors.value());
+        let start = |nth: u64| self.geometry.usable(raw + nth * strip.sectors.value);
         let reached = law.downstream_end(&self.geometry, start(0), start(1) - start(0));
         let (_, in_band) = self.band.divide(k);
         let following = self.following(strip, k, in_band);
@@ -373,7 +369,7 @@ impl Home {
     /// Home tracks of a band behind the one that is number `k` of its recording zone and number `in_band` of the band.
     #[inline]
     fn following(&self, strip: &ZoneBands, k: u64, in_band: u64) -> u64 {
-        (strip.homes - k).min(self.band.value() - in_band) - 1
+        (strip.homes - k).min(self.band.value - in_band) - 1
     }
 
     #[inline]
@@ -403,7 +399,7 @@ impl Home {
 
     fn raw_of(&self, strip: &ZoneBands, k: u64) -> u64 {
         let (band, j) = self.band.divide(k);
-        strip.raw_start + (band * strip.stride + j) * strip.sectors.value()
+        strip.raw_start + (band * strip.stride + j) * strip.sectors.value
     }
 }
 
@@ -442,11 +438,11 @@ impl Sections<'_> {
         let room = |track: u64, end: u64| self.g.track_start(Track(end)) - self.g.track_start(Track(track));
         let here = end(self.next);
         let rest = room(self.next.min(here), here);
-        if rest < sectors && rest < self.g.sectors() / LOST_PARTS && room(here, end(here)) >= sectors {
+        if rest < sectors && rest < self.g.sectors / LOST_PARTS && room(here, end(here)) >= sectors {
             self.next = here;
         }
         let start = self.g.track_start(Track(self.next));
-        while self.next < self.g.tracks() && self.g.track_start(Track(self.next)) - start < sectors {
+        while self.next < self.g.tracks && self.g.track_start(Track(self.next)) - start < sectors {
             self.next += 1;
         }
         self.skip_guard();
@@ -458,7 +454,7 @@ impl Sections<'_> {
             Guard::Tracks(tracks) => self.next = self.next.saturating_add(tracks),
             Guard::Sectors(sectors) => {
                 let start = self.g.track_start(Track(self.next));
-                while self.next < self.g.tracks() && self.g.track_start(Track(self.next)) - start < sectors {
+                while self.next < self.g.tracks && self.g.track_start(Track(self.next)) - start < sectors {
                     self.next += 1;
                 }
             }
@@ -469,10 +465,10 @@ impl Sections<'_> {
 fn strips(g: &Geometry, guard: Guard, first_track: u64, band_tracks: u64) -> Vec<ZoneBands> {
     let mut strips: Vec<ZoneBands> = Vec::new();
     let (mut first_home, mut first_band, mut raw_lba) = (0, 0, 0);
-    for zone in g.zones() {
+    for zone in g.zones.iter() {
         let skipped = first_track.saturating_sub(zone.first_track.0);
         let own = guard_tracks(g, guard, zone.track_sectors);
-        let is_last = zone.first_track.0 + zone.tracks == g.tracks();
+        let is_last = zone.first_track.0 + zone.tracks == g.tracks;
         // The disk's last band has nothing after it to protect.
         let room = zone.tracks.saturating_sub(skipped) + if is_last && skipped < zone.tracks { own } else { 0 };
         let stride = band_tracks + own;

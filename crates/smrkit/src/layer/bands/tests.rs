@@ -73,7 +73,7 @@ fn every_lba_has_one_place_on_its_home_track() {
             assert_eq!(home.lba(spot.track), Lba(lba - spot.offset));
             let band = home.tracks_of(home.band_of(spot.track));
             assert_eq!(spot.track + 1 + spot.following, band.end);
-            assert!(last < Some(spot.pba) && spot.pba.0 < drive.geometry.sectors());
+            assert!(last < Some(spot.pba) && spot.pba.0 < drive.geometry.sectors);
             last = Some(spot.pba);
             next = if spot.left > 1 { (spot.track, spot.offset + 1) } else { (spot.track + 1, 0) };
         }

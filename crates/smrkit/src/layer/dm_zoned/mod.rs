@@ -523,12 +523,12 @@ impl DmZonedKeys {
         let zones = match self.zones.leaves_conventional_open() {
             true => {
                 let least = metadata.all_zones() + CONVENTIONAL_A_RESERVED * reserved;
-                let conventional = zones.conventional().max(least);
+                let conventional = zones.conventional.max(least);
                 zones.with_conventional(conventional)
             }
             false => zones,
         };
-        let (conventional, all) = (zones.conventional(), zones.count());
+        let (conventional, all) = (zones.conventional, zones.count());
         if conventional <= metadata.all_zones() || all.saturating_sub(conventional) <= reserved {
             return Err(Error::Impossible(format!(
                 "of {all} zones {conventional} are conventional: dm-zoned needs more than {} of these for its metadata, and more \
@@ -552,7 +552,7 @@ impl DmLayout {
 
     #[inline]
     pub fn first_sequential(&self) -> u32 {
-        self.zones.conventional() as u32
+        self.zones.conventional as u32
     }
 
     /// Number of conventional zones for data.

@@ -99,19 +99,19 @@ impl CacheLog {
     pub fn is_possible(&self, host_sectors: u64) -> bool {
         let is_entry = |entry: &LogEntry| {
             let in_lap =
-                |at: u64| at > 0 && at < COUNT_MAX && self.length.remainder(at) + entry.sectors <= self.length.value();
+                |at: u64| at > 0 && at < COUNT_MAX && self.length.remainder(at) + entry.sectors <= self.length.value;
             let known = entry.lba.0 < host_sectors && entry.sectors <= host_sectors - entry.lba.0;
             0 < entry.sectors && known && in_lap(entry.data)
         };
         let counts = [self.head, self.limit, self.kept].iter().all(|&count| count < COUNT_MAX);
         let headers = self.entries.iter().filter(|entry| entry.leads).count() as u64;
-        let whole = self.headers == headers && self.under_way <= self.length.value();
+        let whole = self.headers == headers && self.under_way <= self.length.value;
         counts && whole && self.entries.iter().all(is_entry)
     }
 
     /// The most sectors that one request may bring: those of an empty log.
     pub fn request_max(&self) -> u64 {
-        let length = self.length.value() - self.gap;
+        let length = self.length.value - self.gap;
         length - HEADER * length.div_ceil(self.costs.entry_sectors)
     }
 
@@ -122,7 +122,7 @@ impl CacheLog {
 
     /// Sectors that it has.
     pub fn length_sectors(&self) -> u64 {
-        self.length.value()
+        self.length.value
     }
 
     /// Adds an entry behind the others.
@@ -156,21 +156,20 @@ impl CacheLog {
         };
         self.kept = tail;
         // A lap beyond the tail, less the guard that a write there would damage.
-        self.limit = (lap + 1) * self.length.value() + safe;
+        self.limit = (lap + 1) * self.length.value + safe;
     }
 
     /// Beginning of the next lap.
     pub fn next_lap(&self) -> u64 {
-        (self.length.quotient(self.head) + 1) * self.length.value()
+        (self.length.quotient(self.head) + 1) * self.length.value
     }
 
     /// Beginning of the next entry, and the sectors of data that it has room for.
     #[inline]
     fn opening(&self, head: u64) -> (u64, u64) {
-        let room = self.length.value() - self.length.remainder(head);
+        let room = self.length.value - self.length.remainder(head);
         // The last sector of the log holds no header.
-        let (at, room) =
-            if room > HEADER { (head, room - HEADER) } else { (head + room, self.length.value() - HEADER) };
+        let (at, room) = if room > HEADER { (head, room - HEADER) } else { (head + room, self.length.value - HEADER) };
         (at, room.min(self.costs.entry_sectors))
     }
 
@@ -197,7 +196,7 @@ impl CacheLog {
     /// need a map copy before the little that it freed could be written over.
     #[inline]
     pub fn excess(&self) -> u64 {
-        let (length, used) = (self.length.value(), self.used());
+        let (length, used) = (self.length.value, self.used());
         let excess = (used + self.costs.free_sectors.min(length / 4)).saturating_sub(length);
         if excess == 0 { 0 } else { (excess * self.headers).div_ceil(used) }
     }

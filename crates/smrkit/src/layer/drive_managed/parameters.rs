@@ -113,7 +113,7 @@ impl DriveManagedKeys {
 
     /// The bands, with the cache that cache_percent gives.
     fn bands(&self, drive: &Drive) -> BandKeys {
-        let share = |percent: f64| ((drive.geometry.tracks() as f64 * percent / 100.0) as u64).max(CACHE_TRACKS_MIN);
+        let share = |percent: f64| ((drive.geometry.tracks as f64 * percent / 100.0) as u64).max(CACHE_TRACKS_MIN);
         BandKeys { cache_tracks: self.bands.cache_tracks.or(self.cache_percent.map(share)), ..self.bands.clone() }
     }
 

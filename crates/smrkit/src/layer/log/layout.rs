@@ -39,7 +39,7 @@ impl SegmentLayout {
         let geometry = drive.geometry.clone();
         let bands = BandRule::new(drive, segment_tracks);
         let (mut strips, mut places) = (Vec::new(), Vec::new());
-        for zone in geometry.zones() {
+        for zone in geometry.zones.iter() {
             strips.push(ZoneSegments {
                 first_segment: places.len() as u32,
                 origin: geometry.raw_track_start(zone.first_track),
@@ -52,7 +52,7 @@ impl SegmentLayout {
 
     /// The zones of a host-managed disk that are written in order.
     pub(in crate::layer) fn of_zones(zones: ZoneLayout) -> (SegmentLayout, Vec<SegmentPlace>) {
-        let (first, sectors) = (zones.conventional(), zones.size() as u32);
+        let (first, sectors) = (zones.conventional, zones.size() as u32);
         let places = (first..zones.count()).map(|zone| SegmentPlace { start: zones.start(zone), sectors }).collect();
         (SegmentLayout::Zones { zones, first }, places)
     }
@@ -89,7 +89,7 @@ pub(super) struct Totals {
 pub(super) fn totals(drive: &Drive, segment_tracks: u64) -> Result<Totals, Error> {
     let bands = BandRule::new(drive, segment_tracks);
     let mut totals = Totals { tracks: segment_tracks, ..Totals::default() };
-    for zone in drive.geometry.zones() {
+    for zone in drive.geometry.zones.iter() {
         let count = bands.count(zone);
         match drive.geometry.slipped() {
             0 => {
@@ -151,7 +151,7 @@ impl BandRule<'_> {
         let (start, end) = (self.geometry.track_start(first), self.geometry.track_start(first + tracks));
         let lost = match self.guard {
             // Nothing lies behind the last sector of the disk.
-            Guard::Sectors(sectors) if end.0 < self.geometry.sectors() => sectors,
+            Guard::Sectors(sectors) if end.0 < self.geometry.sectors => sectors,
             _ => 0,
         };
         SegmentPlace { start, sectors: (end - start).saturating_sub(lost).min(u64::from(u32::MAX)) as u32 }

@@ -308,10 +308,10 @@ impl LogPlan {
         let kept = (streams as u64 + RESERVE + CLEAN_BELOW) * longest;
         let shares = HostShare::of(log, kept, keys.spare_percent).ok_or(streams)?;
         let capacity = Capacity {
-            raw_sectors: drive.geometry.sectors(),
+            raw_sectors: drive.geometry.sectors,
             host_sectors: shares.host_sectors,
             cache_sectors: 0,
-            guard_sectors: drive.geometry.sectors() - log,
+            guard_sectors: drive.geometry.sectors - log,
             spare_sectors: log - shares.host_sectors,
         };
         Ok(LogPlan { streams, shares, capacity })
@@ -321,14 +321,14 @@ impl LogPlan {
 /// A drive without room for the segments that are open or being cleaned, and what helps.
 fn too_few(drive: &Drive, segments: &Totals, streams: usize, keys: &LogKeys) -> Error {
     let Totals { usable, sectors, tracks, .. } = *segments;
-    let guards = drive.geometry.sectors() - sectors;
+    let guards = drive.geometry.sectors - sectors;
     let why = if guards > sectors { format!(" next to guards of {guards}") } else { String::new() };
     let has_room = |tracks: u64| {
         let other = layout::totals(drive, tracks);
         other.is_ok_and(|other| LogPlan::for_drive(drive, &other, keys).is_ok())
     };
     let shorter = (1..u64::BITS).map(|halvings| tracks >> halvings).take_while(|&tracks| tracks > 0);
-    let longest = drive.geometry.zones().iter().map(|zone| zone.tracks).max().unwrap_or(0);
+    let longest = drive.geometry.zones.iter().map(|zone| zone.tracks).max().unwrap_or(0);
     let longer = std::iter::successors(tracks.checked_mul(2), |tracks| tracks.checked_mul(2));
     let remedy = if shorter.into_iter().any(has_room) {
         "lower log.segment_tracks, or "

@@ -135,7 +135,7 @@ impl CacheBuffer {
     /// Sectors that may be appended: they, and what they damage, stay clear of the page in which the tail lies.
     #[inline]
     pub fn room(&self) -> u64 {
-        let end = (self.payload.quotient(self.tail) + self.pages.value() - self.guard_pages) * self.payload.value();
+        let end = (self.payload.quotient(self.tail) + self.pages.value - self.guard_pages) * self.payload.value;
         end.saturating_sub(self.head)
     }
 
@@ -156,7 +156,7 @@ impl CacheBuffer {
     pub fn undivided(&self, position: u64, entry: HeaderEntry) -> Option<Pba> {
         // The header takes the first sector.
         let (page, offset) = self.payload.divide(position + 1);
-        (offset + entry.sectors() <= self.payload.value()).then(|| self.page_start(page) + 1 + offset)
+        (offset + entry.sectors() <= self.payload.value).then(|| self.page_start(page) + 1 + offset)
     }
 
     /// The runs on the platters of `length` sectors from a position on, page records left out: (position, PBA, sectors).
@@ -169,7 +169,7 @@ impl CacheBuffer {
                 return None;
             }
             let (page, offset) = payload.divide(at);
-            let count = (payload.value() - offset).min(end - at);
+            let count = (payload.value - offset).min(end - at);
             let run = (at, start + pages.remainder(page) * page_sectors + 1 + offset, count);
             at += count;
             Some(run)
@@ -184,7 +184,7 @@ impl CacheBuffer {
         if first <= last {
             return [(first, last - first + 1), (first, 0)];
         }
-        let end = self.start + self.pages.value() * self.page_sectors;
+        let end = self.start + self.pages.value * self.page_sectors;
         [(first, end - first), (self.start, last - self.start + 1)]
     }
 
@@ -369,7 +369,7 @@ impl SlotBuffer {
 
     /// True if a restored state names S-blocks and slots that there are.
     pub fn is_possible(&self) -> bool {
-        let (slots, natives) = (self.slots.value(), self.slot_of.len() as u64);
+        let (slots, natives) = (self.slots.value, self.slot_of.len() as u64);
         let owned = self.owner.iter().all(|&owner| owner == NONE || u64::from(owner) < natives);
         let placed = self.slot_of.iter().all(|&slot| u64::from(slot) < slots);
         let marked = self.cached.next(slots).is_none() && self.invalid.next(slots).is_none();
@@ -378,7 +378,7 @@ impl SlotBuffer {
 
     /// Number of slots.
     pub fn slots(&self) -> u64 {
-        self.slots.value()
+        self.slots.value
     }
 
     /// The slot of a position.
@@ -420,8 +420,8 @@ impl SlotBuffer {
 
     /// Writes an S-block (sectors of `data` from `at` on) at the head; its old slot is invalid from then on.
     pub fn write(&mut self, disk: &mut Disk, cause: Cause, sblock: u32, data: &Buf, at: u64) -> DiskResult {
-        if self.head + self.guard_slots >= self.tail + self.slots.value() {
-            let message = format!("an S-block buffer has no slot left of {}", self.slots.value());
+        if self.head + self.guard_slots >= self.tail + self.slots.value {
+            let message = format!("an S-block buffer has no slot left of {}", self.slots.value);
             return Err(Box::new(Fault::Inconsistent(message)));
         }
         let slot = self.slots.remainder(self.head);
@@ -473,12 +473,12 @@ impl SlotBuffer {
                 Some(found)
             })
         };
-        from(tail, self.slots.value()).chain(from(0, tail))
+        from(tail, self.slots.value).chain(from(0, tail))
     }
 
     /// Distance of a slot behind the tail.
     pub fn distance(&self, slot: u64) -> u64 {
-        (slot + self.slots.value() - self.slot(self.tail)) % self.slots.value()
+        (slot + self.slots.value - self.slot(self.tail)) % self.slots.value
     }
 
     /// Algorithm V.5, one slot: the tail moves on, past a copy at the head if its S-block is valid. Returns whether it was.
@@ -514,7 +514,7 @@ impl SlotBuffer {
     /// True if it is known of each slot whether something valid is in it, for checks.
     pub fn knows_invalid(&self) -> bool {
         let in_use = |slot: u64| self.distance(slot) < self.used();
-        (0..self.slots.value()).all(|slot| self.invalid.contains(slot) == (in_use(slot) && self.is_unowned(slot)))
+        (0..self.slots.value).all(|slot| self.invalid.contains(slot) == (in_use(slot) && self.is_unowned(slot)))
     }
 
     /// Number of S-blocks between the tail and the next slot in which nothing is valid, if there is one.

@@ -118,7 +118,7 @@ impl SBlock {
     /// would take for long.
     fn copied_most(&self, section: usize) -> u64 {
         let few = self.slots[section].spare() < self.layout.spares / 2;
-        if self.rules.literal { u64::MAX } else { self.size.value() * if few { 4 } else { 1 } }
+        if self.rules.literal { u64::MAX } else { self.size.value * if few { 4 } else { 1 } }
     }
 
     fn destage_due(&mut self, disk: &mut Disk, section: usize) -> DiskResult {
@@ -161,7 +161,7 @@ impl SBlock {
     fn destage(&mut self, disk: &mut Disk, section: usize, sblock: u32) -> DiskResult {
         // A power cut may have left it to be done.
         self.defrag_slots(disk, section, 0)?;
-        let size = self.size.value();
+        let size = self.size.value;
         let number = section as u64 * self.layout.natives + u64::from(sblock);
         let first = Lba(number * size);
         let mut buf = disk.buf(size);
@@ -182,7 +182,7 @@ impl SBlock {
     pub(super) fn drop_cached(&mut self, section: usize, number: u64) {
         let cached = self.cached[number as usize];
         if cached > 0 {
-            self.map.remove(Lba(number * self.size.value()), self.size.value());
+            self.map.remove(Lba(number * self.size.value), self.size.value);
             self.count_cached(section, number, -i64::from(cached));
         }
     }
@@ -433,7 +433,7 @@ impl SBlock {
     /// True if a request is one entry of one section.
     #[inline]
     pub(super) fn is_one_entry(&self, lba: Lba, n: u64) -> bool {
-        let whole_possible = self.rules.bypass && n >= self.size.value();
+        let whole_possible = self.rules.bypass && n >= self.size.value;
         !whole_possible && n <= self.entry_sectors_max() && self.section(lba) == self.section(lba + (n - 1))
     }
 
@@ -495,7 +495,7 @@ impl SBlock {
 
     /// As much of a request as can be found whole or not at all, and its parts.
     fn plan(&self, lba: Lba, n: u64) -> (u64, Parts) {
-        let spares = self.layout.spares * self.size.value();
+        let spares = self.layout.spares * self.size.value;
         let half = self.layout.limit / 2;
         for (sectors, bypass) in [(n, self.rules.bypass), (n, false), (spares, self.rules.bypass)] {
             if sectors <= n
@@ -513,7 +513,7 @@ impl SBlock {
         let mut parts = Parts::new();
         let mut at = lba;
         for (_, _, count) in pieces_by_divisor(lba.0, n, self.section_size) {
-            let (end, size) = (at + count, self.size.value());
+            let (end, size) = (at + count, self.size.value);
             let (first, last) = (at.0.div_ceil(size), end.0 / size);
             let before = parts.len();
             if bypass && first < last {

@@ -143,7 +143,7 @@ impl SBlockLayout {
     /// The most S-blocks that fit. Errors: too little of anything, with the parameter to change.
     pub fn new(drive: &Drive, keys: &SBlockKeys) -> Result<SBlockLayout, Error> {
         let geometry = &drive.geometry;
-        let (raw, sections) = (geometry.sectors(), keys.sections);
+        let (raw, sections) = (geometry.sectors, keys.sections);
         let sblock_sectors = keys.sblock_sectors;
         let share = |percent: f64| raw as f64 * percent / 100.0 / sections as f64;
         let cache = share(keys.cache_percent).round() as u64;
@@ -215,7 +215,7 @@ impl SBlockLayout {
     }
 
     fn most_natives(&self, drive: &Drive, sections: u64) -> u64 {
-        let raw = drive.geometry.sectors();
+        let raw = drive.geometry.sectors;
         let (mut low, mut high) = (0, raw / (self.sblock_sectors + 1) / sections + 1);
         while low + 1 < high {
             let middle = (low + high) / 2;
@@ -227,7 +227,7 @@ impl SBlockLayout {
 
     /// Beginnings of buffers, the end of the last one (past the disk's end if they don't fit), and sectors between them.
     fn place(&self, drive: &Drive, sections: u64, slots: u64) -> (Vec<(Pba, Pba)>, u64, u64) {
-        let raw = drive.geometry.sectors();
+        let raw = drive.geometry.sectors;
         let guard = drive.interference.guard(&drive.geometry);
         let sizes = [self.pages * self.page_sectors, slots * (self.sblock_sectors + 1)];
         let (mut starts, mut at, mut end, mut gaps) = (Vec::new(), 0u64, 0u64, 0u64);

@@ -114,11 +114,11 @@ impl SBlock {
     /// True if a restored state names S-blocks, slots and LBAs that there are.
     fn is_possible(&self) -> bool {
         let section = |number: usize| {
-            let first = number as u64 * self.section_size.value();
-            first..(first + self.section_size.value()).min(self.layout.capacity.host_sectors)
+            let first = number as u64 * self.section_size.value;
+            first..(first + self.section_size.value).min(self.layout.capacity.host_sectors)
         };
         let caches = self.caches.iter().enumerate().all(|(number, cache)| cache.is_possible(&section(number)));
-        let cached = self.cached.iter().all(|&cached| u64::from(cached) <= self.size.value());
+        let cached = self.cached.iter().all(|&cached| u64::from(cached) <= self.size.value);
         caches && cached && self.slots.iter().all(SlotBuffer::is_possible)
     }
 
@@ -130,7 +130,7 @@ impl SBlock {
 
     /// Section, number in it, and first LBA of an S-block.
     fn of_sblock(&self, sblock: u64) -> (usize, u32, Lba) {
-        let first = Lba(sblock * self.size.value());
+        let first = Lba(sblock * self.size.value);
         let section = self.section(first);
         (section, (sblock - section as u64 * self.layout.natives) as u32, first)
     }
@@ -200,9 +200,9 @@ impl SBlock {
         if (valid, held, data) != (cache.valid, cache.held, cache.data) {
             return wrong("the sums of its entries are wrong");
         }
-        let payload = cache.payload.value();
+        let payload = cache.payload.value;
         let last = cache.head.max(1) - 1;
-        if last / payload + self.layout.guard_pages >= cache.tail / payload + cache.pages.value() {
+        if last / payload + self.layout.guard_pages >= cache.tail / payload + cache.pages.value {
             return wrong(&format!("its head {} has come too near to its tail {}", cache.head, cache.tail));
         }
         Ok(valid)
@@ -224,7 +224,7 @@ impl SBlock {
         }
         for (sblock, &slot) in slots.slot_of.iter().enumerate() {
             let number = section as u64 * self.layout.natives + sblock as u64;
-            let size = self.size.value();
+            let size = self.size.value;
             let cached: u64 = self.map.mapped(Lba(number * size), size).map(|(_, n, _)| n).sum();
             if slots.owner[slot as usize] != sblock as u32 {
                 return wrong(format!("S-block {sblock} is not the owner of its slot {slot}"));
@@ -319,7 +319,7 @@ impl Layer for SBlock {
             }
             let mut done = 0;
             for (_, offset, count) in pieces_by_divisor(piece.lba.0, piece.sectors, self.size) {
-                debug_assert!(offset + count <= self.size.value());
+                debug_assert!(offset + count <= self.size.value);
                 gather.read(disk, self.native(piece.lba + done), count, out, at + done)?;
                 done += count;
             }

@@ -79,7 +79,7 @@ fn a_cache_buffers_head_keeps_its_guard_from_the_tail() {
         for more in [0, 1] {
             let mut layer = busy().0;
             if is_given_up {
-                layer.forget(Lba(0), layer.section_size.value());
+                layer.forget(Lba(0), layer.section_size.value);
                 while layer.caches[0].pop().is_some() {}
             }
             let cache = &mut layer.caches[0];

@@ -79,9 +79,10 @@ pub struct TrackLayout {
     geometry: Geometry,
     tracks: u64,
     stride: u64,
-    bands: u64,
+    /// Number of bands.
+    pub bands: u64,
     /// LBAs that lie on tracks of bands.
-    sectors: u64,
+    pub sectors: u64,
     /// Sectors of the random access zone that can be used.
     pub random_sectors: u64,
 }
@@ -126,16 +127,6 @@ impl TrackLayout {
         })
     }
 
-    /// LBAs that lie on tracks of bands.
-    pub fn sectors(&self) -> u64 {
-        self.sectors
-    }
-
-    /// Number of bands.
-    pub fn bands(&self) -> u64 {
-        self.bands
-    }
-
     /// The band of a piece.
     #[inline]
     pub fn band(&self, piece: &TrackPiece) -> Band {
@@ -157,7 +148,7 @@ impl TrackLayout {
             band: self.strips[run.strip as usize].first_band + band,
             track: self.order[run.group.0 + place as usize] as usize,
             first,
-            sectors: n.min(run.sectors.value() - first),
+            sectors: n.min(run.sectors.value - first),
             at: 0,
         }
     }
@@ -192,9 +183,9 @@ impl TrackLayout {
         }
         let sector = pba - self.geometry.usable(strip.origin + turn * strip.track);
         let place = self.order.iter().position(|&of| u64::from(of) == track)?;
-        let own = |run: &&GroupRun| (run.group.0..run.group.0 + run.group.1.value() as usize).contains(&place);
+        let own = |run: &&GroupRun| (run.group.0..run.group.0 + run.group.1.value as usize).contains(&place);
         let run = self.runs.iter().filter(|run| run.strip as usize == at).find(own)?;
-        let turn = band * run.group.1.value() + (place - run.group.0) as u64;
+        let turn = band * run.group.1.value + (place - run.group.0) as u64;
         (sector < strip.used).then(|| Lba(run.first_lba + turn * strip.used + sector))
     }
 
@@ -215,11 +206,11 @@ impl TrackLayout {
 }
 
 fn strips(geometry: &Geometry, random: u64, tracks: u64, guard: u64) -> Vec<ZoneTracks> {
-    let mut strips: Vec<ZoneTracks> = Vec::with_capacity(geometry.zones().len());
-    for zone in geometry.zones() {
+    let mut strips: Vec<ZoneTracks> = Vec::with_capacity(geometry.zones.len());
+    for zone in geometry.zones.iter() {
         let skipped = random.saturating_sub(zone.first_track.0).min(zone.tracks);
         // Behind the last band of the disk lies nothing to protect.
-        let spare = if zone.first_track.0 + zone.tracks == geometry.tracks() { guard } else { 0 };
+        let spare = if zone.first_track.0 + zone.tracks == geometry.tracks { guard } else { 0 };
         let bands = (zone.tracks - skipped).saturating_add(spare) / (tracks + guard);
         // Defects make tracks of unequal length: each is used as far as the shortest goes.
         let used = zone.track_sectors - geometry.most_defects_on_a_track(zone);
@@ -250,7 +241,7 @@ fn runs(strips: &[ZoneTracks], scheme: &Scheme) -> Vec<GroupRun> {
 /// Sectors of every `width`-th of the drive's first `tracks` tracks.
 fn random_sectors(geometry: &Geometry, tracks: u64, width: u64) -> u64 {
     let mut sectors = 0;
-    for zone in geometry.zones() {
+    for zone in geometry.zones.iter() {
         let (first, end) = (zone.first_track.0, zone.first_track.0 + zone.tracks);
         let usable = |end: u64| end.min(tracks) / width;
         let shortest = zone.track_sectors - geometry.most_defects_on_a_track(zone);
@@ -267,7 +258,7 @@ pub fn width_of(drive: &Drive) -> u64 {
         Guard::Tracks(tracks) => 1 + tracks,
         Guard::Sectors(0) => 1,
         Guard::Sectors(sectors) => {
-            let shortest = drive.geometry.zones().iter().map(|zone| zone.track_sectors).min().unwrap_or(1);
+            let shortest = drive.geometry.zones.iter().map(|zone| zone.track_sectors).min().unwrap_or(1);
             1 + sectors.saturating_add(drive.geometry.most_defects_within(sectors)).div_ceil(shortest)
         }
     }
@@ -287,7 +278,7 @@ mod tests {
     #[test]
     fn the_papers_example_has_its_numbers() {
         let layout = paper("1234");
-        assert_eq!((layout.bands(), layout.sectors(), layout.random_sectors), (2000, 800_000, 5000));
+        assert_eq!((layout.bands, layout.sectors, layout.random_sectors), (2000, 800_000, 5000));
         // The paper counts LBAs from 1, and tracks from 1 behind the random access zone.
         let track = |lba: u64| layout.pba(&layout.piece(Lba(lba - 1), 1)).0 / 100 - 100 + 1;
         assert_eq!([1, 100, 101, 400, 401, 500].map(track), [1, 1, 2, 4, 6, 6]);
@@ -310,18 +301,17 @@ mod tests {
             let drive = Drive::load(drive).unwrap();
             let scheme = "3R(51)42".parse::<Scheme>().unwrap();
             let layout = TrackLayout::new(&drive, &scheme, width, 0).unwrap();
-            let mut places: Vec<Pba> =
-                (0..layout.sectors()).map(|lba| layout.pba(&layout.piece(Lba(lba), 1))).collect();
+            let mut places: Vec<Pba> = (0..layout.sectors).map(|lba| layout.pba(&layout.piece(Lba(lba), 1))).collect();
             places.sort_unstable();
             assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
-            assert!(places[places.len() - 1].0 < drive.geometry.sectors());
-            for lba in (0..layout.sectors()).map(Lba) {
+            assert!(places[places.len() - 1].0 < drive.geometry.sectors);
+            for lba in (0..layout.sectors).map(Lba) {
                 assert_eq!(layout.lba(layout.pba(&layout.piece(lba, 1))), Some(lba));
             }
-            let held = (0..drive.geometry.sectors()).filter(|&pba| layout.lba(Pba(pba)).is_some()).count();
-            assert_eq!(held as u64, layout.sectors());
-            let whole: u64 = layout.pieces(Lba(0), layout.sectors()).map(|piece| piece.sectors).sum();
-            assert_eq!(whole, layout.sectors());
+            let held = (0..drive.geometry.sectors).filter(|&pba| layout.lba(Pba(pba)).is_some()).count();
+            assert_eq!(held as u64, layout.sectors);
+            let whole: u64 = layout.pieces(Lba(0), layout.sectors).map(|piece| piece.sectors).sum();
+            assert_eq!(whole, layout.sectors);
         }
     }
 }

@@ -103,10 +103,10 @@ impl TrackMapPlan {
         let head = Head::new(&drive.interference, width, tracks);
         let layout = TrackLayout::new(drive, scheme, width, keys.random_tracks(drive, width))?;
         // A sector is not lost to the rounding of a percentage.
-        let offered = (layout.sectors() as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
-        let host_sectors = offered.clamp(1, layout.sectors());
-        let spare_sectors = layout.sectors() - host_sectors + layout.random_sectors;
-        let raw_sectors = drive.geometry.sectors();
+        let offered = (layout.sectors as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
+        let host_sectors = offered.clamp(1, layout.sectors);
+        let spare_sectors = layout.sectors - host_sectors + layout.random_sectors;
+        let raw_sectors = drive.geometry.sectors;
         let capacity = Capacity {
             raw_sectors,
             host_sectors,
@@ -124,7 +124,7 @@ const RANDOM_SHARE: u64 = 101;
 impl TrackMapKeys {
     /// Tracks of the random access zone, where a write reaches `width` tracks: as asked for, or the paper's share.
     fn random_tracks(&self, drive: &Drive, width: u64) -> u64 {
-        self.random_tracks.unwrap_or(drive.geometry.tracks() / RANDOM_SHARE / width * width)
+        self.random_tracks.unwrap_or(drive.geometry.tracks / RANDOM_SHARE / width * width)
     }
 }
 
@@ -132,7 +132,7 @@ impl TrackMap {
     fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMap, Error> {
         let TrackMapPlan { layout, head, width, tracks, capacity } = TrackMapPlan::new(drive, keys)?;
         Ok(TrackMap {
-            tracks_used: TrackUse::new(layout.bands() * tracks as u64, head.limit.is_some()),
+            tracks_used: TrackUse::new(layout.bands * tracks as u64, head.limit.is_some()),
             space_gain: space_gain(tracks as u64, width),
             counts: TrackCounts::new(tracks),
             layout: Arc::new(layout),
@@ -287,7 +287,7 @@ impl Layer for TrackMap {
             self.tracks_used.fill(tracks, sectors);
         }
         let host = self.capacity.host_sectors;
-        for piece in self.layout.pieces(Lba(host), self.layout.sectors() - host) {
+        for piece in self.layout.pieces(Lba(host), self.layout.sectors - host) {
             let track = self.layout.band(&piece).base + piece.track;
             self.tracks_used.discard(track, piece.first, piece.first + piece.sectors);
         }
@@ -313,7 +313,7 @@ impl Layer for TrackMap {
     }
 
     fn check(&self) -> DiskResult {
-        let mut room = vec![0; self.layout.bands() as usize * self.tracks];
+        let mut room = vec![0; self.layout.bands as usize * self.tracks];
         let mut end = Pba(0);
         for piece in self.layout.pieces(Lba(0), self.capacity.host_sectors) {
             let track = self.layout.band(&piece).base + piece.track;
@@ -331,7 +331,7 @@ impl Layer for TrackMap {
     }
 
     fn gauges(&self) -> Gauges {
-        let tracks = self.layout.bands() as f64 * self.tracks as f64;
+        let tracks = self.layout.bands as f64 * self.tracks as f64;
         Gauges { cache_fill: None, others: vec![Gauge::share("share_in_use", self.tracks_used.in_use as f64 / tracks)] }
     }
 

@@ -121,7 +121,7 @@ impl TrackLog {
 
     /// Slots of the cache.
     pub fn slots(&self) -> u64 {
-        self.slots.value()
+        self.slots.value
     }
 
     /// Place from `head` on of an entry with `sectors` of data, and the number of slots it would take.

@@ -200,7 +200,7 @@ fn copy_sectors(drive: &Drive, slots: u64, entries_max: u64) -> u64 {
 }
 
 fn track_bits(drive: &Drive) -> u64 {
-    bits(drive.geometry.tracks().min(u64::from(u32::MAX)))
+    bits(drive.geometry.tracks.min(u64::from(u32::MAX)))
 }
 
 /// Bits that tell `count` things apart.

@@ -143,7 +143,7 @@ impl Interference {
     /// Both of [`downstream_start`](Self::downstream_start) and [`downstream_end`](Self::downstream_end).
     pub fn downstream(&self, g: &Geometry, pba: Pba, n: u64) -> (Pba, Pba) {
         let end = pba + n;
-        let clip = |sectors: u64| Pba(end.0.saturating_add(sectors).min(g.sectors())).max(end);
+        let clip = |sectors: u64| Pba(end.0.saturating_add(sectors).min(g.sectors)).max(end);
         match *self {
             _ if n == 0 => (end, end),
             Interference::None => (end, end),
@@ -342,7 +342,7 @@ impl Profile {
         let (first, last) = (g.track_of(pba), g.track_of(end - 1));
         let width = self.width();
         let mut runs = DamagedRuns::new();
-        for track in last.0..last.0.saturating_add(width).min(g.tracks()) {
+        for track in last.0..last.0.saturating_add(width).min(g.tracks) {
             let track = Track(track);
             runs.clear();
             let nearest = track.0.saturating_sub(width - 1).max(first.0);
@@ -410,7 +410,7 @@ fn neighbours(g: &Geometry, from: &RecordingZone, to: &RecordingZone, writer: Tr
         Edge::Inner => b > a && b - a < width,
         Edge::Outer => b < a && a - b < width,
     };
-    debug_assert!(track.0 < g.tracks());
+    debug_assert!(track.0 < g.tracks);
     from.surface() == to.surface() && downstream
 }
 
@@ -430,7 +430,7 @@ fn joined(runs: &mut DamagedRuns) -> impl Iterator<Item = (u64, u64)> + '_ {
 /// Checks that, where the last tracks of a recording zone endanger another zone on the surface, that zone comes next in the
 /// order of PBAs and shingles the same way; else `width − 1` guard tracks must lie between.
 pub(super) fn check_edges(g: &Geometry, width: u64, band: Option<u64>) -> Result<(), Error> {
-    let zones = g.zones();
+    let zones = &g.zones;
     if width <= 1 {
         return Ok(());
     }

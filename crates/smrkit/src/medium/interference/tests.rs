@@ -42,11 +42,11 @@ fn by_definition(g: &Geometry, profile: &Profile, pba: u64, n: u64) -> Vec<u64> 
     let share = |t: u64| t as f64 / 2f64.powi(64);
     let radial = |p: u64| (g.place(Pba(p)).surface, i64::from(g.place(Pba(p)).cylinder));
     let mut all = Vec::new();
-    for x in pba + n..g.sectors() {
+    for x in pba + n..g.sectors {
         let (target, to) = (g.place(Pba(x)), radial(x));
         let hit = (pba..pba + n).any(|w| {
             let (place, from) = (g.place(Pba(w)), radial(w));
-            let inward = g.zones()[place.zone as usize].toward == Edge::Inner;
+            let inward = g.zones[place.zone as usize].toward == Edge::Inner;
             let apart = if inward { to.1 - from.1 } else { from.1 - to.1 };
             if from.0 != to.0 || apart < 1 || apart >= profile.width() as i64 {
                 return false;
@@ -70,8 +70,8 @@ proptest! {
     fn the_physical_form_destroys_all_that_its_definition_names((g, profile) in drives(), at in any::<u64>(), n in 1u64..80) {
         let law = Interference::Physical(profile);
         prop_assert!(law.check(&g).is_ok());
-        let at = at % g.sectors();
-        let n = n.min(g.sectors() - at);
+        let at = at % g.sectors;
+        let n = n.min(g.sectors - at);
         let found = lost(&law, &g, at, n);
         prop_assert!(found.windows(2).all(|w| w[0] < w[1]));
         let named = by_definition(&g, &profile, at, n);
@@ -85,8 +85,8 @@ proptest! {
     #[test]
     fn a_write_over_several_tracks_destroys_what_its_parts_do((g, profile) in drives(), at in any::<u64>(), n in 1u64..80) {
         let law = Interference::Physical(profile);
-        let at = at % g.sectors();
-        let end = at + n.min(g.sectors() - at);
+        let at = at % g.sectors;
+        let end = at + n.min(g.sectors - at);
         let mut by_parts = Vec::new();
         let mut part = at;
         while part < end {
@@ -103,8 +103,8 @@ proptest! {
     #[test]
     fn a_derived_form_never_allows_what_the_physical_one_punishes((g, profile) in drives(), at in any::<u64>(), n in 1u64..80) {
         let law = Interference::Physical(profile);
-        let at = at % g.sectors();
-        let n = n.min(g.sectors() - at);
+        let at = at % g.sectors;
+        let n = n.min(g.sectors - at);
         let punished = lost(&law, &g, at, n);
         for form in [Form::Blocks, Form::Tracks, Form::Distances, Form::Physical] {
             let derived = law.derive(&g, form).unwrap();
@@ -120,14 +120,14 @@ proptest! {
         let band = Interference::Tracks { width: profile.width(), band: Some(3) };
         let laws = Form::ALL.map(|f| physical.derive(&g, f).unwrap()).into_iter().chain([band, Interference::None]);
         for law in laws {
-            let at = at % g.sectors();
-            let n = n.min(g.sectors() - at);
+            let at = at % g.sectors;
+            let n = n.min(g.sectors - at);
             let all = lost(&law, &g, at, n);
             let (start, end) = (law.downstream_start(&g, Pba(at), n), law.downstream_end(&g, Pba(at), n));
-            prop_assert!(start.0 >= at + n && end.0 >= at + n && end.0 <= g.sectors());
+            prop_assert!(start.0 >= at + n && end.0 >= at + n && end.0 <= g.sectors);
             prop_assert!(all.iter().all(|&x| x >= start.0 && x < end.0), "{law:?} {all:?} {start} {end}");
             let Ok(regions) = crate::geometry::Regions::new(&g, law.guard(&g), region) else { continue };
-            for i in 0..regions.count() {
+            for i in 0..regions.count {
                 for x in lost(&law, &g, regions.start(i).0, region) {
                     prop_assert_eq!(crate::geometry::tests::region_at(&regions, Pba(x)), None, "{:?} region {}", law, i);
                 }
@@ -203,8 +203,8 @@ proptest! {
         if run_tracks % band != 0 {
             return Ok(());
         }
-        let at = at % g.sectors();
-        let n = n.min(g.sectors() - at);
+        let at = at % g.sectors;
+        let n = n.min(g.sectors - at);
         let last = g.place(Pba(at + n - 1));
         for lost in lost(&law, &g, at, n) {
             let place = g.place(Pba(lost));
