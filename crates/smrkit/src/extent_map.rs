@@ -5,6 +5,9 @@
 //! some 160 MB. Extents that touch both logically and physically are joined inside a chunk; across chunks,
 //! [`joined`] does it, so that the container never shows in the results.
 //!
+//! Of millions of chunks few hold anything where writes are scattered: a bit for each says which, so that a search passes over the
+//! others without a look into memory that is far away.
+//!
 //! On a disk that began full a map begins with long runs: a leaf takes over its part of them when it is first changed.
 
 #[cfg(test)]
@@ -91,6 +94,8 @@ pub struct ExtentMap {
     sectors: u64,
     /// Entries that chunks hold on the heap, room included.
     heap_entries: usize,
+    /// A bit for each chunk: whether it holds extents.
+    used: Vec<u64>,
     /// Map of leaves that do not exist.
     base: Base,
 }
@@ -144,7 +149,7 @@ impl ExtentMap {
         self.sectors
     }
 
-    /// Memory taken, in bytes.
+    /// Memory taken, in bytes, without the bits.
     pub fn bytes(&self) -> u64 {
         let leaf = LEAF * size_of::<Chunk>();
         let top = self.leaves.capacity() * size_of::<Option<Leaf>>();
@@ -195,23 +200,56 @@ impl ExtentMap {
             let count = (CHUNK - start).min(end - at);
             let new = pba.map(|pba| PackedExtent::new(start, start + count, pba.0 + (at - lba.0)));
             // Forgetting what was never mapped must not make a leaf.
-            if new.is_some() || self.chunk(at >> CHUNK_BITS).is_some() || at < self.base.end {
-                let chunk = &mut self.chunk_mut(at >> CHUNK_BITS).0;
+            let index = at >> CHUNK_BITS;
+            if new.is_some() || self.is_used(index) || at < self.base.end {
+                let chunk = &mut self.chunk_mut(index).0;
                 let (len, room) = (chunk.len(), heap_room(chunk));
                 let displaced = overwrite(chunk, start, start + count, new);
                 let (grown, new_room) = (chunk.len(), heap_room(chunk));
                 self.extents = self.extents + grown - len;
                 self.sectors = self.sectors + new.map_or(0, |_| count) - displaced;
                 self.heap_entries = self.heap_entries + new_room - room;
+                mark(&mut self.used, index, grown > 0);
             }
             at += count;
         }
     }
 
     #[inline]
-    fn chunk(&self, index: u64) -> Option<&[PackedExtent]> {
-        let leaf = self.leaves.get((index >> LEAF_BITS) as usize)?.as_ref()?;
-        Some(&leaf[index as usize & (LEAF - 1)].0)
+    fn is_used(&self, index: u64) -> bool {
+        self.used.get((index / 64) as usize).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    fn has_leaf(&self, index: u64) -> bool {
+        self.leaves.get((index >> LEAF_BITS) as usize).is_some_and(Option::is_some)
+    }
+
+    #[inline]
+    fn chunk(&self, index: u64) -> &[PackedExtent] {
+        match self.leaves.get((index >> LEAF_BITS) as usize) {
+            Some(Some(leaf)) if self.is_used(index) => &leaf[index as usize & (LEAF - 1)].0,
+            _ => &[],
+        }
+    }
+
+    /// The beginning of the next chunk behind `at` that may map anything, or `end`.
+    #[inline]
+    fn next_chunk(&self, at: u64, end: u64) -> u64 {
+        let mut index = (at >> CHUNK_BITS) + 1;
+        if at < self.base.end {
+            // A leaf that does not exist has no bits, but is mapped by the runs that the map began with.
+            return end.min(index << CHUNK_BITS);
+        }
+        while index << CHUNK_BITS < end
+            && let Some(word) = self.used.get((index / 64) as usize)
+        {
+            let left = word >> (index % 64);
+            if left > 0 {
+                return end.min((index + u64::from(left.trailing_zeros())) << CHUNK_BITS);
+            }
+            index = (index | 63) + 1;
+        }
+        end
     }
 
     #[inline]
@@ -229,6 +267,7 @@ impl ExtentMap {
     fn make_leaf(&mut self, number: usize) {
         if number >= self.leaves.len() {
             self.leaves.resize_with(number + 1, || None);
+            self.used.resize(self.leaves.len() * LEAF / 64, 0);
         }
         let leaf = self.leaves[number].insert(Box::new([const { Chunk(SmallVec::new_const()) }; LEAF]));
         self.leaf_count += 1;
@@ -243,6 +282,7 @@ impl ExtentMap {
             let room = heap_room(chunk);
             chunk.push(PackedExtent::new(start, start + (stop - at), pba.0));
             self.heap_entries = self.heap_entries + heap_room(chunk) - room;
+            mark(&mut self.used, at >> CHUNK_BITS, true);
             // The sectors have been counted with `base`.
             self.extents += 1;
             at = stop;
@@ -324,6 +364,7 @@ impl ExtentMap {
         }
         let mut map = ExtentMap { base, ..ExtentMap::default() };
         map.leaves.try_reserve_exact(leaf_room.max(leaves.len())).ok()?;
+        map.used = vec![0; leaves.len() * LEAF / 64];
         for chunks in leaves {
             let Some(chunks) = chunks else {
                 map.leaves.push(None);
@@ -348,6 +389,7 @@ impl ExtentMap {
                     map.sectors += u64::from(sectors);
                 }
                 map.extents += chunk.len();
+                mark(&mut map.used, (map.leaves.len() * LEAF) as u64 + u64::from(number), !chunk.is_empty());
                 map.heap_entries += heap_room(chunk);
             }
             map.leaf_count += 1;
@@ -364,6 +406,13 @@ impl ExtentMap {
         let taken = taken.map(|(at, _): (u64, _)| ((at + 1) * leaf).min(self.base.end).saturating_sub(at * leaf));
         self.base.end - taken.sum::<u64>()
     }
+}
+
+/// Notes whether a chunk holds extents.
+#[inline]
+fn mark(used: &mut [u64], index: u64, is_used: bool) {
+    let (word, bit) = (&mut used[(index / 64) as usize], 1 << (index % 64));
+    *word = if is_used { *word | bit } else { *word & !bit };
 }
 
 /// Entries that a chunk has room for on the heap.
@@ -470,9 +519,9 @@ pub struct MappedPieces<'a> {
 impl MappedPieces<'_> {
     #[inline]
     fn enter(&mut self) {
-        let entries = self.map.chunk(self.at >> CHUNK_BITS);
-        self.by_base = entries.is_none() && self.at < self.map.base.end;
-        let (entries, start) = (entries.unwrap_or(&[]), self.at & (CHUNK - 1));
+        let index = self.at >> CHUNK_BITS;
+        self.by_base = self.at < self.map.base.end && !self.map.has_leaf(index);
+        let (entries, start) = (self.map.chunk(index), self.at & (CHUNK - 1));
         self.chunk = &entries[entries.partition_point(|entry| entry.end() <= start)..];
     }
 }
@@ -486,22 +535,19 @@ impl Iterator for MappedPieces<'_> {
             return None;
         }
         let base = self.at & !(CHUNK - 1);
-        let (start, limit) = (self.at - base, CHUNK.min(self.end - base));
+        let (start, limit) = (self.at - base, self.end.min(base + CHUNK));
         let (stop, pba) = match self.chunk.first() {
             Some(entry) if entry.start() <= start => {
                 self.chunk = &self.chunk[1..];
-                (entry.end().min(limit), Some(Pba(entry.pba() + (start - entry.start()))))
+                (limit.min(base + entry.end()), Some(Pba(entry.pba() + (start - entry.start()))))
             }
-            Some(entry) => (entry.start().min(limit), None),
-            None if self.by_base => {
-                let (stop, pba) = self.map.base.piece(self.at, base + limit);
-                (stop - base, pba)
-            }
-            None => (limit, None),
+            Some(entry) => (limit.min(base + entry.start()), None),
+            None if self.by_base => self.map.base.piece(self.at, limit),
+            None => (self.map.next_chunk(self.at, self.end), None),
         };
-        let piece = MappedPiece { lba: Lba(self.at), sectors: stop - start, pba };
-        self.at = base + stop;
-        if stop == CHUNK && self.at < self.end {
+        let piece = MappedPiece { lba: Lba(self.at), sectors: stop - self.at, pba };
+        self.at = stop;
+        if stop >= base + CHUNK && stop < self.end {
             self.enter();
         }
         Some(piece)

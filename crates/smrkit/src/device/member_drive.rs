@@ -268,7 +268,8 @@ impl MemberDrive {
         if self.device.now() >= time {
             return Ok(false);
         }
-        let Some(due) = cached.cache.due().filter(|&due| due < time) else { return self.device.step_before(time) };
+        let due = cached.cache.due(self.device.now()).filter(|&due| due < time);
+        let Some(due) = due else { return self.device.step_before(time) };
         if !self.device.step_before(due)? {
             self.destage(due, false)?;
         }

@@ -46,8 +46,8 @@ pub(super) struct HeldRun {
     last: Nanos,
     /// From when on waiting longer would not have made its batch longer, if it is so long.
     whole_at: Option<Nanos>,
-    /// Place of its first sector when that came.
-    position: Position,
+    /// Place of its first sector when that came; `None` for a layer that appends, to which it makes no difference.
+    position: Option<Position>,
     /// End of the band in which it begins.
     band_end: Lba,
     /// True if what it continued has been brought to the platters.
@@ -101,6 +101,8 @@ pub(super) struct WriteCache {
     limit: u64,
     /// In no order; none overlaps or touches another.
     runs: Vec<HeldRun>,
+    /// The cylinder of each that has a position, ascending, and its place in `runs`.
+    by_cylinder: Vec<(u32, usize)>,
     /// Sectors in `runs`.
     pub sectors: u64,
     batch: Batch,
@@ -116,7 +118,7 @@ pub(super) struct WriteCache {
 state! {
     WriteCache {
         values: runs, sectors, batch, taken, last_command, half_full, bus_free_at;
-        built: limit;
+        built: limit, by_cylinder;
     }
 }
 
@@ -125,6 +127,7 @@ impl WriteCache {
         WriteCache {
             limit: limit_sectors,
             runs: Vec::new(),
+            by_cylinder: Vec::new(),
             sectors: 0,
             batch: Batch::default(),
             taken: 0,
@@ -134,8 +137,10 @@ impl WriteCache {
         }
     }
 
-    /// Refuses a restored state with runs that lie outside the drive, overlap, or are more than it has room for.
-    pub fn check(&self, host_sectors: u64) -> DiskResult {
+    /// Puts the runs of a restored state in order; refuses those that lie outside the drive, overlap, or are more than it has room for.
+    pub fn check(&mut self, host_sectors: u64) -> DiskResult {
+        self.by_cylinder = (0..).zip(&self.runs).filter_map(|(at, run)| Some((run.position?.cylinder, at))).collect();
+        self.by_cylinder.sort_unstable();
         let mut bounds: Vec<(u64, u64)> = self.runs.iter().map(|run| (run.lba.0, run.sectors)).collect();
         bounds.sort_unstable();
         let mut at = 0;
@@ -165,17 +170,49 @@ impl WriteCache {
     pub fn clear(&mut self) {
         (self.sectors, self.batch) = (0, Batch::default());
         self.runs.clear();
+        self.by_cylinder.clear();
+    }
+
+    fn hold(&mut self, run: HeldRun) {
+        if let Some(position) = run.position {
+            // So few are counted faster than found by halving.
+            let before = self.by_cylinder.iter().filter(|own| own.0 < position.cylinder).count();
+            self.by_cylinder.insert(before, (position.cylinder, self.runs.len()));
+        }
+        self.sectors += run.sectors;
+        self.runs.push(run);
+    }
+
+    /// Takes a run out; the last one gets its place.
+    fn take_out(&mut self, at: usize) -> HeldRun {
+        let run = self.runs.swap_remove(at);
+        self.sectors -= run.sectors;
+        let last = self.runs.len();
+        if let Some(found) = self.by_cylinder.iter().position(|own| own.1 == at) {
+            self.by_cylinder.remove(found);
+        }
+        if let Some(moved) = self.by_cylinder.iter_mut().find(|own| own.1 == last) {
+            moved.1 = at;
+        }
+        run
+    }
+
+    /// The first run, from place `from` on, that a write overlaps or touches.
+    #[inline]
+    fn touched_by(&self, request: &Request, from: usize) -> Option<usize> {
+        let (lba, end) = (request.lba, request.end());
+        let found = self.runs[from..].iter().position(|run| (run.lba <= end) & (lba <= run.end()));
+        found.map(|at| from + at)
     }
 
     /// Sectors that it holds of `n` from `lba` on, and whether a write there would continue or change a run.
     #[inline]
     fn overlap(&self, lba: Lba, n: u64) -> (u64, bool) {
         let (end, mut held, mut touches) = (lba + n, 0, false);
+        // Without branches, since it is asked for each write and seldom so.
         for run in &self.runs {
-            if run.lba <= end && lba <= run.end() {
-                held += run.end().min(end) - run.lba.max(lba);
-                touches = true;
-            }
+            held += run.end().min(end).0.saturating_sub(run.lba.max(lba).0);
+            touches |= (run.lba <= end) & (lba <= run.end());
         }
         (held, touches)
     }
@@ -229,12 +266,11 @@ impl WriteCache {
     #[inline]
     pub fn put(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
         let was_half_full = self.is_half_full();
-        let (lba, end) = (request.lba, request.end());
-        let touches = |run: &HeldRun| run.lba <= end && lba <= run.end();
-        let mut touching = (0..self.runs.len()).filter(|&at| touches(&self.runs[at]));
-        match (touching.next(), touching.next()) {
-            (Some(at), None) if self.runs[at].lba <= lba => self.extend(at, request, data, now),
-            _ => self.merge(device, request, data, now),
+        match self.touched_by(request, 0) {
+            Some(at) if self.runs[at].lba <= request.lba && self.touched_by(request, at + 1).is_none() => {
+                self.extend(at, request, data, now);
+            }
+            first => self.merge(device, request, data, now, first),
         }
         self.taken += 1;
         if !was_half_full && self.is_half_full() {
@@ -257,29 +293,23 @@ impl WriteCache {
         run.note_change(now);
     }
 
-    /// A write joins all runs that it overlaps or touches, if there are any.
-    fn merge(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
+    /// A write joins all runs that it overlaps or touches, the first of which is `touched`.
+    fn merge(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos, mut touched: Option<usize>) {
         let (lba, end) = (request.lba, request.end());
         let mut parts = Vec::new();
-        let mut at = 0;
-        while at < self.runs.len() {
-            if self.runs[at].lba <= end && lba <= self.runs[at].end() {
-                parts.push(self.runs.swap_remove(at));
-            } else {
-                at += 1;
-            }
+        while let Some(at) = touched {
+            parts.push(self.take_out(at));
+            touched = self.touched_by(request, at);
         }
         let first = parts.iter().map(|run| run.lba).min().unwrap_or(lba).min(lba);
         let last = parts.iter().map(HeldRun::end).max().unwrap_or(end).max(end);
         let mut all = device.disk.buf(last - first);
         for part in &parts {
             all.put(part.lba - first, &part.data, 0, part.sectors);
-            self.sectors -= part.sectors;
         }
         all.put(lba - first, data, 0, u64::from(request.sectors));
         let (position, band_end) = place(device, first);
         let sectors = last - first;
-        self.sectors += sectors;
         let mut run = HeldRun {
             lba: first,
             sectors,
@@ -294,7 +324,7 @@ impl WriteCache {
             is_rest: parts.iter().any(|run| run.is_rest && run.lba == first),
         };
         run.note_change(now);
-        self.runs.push(run);
+        self.hold(run);
     }
 
     /// Forgets `n` sectors from `lba` on, which are discarded or overwritten on the platters.
@@ -305,8 +335,7 @@ impl WriteCache {
                 at += 1;
                 continue;
             }
-            let run = self.runs.swap_remove(at);
-            self.sectors -= run.sectors;
+            let run = self.take_out(at);
             for (first, last) in [(run.lba, lba), (end, run.end())] {
                 if first < last {
                     self.keep_part(device, &run, first, last - first);
@@ -320,10 +349,9 @@ impl WriteCache {
         let mut data = device.disk.buf(sectors);
         data.put(0, &run.data, lba - run.lba, sectors);
         let (position, band_end) = place(device, lba);
-        self.sectors += sectors;
         let mut part = HeldRun { lba, sectors, data, position, band_end, whole_at: None, ..*run };
         part.note_change(run.last);
-        self.runs.push(part);
+        self.hold(part);
     }
 
     /// Puts what it holds of `n` sectors from `lba` on over `out`, which was read from there.
@@ -336,10 +364,10 @@ impl WriteCache {
         }
     }
 
-    /// From when on a batch is to go to the platters if no command needs them: once the cache is half full or a batch is whole, no
+    /// From `now` on, when a batch is to go to the platters if no command needs them: once the cache is half full or a batch is whole, no
     /// command has come for a while, or something is too old. `None` if it is empty.
     #[inline]
-    pub fn due(&self) -> Option<Nanos> {
+    pub fn due(&self, now: Nanos) -> Option<Nanos> {
         if self.runs.is_empty() {
             return None;
         }
@@ -347,12 +375,16 @@ impl WriteCache {
         if self.is_half_full() {
             due = due.min(self.half_full);
         }
+        // While writes come it is half full, and the first run that may go ends the search.
+        if due <= now && self.runs.iter().any(|run| run.ready_at() <= now) {
+            return Some(now);
+        }
         let mut ready = Nanos::MAX;
         for run in &self.runs {
             due = due.min(run.whole_at.unwrap_or(run.since + AGE_MAX));
             ready = ready.min(run.ready_at());
         }
-        Some(due.max(ready))
+        Some(due.max(ready).max(now))
     }
 
     /// True if at `now` something has waited too long: it goes before commands that need the platters.
@@ -405,30 +437,38 @@ impl WriteCache {
         eligible.min_by_key(|(_, run)| run.order).map(|(at, _)| at)
     }
 
-    /// The run that the head reaches first. Seeks take longer the further they go, so that runs beyond a distance need no look.
+    /// The run that the head reaches first; of several the first in `runs`. Nearer cylinders come first: seeks take longer the further
+    /// they go, so that the search ends where a seek alone takes longer than the best way.
     fn nearest(&self, device: &LayeredDisk, is_eligible: impl Fn(&HeldRun) -> bool) -> Option<usize> {
         let (clock, now) = (device.disk.clock().mechanical()?, device.now());
-        let (mut best, mut chosen, mut reach) = (Nanos::MAX, None, u32::MAX);
-        for (at, run) in self.runs.iter().enumerate() {
-            let distance = clock.distance(&run.position);
-            if distance > reach || !is_eligible(run) {
-                continue;
+        let (runs, head) = (&self.by_cylinder, clock.cylinder());
+        let distance = |run: Option<&(u32, usize)>| run.map_or(u32::MAX, |run| run.0.abs_diff(head));
+        let mut inward = runs.iter().filter(|run| run.0 < head).count();
+        let mut outward = inward;
+        let mut best = (Nanos::MAX, usize::MAX);
+        while outward > 0 || inward < runs.len() {
+            let (before, behind) = (distance(runs[..outward].last()), distance(runs.get(inward)));
+            if Nanos(clock.curve().ns(before.min(behind))) > best.0 {
+                break;
             }
-            let wait = clock.write_estimate(&run.position, now);
-            if wait < best {
-                (best, chosen) = (wait, Some(at));
-            }
-            if Nanos(clock.curve().ns(distance)) >= best {
-                reach = distance;
+            let at = if before <= behind {
+                outward -= 1;
+                runs[outward].1
+            } else {
+                inward += 1;
+                runs[inward - 1].1
+            };
+            let run = &self.runs[at];
+            if let Some(position) = run.position.filter(|_| is_eligible(run)) {
+                best = best.min((clock.write_estimate(&position, now), at));
             }
         }
-        chosen
+        (best.1 < self.runs.len()).then_some(best.1)
     }
 
     /// Takes out a run, or as much of it as goes at once: of a stream what lies in its band. The rest stays.
     fn take(&mut self, device: &LayeredDisk, at: usize, is_flushing: bool) -> HeldRun {
-        let mut run = self.runs.swap_remove(at);
-        self.sectors -= run.sectors;
+        let mut run = self.take_out(at);
         // A run that is flushed is no stream for the layer: it need not end at a band's end.
         let in_bands = run.band_end < Lba(u64::MAX);
         let most = if is_flushing && in_bands { run.sectors } else { run.batch_sectors() };
@@ -443,8 +483,9 @@ impl WriteCache {
     }
 }
 
-/// Place of a sector, and the end of its band.
-fn place(device: &LayeredDisk, lba: Lba) -> (Position, Lba) {
-    let position = device.position(device.layer.locate(lba));
+/// Place of a sector where its layer does not append, and the end of its band.
+fn place(device: &LayeredDisk, lba: Lba) -> (Option<Position>, Lba) {
+    let appends = device.layer.takes_together() > 1;
+    let position = (!appends).then(|| device.position(device.layer.locate(lba)));
     (position, device.layer.band_end(lba).unwrap_or(Lba(u64::MAX)))
 }

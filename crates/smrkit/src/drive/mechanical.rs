@@ -144,10 +144,10 @@ impl Mechanical {
         Nanos(arrive + self.wait(arrive, position.angle) - now.0)
     }
 
-    /// Cylinders from the head to a position.
+    /// The cylinder that the head is over.
     #[inline]
-    pub fn distance(&self, position: &Position) -> u32 {
-        self.cylinder.abs_diff(position.cylinder)
+    pub fn cylinder(&self) -> u32 {
+        self.cylinder
     }
 
     /// The time to read sectors of one track in whatever order they pass under the head: a rotation at most, once the head

@@ -202,7 +202,8 @@ impl BandCleaning {
                     let tracks = home.tracks_of(band);
                     bands.push(band);
                     chosen.push(home.lba(tracks.start)..home.lba(tracks.end));
-                    frees += cached(home, cache, tracks).count() as u64;
+                    // What an episode frees is asked for only where commands pay for it phase by phase.
+                    frees += if self.at_once { 0 } else { cached(home, cache, tracks).count() as u64 };
                 }
             }
             if bands.len() == count {
