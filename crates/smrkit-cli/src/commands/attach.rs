@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use smrkit::error::Error;
 use smrkit_live::block::attached::{self, Attached};
-use smrkit_live::block::control::{ControlRequest, ControlSocket, control};
+use smrkit_live::block::control::{ControlRequest, control, listen};
 use smrkit_live::block::image;
 use smrkit_live::block::server::{DriveServer, Listener};
 use smrkit_live::daemon::{self, Started};
@@ -98,7 +98,7 @@ impl Attach {
         };
         let held = attached.clone();
         let let_go = move || held.lock().unwrap_or_else(PoisonError::into_inner).detach();
-        let _socket = ControlSocket::start(image, &controller, let_go.clone())?;
+        let _socket = listen(image, &controller, let_go.clone())?;
         let stop = controller.clone();
         signals::handle(move || match let_go() {
             Ok(()) => stop.send(ControlRequest::Stop),

@@ -12,7 +12,7 @@ use clap::Args;
 use smrkit::error::Error;
 use smrkit::schema::{Switch, ValueKind};
 use smrkit::settings::Queue;
-use smrkit_live::block::control::{ControlRequest, ControlSocket, Controller, control};
+use smrkit_live::block::control::{ControlRequest, Controller, control, listen};
 use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::{FoundState, LogWriter};
@@ -129,7 +129,7 @@ impl Serve {
         let (drive, pace) = self.how.open(&self.image)?;
         let (controller, requests) = control().context("a pair of sockets")?;
         let uri = listener.to_string();
-        let _socket = ControlSocket::start(&image, &controller, || Ok(()))?;
+        let _socket = listen(&image, &controller, || Ok(()))?;
         let stop = controller.clone();
         signals::handle(move || stop.send(ControlRequest::Stop))?;
         let commanded = match self.command.is_empty() {

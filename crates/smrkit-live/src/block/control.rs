@@ -260,27 +260,16 @@ pub fn control() -> io::Result<(Controller, ControlRequests)> {
     waking_channel()
 }
 
-/// The control socket, until it is dropped.
-pub struct ControlSocket(ControlServer);
-
-impl ControlSocket {
-    /// Listens for those who name `image` ([`crate::mount::canonical`]), and passes their requests on to the server.
-    ///
-    /// `let_go` is called before it is asked to end; if that fails, the server goes on.
-    pub fn start(
-        image: &Path,
-        controller: &Controller,
-        let_go: impl Fn() -> Result<(), String> + Clone + Send + 'static,
-    ) -> Result<ControlSocket, MountError> {
-        let controller = controller.clone();
-        ControlServer::start(image, move |command| answer(&controller, &let_go, command)).map(ControlSocket)
-    }
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        self.0.hide();
-    }
+/// Listens for those who name `image` ([`crate::mount::canonical`]), and passes their requests on to the server.
+///
+/// `let_go` is called before it is asked to end; if that fails, the server goes on.
+pub fn listen(
+    image: &Path,
+    controller: &Controller,
+    let_go: impl Fn() -> Result<(), String> + Clone + Send + 'static,
+) -> Result<ControlServer, MountError> {
+    let controller = controller.clone();
+    ControlServer::start(image, move |command| answer(&controller, &let_go, command))
 }
 
 fn answer(controller: &Controller, let_go: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {

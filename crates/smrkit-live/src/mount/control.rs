@@ -207,8 +207,8 @@ enum EndOutcome {
     Refused(String),
 }
 
-/// The daemon's end of the socket.
-pub(crate) struct ControlServer {
+/// The daemon's end of the socket. Once it is dropped, nobody finds the socket any more; clients that are connected stay so.
+pub struct ControlServer {
     path: PathBuf,
 }
 
@@ -242,9 +242,10 @@ impl ControlServer {
             .map_err(failed)?;
         Ok(ControlServer { path })
     }
+}
 
-    /// Makes the socket unreachable; clients that are connected stay so.
-    pub(crate) fn hide(&self) {
+impl Drop for ControlServer {
+    fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -116,7 +116,7 @@ impl Session {
             }
         });
         let ended = shut.map_err(MountError::Unsaved).and_then(|()| close());
-        self.server.hide();
+        drop(self.server);
         drop(self.gate);
         let late = self.events.try_iter().filter_map(|event| match event {
             MountEnd::Unmount(client, _) => Some(client),

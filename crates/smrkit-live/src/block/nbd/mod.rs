@@ -8,11 +8,11 @@ mod stream;
 pub(super) mod wire;
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
 use std::time::{Duration, Instant};
 
 pub use stream::Listener;
-use stream::Stream;
 use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, Extent, NbdError, command, info, option, reply};
 
 use crate::block::drive::{Command, CommandKind};
@@ -72,7 +72,7 @@ struct ReplyPiece {
 
 /// A connected client.
 pub struct Connection {
-    pub stream: Stream,
+    pub stream: File,
     phase: Phase,
     agreed: Agreed,
     input: Box<[u8]>,
@@ -95,7 +95,7 @@ pub struct Connection {
 
 impl Connection {
     /// Greets a client.
-    pub fn new(stream: Stream) -> Connection {
+    pub fn new(stream: File) -> Connection {
         Connection {
             stream,
             phase: Phase::Flags,
@@ -400,7 +400,7 @@ impl Connection {
             for (part, piece) in parts.iter_mut().zip(&self.pieces) {
                 *part = IoSlice::new(&piece.bytes[piece.from..piece.to]);
             }
-            match self.stream.write(&parts[..count]).and_then(some) {
+            match self.stream.write_vectored(&parts[..count]).and_then(some) {
                 Ok(sent) => {
                     self.moved = Instant::now();
                     self.sent(sent, pool);

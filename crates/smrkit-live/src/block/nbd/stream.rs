@@ -2,9 +2,9 @@
 
 use std::env;
 use std::fmt::{self, Write as _};
-use std::fs;
-use std::io::{self, IoSlice, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::fs::{self, File};
+use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,37 +12,6 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
-
-/// A connected socket that doesn't block.
-pub enum Stream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
-}
-
-impl Stream {
-    pub fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.read(bytes),
-            Stream::Tcp(stream) => stream.read(bytes),
-        }
-    }
-
-    pub fn write(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.write_vectored(parts),
-            Stream::Tcp(stream) => stream.write_vectored(parts),
-        }
-    }
-}
-
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Unix(stream) => stream.as_fd(),
-            Stream::Tcp(stream) => stream.as_fd(),
-        }
-    }
-}
 
 /// A socket that listens for clients; one of Unix that was made here is removed in the end.
 pub enum Listener {
@@ -100,20 +69,21 @@ impl Listener {
         }
     }
 
-    /// The next client that waits; none if there is none.
-    pub fn accept(&self) -> io::Result<Option<Stream>> {
+    /// The next client that waits, as a socket that doesn't block; none if there is none.
+    pub fn accept(&self) -> io::Result<Option<File>> {
         let accepted = match self {
-            Listener::Unix(listener, ..) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
-            Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
+            Listener::Unix(listener, _) => listener.accept().map(|(stream, _)| OwnedFd::from(stream)),
+            Listener::Tcp(listener) => listener.accept().and_then(|(stream, _)| {
+                stream.set_nodelay(true)?;
+                Ok(stream.into())
+            }),
         };
         match accepted {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
-            Ok(Stream::Unix(stream)) => stream.set_nonblocking(true).map(|()| Some(Stream::Unix(stream))),
-            Ok(Stream::Tcp(stream)) => {
-                stream.set_nonblocking(true)?;
-                stream.set_nodelay(true)?;
-                Ok(Some(Stream::Tcp(stream)))
+            Ok(stream) => {
+                rustix::io::ioctl_fionbio(&stream, true)?;
+                Ok(Some(stream.into()))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Clients that are heard, and that are not, on pairs of sockets.
 
-use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use super::*;
@@ -12,7 +12,7 @@ const EXPORT: Export =
 fn connected() -> (UnixStream, Connection) {
     let (mut client, own) = UnixStream::pair().unwrap();
     own.set_nonblocking(true).unwrap();
-    let mut connection = Connection::new(Stream::Unix(own));
+    let mut connection = Connection::new(File::from(OwnedFd::from(own)));
     client.write_all(&u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes()).unwrap();
     client.write_all(&wire::OPTION_MAGIC.to_be_bytes()).unwrap();
     client.write_all(&[0, 0, 0, 1, 0, 0, 0, 0]).unwrap();
@@ -258,7 +258,7 @@ fn block_status_replies_count_as_what_a_client_has_not_taken() {
 fn a_handshake_that_stays_mute_ends_and_a_client_with_nothing_to_ask_does_not() {
     let (_client, own) = UnixStream::pair().unwrap();
     own.set_nonblocking(true).unwrap();
-    let mute = Connection::new(Stream::Unix(own));
+    let mute = Connection::new(File::from(OwnedFd::from(own)));
     assert!(mute.mute_until(false).is_some_and(|until| until <= Instant::now() + MUTE));
     let (mut client, mut connection) = connected();
     assert_eq!(connection.mute_until(true), None);
