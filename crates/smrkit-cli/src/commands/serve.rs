@@ -163,7 +163,7 @@ impl Serve {
             Some(Listen::Tcp(address)) => {
                 let listener = Listener::tcp(address).with_context(|| address.clone())?;
                 eprintln!(
-                    "smrkit: whoever reaches {address} can read and write the drive: NBD asks for no password here"
+                    "smrkit: whoever reaches {address} can read and write the drive: there is no password and no TLS; nbdkit in front of a Unix socket has both"
                 );
                 listener
             }

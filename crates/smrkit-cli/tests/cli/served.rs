@@ -44,6 +44,15 @@ fn the_status_of_a_captive_command_is_the_servers() {
     finish(absent).says(1, &["no-such-program"]);
 }
 
+#[test]
+fn a_server_that_a_network_reaches_says_that_anybody_may_write() {
+    let scratch = Scratch::new();
+    let mut command = command();
+    command.args(["serve", &image(&scratch, "log"), "--pace", "none", "--listen", "tcp:127.0.0.1:0", "--", "true"]);
+    let served = finish(command);
+    assert!(served.code == 0 && served.err.contains("no password and no TLS"), "{}", served.err);
+}
+
 /// A server in the drive's own time takes real-time priority where it may. A program at that priority would starve others.
 #[test]
 fn a_captive_command_has_the_priority_of_its_user() {

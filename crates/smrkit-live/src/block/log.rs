@@ -474,7 +474,7 @@ impl Replay {
                 if found == FoundState::New || !state.is_empty() {
                     // Whatever came before: nothing of it is on the drive.
                     self.finish()?;
-                    self.begin()?;
+                    (self.model, self.slow_by) = (Model::new(&self.system)?, Nanos::ZERO);
                 }
                 if !state.is_empty() {
                     self.model.restore(&state)?;
@@ -525,11 +525,6 @@ impl Replay {
                 self.is_on = false;
             }
         }
-        Ok(())
-    }
-
-    fn begin(&mut self) -> Result<(), Error> {
-        (self.model, self.slow_by) = (Model::new(&self.system)?, Nanos::ZERO);
         Ok(())
     }
 

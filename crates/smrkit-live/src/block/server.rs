@@ -102,8 +102,6 @@ pub struct DriveServer {
     drive: ServedDrive,
     clock: Option<PacedClock>,
     clients: Clients,
-    /// Sum of the latencies of replies, in the drive's time.
-    latencies: Nanos,
     /// The drive's time when it began, and the time that it had spent on cleaning.
     began: (Nanos, Nanos),
     /// True if the drive may have work of its own.
@@ -146,7 +144,6 @@ impl DriveServer {
                 owed: BTreeSet::new(),
                 pool: Vec::new(),
             },
-            latencies: Nanos::ZERO,
             has_idle_work: true,
             report: ServeReport { is_real_time, ..ServeReport::default() },
             stops_by: None,
@@ -178,7 +175,7 @@ impl DriveServer {
         self.report.described = self.describe();
         self.report.has_failed = self.drive.failure.is_some();
         if let Some(clock) = &self.clock {
-            self.report.mean_latency = clock.wall(Nanos(self.latencies.0 / self.report.completed.max(1)));
+            self.report.mean_latency = clock.wall(Nanos(self.report.latencies.list().summary().all.mean));
         }
         let closed = self.drive.close();
         self.ending.into_iter().for_each(|client| client.tell(&closed));
@@ -430,7 +427,6 @@ impl DriveServer {
                 CommandKind::Write | CommandKind::WriteZeroes => Op::Write,
             };
             self.report.note(op, latency, if result.is_ok() { command.bytes } else { 0 });
-            self.latencies += latency;
             if let Some(clock) = &self.clock {
                 self.report.lateness.record(op, clock.late(end).as_nanos() as u64);
             }
