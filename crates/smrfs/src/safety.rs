@@ -1,6 +1,6 @@
 //! Rules for writes on a Caveat-Scriptor disk, and a checker that stands apart from the allocator.
 //!
-//! The rule is that of Kadekodi et al. 2015, section 4.2, granule by granule and as the paper has it, in whole regions. The
+//! The rule is that of Kadekodi et al. 2015, section 4.2, granule by granule (the paper goes by whole regions, which is coarser). The
 //! checker watches a disk of either model: every write, reset and discard is held against the rule before it reaches the disk.
 //! It keeps its own account and asks neither the allocator nor the disk, save for the cursors at a mount. The rule that it
 //! checks is that data written and not discarded may be read.
@@ -58,13 +58,6 @@ struct Totals {
     write_once: u64,
 }
 
-/// The rule to count by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CountedBy {
-    Granules,
-    Regions,
-}
-
 impl SafetyLedger {
     /// An empty disk.
     fn new(granules: u64, did: u64, dpid: u64) -> SafetyLedger {
@@ -72,17 +65,8 @@ impl SafetyLedger {
         SafetyLedger { did, dpid, granules, live, order, totals: Totals::default() }
     }
 
-    /// The counts by the rule granule by granule.
     fn counts(&self) -> Counts {
-        self.with_rest(self.totals)
-    }
-
-    /// The counts by regions, counted anew.
-    fn region_counts(&self) -> Counts {
-        self.with_rest(self.count(0, self.granules, CountedBy::Regions))
-    }
-
-    fn with_rest(&self, Totals { not_writable, write_once }: Totals) -> Counts {
+        let Totals { not_writable, write_once } = self.totals;
         let readable = self.live.count();
         let writable = self.granules - readable - not_writable - write_once;
         Counts { readable, not_writable, write_once, writable, ..Counts::default() }
@@ -144,47 +128,37 @@ impl SafetyLedger {
             let number = self.order.next_number();
             self.order.put(Span::new(0, self.granules), number);
         }
-        self.totals = self.count(0, self.granules, CountedBy::Granules);
+        self.totals = self.count(0, self.granules);
     }
 
     fn change(&mut self, span: Span, change: impl FnOnce(&mut SafetyLedger)) {
         let from = span.at.0.saturating_sub(self.did);
         let to = span.end().0.saturating_add(self.dpid).min(self.granules);
-        let before = self.count(from, to, CountedBy::Granules);
+        let before = self.count(from, to);
         change(self);
-        let after = self.count(from, to, CountedBy::Granules);
+        let after = self.count(from, to);
         self.totals.not_writable = self.totals.not_writable + after.not_writable - before.not_writable;
         self.totals.write_once = self.totals.write_once + after.write_once - before.write_once;
     }
 
-    /// The dead granules of `from..to` that are NW or WO; by regions, only of the whole disk.
-    fn count(&self, from: u64, to: u64, by: CountedBy) -> Totals {
-        // Where the next dead stretch begins, and up to where the runs above it make that NW by regions.
-        let pass = |(_, region_end): (u64, u64), run: Range<u64>| match by {
-            CountedBy::Granules => (run.end, 0),
-            CountedBy::Regions => (run.end, self.region_end(&run).max(region_end)),
-        };
+    /// The dead granules of `from..to` that are NW or WO.
+    fn count(&self, from: u64, to: u64) -> Totals {
         let mut totals = Totals::default();
-        let mut dead = self.live.before(from + 1).next().map_or((0, 0), |run| pass((0, 0), run));
+        // Where the next dead stretch begins.
+        let mut dead = self.live.before(from + 1).next().map_or(0, |run| run.end);
         for run in self.live.from(from + 1) {
-            if dead.0 >= to {
+            if dead >= to {
                 return totals;
             }
-            totals.add(self.count_stretch(dead, Some(run.start), from..to, by));
-            dead = pass(dead, run);
+            totals.add(self.count_stretch(dead, Some(run.start), from..to));
+            dead = run.end;
         }
-        totals.add(self.count_stretch(dead, None, from..to, by));
+        totals.add(self.count_stretch(dead, None, from..to));
         totals
     }
 
     /// Counts what of a dead stretch, which the live run at `next` follows, is in `window`.
-    fn count_stretch(
-        &self,
-        (dead, region_end): (u64, u64),
-        next: Option<u64>,
-        window: Range<u64>,
-        by: CountedBy,
-    ) -> Totals {
+    fn count_stretch(&self, dead: u64, next: Option<u64>, window: Range<u64>) -> Totals {
         let end = next.unwrap_or(self.granules);
         let (first, last) = (dead.max(window.start), end.min(window.end));
         if first >= last {
@@ -195,30 +169,8 @@ impl SafetyLedger {
         let guard = next.map_or(end, |next| next.saturating_sub(self.did).max(dead));
         // Only above the disk's first stretch nothing is live.
         let reach = if dead > 0 { dead.saturating_add(self.dpid).min(guard) } else { 0 };
-        let forbidden = match by {
-            _ if dead == reach => 0,
-            CountedBy::Granules => self.count_scars(dead, first, reach.min(last)),
-            CountedBy::Regions => within(dead, region_end.min(guard)),
-        };
+        let forbidden = self.count_scars(dead, first, reach.min(last));
         Totals { not_writable: within(guard, end) + forbidden, write_once: within(dead, reach) - forbidden }
-    }
-
-    /// Up to where the dead granules after a live run are NW by regions; 0 if none is for its sake.
-    fn region_end(&self, run: &Range<u64>) -> u64 {
-        let region_end = run.end.saturating_add(self.dpid);
-        let newest = self.newest_dead(run.end, region_end.min(self.granules));
-        let oldest = self.order.oldest(run.start.max(run.end.saturating_sub(self.dpid)), run.end);
-        if newest > 0 && newest >= oldest { region_end } else { 0 }
-    }
-
-    /// The highest number of the dead granules in `from..to`; what is at `from` is dead.
-    fn newest_dead(&self, from: u64, to: u64) -> u32 {
-        let (mut newest, mut dead) = (0, from);
-        for Range { start, end } in self.live.from(from).take_while(|run| run.start < to) {
-            newest = newest.max(self.order.newest(dead, start));
-            dead = end;
-        }
-        newest.max(self.order.newest(dead, to))
     }
 
     /// Number of granules of `first..last`, in the dead stretch from `dead` on, that were written after a live granule within DPID above.
@@ -426,14 +378,6 @@ impl<D: HostManaged> Watched<D> {
     pub fn counts(&self) -> Counts {
         match &self.watch.lock().books {
             CheckedLedger::Anywhere(ledger) => ledger.counts(),
-            CheckedLedger::Bands(ledger) => ledger.counts(),
-        }
-    }
-
-    /// Counts by the paper's regions (no other on strict-append), counted anew.
-    pub fn region_counts(&self) -> Counts {
-        match &self.watch.lock().books {
-            CheckedLedger::Anywhere(ledger) => ledger.region_counts(),
             CheckedLedger::Bands(ledger) => ledger.counts(),
         }
     }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use smrfs::device::{Bands, Model, Shape};
-use smrfs::space::caveat::{Caveat, CaveatOptions, Placement, Rule};
+use smrfs::space::caveat::{Caveat, CaveatOptions, Placement};
 use smrfs::space::{AllocationRequest, CleaningStep, Space, Trigger};
 use smrfs::units::{Granule, NodeId, Owner, Span};
 
@@ -320,7 +320,6 @@ fn random_disk(seed: u64) {
     let shape = shape(1, granules, random.random_range(0..=gap), random.random_range(0..=gap));
     let options = CaveatOptions {
         block_granules: random.random_range(1..=16),
-        rule: Rule::ALL[random.random_range(0..2)],
         placement: Placement::ALL[random.random_range(0..Placement::ALL.len())],
         seed,
         ..CaveatOptions::default()

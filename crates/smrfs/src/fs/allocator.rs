@@ -367,18 +367,6 @@ impl Allocator {
     pub(super) fn progressed(&self) {
         self.progress.fetch_add(1, Relaxed);
     }
-
-    /// Compares what is kept step by step with a recount.
-    pub(super) fn check(&self) -> Result<(), String> {
-        let space = self.space.lock();
-        space.check()?;
-        self.shared.read().check(space.live())?;
-        let (live, mapped) = (space.live().granules(), self.rooms().mapped);
-        if live != mapped {
-            return Err(format!("{live} granules are live, and the maps have {mapped}"));
-        }
-        Ok(())
-    }
 }
 
 /// Pieces of `span`, one for each of the file's runs that share it, beginning with that of `first`.

@@ -14,6 +14,8 @@ mod place;
 mod read;
 mod shared;
 pub mod statistics;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 mod write;
 
 use std::sync::Arc;
@@ -189,11 +191,6 @@ impl FileSystem {
         &self.damaged
     }
 
-    /// Files whose maps are in memory.
-    pub fn files_in_memory(&self) -> usize {
-        self.files.count()
-    }
-
     /// Live spans of the disk with their owners, in ascending order.
     pub fn live(&self) -> Vec<(Span, Owner)> {
         self.data.allocator.live()
@@ -202,11 +199,6 @@ impl FileSystem {
     /// Live spans of the disk that several have, with their owners other than the one that `live` tells.
     pub fn further_owners(&self) -> Vec<(Span, Owner)> {
         self.data.allocator.further_owners()
-    }
-
-    /// Compares what is kept step by step with a recount; says what is wrong. For tests: nothing else may go on.
-    pub fn check(&self) -> Result<(), String> {
-        self.data.allocator.check()
     }
 
     /// Counts since the mount.

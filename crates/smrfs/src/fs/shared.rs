@@ -111,19 +111,6 @@ impl Shared {
             .flat_map(|(&at, holders)| holders.owners.iter().map(move |&owner| (Span::new(at, holders.count), owner)))
     }
 
-    /// Compares with what is live; says what is wrong.
-    pub(super) fn check(&self, live: &Live) -> Result<(), String> {
-        for (&at, holders) in &self.extents {
-            let span = Span::new(at, holders.count);
-            let is_live = live.cut_to(span).map(|(part, _)| part.count).sum::<u64>() == span.count;
-            let is_owned = holders.owners.iter().any(|&owner| live.holds(span, owner));
-            if is_owned != is_live || holders.owners.is_empty() == is_live || (!is_live && holders.retired == 0) {
-                return Err(format!("{span} is shared by {holders:?}, and live: {is_live}"));
-            }
-        }
-        Ok(())
-    }
-
     /// From now on `owner` has `span`, all of which `live` has, as well.
     pub(super) fn add(&mut self, span: Span, owner: Owner, live: &Live) {
         for (found, whose) in self.alone(span).into_iter().flat_map(|gap| live.cut_to(gap)) {

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::bands::BandSpace;
 use super::bands::{BandsOptions, Blocks, CleaningQuota, Reset};
-use super::caveat::{Caveat, CaveatOptions, Placement, Rule};
+use super::caveat::{Caveat, CaveatOptions, Placement};
 use super::{AllocationRequest, CleaningStep, Space, Trigger};
 use crate::device::{BandReport, Bands, Model, Shape};
 use crate::units::{Granule, NodeId, Owner, Span};
@@ -262,7 +262,6 @@ fn caveat_scriptor_decides_as_ever() {
         on_gaps(900, 4, 0, with(Placement::FirstFit)),
         on_gaps(900, 0, 4, with(Placement::BestFit)),
         on_gaps(900, 3, 3, with(Placement::Reservation)),
-        on_gaps(900, 4, 2, CaveatOptions { rule: Rule::Region, ..small.clone() }),
         on_gaps(1000, 4, 2, CaveatOptions { split: false, ..small.clone() }),
         on_gaps(900, 4, 2, CaveatOptions { defragment: false, ..small.clone() }),
         on_gaps(500, 1, 1, CaveatOptions { moved_per_block: 3, slack_blocks: 20, ..small.clone() }),
@@ -273,7 +272,6 @@ fn caveat_scriptor_decides_as_ever() {
         [1371, 0, 810, 244, 0, 12216723096167444519],
         [1336, 0, 524, 101, 0, 14549869722905469341],
         [1312, 0, 2151, 301, 0, 9307796300517781805],
-        [1328, 0, 955, 192, 0, 15714289001852313478],
         [1311, 0, 325, 88, 0, 18090416100158940912],
         [1248, 45, 0, 88, 0, 3524873355029675284],
         [703, 0, 1855, 253, 0, 170852762088315845],

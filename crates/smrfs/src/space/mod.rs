@@ -108,6 +108,7 @@ pub trait Space: Send {
     /// Live data with their owners.
     fn live(&self) -> &Live;
     /// Compares everything kept step by step with a recount; says what is wrong.
+    #[cfg(any(test, feature = "testing"))]
     fn check(&self) -> Result<(), String>;
 }
 

@@ -16,7 +16,6 @@ use smrfs::units::{Granule, Span};
 use smrkit::tally::Cause;
 
 use super::law::{self, Law};
-use super::region;
 
 fn caveat(granules: u64, did: u64, dpid: u64) -> Shape {
     let bands = Bands { count: 0, granules: 0, gap_granules: 0, max_open: 0 };
@@ -67,12 +66,7 @@ proptest! {
                     }
                 }
             }
-            let regions = region::labels(&law);
             prop_assert_eq!(disk.counts(), law::count(&law.labels()));
-            prop_assert_eq!(disk.region_counts(), law::count(&regions));
-            for (at, label) in (0..).zip(regions) {
-                prop_assert!(!label.allows_write() || law.label(at).allows_write(), "a region allows {}", at);
-            }
         }
     }
 }

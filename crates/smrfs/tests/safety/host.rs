@@ -77,8 +77,6 @@ pub struct Manner {
     pub fails: u64,
     /// One operation of this many is a remount.
     pub remounts: u64,
-    /// True if the allocator counts by the paper's regions.
-    pub regions: bool,
 }
 
 pub struct Host<'a> {
@@ -393,19 +391,10 @@ impl<'a> Host<'a> {
 
     /// The allocator and the checker, which know nothing of each other, count the same; nothing has been violated.
     fn agree(&self, after: &str) {
-        let (fine, theirs, regions) = (self.disk.counts(), self.space.counts(), self.manner.regions);
-        // By regions all is counted anew: most of the test's time, were it after each operation.
-        let coarse = (regions || self.operations.is_multiple_of(8)).then(|| self.disk.region_counts());
-        let ours = coarse.filter(|_| regions).unwrap_or(fine);
+        let (ours, theirs) = (self.disk.counts(), self.space.counts());
         let four = |c: smrfs::space::Counts| [c.readable, c.not_writable, c.write_once, c.writable];
         assert_eq!(four(theirs), four(ours), "R, NW, WO, W of the allocator and of the checker after {after}");
         assert_eq!(four(ours).iter().sum::<u64>(), self.disk.shape().granules);
-        if let Some(coarse) = coarse {
-            assert!(
-                coarse.not_writable >= fine.not_writable && coarse.readable == fine.readable,
-                "{coarse:?} {fine:?}"
-            );
-        }
         let retired: u64 = self.retired.iter().map(|piece| piece.span.count).sum();
         assert_eq!(theirs.retired, retired, "retired after {after}");
         assert_eq!(self.disk.violation(), None);

@@ -5,6 +5,8 @@
 
 mod clean;
 mod table;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 
 use serde::{Deserialize, Serialize};
 
@@ -227,6 +229,7 @@ impl Space for BandSpace {
         &self.live
     }
 
+    #[cfg(any(test, feature = "testing"))]
     fn check(&self) -> Result<(), String> {
         self.recount()
     }

@@ -132,7 +132,7 @@ impl Sums {
 #[derive(Debug)]
 pub(super) struct BandTable {
     pub layout: Bands,
-    bands: Vec<Band>,
+    pub bands: Vec<Band>,
     /// Bands to be opened.
     pub empty: BTreeSet<u64>,
     /// Bands begun and not full.
@@ -207,7 +207,7 @@ impl BandTable {
     }
 
     /// Counts a band, and puts it into its set.
-    fn enter(&mut self, number: u64, band: &Band) {
+    pub fn enter(&mut self, number: u64, band: &Band) {
         let size = self.layout.granules;
         let used = band.readable() + band.unused;
         assert!(used <= band.cursor && band.cursor <= size, "band {number} of {size} granules: {band:?}");
@@ -228,26 +228,6 @@ impl BandTable {
             cursor if cursor < self.layout.granules => Some(&mut self.open),
             _ => (band.readable() == 0 && !band.asked).then_some(&mut self.dead),
         }
-    }
-
-    /// Compares the sums and sets with a recount.
-    pub fn check(&self) -> Result<(), String> {
-        let mut fresh = BandTable::new(Bands { count: 0, ..self.layout });
-        for (number, band) in self.all() {
-            fresh.bands.push(*band);
-            fresh.enter(number, band);
-        }
-        for (name, kept, counted) in
-            [("empty", &self.empty, &fresh.empty), ("open", &self.open, &fresh.open), ("dead", &self.dead, &fresh.dead)]
-        {
-            if kept != counted {
-                return Err(format!("the {name} bands are {counted:?}, kept are {kept:?}"));
-            }
-        }
-        if self.sums != fresh.sums {
-            return Err(format!("the sums are {:?}, kept are {:?}", fresh.sums, self.sums));
-        }
-        Ok(())
     }
 }
 
@@ -321,58 +301,10 @@ impl BandSpace {
     }
 }
 
-impl BandSpace {
-    pub(super) fn recount(&self) -> Result<(), String> {
-        self.table.check()?;
-        self.streams.check(&self.table)?;
-        for (number, band) in self.table.all() {
-            let span = self.shape.bands.span(number);
-            let (live, retired) = (within(&self.live, span), within(&self.retired, span));
-            let unmovable = self.unmovable.count_within(span.at.0..span.end().0);
-            if (band.live, band.retired, band.unmovable) != (live, retired, unmovable) {
-                return Err(format!(
-                    "band {number} has {live} live, {retired} retired and {unmovable} unmovable granules, kept is {band:?}"
-                ));
-            }
-            let behind = Span { at: span.at + band.cursor, count: span.count - band.cursor };
-            if within(&self.live, behind) + within(&self.retired, behind) > 0 {
-                return Err(format!("band {number} has data behind its cursor: {band:?}"));
-            }
-        }
-        let both = self.retired.from(Granule(0)).find(|&(span, _)| within(&self.live, span) > 0);
-        if let Some((span, _)) = both {
-            return Err(format!("{span} is retired, and some of it live"));
-        }
-        self.sum_up()
-    }
-
-    fn sum_up(&self) -> Result<(), String> {
-        let sums = self.table.sums;
-        if (sums.live, sums.retired) != (self.live.granules(), self.retired.granules()) {
-            return Err(format!(
-                "the sums are {sums:?}, live are {}, retired {}",
-                self.live.granules(),
-                self.retired.granules()
-            ));
-        }
-        let counts = self.counts();
-        let all = counts.readable + counts.not_writable + counts.write_once + counts.writable;
-        if all != self.shape.granules || counts.garbage > counts.not_writable || counts.retired > counts.readable {
-            return Err(format!("{counts:?} do not make {} granules", self.shape.granules));
-        }
-        Ok(())
-    }
-}
-
-/// Granules of `span` that are in `live`.
-fn within(live: &Live, span: Span) -> u64 {
-    live.overlapping(span).filter_map(|(extent, _)| extent.overlap(span)).map(|common| common.count).sum()
-}
-
 /// An open band that is written by one file at a time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stream {
-    band: Option<u64>,
+pub(super) struct Stream {
+    pub band: Option<u64>,
     writer: Option<NodeId>,
     used: u64,
 }
@@ -380,7 +312,7 @@ struct Stream {
 /// The open bands and who writes to them.
 #[derive(Debug)]
 pub(super) struct Streams {
-    writers: Vec<Stream>,
+    pub writers: Vec<Stream>,
     /// The open band that takes what the cleaner moves.
     pub moved: Option<u64>,
     blocks: Blocks,
@@ -564,19 +496,5 @@ impl Streams {
     fn any(&self, table: &BandTable, which: impl Fn(&Streams, u64) -> bool) -> Option<u64> {
         let accepted = table.open.iter().copied().filter(|&band| which(self, band));
         accepted.max_by_key(|&band| table.rest(band))
-    }
-
-    /// Compares the streams with the table.
-    pub fn check(&self, table: &BandTable) -> Result<(), String> {
-        let bands = self.writers.iter().filter_map(|stream| stream.band).chain(self.moved);
-        let mut bands: Vec<u64> = bands.collect();
-        if let Some(band) = bands.iter().find(|&&band| !table.open.contains(&band)) {
-            return Err(format!("band {band} is written and not open: {:?}", table.get(*band)));
-        }
-        bands.sort_unstable();
-        match bands.windows(2).find(|two| two[0] == two[1]) {
-            Some(two) => Err(format!("band {} is written by two streams", two[0])),
-            None => Ok(()),
-        }
     }
 }

@@ -1,16 +1,15 @@
 //! Labels of a disk, kept step by step: readable extents and scars, each with its place in the order of writes, and the
 //! writable runs that follow, found by address and by length.
 //!
-//! The safety policy of Kadekodi et al. 2015, section 4.2, per granule or for whole regions. A scar is a dead extent that was
+//! The safety policy of Kadekodi et al. 2015, section 4.2, granule by granule. A scar is a dead extent that was
 //! written after a readable one within DPID above it; once no such is left, it is forgotten. Nothing else of the past matters.
 //!
 //! The begin of a run may lie within DPID below readable data; the rest is solid: it stays writable when the history is lost
 //! in a mount. What must be counted on is counted in solid granules.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 
-use super::Rule;
 use crate::device::Shape;
 use crate::units::Span;
 
@@ -53,7 +52,6 @@ pub(super) struct CaveatLedger {
     pub granules: u64,
     pub did: u64,
     pub dpid: u64,
-    pub rule: Rule,
     pub readable: Ordered,
     pub scars: Ordered,
     pub runs: WritableRuns,
@@ -63,14 +61,13 @@ pub(super) struct CaveatLedger {
 
 impl CaveatLedger {
     /// A disk of which nothing is readable and nothing has been written.
-    pub fn new(shape: &Shape, rule: Rule, unit: u64) -> CaveatLedger {
+    pub fn new(shape: &Shape, unit: u64) -> CaveatLedger {
         let mut runs = WritableRuns::new(unit);
         runs.replace(0, shape.granules, &[WritableRun { from: 0, to: shape.granules, solid: 0 }]);
         CaveatLedger {
             granules: shape.granules,
             did: shape.did,
             dpid: shape.dpid,
-            rule,
             readable: Ordered::default(),
             scars: Ordered::default(),
             runs,
@@ -91,7 +88,7 @@ impl CaveatLedger {
         for (index, &(_, to, order)) in extents.iter().enumerate() {
             end = end.max(to);
             let next = extents.get(index + 1).map_or(self.granules, |&(from, _, _)| from);
-            self.scars.insert((end, next.min(end + self.memory()).max(end), order));
+            self.scars.insert((end, next.min(end + self.dpid).max(end), order));
         }
         self.tally = Tally::default();
         self.add(0, self.granules);
@@ -164,62 +161,15 @@ impl CaveatLedger {
         let before = next.map_or(hi, |next| next.saturating_sub(self.did)).clamp(lo, hi);
         let below = above.map_or(lo, |end| end + self.dpid).clamp(lo, before);
         if lo < below {
-            match self.rule {
-                Rule::Lba => label_below(lo, below, scars, emit),
-                Rule::Region => self.below_regions(above.unwrap_or(lo), lo, below, emit),
-            }
+            label_below(lo, below, scars, emit);
         }
         emit(below, before, WriteLabel::Free);
         emit(before, hi, WriteLabel::Before);
     }
 
-    /// Labels by the paper's rule: the region behind each run that ends within DPID above is not writable as a whole if any
-    /// of it was written after any of the run's last DPID granules.
-    fn below_regions(&self, above: u64, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, WriteLabel)) {
-        let mut end = above;
-        let mut until = lo;
-        while end + self.dpid > until {
-            let (oldest, start) = self.tail(end);
-            let newest = self.scars.overlapping(end, end + self.dpid).map(|(_, _, order)| order).max();
-            if newest.is_some_and(|newest| newest >= oldest) {
-                until = until.max(end + self.dpid);
-            }
-            match self.readable.before(start) {
-                Some((_, to, _)) => end = to,
-                None => break,
-            }
-        }
-        let until = until.clamp(lo, hi);
-        emit(lo, until, WriteLabel::Scar);
-        emit(until, hi, WriteLabel::Once);
-    }
-
-    /// The oldest write among the last DPID granules of the run that ends at `end`, and where that run, or that part, begins.
-    fn tail(&self, end: u64) -> (u64, u64) {
-        let from = end.saturating_sub(self.dpid);
-        let (mut oldest, mut start) = (u64::MAX, end);
-        for (at, to, order) in self.readable.upstream(end) {
-            if to < start || to <= from {
-                break;
-            }
-            oldest = oldest.min(order);
-            start = at;
-        }
-        (oldest, start)
-    }
-
-    /// Distance above a scar from which an older readable granule makes it matter.
-    fn memory(&self) -> u64 {
-        match self.rule {
-            Rule::Lba => self.dpid,
-            // The scar lies up to DPID behind the run's end, the older granule up to DPID before it.
-            Rule::Region => 2 * self.dpid,
-        }
-    }
-
     /// Forgets scars and parts of scars in `lo..hi` that have no older readable granule within DPID above them.
     fn forget(&mut self, lo: u64, hi: u64) {
-        let reach = self.memory();
+        let reach = self.dpid;
         let readable = &self.readable;
         let forgotten = self.scars.overlapping(lo, hi).filter_map(|(from, to, order)| {
             let (from, to) = (from.max(lo), to.min(hi));
@@ -235,14 +185,8 @@ impl CaveatLedger {
 
     /// Does `apply`, which changes only what is in `at..end` (and scars), and keeps count of what may be written.
     fn change(&mut self, at: u64, end: u64, apply: impl FnOnce(&mut CaveatLedger)) {
-        let (above, below) = match self.rule {
-            Rule::Lba => (self.did, self.dpid),
-            Rule::Region => (self.did.max(self.dpid), 2 * self.dpid),
-        };
-        let (mut lo, hi) = (at.saturating_sub(above), (end + below).min(self.granules));
-        if self.rule == Rule::Lba
-            && let Some((_, to, _)) = self.readable.before(at)
-        {
+        let (mut lo, hi) = (at.saturating_sub(self.did), (end + self.dpid).min(self.granules));
+        if let Some((_, to, _)) = self.readable.before(at) {
             // Before the end of that extent nothing changes.
             lo = lo.max(to.min(at));
         }
@@ -303,9 +247,9 @@ pub(super) struct WritableRun {
 pub(super) struct WritableRuns {
     /// To, and from where on solid.
     by_start: BTreeMap<u64, (u64, u64)>,
-    by_length: BTreeSet<(u64, u64)>,
+    pub by_length: BTreeSet<(u64, u64)>,
     /// Solid granules of the runs with at least `unit` of them.
-    roomy: BTreeMap<u64, u64>,
+    pub roomy: BTreeMap<u64, u64>,
     /// Runs of this many solid granules are room.
     pub unit: u64,
     /// The solid granules of the runs that have enough of them to count on.
@@ -373,14 +317,6 @@ impl WritableRuns {
     /// All runs in ascending order.
     pub fn all(&self) -> impl Iterator<Item = WritableRun> + '_ {
         self.by_start.iter().map(|(&from, &(to, solid))| WritableRun { from, to, solid })
-    }
-
-    /// True if the three indexes say the same.
-    pub fn agree(&self) -> bool {
-        let lengths: BTreeSet<(u64, u64)> = self.all().map(|run| (run.to - run.from, run.from)).collect();
-        let solid = self.all().map(|run| (run.from, run.to - run.solid));
-        let roomy: BTreeMap<u64, u64> = solid.filter(|&(_, solid)| solid >= self.unit).collect();
-        lengths == self.by_length && roomy == self.roomy && roomy.values().sum::<u64>() == self.roomy_granules
     }
 
     fn before(&self, at: u64) -> Option<WritableRun> {
@@ -509,144 +445,6 @@ impl Ordered {
             _ => at,
         };
         self.extents.range(first..end.max(first)).map(|(&from, &(to, order))| (from, to, order))
-    }
-}
-
-/// Never written, or so long ago that it does not matter.
-const NEVER: u64 = 0;
-
-/// The disk spread out: for each granule whether it is readable and the number of its last write.
-struct Flat {
-    readable: Vec<bool>,
-    order: Vec<u64>,
-}
-
-/// Compares tally and runs with what the labels of all granules say.
-pub(super) fn recount(ledger: &CaveatLedger) -> Result<(), String> {
-    let flat = Flat::from_ledger(ledger)?;
-    let before = flat.before(ledger.did);
-    let scarred = match ledger.rule {
-        Rule::Lba => flat.scarred(ledger.dpid),
-        Rule::Region => flat.scarred_regions(ledger.dpid),
-    };
-    let below = flat.below(ledger.dpid);
-    let (mut tally, mut runs) = (Tally::default(), Vec::<WritableRun>::new());
-    for granule in 0..flat.order.len() {
-        match (flat.readable[granule], before[granule], scarred[granule], below[granule]) {
-            (true, ..) => continue,
-            (_, true, ..) => tally.before += 1,
-            (.., true, _) => tally.scar += 1,
-            (.., below) => {
-                *(if below { &mut tally.once } else { &mut tally.free }) += 1;
-                let granule = granule as u64;
-                match runs.last_mut() {
-                    Some(run) if run.to == granule => run.to += 1,
-                    _ => runs.push(WritableRun { from: granule, to: granule + 1, solid: granule }),
-                }
-                if let Some(run) = runs.last_mut()
-                    && below
-                {
-                    run.solid = run.to;
-                }
-            }
-        }
-    }
-    if tally != ledger.tally {
-        return Err(format!("counted step by step {:?}, recounted {tally:?}", ledger.tally));
-    }
-    if let Some((kept, found)) = ledger.runs.all().zip(runs.iter().copied()).find(|(kept, found)| kept != found) {
-        return Err(format!("a writable run is kept as {kept:?} and found as {found:?}"));
-    }
-    if ledger.runs.all().count() != runs.len() || !ledger.runs.agree() {
-        return Err(format!("{} writable runs are kept, {} found", ledger.runs.all().count(), runs.len()));
-    }
-    Ok(())
-}
-
-impl Flat {
-    fn from_ledger(ledger: &CaveatLedger) -> Result<Flat, String> {
-        let granules = ledger.granules as usize;
-        let mut flat = Flat { readable: vec![false; granules], order: vec![NEVER; granules] };
-        for (at, end, order) in ledger.readable.from(0) {
-            flat.readable[at as usize..end as usize].fill(true);
-            flat.order[at as usize..end as usize].fill(order);
-        }
-        for (at, end, order) in ledger.scars.from(0) {
-            if let Some(granule) = (at..end).find(|&granule| flat.readable[granule as usize]) {
-                return Err(format!("{granule} is readable and a scar"));
-            }
-            flat.order[at as usize..end as usize].fill(order);
-        }
-        Ok(flat)
-    }
-
-    /// True if readable data follows within DID.
-    fn before(&self, did: u64) -> Vec<bool> {
-        let mut next = u64::MAX;
-        let mut found: Vec<bool> = (0..self.order.len())
-            .rev()
-            .map(|granule| {
-                let before = next <= granule as u64 + did;
-                if self.readable[granule] {
-                    next = granule as u64;
-                }
-                before
-            })
-            .collect();
-        found.reverse();
-        found
-    }
-
-    /// True if readable data lies within DPID above.
-    fn below(&self, dpid: u64) -> Vec<bool> {
-        let mut end = None;
-        (0..self.order.len() as u64)
-            .map(|granule| {
-                let below = end.is_some_and(|end| granule < end + dpid);
-                if self.readable[granule as usize] {
-                    end = Some(granule + 1);
-                }
-                below
-            })
-            .collect()
-    }
-
-    /// True if readable data that is not newer lies within DPID above.
-    fn scarred(&self, dpid: u64) -> Vec<bool> {
-        let mut oldest: VecDeque<usize> = VecDeque::new();
-        (0..self.order.len())
-            .map(|granule| {
-                while oldest.front().is_some_and(|&above| (above as u64) + dpid < granule as u64) {
-                    oldest.pop_front();
-                }
-                let scarred = oldest.front().is_some_and(|&above| self.order[above] <= self.order[granule]);
-                if self.readable[granule] {
-                    while oldest.back().is_some_and(|&above| self.order[above] >= self.order[granule]) {
-                        oldest.pop_back();
-                    }
-                    oldest.push_back(granule);
-                }
-                scarred
-            })
-            .collect()
-    }
-
-    /// True if it lies in a region, DPID long, behind a run whose last DPID granules are not all newer than the region.
-    fn scarred_regions(&self, dpid: u64) -> Vec<bool> {
-        let dpid = dpid as usize;
-        let granules = self.order.len();
-        let mut scarred = vec![false; granules];
-        for end in (1..=granules).filter(|&end| self.readable[end - 1] && (end == granules || !self.readable[end])) {
-            let tail = (end.saturating_sub(dpid)..end).rev().take_while(|&granule| self.readable[granule]);
-            let oldest = tail.map(|granule| self.order[granule]).min();
-            let region = end..granules.min(end + dpid);
-            let newest =
-                region.clone().filter(|&granule| !self.readable[granule]).map(|granule| self.order[granule]).max();
-            if oldest.zip(newest).is_some_and(|(oldest, newest)| newest >= oldest) {
-                scarred[region].fill(true);
-            }
-        }
-        scarred
     }
 }
 

@@ -9,6 +9,8 @@
 
 mod clean;
 mod ledger;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -64,7 +66,7 @@ impl Caveat {
         }
         let unit = if options.split { block.min(shape.granules / UNITS).max(1) } else { block };
         let caveat = Caveat {
-            ledger: CaveatLedger::new(shape, options.rule, unit),
+            ledger: CaveatLedger::new(shape, unit),
             live: Live::new(),
             retired: Ordered::default(),
             reservations: Reservations::default(),
@@ -187,26 +189,9 @@ impl Space for Caveat {
         &self.live
     }
 
+    #[cfg(any(test, feature = "testing"))]
     fn check(&self) -> Result<(), String> {
-        let ledger = &self.ledger;
-        let readable = ledger.readable.granules();
-        if readable != self.live.granules() + self.retired.granules() {
-            return Err(format!(
-                "{readable} granules are readable, {} live, {} retired",
-                self.live.granules(),
-                self.retired.granules()
-            ));
-        }
-        let held = |from, to| {
-            ledger.readable.overlapping(from, to).map(|(at, end, _)| end.min(to) - at.max(from)).sum::<u64>()
-        };
-        let all = self.live.from(Granule(0)).map(|(span, _)| (span.at.0, span.end().0));
-        for (from, to) in all.chain(self.retired.from(0).map(|(from, to, _)| (from, to))) {
-            if held(from, to) != to - from {
-                return Err(format!("{from}..{to} is live or retired, and not readable"));
-            }
-        }
-        ledger::recount(ledger)
+        self.recount()
     }
 }
 
@@ -283,15 +268,6 @@ macro_rules! named {
 }
 
 named! {
-    /// By which rule it is told what may be written.
-    Rule, "safety rule",
-    /// Granule by granule.
-    Lba = "lba",
-    /// The paper's: the whole region behind a run at once.
-    Region = "region",
-}
-
-named! {
     /// Policy by which data is placed.
     Placement, "placement policy",
     /// Next to the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
@@ -309,8 +285,6 @@ named! {
 /// Behaviour of the allocator; nothing of it is on the disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CaveatOptions {
-    /// The rule for writes.
-    pub rule: Rule,
     /// The placement policy.
     pub placement: Placement,
     /// True if a block may be cut up where no run is long enough for it.
@@ -335,7 +309,6 @@ impl Default for CaveatOptions {
     /// The numbers were chosen by measuring: docs/design/performance.md.
     fn default() -> CaveatOptions {
         CaveatOptions {
-            rule: Rule::Lba,
             placement: Placement::Adjacent,
             split: true,
             block_granules: 256,

@@ -12,8 +12,8 @@ fn shape(granules: u64, did: u64, dpid: u64) -> Shape {
     Shape { model: Model::Caveat, granule_bytes: 4096, granules, did, dpid, bands }
 }
 
-fn space(granules: u64, did: u64, dpid: u64, rule: Rule) -> Caveat {
-    let options = CaveatOptions { rule, block_granules: 4, ..CaveatOptions::default() };
+fn space(granules: u64, did: u64, dpid: u64) -> Caveat {
+    let options = CaveatOptions { block_granules: 4, ..CaveatOptions::default() };
     Caveat::new(&shape(granules, did, dpid), options).expect("possible")
 }
 
@@ -37,22 +37,20 @@ fn free(space: &mut Caveat, span: Span) {
 
 #[test]
 fn the_rows_of_the_papers_figure_2() {
-    for rule in [Rule::Lba, Rule::Region] {
-        let mut space = space(200, 8, 5, rule);
-        space.written(Span::new(50, 20), owner(1, 0));
-        assert_eq!(labels(&space), [20, 8, 5, 167], "row 2: {rule}");
-        space.written(Span::new(70, 20), owner(1, 20));
-        assert_eq!(labels(&space), [40, 8, 5, 147], "row 3: {rule}");
-        free(&mut space, Span::new(70, 20));
-        assert_eq!(labels(&space), [20, 13, 0, 167], "row 4: {rule}");
-    }
+    let mut space = space(200, 8, 5);
+    space.written(Span::new(50, 20), owner(1, 0));
+    assert_eq!(labels(&space), [20, 8, 5, 167], "row 2");
+    space.written(Span::new(70, 20), owner(1, 20));
+    assert_eq!(labels(&space), [40, 8, 5, 147], "row 3");
+    free(&mut space, Span::new(70, 20));
+    assert_eq!(labels(&space), [20, 13, 0, 167], "row 4");
 }
 
 #[test]
 fn closed_forms_of_deleting() {
     for (did, dpid) in [(8, 5), (5, 8), (0, 3), (3, 0), (0, 0)] {
         for deleted in 1..30 {
-            let mut space = space(300, did, dpid, Rule::Lba);
+            let mut space = space(300, did, dpid);
             for part in 0..5 {
                 space.written(Span::new(100 + 20 * part, 20), owner(1, 20 * part));
             }
@@ -71,20 +69,18 @@ fn closed_forms_of_deleting() {
 
 #[test]
 fn after_a_mount_what_is_dead_below_live_data_is_not_writable() {
-    for rule in [Rule::Lba, Rule::Region] {
-        let mut space = space(300, 8, 5, rule);
-        assert!(space.adopt(Span::new(100, 20), owner(1, 0)));
-        assert!(space.adopt(Span::new(122, 20), owner(2, 0)));
-        assert!(!space.adopt(Span::new(141, 2), owner(3, 0)), "141 is another's");
-        assert!(!space.adopt(Span::new(299, 2), owner(3, 0)), "beyond the disk");
-        space.start(&[]);
-        assert_eq!(labels(&space), [40, 8 + 2 + 5, 0, 300 - 55]);
-    }
+    let mut space = space(300, 8, 5);
+    assert!(space.adopt(Span::new(100, 20), owner(1, 0)));
+    assert!(space.adopt(Span::new(122, 20), owner(2, 0)));
+    assert!(!space.adopt(Span::new(141, 2), owner(3, 0)), "141 is another's");
+    assert!(!space.adopt(Span::new(299, 2), owner(3, 0)), "beyond the disk");
+    space.start(&[]);
+    assert_eq!(labels(&space), [40, 8 + 2 + 5, 0, 300 - 55]);
 }
 
 #[test]
 fn a_failed_write_is_not_retried_in_place() {
-    let mut space = space(1000, 0, 0, Rule::Lba);
+    let mut space = space(1000, 0, 0);
     let want = AllocationRequest { owner: owner(1, 0), after: None, count: 4, more: 0, moving: false };
     let mut tried: Vec<Span> = Vec::new();
     for _ in 0..20 {
@@ -97,7 +93,7 @@ fn a_failed_write_is_not_retried_in_place() {
 
 #[test]
 fn a_failed_write_counts_as_written() {
-    let mut space = space(200, 8, 5, Rule::Lba);
+    let mut space = space(200, 8, 5);
     space.written(Span::new(50, 20), owner(1, 0));
     space.failed(Span::new(70, 3));
     assert_eq!(labels(&space), [20, 8 + 3, 2, 167]);
@@ -105,7 +101,7 @@ fn a_failed_write_counts_as_written() {
 
 #[test]
 fn two_writers_do_not_interleave() {
-    let mut space = space(10_000, 8, 5, Rule::Lba);
+    let mut space = space(10_000, 8, 5);
     let mut ends = [None, None];
     for block in 0..60 {
         for file in [0, 1] {
@@ -166,9 +162,8 @@ fn any_order_of_operations_leaves_what_the_whole_history_says() {
     for _ in 0..60 {
         let granules = random.random_range(60..400);
         let (did, dpid) = (random.random_range(0..12), random.random_range(0..12));
-        let rule = if random.random_bool(0.5) { Rule::Lba } else { Rule::Region };
         let options =
-            CaveatOptions { rule, block_granules: random.random_range(1..6), defragment: false, ..Default::default() };
+            CaveatOptions { block_granules: random.random_range(1..6), defragment: false, ..Default::default() };
         let Ok(mut space) = Caveat::new(&shape(granules, did, dpid), options) else { continue };
         let mut disk = vec![Known::default(); granules as usize];
         let (mut live, mut retired) = (Vec::<Span>::new(), Vec::<Span>::new());
@@ -221,10 +216,7 @@ fn any_order_of_operations_leaves_what_the_whole_history_says() {
             }
             let [readable, not_writable, once, free] = labels(&space);
             let law = by_the_law(&disk, did as usize, dpid as usize);
-            match rule {
-                Rule::Lba => assert_eq!([not_writable, once, free], law, "DID {did}, DPID {dpid}, {granules}"),
-                Rule::Region => assert!(not_writable >= law[0] && free == law[2], "{not_writable} {law:?}"),
-            }
+            assert_eq!([not_writable, once, free], law, "DID {did}, DPID {dpid}, {granules}");
             assert_eq!(readable, disk.iter().filter(|known| known.readable).count() as u64);
         }
     }
@@ -232,7 +224,7 @@ fn any_order_of_operations_leaves_what_the_whole_history_says() {
 
 #[test]
 fn the_search_for_a_window_is_bounded_however_small_the_pieces() {
-    let mut space = space(200_000, 8, 5, Rule::Lba);
+    let mut space = space(200_000, 8, 5);
     for at in (0..190_000).step_by(2) {
         assert!(space.adopt(Span::new(at, 1), owner(at, 0)));
     }
@@ -243,7 +235,7 @@ fn the_search_for_a_window_is_bounded_however_small_the_pieces() {
 
 #[test]
 fn cleaning_for_one_write_ends_after_the_disk_was_moved_a_few_times() {
-    let mut space = space(1000, 8, 5, Rule::Lba);
+    let mut space = space(1000, 8, 5);
     for at in (0..400).step_by(20) {
         assert!(space.adopt(Span::new(at, 3), owner(at, 0)));
     }
@@ -281,7 +273,6 @@ fn names_round_trip_and_others_are_refused_with_the_choices() {
         assert_eq!(placement.name().parse(), Ok(placement));
         assert_eq!(serde_json::to_value(placement).unwrap(), placement.name());
     }
-    assert_eq!("region".parse(), Ok(Rule::Region));
     let error = "worst-fit".parse::<Placement>().unwrap_err().to_string();
     assert!(error.contains("worst-fit") && error.contains("next-fit"), "{error}");
 }
