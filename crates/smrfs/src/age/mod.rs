@@ -331,14 +331,6 @@ impl BenchmarkResult {
         let seconds = self.record.span.1.since(self.record.span.0).as_secs().max(1e-9);
         (self.record.read_bytes as f64 / seconds, self.record.written_bytes as f64 / seconds)
     }
-
-    /// Bytes read a second of the time spent in events that read, and bytes written a second of the time spent in events that
-    /// write: unlike [`BenchmarkResult::bytes_per_s`], which divides both by the time of the whole benchmark.
-    pub fn event_bytes_per_s(&self) -> (f64, f64) {
-        let rate = |bytes: u64, time: Nanos| bytes as f64 / time.as_secs().max(1e-9);
-        let Record { read_bytes, reading, written_bytes, writing, .. } = self.record;
-        (rate(read_bytes, reading), rate(written_bytes, writing))
-    }
 }
 
 /// Result of a course.
@@ -633,7 +625,7 @@ mod tests {
         (record.read_bytes, record.written_bytes) = (80, 20);
         let benchmark = Benchmark::Postmark(PostmarkOptions::new(1));
         let measured = BenchmarkResult { benchmark, record, moved_bytes: 0, kept_bytes: 0 };
-        assert_eq!((measured.bytes_per_s(), measured.event_bytes_per_s()), ((20.0, 5.0), (40.0, 40.0)));
+        assert_eq!(measured.bytes_per_s(), (20.0, 5.0));
     }
 
     /// Times and bytes of the whole course: no other test holds them.

@@ -169,8 +169,7 @@ fn the_same_on_large_disks() {
         let trial = if seed % 3 == 2 { strict } else { caveat };
         let granules = random.random_range(60_000..600_000);
         let Some(Trial { shape, make }) = trial(&mut random, granules, 256, 1100) else { continue };
-        let manner =
-            Manner { check_every: 5000, write_max: 1500, ..manner(&mut random, 256, Beneath::Nothing) };
+        let manner = Manner { check_every: 5000, write_max: 1500, ..manner(&mut random, 256, Beneath::Nothing) };
         eprintln!("seed {seed}: {shape:?}");
         let mut host = Host::new(disk(&shape, Beneath::Nothing), &*make, manner, seed);
         while host.operations < (2 * OPERATIONS_PER_DISK).min(operations) {

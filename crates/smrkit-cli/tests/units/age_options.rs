@@ -119,8 +119,6 @@ fn a_simulated_disk_is_as_it_was_asked_for() {
         assert!(error.contains("a divisor of 1MiB"), "{granule}: {error}");
     }
     assert!(world("--simulate caveat --granule 1MiB").is_ok());
-    // The name that it had before.
-    assert_eq!(world("--simulate caveat --placement beside").unwrap().unwrap().caveat.placement, Placement::Adjacent);
 }
 
 #[test]

@@ -15,7 +15,6 @@ mod testing;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use rand::SeedableRng;
@@ -217,10 +216,8 @@ pub enum CaveatError {
     #[error("blocks of 0 granules: set block_granules to 1 or more")]
     NoBlock,
     /// No such name.
-    #[error("there is no {what} \"{name}\": {choices}")]
+    #[error("there is no placement policy \"{name}\": {choices}")]
     NoSuchName {
-        /// The option that the name is of.
-        what: &'static str,
         /// The name.
         name: String,
         /// The name that was meant, if one is near, and all there are.
@@ -228,58 +225,42 @@ pub enum CaveatError {
     },
 }
 
-macro_rules! named {
-    ($(#[$about:meta])* $type:ident, $what:literal, $($(#[$doc:meta])* $variant:ident = $name:literal $(or $former:literal)?,)*) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $type { $($(#[$doc])* $variant,)* }
-
-        impl $type {
-            /// All there are.
-            pub const ALL: &'static [$type] = &[$($type::$variant,)*];
-
-            /// Its name on the command line.
-            pub fn name(self) -> &'static str {
-                match self { $($type::$variant => $name,)* }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = CaveatError;
-            fn from_str(name: &str) -> Result<$type, CaveatError> {
-                match name {
-                    $($name $(| $former)? => Ok($type::$variant),)*
-                    _ => Err(CaveatError::NoSuchName {
-                        what: $what,
-                        name: name.to_string(),
-                        choices: known(name, [$($name),*].into_iter()),
-                    }),
-                }
-            }
-        }
-    };
+/// Policy by which data is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Next to the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
+    Adjacent,
+    /// The paper's: from where the last write ended, for all files.
+    NextFit,
+    /// The first run of the disk.
+    FirstFit,
+    /// The shortest run.
+    BestFit,
+    /// Next-fit, with room kept next to each open file.
+    Reservation,
 }
 
-named! {
-    /// Policy by which data is placed.
-    Placement, "placement policy",
-    /// Next to the file's own last block, else in the smallest run that holds the rest; keeps room next to open files.
-    Adjacent = "adjacent" or "beside",
-    /// The paper's: from where the last write ended, for all files.
-    NextFit = "next-fit",
-    /// The first run of the disk.
-    FirstFit = "first-fit",
-    /// The shortest run.
-    BestFit = "best-fit",
-    /// Next-fit, with room kept next to each open file.
-    Reservation = "reservation",
+impl Placement {
+    /// All there are.
+    pub const ALL: [Placement; 5] =
+        [Placement::Adjacent, Placement::NextFit, Placement::FirstFit, Placement::BestFit, Placement::Reservation];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        ["adjacent", "next-fit", "first-fit", "best-fit", "reservation"][self as usize]
+    }
+}
+
+impl FromStr for Placement {
+    type Err = CaveatError;
+    fn from_str(name: &str) -> Result<Placement, CaveatError> {
+        let found = Placement::ALL.into_iter().find(|placement| placement.name() == name);
+        found.ok_or_else(|| CaveatError::NoSuchName {
+            name: name.to_string(),
+            choices: known(name, Placement::ALL.into_iter().map(Placement::name)),
+        })
+    }
 }
 
 /// Behaviour of the allocator; nothing of it is on the disk.

@@ -269,7 +269,7 @@ fn a_small_disk_takes_a_block_in_pieces_of_a_unit_and_no_less() {
 
 #[test]
 fn names_round_trip_and_others_are_refused_with_the_choices() {
-    for &placement in Placement::ALL {
+    for placement in Placement::ALL {
         assert_eq!(placement.name().parse(), Ok(placement));
         assert_eq!(serde_json::to_value(placement).unwrap(), placement.name());
     }
