@@ -20,9 +20,9 @@ use crate::units::{Granule, NodeId, Owner, Span};
 
 /// The space of the disk, and the promises of it.
 pub(super) struct Allocator {
-    space: Mutex<Box<dyn Space>>,
+    pub(super) space: Mutex<Box<dyn Space>>,
     /// Locked after the space.
-    shared: RwLock<Shared>,
+    pub(super) shared: RwLock<Shared>,
     rooms: Mutex<Rooms>,
     /// Counts what may have made room.
     progress: AtomicU64,

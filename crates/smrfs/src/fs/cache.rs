@@ -126,6 +126,7 @@ impl Files {
     }
 
     /// Number of files.
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn count(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().files.len()).sum()
     }

@@ -22,12 +22,12 @@ use crate::units::{NodeId, Owner, Span};
 
 /// A shared extent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Holders {
-    count: u64,
+pub(super) struct Holders {
+    pub count: u64,
     /// The places that have it in memory.
-    owners: Vec<Owner>,
+    pub owners: Vec<Owner>,
     /// Places that had it: their durable maps may name it still.
-    retired: u64,
+    pub retired: u64,
 }
 
 impl Holders {
@@ -61,7 +61,7 @@ pub(super) struct GivenUp {
 /// The shared extents of a disk, by address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shared {
-    extents: BTreeMap<u64, Holders>,
+    pub(super) extents: BTreeMap<u64, Holders>,
 }
 
 impl Shared {

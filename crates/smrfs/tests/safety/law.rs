@@ -21,13 +21,6 @@ pub enum GranuleLabel {
     Writable,
 }
 
-impl GranuleLabel {
-    /// True if it may be written now.
-    pub fn allows_write(self) -> bool {
-        matches!(self, GranuleLabel::WriteOnce | GranuleLabel::Writable)
-    }
-}
-
 /// A disk with its history.
 #[derive(Clone, Debug)]
 pub struct Law {
@@ -48,16 +41,6 @@ impl Law {
     /// Its size.
     pub fn granules(&self) -> u64 {
         self.live.len() as u64
-    }
-
-    /// DPID.
-    pub fn dpid(&self) -> u64 {
-        self.dpid
-    }
-
-    /// DID.
-    pub fn did(&self) -> u64 {
-        self.did
     }
 
     /// True if `at` may be read.

@@ -34,7 +34,7 @@ impl Allocator {
 
 impl Shared {
     /// Compares with what is live; says what is wrong.
-    fn check(&self, live: &Live) -> Result<(), String> {
+    pub(super) fn check(&self, live: &Live) -> Result<(), String> {
         for (&at, holders) in &self.extents {
             let span = Span::new(at, holders.count);
             let is_live = live.cut_to(span).map(|(part, _)| part.count).sum::<u64>() == span.count;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::{BandSpace, Blocks};
 use crate::device::Bands;
-use crate::space::{AllocationRequest, Live, Space};
+use crate::space::AllocationRequest;
 use crate::units::{Granule, NodeId, Span};
 
 /// One band.

@@ -125,7 +125,7 @@ impl CaveatLedger {
             for piece in ledger.readable.cut(at, end) {
                 ledger.scars.insert(piece);
             }
-            ledger.forget(at, (end + ledger.memory()).min(ledger.granules));
+            ledger.forget(at, (end + ledger.dpid).min(ledger.granules));
         });
     }
 
@@ -246,7 +246,7 @@ pub(super) struct WritableRun {
 #[derive(Clone, Debug, Default)]
 pub(super) struct WritableRuns {
     /// To, and from where on solid.
-    by_start: BTreeMap<u64, (u64, u64)>,
+    pub by_start: BTreeMap<u64, (u64, u64)>,
     pub by_length: BTreeSet<(u64, u64)>,
     /// Solid granules of the runs with at least `unit` of them.
     pub roomy: BTreeMap<u64, u64>,
@@ -312,11 +312,6 @@ impl WritableRuns {
     /// The runs that begin in `from..to`.
     pub fn within(&self, from: u64, to: u64) -> impl Iterator<Item = WritableRun> + '_ {
         self.by_start.range(from..to.max(from)).map(|(&from, &(to, solid))| WritableRun { from, to, solid })
-    }
-
-    /// All runs in ascending order.
-    pub fn all(&self) -> impl Iterator<Item = WritableRun> + '_ {
-        self.by_start.iter().map(|(&from, &(to, solid))| WritableRun { from, to, solid })
     }
 
     fn before(&self, at: u64) -> Option<WritableRun> {

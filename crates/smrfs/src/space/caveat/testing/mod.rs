@@ -31,6 +31,11 @@ impl Caveat {
 }
 
 impl WritableRuns {
+    /// All runs in ascending order.
+    pub(super) fn all(&self) -> impl Iterator<Item = WritableRun> + '_ {
+        self.by_start.iter().map(|(&from, &(to, solid))| WritableRun { from, to, solid })
+    }
+
     /// True if the three indexes say the same.
     fn agree(&self) -> bool {
         let lengths: BTreeSet<(u64, u64)> = self.all().map(|run| (run.to - run.from, run.from)).collect();
