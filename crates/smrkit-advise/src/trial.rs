@@ -312,7 +312,7 @@ impl Trial {
     ) -> Result<(Measured, Option<Arc<SavedState>>), Error> {
         let state = Arc::new(Mutex::new(None));
         let kept = Arc::clone(&state);
-        watch.hand_state(Box::new(move |saved| {
+        watch.state = Some(Box::new(move |saved| {
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(saved));
         }));
         let served = self.serve(demand, sectors, false, watch)?;
@@ -355,7 +355,7 @@ impl Trial {
             kept.stretches.add(row);
             kept.order.add(row);
         });
-        watch.hand_requests(sink);
+        watch.requests = Some(sink);
         let outcome = self.run.serve(demand.as_ref(), open, watch).map_err(|error| demand.named(error))?;
         let trajectory = Trajectory::from_outcome(&outcome);
         let Served { stretches, order } = std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));

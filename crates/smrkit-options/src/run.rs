@@ -118,7 +118,7 @@ impl RunOptions {
         let queue = self.conditions.queue.unwrap_or(served.queue);
         let is_same = system.array.is_none() && system.drives.is_empty() && system.layers.is_empty();
         if is_same && system.set.is_empty() && system.capacity.is_none() {
-            system.from_state = Some(Arc::new(served.into_state()));
+            system.from_state = Some(Arc::new(served.state));
             return Ok(Settings { queue, prefill: Prefill::Saved, ..settings });
         }
         // Another drive or layer knows nothing of the state: it begins new where that one did.

@@ -168,7 +168,7 @@ impl RowFiles {
         records.state = Some(Box::new(move |state| *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(state)));
         self.0.push(Box::new(move || {
             let state: Option<SavedState> = saved.lock().unwrap_or_else(PoisonError::into_inner).take();
-            state.map_or(Ok(()), |state| target.write(state.bytes()))
+            state.map_or(Ok(()), |state| target.write(&state.bytes))
         }));
         Ok(())
     }

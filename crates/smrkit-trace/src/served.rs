@@ -149,7 +149,8 @@ pub struct ServedDrive {
     pub queue: Queue,
     /// True if nothing had been written to it.
     pub is_new: bool,
-    state: SavedState,
+    /// Its state when the log began.
+    pub state: SavedState,
 }
 
 impl ServedDrive {
@@ -186,11 +187,6 @@ impl ServedDrive {
             None => SavedState::take(&system, &system.build(&Settings::default())?, Nanos::ZERO)?,
         };
         Ok(ServedDrive { run, queue, is_new, state })
-    }
-
-    /// Its state when the log began.
-    pub fn into_state(self) -> SavedState {
-        self.state
     }
 }
 

@@ -221,13 +221,13 @@ impl Disk {
     /// Cuts the power as `power` says; its writes are counted from now on. One that never cuts is no power supply to watch, so that
     /// writes go their short way.
     pub fn cut_power(&mut self, power: Power) {
-        self.power = power.will_cut().then(|| Box::new(power));
+        self.power = (!power.cuts.is_empty()).then(|| Box::new(power));
     }
 
     /// The power was cut and is back: what the drive's own write cache held is lost.
     pub(crate) fn power_cut(&mut self) {
         self.clock.power_cut();
-        self.power.iter_mut().for_each(|power| power.power_on());
+        self.power.iter_mut().for_each(|power| power.off = false);
         self.tally.set_cleaning_end(Nanos::ZERO);
     }
 
@@ -360,11 +360,6 @@ impl Power {
         Power { cuts, seed, writes: 0, off: false }
     }
 
-    /// True while it has a cut to come.
-    pub(crate) fn will_cut(&self) -> bool {
-        !self.cuts.is_empty()
-    }
-
     /// A write of `n` sectors begins: whether it is wholly carried out, and how many of its sectors are.
     pub(crate) fn sectors_written(&mut self, n: u64) -> DiskResult<(bool, u64)> {
         if self.off {
@@ -390,10 +385,6 @@ impl Power {
     pub(crate) fn power_off(&mut self) -> Box<Fault> {
         self.off = true;
         self.fault()
-    }
-
-    pub(crate) fn power_on(&mut self) {
-        self.off = false;
     }
 }
 

@@ -92,7 +92,8 @@ pub struct Ager {
     folder: u32,
     dice: Dice,
     files: BinaryHeap<Due>,
-    done: AgeingAccount,
+    /// The account so far; the event that is under way counts as done.
+    pub done: AgeingAccount,
     filled: bool,
     creating: bool,
 }
@@ -110,11 +111,6 @@ impl Ager {
             filled: false,
             creating: true,
         }
-    }
-
-    /// The account so far; the event that is under way counts as done.
-    pub fn done(&self) -> AgeingAccount {
-        self.done
     }
 
     fn decide(&mut self) {
@@ -382,7 +378,7 @@ impl AgeingResult {
         let last = Sample::take(target, written_bytes)?;
         let Stages { a, b, alone, benchmarks } = stages;
         let Sampler { samples, first_cleaning, .. } = sampler;
-        Ok(AgeingResult { samples, a, b, first_cleaning, alone, benchmarks, end, last, aged: ager.events.done() })
+        Ok(AgeingResult { samples, a, b, first_cleaning, alone, benchmarks, end, last, aged: ager.events.done })
     }
 }
 
@@ -488,12 +484,12 @@ mod tests {
         let (low, high) = (TARGET * 98 / 100, TARGET * 102 / 100);
         let largest = options.size_max_bytes;
         let mut ager = Ager::new(options, 0);
-        while ager.done().kept_bytes < TARGET {
+        while ager.done.kept_bytes < TARGET {
             assert_eq!(ager.next().unwrap().kind, EventKind::Create);
         }
         for _ in 0..50_000 {
             ager.next();
-            let kept = ager.done().kept_bytes;
+            let kept = ager.done.kept_bytes;
             assert!(kept > low - largest && kept < high + largest, "{kept}");
         }
         let sum: u64 = ager.files.iter().map(|file| file.0.2).sum();
@@ -545,7 +541,7 @@ mod tests {
                 sum = (sum ^ number).wrapping_mul(0x0100_0000_01b3);
             }
         }
-        let AgeingAccount { created, deleted, written_bytes, kept_bytes } = ager.done();
+        let AgeingAccount { created, deleted, written_bytes, kept_bytes } = ager.done;
         assert_eq!(
             (created, deleted, written_bytes, kept_bytes, sum),
             (1606, 1394, 519_870_779_945, 68_784_537_196, 13_432_262_634_171_580_659)

@@ -106,11 +106,6 @@ impl Committer {
         self.unsynced.lock().nodes()
     }
 
-    /// The number of a new part of a map, each once.
-    fn new_part(&self) -> u64 {
-        self.next_part.fetch_add(1, Relaxed)
-    }
-
     /// The number that the next part will have.
     pub(super) fn next_part(&self) -> u64 {
         self.next_part.load(Relaxed)
@@ -217,7 +212,7 @@ impl Committer {
         });
         let promised = state.promises.granules();
         let head = Head { size, mtime: times.mtime, ctime: times.ctime, promised, shares: state.shares };
-        let mut number = || self.new_part();
+        let mut number = || self.next_part.fetch_add(1, Relaxed);
         let plan = (!state.is_unlinked)
             .then(|| state.stored.plan(&mut state.map, &head, self.store.map_bytes_max(), &mut number));
         files.weigh(file, state.map.weight());

@@ -184,7 +184,9 @@ impl DriveServer {
 
     /// True once it was asked to stop, and what the drive had begun has ended and been told, or there is no more time for that.
     fn is_over(&self) -> bool {
-        let is_told = self.drive.queue.is_empty() && self.drive.syncing.is_empty() && !self.clients.want_to_send();
+        let is_told = self.drive.queue.is_empty()
+            && self.drive.syncing.is_empty()
+            && !self.clients.connections.values().any(Connection::wants_to_send);
         self.stops_by.is_some_and(|by| is_told || Instant::now() >= by)
     }
 
@@ -230,7 +232,9 @@ impl DriveServer {
         self.clients.wait_for(&mut files, is_deaf);
         let is_short = self.is_short_of_memory();
         let has_more = self.has_more_work || !is_deaf && !is_short && self.clients.has_more();
-        let by = self.stops_by.into_iter().chain(self.clients.first_mute(is_short)).min();
+        // A client that stays mute ends.
+        let mute = self.clients.connections.values().filter_map(|client| client.mute_until(is_short));
+        let by = self.stops_by.into_iter().chain(mute).min();
         let by = by.map(|by| by.saturating_duration_since(Instant::now()));
         let at_most = if has_more { Some(Duration::ZERO) } else { by };
         let waited = match &self.clock {
@@ -499,16 +503,6 @@ impl Clients {
     /// True if a client has sent something that was not looked at, and may be now.
     fn has_more(&self) -> bool {
         self.connections.values().any(Connection::has_more)
-    }
-
-    /// True if something is to be sent to any client.
-    fn want_to_send(&self) -> bool {
-        self.connections.values().any(Connection::wants_to_send)
-    }
-
-    /// When the client that has been mute for longest is to end, if it is one of those that have to.
-    fn first_mute(&self, memory_is_short: bool) -> Option<Instant> {
-        self.connections.values().filter_map(|client| client.mute_until(memory_is_short)).min()
     }
 
     /// The next command of a client that has come as a whole, and for which there is room.

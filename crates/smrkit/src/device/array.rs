@@ -119,10 +119,6 @@ impl Array {
         self.written.iter().map(part).collect()
     }
 
-    fn note_written(&mut self, at: Lba, sectors: u64) {
-        self.written.extend(at.0 / PART_SECTORS..(at.0 + sectors).div_ceil(PART_SECTORS));
-    }
-
     /// Own work that is done and that nobody has taken note of.
     pub fn take_done(&mut self) -> Option<DonePart> {
         self.done.pop_front()
@@ -405,7 +401,7 @@ impl Array {
                 false => Buf::NoData,
             };
             if self.checks && sub.op == Op::Write {
-                self.note_written(sub.at, sub.sectors);
+                self.written.extend(sub.at.0 / PART_SECTORS..(sub.at.0 + sub.sectors).div_ceil(PART_SECTORS));
             }
             // Stays below `PASSED` (bit 63), because there are never 2^31 pieces of work.
             let tag = u64::from(id) << 32 | number as u64;

@@ -94,11 +94,6 @@ impl<'a> Engine<'a> {
         self.now = now;
     }
 
-    /// Shows the observer the state at the end.
-    pub fn show_state(&mut self, state: saved::SavedState) {
-        self.observer.state(state);
-    }
-
     /// The time of the last event.
     pub fn now(&self) -> Nanos {
         self.now

@@ -74,7 +74,7 @@ impl Run {
         engine.begin_at(begin);
         let finished = engine.run(source)?;
         if wants_state && finished {
-            engine.show_state(SavedState::take(&self.system, &engine.device, engine.now())?);
+            engine.observer.state(SavedState::take(&self.system, &engine.device, engine.now())?);
         }
         // What verification reads at the end is no part of the outcome.
         engine.device.drives_mut().iter_mut().for_each(|drive| drive.record(None));

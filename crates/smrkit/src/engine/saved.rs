@@ -28,7 +28,8 @@ const CHECKSUM: usize = 32;
 pub struct SavedState {
     path: PathBuf,
     contents: Contents,
-    bytes: Vec<u8>,
+    /// The contents of its file.
+    pub bytes: Vec<u8>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -58,11 +59,6 @@ impl SavedState {
         crate::state::write(&(VERSION, &contents), &mut bytes);
         bytes.extend(Sha256::digest(&bytes));
         Ok(SavedState { path: PathBuf::from("-"), contents, bytes })
-    }
-
-    /// The contents of its file.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     /// The SHA-256 that stands at the end of its file.

@@ -135,9 +135,11 @@ pub struct RunWatch<'a> {
     stage: &'a dyn Stage,
     monitor: &'a dyn Monitor,
     failed: &'a AtomicBool,
-    requests: Option<RequestSink>,
+    /// Takes completed requests.
+    pub requests: Option<RequestSink>,
     accesses: Option<RecorderOf>,
-    state: Option<StateSink>,
+    /// Takes the state at the end of the next run.
+    pub state: Option<StateSink>,
     started: Instant,
     said: Instant,
 }
@@ -152,16 +154,6 @@ impl<'a> RunWatch<'a> {
     pub fn recording(self, records: RunRecorders) -> RunWatch<'a> {
         let RunRecorders { requests, accesses, state } = records;
         RunWatch { requests, accesses, state, ..self }
-    }
-
-    /// Hands completed requests to `sink` from now on.
-    pub fn hand_requests(&mut self, sink: RequestSink) {
-        self.requests = Some(sink);
-    }
-
-    /// Hands the state at the end of the next run to `sink`.
-    pub fn hand_state(&mut self, sink: StateSink) {
-        self.state = Some(sink);
     }
 
     /// A run that counts no requests has come so far, from 0 to 1; tells whether it shall go on.

@@ -106,7 +106,7 @@ fn assert_goes_on(trial: &Trial, name: &str) {
     let warm = Settings { warmup: Warmup::Requests(REQUESTS / 2), ..trial.settings };
     let whole = trial.run(warm, &trial.requests, None, &mut NoObserver);
     let (saved, second) = trial.halves();
-    let saved = SavedState::parse(Path::new("state"), saved.bytes()).unwrap();
+    let saved = SavedState::parse(Path::new("state"), &saved.bytes).unwrap();
     let after = trial.run(trial.settings, &second, Some(saved), &mut NoObserver);
     similar_asserts(&measured(whole), &measured(after), name);
 }
@@ -159,9 +159,9 @@ fn sealed(contents: &[u8]) -> Vec<u8> {
 #[test]
 fn damaged_files_are_refused() {
     let (saved, _) = Trial::new(1, &[&LAYERS[0]], TinyClock::Mechanical).unwrap().halves();
-    let bytes = saved.bytes();
+    let bytes = saved.bytes;
     let refused = |bytes: &[u8]| parsed(bytes).err().expect("a state that can't be").to_string();
-    assert!(parsed(bytes).is_ok());
+    assert!(parsed(&bytes).is_ok());
     assert!((0..bytes.len()).all(|length| parsed(&bytes[..length]).is_err()));
     for at in 0..bytes.len() {
         let mut damaged = bytes.to_vec();
@@ -186,7 +186,7 @@ fn a_forged_state_is_an_error_and_never_a_panic() {
         for seed in 0..3 {
             let Some(trial) = Trial::new(seed, &[layer], TinyClock::Mechanical) else { continue };
             let (saved, _) = trial.halves();
-            let contents = &saved.bytes()[..saved.bytes().len() - 32];
+            let contents = &saved.bytes[..saved.bytes.len() - 32];
             for _ in 0..100 {
                 let mut forged = contents.to_vec();
                 for _ in 0..random.random_range(1..4) {

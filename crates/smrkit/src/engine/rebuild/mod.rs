@@ -186,7 +186,8 @@ impl BackgroundTask for Rebuilding {
 
     fn done(&mut self, done: &DonePart, array: &mut Array) -> DiskResult {
         self.sectors += done.sectors;
-        self.series.add(self.schedule.since_failure(done.end), done.sectors * SECTOR_BYTES);
+        let since_failure = done.end - self.schedule.failed.unwrap_or(done.end);
+        self.series.add(since_failure, done.sectors * SECTOR_BYTES);
         self.count += 1;
         self.longest_piece = self.longest_piece.max(done.end - done.begin);
         if self.pace.end(done.end) && self.piece.is_none() {
@@ -394,12 +395,6 @@ impl Schedule {
     #[inline]
     pub fn is_degraded(&self) -> bool {
         self.failed.is_some() && self.ended.is_none()
-    }
-
-    /// Time since the failure.
-    #[inline]
-    pub fn since_failure(&self, now: Nanos) -> Nanos {
-        now - self.failed.unwrap_or(now)
     }
 
     /// When counting began, the member failed, the work began, and all was done; `None` before that.
