@@ -211,6 +211,18 @@ fn a_request_that_hangs_leaves_no_dead_mount_behind() {
     assert!(!mounts.contains(&own), "{mounts}");
 }
 
+/// More than a command of NBD can take, so that it becomes several.
+#[test]
+fn a_long_range_fails_if_any_part_of_it_does() {
+    let Some(attached) = Attached::new("in-place") else { return };
+    let (image, name) = (attached.bench.path("drive.img"), attached.device.file_name().unwrap());
+    let file = fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file")).unwrap();
+    let punch = || Command::new("fallocate").args(["-p", "-l", "1200MiB", file.trim()]).stderr(Stdio::null()).status();
+    attached.bench.smrkit(&["inject", &image, "fail", "discard", "lba=0..8", "count=1"]).done();
+    assert_eq!([punch(), punch()].map(|status| status.unwrap().success()), [false, true]);
+    attached.detach().done();
+}
+
 /// Content of a file by its number.
 fn content(number: u32) -> Vec<u8> {
     (0..50_000u32).flat_map(|i| (i ^ number.wrapping_mul(2_654_435_761)).to_le_bytes()).collect()

@@ -28,9 +28,10 @@ use crate::mount::point::{self, Unmount};
 
 /// Bytes of a loop device's sectors: those of today's disks.
 const SECTOR_BYTES: u64 = 4096;
+/// The longest command without data: the protocol's numbers of bytes have 32 bits.
+const PART_BYTES: u64 = 1 << 30;
 /// Threads that take the kernel's requests.
 const THREADS: usize = 2;
-
 /// Time in which whoever glances at a loop device closes it.
 const LETS_GO: Duration = Duration::from_secs(5);
 
@@ -297,9 +298,7 @@ impl fuser::Filesystem for DriveFile {
 enum Waiting {
     Data(ReplyData, usize),
     Written(ReplyWrite, u32),
-    Done(ReplyEmpty),
-    /// A part of a request; the last part sends the reply.
-    Part,
+    Done(Arc<SharedReply>),
 }
 
 impl Waiting {
@@ -307,8 +306,30 @@ impl Waiting {
         match self {
             Waiting::Data(reply, _) => reply.error(error),
             Waiting::Written(reply, _) => reply.error(error),
-            Waiting::Done(reply) => reply.error(error),
-            Waiting::Part => {}
+            Waiting::Done(reply) => *reply.error.lock() = Some(error),
+        }
+    }
+}
+
+/// The reply to a request that may take several commands, which end in any order. It is sent when the last of them lets go of it.
+struct SharedReply {
+    reply: Option<ReplyEmpty>,
+    /// Error of a command that failed.
+    error: Mutex<Option<Errno>>,
+}
+
+impl SharedReply {
+    fn new(reply: ReplyEmpty) -> Arc<SharedReply> {
+        Arc::new(SharedReply { reply: Some(reply), error: Mutex::new(None) })
+    }
+}
+
+impl Drop for SharedReply {
+    fn drop(&mut self) {
+        match (self.reply.take(), self.error.get_mut().take()) {
+            (Some(reply), Some(error)) => reply.error(error),
+            (Some(reply), None) => reply.ok(),
+            (None, _) => {}
         }
     }
 }
@@ -367,25 +388,15 @@ impl DriveClient {
 
     /// Sends a command without data for any number of bytes, in as many parts as it takes.
     fn ask_range(&self, kind: u16, offset: u64, bytes: u64, reply: ReplyEmpty) {
-        let (parts, (at, left)) = parts(offset, bytes);
-        parts.into_iter().for_each(|(at, bytes)| self.ask(kind, at, bytes, &[], Waiting::Part));
-        self.ask(kind, at, left, &[], Waiting::Done(reply));
+        let (reply, end) = (SharedReply::new(reply), offset + bytes);
+        for at in (offset..end).step_by(PART_BYTES as usize) {
+            self.ask(kind, at, PART_BYTES.min(end - at) as u32, &[], Waiting::Done(reply.clone()));
+        }
     }
 
     fn flush(&self, reply: ReplyEmpty) {
-        self.ask(command::FLUSH, 0, 0, &[], Waiting::Done(reply));
+        self.ask(command::FLUSH, 0, 0, &[], Waiting::Done(SharedReply::new(reply)));
     }
-}
-
-/// A range cut into parts that fit a command: offset and bytes of each, and of the last.
-fn parts(mut offset: u64, mut bytes: u64) -> (Vec<(u64, u32)>, (u64, u32)) {
-    const PART: u64 = 1 << 30;
-    let mut parts = Vec::new();
-    while bytes > PART {
-        parts.push((offset, PART as u32));
-        (offset, bytes) = (offset + PART, bytes - PART);
-    }
-    (parts, (offset, bytes as u32))
 }
 
 /// Gives answers to those who wait, until the server hangs up.
@@ -405,22 +416,7 @@ fn deliver(mut stream: UnixStream, waiting: &Waiters) -> io::Result<()> {
                 reply.data(&data);
             }
             Waiting::Written(reply, bytes) => reply.written(bytes),
-            Waiting::Done(reply) => reply.ok(),
-            Waiting::Part => {}
+            Waiting::Done(reply) => drop(reply),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_range_is_asked_for_in_parts() {
-        const GIB: u64 = 1 << 30;
-        assert_eq!(parts(7, 512), (vec![], (7, 512)));
-        assert_eq!(parts(7, GIB), (vec![], (7, 1 << 30)));
-        assert_eq!(parts(7, GIB + 1), (vec![(7, 1 << 30)], (7 + GIB, 1)));
-        assert_eq!(parts(GIB, 3 * GIB), (vec![(GIB, 1 << 30), (2 * GIB, 1 << 30)], (3 * GIB, 1 << 30)));
     }
 }
