@@ -122,7 +122,7 @@ fn measured_drives_come_as_close_as_the_best_simulation_of_them() {
         ("barracuda", 0.35),
         ("atlas_III", 0.38),
         ("ibm18es", 0.19),
-        ("hp_c3323a", 0.36),
+        ("hp_c3323a", 0.25),
         ("hp_c2490a", 0.31),
         ("dec_rz26", 0.395),
     ];

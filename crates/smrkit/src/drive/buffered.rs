@@ -50,6 +50,8 @@ pub struct Overheads {
     pub write: [Nanos; 2],
     /// Before the media writes what the buffer has no room for.
     pub media_write: [Nanos; 2],
+    /// From then on until the bus begins with the data of such a write; `None` for media that don't wait for them.
+    pub write_data: Option<Nanos>,
     /// After a read from the media has enough in the buffer, before the bus carries it.
     pub read_reselect: Nanos,
     /// At the end of a read, and of a write.
@@ -89,6 +91,8 @@ pub struct Buffer {
     pub bus_bytes_per_s: [f64; 2],
     /// The share of a read that must be in the buffer before the bus begins.
     pub watermark: f64,
+    /// The share of a write that must be in the buffer before the media begin, where they wait for its data.
+    pub write_watermark: f64,
     /// Overheads of commands.
     pub overheads: Overheads,
 }
@@ -111,6 +115,7 @@ impl Buffer {
             keeps_requested: false,
             bus_bytes_per_s: [Buffer::BUS_BYTES_PER_S; 2],
             watermark: 0.0,
+            write_watermark: 0.0,
             overheads: Overheads::all(overhead),
         }
     }
@@ -259,7 +264,15 @@ impl Buffered {
             // Too long for the cache: it goes to the media behind all that waits there.
             let ready = self.ready(now, sent, self.buffer.overheads.media_write);
             let start = self.flush(g, now).max(ready);
-            return self.on_media(g, start, true, pba, sectors).max(ready + self.bus(true, sectors));
+            let Some(data) = self.buffer.overheads.write_data else {
+                return self.on_media(g, start, true, pba, sectors).max(ready + self.bus(true, sectors));
+            };
+            // The head moves while the bus is at work, and waits for the data where it is there.
+            self.stop_reading_ahead(g, start);
+            let carried = ready + data;
+            let begin = carried + self.lead(g, sectors);
+            let start = start.max(Nanos(begin.0.saturating_sub(self.media.write_seek(g, pba).0)));
+            return self.on_media(g, start, true, pba, sectors).max(carried + self.bus(true, sectors));
         }
         let mut room_at = now;
         while !self.queue.has_room(sectors) {
@@ -273,6 +286,16 @@ impl Buffered {
         let completed = self.ready(room_at, sent, self.buffer.overheads.write) + self.bus(true, sectors);
         self.queue.push(pba, sectors, completed);
         completed
+    }
+
+    /// How long the bus carries a write before the media begin: until the watermark is in the buffer, and as long as it takes to be a
+    /// sector ahead of the media up to the end, even in the zone where those are fastest (assumption).
+    fn lead(&self, g: &Geometry, sectors: u64) -> Nanos {
+        let mark = (self.buffer.write_watermark * sectors as f64).ceil() as u64;
+        let longest = u128::from(g.longest_track());
+        let on_media = Nanos((u128::from(self.media.rotation().0) * u128::from(sectors) / longest) as u64);
+        let ahead = self.bus(true, sectors + 1).since(on_media);
+        self.bus(true, mark).max(ahead)
     }
 
     fn read(&mut self, g: &Geometry, now: Nanos, sent: Nanos, pba: Pba, sectors: u64) -> Nanos {

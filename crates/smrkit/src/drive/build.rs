@@ -165,6 +165,7 @@ fn buffer(t: &MechanicalTable, overhead: Nanos) -> Result<Buffer, Error> {
         keeps_requested: t.keeps_requested.given().unwrap_or(false),
         bus_bytes_per_s: [bus, t.write_bus_bytes_per_s.given().unwrap_or(bus)],
         watermark: t.watermark.given().unwrap_or(0.0),
+        write_watermark: t.write_watermark.given().unwrap_or(0.0),
         overheads: overheads(t, overhead)?,
     })
 }
@@ -186,6 +187,7 @@ fn overheads(t: &MechanicalTable, overhead: Nanos) -> Result<Overheads, Error> {
         read_hit: of_kind("read_hit_ms", &t.read_hit_ms)?,
         write: of_kind("write_ms", &t.write_ms)?,
         media_write: of_kind("media_write_ms", &t.media_write_ms)?,
+        write_data: t.write_data_ms.is_some().then(|| once("write_data_ms", &t.write_data_ms)).transpose()?,
         read_reselect: once("read_reselect_ms", &t.read_reselect_ms)?,
         completion: [
             once("read_completion_ms", &t.read_completion_ms)?,

@@ -98,7 +98,13 @@ impl MechanicalTable {
     /// True if overheads are told by kind, when the bus begins, or that sectors are read as they come.
     pub fn has_electronics(&self) -> bool {
         let by_kind = [&self.read_miss_ms, &self.read_hit_ms, &self.write_ms, &self.media_write_ms];
-        let ends = [&self.read_reselect_ms, &self.read_completion_ms, &self.write_completion_ms, &self.watermark];
+        let ends = [
+            &self.write_data_ms,
+            &self.read_reselect_ms,
+            &self.read_completion_ms,
+            &self.write_completion_ms,
+            &self.watermark,
+        ];
         by_kind.iter().any(|key| key.is_some())
             || ends.iter().any(|key| key.is_some())
             || self.any_order.as_ref().is_some_and(|any| any.value)
@@ -218,6 +224,7 @@ table! {
         read_hit_ms: Option<Sourced<ByBefore>>, "ms";
         write_ms: Option<Sourced<ByBefore>>, "ms";
         media_write_ms: Option<Sourced<ByBefore>>, "ms";
+        write_data_ms: Option<Sourced<f64>>, "ms";
         read_reselect_ms: Option<Sourced<f64>>, "ms";
         read_completion_ms: Option<Sourced<f64>>, "ms";
         write_completion_ms: Option<Sourced<f64>>, "ms";
@@ -233,6 +240,7 @@ table! {
         reads_passing: Option<Sourced<bool>>, "";
         keeps_requested: Option<Sourced<bool>>, "";
         watermark: Option<Sourced<f64>>, "share of a read", 0.0..=1.0, "give a share from 0 to 1";
+        write_watermark: Option<Sourced<f64>>, "share of a write", 0.0..=1.0, "give a share from 0 to 1";
         bus_bytes_per_s: Option<Sourced<f64>>, "bytes/s", 1e3..=1e13, "give 1e3 to 1e13";
         write_bus_bytes_per_s: Option<Sourced<f64>>, "bytes/s", 1e3..=1e13, "give 1e3 to 1e13";
         queued_commands: Option<Sourced<u32>>, "commands", 2..=65_536,

@@ -144,6 +144,13 @@ impl Mechanical {
         Nanos(arrive + self.wait(arrive, position.angle) - now.0)
     }
 
+    /// The time until the head is ready to write at a place, wherever that is on its track.
+    pub fn write_seek(&self, g: &Geometry, pba: Pba) -> Nanos {
+        let place = g.place(pba);
+        let seek = self.seek_ns(place.cylinder, place.surface);
+        Nanos(seek + if seek > 0 { self.write_settle } else { 0 })
+    }
+
     /// The cylinder that the head is over.
     #[inline]
     pub fn cylinder(&self) -> u32 {

@@ -199,6 +199,29 @@ fn a_read_overlaps_its_bus_transfer_from_the_watermark_on() {
     assert_eq!(with(1.0, [512e3; 2]), media + slow);
 }
 
+/// A write that continues the one before at once: without waiting for its data it would end a rotation early.
+#[test]
+fn a_write_begins_once_its_data_are_far_enough_ahead_of_the_media() {
+    let (g, own, _) = buffered(0, 0);
+    let with = |write_data, write_watermark, bus| {
+        let overheads = Overheads { write_data, ..Overheads::all(own.overhead()) };
+        let buffer = Buffer { write_watermark, bus_bytes_per_s: [bus; 2], overheads, ..Buffer::plain(own.overhead()) };
+        let mut clock = Buffered::new(own.clone(), buffer);
+        let first = clock.access(&g, Nanos::ZERO, true, Pba(4000), 8);
+        // The next sector passes half a millisecond after the head is ready for it.
+        let sent = first + own.rotation() - own.overhead() - Nanos(500_000);
+        clock.access(&g, sent, true, Pba(4008), 8) - sent
+    };
+    let (fast, slow) = (Buffer::BUS_BYTES_PER_S, 1e6);
+    let early = with(None, 0.0, fast);
+    assert_eq!(with(Some(Nanos::ZERO), 0.0, fast), early, "the bus is faster than the media");
+    assert_eq!(with(Some(Nanos::ZERO), 1.0, fast), early);
+    let late = early + own.rotation();
+    assert_eq!(with(Some(Nanos::ZERO), 0.0, slow), late, "the bus would fall behind");
+    assert_eq!(with(Some(Nanos::ZERO), 1.0, slow), late);
+    assert_eq!(with(Some(Nanos(600_000)), 0.0, fast), late, "the data come too late");
+}
+
 #[test]
 fn what_the_head_has_passed_by_a_segment_is_read_anew() {
     let (g, media, _) = buffered(0, 0);

@@ -599,18 +599,21 @@ fn electronics(out: &mut Toml, specs: &Block, blocks: &[Block]) -> Result<(), Er
             &format!("{}, which DiskSim does in this order", level_at.source),
         );
     }
-    watermark(out, specs)?;
+    watermark(out, specs, "High (read) water mark", "watermark")?;
+    if level == 0 {
+        watermark(out, specs, "Low (write) water mark", "write_watermark")?;
+    }
     read_ahead(out, specs, segment, &segment_at)
 }
 
-fn watermark(out: &mut Toml, specs: &Block) -> Result<(), Error> {
-    let Some(high) = specs.optional("High (read) water mark")?.filter(|high| high.value > 0.0) else { return Ok(()) };
+fn watermark(out: &mut Toml, specs: &Block, key: &str, name: &str) -> Result<(), Error> {
+    let Some(mark) = specs.optional(key)?.filter(|mark| mark.value > 0.0) else { return Ok(()) };
     match specs.optional("Set watermark by reqsize")? {
         // A share of a segment is more than most requests ask for.
         Some(of_request) if of_request.value == 0.0 => {
-            out.value("watermark", 1, &format!("{}; {}: assumption", high.source, of_request.source));
+            out.value(name, 1, &format!("{}; {}: assumption", mark.source, of_request.source));
         }
-        _ => out.value("watermark", high.value.min(1.0), &high.source),
+        _ => out.value(name, mark.value.min(1.0), &mark.source),
     }
     Ok(())
 }
@@ -671,11 +674,23 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
             }
         }
     }
+    let (level, level_at) = specs.count("Fast write level", 2)?;
+    let waits_for_media = level == 0;
     let reselects = !is_set("Never disconnect")?;
-    let waits_for_media = specs.count("Fast write level", 2)?.0 == 0;
     // Who waits for the media gives the bus free meanwhile, and takes it again.
     let again = if first_disconnect.is_some() { "Other reselect overhead" } else { "First reselect overhead" };
-    let sums: [(&str, &[&str]); 3] = [
+    let delays: &[&str] = match (waits_for_media, &first_disconnect) {
+        (false, _) => &[],
+        (true, None) => &["Minimum seek delay"],
+        (true, Some(_)) => &[
+            "Extradisc disconnect overhead",
+            "Extradisc inter-disconnect delay",
+            "Extradisc 2nd disconnect overhead",
+            "Minimum seek delay",
+        ],
+    };
+    let sums: [(&str, &[&str]); 4] = [
+        ("write_data_ms", delays),
         ("read_reselect_ms", if reselects { &["First reselect overhead"] } else { &[] }),
         ("read_completion_ms", &["Read completion overhead", "Data preparation overhead"]),
         (
@@ -690,9 +705,12 @@ fn overheads(out: &mut Toml, specs: &Block) -> Result<(), Error> {
     for (key, parts) in sums {
         let found = parts.iter().filter_map(|part| specs.optional(part).transpose()).collect::<Result<Vec<_>, _>>()?;
         let found: Vec<SourcedNumber> = found.into_iter().filter(|found| found.value != 0.0).collect();
-        let sum: f64 = found.iter().map(|found| found.value * scale).sum();
-        if sum != 0.0 {
-            let sources: Vec<String> = found.into_iter().map(|found| found.source).collect();
+        let sum = found.iter().fold(0.0, |sum, found| sum + found.value * scale);
+        // Media wait for the data of writes that are not buffered, even where nothing delays those.
+        let waits = waits_for_media && key == "write_data_ms";
+        if sum != 0.0 || waits {
+            let mut sources: Vec<String> = found.into_iter().map(|found| found.source).collect();
+            sources.extend(waits.then(|| level_at.source.clone()));
             out.value(key, sum, &sources.join("; "));
         }
     }

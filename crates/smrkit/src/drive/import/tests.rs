@@ -476,6 +476,18 @@ fn each_word_of_the_specs_decides_its_own_line() {
             "write_completion_ms",
             Some("2"),
         ),
+        ("Fast write level = 1", "Fast write level = 1, Minimum seek delay = 0.5", "write_data_ms", None),
+        ("Fast write level = 1", "Fast write level = 0", "write_data_ms", Some("0")),
+        ("Fast write level = 1", "Fast write level = 0, Minimum seek delay = 0.5", "write_data_ms", Some("0.5")),
+        (
+            "Fast write level = 1",
+            "Fast write level = 0, Extra write disconnect = 1, Extradisc command overhead = 3, Extradisc disconnect overhead = 0.25, \
+             Extradisc inter-disconnect delay = 0.5, Extradisc 2nd disconnect overhead = 1, Minimum seek delay = 2",
+            "write_data_ms",
+            Some("3.75"),
+        ),
+        ("Fast write level = 1", "Fast write level = 0, Low (write) water mark = 1", "write_watermark", Some("1")),
+        ("Fast write level = 1", "Fast write level = 1, Low (write) water mark = 1", "write_watermark", None),
         (bulk, "Extra write disconnect = 1, Extradisc command overhead = 3", "write_ms", Some("3")),
         (bulk, "Extra write disconnect = 1, Extradisc command overhead = 3", "read_hit_ms", Some("[0.1, 0.2]")),
         (bulk, "Extra write disconnect = 0", "write_ms", Some("[0.3, 0.4]")),
