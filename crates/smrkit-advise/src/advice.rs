@@ -42,6 +42,9 @@ pub struct Advice {
     /// What it is in words.
     #[serde(skip)]
     pub what: Option<&'static str>,
+    /// What was assumed of it.
+    #[serde(skip)]
+    pub assumed: Option<&'static str>,
     /// True if any part of the load is like the whole.
     #[serde(skip)]
     pub is_even: bool,
@@ -339,6 +342,7 @@ impl Advice {
             actions: Vec::new(),
             asked_use: question.asked_use.as_ref().map(ToString::to_string),
             what: question.asked_use.as_ref().map(|asked| asked.info.what),
+            assumed: question.asked_use.as_ref().map(|asked| asked.info.assumed),
             is_even: question.loads[hardest].is_even,
             is_endless: question.loads[hardest].is_endless(),
             need: question.need,
@@ -490,6 +494,10 @@ impl Advice {
             true => problems.slow != calm_problems.slow,
             false => end.worse && !calm_problems.slow && is_slow(end),
         });
+        // Unless it was still filling its cache, as what comes then is not known.
+        let at_best_keeps_up = self.ends.iter().zip(&ends).any(|(end, problems)| {
+            !end.worse && !end.trajectory.falls_behind && end.trajectory.full_in_s.is_none() && !problems.any()
+        });
         let may_drop = ends.iter().any(|end| end.dropped_30s) && !self.problems.dropped_30s;
         let is_alike = self.present.iter().all(|present| present.against.is_alike());
         (self.range, self.drive_range) = (range, drive_range);
@@ -504,6 +512,7 @@ impl Advice {
             _ if own.conventional.falls_behind && own.own.elapsed_ns <= 2 * own.conventional.elapsed_ns => {
                 Verdict::Overloaded
             }
+            _ if own.own.falls_behind && at_best_keeps_up => Verdict::Depends,
             _ if own.own.falls_behind => Verdict::FallsBehind,
             Problems { slow, .. } if self.need.is_some() && may_differ && !(slow && own.load == LoadKind::Light) => {
                 Verdict::Depends

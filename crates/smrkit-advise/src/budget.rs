@@ -89,6 +89,8 @@ impl Search<'_, '_> {
             budget.after_bytes_per_s = full.after_bytes_per_s;
         }
         budget.for_ever_bytes_per_s = match (&full, self.load.settings.arrival) {
+            // Of a cache that was still filling, and could not be filled, nobody knows what comes after.
+            (None, Arrival::Trace) if own.trajectory.full_in_s.is_some() => None,
             (_, Arrival::Trace) => self.hastened(full.as_ref(), own)?,
             (Some(full), _) => self.paced_rate(full, own, request_bytes)?,
             (None, _) => None,

@@ -203,11 +203,21 @@ impl AdviseOptions {
             }
             (Some(AskedUse { info: Use { work: Work::Scrub, .. }, .. }), ..) => "scrub",
             (Some(AskedUse { info: Use { work: Work::Replace, .. }, .. }), _, Some(array))
-            | (None, Some(AskedRebuild::Replace), Some(array)) => match software(array) {
+            | (None, Some(AskedRebuild::Replace), Some(array)) => match facts(array).software {
                 Software::Zfs => "resilver",
                 Software::Md => "rebuild",
             },
-            (None, Some(AskedRebuild::Spec(spec, _)), _) => return Ok(Some(self.with_written(spec))),
+            (None, Some(AskedRebuild::Spec(spec, _)), array) => {
+                let facts = array.map(|array| ArrayFacts { rebuild: Some(spec), ..facts(array) });
+                let is_in_order =
+                    matches!((spec.order, spec.task), (RebuildOrder::Ascending { .. }, Task::Rebuild { .. }));
+                if is_in_order && facts.is_some_and(|facts| !facts.rebuilds_in_order()) {
+                    let message = "ZFS never rebuilds a RAIDZ in disk order: give {rebuild} resilver, with its keys after a colon, such as \
+                                   resilver:new=empty";
+                    return Err(Error::Usage(message.into()));
+                }
+                return Ok(Some(self.with_written(spec)));
+            }
             _ => return Ok(None),
         };
         RebuildSpec::parse(word).map(|spec| Some(self.with_written(spec)))
@@ -238,7 +248,7 @@ impl AdviseOptions {
             (_, Some(array)) if system.rebuild.is_some() && self.demand.count() == 0 && !has_table => {
                 let light = LightUse::of(match system.rebuild.map(|spec| spec.order) {
                     Some(RebuildOrder::Scattered { .. }) => Software::Zfs,
-                    _ => software(array),
+                    _ => facts(array).software,
                 });
                 (LoadSource::Light(light), settings(1))
             }
@@ -288,10 +298,10 @@ impl AdviseOptions {
     }
 }
 
-/// Software whose words an array is named in.
-fn software(array: &ArraySpec) -> Software {
+/// An array, by the word that it was asked for with.
+fn facts(array: &ArraySpec) -> ArrayFacts {
     let text = array.to_string();
-    ArrayFacts::new(text.split(':').next().unwrap_or_default(), array.level, None).software
+    ArrayFacts::new(text.split(':').next().unwrap_or_default(), array.level, None)
 }
 
 fn check_one(systems: usize) -> Result<(), Error> {
@@ -431,16 +441,21 @@ mod tests {
         let asked = |array: &str, word: &str| {
             let words = [("array", array), ("rebuild", word)].map(|(name, value)| (name.into(), value.into()));
             let options: AdviseOptions = pairs::read(&words, &|name| name.to_string()).unwrap();
-            options.ask(false).unwrap()[0].system.rebuild.unwrap()
+            options.ask(false).map(|asked| asked[0].system.rebuild.unwrap())
         };
-        let [md, zfs] = ["rebuild:new=full", "resilver:new=full"].map(|text| RebuildSpec::parse(text).unwrap());
+        let [md, zfs, empty] =
+            ["rebuild:new=full", "resilver:new=full", "rebuild"].map(|text| RebuildSpec::parse(text).unwrap());
         for word in ["replace", "rebuild"] {
-            assert_eq!(asked("raidz1:disks=4", word), zfs);
-            assert_eq!(asked("raid5:disks=4", word), md);
+            assert_eq!(asked("raidz1:disks=4", word).unwrap(), zfs);
+            assert_eq!(asked("raid5:disks=4", word).unwrap(), md);
         }
-        assert_eq!(asked("raid5:disks=4", "resilver"), zfs);
-        assert_eq!(asked("raidz1:disks=4", "order=ascending"), md);
-        assert_eq!(asked("raid5:disks=4", "rebuild:new=empty"), RebuildSpec::parse("rebuild").unwrap());
+        assert_eq!(asked("raid5:disks=4", "resilver").unwrap(), zfs);
+        assert_eq!(asked("raid5:disks=4", "rebuild:new=empty").unwrap(), empty);
+        // That of a mirror may go in order, that of a RAIDZ never does.
+        assert_eq!(asked("mirror:disks=2", "new=empty").unwrap(), empty);
+        assert!(
+            asked("raidz1:disks=4", "new=empty").is_err_and(|error| error.to_string().contains("resilver:new=empty"))
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use smrkit::layer::BASELINE;
 use smrkit_report::figure::{Axis, Body, Colour, Estimate, Figure, Panel};
 use smrkit_report::{Card, Grid, Section, format};
 
-use crate::advice::{Advice, Measure};
+use crate::advice::{Advice, Answer, Measure};
 use crate::comparison::Trajectory;
 use crate::{screen, words};
 
@@ -80,18 +80,24 @@ fn of_several(all: &[Advice]) -> Vec<Section> {
 
 /// Will it be dropped, what to do, how sure.
 fn cards(advice: &Advice) -> Vec<Card> {
-    let mut what_to_do = Card { heading: "What to do", ..Card::default() };
+    let heading = if advice.answer == Answer::Yes { "If you want more" } else { "What to do" };
+    let mut what_to_do = Card { heading, ..Card::default() };
     for action in &advice.actions {
-        what_to_do.text.push(format!("{}. It costs: {}.", action.what, action.cost));
+        what_to_do.text.push(words::told(action));
         what_to_do.commands.extend(action.command.clone());
     }
     if advice.actions.is_empty() {
-        what_to_do.text.push("Nothing has to be done.".into());
+        what_to_do = Card { heading: "What to do", text: vec!["Nothing has to be done.".into()], ..Card::default() };
     }
+    let assumed = advice.assumed.map(|assumed| format!("Assumed: {assumed}"));
     vec![
         Card { heading: "Will a disk be dropped?", text: vec![words::dropped(advice)], ..Card::default() },
         what_to_do,
-        Card { heading: "How sure is this?", text: vec![words::certainty(advice)], ..Card::default() },
+        Card {
+            heading: "How sure is this?",
+            text: [Some(words::certainty(advice)), assumed].into_iter().flatten().collect(),
+            ..Card::default()
+        },
     ]
 }
 

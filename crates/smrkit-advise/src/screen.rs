@@ -54,7 +54,7 @@ pub fn tried_row(advice: &Advice, screen: Screen) -> String {
 
 fn table_head(advice: &Advice, screen: Screen) -> String {
     let mut out = "\n".to_string();
-    let head = [head(advice).as_str(), figure_name(advice), "longest", "dropped", ""].map(str::to_string);
+    let head = [head(advice).as_str(), figure_name(advice), "longest", "timeout", ""].map(str::to_string);
     out += &table_row(&head);
     out += &format!("{}\n", "─".repeat(screen.width.min(80)));
     if !advice.problems.refused {
@@ -99,12 +99,15 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     if is_told(&advice.actions) {
         out += if advice.answer == Answer::Yes { "\nIf you want more:\n" } else { "\nWhat to do:\n" };
         for action in &advice.actions {
-            out += &format!("{}\n", wrapped("- ", &format!("{}. It costs: {}.", action.what, action.cost), width));
+            out += &format!("{}\n", wrapped("- ", &words::told(action), width));
             out += &action.command.as_ref().map_or(String::new(), |command| format!("  $ {command}\n"));
         }
     }
     if let Some(budget) = words::budget(advice) {
         out += &format!("\n{}\n", wrapped("", &budget, width));
+    }
+    if let Some(assumed) = advice.assumed {
+        out += &format!("\n{}\n", wrapped("", &format!("Assumed: {assumed}"), width));
     }
     if details {
         out.push('\n');
@@ -150,6 +153,11 @@ pub fn compared(all: &[Advice], screen: Screen) -> String {
         out += &lines(std::iter::once(format!("{}: {}", names.join(", "), headline(&alike[0])).as_str()), screen);
     }
     out += &format!("\n{}\n", grid.text_within(screen.width));
+    let sure = |advice: &Advice| advice.text.lines().find(|line| line.starts_with("How sure")).map(str::to_string);
+    out += &lines(all.first().and_then(sure).iter().map(String::as_str), Screen { is_coloured: false, ..screen });
+    if let Some(assumed) = all.first().and_then(|advice| advice.assumed) {
+        out += &format!("{}\n", wrapped("", &format!("Assumed: {assumed}"), screen.width));
+    }
     if screen.details {
         for advice in all {
             out += &format!("\n{}\n{}", advice.system.drive, text(advice, screen));
@@ -159,13 +167,13 @@ pub fn compared(all: &[Advice], screen: Screen) -> String {
 }
 
 pub(crate) fn comparison(all: &[Advice]) -> Grid {
-    let mut grid = Grid::new(["", "answer", "figure", "range", "longest", "dropped"]);
+    let mut grid = Grid::new(["", "answer", "figure", "range", "longest", "timeout"]);
     if let Some(first) = all.first() {
         grid.header[2] = figure_name(first).into();
     }
     for advice in all {
         let own = &advice.judged().own;
-        let range = advice.range.map_or(NONE.into(), |range| words::between(&range));
+        let range = advice.range.map_or("within 10 %".into(), |range| words::between(&range));
         grid.rows.push(vec![
             advice.system.drive.clone(),
             words::answer_word(advice.answer).into(),
@@ -182,7 +190,7 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
 pub(crate) fn tried(advice: &Advice) -> Grid {
     let load = Some(head(advice)).filter(|load| !load.is_empty());
     let first = load.as_deref().unwrap_or("change");
-    let mut grid = Grid::new([first, figure_name(advice), "longest", "dropped", "effect"]);
+    let mut grid = Grid::new([first, figure_name(advice), "longest", "timeout", "effect"]);
     grid.rows.push(cells(advice, "as it is".into(), &advice.calm().own, String::new()).into());
     for remedy in &advice.remedies {
         let effect = words::effect(advice.problems.any(), remedy).to_string();
@@ -195,14 +203,14 @@ pub(crate) fn tried(advice: &Advice) -> Grid {
     grid
 }
 
-/// Text on the disks that a run drops: the shortest timeout that would drop one; of an array, how many.
+/// The shortest timeout into which a command runs.
 pub(crate) fn dropped(run: &Trajectory) -> String {
-    let of = |count: u64| if run.disks > 1 { format!("{count}: ") } else { String::new() };
     match (run.dropped_7s, run.dropped_30s) {
-        (0, _) => "no".into(),
-        (count, 0) => format!("{}7 s", of(count)),
-        (_, count) => format!("{}30 s", of(count)),
+        (0, _) => "no",
+        (_, 0) => "of 7 s",
+        _ => "of 30 s",
     }
+    .into()
 }
 
 /// The figure by which runs are told apart, and its name.
@@ -239,7 +247,7 @@ fn head(advice: &Advice) -> String {
 /// The system as it is under each load, next to conventional disks.
 pub(crate) fn present(advice: &Advice) -> Grid {
     let name = figure_name(advice);
-    let mut grid = Grid::new(["", name, &format!("CMR {name}"), "longest", "CMR longest", "dropped"]);
+    let mut grid = Grid::new(["", name, &format!("CMR {name}"), "longest", "CMR longest", "timeout"]);
     for Present { load, own, conventional, .. } in &advice.present {
         let load = match load {
             LoadKind::Unused => "unused",

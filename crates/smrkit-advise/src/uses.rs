@@ -104,7 +104,10 @@ impl FromStr for AskedUse {
         for pair in rest.split(',').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let Some((key, default, _)) = info.keys.iter().find(|(known, ..)| *known == key) else {
-                let keys = known(key, info.keys.iter().map(|(key, ..)| *key));
+                let keys = match info.keys {
+                    [] => "it takes none".into(),
+                    keys => known(key, keys.iter().map(|(key, ..)| *key)),
+                };
                 return Err(Error::Usage(format!("{name} has no key `{key}`: {keys}")));
             };
             // The default tells what kind of value it is.

@@ -63,7 +63,8 @@ fn disks(advice: &Advice) -> &'static str {
 pub fn system(advice: &Advice) -> String {
     let system = &advice.system;
     match &system.array {
-        Some(array) => format!("{array} of {}", system.drive),
+        // The chunk is part of what is asked, but nothing that an answer is known by.
+        Some(array) => format!("{} of {}", array.split(",chunk=").next().unwrap_or(array), system.drive),
         None => system.drive.clone(),
     }
 }
@@ -82,14 +83,10 @@ fn headline(advice: &Advice) -> String {
     let Present { own, conventional, .. } = present;
     let (who, disks) = (system(advice), disks(advice));
     match advice.verdict {
-        Verdict::Refused => {
-            let (all, of) = (own.refused, own.requests.max(own.refused));
-            format!(
-                "No: {who} would refuse {} of these {} requests. It is host-managed, and takes writes only in order within each zone.",
-                format::count(all),
-                format::count(of)
-            )
-        }
+        Verdict::Refused => format!(
+            "No: {who} is host-managed and takes writes only in order within each zone. It would refuse {} of these requests.",
+            share(own.refused as f64, own.requests.max(own.refused) as f64)
+        ),
         Verdict::TooShort if advice.is_unsettled() => {
             let full_s = own.elapsed_ns as f64 / 1e9 + own.full_in_s.unwrap_or(0.0);
             let (until, full) = (format::nanos(own.elapsed_ns), format::seconds(full_s));
@@ -131,7 +128,11 @@ fn headline(advice: &Advice) -> String {
             "Perhaps: a disk does not answer for {}. Kernels wait 30 s; a hardware RAID controller waits 7 s and would drop it.",
             format::nanos(own.longest_command_ns)
         ),
-        Verdict::Slow => format!("No: {}.", slower(advice)),
+        // The time has no limit but that of conventional disks.
+        Verdict::Slow if advice.is_amount() => {
+            format!("No, if it is to be about as fast as {disks}: {}.", slower(advice))
+        }
+        Verdict::Slow => format!("No: {}{}.", slower(advice), unless_unused(advice)),
         Verdict::Depends if let Some(trimmed) = advice.decided_by_trim() => trimmed_or_not(advice, trimmed),
         Verdict::Depends => match advice.disputed() {
             Some(known) => format!(
@@ -145,6 +146,21 @@ fn headline(advice: &Advice) -> String {
         Verdict::SomewhatSlower => format!("Yes, though {}.", slower(advice)),
         Verdict::Fine => format!("Yes: {who} does as well as {disks}."),
     }
+}
+
+/// How long a rebuild takes while nobody uses the array, where use alone is the problem.
+fn unless_unused(advice: &Advice) -> String {
+    match quiet_pace(advice) {
+        Some(pace) => format!(" while the array is in light use; {pace} while nobody uses it"),
+        None => String::new(),
+    }
+}
+
+/// The pace of a rebuild while nobody uses the array, if there is no problem then.
+fn quiet_pace(advice: &Advice) -> Option<String> {
+    let calm = advice.calm();
+    let is_good = !calm.own.falls_behind && !advice.problems_of(&calm.own, &calm.against).any();
+    (advice.tries_calm() && is_good).then(|| pace(advice, &calm.own))
 }
 
 /// What it is where the disk that is written to was trimmed before, and where it was not.
@@ -225,7 +241,6 @@ fn need(advice: &Advice) -> String {
         String::new()
     };
     let limit = |time: Nanos| format::nanos(time.0);
-    let share = |part: f64, whole: Nanos| share(part, whole.as_secs());
     let seconds = advice.seconds(&present.own).unwrap_or(0.0);
     let need = advice.need;
     let keeps = need.keep.is_some_and(|limit| present.own.p99_ns > limit.0 || present.own.falls_behind);
@@ -241,22 +256,10 @@ fn need(advice: &Advice) -> String {
             format!("No: {} {done} when the next one begins after {}.{too}", what(advice), limit(every))
         }
         (false, _, Some(within), _) => {
-            format!(
-                "Yes: {} is done within {}; it takes {} of that.",
-                what(advice),
-                limit(within),
-                share(seconds, within)
-            )
+            format!("Yes: {} takes {} of the {} that you have.", what(advice), format::seconds(seconds), limit(within))
         }
         (false, _, _, Some(every)) => {
-            let all = advice.turn_s(seconds);
-            let with = if all > seconds { ", its cleaning included," } else { "" };
-            format!(
-                "Yes: {} is done{with} in {} of the {} until the next.",
-                what(advice),
-                share(all, every),
-                limit(every)
-            )
+            format!("Yes: {} takes {} of the {} until the next.", what(advice), format::seconds(seconds), limit(every))
         }
         (_, Some(keep), ..) => format!("Yes: 99 of 100 requests are answered within {}.", limit(keep)),
         _ => format!("Yes: {} does it.", system(advice)),
@@ -272,6 +275,7 @@ fn doubt(advice: &Advice) -> String {
         (true, false) if worst.is_some_and(|end| end.problems.slow) => {
             "at their worst it does not do what you need".into()
         }
+        _ if advice.judged().own.falls_behind => "only at their best it can keep up".into(),
         _ if drops => "they may be such that the system would drop a disk".into(),
         _ if worst.is_some_and(|end| end.trajectory.falls_behind) => "at their worst it can't keep up".into(),
         _ => format!("at their worst it is more than twice as slow as {}", disks(advice)),
@@ -288,12 +292,11 @@ fn range(advice: &Advice) -> String {
 
 /// From the one end to the other.
 pub fn between(range: &Range) -> String {
-    let text = match range.of {
-        Measure::Seconds => [range.low, range.high].map(format::seconds),
-        Measure::MeanNs => [range.low, range.high].map(|ns| format::nanos(ns as u64)),
-        Measure::BytesPerS => [range.low, range.high].map(rate),
-    };
-    format!("{} to {}", shared_unit(&text[0], &text[1]), text[1])
+    match range.of {
+        Measure::Seconds => format::seconds_between(range.low, range.high),
+        Measure::MeanNs => format::seconds_between(range.low / 1e9, range.high / 1e9),
+        Measure::BytesPerS => format!("{} to {}", rate(range.low), rate(range.high)),
+    }
 }
 
 /// The answer in a word.
@@ -303,14 +306,6 @@ pub fn answer_word(answer: Answer) -> &'static str {
         Answer::No => "no",
         Answer::Perhaps => "perhaps",
         Answer::Unknown => "too short",
-    }
-}
-
-/// The lower end without its unit, where the upper has the same.
-fn shared_unit(low: &str, high: &str) -> String {
-    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
-        (Some((number, unit)), Some((_, same))) if unit == same => number.into(),
-        _ => low.into(),
     }
 }
 
@@ -332,13 +327,12 @@ fn figures(advice: &Advice) -> String {
     };
     match advice.measure() {
         Measure::MeanNs if own.falls_behind => {
-            let pace = |run: &Trajectory, ns: u64| rate(run.bytes as f64 / (ns as f64 / 1e9).max(1e-9));
+            let asked = rate(own.bytes as f64 / (own.arrivals_ns as f64 / 1e9).max(1e-9));
+            let hours = own.elapsed_ns as f64 / own.arrivals_ns.max(1) as f64;
             format!(
-                "How fast: you ask for {} and it manages {}, so the backlog grows for as long as that goes on. What comes in {} takes it {}.",
-                pace(own, own.arrivals_ns),
-                pace(own, own.elapsed_ns),
-                format::nanos(own.arrivals_ns),
-                format::nanos(own.elapsed_ns)
+                "How fast: this load asks for {asked}, which is more than the drive does, so that the backlog grows: what comes in an hour \
+                 takes it {}.",
+                format::seconds(hours * 3600.0)
             )
         }
         Measure::MeanNs => {
@@ -411,11 +405,12 @@ fn rebuild(advice: &Advice) -> String {
     if !advice.system.is_conventional {
         usual += &beside("CMR disks", &advice.present, |present| &present.conventional);
     }
-    let longest = advice.present.iter().map(|present| present.own.longest_command_ns).max().unwrap_or(0);
-    let answers = match longest > SHORT_NS {
-        true => format!(" The longest wait for a disk is {}.", format::nanos(longest)),
-        false => String::new(),
-    };
+    let longest = advice.present.iter().max_by_key(|present| present.own.longest_command_ns);
+    let answers =
+        longest.filter(|present| present.own.longest_command_ns > SHORT_NS).map_or(String::new(), |present| {
+            let when = if present.load == LoadKind::Light { ", in light use" } else { "" };
+            format!(" The longest wait for a disk is {}{when}.", format::nanos(present.own.longest_command_ns))
+        });
     format!("{times}{usual}.{answers}")
 }
 
@@ -447,7 +442,7 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
             }
             (RebuildOrder::Scattered { .. }, _) => "records that lie together are written in one go".into(),
             (RebuildOrder::Ascending { .. }, _) if is_slow => {
-                "the rest of the load makes the disks clean while they are rebuilt".into()
+                "the other requests fill the disks' caches, and emptying these (cleaning) holds the rebuild up".into()
             }
             (RebuildOrder::Ascending { .. }, _) => "a rebuild writes in order, which shingled disks do well".into(),
         };
@@ -459,7 +454,8 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
         let when = format::seconds(after_s);
         return match is_slow {
             true => format!(
-                "the drive's cache is full after about {when} of this, and from then on requests wait for {who}"
+                "the cache on the drive's platters is full after about {when} of this, and from then on requests wait while the drive \
+                 moves what is in it to its place"
             ),
             false => format!(
                 "the drive's cache is full after about {when} of this, but no request waits long for {who} then"
@@ -474,7 +470,10 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
             let is_full = timeline.cache_fill.get(window as usize).is_some_and(|&fill| fill >= FULL);
             let when = format!("after {} ({})", format::seconds(at_s), format::bytes(bytes));
             match (is_slow, is_full) {
-                (true, true) => format!("the drive's cache is full {when}, and from then on requests wait for {who}"),
+                (true, true) => format!(
+                    "the cache on the drive's platters is full {when}, and from then on requests wait while the drive moves what is in it \
+                     to its place"
+                ),
                 (true, false) => format!("{when} the drive begins to clean, and requests wait for it"),
                 (false, true) => format!("the drive's cache is full {when}, but no request waits long for {who}"),
                 (false, false) => "the drive cleans now and then, but no request waits long for that".into(),
@@ -547,7 +546,10 @@ pub fn certainty(advice: &Advice) -> String {
 
 fn grounds(advice: &Advice) -> Vec<String> {
     let mut grounds = vec![match advice.system.is_estimated {
-        true => "some of the drive's figures are estimates; the range covers them".to_string(),
+        true if advice.range.is_some() => {
+            "some of the drive's figures are estimates; the range covers them".to_string()
+        }
+        true => "some of the drive's figures are estimates".into(),
         false => "the drive's figures are published or measured".into(),
     }];
     let present = advice.judged();
@@ -559,20 +561,16 @@ fn grounds(advice: &Advice) -> Vec<String> {
         grounds.push(format!("simulated for {part} of {whole}"));
     }
     if let Some(asked) = advice.asked_use.as_ref().filter(|_| advice.rebuild.is_none()) {
-        grounds.push(format!("what {} asks of a disk is assumed", asked.split(':').next().unwrap_or(asked)));
+        grounds
+            .push(format!("what {} asks of a disk is assumed as told below", asked.split(':').next().unwrap_or(asked)));
     }
     grounds.extend(advice.note.clone());
-    grounds.push(match advice.state.prefill {
-        Prefill::None => "the disk was empty at the start, and one in use may be slower".into(),
-        _ => "the disk was full at the start".into(),
+    let whose = if present.own.disks > 1 { "each disk" } else { "the disk" };
+    grounds.extend(match (advice.verdict, advice.state.prefill) {
+        (Verdict::Refused, _) => None,
+        (_, Prefill::None) => Some(format!("{whose} was new, and one in use may be slower")),
+        _ => Some(format!("all of {whose} had been written before")),
     });
-    let in_order = matches!(
-        advice.rebuild,
-        Some(RebuildSpec { order: RebuildOrder::Ascending { .. }, task: Task::Rebuild { .. }, .. })
-    );
-    if in_order && advice.array.is_some_and(|array| !array.rebuilds_in_order()) {
-        grounds.push("ZFS never rebuilds a RAIDZ in disk order, so ask for a resilver".into());
-    }
     if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Rebuild { .. })) && !advice.system.is_conventional {
         grounds.push("errors of firmware are not modelled".into());
     }
@@ -592,46 +590,48 @@ pub fn budget(advice: &Advice) -> Option<String> {
     if let Some(lasting) = for_ever_bytes_per_s.filter(|_| advice.is_open()) {
         let own = &advice.judged().own;
         let asked = own.bytes as f64 / (own.arrivals_ns as f64 / 1e9).max(1e-9);
-        let bursts = at_once_bytes
-            .map_or(String::new(), |bytes| format!(" At once it takes {} of writes.", format::bytes(bytes as f64)));
         // Keeping up is not enough where requests wait too long all the same.
         let but = match advice.answer {
             Answer::No if asked <= lasting => {
-                ". Up to there the backlog does not grow, but requests wait as told above"
+                " Up to there the backlog does not grow, but requests wait as told above."
             }
             _ => "",
         };
         return Some(format!(
-            "Budget: it keeps up with {} of this load for as long as you like; you ask for {}{but}.{bursts}",
+            "How much: it keeps up with {} of this load for as long as you like; the load asks for {}.{but}",
             rate(lasting),
             rate(asked)
         ));
     }
+    if advice.is_open() {
+        return None;
+    }
     let Some((at_once, after)) = at_once_bytes.zip(after_bytes_per_s) else {
         return Some(format!(
-            "Budget: it takes requests of {size} at {}, and did not fall behind within what was simulated.",
+            "How much: it takes requests of {size} at {}, and did not fall behind within what was simulated.",
             rate(at_once_bytes_per_s)
         ));
     };
-    let rest = rest_s.map_or("more than two days".into(), format::seconds);
-    let lasting =
-        for_ever_bytes_per_s.map_or(String::new(), |lasting| format!("; {} it takes for ever", rate(lasting)));
+    let again = match rest_s {
+        Some(rest_s) => format!("After a rest of {} it takes as much again.", format::seconds(rest_s)),
+        None => "Two days of rest are not enough for as much again.".into(),
+    };
     let mut text = format!(
-        "Budget: it takes {} at once (in requests of {size}, at {}), then {}. After {rest} of rest it takes as much again{lasting}.",
+        "How much: {} at once, at {} (in requests of {size}; smaller ones fill the cache sooner), then {} for as long as you like. {again}",
         format::bytes(at_once as f64),
         rate(at_once_bytes_per_s),
-        rate(after)
+        rate(for_ever_bytes_per_s.unwrap_or(after)),
     );
     if let Some(bytes) = advice.whole_bytes.filter(|_| advice.is_amount()) {
-        let part = bytes / at_once as f64;
-        text += &match part <= 1.0 {
-            true => format!(
-                " Your {} are {} of what it takes at once{}.",
-                format::bytes(bytes),
+        let (all, part) = (format::bytes(bytes), bytes / at_once as f64);
+        text += &match (part <= 1.0, advice.rest_s()) {
+            (true, Some(rest)) => format!(
+                " These {all} are {} of what it takes at once, and {} of rest make up for them.",
                 share(part, 1.0),
-                advice.rest_s().map_or(String::new(), |rest| format!("; {} of rest restore it", format::seconds(rest)))
+                format::seconds(rest)
             ),
-            false => format!(" Your {} are {} as much as it takes at once.", format::bytes(bytes), times(part)),
+            (true, None) => format!(" These {all} are {} of what it takes at once.", share(part, 1.0)),
+            (false, _) => format!(" These {all} are {} as much as it takes at once.", times(part)),
         };
     }
     Some(text)
@@ -644,8 +644,8 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
         |what: String, cost: &str, command: Option<String>| actions.push(Action { what, cost: cost.into(), command });
     if advice.verdict == Verdict::Refused {
         add(
-            "Put something on it that writes zones in order: dm-zoned below any file system, or Btrfs, F2FS or SMRfs in its zoned mode".into(),
-            "dm-zoned cleans in the background like a drive-managed disk",
+            "Put on it what writes zones in order: Btrfs or F2FS in zoned mode, smrkit's SMRfs, or dm-zoned below another file system".into(),
+            "the disk is set up anew; dm-zoned has a cache on the disk that it cleans in the background",
             None,
         );
         add("Use CMR disks".into(), "other disks", None);
@@ -658,6 +658,9 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     }
     if !advice.problems.any() {
         return actions;
+    }
+    if let Some(pace) = quiet_pace(advice) {
+        add(format!("Let nobody use the array until the {} is over: {pace}", work(advice)), "the use of it", None);
     }
     for remedy in worth_doing(advice) {
         let Some(figures) = remedy.trajectory.as_ref().map(|run| brought(advice, run)) else { continue };
@@ -672,6 +675,13 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
             ChangeKind::Conventional if advice.verdict == Verdict::Depends && !trims => {}
             // They can't keep up either.
             ChangeKind::Conventional if advice.judged().conventional.falls_behind => {}
+            ChangeKind::Conventional if advice.judged().own.falls_behind => {
+                add("Use CMR disks, which keep up with it".into(), "other disks", None)
+            }
+            ChangeKind::Conventional if advice.tries_calm() => {
+                let used = pace(advice, &advice.judged().conventional);
+                add(format!("Use CMR disks: {used} in light use"), "other disks", None)
+            }
             ChangeKind::Conventional => add(format!("Use CMR disks: {shown}"), "other disks", None),
             ChangeKind::WriteSize if is_small_and_random(advice) => add(
                 format!(
@@ -727,8 +737,8 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
             | ChangeKind::HostLayer => {}
         }
     }
-    if advice.answer != Answer::Yes {
-        actions.extend(rest(advice));
+    if advice.answer != Answer::Yes && advice.is_open() {
+        actions.extend(less(advice));
     }
     // Where ever more requests wait, no timeout is long enough.
     let falls_behind = advice.present.iter().any(|present| present.own.falls_behind);
@@ -738,12 +748,21 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     actions
 }
 
+/// A step with its price. That other disks are other disks goes without saying.
+pub fn told(action: &Action) -> String {
+    match action.cost.as_str() {
+        "other disks" => format!("{}.", action.what),
+        cost => format!("{}. It costs: {cost}.", action.what),
+    }
+}
+
 /// To trim what is written to: what is done, what it costs, and the command.
 fn trim(advice: &Advice) -> (&'static str, &'static str, Option<&'static str>) {
     match (advice.rebuild, advice.array) {
         (Some(_), _) => (
             "Trim the new disk before you put it in",
-            "all that is on it is erased, and many USB adapters and RAID controllers don't pass it on",
+            "all that is on it is erased, so that you first look for its serial number (lsblk -o NAME,MODEL,SERIAL); many USB adapters and \
+             RAID controllers don't pass a trim on",
             Some("blkdiscard /dev/NEW-DISK"),
         ),
         (None, Some(ArrayFacts { software: Software::Zfs, .. })) => {
@@ -763,20 +782,13 @@ fn trim(advice: &Advice) -> (&'static str, &'static str, Option<&'static str>) {
 }
 
 /// How much less would be bearable.
-fn rest(advice: &Advice) -> Option<Action> {
-    let Budget { at_once_bytes: Some(at_once), for_ever_bytes_per_s: Some(lasting), rest_s, .. } = advice.budget?
-    else {
-        return None;
-    };
-    let rest = rest_s.map_or(String::new(), |rest_s| {
-        format!(
-            ", or no more than {} at once and then {} of rest",
-            format::bytes(at_once as f64),
-            format::seconds(rest_s)
-        )
-    });
-    let what = format!("Ask less of it: up to {} all the time{rest}", rate(lasting));
-    Some(Action { what, cost: "the same work takes longer".into(), command: None })
+fn less(advice: &Advice) -> Option<Action> {
+    let lasting = rate(advice.budget?.for_ever_bytes_per_s?);
+    Some(Action {
+        what: format!("Ask less of it: up to {lasting} for as long as you like"),
+        cost: "the same work takes longer".into(),
+        command: None,
+    })
 }
 
 /// Timeouts under which the drive is not dropped; none where no timeout that makes sense is long enough.
@@ -786,22 +798,25 @@ fn timeouts(advice: &Advice) -> Vec<Action> {
     if seconds > LONGEST_TIMEOUT_S {
         return Vec::new();
     }
-    let no_controller = "A hardware RAID controller gives up after 7 s and will drop the disk: don't use one";
-    let wait = match seconds > KERNEL_S {
-        true => Action {
-            what: format!("Let the kernel wait {seconds} s, twice the longest command. {no_controller}"),
-            cost: "a disk that is really dead stalls the array for that long".into(),
-            command: Some(format!("echo {seconds} > /sys/block/sdX/device/timeout")),
-        },
-        // A single drive is behind no RAID controller.
-        false if advice.array.is_none() => return Vec::new(),
-        false => Action {
-            what: format!("{no_controller}. Linux waits {KERNEL_S} s, which is enough"),
-            cost: "other hardware, if you have one".into(),
+    let is_zfs = advice.array.is_some_and(|array| array.software == Software::Zfs);
+    let mut actions = Vec::new();
+    if advice.array.is_some() && !is_zfs {
+        actions.push(Action {
+            what: "Put no hardware RAID controller before these disks: it waits 7 s, and would drop one".into(),
+            cost: "nothing, if md or the like makes the array".into(),
             command: None,
-        },
-    };
-    let mut actions = vec![wait];
+        });
+    }
+    if seconds > KERNEL_S {
+        actions.push(Action {
+            what: format!(
+                "Let the kernel wait {seconds} s for each of these disks, instead of {KERNEL_S} s: the longest command took {}",
+                format::nanos(longest_ns)
+            ),
+            cost: "a disk that is really dead stalls the array for that long; has to be set after each start".into(),
+            command: Some(format!("echo {seconds} > /sys/block/sdX/device/timeout")),
+        });
+    }
     // Without another copy a sector that is given up early is lost.
     if advice.array.is_some_and(|array| array.is_redundant()) {
         actions.push(Action {

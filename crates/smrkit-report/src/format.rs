@@ -43,17 +43,19 @@ pub fn rate(bytes_per_s: f64) -> String {
 
 /// A time in seconds with the unit that keeps it readable: `24.8 ms`, `13 min`.
 pub fn seconds(value: f64) -> String {
-    let (scale, unit) = match value.abs() {
-        0.0 => (1.0, "s"),
-        s if s < 0.9995e-6 => (1e9, "ns"),
-        s if s < 0.9995e-3 => (1e6, "µs"),
-        s if s < 0.9995 => (1e3, "ms"),
-        s if s < 600.0 => (1.0, "s"),
-        s if s < 7200.0 => (1.0 / 60.0, "min"),
-        s if s < 172_800.0 => (1.0 / 3600.0, "h"),
-        _ => (1.0 / 86_400.0, "days"),
-    };
-    format!("{} {unit}", short(value * scale))
+    let (unit_s, unit) = unit_of(value);
+    format!("{} {unit}", short(value / unit_s))
+}
+
+/// From one time in seconds to a longer one, both in the unit of that.
+pub fn seconds_between(low: f64, high: f64) -> String {
+    let (unit_s, unit) = unit_of(high);
+    format!("{} to {} {unit}", short(low / unit_s), short(high / unit_s))
+}
+
+/// The unit of a time in seconds once it is rounded: seconds in it, and its name.
+fn unit_of(value: f64) -> (f64, &'static str) {
+    if value == 0.0 { (1.0, "s") } else { time_unit(value.abs() * 1.0005) }
 }
 
 /// A time in nanoseconds, written as `seconds` does.
@@ -82,6 +84,7 @@ pub fn byte_unit(size: f64) -> (f64, &'static str) {
 /// A unit that fits times up to `longest_s` on a linear axis: seconds in it, and its name.
 pub fn time_unit(longest_s: f64) -> (f64, &'static str) {
     match longest_s {
+        s if s < 1e-6 => (1e-9, "ns"),
         s if s < 1e-3 => (1e-6, "µs"),
         s if s < 1.0 => (1e-3, "ms"),
         s if s < 600.0 => (1.0, "s"),

@@ -291,7 +291,7 @@ fn what_a_host_managed_disk_refuses_comes_first() {
     let answer = advice(asked);
     assert_eq!(answer["system"]["layer"], "zoned", "it is not sold as drive-managed");
     let text = answer["text"].as_str().unwrap();
-    assert!(text.starts_with("No: hc620 would refuse "), "{text}");
+    assert!(text.starts_with("No: hc620 is host-managed ") && text.contains("It would refuse 99 %"), "{text}");
     assert!(answer["verdict"] == "refused" && answer["problems"]["refused"] == true && answer["answer"] == "no");
     let actions = answer["actions"].to_string();
     assert!(actions.contains("dm-zoned") && answer["actions"][0]["command"].is_null(), "{actions}");
