@@ -17,6 +17,7 @@ Examples:
   smrkit reproduce cassuto-cache --quick
   smrkit reproduce cassuto-cache --report cassuto.html --json cassuto.json
   smrkit reproduce all --traces traces --report papers.html
+  smrkit reproduce ./my-vguard --quick
 
 The studies are scripts of the Python package, as python -m smrkit.reproduce runs them; SMRKIT_PYTHON names another Python
 than python3. The exit code is 0 also where numbers differ from the paper's: the rows say why.";
@@ -28,8 +29,9 @@ const HAS_STUDIES: &str = "import sys; from importlib.util import find_spec; \
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Reproduce {
-    /// What to reproduce: cassuto-cache, cassuto-sblocks, vguard, he-du, caveat, arrays, drives, compare, or all papers with
-    /// all.
+    /// What to reproduce: cassuto-cache, cassuto-sblocks, vguard, he-du, caveat, arrays, drives, compare, all papers with
+    /// all, or a folder with study.py and numbers.toml.
+    #[arg(value_name = "NAME|FOLDER")]
     name: String,
     /// Shorter runs, fewer seeds, rougher verdicts.
     #[arg(long)]
@@ -59,7 +61,7 @@ impl Reproduce {
         if !check.status().is_ok_and(|status| status.success()) {
             bail!(
                 "the studies are in the Python package, which {} lacks: make wheel, then pip install polars matplotlib \
-                 out/wheels/smrkit-*.whl",
+                 out/wheels/smrkit-*.whl, or name another Python in SMRKIT_PYTHON",
                 python.display()
             );
         }

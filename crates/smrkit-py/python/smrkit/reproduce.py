@@ -1,6 +1,6 @@
 """Papers reproduced: ``python -m smrkit.reproduce NAME`` puts a paper's numbers next to ours.
 
-A study is a folder in ``smrkit/studies``. Its ``numbers.toml`` has what the paper says, and by which measure ours agrees with it; its
+A study is a folder: one of ``smrkit/studies``, or a path to one of your own. Its ``numbers.toml`` has what the paper says, and by which measure ours agrees with it; its
 ``study.py`` has a function ``study`` that runs the experiments, hands each result to :meth:`Study.row`, and draws.
 """
 
@@ -55,6 +55,16 @@ R = TypeVar("R")
 def names() -> list[str]:
     """The studies that there are."""
     return sorted(folder.name for folder in STUDIES.iterdir() if (folder / "numbers.toml").is_file())
+
+
+def folder_of(name: str) -> Path:
+    """The folder of a study, which is named, or given by its path."""
+    folder = STUDIES / name if name in names() else Path(name).resolve()
+    for file in ("study.py", "numbers.toml"):
+        if not (folder / file).is_file():
+            known = ", ".join(names())
+            raise UsageError(f"{name} is no study, nor a folder with study.py and numbers.toml: name one of {known}, or all")
+    return folder
 
 
 class Spread(NamedTuple):
@@ -156,7 +166,9 @@ class Study:
     interrupted: bool = False
 
     def __post_init__(self) -> None:
-        self.numbers = tomllib.loads((STUDIES / self.name / "numbers.toml").read_text(encoding="utf-8"))
+        self._source = folder_of(self.name)
+        self.name = self._source.name
+        self.numbers = tomllib.loads((self._source / "numbers.toml").read_text(encoding="utf-8"))
         self._section: dict[str, Any] = {}
         self._heading = ""
         self._is_ended = False
@@ -334,7 +346,7 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
     def make(self) -> None:
         """Runs the study; Ctrl-C leaves what was found until then."""
         try:
-            runpy.run_path(str(STUDIES / self.name / "study.py"))["study"](self)
+            runpy.run_path(str(self._source / "study.py"))["study"](self)
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
@@ -461,7 +473,11 @@ def _parser() -> argparse.ArgumentParser:
         description="Runs a paper's experiments and puts its numbers next to ours.",
         epilog="The exit code is 0 also where numbers differ from the paper's: the rows say why.",
     )
-    parser.add_argument("name", choices=[*names(), "all"], metavar="NAME", help=f"{', '.join(names())}, or all papers with all")
+    parser.add_argument(
+        "name",
+        metavar="NAME|FOLDER",
+        help=f"{', '.join(names())}, all papers with all, or a folder with study.py and numbers.toml",
+    )
     parser.add_argument("--quick", action="store_true", help="shorter runs, fewer seeds, rougher verdicts")
     parser.add_argument("--json", metavar="FILE", help="the rows as JSON; - is standard output, in place of the tables")
     parser.add_argument("--report", type=Path, metavar="FILE", help="a page with tables and figures that opens offline")
@@ -481,7 +497,7 @@ def _folder(named: Path | None) -> Path | None:
 
 
 def reproduce(name: str, **asked: Any) -> list[Study]:
-    """Runs a study, or all papers' with ``all``; ``asked`` are fields of :class:`Study`."""
+    """Runs a study by its name or folder, or all papers' with ``all``; ``asked`` are fields of :class:`Study`."""
     # It compares layers with each other, and nothing with a paper.
     chosen = [one for one in names() if one != "compare"] if name == "all" else [name]
     studies: list[Study] = []
