@@ -303,6 +303,26 @@ fn offered_state<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Boun
     })
 }
 
+impl PythonLayer {
+    /// Raises where `home` does not ascend: contents are found by bisection, and would later be missed at a place that is right.
+    /// At most this many LBAs are asked for, since each is a call into Python.
+    fn check_homes(&self) {
+        const ASKED: usize = 10_000;
+        let sectors = self.capacity.host_sectors;
+        let lbas = (0..sectors).step_by((sectors as usize).div_ceil(ASKED).max(1));
+        let homes = lbas.map(|lba| (lba, place(&self.object, "home", Lba(lba)).0));
+        homes.reduce(|(before, low), (lba, home)| {
+            if home <= low {
+                set_aside(PyValueError::new_err(format!(
+                    "home({lba}) is {home}, and home({before}) {low}: home has to ascend, as it tells where a disk that was \
+                     written in order has each LBA; a layer that moves data tells its places by locate"
+                )));
+            }
+            (lba, home)
+        });
+    }
+}
+
 /// Place of an LBA by a layer of Python.
 fn place(object: &Py<PyAny>, method: &str, lba: Lba) -> Pba {
     Python::attach(|py| match object.call_method1(py, method, (lba.0,)).and_then(|pba| pba.extract(py)) {
@@ -366,6 +386,7 @@ impl Layer for PythonLayer {
     }
 
     fn fill(&mut self) -> Arc<dyn Placement> {
+        self.check_homes();
         let object = Python::attach(|py| self.object.clone_ref(py));
         Arc::new(Ascending::new(self.capacity.host_sectors, move |lba| place(&object, "home", lba)))
     }

@@ -151,6 +151,16 @@ class Trimming(InPlace):
         return {"discards": len(self.discarded), "discarded": sum(n for _, n in self.discarded)}
 
 
+class Descending(InPlace):
+    """Fills the disk from its end."""
+
+    def __init__(self, drive):
+        self.host_sectors = drive.sectors
+
+    def home(self, lba):
+        return self.host_sectors - 1 - lba
+
+
 class Greedy(InPlace):
     """Offers more than there is, by one sector."""
 
@@ -230,6 +240,7 @@ def setUpModule():
     smrkit.register("py-impatient", Impatient)
     smrkit.register("py-asking", Asking)
     smrkit.register("py-trimming", Trimming)
+    smrkit.register("py-descending", Descending)
     smrkit.register("py-greedy", Greedy)
     smrkit.register("py-silent", Silent)
     smrkit.register("py-wrong", Wrong)
@@ -322,6 +333,10 @@ class PythonLayers(unittest.TestCase):
             smrkit.run(drive="tiny", layer="py-greedy", workload="random-write:count=1")
         with self.assertRaisesRegex(AttributeError, "host_sectors"):
             smrkit.run(drive="tiny", layer="py-silent", workload="random-write:count=1")
+
+    def test_a_home_that_does_not_ascend_is_named(self):
+        with self.assertRaisesRegex(ValueError, r"home\(1\) is \d+, and home\(0\) \d+: home has to ascend"):
+            smrkit.run(drive="tiny", layer="py-descending", workload="random-write:count=5", check=True)
 
     def test_data_go_through_buffers_of_a_layers_own(self):
         two = {"workload": "random-write:size=4Ki,count=2", "prefill": "none"}
