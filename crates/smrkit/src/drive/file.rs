@@ -317,8 +317,8 @@ impl FileValue for Parameter {
         self.0.clone()
     }
 
-    fn of_number(number: f64) -> Option<Parameter> {
-        Some(Parameter(number.to_string()))
+    fn of_text(text: &str, _unit: &str) -> Option<Parameter> {
+        Some(Parameter(text.into()))
     }
 
     fn is_between(&self, low: &Self, high: &Self) -> bool {
@@ -484,6 +484,12 @@ pub(super) trait FileValue: Clone + DeserializeOwned {
     fn of_number(_number: f64) -> Option<Self> {
         None
     }
+
+    /// The value that a text means: a number in the unit of its key, which may be left out.
+    fn of_text(text: &str, unit: &str) -> Option<Self> {
+        let with_unit = number(text, unit).and_then(Result::ok);
+        with_unit.or_else(|| parse_number(text).ok()).and_then(Self::of_number)
+    }
 }
 
 macro_rules! numbers {
@@ -548,7 +554,7 @@ pub(super) trait DriveFileKey {
     /// The key's mistake and its remedy, if it has one.
     fn problem(&self) -> Option<&'static str>;
 
-    /// Takes an end of its range for the value, or a number in its unit; tells whether it could.
+    /// Takes an end of its range for the value, or another one; tells whether it could.
     fn choose(&mut self, unit: &str, value: &str) -> bool;
 }
 
@@ -579,11 +585,10 @@ impl<T: FileValue> DriveFileKey for Sourced<T> {
     }
 
     fn choose(&mut self, unit: &str, value: &str) -> bool {
-        let parsed = || number(value, unit).unwrap_or_else(|| parse_number(value)).ok().and_then(T::of_number);
         let chosen = match value {
             "low" => self.low.clone(),
             "high" => self.high.clone(),
-            _ => parsed(),
+            _ => T::of_text(value, unit),
         };
         let Some(value) = chosen else { return false };
         (self.value, self.low, self.high) = (value, None, None);

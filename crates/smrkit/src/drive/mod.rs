@@ -148,6 +148,12 @@ impl Drive {
 
     /// The drive for a model string: its own, or that of another model at its size.
     fn of_model(text: &str) -> Result<Drive, Error> {
+        // What vendors put behind a model's name is passed over. A key that was meant must not be.
+        if let Some((_, choice)) = text.split_once('@') {
+            return Err(Error::Usage(format!(
+                "`@{choice}` is no key of a drive file and its value: give them as in @mechanical.rpm=7200"
+            )));
+        }
         let Some(model) = catalogue::find(text) else {
             let names = DRIVES.iter().map(|(name, _)| *name);
             let near = nearest(text, names.clone()).or_else(|| catalogue::nearest_model(text));

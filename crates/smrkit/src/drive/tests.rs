@@ -256,10 +256,23 @@ fn a_drive_at_an_end_of_a_range_loads_by_its_name() {
         ("tiny@geometry.surfaces=1.5", "no number geometry.surfaces that could be 1.5"),
         ("tiny@mechanical.segments=2", "no number mechanical.segments"),
         ("tiny@mechanical.rpm=0", "give 1 to 1000000"),
+        ("st8000as0002@rpm=7200", "`@rpm=7200` is no key of a drive file"),
     ] {
         let error = Drive::load(name).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
+}
+
+#[test]
+fn times_and_parameters_of_a_drive_can_have_other_values() {
+    let value = |name: &str, key: &str| {
+        let drive = Drive::load(name).unwrap();
+        drive.settings.into_iter().find(|setting| setting.key == key).unwrap().value
+    };
+    for overhead in ["0.2", "0.2ms", "200us"] {
+        assert_eq!(value(&format!("tiny@mechanical.overhead_ms={overhead}"), "mechanical.overhead_ms"), "0.2");
+    }
+    assert_eq!(value("st8000as0002@translation.append_time=10ms", "translation.append_time"), "10ms");
 }
 
 #[test]
