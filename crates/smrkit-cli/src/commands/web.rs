@@ -12,7 +12,10 @@ use crate::output::print;
 const EXAMPLES: &str = "\
 Examples:
   smrkit web
-  smrkit web --print                     the page's path, to copy it to a web server";
+  smrkit web --print                     the page's path, to copy it to a web server
+
+The page is no part of the command: make web builds it, and it is found if the command lies in the same clone or is installed beside
+it. There is no hosted page.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -30,7 +33,9 @@ impl Web {
         let own = std::env::current_exe().context("the path of this command")?;
         let places = own.ancestors().skip(1).flat_map(|folder| PLACES.map(|place| folder.join(place)));
         let Some(page) = places.into_iter().find(|page| page.is_file()) else {
-            bail!("the page is not installed with this command: in a clone, make web builds out/web/index.html");
+            bail!(
+                "the page is not installed with this command: in a clone, make web builds out/web/index.html, which the command of that clone finds"
+            );
         };
         if !self.print && !opens(&page) {
             eprintln!("smrkit: no browser could be started: open the page by its path");
