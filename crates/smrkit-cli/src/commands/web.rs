@@ -14,8 +14,8 @@ Examples:
   smrkit web
   smrkit web --print                     the page's path, to copy it to a web server
 
-The page is no part of the command: make web builds it, and it is found if the command lies in the same clone or is installed beside
-it. There is no hosted page.";
+The page is no part of the command. make web builds it, and the command finds it from inside the
+same clone, or where a package has installed both. It is not hosted anywhere.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
