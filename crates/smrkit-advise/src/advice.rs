@@ -16,6 +16,7 @@ use crate::changes::{self, ArrayFacts, Change, ChangeKind};
 use crate::comparison::{Comparison, Effect, Judged, Problems, Trajectory};
 use crate::measured::{self, Known};
 use crate::trial::Measured;
+use crate::uses::AskedUse;
 use crate::{LoadKind, Need, Question};
 
 /// The shortest simulated time from which anything is concluded (assumption): longer than a drive's RAM hides.
@@ -44,7 +45,7 @@ pub struct Advice {
     pub what: Option<&'static str>,
     /// What was assumed of it.
     #[serde(skip)]
-    pub assumed: Option<&'static str>,
+    pub assumed: Option<String>,
     /// True if any part of the load is like the whole.
     #[serde(skip)]
     pub is_even: bool,
@@ -342,7 +343,7 @@ impl Advice {
             actions: Vec::new(),
             asked_use: question.asked_use.as_ref().map(ToString::to_string),
             what: question.asked_use.as_ref().map(|asked| asked.info.what),
-            assumed: question.asked_use.as_ref().map(|asked| asked.info.assumed),
+            assumed: question.asked_use.as_ref().and_then(AskedUse::assumed),
             is_even: question.loads[hardest].is_even,
             is_endless: question.loads[hardest].is_endless(),
             need: question.need,

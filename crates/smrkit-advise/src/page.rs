@@ -89,7 +89,7 @@ fn cards(advice: &Advice) -> Vec<Card> {
     if advice.actions.is_empty() {
         what_to_do = Card { heading: "What to do", text: vec!["Nothing has to be done.".into()], ..Card::default() };
     }
-    let assumed = advice.assumed.map(|assumed| format!("Assumed: {assumed}"));
+    let assumed = advice.assumed.as_ref().map(|assumed| format!("Assumed: {assumed}"));
     vec![
         Card { heading: "Will a disk be dropped?", text: vec![words::dropped(advice)], ..Card::default() },
         what_to_do,

@@ -106,7 +106,7 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     if let Some(budget) = words::budget(advice) {
         out += &format!("\n{}\n", wrapped("", &budget, width));
     }
-    if let Some(assumed) = advice.assumed {
+    if let Some(assumed) = &advice.assumed {
         out += &format!("\n{}\n", wrapped("", &format!("Assumed: {assumed}"), width));
     }
     if details {
@@ -155,7 +155,7 @@ pub fn compared(all: &[Advice], screen: Screen) -> String {
     out += &format!("\n{}\n", grid.text_within(screen.width));
     let sure = |advice: &Advice| advice.text.lines().find(|line| line.starts_with("How sure")).map(str::to_string);
     out += &lines(all.first().and_then(sure).iter().map(String::as_str), Screen { is_coloured: false, ..screen });
-    if let Some(assumed) = all.first().and_then(|advice| advice.assumed) {
+    if let Some(assumed) = all.first().and_then(|advice| advice.assumed.as_ref()) {
         out += &format!("{}\n", wrapped("", &format!("Assumed: {assumed}"), screen.width));
     }
     if screen.details {

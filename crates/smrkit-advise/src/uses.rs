@@ -126,6 +126,19 @@ impl FromStr for AskedUse {
     }
 }
 
+impl AskedUse {
+    /// What was assumed of a load, and how to say otherwise. Of work of an array's own the answer says it.
+    pub fn assumed(&self) -> Option<String> {
+        let Work::Workload(_) = self.info.work else { return None };
+        let keys: Vec<String> = self.info.keys.iter().map(|(key, default, _)| format!("{key}={default}")).collect();
+        let otherwise = match keys.as_slice() {
+            [] => String::new(),
+            keys => format!(" Other values: --for {}:{}.", self.info.name, keys.join(",")),
+        };
+        Some(format!("{}{otherwise}", self.info.assumed))
+    }
+}
+
 impl fmt::Display for AskedUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info.name)?;

@@ -47,10 +47,11 @@ pub fn seconds(value: f64) -> String {
     format!("{} {unit}", short(value / unit_s))
 }
 
-/// From one time in seconds to a longer one, both in the unit of that.
+/// From one time in seconds to a longer one, in the unit of that unless it is too coarse.
 pub fn seconds_between(low: f64, high: f64) -> String {
-    let (unit_s, unit) = unit_of(high);
-    format!("{} to {} {unit}", short(low / unit_s), short(high / unit_s))
+    let (unit_s, _) = unit_of(high);
+    let first = if low < unit_s { seconds(low) } else { short(low / unit_s) };
+    format!("{first} to {}", seconds(high))
 }
 
 /// The unit of a time in seconds once it is rounded: seconds in it, and its name.
