@@ -54,9 +54,13 @@ pub fn seconds_between(low: f64, high: f64) -> String {
     format!("{first} to {}", seconds(high))
 }
 
-/// The unit of a time in seconds once it is rounded: seconds in it, and its name.
+/// The unit that keeps a time readable: seconds in it, and its name.
 fn unit_of(value: f64) -> (f64, &'static str) {
-    if value == 0.0 { (1.0, "s") } else { time_unit(value.abs() * 1.0005) }
+    match value.abs() {
+        0.0 => (1.0, "s"),
+        s if s < 0.9995e-6 => (1e-9, "ns"),
+        s => time_unit(s),
+    }
 }
 
 /// A time in nanoseconds, written as `seconds` does.
@@ -85,9 +89,9 @@ pub fn byte_unit(size: f64) -> (f64, &'static str) {
 /// A unit that fits times up to `longest_s` on a linear axis: seconds in it, and its name.
 pub fn time_unit(longest_s: f64) -> (f64, &'static str) {
     match longest_s {
-        s if s < 1e-6 => (1e-9, "ns"),
-        s if s < 1e-3 => (1e-6, "µs"),
-        s if s < 1.0 => (1e-3, "ms"),
+        // What would be rounded up to the next unit is told in that.
+        s if s < 0.9995e-3 => (1e-6, "µs"),
+        s if s < 0.9995 => (1e-3, "ms"),
         s if s < 600.0 => (1.0, "s"),
         s if s < 7200.0 => (60.0, "min"),
         s if s < 172_800.0 => (3600.0, "h"),
