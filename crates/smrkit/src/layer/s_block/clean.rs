@@ -111,7 +111,10 @@ impl SBlock {
         if !self.rules.literal && self.counts.destages == before {
             self.destage_due(disk, section)?;
         }
-        self.keep_spares(disk, section, self.counts.destages - before)
+        match self.rules.moves_when_full {
+            true => Ok(()),
+            false => self.keep_spares(disk, section, self.counts.destages - before),
+        }
     }
 
     /// Amount that a write copies before S-blocks are destaged that may lie anywhere: more while few spare ones are left, which those

@@ -38,6 +38,9 @@ keys! {
         destage_at_once: u64 = Count(1, 10_000), "1";
         /// Way in which valid entries move from the cache buffer's tail to its head: runs as one read and one write, or singly.
         copy: bool = Word(&[("runs", false), ("entries", true)]), "runs";
+        /// When S-blocks move from the tail of their buffer to its head: spread over the writes that clean, while spare ones last, or
+        /// (algorithm V.5) once the buffer is full, as many as it takes.
+        moves: bool = Word(&[("spread", false), ("literal", true)]), "spread";
         /// True if writes of whole S-blocks go to the S-block buffer directly.
         bypass: bool = Switch, "on";
         /// Idle time.
@@ -71,6 +74,8 @@ pub struct Rules {
     pub destage_ahead: f64,
     pub destage_at_once: u64,
     pub single_copies: bool,
+    /// Algorithm V.5 to the letter.
+    pub moves_when_full: bool,
     pub bypass: bool,
 }
 
@@ -82,6 +87,7 @@ impl Rules {
             destage_ahead: keys.destage_ahead_percent / 100.0,
             destage_at_once: keys.destage_at_once,
             single_copies: keys.copy,
+            moves_when_full: keys.moves,
             bypass: keys.bypass,
         }
     }
