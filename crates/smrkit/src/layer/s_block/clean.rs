@@ -5,9 +5,9 @@
 //! Group destage (V.3), the choice of the S-block that is destaged, and the tails of both buffers moving on (V.2, V.5).
 //!
 //! The paper moves the S-block buffer's tail once the buffer is full, by as many S-blocks as it takes; under skewed demands that is
-//! nearly all of them, inside one write. Here (assumption) spare S-blocks are the slack that spreads the moves. A write that cleans
-//! and destages nothing moves one while fewer than three quarters of them are free; and where the tail has so far to go that
-//! they would be used up first, every write that cleans moves its share of the way.
+//! nearly all of them, inside one write. `moves=literal` does so. By default (assumption) spare S-blocks are the slack that spreads
+//! the moves. A write that cleans and destages nothing moves one while fewer than three quarters of them are free; and where the
+//! tail has so far to go that they would be used up first, every write that cleans moves its share of the way.
 //!
 //! # Writes
 //!
@@ -111,10 +111,10 @@ impl SBlock {
         if !self.rules.literal && self.counts.destages == before {
             self.destage_due(disk, section)?;
         }
-        match self.rules.moves_when_full {
-            true => Ok(()),
-            false => self.keep_spares(disk, section, self.counts.destages - before),
+        if self.rules.moves_when_full {
+            return Ok(());
         }
+        self.keep_spares(disk, section, self.counts.destages - before)
     }
 
     /// Amount that a write copies before S-blocks are destaged that may lie anywhere: more while few spare ones are left, which those

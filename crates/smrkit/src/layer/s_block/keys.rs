@@ -38,8 +38,8 @@ keys! {
         destage_at_once: u64 = Count(1, 10_000), "1";
         /// Way in which valid entries move from the cache buffer's tail to its head: runs as one read and one write, or singly.
         copy: bool = Word(&[("runs", false), ("entries", true)]), "runs";
-        /// When S-blocks move from the tail of their buffer to its head: spread over the writes that clean, while spare ones last, or
-        /// (algorithm V.5) once the buffer is full, as many as it takes.
+        /// When valid S-blocks move from the tail of their buffer to its head: some with each write that cleans, ahead of need, or
+        /// (algorithm V.5) only once the buffer is full, as many as it takes.
         moves: bool = Word(&[("spread", false), ("literal", true)]), "spread";
         /// True if writes of whole S-blocks go to the S-block buffer directly.
         bypass: bool = Switch, "on";
@@ -74,7 +74,7 @@ pub struct Rules {
     pub destage_ahead: f64,
     pub destage_at_once: u64,
     pub single_copies: bool,
-    /// Algorithm V.5 to the letter.
+    /// Algorithm V.5 to the letter: the tail of an S-block buffer moves on only when the buffer is full.
     pub moves_when_full: bool,
     pub bypass: bool,
 }
