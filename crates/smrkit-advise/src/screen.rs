@@ -95,7 +95,7 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
         out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
     }
     // That other disks are other disks goes without saying.
-    let is_told = |only: &[Action]| !only.is_empty() && !(only.len() == 1 && only[0].cost.ends_with("other disks"));
+    let is_told = |all: &[Action]| all.len() > 1 || all.iter().any(|only| !only.cost.ends_with("other disks"));
     if is_told(&advice.actions) {
         out += if advice.answer == Answer::Yes { "\nIf you want more:\n" } else { "\nWhat to do:\n" };
         for action in &advice.actions {

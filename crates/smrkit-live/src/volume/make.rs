@@ -172,7 +172,7 @@ fn assemble(
     let host_free_bytes = area.device.room_bytes().map_err(AreaError::Device)?;
     Ok(CreatedVolume {
         superblock: area.newest.clone(),
-        meta: home.path.into(),
+        meta: home.path,
         probe,
         data,
         usable,

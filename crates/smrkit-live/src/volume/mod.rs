@@ -108,7 +108,7 @@ impl Volume {
         if !how.trust_open_metadata && !exposed.is_empty() {
             return Err(exposed.swap_remove(0));
         }
-        let misfit = match home.check_moment(image, &superblock) {
+        let misfit = match home.check_moment(image, superblock) {
             Err(misfit) if how.out_of_step => Some(misfit),
             fits => {
                 fits?;

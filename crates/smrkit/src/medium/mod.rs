@@ -15,6 +15,7 @@ use interference::Interference;
 pub use stamps::{Damage, Stamp, Stamps};
 
 /// Contents of sectors.
+#[expect(clippy::large_enum_variant, reason = "there is one a drive, and each access looks into it")]
 pub enum Medium {
     /// Nothing: only time is of interest.
     NoData,
