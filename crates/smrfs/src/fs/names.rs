@@ -336,7 +336,7 @@ impl FileSystem {
         if let Some(size) = set.size {
             self.truncate(id, size)?;
         }
-        let rest = SetAttr { size: None, ..*set };
+        let rest = SetAttr { size: None, ctime: None, ..*set };
         if rest == SetAttr::default() {
             return self.attributes(id);
         }
@@ -344,7 +344,8 @@ impl FileSystem {
         let attr = self.store.set_attributes(id, &rest)?;
         if attr.kind == Kind::File {
             self.recorded(id, |times| {
-                times.ctime = attr.ctime;
+                // The kernel goes on telling the time that it noted, until it forgets the file and asks.
+                times.ctime = set.ctime.unwrap_or_else(|| self.store.now());
                 if rest.mtime.is_some() {
                     times.mtime = attr.mtime;
                 }

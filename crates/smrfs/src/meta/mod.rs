@@ -97,6 +97,8 @@ pub struct SetAttr {
     pub atime: Option<SetTime>,
     /// Last change of the data.
     pub mtime: Option<SetTime>,
+    /// Last change of anything, where a host that caches writes has noted it; the core's business, like the size.
+    pub ctime: Option<Time>,
 }
 
 /// A node that `create`, `mkdir` and the others make.

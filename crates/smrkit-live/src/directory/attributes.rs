@@ -115,15 +115,8 @@ impl Attributes for DirectoryStore {
         if let Some(mode) = set.mode {
             way::steady(|| stat::change_mode(&fd, kind, mode))?;
         }
-        let now = DirectoryStore::clock();
         if set.atime.is_some() || set.mtime.is_some() {
-            stat::change_times(&fd, set, now)?;
-        }
-        if let Some(node) = self.nodes().get(id) {
-            node.changed = Some(now);
-            if set.mtime.is_some() {
-                node.modified = None;
-            }
+            stat::change_times(&fd, set, DirectoryStore::clock())?;
         }
         Ok(self.told(&stat::for_fd(&fd)?))
     }
@@ -182,7 +175,6 @@ impl Attributes for DirectoryStore {
             Err(FsError::Errno(Errno::ENOSPC)) if !is_access_list(name) => self.set_long(&fd, &long, name, value)?,
             done => done?,
         }
-        self.has_changed(id);
         Ok(())
     }
 
@@ -202,7 +194,6 @@ impl Attributes for DirectoryStore {
             Err(Os::NODATA) if is_long => {}
             done => done.map_err(failed)?,
         }
-        self.has_changed(id);
         Ok(())
     }
 

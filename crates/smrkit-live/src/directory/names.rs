@@ -54,30 +54,28 @@ impl DirectoryStore {
     }
 
     /// A new node is there: notes its descriptor, and answers.
-    fn enter(&self, made: &Stat, fd: OwnedFd, parent: u64, name: &[u8]) -> FsResult<Attr> {
+    fn enter(&self, fd: OwnedFd, parent: u64, name: &[u8]) -> FsResult<Attr> {
         let now = DirectoryStore::clock();
-        let (id, kind) = (made.st_ino, stat::kind(made));
         // The kernel's clock is behind: the node would be older than what was written before it.
         let new = SetAttr { mtime: Some(SetTime::To(now)), ..SetAttr::default() };
         stat::change_times(&fd, &new, now)?;
+        // Setting the mtime has changed the ctime: as it is told now, it must be found when the kernel asks again.
+        let made = rustix::fs::fstat(&fd).map_err(failed)?;
+        let (id, kind) = (made.st_ino, stat::kind(&made));
         let generation = stat::generation_of(&fd)?;
         {
             let mut nodes = self.nodes();
             nodes.answered(id, kind, parent, name);
             nodes.keep(id, kind, &Arc::new(fd));
             if let Some(node) = nodes.get(id) {
-                (node.modified, node.changed) = (Some(now), Some(now));
                 node.generation = Some(generation);
             }
-            if let Some(node) = nodes.get(parent) {
-                (node.modified, node.changed) = (Some(now), Some(now));
-            }
         }
-        Ok(self.told(made))
+        Ok(self.told(&made))
     }
 
     /// Gives a new node its owners and all of its permission bits.
-    fn give_to(&self, directory: &OwnedFd, fd: &OwnedFd, new: &NewNode) -> FsResult<Stat> {
+    fn give_to(&self, directory: &OwnedFd, fd: &OwnedFd, new: &NewNode) -> FsResult {
         let mut made = rustix::fs::fstat(fd).map_err(failed)?;
         // A directory with the set-group-id bit has given its group, and to a directory that bit as well.
         let is_inherited = (made.st_gid != new.gid || new.kind == Kind::Directory)
@@ -96,9 +94,8 @@ impl DirectoryStore {
         }
         if made.st_mode & 0o7777 != mode {
             stat::change_mode(fd, new.kind, mode)?;
-            made = rustix::fs::fstat(fd).map_err(failed)?;
         }
-        Ok(made)
+        Ok(())
     }
 
     pub(super) fn remove_name(&self, parent: u64, name: &[u8], is_directory: bool) -> FsResult {
@@ -121,8 +118,6 @@ impl DirectoryStore {
             return Err(failed(error));
         }
         self.nodes().lost(found.st_ino, parent, name, orphan);
-        self.has_modified(parent);
-        self.has_changed(found.st_ino);
         Ok(())
     }
 
@@ -156,19 +151,13 @@ impl DirectoryStore {
         if there.is_some_and(|there| there.st_ino == moving.st_ino) {
             return;
         }
-        {
-            let mut nodes = self.nodes();
-            match (mode, there) {
-                (RenameMode::Replace, Some(there)) => nodes.lost(there.st_ino, to.0, to.1, orphan),
-                (RenameMode::Exchange, Some(there)) => nodes.moved(there.st_ino, to, from),
-                _ => {}
-            }
-            nodes.moved(moving.st_ino, from, to);
+        let mut nodes = self.nodes();
+        match (mode, there) {
+            (RenameMode::Replace, Some(there)) => nodes.lost(there.st_ino, to.0, to.1, orphan),
+            (RenameMode::Exchange, Some(there)) => nodes.moved(there.st_ino, to, from),
+            _ => {}
         }
-        self.has_modified(from.0);
-        self.has_modified(to.0);
-        self.has_changed(moving.st_ino);
-        there.into_iter().for_each(|there| self.has_changed(there.st_ino));
+        nodes.moved(moving.st_ino, from, to);
     }
 }
 
@@ -229,15 +218,12 @@ impl Names for DirectoryStore {
                 open_at(&directory, name, kind)?
             }
         };
-        let made = match self.give_to(&directory, &fd, new) {
-            Ok(made) => made,
-            Err(error) => {
-                let flags = if new.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-                let _ = rustix::fs::unlinkat(&directory, name, flags);
-                return Err(error);
-            }
-        };
-        self.enter(&made, fd, parent, name)
+        if let Err(error) = self.give_to(&directory, &fd, new) {
+            let flags = if new.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            let _ = rustix::fs::unlinkat(&directory, name, flags);
+            return Err(error);
+        }
+        self.enter(fd, parent, name)
     }
 
     fn make_link(&self, NodeId(parent): NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
@@ -246,14 +232,15 @@ impl Names for DirectoryStore {
         let _names = self.names_stay();
         let directory = self.fd(parent)?;
         rustix::fs::symlinkat(target, &directory, name).map_err(failed)?;
-        let owned = || -> FsResult<(Stat, OwnedFd)> {
+        let owned = || -> FsResult<OwnedFd> {
             let fd = open_at(&directory, name, Kind::Link)?;
             let made = rustix::fs::fstat(&fd).map_err(failed)?;
             let new = NewNode { kind: Kind::Link, mode: made.st_mode & 0o7777, uid, gid, rdev: 0 };
-            Ok((self.give_to(&directory, &fd, &new)?, fd))
+            self.give_to(&directory, &fd, &new)?;
+            Ok(fd)
         };
         match owned() {
-            Ok((made, fd)) => self.enter(&made, fd, parent, name),
+            Ok(fd) => self.enter(fd, parent, name),
             Err(error) => {
                 let _ = rustix::fs::unlinkat(&directory, name, AtFlags::empty());
                 Err(error)
@@ -293,8 +280,6 @@ impl Names for DirectoryStore {
             let _ = rustix::fs::unlinkat(&to, name, AtFlags::empty());
             return Err(Errno::ENOENT.into());
         }
-        self.has_modified(parent);
-        self.has_changed(id);
         self.answer(&found, parent, name)
     }
 

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use smrfs::meta::{Kind, Time};
+use smrfs::meta::Kind;
 
 /// A known node.
 #[derive(Debug)]
@@ -30,10 +30,6 @@ pub struct Node {
     pinned: bool,
     /// True if its place is in the directory of orphans: a name that users don't see.
     pub is_orphan: bool,
-    /// The clock when its data (of a directory: its names) were last changed, finer than the kernel's.
-    pub modified: Option<Time>,
-    /// The clock when anything of it was last changed.
-    pub changed: Option<Time>,
     /// The mark of its map, if one was stored since the node is known.
     pub mark: Option<u64>,
 }
@@ -50,8 +46,6 @@ impl Node {
             recent: false,
             pinned: false,
             is_orphan: false,
-            modified: None,
-            changed: None,
             mark: None,
         }
     }

@@ -155,33 +155,15 @@ pub fn change_times(fd: &OwnedFd, set: &SetAttr, now: Time) -> FsResult {
 }
 
 impl DirectoryStore {
-    /// Attributes of a node from the kernel, with times of the fine clock where they are known.
+    /// Attributes of a node. Its times are the host's, which stay the same when the node is forgotten and found again.
     pub(super) fn told(&self, stat: &Stat) -> Attr {
         let mut attr = attr(stat);
         let mut nodes = self.nodes();
         if let Some(node) = nodes.get(stat.st_ino) {
             attr.generation = node.generation.unwrap_or(0);
             attr.links -= u32::from(node.is_orphan && attr.links > 0);
-            attr.mtime = node.modified.map_or(attr.mtime, |time| time.max(attr.mtime));
-            attr.ctime = node.changed.map_or(attr.ctime, |time| time.max(attr.ctime));
         }
         attr
-    }
-
-    /// Notes that something of a node was changed just now.
-    pub(super) fn has_changed(&self, id: u64) {
-        let now = DirectoryStore::clock();
-        if let Some(node) = self.nodes().get(id) {
-            node.changed = Some(now);
-        }
-    }
-
-    /// Notes that the names in a directory were changed just now.
-    pub(super) fn has_modified(&self, directory: u64) {
-        let now = DirectoryStore::clock();
-        if let Some(node) = self.nodes().get(directory) {
-            (node.modified, node.changed) = (Some(now), Some(now));
-        }
     }
 }
 

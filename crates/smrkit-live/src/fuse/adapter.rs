@@ -153,7 +153,7 @@ impl fuser::Filesystem for Adapter {
         size: Option<u64>,
         atime: Option<TimeOrNow>,
         mtime: Option<TimeOrNow>,
-        _ctime: Option<SystemTime>,
+        ctime: Option<SystemTime>,
         _fh: Option<FileHandle>,
         _crtime: Option<SystemTime>,
         _chgtime: Option<SystemTime>,
@@ -163,7 +163,8 @@ impl fuser::Filesystem for Adapter {
     ) {
         let id = self.numbers.node(ino);
         let (atime, mtime) = (atime.map(convert::time_to_set), mtime.map(convert::time_to_set));
-        let set = SetAttr { mode: mode.map(|mode| mode & 0o7777), uid, gid, size, atime, mtime };
+        let ctime = ctime.map(convert::sent_time);
+        let set = SetAttr { mode: mode.map(|mode| mode & 0o7777), uid, gid, size, atime, mtime, ctime };
         let change = |core: &FileSystem| core.set_attributes(id, &with_set_id_cleared(core, req, id, set)?);
         if size.is_none() {
             return self.attr("setattr", reply, change);
@@ -650,7 +651,7 @@ fn clear_set_id(core: &FileSystem, req: &Request, id: NodeId) -> FsResult<bool> 
 /// sets it.
 fn with_set_id_cleared(core: &FileSystem, req: &Request, id: NodeId, set: SetAttr) -> FsResult<SetAttr> {
     // From chown(2) with -1 for both, by anyone, or from a write, which clears the bits itself.
-    let is_empty = set == SetAttr::default();
+    let is_empty = SetAttr { ctime: None, ..set } == SetAttr::default();
     let owner = set.uid.is_some() || set.gid.is_some() || is_empty;
     if set.mode.is_some() || !owner && (set.size.is_none() || req.uid() == 0) {
         return Ok(set);

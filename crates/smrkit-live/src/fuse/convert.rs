@@ -161,20 +161,23 @@ fn system_time(time: Time) -> SystemTime {
     exact.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
+pub(super) fn time_to_set(time: TimeOrNow) -> SetTime {
+    match time {
+        TimeOrNow::Now => SetTime::Now,
+        TimeOrNow::SpecificTime(sent) => SetTime::To(sent_time(sent)),
+    }
+}
+
 /// A time that the kernel sent. Before 1970, `fuser` takes the nanoseconds from the seconds instead of adding them: the
 /// distance to 1970 is then the pair of numbers that the kernel sent.
-pub(super) fn time_to_set(time: TimeOrNow) -> SetTime {
-    let sent = match time {
-        TimeOrNow::Now => return SetTime::Now,
-        TimeOrNow::SpecificTime(sent) => sent,
-    };
-    SetTime::To(match sent.duration_since(SystemTime::UNIX_EPOCH) {
+pub(super) fn sent_time(sent: SystemTime) -> Time {
+    match sent.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => Time { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() },
         Err(before) => {
             let before = before.duration();
             Time { seconds: (before.as_secs() as i64).wrapping_neg(), nanoseconds: before.subsec_nanos() }
         }
-    })
+    }
 }
 
 /// Treatment by rename(2) of a name that exists; none for flags that are not supported.
