@@ -78,11 +78,6 @@ impl ArrayFacts {
         ArrayFacts { software: if is_zfs { Software::Zfs } else { Software::Md }, level, rebuild }
     }
 
-    /// True if a lost disk loses nothing.
-    pub fn is_redundant(&self) -> bool {
-        self.level.parities() > 0 || !matches!(self.level, Level::Span | Level::Raid0 | Level::Dedicated)
-    }
-
     /// True if ZFS can rebuild it in the order of the disk: mirrors only (and dRAID, which is not modelled), since the
     /// records of a RAIDZ have to be found by its block pointers.
     pub fn rebuilds_in_order(&self) -> bool {

@@ -4,7 +4,7 @@ use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
 
 use crate::LoadKind;
-use crate::advice::{Action, Advice, Answer, Measure, Present};
+use crate::advice::{Advice, Answer, Measure, Present};
 use crate::comparison::Trajectory;
 use crate::words;
 
@@ -90,13 +90,14 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
             out += &table_row(&cells(advice, name.into(), &end.trajectory, String::new()));
         }
     }
-    let changed: Vec<&str> = advice.text.lines().filter(|line| !said.lines().any(|known| known == *line)).collect();
+    let lists = advice.actions.len() > 1 || advice.actions.iter().any(words::has_price);
+    // What to do comes as a list.
+    let is_new = |line: &&str| !said.lines().any(|known| known == *line) && !(lists && line.starts_with("What to do:"));
+    let changed: Vec<&str> = advice.text.lines().filter(is_new).collect();
     if !changed.is_empty() {
         out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
     }
-    // That other disks are other disks goes without saying.
-    let is_told = |all: &[Action]| all.len() > 1 || all.iter().any(|only| !only.cost.ends_with("other disks"));
-    if is_told(&advice.actions) {
+    if lists {
         out += if advice.answer == Answer::Yes { "\nIf you want more:\n" } else { "\nWhat to do:\n" };
         for action in &advice.actions {
             out += &format!("{}\n", wrapped("- ", &words::told(action), width));
@@ -230,9 +231,8 @@ pub(crate) fn figure_name(advice: &Advice) -> &'static str {
     }
 }
 
-/// The longest wait of a host's request; of a rebuild, the longest command.
 pub(crate) fn longest(advice: &Advice, run: &Trajectory) -> String {
-    format::nanos(if advice.rebuild.is_some() { run.longest_command_ns } else { run.longest_stall_ns })
+    format::nanos(words::longest_ns(advice, run))
 }
 
 /// The load that the table is for.

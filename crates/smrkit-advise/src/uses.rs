@@ -133,7 +133,7 @@ impl AskedUse {
         let keys: Vec<String> = self.info.keys.iter().map(|(key, default, _)| format!("{key}={default}")).collect();
         let otherwise = match keys.as_slice() {
             [] => String::new(),
-            keys => format!(" Other values: --for {}:{}.", self.info.name, keys.join(",")),
+            keys => format!(" To change that: --for {}:{}.", self.info.name, keys.join(",")),
         };
         Some(format!("{}{otherwise}", self.info.assumed))
     }

@@ -33,7 +33,9 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     let mut lines = vec![headline(advice) + &once_full(advice)];
     if !matches!(advice.verdict, Verdict::Refused | Verdict::TooShort) {
         lines.push(figures(advice));
-        lines.push(why(advice, &outcome.timeline));
+        if advice.verdict != Verdict::Conventional {
+            lines.push(format!("Why: {}.", reason(advice, &outcome.timeline)));
+        }
     }
     lines.extend(what_to_do(advice));
     if advice.verdict != Verdict::TooShort {
@@ -118,7 +120,15 @@ fn headline(advice: &Advice) -> String {
                 format::capital(disks)
             )
         }
-        Verdict::FallsBehind => format!("No: {who} can't keep up with {}; {disks} can.", what(advice)),
+        Verdict::FallsBehind => {
+            let but = match advice.need.keep.filter(|_| advice.misses(conventional)) {
+                Some(keep) => {
+                    format!(", though one request in a hundred takes longer there than {}", format::nanos(keep.0))
+                }
+                None => String::new(),
+            };
+            format!("No: {who} can't keep up with {}; {disks} can{but}.", what(advice))
+        }
         Verdict::Misses | Verdict::Meets => need(advice),
         Verdict::Dropped => format!(
             "No: the system would drop a disk, which does not answer for {}, and kernels wait 30 s.",
@@ -132,7 +142,14 @@ fn headline(advice: &Advice) -> String {
         Verdict::Slow if advice.is_amount() => {
             format!("No, if it is to be about as fast as {disks}: {}.", slower(advice))
         }
-        Verdict::Slow => format!("No: {}{}.", slower(advice), unless_unused(advice)),
+        Verdict::Slow => match quiet_pace(advice) {
+            Some(pace) => format!(
+                "No, unless nobody uses the array until the {} is over: then it takes {pace}, in light use {} as long as on {disks}.",
+                work(advice),
+                times(multiple(advice, present))
+            ),
+            None => format!("No: {}.", slower(advice)),
+        },
         Verdict::Depends if let Some(trimmed) = advice.decided_by_trim() => trimmed_or_not(advice, trimmed),
         Verdict::Depends => match advice.disputed() {
             Some(known) => format!(
@@ -148,15 +165,7 @@ fn headline(advice: &Advice) -> String {
     }
 }
 
-/// How long a rebuild takes while nobody uses the array, where use alone is the problem.
-fn unless_unused(advice: &Advice) -> String {
-    match quiet_pace(advice) {
-        Some(pace) => format!(" while the array is in light use; {pace} while nobody uses it"),
-        None => String::new(),
-    }
-}
-
-/// The pace of a rebuild while nobody uses the array, if there is no problem then.
+/// The pace of a rebuild while nobody uses the array, if use alone is the problem.
 fn quiet_pace(advice: &Advice) -> Option<String> {
     let calm = advice.calm();
     let is_good = !calm.own.falls_behind && !advice.problems_of(&calm.own, &calm.against).any();
@@ -178,8 +187,12 @@ fn trimmed_or_not(advice: &Advice, trimmed: &Present) -> String {
              before (used, or tested).",
             work(advice)
         ),
+        None if runs[1].falls_behind => format!(
+            "Perhaps: {} keeps up while it is new or trimmed ({trimmed}), but not once it was filled and not trimmed.",
+            system(advice)
+        ),
         None => format!(
-            "Perhaps: {trimmed} on {} if it is trimmed, {written} if it was filled once and never trimmed.",
+            "Perhaps: {trimmed} on {} while it is new or trimmed, {written} once it was filled and not trimmed.",
             system(advice)
         ),
     }
@@ -218,15 +231,14 @@ fn slower(advice: &Advice) -> String {
 fn multiple(advice: &Advice, present: &Present) -> f64 {
     let against = &present.against;
     let whole = || against.whole.elapsed.unwrap_or(against.whole.mean);
-    match (against.rebuild, advice.measure()) {
-        (Some(times), _) => times,
-        (None, Measure::Seconds) => advice.figure(&present.own) / advice.figure(&present.conventional).max(1e-9),
-        (None, Measure::MeanNs) => against.whole.mean,
-        (None, Measure::BytesPerS) if advice.is_even => {
+    match advice.measure() {
+        Measure::Seconds => advice.figure(&present.own) / advice.figure(&present.conventional).max(1e-9),
+        Measure::MeanNs => against.whole.mean,
+        Measure::BytesPerS if advice.is_even => {
             present.conventional.lasting_bytes_per_s() / present.own.lasting_bytes_per_s().max(1e-9)
         }
         // What comes after the first wait may be something else than what came before.
-        (None, Measure::BytesPerS) => {
+        Measure::BytesPerS => {
             against.from_first_wait.and_then(|later| later.elapsed).map_or_else(whole, |later| later.max(whole()))
         }
     }
@@ -261,7 +273,14 @@ fn need(advice: &Advice) -> String {
         (false, _, _, Some(every)) => {
             format!("Yes: {} takes {} of the {} until the next.", what(advice), format::seconds(seconds), limit(every))
         }
-        (_, Some(keep), ..) => format!("Yes: 99 of 100 requests are answered within {}.", limit(keep)),
+        (_, Some(keep), ..) => {
+            let longest_ns = present.own.longest_stall_ns;
+            let though = match longest_ns > keep.0 {
+                true => format!(", though the longest takes {}", format::nanos(longest_ns)),
+                false => String::new(),
+            };
+            format!("Yes: 99 of 100 requests are answered within {}{though}.", limit(keep))
+        }
         _ => format!("Yes: {} does it.", system(advice)),
     }
 }
@@ -329,9 +348,10 @@ fn figures(advice: &Advice) -> String {
         Measure::MeanNs if own.falls_behind => {
             let asked = rate(own.bytes as f64 / (own.arrivals_ns as f64 / 1e9).max(1e-9));
             let hours = own.elapsed_ns as f64 / own.arrivals_ns.max(1) as f64;
+            let when = if advice.decided_by_trim().is_some() { "once it was filled, " } else { "" };
             format!(
-                "How fast: this load asks for {asked}, which is more than the drive does, so that the backlog grows: what comes in an hour \
-                 takes it {}.",
+                "How fast: {when}this load asks for {asked}, which is more than the drive does, so that the backlog grows: what comes in an \
+                 hour takes it {}.",
                 format::seconds(hours * 3600.0)
             )
         }
@@ -415,10 +435,6 @@ fn rebuild(advice: &Advice) -> String {
 }
 
 /// The reason, in a clause.
-fn why(advice: &Advice, timeline: &Timeline) -> String {
-    format!("Why: {}.", reason(advice, timeline))
-}
-
 fn reason(advice: &Advice, timeline: &Timeline) -> String {
     let present = advice.judged();
     let own = &present.own;
@@ -512,9 +528,12 @@ fn what_to_do(advice: &Advice) -> Option<String> {
             "What to do: use more disks or SSDs, or ask for less; another kind of disk alone is no help.".into(),
         );
     }
-    let first = advice.actions.first().map(|action| action.what.clone());
-    let none = || "nothing that was tried would be enough".to_string();
-    let first = first.unwrap_or_else(none);
+    let first = match advice.actions.first() {
+        Some(action) => action.what.as_str(),
+        None if advice.remedies.len() > advice.run_beside() => "nothing that was tried would be enough",
+        // The rest is tried after the first answer.
+        None => return None,
+    };
     let (letter, others) = first.split_at(first.chars().next().map_or(0, char::len_utf8));
     Some(format!("What to do: {}{others}.", letter.to_lowercase()))
 }
@@ -620,7 +639,7 @@ pub fn budget(advice: &Advice) -> Option<String> {
         "How much: {} at once, at {} (in requests of {size}; smaller ones fill the cache sooner), then {} for as long as you like. {again}",
         format::bytes(at_once as f64),
         rate(at_once_bytes_per_s),
-        rate(for_ever_bytes_per_s.unwrap_or(after)),
+        rate(after),
     );
     if let Some(bytes) = advice.whole_bytes.filter(|_| advice.is_amount()) {
         let (all, part) = (format::bytes(bytes), bytes / at_once as f64);
@@ -660,7 +679,8 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
         return actions;
     }
     if let Some(pace) = quiet_pace(advice) {
-        add(format!("Let nobody use the array until the {} is over: {pace}", work(advice)), "the use of it", None);
+        let what = format!("Let nobody use the array until the {} is over: {pace}{}", work(advice), range(advice));
+        add(what, "the array is of no use until then", None);
     }
     for remedy in worth_doing(advice) {
         let Some(figures) = remedy.trajectory.as_ref().map(|run| brought(advice, run)) else { continue };
@@ -673,12 +693,19 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
                 add(format!("{what}: {shown}"), cost, command.map(str::to_string));
             }
             ChangeKind::Conventional if advice.verdict == Verdict::Depends && !trims => {}
-            // They can't keep up either.
-            ChangeKind::Conventional if advice.judged().conventional.falls_behind => {}
+            // They can't keep up either, or don't do what is needed, as the headline says.
+            ChangeKind::Conventional
+                if advice.judged().conventional.falls_behind || advice.misses(&advice.judged().conventional) =>
+            {
+                if advice.is_open() && advice.rebuild.is_none() {
+                    add("Use an SSD".into(), "other disks", None)
+                }
+            }
             ChangeKind::Conventional if advice.judged().own.falls_behind => {
                 add("Use CMR disks, which keep up with it".into(), "other disks", None)
             }
-            ChangeKind::Conventional if advice.tries_calm() => {
+            // Light use alone is the problem, and all the others are told without.
+            ChangeKind::Conventional if quiet_pace(advice).is_some() => {
                 let used = pace(advice, &advice.judged().conventional);
                 add(format!("Use CMR disks: {used} in light use"), "other disks", None)
             }
@@ -748,12 +775,17 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     actions
 }
 
-/// A step with its price. That other disks are other disks goes without saying.
+/// A step with its price, unless that goes without saying.
 pub fn told(action: &Action) -> String {
-    match action.cost.as_str() {
-        "other disks" => format!("{}.", action.what),
-        cost => format!("{}. It costs: {cost}.", action.what),
+    match has_price(action) {
+        true => format!("{}. It costs: {}.", action.what, action.cost),
+        false => format!("{}.", action.what),
     }
+}
+
+/// False of a step whose price goes without saying.
+pub fn has_price(action: &Action) -> bool {
+    !action.cost.ends_with("other disks") && action.cost != FEWER
 }
 
 /// To trim what is written to: what is done, what it costs, and the command.
@@ -781,12 +813,15 @@ fn trim(advice: &Advice) -> (&'static str, &'static str, Option<&'static str>) {
     }
 }
 
+/// The price of asking for less.
+const FEWER: &str = "fewer requests in the same time";
+
 /// How much less would be bearable.
 fn less(advice: &Advice) -> Option<Action> {
     let lasting = rate(advice.budget?.for_ever_bytes_per_s?);
     Some(Action {
         what: format!("Ask less of it: up to {lasting} for as long as you like"),
-        cost: "the same work takes longer".into(),
+        cost: FEWER.into(),
         command: None,
     })
 }
@@ -802,27 +837,20 @@ fn timeouts(advice: &Advice) -> Vec<Action> {
     let mut actions = Vec::new();
     if advice.array.is_some() && !is_zfs {
         actions.push(Action {
-            what: "Put no hardware RAID controller before these disks: it waits 7 s, and would drop one".into(),
-            cost: "nothing, if md or the like makes the array".into(),
+            what: "Don't connect these disks to a hardware RAID controller, which drops a disk after 7 s".into(),
+            cost: "nothing if the array is software RAID (Linux md), as in most NAS boxes".into(),
             command: None,
         });
     }
     if seconds > KERNEL_S {
         actions.push(Action {
             what: format!(
-                "Let the kernel wait {seconds} s for each of these disks, instead of {KERNEL_S} s: the longest command took {}",
+                "Let the kernel wait {seconds} s for each of these disks, instead of {KERNEL_S} s: the longest command took {}, and one of \
+                 yours may take twice as long",
                 format::nanos(longest_ns)
             ),
             cost: "a disk that is really dead stalls the array for that long; has to be set after each start".into(),
             command: Some(format!("echo {seconds} > /sys/block/sdX/device/timeout")),
-        });
-    }
-    // Without another copy a sector that is given up early is lost.
-    if advice.array.is_some_and(|array| array.is_redundant()) {
-        actions.push(Action {
-            what: "Let the disk give up a bad sector after 7 s (SCT ERC), so that the array mends it".into(),
-            cost: "has to be set after each power-up, and some disks don't take it".into(),
-            command: Some("smartctl -l scterc,70,70 /dev/sdX".into()),
         });
     }
     actions
@@ -850,7 +878,7 @@ fn is_small_and_random(advice: &Advice) -> bool {
         && advice.demand.sequential_share.is_some_and(|share| share < 0.5)
 }
 
-/// The changes that fix it or help, in the order of the table; of several sizes of writes the smallest that does as much.
+/// The changes that are enough, then those that help, in the order of the table; of several sizes of writes the smallest that does as much.
 fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
     let sizes = advice.remedies.iter().filter(|remedy| remedy.kind == ChangeKind::WriteSize && remedy.rank().is_some());
     let best = sizes.min_by_key(|remedy| remedy.rank());
@@ -858,12 +886,19 @@ fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
         remedy.rank().is_some()
             && (remedy.kind != ChangeKind::WriteSize || best.is_some_and(|best| std::ptr::eq(best, *remedy)))
     };
-    advice.remedies.iter().filter(is_best)
+    let (enough, rest): (Vec<&Remedy>, Vec<&Remedy>) =
+        advice.remedies.iter().filter(is_best).partition(|remedy| remedy.rank() < Some(2));
+    enough.into_iter().chain(rest)
+}
+
+/// The longest wait of a host's request; where requests don't come at times of their own, the longest command, to which timeouts apply.
+pub fn longest_ns(advice: &Advice, run: &Trajectory) -> u64 {
+    if advice.is_open() { run.longest_stall_ns } else { run.longest_command_ns }
 }
 
 /// What a change brings.
 fn brought(advice: &Advice, run: &Trajectory) -> String {
-    let longest_ns = if advice.rebuild.is_some() { run.longest_command_ns } else { run.longest_stall_ns };
+    let longest_ns = longest_ns(advice, run);
     match longest_ns > SHORT_NS {
         true => format!("{}, longest wait {}", pace(advice, run), format::nanos(longest_ns)),
         false => pace(advice, run),
