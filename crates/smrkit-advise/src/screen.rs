@@ -91,8 +91,8 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
         }
     }
     let lists = advice.actions.len() > 1 || advice.actions.iter().any(words::has_price);
-    // What to do comes as a list.
-    let is_new = |line: &&str| !said.lines().any(|known| known == *line) && !(lists && line.starts_with("What to do:"));
+    let is_listed = |line: &str| lists && line.starts_with("What to do:");
+    let is_new = |line: &&str| !said.lines().any(|known| known == *line) && !is_listed(line);
     let changed: Vec<&str> = advice.text.lines().filter(is_new).collect();
     if !changed.is_empty() {
         out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
