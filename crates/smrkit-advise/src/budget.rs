@@ -130,8 +130,15 @@ impl Search<'_, '_> {
         let times = edge(1.0, |times| {
             let time_scale = self.load.settings.time_scale / times;
             let trial = self.from(full.map(|full| &full.state), Settings { time_scale, ..self.load.settings });
-            let trial = Trial { first: Some(own.asked), ..trial };
-            let served = trial.serve(&self.load.demand, self.sectors, false, self.watch)?;
+            let served = match full {
+                Some(_) => trial.serve_until_decided(&self.load.demand, self.sectors, own.asked, self.watch)?,
+                None => Trial { first: Some(own.asked), ..trial }.serve(
+                    &self.load.demand,
+                    self.sectors,
+                    false,
+                    self.watch,
+                )?,
+            };
             Ok(keeps_up(&served))
         })?;
         Ok(times.map(|times| asked * times))

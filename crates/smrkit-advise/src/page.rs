@@ -177,7 +177,7 @@ fn ends(advice: &Advice) -> Grid {
     for end in &advice.ends {
         let name = if end.worse { "at its worst" } else { "at its best" };
         let run = &end.trajectory;
-        let cells = [screen::figure(advice, run), screen::longest(advice, run), screen::dropped(run)];
+        let cells = [screen::figure(advice, run), screen::longest(advice, run), screen::dropped(advice, run)];
         grid.rows.push(std::iter::once(name.to_string()).chain(cells).collect());
     }
     grid

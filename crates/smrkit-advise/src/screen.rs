@@ -140,7 +140,7 @@ fn table_row(cells: &[String; 5]) -> String {
 }
 
 fn cells(advice: &Advice, name: String, run: &Trajectory, effect: String) -> [String; 5] {
-    [name, figure(advice, run), longest(advice, run), dropped(run), effect]
+    [name, figure(advice, run), longest(advice, run), dropped(advice, run), effect]
 }
 
 /// Several drives under one load, a row for each.
@@ -181,7 +181,7 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
             figure(advice, own),
             range,
             longest(advice, own),
-            dropped(own),
+            dropped(advice, own),
         ]);
     }
     grid
@@ -204,12 +204,12 @@ pub(crate) fn tried(advice: &Advice) -> Grid {
     grid
 }
 
-/// The shortest timeout into which a command runs.
-pub(crate) fn dropped(run: &Trajectory) -> String {
+/// The shortest timeout into which a command runs. A drive alone is behind no RAID controller, which waits 7 s.
+pub(crate) fn dropped(advice: &Advice, run: &Trajectory) -> String {
     match (run.dropped_7s, run.dropped_30s) {
-        (0, _) => "no",
-        (_, 0) => "of 7 s",
-        _ => "of 30 s",
+        (_, 1..) => "of 30 s",
+        (1.., _) if advice.array.is_some() => "of 7 s",
+        _ => "no",
     }
     .into()
 }
@@ -256,7 +256,7 @@ pub(crate) fn present(advice: &Advice) -> Grid {
         };
         let pair = |of: fn(&Advice, &Trajectory) -> String| [of(advice, own), of(advice, conventional)];
         let ([own_figure, usual], [own_longest, usual_longest]) = (pair(figure), pair(longest));
-        grid.rows.push(vec![load.into(), own_figure, usual, own_longest, usual_longest, dropped(own)]);
+        grid.rows.push(vec![load.into(), own_figure, usual, own_longest, usual_longest, dropped(advice, own)]);
     }
     grid
 }

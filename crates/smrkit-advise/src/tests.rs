@@ -456,7 +456,7 @@ fn a_budget_is_told_beside_what_is_asked() {
         for_ever_bytes_per_s: Some(7e6),
     };
     let told = |bytes: f64| words::budget(&Advice { budget: Some(budget), ..amount(1.0, bytes) }).unwrap();
-    let all = "How much: 150 GB at once, at 70 MB/s (in requests of 1.05 MB; smaller ones fill the cache sooner), then 8 MB/s for as \
+    let all = "How much: 150 GB at once, at 70 MB/s (in writes of 4.1 kB; smaller ones fill the cache sooner), then 8 MB/s for as \
                long as you like. After a rest of 5 h it takes as much again.";
     assert_eq!(
         told(60e9),
@@ -816,7 +816,7 @@ fn a_rebuild_is_told_unused_and_used() {
 
 #[test]
 fn a_timeout_that_linux_has_anyway_is_not_set() {
-    for (longest_s, set) in [(12, None), (16, Some("echo 60 > /sys/block/sdX/device/timeout"))] {
+    for (longest_s, set) in [(29, None), (31, Some("echo 90 > /sys/block/sdX/device/timeout"))] {
         let mut one = advice(1.0, longest_s);
         one.array = Some(ArrayFacts::new("raid5:disks=4", Level::Raid5, None));
         let one = answered(one);

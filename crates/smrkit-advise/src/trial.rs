@@ -220,9 +220,28 @@ impl Trial {
         let writes = (outcome.commands.host_write as f64 * times) as u64;
         let Some(full) = self.fill(demand, sectors, writes, watch)? else { return Ok(None) };
         let run = self.run.clone().beginning_with(Arc::clone(&full.state));
-        let mut first = measured.asked.max(ENOUGH_OPEN);
-        let mut later = loop {
-            let trial = Trial { run: run.clone(), first: Some(first), ..self.clone() };
+        let mut later = Trial { run, ..self.clone() }.serve_until_decided(demand, sectors, measured.asked, watch)?;
+        later.trajectory.full_after_s = measured.trajectory.full_in_s.map(|more_s| {
+            let until_now_s = measured.outcome.elapsed_ns as f64 / 1e9;
+            until_now_s + more_s
+        });
+        // It was full from the beginning on, and this is what comes then.
+        later.trajectory.full_in_s = None;
+        later.full = Some(full);
+        Ok(Some(later))
+    }
+
+    /// Serves `first` requests from a full cache, or more until those that wait are more and more, or are not.
+    pub fn serve_until_decided(
+        &self,
+        demand: &Arc<dyn Demand>,
+        sectors: u64,
+        first: u64,
+        watch: &mut RunWatch,
+    ) -> Result<Measured, Error> {
+        let mut first = first.max(ENOUGH_OPEN);
+        loop {
+            let trial = Trial { first: Some(first), ..self.clone() };
             let mut later = trial.serve(demand, sectors, true, watch)?;
             // The backlog of a cache that has just become full is not one that grows for ever: cleaning in turns may work it off again.
             // And a band that was cleaned may have made room for many requests before one waits again.
@@ -233,18 +252,10 @@ impl Trial {
             };
             if !is_open || later.asked < first || first >= MOST_FROM_FULL || later.outcome.interrupted {
                 later.trajectory.falls_behind &= later.is_later_and_later();
-                break later;
+                return Ok(later);
             }
             first *= 2;
-        };
-        later.trajectory.full_after_s = measured.trajectory.full_in_s.map(|more_s| {
-            let until_now_s = measured.outcome.elapsed_ns as f64 / 1e9;
-            until_now_s + more_s
-        });
-        // It was full from the beginning on, and this is what comes then.
-        later.trajectory.full_in_s = None;
-        later.full = Some(full);
-        Ok(Some(later))
+        }
     }
 
     /// The system once the writes of the load have filled its cache, where they come as fast as they can and again and again, `writes` at first; `None` if

@@ -186,6 +186,21 @@ fn files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
     }
 }
 
+/// Work on all of the disk, in order: the part of it that is run, and how many times as much the whole is. Spread over the disk, since it
+/// is faster at the beginning than at the end.
+fn whole_disk(disk_bytes: u64, passes: f64, work: impl Fn(&str) -> String) -> (String, f64) {
+    let piece = disk_bytes / PLACES / MI * MI;
+    let bytes = LONG_PART.min(piece).max(MI);
+    let parts = (0..PLACES)
+        .map(|nth| work(&format!("start={},bytes={bytes}", nth * piece + (piece - bytes.min(piece)) / 2 / MI * MI)));
+    (parts.collect::<Vec<_>>().join(";"), passes * disk_bytes as f64 / (PLACES * bytes) as f64)
+}
+
+/// Places of the disk at which whole-disk work is run, and the bytes there: so many that how a drive takes up a stream counts for little
+/// (assumption).
+const PLACES: u64 = 16;
+const LONG_PART: u64 = 2 * GI;
+
 /// Files each of which is durable before the next one begins: the disk has to put what it holds in memory on its platters.
 fn durable_files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
     let interval = seconds(0.008 * (file / MI).max(1) as f64);
@@ -473,8 +488,11 @@ pub static USES: &[Use] = &[
         what: "a full format",
         keys: &[],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|_, disk_bytes| (format!("sequential-write:size=1Mi,bytes={disk_bytes}"), 1.0)),
-        assumed: "All of the disk is written in order, 1 MiB at a time, as Windows' full format and VeraCrypt's do.",
+        work: Work::Workload(|_, disk_bytes| {
+            whole_disk(disk_bytes, 1.0, |part| format!("sequential-write:size=1Mi,{part}"))
+        }),
+        assumed: "All of the disk is written in order, 1 MiB at a time, as Windows' full format and VeraCrypt's do. Parts at sixteen places of \
+                  the disk are simulated.",
     },
     Use {
         name: "badblocks",
@@ -482,12 +500,12 @@ pub static USES: &[Use] = &[
         keys: &[("passes", "4", "patterns, each written and read")],
         pace: Pace::AtOnce(1),
         work: Work::Workload(|of, disk_bytes| {
-            let part = (8 * GI).min(disk_bytes).max(MI);
-            let times = of.count("passes") as f64 * disk_bytes as f64 / part as f64;
-            (format!("sequential-write:size=256Ki,bytes={part};sequential-read:size=256Ki,bytes={part}"), times)
+            whole_disk(disk_bytes, of.count("passes") as f64, |part| {
+                format!("sequential-write:size=256Ki,{part};sequential-read:size=256Ki,{part}")
+            })
         }),
         assumed: "Four patterns, each written to all of the disk and read again (badblocks' manual page), 64 blocks of 4 KiB at a time \
-                  (-b 4096).",
+                  (-b 4096). Parts at sixteen places of the disk are simulated.",
     },
     Use {
         name: "replace",

@@ -71,6 +71,11 @@ pub fn system(advice: &Advice) -> String {
     }
 }
 
+/// The rate at which requests come at times of their own.
+fn asked_bytes_per_s(run: &Trajectory) -> f64 {
+    run.bytes as f64 / (run.arrivals_ns as f64 / 1e9).max(1e-9)
+}
+
 /// What is done.
 fn what(advice: &Advice) -> String {
     match advice.rebuild {
@@ -346,7 +351,7 @@ fn figures(advice: &Advice) -> String {
     };
     match advice.measure() {
         Measure::MeanNs if own.falls_behind => {
-            let asked = rate(own.bytes as f64 / (own.arrivals_ns as f64 / 1e9).max(1e-9));
+            let asked = rate(asked_bytes_per_s(own));
             let hours = own.elapsed_ns as f64 / own.arrivals_ns.max(1) as f64;
             let when = if advice.decided_by_trim().is_some() { "once it was filled, " } else { "" };
             format!(
@@ -605,10 +610,9 @@ pub fn budget(advice: &Advice) -> Option<String> {
     let budget = advice.budget?;
     let Budget { at_once_bytes, at_once_bytes_per_s, after_bytes_per_s, request_bytes, rest_s, for_ever_bytes_per_s } =
         budget;
-    let size = format::bytes(request_bytes);
+    let size = format::bytes(advice.demand.mean_write_bytes.unwrap_or(request_bytes));
     if let Some(lasting) = for_ever_bytes_per_s.filter(|_| advice.is_open()) {
-        let own = &advice.judged().own;
-        let asked = own.bytes as f64 / (own.arrivals_ns as f64 / 1e9).max(1e-9);
+        let asked = asked_bytes_per_s(&advice.judged().own);
         // Keeping up is not enough where requests wait too long all the same.
         let but = match advice.answer {
             Answer::No if asked <= lasting => {
@@ -636,7 +640,7 @@ pub fn budget(advice: &Advice) -> Option<String> {
         None => "Two days of rest are not enough for as much again.".into(),
     };
     let mut text = format!(
-        "How much: {} at once, at {} (in requests of {size}; smaller ones fill the cache sooner), then {} for as long as you like. {again}",
+        "How much: {} at once, at {} (in writes of {size}; smaller ones fill the cache sooner), then {} for as long as you like. {again}",
         format::bytes(at_once as f64),
         rate(at_once_bytes_per_s),
         rate(after),
@@ -663,10 +667,20 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
         |what: String, cost: &str, command: Option<String>| actions.push(Action { what, cost: cost.into(), command });
     if advice.verdict == Verdict::Refused {
         add(
-            "Put on it what writes zones in order: Btrfs or F2FS in zoned mode, smrkit's SMRfs, or dm-zoned below another file system".into(),
-            "the disk is set up anew; dm-zoned has a cache on the disk that it cleans in the background",
+            "Put on it what writes zones in order: Btrfs or F2FS in zoned mode, or smrkit's SMRfs".into(),
+            "the disk is set up anew",
             None,
         );
+        let does =
+            |remedy: &&Remedy| remedy.kind == ChangeKind::HostLayer && remedy.problems.is_some_and(|left| !left.any());
+        if let Some(run) = advice.remedies.iter().find(does).and_then(|remedy| remedy.trajectory.as_ref()) {
+            let what = format!("Put dm-zoned on it, below any file system: {}", brought(advice, run));
+            add(
+                what,
+                "the disk is set up anew; dm-zoned has a cache on the disk that it cleans in the background",
+                None,
+            );
+        }
         add("Use CMR disks".into(), "other disks", None);
         return actions;
     }
@@ -818,9 +832,10 @@ const FEWER: &str = "fewer requests in the same time";
 
 /// How much less would be bearable.
 fn less(advice: &Advice) -> Option<Action> {
-    let lasting = rate(advice.budget?.for_ever_bytes_per_s?);
-    Some(Action {
-        what: format!("Ask less of it: up to {lasting} for as long as you like"),
+    let lasting = advice.budget?.for_ever_bytes_per_s?;
+    let is_less = lasting < asked_bytes_per_s(&advice.judged().own);
+    is_less.then(|| Action {
+        what: format!("Ask less of it: up to {} for as long as you like", rate(lasting)),
         cost: FEWER.into(),
         command: None,
     })
@@ -842,14 +857,16 @@ fn timeouts(advice: &Advice) -> Vec<Action> {
             command: None,
         });
     }
-    if seconds > KERNEL_S {
+    let may_drop = advice.problems.dropped_30s || advice.ends.iter().any(|end| end.problems.dropped_30s);
+    if may_drop {
+        let stalls = if advice.array.is_some() { "the array" } else { "what uses it" };
         actions.push(Action {
             what: format!(
                 "Let the kernel wait {seconds} s for each of these disks, instead of {KERNEL_S} s: the longest command took {}, and one of \
                  yours may take twice as long",
                 format::nanos(longest_ns)
             ),
-            cost: "a disk that is really dead stalls the array for that long; has to be set after each start".into(),
+            cost: format!("a disk that is really dead stalls {stalls} for that long; has to be set after each start"),
             command: Some(format!("echo {seconds} > /sys/block/sdX/device/timeout")),
         });
     }

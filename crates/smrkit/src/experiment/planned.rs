@@ -97,6 +97,11 @@ impl PlannedRun {
         self.run.system.drives().iter().all(|drive| drive.layer.name == BASELINE)
     }
 
+    /// True if a drive refuses writes that are out of order.
+    pub fn is_host_managed(&self) -> bool {
+        self.run.system.drives().iter().any(|drive| drive.layer.name == "zoned")
+    }
+
     /// The run on conventional disks; unchecked, for on a shingled disk it would be caught, as it should be when it is asked
     /// for.
     pub fn conventional(&self) -> Result<PlannedRun, Error> {
