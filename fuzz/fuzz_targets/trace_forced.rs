@@ -9,6 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let format = match FORMATS[usize::from(first & 0x1f) % FORMATS.len()].name {
         "csv" => "csv:time=0:us,op=1,offset=2,size=3:sectors,volume=4".to_string(),
+        name @ ("lcs" | "oracle-general") => format!("{name}:op=write"),
         name => name.to_string(),
     };
     let options = OpenOptions { format: Some(format), skip_bad_rows: first & 0x20 != 0, ..OpenOptions::default() };

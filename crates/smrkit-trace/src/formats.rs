@@ -8,6 +8,7 @@ use smrkit::request::Op;
 
 use crate::blkparse::{Blkparse, Fiu};
 use crate::blktrace::Blktrace;
+use crate::cachesim::{self, Cachesim};
 use crate::clf::Clf;
 use crate::fio::Fio;
 use crate::msr::Msr;
@@ -147,6 +148,8 @@ pub const FORMATS: &[Format] = &[
     ),
     binary::<Vscsi<1>>("vscsi1", "CloudPhysics vscsi, version 1, binary"),
     binary::<Vscsi<2>>("vscsi2", "CloudPhysics vscsi, version 2, binary"),
+    binary::<Cachesim<true, false>>("lcs", "libCacheSim's lcs, binary"),
+    binary::<Cachesim<false, false>>("oracle-general", "libCacheSim's oracleGeneral, binary"),
     // DiskSim 4.0 reference manual, "Input". The `batch` variant adds a number, which is not used.
     columns!(
         "disksim", "DiskSim ascii", "12.403000 0 264480 16 1", spaces, tick 1 ns, heading "",
@@ -311,8 +314,17 @@ impl<'a> Columns<'a> {
     }
 }
 
+/// Why rows that look like those of a format are not taken for them without a word.
+pub(crate) fn doubt(format: &Format, head: &[u8]) -> Option<&'static str> {
+    match format.name {
+        "disksim" => doubt_of_disksim(head),
+        "lcs" | "oracle-general" => Some(cachesim::DOUBT),
+        _ => None,
+    }
+}
+
 /// Why rows of DiskSim's shape may be another program's: it writes times with a part behind the point, and sectors.
-pub(crate) fn doubt_of_disksim(head: &[u8]) -> Option<&'static str> {
+fn doubt_of_disksim(head: &[u8]) -> Option<&'static str> {
     let lines = head.split(|byte| *byte == b'\n').filter(|line| line.first().is_some_and(u8::is_ascii_digit));
     let rows: Vec<Vec<&[u8]>> = lines
         .take(DOUBTED)
@@ -426,6 +438,9 @@ pub(crate) fn choice(text: Option<&str>) -> Result<Choice, Error> {
             Some(format) => Ok(Choice::Blkparse(format)),
             None => Err(Error::Usage(format!("blkparse:{event}: choose blkparse:Q, blkparse:D or blkparse:C"))),
         },
+        (FormatKind::Content { .. }, "lcs" | "oracle-general", _) => {
+            cachesim::named(name, argument).map(|rows| Choice::Named(format, rows))
+        }
         (_, _, Some(_)) => Err(Error::Usage(format!("the format {name} takes nothing after a colon"))),
         (FormatKind::Parquet, _, None) => Ok(Choice::Parquet),
         (FormatKind::Content { rows, .. }, _, None) => Ok(Choice::Named(format, *rows)),

@@ -11,6 +11,7 @@ mod input;
 mod reader;
 mod blkparse;
 mod blktrace;
+mod cachesim;
 mod clf;
 mod csv;
 mod fio;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::blktrace;
 use crate::csv::{self, Csv};
-use crate::formats::{self, Choice, Format, doubt_of_disksim};
+use crate::formats::{self, Choice, Format};
 use crate::input::{Stream, sha256_of};
 use crate::parquet::ParquetReader;
 use crate::reader::{Feed, RowTimes, Rows, Text, text_agreement};
@@ -235,7 +235,7 @@ fn recognised_rows(stream: &Stream) -> Result<(&'static str, Box<dyn Rows>), Err
     {
         return Ok(("csv", Box::new(Text(csv))));
     }
-    if let Some(doubt) = found.filter(|(format, _)| format.name == "disksim").and_then(|_| doubt_of_disksim(head)) {
+    if let Some(doubt) = found.and_then(|(format, _)| formats::doubt(format, head)) {
         return Err(Error::input(&stream.path, doubt));
     }
     match found {

@@ -163,6 +163,44 @@ fn binary_formats_are_recognised_and_give_their_requests() {
 }
 
 #[test]
+fn traces_of_libcachesim_are_recognised_and_read_as_what_is_said_of_them() {
+    for (file, format) in [("oracle-general.bin", "oracle-general"), ("lcs.bin", "lcs")] {
+        for (op, letter) in [("read", 'R'), ("write", 'W')] {
+            let requests = ["0 R 264480+8@0", "0 R 264512+16@0", "3000000000 R 264480+8@0", "7000000000 R 1953120+1@0"];
+            let requests = requests.map(|request| request.replace('R', &letter.to_string()));
+            let requests = requests.each_ref().map(String::as_str);
+            check(file, &forced(&format!("{format}:op={op}")), format, &["0=libcachesim"], &requests);
+        }
+        let bytes = std::fs::read(data(file)).unwrap();
+        assert!(refused(&bytes, &OpenOptions::default()).contains("whether they read or write"), "{file}");
+        for wrong in [format.to_string(), format!("{format}:op=discard"), format!("{format}:write")] {
+            let said = refused(&bytes, &forced(&wrong));
+            assert!(said.contains(&format!("choose {format}:op=read")), "{said}");
+        }
+    }
+    let record = |id: u64, size: u64| [&[9; 4], &id.to_le_bytes()[..], &size.to_le_bytes(), &[0; 16]].concat();
+    let heading = |version: u64, bytes: usize| {
+        let magic = 0x1234_5678_9abc_def0_u64.to_le_bytes();
+        [&magic, &version.to_le_bytes()[..], &vec![0; bytes - 24], &magic].concat()
+    };
+    // Sizes of 64 bits, as version 3 has them, behind a heading of today.
+    let third = [heading(3, 8192), record(8, 4096), record(16, 512)].concat();
+    let writes = forced("lcs:op=write");
+    assert_eq!(shown(&read(&third, &writes).unwrap().1), ["0 W 8+8@0", "0 W 16+1@0"]);
+    for (bytes, said) in [
+        (heading(9, 1024), "the version: expected 1 to 8"),
+        ([heading(3, 8192), record(1 << 40, 4096)].concat(), "the id: expected a sector of a disk"),
+        ([heading(3, 8192), record(8, 0)].concat(), "the size is 0"),
+        (third[..8192 + 40].to_vec(), "in the middle of this record"),
+        (third[..700].to_vec(), "in the middle of this record"),
+        (record(8, 4096), "the heading: expected the magic number"),
+    ] {
+        let found = refused(&bytes, &writes);
+        assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
 fn blkparse_says_which_events_it_takes_and_obeys() {
     let path = data("blkparse.txt");
     let mut trace = Trace::open(&path, &OpenOptions::default()).unwrap();

@@ -11,6 +11,7 @@ use crate::row::Volumes;
 fn exercise(bytes: &[u8]) {
     let names = FORMATS.iter().map(|format| match format.name {
         "csv" => Some("csv:time=0:us,op=1,offset=2,size=3:sectors,volume=4".to_string()),
+        "lcs" | "oracle-general" => Some(format!("{}:op=write", format.name)),
         name => Some(name.to_string()),
     });
     for format in names.chain([None, Some("csv".into()), Some("csv:op=0:wr,offset=1,size=2,separator=space".into())]) {
@@ -36,6 +37,7 @@ fn seeds() -> Vec<Vec<u8>> {
     for version in [1, 2] {
         seeds.push(vscsi(version, 0x2a, 4096, 1000, 5).repeat(4));
     }
+    seeds.extend(["lcs.bin", "oracle-general.bin"].map(|name| std::fs::read(data(name)).unwrap()));
     seeds.push(b"time;op;offset;size_sectors\n1;W;0x10;8\n2024-02-29T23:59:59Z;R;0;1\n".to_vec());
     seeds.push(blktrace_record(1, 8, 4096, 1, b"xy").repeat(4));
     seeds.push([b"tracedate\nsectorsize 512\n\x0c".to_vec(), srt(3, 1, 1, 512, 1, 0, 1).repeat(4)].concat());

@@ -1,0 +1,114 @@
+//! libCacheSim's binary traces (layout as its `lcs.h` describes it): little-endian records, in oracleGeneral from the first byte on, in
+//! lcs after a heading that says their version.
+//!
+//! A record begins with the time in seconds (32 bits), an object's id (64) and its size in bytes (32; from version 3 on 64). Then come, from version 2
+//! on, an operation of key-value stores, which is not used, and the number of the record that has the object next. The id of a block
+//! device's trace is a sector. Whether records read or write, only who names the format can say.
+
+use smrkit::error::Error;
+use smrkit::request::Op;
+
+use crate::formats::NewRows;
+use crate::number::{u32_at, u64_at};
+use crate::reader::{RecordFormat, Records, Step};
+use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow, Volumes};
+
+/// The reader of lcs, or of oracleGeneral; its requests are writes, or reads.
+#[derive(Debug, Default)]
+pub(crate) struct Cachesim<const IS_LCS: bool, const WRITES: bool> {
+    /// The version of the records; 0 where the heading was not read yet.
+    version: usize,
+    volume: Option<u16>,
+}
+
+/// Stands at both ends of a heading.
+const MAGIC: u64 = 0x1234_5678_9abc_def0;
+/// The bytes that headings have had.
+const HEADINGS: [usize; 2] = [1024, 8192];
+/// The bytes of a record, by its version; oracleGeneral's is the first.
+const RECORDS: [usize; 9] = [0, 24, 28, 36, 40, 44, 52, 68, 100];
+/// Sectors stay below this, as those of vscsi: what is larger is the hash of a key.
+const LBA_MAX: u64 = 1 << 40;
+/// Records that are looked at to recognise oracleGeneral.
+const LOOKED_AT: usize = 64;
+
+/// What is said of such traces when they are recognised.
+pub(crate) const DOUBT: &str = "a trace of libCacheSim, whose records do not say whether they read or write: say it, with {format} \
+                                oracle-general:op=write or op=read, or for one with a heading {format} lcs:op=write or op=read";
+
+/// The reader of a format by its name, and what was said of its operation.
+pub(crate) fn named(name: &str, argument: Option<&str>) -> Result<NewRows, Error> {
+    match (name, argument) {
+        ("lcs", Some("op=read")) => Ok(|| Box::new(Records(Cachesim::<true, false>::default()))),
+        ("lcs", Some("op=write")) => Ok(|| Box::new(Records(Cachesim::<true, true>::default()))),
+        (_, Some("op=read")) => Ok(|| Box::new(Records(Cachesim::<false, false>::default()))),
+        (_, Some("op=write")) => Ok(|| Box::new(Records(Cachesim::<false, true>::default()))),
+        _ => Err(Error::Usage(format!(
+            "{name} does not say what its requests do: choose {name}:op=read or {name}:op=write"
+        ))),
+    }
+}
+
+impl<const IS_LCS: bool, const WRITES: bool> RecordFormat for Cachesim<IS_LCS, WRITES> {
+    fn tick_ns(&self) -> u64 {
+        1_000_000_000
+    }
+
+    fn plausible(head: &[u8]) -> bool {
+        if IS_LCS {
+            return u64_at(head, 0) == MAGIC;
+        }
+        // Times ascend, and an object's next record comes later, if there is one.
+        let (mut before, mut records) = (0, head.chunks_exact(RECORDS[1]).take(LOOKED_AT).enumerate());
+        records.len() > 0
+            && records.all(|(at, record)| {
+                let (time, next) = (u32_at(record, 0), u64_at(record, 16).cast_signed());
+                let ascends = before <= time;
+                before = time;
+                ascends && (next == -1 || next == i64::MAX || (next > at as i64 && next < 1 << 40))
+            })
+    }
+
+    fn next(&mut self, bytes: &[u8], volumes: &mut Volumes) -> Result<Step, (Bad, usize)> {
+        let bad = |name, problem, used| Err((Bad { at: 0, len: 0, name, problem }, used));
+        if IS_LCS && self.version == 0 {
+            if bytes.len() >= 8 && u64_at(bytes, 0) != MAGIC {
+                return bad("the heading", Problem::Expected("the magic number of lcs"), 0);
+            }
+            let Some(heading) = HEADINGS.into_iter().find(|end| bytes.len() >= *end && u64_at(bytes, end - 8) == MAGIC)
+            else {
+                return match bytes.len() < HEADINGS[1] {
+                    true => Ok(Step::More),
+                    false => bad("the heading", Problem::Expected("the magic number at its end, too"), 0),
+                };
+            };
+            let version = u64_at(bytes, 8);
+            if !(1..RECORDS.len() as u64).contains(&version) {
+                return bad("the version", Problem::Expected("1 to 8"), 0);
+            }
+            self.version = version as usize;
+            return Ok(Step::Heading(heading));
+        }
+        let size = RECORDS[self.version.max(1)];
+        let Some(record) = bytes.get(..size) else { return Ok(Step::More) };
+        let (lba, has_long_size) = (u64_at(record, 4), self.version >= 3);
+        let bytes = if has_long_size { u64_at(record, 12) } else { u64::from(u32_at(record, 12)) };
+        match () {
+            () if bytes == 0 => return bad("the size", Problem::Zero, size),
+            () if bytes > BYTES_MAX => return bad("the size", Problem::TooLong, size),
+            () if lba >= LBA_MAX => {
+                return bad("the id", Problem::Expected("a sector of a disk, and no key of a store"), size);
+            }
+            () => {}
+        }
+        let volume = match self.volume {
+            Some(volume) => volume,
+            None => {
+                let field = Field::named("the volume");
+                *self.volume.insert(volumes.numbered(0, field, || "libcachesim".into()).map_err(|bad| (bad, 0))?)
+            }
+        };
+        let op = if WRITES { Op::Write } else { Op::Read };
+        Ok(Step::Row(TraceRow { ticks: u32_at(record, 0).into(), offset: lba * 512, bytes, volume, op }, size))
+    }
+}
