@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use smrkit::error::Error;
 use smrkit::experiment::pool::{self, Monitor};
 
-use crate::plan::Sweep;
+use crate::plan::{Part, Sweep};
 use crate::store::{FileHashes, Store};
 use crate::task::{Comparison, Task};
 
@@ -28,23 +28,32 @@ pub fn begin(sweep: &Sweep, store: &Store) -> Result<Vec<Comparison>, Error> {
     let plan = |options: &Vec<_>| Comparison::plan(options, &mut contents);
     let comparisons = sweep.comparisons.iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
     let keys: Vec<String> = comparisons.iter().map(|one| one.key.clone()).collect();
-    store.note(sweep, &keys)?;
+    // A comparison without volumes is its own task.
+    let groups = comparisons.iter().flat_map(|one| one.tasks.iter().filter(|task| task.key != one.key));
+    store.note(sweep, &keys, &groups.map(|group| group.key.clone()).collect::<Vec<_>>())?;
     Ok(comparisons)
 }
 
-/// The tasks of comparisons that the store lacks, each once.
-pub fn missing<'a>(comparisons: &'a [Comparison], store: &Store) -> Vec<&'a Task> {
-    let all = comparisons.iter().filter(|one| !store.has(&one.key)).flat_map(|one| &one.tasks);
+/// The tasks of a part of the sweep, each once, and their comparisons. What the store has by now is among them: other parts may have
+/// started earlier.
+fn tasks(comparisons: &[Comparison], part: Part) -> Vec<(&Comparison, &Task)> {
     let mut known = HashSet::new();
-    all.filter(|task| known.insert(&task.key) && !task.is_done(store)).collect()
+    let all = comparisons.iter().flat_map(|one| one.tasks.iter().map(move |task| (one, task)));
+    all.filter(|(_, task)| known.insert(&task.key)).skip(part.at - 1).step_by(part.of).collect()
+}
+
+/// The tasks of a part of the sweep that the store lacks.
+pub fn missing<'a>(comparisons: &'a [Comparison], part: Part, store: &Store) -> Vec<&'a Task> {
+    let lacks = |(one, task): &(&Comparison, &Task)| !store.has(&one.key) && !task.is_done(store);
+    tasks(comparisons, part).into_iter().filter(lacks).map(|(_, task)| task).collect()
 }
 
 /// Computes what is missing, and keeps each task's results as soon as they are whole. An interrupt loses those in flight. A task that fails
 /// does not stop the others.
 pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<SweepAccount, Error> {
     let comparisons = begin(sweep, store)?;
-    let tasks = missing(&comparisons, store);
-    let all: usize = comparisons.iter().map(Comparison::runs).sum();
+    let all: usize = tasks(&comparisons, sweep.part).iter().map(|(_, task)| task.runs).sum();
+    let tasks = missing(&comparisons, sweep.part, store);
     let mut done =
         SweepAccount { found: all - tasks.iter().map(|task| task.runs).sum::<usize>(), ..SweepAccount::default() };
     // Many tasks keep all cores busy by themselves; few need their runs next to each other.
@@ -104,6 +113,40 @@ mod tests {
         assert_eq!(seeds.len(), 8);
         execute(&Sweep::parse("again", TEXT).unwrap(), &store, &Unwatched).unwrap();
         assert_eq!(store.chosen(None).unwrap().len(), 8, "what two sweeps share counts once");
+    }
+
+    #[test]
+    fn parts_together_are_the_sweep_whatever_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let sweep = Sweep::parse("test", &TEXT.replace("[1, 2, 3]", "[1, 2, 3, 4, 5]")).unwrap();
+        let computed = |text: &str| {
+            let done = execute(&Sweep { part: text.parse().unwrap(), ..sweep.clone() }, &store, &Unwatched).unwrap();
+            (done.computed, done.found)
+        };
+        assert_eq!(["2/3", "1/3", "1/3", "3/3"].map(computed), [(4, 0), (4, 0), (0, 4), (2, 0)]);
+        assert_eq!(computed("1/1"), (0, 10));
+        for wrong in ["0/2", "3/2", "1", "1/x", "/"] {
+            assert!(wrong.parse::<Part>().unwrap_err().to_string().contains("1/8"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_no_sweep_names_any_more_is_pruned() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let sweep = |name: &str, seeds: &str| {
+            let sweep = Sweep::parse(name, &TEXT.replace("[1, 2, 3]", seeds)).unwrap();
+            execute(&sweep, &store, &Unwatched).unwrap().found
+        };
+        sweep("a", "[1, 2, 3]");
+        sweep("b", "[3, 4]");
+        sweep("a", "[1]");
+        std::fs::write(folder.path().join("mine.parquet"), "").unwrap();
+        assert_eq!([store.prune().unwrap(), store.prune().unwrap()], [1, 0]);
+        assert_eq!((sweep("c", "[1, 3, 4]"), store.chosen(None).unwrap().len()), (6, 6));
+        assert_eq!(sweep("c", "[2]"), 0);
+        assert!(folder.path().join("mine.parquet").exists());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! conventional disk. Every other list multiplies the comparisons.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use smrkit::error::Error;
 use smrkit::quantity::parse_count;
@@ -23,6 +24,31 @@ const DRAWN: [&str; 5] = ["workload", "interleave", "rebuild", "power_cut", "pre
 /// Seeds of repetitions begin here.
 const FIRST_SEED: u64 = 1;
 
+/// One of equal parts of a sweep, so that processes that share its store compute nothing twice: the second of eight is `2/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub(crate) at: usize,
+    pub(crate) of: usize,
+}
+
+impl Part {
+    /// The whole sweep.
+    pub const ALL: Part = Part { at: 1, of: 1 };
+}
+
+impl FromStr for Part {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Part, Error> {
+        let numbers =
+            text.split_once('/').and_then(|(at, of)| Some(Part { at: at.parse().ok()?, of: of.parse().ok()? }));
+        let part = numbers.filter(|part| (1..=part.of).contains(&part.at));
+        part.ok_or_else(|| {
+            Error::Usage(format!("`{text}` is no part: write 1/8 for the first of eight, and up to 8/8"))
+        })
+    }
+}
+
 /// Comparisons, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {
@@ -30,6 +56,8 @@ pub struct Sweep {
     pub name: String,
     /// The options of each comparison.
     pub comparisons: Vec<Vec<Pair>>,
+    /// What is computed of it.
+    pub part: Part,
     /// What the reader should know of how it was read.
     pub note: Option<&'static str>,
 }
@@ -88,7 +116,7 @@ impl Sweep {
         }
         match comparisons.is_empty() {
             true => Err(Error::Usage("an empty list leaves nothing to run: give it a value, or drop it".into())),
-            false => Ok(Sweep { name: name.into(), comparisons, note }),
+            false => Ok(Sweep { name: name.into(), comparisons, part: Part::ALL, note }),
         }
     }
 }

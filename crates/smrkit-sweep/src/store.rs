@@ -135,10 +135,10 @@ impl Store {
         read_words(&path, RECORD)?.iter().map(read).collect()
     }
 
-    /// Notes which comparisons a sweep has.
-    pub fn note(&self, sweep: &Sweep, keys: &[String]) -> Result<(), Error> {
+    /// Notes which comparisons a sweep has, and which groups of volumes some of them consist of.
+    pub fn note(&self, sweep: &Sweep, keys: &[String], groups: &[String]) -> Result<(), Error> {
         let (own, path) = (self.own(&sweep.name), self.sweep(&sweep.name));
-        let text = json!({"sweep": sweep.name, "comparisons": keys}).to_string() + "\n";
+        let text = json!({"sweep": sweep.name, "comparisons": keys, "groups": groups}).to_string() + "\n";
         let written =
             File::create(&own).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
         let noted = written.and_then(|()| fs::rename(&own, &path)).inspect_err(|_| drop(fs::remove_file(&own)));
@@ -200,14 +200,42 @@ impl Store {
         Ok(there.collect::<Result<Vec<_>, Error>>()?.concat())
     }
 
+    /// Removes results that no sweep names any more, such as those of older files, layers and programs; returns how many files.
+    pub fn prune(&self) -> Result<usize, Error> {
+        let mut named = HashSet::new();
+        for sweep in self.sweeps()? {
+            named.extend(self.noted(&sweep, "comparisons")?);
+            named.extend(self.noted(&sweep, "groups")?);
+        }
+        let mut removed = 0;
+        for folder in [self.0.clone(), self.0.join("groups"), self.0.join("volumes")] {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                // Other people's tables have other names than hashes.
+                let is_key = |key: &&str| key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+                if name.strip_suffix(".parquet").filter(is_key).is_some_and(|key| !named.contains(key)) {
+                    fs::remove_file(&path).map_err(|error| Error::writing(&path, error))?;
+                    removed += 1;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
     /// Keys of a sweep's comparisons.
     fn keys_of(&self, name: &str) -> Result<Vec<String>, Error> {
+        self.noted(name, "comparisons")
+    }
+
+    /// Keys that a sweep's note has of a kind.
+    fn noted(&self, name: &str, kind: &str) -> Result<Vec<String>, Error> {
         let path = self.sweep(name);
         let text = fs::read_to_string(&path).map_err(|error| Error::reading(&path, error))?;
         let noted: Value = serde_json::from_str(&text).map_err(|error| {
             Error::input(&path, format!("damaged ({error}): start the sweep again, which computes nothing twice"))
         })?;
-        let keys = noted["comparisons"].as_array().into_iter().flatten();
+        let keys = noted[kind].as_array().into_iter().flatten();
         Ok(keys.filter_map(|key| key.as_str().map(str::to_string)).collect())
     }
 }

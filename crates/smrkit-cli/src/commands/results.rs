@@ -40,6 +40,9 @@ pub struct Results {
     /// Format of the table.
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
+    /// Show nothing, and remove results that no sweep of the store has any more: those of older files, layers and versions.
+    #[arg(long, conflicts_with_all = ["sweep", "wanted", "show", "format", "json"])]
+    prune: bool,
     /// Write the results as JSON; - is standard output.
     #[arg(long, value_name = "OUT|-")]
     json: Option<PathBuf>,
@@ -59,7 +62,12 @@ fn wanted(text: &str) -> Result<(String, String), Error> {
 
 impl Results {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let outcomes = filter(Store::open(&self.store)?.chosen(self.sweep.as_deref())?, &self.wanted)?;
+        let store = Store::open(&self.store)?;
+        if self.prune {
+            print(format!("{} files removed\n", store.prune()?))?;
+            return Ok(Done::All);
+        }
+        let outcomes = filter(store.chosen(self.sweep.as_deref())?, &self.wanted)?;
         if let Some(path) = &self.json {
             JsonTarget::open(path)?.write(pretty(&Outcomes::new(outcomes))?)?;
             return Ok(Done::All);

@@ -6,7 +6,7 @@ use clap::Args;
 use smrkit::experiment::pool::Monitor;
 use smrkit::message::worded;
 use smrkit_sweep::execute::execute;
-use smrkit_sweep::plan::Sweep as Plan;
+use smrkit_sweep::plan::{Part, Sweep as Plan};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::table::page;
 
@@ -48,6 +48,9 @@ pub struct Sweep {
     /// The folder that keeps the results. Several sweeps may share one [default: the file's name with .results].
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// Compute one part of several: the second of eight comparisons is 2/8. Jobs that see the same store share a sweep so.
+    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    part: Part,
     /// Write one HTML page that opens offline.
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
@@ -58,7 +61,7 @@ impl Sweep {
         let mut paths = Paths { inputs: vec![self.file.clone()], ..Paths::default() };
         paths.outputs.extend(self.report.clone());
         paths.check()?;
-        let plan = Plan::read(&self.file)?;
+        let plan = Plan { part: self.part, ..Plan::read(&self.file)? };
         let folder = self.store.unwrap_or_else(|| beside(&self.file));
         let store = Store::create(&folder)?;
         plan.note.iter().for_each(|note| eprintln!("smrkit: {note}"));

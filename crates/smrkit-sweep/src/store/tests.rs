@@ -5,6 +5,7 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::record::Field;
 
 use super::*;
+use crate::plan::Part;
 
 fn pairs(options: &[(&str, &str)]) -> Vec<Pair> {
     options.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
@@ -116,7 +117,9 @@ fn a_note_that_a_killed_process_left_goes_once_a_later_one_is_there() {
     let store = Store::create(folder.path()).unwrap();
     // The second is called like something left of the first.
     for name in ["a.of-1", "a"] {
-        store.note(&Sweep { name: name.into(), comparisons: Vec::new(), note: None }, &[]).unwrap();
+        store
+            .note(&Sweep { name: name.into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &[], &[])
+            .unwrap();
     }
     let noted = store.sweep("a").metadata().unwrap().modified().unwrap();
     let left = |name: &str, time: SystemTime| {
@@ -155,7 +158,9 @@ fn two_processes_may_note_one_sweep_at_once() {
     let note = || {
         let store = Store::create(folder.path()).unwrap();
         let keys = vec!["k".repeat(64); 30];
-        store.note(&Sweep { name: "test".into(), comparisons: Vec::new(), note: None }, &keys).unwrap();
+        store
+            .note(&Sweep { name: "test".into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &keys, &[])
+            .unwrap();
         assert_eq!(store.keys_of("test").unwrap(), keys);
     };
     let note_and_tidy = || {
@@ -181,8 +186,8 @@ fn sweeps_are_found_by_name_and_their_outcomes_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path()).unwrap();
     let note = |name: &str, keys: &[&str]| {
-        let sweep = Sweep { name: name.into(), comparisons: Vec::new(), note: None };
-        store.note(&sweep, &keys.iter().map(|key| key.to_string()).collect::<Vec<_>>()).unwrap();
+        let sweep = Sweep { name: name.into(), comparisons: Vec::new(), part: Part::ALL, note: None };
+        store.note(&sweep, &keys.iter().map(|key| key.to_string()).collect::<Vec<_>>(), &[]).unwrap();
     };
     let error = |sweep: Option<&str>| store.chosen(sweep).unwrap_err().to_string();
     assert!(error(None).contains("no outcomes yet"));
