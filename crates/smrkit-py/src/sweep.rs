@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::stats::outcome;
 use smrkit_sweep::execute::{SweepAccount, begin, end, execute, missing};
-use smrkit_sweep::plan::Sweep;
+use smrkit_sweep::plan::{Part, Sweep};
 use smrkit_sweep::store::Store;
+use smrkit_sweep::table;
 use smrkit_sweep::task::{Comparison, Task};
 
 use crate::error::{Raised, exception};
@@ -78,7 +79,7 @@ impl SweepPlan {
     fn missing(&self, py: Python) -> PyResult<Vec<(String, usize)>> {
         let text = |task: &Task| Ok((serde_json::to_string(task)?, task.runs));
         let texts: Result<Vec<_>, serde_json::Error> =
-            missing(&self.comparisons, &self.store).into_iter().map(text).collect();
+            missing(&self.comparisons, Part::ALL, &self.store).into_iter().map(text).collect();
         texts.map_err(|error| Error::Usage(error.to_string())).raised(py)
     }
 
@@ -112,5 +113,12 @@ pub fn results(py: Python, store: PathBuf, sweep: Option<String>) -> PyResult<Ou
 /// The page of a sweep's outcomes.
 #[pyfunction]
 pub fn sweep_page(py: Python, name: &str, outcomes: &Bound<Outcomes>) -> PyResult<String> {
-    smrkit_sweep::table::page(name, &outcomes.get().0.runs).raised(py)
+    table::page(name, &outcomes.get().0.runs).raised(py)
+}
+
+/// The table of a sweep's outcomes, as the command prints it.
+#[pyfunction]
+pub fn sweep_text(py: Python, outcomes: &Bound<Outcomes>) -> PyResult<String> {
+    let rows = table::rows(&outcomes.get().0.runs);
+    Ok(table::table(&rows, &table::shown(&rows)).raised(py)?.text())
 }

@@ -141,6 +141,12 @@ class Calls(unittest.TestCase):
             outcome.report(page)
             self.assertIn("vguard", page.read_text(encoding="utf-8"))
 
+    def test_keys_are_completed(self):
+        outcome = smrkit.run(drive="tiny", layer="vguard", workload="mix:count=100")
+        self.assertLessEqual({"latency_ns", "plot", "requests"}, set(dir(outcome)))
+        self.assertLessEqual({"max", "p99"}, set(dir(outcome.latency_ns.all)))
+        self.assertIn("latency_ns", outcome._ipython_key_completions_())
+
     def test_a_notebook_shows_the_page_of_outcomes(self):
         both = smrkit.compare(drive="tiny", layer=["drive-managed", "vguard"], workload="mix:count=300")
         for shown in (both, both[0]):
@@ -150,7 +156,8 @@ class Calls(unittest.TestCase):
                 page = pathlib.Path(folder, "page.html")
                 shown.report(page)
                 written = page.read_text(encoding="utf-8")
-            framed = drawn["text/html"].split('srcdoc="')[1].split('"')[0]
+            framed = drawn["text/html"].split("srcdoc='")[1].split("'")[0]
             self.assertEqual(html.unescape(framed), written)
+            self.assertLess(len(drawn["text/html"]), 200_000)
         self.assertIn("vguard", both._repr_mimebundle_()["text/html"])
         self.assertNotIn("vguard", both[0]._repr_mimebundle_()["text/html"])

@@ -62,6 +62,14 @@ class Executors(unittest.TestCase):
         with self.assertRaisesRegex(smrkit.UsageError, "no sweep is called other"):
             smrkit.results(self.threads, "other")
 
+    def test_hundreds_of_runs_are_shown_in_a_notebook_as_one_table(self):
+        store = self.store("many")
+        options = {"drive": "tiny", "layer": ["drive-managed", "vguard"], "workload": "mix:count=20", "depth": list(range(1, 181))}
+        smrkit.sweep(store=store, **options)
+        shown = smrkit.results(store)._repr_mimebundle_()
+        self.assertIn("<table", shown["text/html"])
+        self.assertLess(max(map(len, shown.values())), 200_000)
+
     def test_errors_come_through_and_executors_are_checked(self):
         with self.assertRaisesRegex(smrkit.UsageError, "threads, processes, a client of Dask"):
             smrkit.sweep(store=self.store("x"), executor=5, **OPTIONS)

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 class Record(dict[str, Any]):
     """A part of an outcome or of advice: a dict whose keys are attributes too."""
 
+    def __dir__(self) -> list[str]:
+        """Its keys too, for those who complete names."""
+        return [*super().__dir__(), *self]
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
@@ -43,6 +47,13 @@ class Recorded(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._record)
+
+    def __dir__(self) -> list[str]:
+        """Its keys too, for those who complete names."""
+        return [*super().__dir__(), *self]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
 
     if not TYPE_CHECKING:
 

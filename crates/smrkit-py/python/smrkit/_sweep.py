@@ -95,16 +95,17 @@ def _plain(value: Any) -> Any:
 
 
 class Results(Outcomes):
-    """Outcomes of sweeps, whose page is the table of all runs."""
+    """Outcomes of sweeps, whose text and page are tables of all runs."""
 
     def __init__(self, native: _native.Outcomes, name: str) -> None:
         super().__init__(native)
         self._name = name
 
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page that ``smrkit report STORE --report`` writes."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(_native.sweep_page(self._name, self._native))
+    def __str__(self) -> str:
+        return _native.sweep_text(self._native)
+
+    def _page(self) -> str:
+        return _native.sweep_page(self._name, self._native)
 
 
 def results(store: Path, sweep: str | None = None) -> Results:
