@@ -1,7 +1,6 @@
 //! Exit codes, and the words on the way out.
 
 use std::io;
-use std::process::ExitCode;
 
 use smrkit::error::Error;
 use smrkit::message::worded;
@@ -22,16 +21,16 @@ pub enum Done {
 }
 
 /// The exit code of a command's result. A reader of our output who has had enough is no error.
-pub fn code(result: anyhow::Result<Done>) -> ExitCode {
+pub fn code(result: anyhow::Result<Done>) -> u8 {
     let error = match result {
-        Ok(Done::All) => return ExitCode::SUCCESS,
-        Ok(Done::Interrupted) => return ExitCode::from(130),
-        Ok(Done::Code(code)) => return ExitCode::from(code),
-        Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
+        Ok(Done::All) => return 0,
+        Ok(Done::Interrupted) => return 130,
+        Ok(Done::Code(code)) => return code,
+        Err(error) if is_closed_pipe(&error) => return 0,
         Err(error) => error,
     };
     eprintln!("smrkit: {}", worded(&remedy::chain(&error), &remedy::option));
-    ExitCode::from(number(&error))
+    number(&error)
 }
 
 /// The exit code of an error.

@@ -1,4 +1,4 @@
-//! A command that goes on in the background: it starts itself anew, and hears over a pipe how that went.
+//! A command that goes on in the background: it is started anew, and hears over a pipe how that went.
 //!
 //! Nothing forks here: a process with threads must not. The pipe is the child's standard output.
 
@@ -28,10 +28,10 @@ pub enum Started {
     },
 }
 
-/// Starts this program anew with `arguments` in the background, its standard error led into `log`; waits until it is ready.
-pub fn start(arguments: &[OsString], log: &Path) -> io::Result<Started> {
+/// Starts `program` with `arguments` in the background, its standard error led into `log`; waits until it is ready.
+pub fn start(program: &Path, arguments: &[OsString], log: &Path) -> io::Result<Started> {
     let log = File::options().append(true).create(true).mode(0o600).open(log)?;
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(program);
     // It leaves this directory, and a path relative to it would be another one there.
     if let Some(path) = std::env::var_os(RUN_DIRECTORY) {
         command.env(RUN_DIRECTORY, std::path::absolute(path)?);

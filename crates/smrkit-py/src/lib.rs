@@ -13,6 +13,8 @@ mod run;
 mod advice;
 mod sweep;
 mod catalogue;
+#[cfg(target_os = "linux")]
+mod command;
 
 #[pyo3::pymodule]
 mod _native {
@@ -22,6 +24,9 @@ mod _native {
     use crate::catalogue::{drive_file, drives, layers, options, show_drive, show_layer};
     #[pymodule_export]
     use crate::catalogue::{trace_generate, trace_info, trace_read, trace_split};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::command::command;
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "what Python calls it")]
     const __version__: &str = smrkit::VERSION;
@@ -36,5 +41,5 @@ mod _native {
     #[pymodule_export]
     use crate::run::compare;
     #[pymodule_export]
-    use crate::sweep::{SweepPlan, compute, results, sweep, sweep_page};
+    use crate::sweep::{SweepPlan, compute, results, sweep, sweep_page, sweep_text};
 }

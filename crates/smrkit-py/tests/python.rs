@@ -52,6 +52,7 @@ files! {
     calls: "test_calls.py",
     the_command: "test_command.py",
     drives: "test_drive.py",
+    entry: "test_entry.py",
     examples: "test_examples.py",
     layers: "test_layer.py",
     notebooks: "test_notebooks.py",

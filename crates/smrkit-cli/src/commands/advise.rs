@@ -12,6 +12,7 @@ use smrkit_advise::{Deaf, Listener};
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
+use crate::invocation;
 use crate::output::{JsonTarget, note_stand_ins, pretty, print};
 use crate::paths::Paths;
 use crate::style;
@@ -52,7 +53,7 @@ pub struct Advise {
 /// The command as it was given, without the files that it writes.
 fn command() -> String {
     let mut words = vec!["smrkit".to_string()];
-    let mut given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let mut given = invocation::words().iter().skip(1).map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = given.next() {
         match word.as_str() {
             "--report" | "--json" => drop(given.next()),

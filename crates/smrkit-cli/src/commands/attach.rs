@@ -21,6 +21,7 @@ use smrkit_report::activity;
 
 use super::serve::{DriveOptions, print_report};
 use crate::exit::{self, Done};
+use crate::invocation;
 use crate::output::{print, print_as};
 use crate::remedy;
 use crate::signals;
@@ -127,9 +128,11 @@ fn place(image: &Path, end: &str) -> Result<PathBuf, MountError> {
 /// Starts this program anew in the background, with its own arguments.
 fn start_daemon(image: &Path) -> anyhow::Result<()> {
     let log = run_directory::log(image)?;
-    let own = std::env::args_os().skip(2);
-    let arguments: Vec<OsString> = ["attach".into(), "--daemon".into()].into_iter().chain(own).collect();
-    match daemon::start(&arguments, &log).with_context(|| format!("the log is {}", log.display()))? {
+    let arguments: Vec<OsString> =
+        ["attach".into(), "--daemon".into()].into_iter().chain(invocation::words().iter().skip(2).cloned()).collect();
+    match daemon::start(invocation::program()?, &arguments, &log)
+        .with_context(|| format!("the log is {}", log.display()))?
+    {
         Started::Ready => Ok(()),
         Started::Failed { error, code } => Err(remedy::ChildError { error, code }.into()),
     }

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +24,7 @@ use smrkit_live::volume::{Open, Volume};
 
 use super::volume::VolumeOptions;
 use crate::exit::{self, Done};
+use crate::invocation;
 use crate::output::print;
 use crate::remedy;
 use crate::signals;
@@ -73,17 +73,17 @@ pub struct Mount {
 }
 
 /// Does what mount(8) or umount(8) asks for of its helper, with the exit codes that they have.
-pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> u8 {
     let failed = |code, error: &dyn Display| {
         eprintln!("{}: {error}", helper.name());
-        ExitCode::from(code)
+        code
     };
     if helper == Helper::Umount {
         let asked = match HelperUmount::parse(arguments) {
             Err(error) => return failed(HELPER_USAGE, &error),
             Ok(asked) => asked,
         };
-        return unmount(&asked).map_or_else(|error| failed(HELPER_FAILED, &error), |()| ExitCode::SUCCESS);
+        return unmount(&asked).map_or_else(|error| failed(HELPER_FAILED, &error), |()| 0);
     }
     let done = match HelperRequest::parse(arguments) {
         Err(error) => return failed(HELPER_USAGE, &error),
@@ -94,7 +94,7 @@ pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> ExitCo
         Ok(HelperRequest::Mount(asked)) => Mount::from(*asked).start_daemon().map(drop),
     };
     let told = |error| worded(&remedy::chain(&error), &helper::option);
-    done.map_or_else(|error| failed(HELPER_FAILED, &told(error)), |()| ExitCode::SUCCESS)
+    done.map_or_else(|error| failed(HELPER_FAILED, &told(error)), |()| 0)
 }
 
 fn unmount(asked: &HelperUmount) -> Result<(), MountError> {
@@ -219,7 +219,8 @@ impl Mount {
         arguments.extend(self.allow_other.then(|| "--allow-other".into()));
         arguments.extend(self.volume.trust_open_metadata.then(|| "--trust-open-metadata".into()));
         arguments.extend(["--".into(), OsString::from(&image), OsString::from(&mount_point)]);
-        let started = daemon::start(&arguments, &log).with_context(|| format!("the log is {}", log.display()))?;
+        let started = daemon::start(invocation::program()?, &arguments, &log)
+            .with_context(|| format!("the log is {}", log.display()))?;
         match started {
             Started::Ready => {
                 warn_of_damage(&mount_point);

@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::exit::Done;
+use crate::invocation;
 use crate::output::OutputOptions;
 use smrkit_options::value::count;
 
@@ -60,15 +61,14 @@ impl Reproduce {
         check.args(["-c", HAS_STUDIES]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if !check.status().is_ok_and(|status| status.success()) {
             bail!(
-                "the studies are in the Python package, which {} lacks: make wheel, then pip install polars matplotlib \
-                 out/wheels/smrkit-*.whl, or name another Python in SMRKIT_PYTHON",
+                "the studies take the Python package, polars and matplotlib, not all of which {} has: make wheel, then pip install \
+                 polars matplotlib out/wheels/smrkit-*.whl, or name another Python in SMRKIT_PYTHON",
                 python.display()
             );
         }
         // Studies that age file systems or import drives call this command in turn.
-        let own = std::env::current_exe().context("the path of this command")?;
         let mut study = Command::new(&python);
-        study.args(["-m", "smrkit.reproduce"]).args(self.arguments()).env("SMRKIT", own);
+        study.args(["-m", "smrkit.reproduce"]).args(self.arguments()).env("SMRKIT", invocation::program()?);
         // Replaced by the study, which then hears signals itself, and whose exit code is ours.
         Err(study.exec()).with_context(|| python.display().to_string())
     }

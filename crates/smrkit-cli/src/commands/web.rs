@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 
 use crate::exit::Done;
+use crate::invocation;
 use crate::output::print;
 
 const EXAMPLES: &str = "\
@@ -30,8 +31,8 @@ const PLACES: [&str; 2] = ["share/smrkit/index.html", "out/web/index.html"];
 
 impl Web {
     pub fn execute(self) -> anyhow::Result<Done> {
-        let own = std::env::current_exe().context("the path of this command")?;
-        let places = own.ancestors().skip(1).flat_map(|folder| PLACES.map(|place| folder.join(place)));
+        let places =
+            invocation::program()?.ancestors().skip(1).flat_map(|folder| PLACES.map(|place| folder.join(place)));
         let Some(page) = places.into_iter().find(|page| page.is_file()) else {
             bail!(
                 "the page is not installed with this command: in a clone, make web builds out/web/index.html, which the command of that clone finds"

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 __all__ = [
     "Advice",
@@ -14,6 +14,7 @@ __all__ = [
     "__version__",
     "advise",
     "advise_options",
+    "command",
     "compare",
     "compute",
     "drive_file",
@@ -26,6 +27,7 @@ __all__ = [
     "show_layer",
     "sweep",
     "sweep_page",
+    "sweep_text",
     "trace_generate",
     "trace_info",
     "trace_read",
@@ -91,6 +93,7 @@ class Advice:
 
 def advise(options: _Pairs, requests: Requests | None, progress: _Said) -> Advice: ...
 def advise_options() -> list[tuple[str, str, bool]]: ...
+def command(words: Sequence[str], program: str) -> NoReturn: ...
 def register(name: str, summary: str, class_: type, code: str | None) -> None: ...
 def compare(
     options: _Pairs,
@@ -120,6 +123,7 @@ class SweepPlan:
 def compute(task: str, store: str | PathLike[str]) -> None: ...
 def results(store: str | PathLike[str], sweep: str | None) -> Outcomes: ...
 def sweep_page(name: str, outcomes: Outcomes) -> str: ...
+def sweep_text(outcomes: Outcomes) -> str: ...
 def options() -> list[tuple[str, str, bool]]: ...
 def layers() -> str: ...
 def show_layer(name: str) -> str: ...

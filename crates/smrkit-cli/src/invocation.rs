@@ -1,0 +1,26 @@
+//! How the command was called. The process need not be its own: where the Python package brings the command, the words and the
+//! executable of the process are Python's.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::Context;
+
+static INVOCATION: OnceLock<(Vec<OsString>, Option<PathBuf>)> = OnceLock::new();
+
+/// Keeps how the command was called, once.
+pub fn set(words: Vec<OsString>, program: io::Result<PathBuf>) {
+    let _ = INVOCATION.set((words, program.ok()));
+}
+
+/// The name that it was called by, and its arguments.
+pub fn words() -> &'static [OsString] {
+    INVOCATION.get().map(|(words, _)| words.as_slice()).unwrap_or_default()
+}
+
+/// What starts this command anew.
+pub fn program() -> anyhow::Result<&'static Path> {
+    INVOCATION.get().and_then(|(_, program)| program.as_deref()).context("the path of this command is not known")
+}

@@ -1,0 +1,62 @@
+//! The command `smrkit`: one short file a subcommand, results to standard output, the rest to standard error. The program of that name
+//! and the Python package's call [`main`].
+
+mod invocation;
+mod paths;
+mod output;
+mod remedy;
+mod exit;
+mod signals;
+mod style;
+mod interrupt;
+mod commands;
+mod usage;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser};
+use smrkit_live::mount::helper::Helper;
+
+/// Simulates and checks shingled disks: what would it be like to live with one?
+#[derive(Parser)]
+#[command(name = "smrkit", version = smrkit::VERSION, arg_required_else_help = true, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+    #[command(flatten)]
+    style: style::Style,
+}
+
+/// Commands that end with what they have; a mount has a handler of its own.
+const INTERRUPTIBLE: [&str; 5] = ["run", "sweep", "advise", "reproduce", "trace"];
+
+/// The words for clap: `--json -` of `trace info`, whose value is optional and takes `=`, becomes `--json=-`.
+fn parsed_words() -> Vec<OsString> {
+    let mut words = invocation::words().to_vec();
+    if words.get(1).is_some_and(|command| command == "trace")
+        && words.get(2).is_some_and(|what| what == "info")
+        && let Some(at) = words.windows(2).position(|pair| pair[0] == "--json" && pair[1] == "-")
+    {
+        words.splice(at..at + 2, [OsString::from("--json=-")]);
+    }
+    words
+}
+
+/// Executes the command that `words` are, of which the first is the name that it was called by; its exit code. `program` is the path
+/// that starts the command anew. Once a process.
+pub fn main(words: Vec<OsString>, program: io::Result<PathBuf>) -> u8 {
+    invocation::set(words, program);
+    let mut called = invocation::words().iter();
+    if let Some(helper) = called.next().and_then(|name| Helper::called(name)) {
+        return commands::help(helper, called.cloned());
+    }
+    // Before anything else, so that an interrupt finds a handler from the beginning.
+    if called.next().is_some_and(|command| INTERRUPTIBLE.iter().any(|name| command == *name)) {
+        interrupt::Interrupt::watch();
+    }
+    let cli = Cli::try_parse_from(parsed_words()).unwrap_or_else(|told| usage::exit(&told));
+    style::choose(cli.style);
+    exit::code(cli.command.execute(Cli::command))
+}
