@@ -1,11 +1,12 @@
 # What to do with a fresh clone: make demo, make test. Each target says what is missing, in one line.
 
-.PHONY: help demo test wheel web docs figures bench lint fuzz fuzz-build ci
+.PHONY: help demo test wheel deb web docs figures bench lint fuzz fuzz-build ci
 
 help:
 	@echo 'make demo    build, compare every layer on the built-in workload, write a report into out/demo/'
 	@echo 'make test    every test that takes seconds; the last lines name those that were skipped'
-	@echo 'make wheel   the Python package, into out/wheels/'
+	@echo 'make wheel   the Python package with the command, into out/wheels/'
+	@echo 'make deb     the command as a package of Debian, into out/deb/'
 	@echo 'make web     the page that runs the simulator in a browser, into out/web/'
 	@echo 'make docs    the documentation as a site, into out/docs/'
 	@echo 'make figures the figures of the documentation, drawn anew from runs, into docs/figures/'
@@ -25,6 +26,10 @@ test:
 wheel:
 	@scripts/need build python
 	@scripts/wheel
+
+deb:
+	@scripts/need build deb
+	@scripts/deb
 
 web:
 	@scripts/need build web
