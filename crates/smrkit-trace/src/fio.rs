@@ -5,6 +5,7 @@
 //! each row with its time in microseconds (fio writes and replays microseconds). Version 2 has no times but `wait`, whose
 //! offset is in microseconds after the wait before, as the HOWTO says: requests between waits share a time.
 
+use crate::number;
 use crate::reader::{Heading, TextFormat};
 use crate::row::{Bad, LineColumns, Problem, TraceRow, Volumes, extent};
 use smrkit::request::Op;
@@ -74,5 +75,38 @@ impl<const V: u8> TextFormat for Fio<V> {
         columns.end()?;
         let volume = volumes.named(file.text, None, file)?;
         Ok(Some(TraceRow { ticks, offset, bytes, volume, op }))
+    }
+}
+
+/// Why times may be nanoseconds, in which some programs write version 3, and not the microseconds of fio.
+pub(crate) fn doubt(head: &[u8]) -> Option<&'static str> {
+    let rows = head.split(|byte| *byte == b'\n').skip(1).take(DOUBTED);
+    let time = |row: &[u8]| number::integer(row.split(|byte| *byte == b' ').next()?).ok();
+    let times: Vec<u64> = rows.filter_map(time).collect();
+    let mut gaps_us: Vec<u64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    gaps_us.sort_unstable();
+    let is_slow = gaps_us.len() >= FEWEST_GAPS && gaps_us[gaps_us.len() / 2] >= 1_000_000;
+    is_slow.then_some(
+        "if its times are microseconds, as fio writes them, half of its requests are a second or more apart: give {format} fio-v3 if \
+         they are, and with it {time_scale} 0.001 if they are nanoseconds",
+    )
+}
+
+/// Rows that are looked at to doubt, and the fewest times between them that tell anything.
+const DOUBTED: usize = 1000;
+const FEWEST_GAPS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_may_be_nanoseconds_are_asked_about() {
+        let log = |gap: u64| {
+            let rows = (0..40).map(|nth| format!("{} /dev/sdb write {} 4096\n", nth * gap, nth * 8192));
+            format!("fio version 3 iolog\n0 /dev/sdb add\n0 /dev/sdb open\n{}", rows.collect::<String>())
+        };
+        assert_eq!(doubt(log(10_000).as_bytes()), None, "100 a second");
+        assert!(doubt(log(10_000_000).as_bytes()).is_some_and(|doubt| doubt.contains("fio-v3")));
     }
 }

@@ -10,7 +10,7 @@ use crate::blkparse::{Blkparse, Fiu};
 use crate::blktrace::Blktrace;
 use crate::cachesim::{self, Cachesim};
 use crate::clf::Clf;
-use crate::fio::Fio;
+use crate::fio::{self, Fio};
 use crate::msr::Msr;
 use crate::number;
 use crate::reader::{
@@ -318,6 +318,7 @@ impl<'a> Columns<'a> {
 pub(crate) fn doubt(format: &Format, head: &[u8]) -> Option<&'static str> {
     match format.name {
         "disksim" => doubt_of_disksim(head),
+        "fio-v3" => fio::doubt(head),
         "lcs" | "oracle-general" => Some(cachesim::DOUBT),
         _ => None,
     }
