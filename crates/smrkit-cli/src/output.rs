@@ -8,8 +8,10 @@ use clap::Args;
 use serde::Serialize;
 pub use serde_json::to_string_pretty as pretty;
 use smrkit::error::Error;
+use smrkit_report::format::command;
 use smrkit_trace::output::TargetFile;
 
+use crate::invocation;
 use crate::paths::Paths;
 
 /// Prints to standard output; the error of a closed pipe ends the command quietly.
@@ -35,6 +37,21 @@ pub fn print_as<R: Serialize>(
 /// Says on standard error which drives stand for models that have none of their own.
 pub fn note_stand_ins(sentences: impl Iterator<Item = String>) {
     sentences.for_each(|sentence| eprintln!("smrkit: note: {sentence}"));
+}
+
+/// The command as it was given, without the files that it writes.
+pub fn command_given() -> String {
+    const WRITTEN: [&str; 5] = ["--report", "--json", "--requests", "--accesses", "--save-state"];
+    let mut given = invocation::words().iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let mut words = Vec::new();
+    while let Some(word) = given.next() {
+        match word.split_once('=') {
+            Some((option, _)) if WRITTEN.contains(&option) => {}
+            None if WRITTEN.contains(&word.as_str()) => drop(given.next()),
+            _ => words.push(word),
+        }
+    }
+    command(words.into_iter())
 }
 
 /// Target of JSON: standard output (`-`) or a file, opened before the work starts.

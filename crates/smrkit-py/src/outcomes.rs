@@ -81,6 +81,6 @@ impl Outcomes {
 
     /// The page that the command writes.
     fn page(&self) -> String {
-        smrkit_report::report(&self.0.runs)
+        smrkit_report::report(&self.0.runs, None)
     }
 }

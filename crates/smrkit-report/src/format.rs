@@ -135,6 +135,16 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// A command of smrkit as shells take it: the words after the program's name, quoted where a shell would take them apart.
+pub fn command(words: impl Iterator<Item = String>) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=/@%+".contains(c);
+    let quoted = |word: String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.fold("smrkit".into(), |command, word| command + " " + &quoted(word))
+}
+
 /// Columns of a terminal that paragraphs and tables fit into.
 pub const WIDTH: usize = 118;
 
@@ -191,6 +201,12 @@ mod tests {
         assert_eq!(shown, ["0", "0.0123", "3.49", "31.2", "1,000", "5,980", "1.23 M", "-2.5", "1.0e-9", "-"]);
         assert_eq!(count(750_000), "750,000");
         assert_eq!(count(12), "12");
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        let words = ["aZ9-_.,:=/@%+", "", "a b", "$x", "it's"].map(String::from);
+        assert_eq!(command(words.into_iter()), "smrkit aZ9-_.,:=/@%+ '' 'a b' '$x' 'it'\\''s'");
     }
 
     #[test]

@@ -13,7 +13,6 @@ mod members;
 mod rebuild;
 mod table;
 mod series;
-mod command;
 mod page;
 pub mod catalogue;
 pub mod trace_info;
@@ -22,7 +21,6 @@ pub mod progress;
 #[cfg(test)]
 mod tests;
 
-pub use command::quoted;
 pub use grid::Grid;
 pub use page::{Card, Section, facts, page, report};
 pub use rebuild::{BusyWork, WORK};

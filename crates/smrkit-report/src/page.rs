@@ -6,7 +6,6 @@
 use serde_json::{Value, json};
 use smrkit::stats::outcome::Outcome;
 
-use crate::command::command;
 use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Key, Numbers, Panel, Series, Style, Theme};
 use crate::format::escape;
 use crate::grid::Grid;
@@ -62,8 +61,9 @@ impl Section {
     }
 }
 
-/// The page of `smrkit run --report`: what tells most, the comparison, and the rest by topic.
-pub fn report(runs: &[Outcome]) -> String {
+/// The page of `smrkit run --report`: what tells most, the comparison, and the rest by topic, with the command that made the runs
+/// where there was one.
+pub fn report(runs: &[Outcome], command: Option<String>) -> String {
     let (mut first, verdicts) = (series::telling(runs), verdict_table(runs));
     first.name = "telling".into();
     let text = [headline(runs)].into_iter().chain(power_cuts(runs)).chain([first.note.clone()]).collect();
@@ -80,7 +80,7 @@ pub fn report(runs: &[Outcome]) -> String {
     let tables = optional(runs).into_iter();
     sections.extend(tables.map(|(heading, grid)| Section::of_table(heading, grid).under("Arrays and sources")));
     sections.push(Section::of_table("What was run", facts(runs)).under(RUN));
-    if let Some(command) = command(runs) {
+    if let Some(command) = command {
         let copied = vec![("The command", command)];
         sections.push(Section { heading: "Run it again".into(), copied, ..Section::default() }.under(RUN));
     }

@@ -249,7 +249,7 @@ fn text_from_outside_is_escaped_in_every_output() {
     run.parameters = [(EVIL.to_string(), Scalar::Text(EVIL.into()))].into();
     run.timeline.gauges = [(EVIL.to_string(), vec![1.0, 2.0])].into();
     let runs = [run, in_place()];
-    let page = page::report(&runs);
+    let page = page::report(&runs, None);
     let (body, _) = page.split_once("<script>").unwrap();
     assert!(!page.contains("<img") && !body.contains("\"it's") && body.contains("&lt;img src=x"));
     // In the data of the script a name is a string of JSON, whose quotes are escaped.
@@ -260,7 +260,7 @@ fn text_from_outside_is_escaped_in_every_output() {
 #[test]
 fn the_page_has_every_section_one_script_and_no_address_to_load() {
     let runs = comparison();
-    let page = page::report(&runs);
+    let page = page::report(&runs, None);
     let headings = ["How fast over time", "What happens", "How fast", "What it costs", "What was run"];
     let titles: Vec<String> = series::figures(&runs).iter().map(|f| format::escape(&f.title)).collect();
     for heading in headings.into_iter().chain(titles.iter().map(String::as_str)) {
@@ -296,7 +296,7 @@ fn the_charts_are_json_without_holes() {
     let drawn: Vec<_> = every_kind().into_iter().filter(is_drawn).collect();
     assert!(drawn.len() > 5);
     for runs in drawn {
-        let page = page::report(&runs);
+        let page = page::report(&runs, None);
         let data = script_data(&page);
         let charts = data["charts"].as_array().unwrap();
         assert_eq!(charts.len(), page.matches("class=\"chart\"").count());
@@ -313,7 +313,7 @@ fn the_charts_are_json_without_holes() {
 
 #[test]
 fn a_page_shows_one_legend_whose_keys_name_what_is_drawn() {
-    let page = page::report(&comparison());
+    let page = page::report(&comparison(), None);
     let charts = script_data(&page)["charts"].as_array().unwrap().clone();
     for section in page.split("<section>").filter(|section| section.contains("class=\"legend\"")) {
         let figures = [series::figures(&comparison()), vec![series::telling(&comparison())]].concat();
@@ -340,7 +340,7 @@ fn a_page_shows_one_legend_whose_keys_name_what_is_drawn() {
 
 #[test]
 fn a_page_has_a_dark_theme_in_which_every_colour_can_be_seen() {
-    let data = script_data(&page::report(&comparison()));
+    let data = script_data(&page::report(&comparison(), None));
     let text = |theme: &str| data["themes"][theme]["ink"].as_str().unwrap().to_string();
     assert_eq!((text("light"), text("dark")), (Theme::LIGHT.ink.hex(), Theme::DARK.ink.hex()));
     // Relative luminance and contrast as WCAG 2.1 defines them; 3 is what it asks of figures.

@@ -25,7 +25,7 @@ use smrkit_advise::uses::{Pace, USES, Use, Work};
 use smrkit_advise::{Deaf, Listener, page};
 use smrkit_options::COMMIT;
 use smrkit_options::run::RunOptions;
-use smrkit_report::{quoted, report};
+use smrkit_report::report;
 
 #[derive(Parser)]
 #[command(name = "smrkit", disable_help_flag = true, disable_help_subcommand = true)]
@@ -111,8 +111,7 @@ fn first_paragraph(text: &str) -> String {
 
 /// The question as a command.
 fn command() -> String {
-    let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
-    format!("smrkit {}", words.join(" "))
+    smrkit_report::format::command(std::env::args().skip(1))
 }
 
 fn advise(options: &AdviseOptions) -> Result<(), Error> {
@@ -151,7 +150,7 @@ fn run(options: &RunOptions) -> Result<(), Error> {
         notes.iter().for_each(|note| send(&Message::Note(note)));
     }
     send(&Message::Json(pretty(&outcomes)));
-    send(&Message::Page { html: report(&outcomes.runs), is_whole: true });
+    send(&Message::Page { html: report(&outcomes.runs, Some(command())), is_whole: true });
     Ok(())
 }
 

@@ -12,11 +12,9 @@ use smrkit_advise::{Deaf, Listener};
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::invocation;
-use crate::output::{JsonTarget, note_stand_ins, pretty, print};
+use crate::output::{JsonTarget, command_given, note_stand_ins, pretty, print};
 use crate::paths::Paths;
 use crate::style;
-use smrkit_report::quoted;
 use smrkit_trace::output::TargetFile;
 
 const EXAMPLES: &str = "\
@@ -48,20 +46,6 @@ pub struct Advise {
     /// Write one HTML page that opens offline.
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
-}
-
-/// The command as it was given, without the files that it writes.
-fn command() -> String {
-    let mut words = vec!["smrkit".to_string()];
-    let mut given = invocation::words().iter().skip(1).map(|word| word.to_string_lossy().into_owned());
-    while let Some(word) = given.next() {
-        match word.as_str() {
-            "--report" | "--json" => drop(given.next()),
-            _ if word.starts_with("--report=") || word.starts_with("--json=") => {}
-            _ => words.push(quoted(&word)),
-        }
-    }
-    words.join(" ")
 }
 
 /// Prints an answer as it comes.
@@ -120,7 +104,7 @@ impl Advise {
             })?;
         }
         if let Some(report) = report {
-            report.write(page::page(&answers, Some(&command())).as_bytes())?;
+            report.write(page::page(&answers, Some(&command_given())).as_bytes())?;
         }
         Ok(if answers.iter().all(|advice| advice.complete) { Done::All } else { Done::Interrupted })
     }

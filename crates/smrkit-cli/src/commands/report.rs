@@ -55,7 +55,7 @@ impl Report {
         let outputs = self.outputs.open()?;
         let outcomes = Outcomes::new(runs);
         let runs = &outcomes.runs;
-        outputs.write(|| text_for(runs, style::terminal()), || pretty(&outcomes), || report(runs))?;
+        outputs.write(|| text_for(runs, style::terminal()), || pretty(&outcomes), || report(runs, None))?;
         Ok(Done::All)
     }
 

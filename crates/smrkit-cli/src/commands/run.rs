@@ -15,7 +15,7 @@ use smrkit_trace::rows::{self, RowFiles};
 use super::trace::warn;
 use crate::exit::Done;
 use crate::interrupt::Interrupt;
-use crate::output::{OutputOptions, Outputs, note_stand_ins, pretty};
+use crate::output::{OutputOptions, Outputs, command_given, note_stand_ins, pretty};
 use crate::paths::Paths;
 use crate::style;
 
@@ -152,7 +152,8 @@ impl RunCommand {
             JsonDetail::Full => pretty(&outcomes),
             JsonDetail::Summary => serde_json::to_string(&outcomes.summary()),
         };
-        let written = outputs.write(|| text_for(runs, style::terminal()), record, || report(runs));
+        let written =
+            outputs.write(|| text_for(runs, style::terminal()), record, || report(runs, Some(command_given())));
         files.finish()?;
         written?;
         Ok(if complete { Done::All } else { Done::Interrupted })
