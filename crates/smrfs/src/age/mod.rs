@@ -20,7 +20,7 @@ use crate::bench::{Fileserver, FileserverOptions, Postmark, PostmarkOptions};
 use crate::error::FsResult;
 use crate::workload::driver::{Driver, End, Interleave, Record, Rests, Watch};
 use crate::workload::{Cleaned, EventKind, Events, FileKey, Script, Target, TargetRoom, WorkloadEvent};
-use world::Distribution;
+use world::{AGES_DAYS, Distribution, SIZES_MB};
 
 /// Options of an ager.
 #[derive(Clone, Debug)]
@@ -60,11 +60,11 @@ impl AgerOptions {
             hours_per_s: 6.08,
             // Derived: 800 GB and more in a run of 5 hours and more; a disk's rate.
             bytes_per_s: 71e6,
-            sizes_mb: Distribution::sizes_mb(),
+            sizes_mb: SIZES_MB,
             size_factor: 1.0,
             // Assumption: no file has more than a sixteenth of the target.
             size_max_bytes: (target_bytes / 16).max(1),
-            ages_days: Distribution::ages_days(),
+            ages_days: AGES_DAYS,
             seed,
         }
     }
@@ -498,7 +498,7 @@ mod tests {
 
     #[test]
     fn files_that_live_equally_long_go_in_the_order_in_which_they_came() {
-        let ages_days = Distribution::parse("ages.csv".as_ref(), "100,100").unwrap();
+        let ages_days = Distribution { points: &[(100.0, 1.0)] };
         let mut ager = Ager::new(AgerOptions { ages_days, ..AgerOptions::new(TARGET, 1) }, 0);
         let events = (0..20_000).filter_map(|_| ager.next()).filter(|event| event.kind == EventKind::Delete);
         let numbers: Vec<u64> = events.map(|event| event.file.number).collect();

@@ -94,13 +94,13 @@ fn ageing_is_told_as_it_was() {
         &[
             "age -q --simulate caveat --size 1GB --bytes 3GB --defragment --benchmarks --report PAGE",
             "age -q --simulate strict-append --size 2GB --bytes 5GB --benchmarks --interleave file --report PAGE",
-            "age -q --simulate strict-append --size 1GB --fill 50 --idle 30 --spell 2s --swing 5 --bytes 4GB --json -",
+            "age -q --simulate strict-append --size 1GB --fill 50 --idle 30 --bytes 4GB --json -",
             "age -q --simulate caveat --size 1GB --bytes 2GB --defragment --placement adjacent --did 2MiB --json -",
             "age -q --simulate caveat --size 500MB --bytes 3GB --defragment --placement first-fit --size-factor 0.1 --json -",
             "age -q --simulate caveat --size 500MB --bytes 2GB --defragment --placement best-fit --granule 16KiB --json -",
             "age -q --simulate caveat --size 500MB --bytes 2GB --defragment --placement reservation --dpid 2MiB --json -",
             "age -q --simulate caveat --size 500MB --bytes 2GB --size-factor 0.01 --seed 5 --report PAGE",
-            "age -q --simulate strict-append --size 1GB --duration 20s --rate 20MB --acceleration 30 --run-probability 0.5",
+            "age -q --simulate strict-append --size 1GB --duration 20s",
         ],
     );
 }

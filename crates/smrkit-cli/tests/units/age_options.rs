@@ -49,17 +49,11 @@ fn a_fill_is_percent_or_a_size() {
 
 #[test]
 fn a_course_is_as_it_was_asked_for() {
-    let text = "--fill 50 --bytes 2GB --duration 3s --size-factor 0.5 --run-probability 0.25 --acceleration 7 --rate 10MB \
-                --swing 3 --idle 40 --spell 5s --interleave 4 --seed 9";
+    let text = "--fill 50 --bytes 2GB --duration 3s --size-factor 0.5 --idle 40 --interleave 4 --seed 9";
     let found = course(text).unwrap();
     let ager = &found.ager;
-    assert_eq!((ager.target_bytes, ager.seed, ager.swing_percent), (500_000_000, 9, 3.0));
-    assert_eq!((ager.run_probability, ager.hours_per_s, ager.bytes_per_s), (0.25, 7.0, 10e6));
-    assert_eq!(
-        (ager.size_factor, &*ager.sizes_mb.source, &*ager.ages_days.source),
-        (0.5, "reconstruction", "reconstruction")
-    );
-    assert_eq!((found.duty.idle_percent, found.duty.spell), (40.0, Nanos(5_000_000_000)));
+    assert_eq!((ager.target_bytes, ager.seed, ager.size_factor), (500_000_000, 9, 0.5));
+    assert_eq!((found.duty.idle_percent, found.duty.spell), (40.0, Nanos(10_000_000_000)));
     assert_eq!((found.before_bytes, found.until_bytes, found.sample_bytes), (2_000_000_000, 2_000_000_000, 4_000_000));
     assert_eq!((found.until_time, found.record_from_bytes), (Some(Nanos(3_000_000_000)), 0));
     assert_eq!((found.interleave, found.benchmarks.len(), found.stop_at_b), (Interleave::Blocks(4), 0, true));
@@ -72,31 +66,12 @@ fn a_course_is_as_it_was_asked_for() {
 }
 
 #[test]
-fn distributions_are_read_from_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("own.csv");
-    fs::write(&path, "1,50\n10,100\n").unwrap();
-    let path = path.display();
-    let found = course(&format!("--sizes {path}")).unwrap().ager;
-    assert!(found.sizes_mb.source.contains("own.csv") && found.ages_days.source == "reconstruction");
-    let found = course(&format!("--ages {path}")).unwrap().ager;
-    assert!(found.ages_days.source.contains("own.csv") && found.sizes_mb.source == "reconstruction");
-    assert!(course("--ages /nowhere/own.csv").is_err());
-}
-
-#[test]
 fn what_would_never_end_or_begin_is_refused() {
-    for (text, said) in [
-        ("--rate 0", "must be above 0"),
-        ("--acceleration 0", "must be above 0"),
-        ("--idle 100", "leave no time"),
-        ("--spell 0", "leave no time"),
-        ("--interleave 0", "turns of 0 blocks"),
-    ] {
+    for (text, said) in [("--idle 100", "leaves no time"), ("--interleave 0", "turns of 0 blocks")] {
         let error = course(text).err().unwrap();
         assert!(error.contains(said), "{text}: {error}");
     }
-    assert!(course("--idle 99 --rate 1 --acceleration 0.1").is_ok());
+    assert!(course("--idle 99").is_ok());
 }
 
 #[test]

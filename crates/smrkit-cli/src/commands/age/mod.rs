@@ -29,10 +29,10 @@ Examples:
   smrkit age /mnt/ext4 --any-directory 10GB               to compare: 10 GB of another file system
   smrkit age --simulate caveat                            the paper's 100 GB disk, 800 GB written, in seconds
   smrkit age --simulate strict-append --size 10GB --benchmarks --report aged.html
-  smrkit age --simulate caveat --sizes sizes.csv --did 3MiB --placement adjacent
+  smrkit age --simulate caveat --did 3MiB --placement adjacent
   smrkit age --simulate caveat --size 4GB --placement next-fit,adjacent --seeds 10     which policy is better
 
-Sizes and ages are read from lines of value,cumulative_percent; values in MB and days. An interrupt keeps what there is.";
+An interrupt keeps what there is.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

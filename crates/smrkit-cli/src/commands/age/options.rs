@@ -1,18 +1,16 @@
 //! Options of `smrkit age`: the ageing, and the disk to simulate.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
-use smrfs::age::world::{Distribution, World};
+use smrfs::age::world::World;
 use smrfs::age::{AgerOptions, CourseOptions, Duty, paper_benchmarks};
 use smrfs::device::Model;
 use smrfs::space::caveat::{CaveatOptions, Placement};
 use smrfs::workload::driver::Interleave;
 use smrkit::drive::Drive;
 use smrkit::error::Error;
-use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_share};
+use smrkit::quantity::{Bytes, parse_bytes, parse_count, parse_duration, parse_number, parse_percent};
 use smrkit::units::Nanos;
 
 use smrkit_options::value::count;
@@ -41,33 +39,12 @@ pub struct Ageing {
     /// End after this time. In simulation it is that of the model's clock.
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     duration: Option<Nanos>,
-    /// File sizes, as lines of MB,cumulative_percent [default: the paper's].
-    #[arg(long, value_name = "CSV")]
-    sizes: Option<PathBuf>,
-    /// File ages, as lines of days,cumulative_percent [default: the paper's].
-    #[arg(long, value_name = "CSV")]
-    ages: Option<PathBuf>,
     /// Factor on file sizes. No file is larger than a sixteenth of the fill.
     #[arg(long, value_parser = parse_number, default_value = "1", value_name = "X")]
     size_factor: f64,
-    /// Probability that a create follows a create, and a delete a delete.
-    #[arg(long, value_parser = parse_share, default_value = "0.9", value_name = "SHARE")]
-    run_probability: f64,
-    /// Hours of a file's age that pass in a second.
-    #[arg(long, value_parser = parse_number, default_value = "6.08", value_name = "HOURS")]
-    acceleration: f64,
-    /// Bytes written that count as one second of a file's age.
-    #[arg(long, value_parser = parse_bytes, default_value = "71MB", value_name = "SIZE")]
-    rate: u64,
-    /// Swing of the fill, in percent of it.
-    #[arg(long, value_parser = parse_percent, default_value = "2", value_name = "PERCENT")]
-    swing: f64,
     /// Share of time in which the ager pauses, in percent.
     #[arg(long, value_parser = parse_percent, default_value = "0", value_name = "PERCENT")]
     idle: f64,
-    /// Time that the ager writes between two pauses.
-    #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
-    spell: Nanos,
     /// Run Postmark and the file server twice each, alongside the ager. They begin when all has been written.
     #[arg(long)]
     benchmarks: bool,
@@ -96,25 +73,10 @@ impl Ageing {
             let (fill, disk) = (Bytes(target_bytes), Bytes(disk_bytes));
             return Err(Error::Usage(format!("a fill of {fill} on a file system of {disk}: lower --fill")));
         }
-        if self.rate == 0 || self.acceleration <= 0.0 {
-            return Err(Error::Usage("--rate and --acceleration must be above 0: files would never age".into()));
+        if self.idle >= 100.0 {
+            return Err(Error::Usage("--idle of 100 leaves no time to write: lower it".into()));
         }
-        if self.idle >= 100.0 || self.spell == Nanos::ZERO {
-            return Err(Error::Usage(
-                "--idle of 100 or --spell of 0 leave no time to write: lower --idle, raise --spell".into(),
-            ));
-        }
-        let paper = AgerOptions::new(target_bytes, seed);
-        let ager = AgerOptions {
-            swing_percent: self.swing,
-            run_probability: self.run_probability,
-            hours_per_s: self.acceleration,
-            bytes_per_s: self.rate as f64,
-            sizes_mb: curve(self.sizes.as_deref())?.unwrap_or(paper.sizes_mb),
-            size_factor: self.size_factor,
-            ages_days: curve(self.ages.as_deref())?.unwrap_or(paper.ages_days),
-            ..paper
-        };
+        let ager = AgerOptions { size_factor: self.size_factor, ..AgerOptions::new(target_bytes, seed) };
         let bytes = self.bytes.unwrap_or(disk_bytes.saturating_mul(8));
         // By the disk that such a fill would be 70 % of, or file systems of unequal size would see unequal benchmarks.
         let of_paper = match self.fill {
@@ -124,7 +86,7 @@ impl Ageing {
         Ok(CourseOptions {
             ager,
             before_bytes: bytes,
-            duty: Duty { idle_percent: self.idle, spell: self.spell },
+            duty: Duty { idle_percent: self.idle, ..Duty::NONE },
             record_from_bytes: self.record_from,
             benchmarks: if self.benchmarks { paper_benchmarks(of_paper, seed) } else { Vec::new() },
             interleave: self.interleave,
@@ -134,12 +96,6 @@ impl Ageing {
             sample_bytes: self.sample.unwrap_or(bytes / 500).max(1),
         })
     }
-}
-
-fn curve(path: Option<&Path>) -> Result<Option<Distribution>, Error> {
-    let Some(path) = path else { return Ok(None) };
-    let text = fs::read_to_string(path).map_err(|error| Error::reading(path, error))?;
-    Distribution::parse(path, &text).map(Some)
 }
 
 /// Fill of a file system.

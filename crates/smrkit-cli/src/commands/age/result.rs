@@ -53,10 +53,8 @@ impl Aged {
             "swing_percent": ager.swing_percent,
             "idle_percent": options.duty.idle_percent,
             "spell_ns": options.duty.spell.0,
-            "sizes": ager.sizes_mb.source,
             "size_factor": ager.size_factor,
             "size_max_bytes": ager.size_max_bytes,
-            "ages": ager.ages_days.source,
             "interleave": options.interleave,
             "seed": ager.seed,
         });
