@@ -361,7 +361,7 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
     if !file.metadata().is_ok_and(|found| found.is_file()) {
         return Err(LiveError::image(path, "no regular file: serve it as it is (smrkit serve), or give another path"));
     }
-    lock(path, &file)?;
+    exclusive::lock_path(path, &file)?;
     let made = file.set_len(0).and_then(|()| file.set_len(bytes)).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => {
             let remedy = "this file system holds no file as long as this drive: give a smaller one, or another file system (xfs, tmpfs)";
@@ -395,13 +395,6 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
 
 fn flags(flags: OFlags) -> i32 {
     flags.bits() as i32
-}
-
-fn lock(path: &Path, file: &File) -> Result<(), LiveError> {
-    exclusive::lock(file).map_err(|error| match error {
-        Errno::WOULDBLOCK => LiveError::InUse(path.into()),
-        error => LiveError::os(path, error),
-    })
 }
 
 /// What is at the path of a state file.
@@ -508,7 +501,7 @@ impl DriveImage {
         if !kind.is_file() && !kind.is_block_device() {
             return Err(LiveError::image(path, "no regular file and no block device: give one of these"));
         }
-        lock(path, &file)?;
+        exclusive::lock_path(path, &file)?;
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| failed(error.into()))?;
         if bytes == 0 || bytes % SECTOR_BYTES > 0 {
             let remedy = "its length is no multiple of 512 bytes: lengthen it (truncate -s %512), or make one with smrkit create";

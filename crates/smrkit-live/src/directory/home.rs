@@ -116,13 +116,6 @@ fn read_volume(fd: &OwnedFd) -> Option<VolumeMark> {
     VolumeMark::parse(&get(fd, VOLUME).ok()?)
 }
 
-fn lock(path: &Path, fd: &OwnedFd) -> Result<(), LiveError> {
-    match exclusive::lock(fd) {
-        Err(Os::WOULDBLOCK) => Err(LiveError::InUse(path.into())),
-        done => done.map_err(|error| LiveError::os(path, error)),
-    }
-}
-
 /// A directory that can become a metadata directory, locked; nothing in it has been changed yet.
 #[derive(Debug)]
 pub struct Site {
@@ -157,7 +150,7 @@ impl Site {
 
     fn open(path: &Path, is_new: bool) -> Result<Site, LiveError> {
         let fd = open_directory(path).map_err(|error| LiveError::os(path, error))?;
-        lock(path, &fd)?;
+        exclusive::lock_path(path, &fd)?;
         let stat = rustix::fs::fstat(&fd).map_err(|error| LiveError::os(path, error))?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             return Err(LiveError::NotYours(path.into()));
@@ -223,7 +216,7 @@ impl Home {
         if volume.image != image || volume.own != own {
             return Err(LiveError::OtherImage { path: path.into(), belongs: volume.image, image });
         }
-        lock(path, &fd)?;
+        exclusive::lock_path(path, &fd)?;
         let home = Home::new(absolute(path)?, fd, volume, key);
         home.folder("tree").map_err(|_| LiveError::NoTree(path.join("tree")))?;
         Ok(home)

@@ -135,11 +135,8 @@ pub(crate) fn open_alone(path: &Path, writable: bool) -> Result<File, LiveError>
         }
         file => file.map_err(|error| LiveError::io(path, error))?,
     };
-    match exclusive::lock(&file) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(LiveError::InUse(path.into())),
-        Err(error) => Err(LiveError::os(path, error)),
-        Ok(()) => Ok(file),
-    }
+    exclusive::lock_path(path, &file)?;
+    Ok(file)
 }
 
 impl Image {
