@@ -3,49 +3,11 @@
 use std::borrow::Cow;
 
 /// All that a user can set and a message names, as the library calls it.
-pub const FIELDS: &[&str] = &[
-    "any_directory",
-    "array",
-    "arrival",
-    "band",
-    "capacity",
-    "check",
-    "commit_interval",
-    "depth",
-    "did",
-    "dpid",
-    "drive",
-    "fold",
-    "force",
-    "format",
-    "from_state",
-    "interleave",
-    "keep",
-    "layer",
-    "log",
-    "meta",
-    "model",
-    "placement",
-    "power_cut",
-    "prefill",
-    "queue",
-    "rebuild",
-    "report",
-    "save_state",
-    "set",
-    "size",
-    "skip_bad_rows",
-    "sort",
-    "sources",
-    "span",
-    "think",
-    "time_scale",
-    "trace",
-    "trust_open_metadata",
-    "volume",
-    "warmup",
-    "workload",
-];
+const FIELDS: &str = "\
+    any_directory array arrival band capacity check commit_interval depth did dpid drive fold force format \
+    from_state interleave keep layer log meta model placement power_cut prefill queue rebuild report \
+    save_state set size skip_bad_rows sort sources span think time_scale trace trust_open_metadata volume \
+    warmup workload";
 
 /// Remedy where a trace is not in the order of its times.
 pub const PUT_IN_ORDER: &str = "use {arrival} flat-out, or put the rows in order with {sort}";
@@ -58,7 +20,7 @@ pub fn worded(message: &str, name: &FieldNames) -> String {
     let (mut worded, mut rest) = (String::with_capacity(message.len()), message);
     while let Some((before, after)) = rest.split_once('{') {
         worded += before;
-        let field = FIELDS.iter().find_map(|field| Some((field, after.strip_prefix(field)?.strip_prefix('}')?)));
+        let field = FIELDS.split(' ').find_map(|field| Some((field, after.strip_prefix(field)?.strip_prefix('}')?)));
         match field {
             Some((field, after)) => {
                 worded += &name(field);
