@@ -269,9 +269,9 @@ pub struct DemandOptions {
     /// Size that a workload takes for the disk's [default: the least that a layer offers].
     #[arg(long, value_parser = value(Size(0, u64::MAX)), value_name = "SIZE")]
     pub span: Option<u64>,
-    /// Merging of several traces and workloads. In bursts of N requests, each from a source drawn at random (by what
-    /// each has left: weighted), by their times, or one after another.
-    #[arg(long, value_parser = Interleave::from_str, value_name = "burst:N[,weighted]|time|none")]
+    /// Merging of several traces and workloads. In bursts of N requests, each from a source drawn at random, by their
+    /// times, or one after another.
+    #[arg(long, value_parser = Interleave::from_str, value_name = "burst:N|time|none")]
     pub interleave: Option<Interleave>,
     /// Placement of their addresses, one behind the other or all from 0 [default: end-to-end].
     #[arg(long, value_parser = SourcePlacement::from_str, value_name = "end-to-end|zero")]

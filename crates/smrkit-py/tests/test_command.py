@@ -87,7 +87,7 @@ def configuration(seed):
             options["fold"] = True
         case 1:
             options["workload"] = [f"{kind}:count={count}" for kind in draw.sample(kinds, 2)]
-            options["interleave"] = draw.choice(["burst:10", "none", "burst:5,weighted"])
+            options["interleave"] = draw.choice(["burst:10", "none", "burst:5"])
         case 2:
             options["workload"] = f"{draw.choice(kinds)}:count={count}"
             options["array"] = draw.choice(["raid5:disks=3,chunk=16KiB", "raid1:disks=2", "raid0:disks=2,chunk=16KiB"])

@@ -384,16 +384,6 @@ impl Demand for TraceDemand {
         Ok(Some(self.footprint_end()?.next_multiple_of(TRACE_ALIGNMENT)))
     }
 
-    fn count(&self, _opening: &Opening) -> Result<u64, Error> {
-        let table = self.table()?;
-        Ok(match self.volumes {
-            VolumeChoice::All => table.requests,
-            VolumeChoice::Number(number) => {
-                table.volumes.iter().filter(|used| used.number == number).map(|used| used.requests).sum()
-            }
-        })
-    }
-
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let times = if opening.think_times { RowTimes::Think } else { RowTimes::Clock };
         Ok(Box::new(self.laid(opening.hash, times)?))

@@ -1,7 +1,7 @@
 //! Several sources merged into one stream: in bursts drawn at random, by their times, or one after another.
 //!
 //! After Le, Holliday and Amer's arrays of shingled disks, where traces are interleaved in bursts of 1 to 1000 operations.
-//! How the next source is drawn is not told there, so that both ways are here. A merged source is one source, whatever it
+//! How the next source is drawn is not told there; here all are drawn alike. A merged source is one source, whatever it
 //! was made of. Left out: slowing one source down because another is behind.
 
 use std::fmt;
@@ -30,7 +30,7 @@ const STREAM: u64 = u64::MAX;
 /// Weight of a source's whole in the progress of all.
 const WHOLE: u64 = 1 << 20;
 
-/// Rule for merging several sources; as text `none`, `burst:N`, `burst:N,weighted` or `time`.
+/// Rule for merging several sources; as text `none`, `burst:N` or `time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Interleave {
@@ -41,8 +41,6 @@ pub enum Interleave {
     Burst {
         /// Operations of a burst.
         operations: u64,
-        /// Draw by the operations that each source has left, instead of all alike.
-        weighted: bool,
     },
     /// By their times; of two at one moment the earlier source goes first.
     Time,
@@ -53,7 +51,7 @@ impl FromStr for Interleave {
 
     fn from_str(text: &str) -> Result<Interleave, Error> {
         let wrong = || {
-            let names = known(text, ["burst:N", "burst:N,weighted", "time", "none"].into_iter());
+            let names = known(text, ["burst:N", "time", "none"].into_iter());
             Error::Usage(format!("`{text}` is no way to merge: {names}"))
         };
         match text {
@@ -62,13 +60,11 @@ impl FromStr for Interleave {
             _ => {}
         }
         let burst = text.strip_prefix("burst:").ok_or_else(wrong)?;
-        let (operations, weighted) = match burst.split_once(',') {
-            None => (burst, false),
-            Some((operations, "weighted")) => (operations, true),
-            Some(_) => return Err(wrong()),
-        };
-        match parse_count(operations) {
-            Ok(operations) if operations > 0 => Ok(Interleave::Burst { operations, weighted }),
+        if burst.contains(',') {
+            return Err(wrong());
+        }
+        match parse_count(burst) {
+            Ok(operations) if operations > 0 => Ok(Interleave::Burst { operations }),
             _ => Err(Error::Usage(format!("`{text}`: burst:N takes a whole number from 1, such as burst:50"))),
         }
     }
@@ -79,9 +75,7 @@ impl fmt::Display for Interleave {
         match self {
             Interleave::None => f.write_str("none"),
             Interleave::Time => f.write_str("time"),
-            Interleave::Burst { operations, weighted } => {
-                write!(f, "burst:{operations}{}", if *weighted { ",weighted" } else { "" })
-            }
+            Interleave::Burst { operations } => write!(f, "burst:{operations}"),
         }
     }
 }
@@ -119,8 +113,6 @@ pub struct MergePart<S> {
     pub source: S,
     /// Size in sectors: laid end to end, the next begins there, and a request beyond is refused.
     pub sectors: u64,
-    /// Number of its requests, counted beforehand; only weighted bursts need it.
-    pub requests: Option<u64>,
 }
 
 /// A source with what was read of it ahead, which bears its number and lies at its place.
@@ -132,8 +124,6 @@ struct Lane<S> {
     bounded: bool,
     batch: Vec<Request>,
     at: usize,
-    /// Requests that it has left, as far as was counted beforehand.
-    left: u64,
     /// Requests read.
     read: u64,
 }
@@ -178,11 +168,6 @@ impl<S: Source> Lane<S> {
     fn given(&self) -> u64 {
         self.read - (self.batch.len() - self.at) as u64
     }
-
-    /// A source with more requests than were counted is not forgotten.
-    fn weight(&self) -> u64 {
-        self.left.max(1)
-    }
 }
 
 #[cold]
@@ -209,8 +194,7 @@ pub struct Interleaved<S> {
 }
 
 impl<S: Source> Interleaved<S> {
-    /// Merges `parts`. Fails where there are none or too many, where their sizes exceed 2^63 bytes, or where bursts are
-    /// to be weighted and a count is missing.
+    /// Merges `parts`. Fails where there are none or too many, or where their sizes exceed 2^63 bytes.
     pub fn new(
         parts: Vec<MergePart<S>>,
         rule: Interleave,
@@ -219,12 +203,6 @@ impl<S: Source> Interleaved<S> {
     ) -> Result<Interleaved<S>, Error> {
         if parts.is_empty() || parts.len() > SOURCES_MAX {
             return Err(Error::Usage(format!("{} sources can't be merged: give 1 to {SOURCES_MAX}", parts.len())));
-        }
-        let weighted = matches!(rule, Interleave::Burst { weighted: true, .. });
-        if weighted && parts.iter().any(|part| part.requests.is_none()) {
-            return Err(Error::Usage(
-                "weighted bursts need the number of each source's requests: count them first".into(),
-            ));
         }
         let first = end_to_end(parts.iter().map(|part| part.sectors), placement)?;
         let lane = |(number, (part, first)): (usize, (MergePart<S>, Lba))| Lane {
@@ -235,7 +213,6 @@ impl<S: Source> Interleaved<S> {
             bounded: placement == SourcePlacement::EndToEnd,
             batch: Vec::new(),
             at: 0,
-            left: part.requests.unwrap_or(0),
             read: 0,
         };
         let lanes = parts.into_iter().zip(first).enumerate().map(lane).collect();
@@ -275,31 +252,15 @@ impl<S: Source> Interleaved<S> {
         Ok(live)
     }
 
-    fn draw(&mut self, live: &[usize], weighted: bool) -> usize {
-        if !weighted {
-            return live[self.dice.below(live.len() as u64) as usize];
-        }
-        let mut ticket = self.dice.below(live.iter().map(|&lane| self.lanes[lane].weight()).sum());
-        for &lane in live {
-            let weight = self.lanes[lane].weight();
-            if ticket < weight {
-                return lane;
-            }
-            ticket -= weight;
-        }
-        // Not reached: a ticket is below the sum of the weights.
-        live[live.len() - 1]
-    }
-
     /// The lane whose turn it is, and its operations left in this turn.
     #[inline]
     fn turn(&mut self, live: &[usize]) -> (usize, u64) {
         match self.rule {
             Interleave::None => (live[0], u64::MAX),
             Interleave::Time => self.earliest(),
-            Interleave::Burst { operations, weighted } => {
+            Interleave::Burst { operations } => {
                 if self.burst.1 == 0 {
-                    self.burst = (self.draw(live, weighted), operations);
+                    self.burst = (live[self.dice.below(live.len() as u64) as usize], operations);
                 }
                 self.burst
             }
@@ -340,7 +301,6 @@ impl<S: Source> Interleaved<S> {
             let room = InMemory::BATCH - batch.len();
             let lane = &mut self.lanes[number];
             let given = lane.give(room.min(usize::try_from(most).unwrap_or(room)), batch) as u64;
-            lane.left = lane.left.saturating_sub(given);
             self.burst.1 = self.burst.1.saturating_sub(given);
             let more = lane.has_more()?;
             if self.rule == Interleave::Time {

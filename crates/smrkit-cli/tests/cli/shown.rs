@@ -152,7 +152,7 @@ fn runs_are_told_as_they_were() {
         "--workload MIXED --layer drive-managed,vguard --depth 8 --queue sptf --movement --report PAGE",
         "--workload MIXED --layer s-block,set-assoc,log --arrival trace --time-scale 3 --prefill random:0.5 --check",
         "--workload MIXED --layer set-assoc --set set-assoc.cache_percent=2,10",
-        "--workload MIXED --workload random-read:count=300 --interleave burst:4,weighted --sources zero --layer rmw,log",
+        "--workload MIXED --workload random-read:count=300 --interleave burst:4 --sources zero --layer rmw,log",
         "--workload zipf:count=500 --workload backup:count=300 --interleave time --layer dm-zoned --warmup 100",
         "--workload MIXED --layer zone-log,dm-zoned,track-map --prefill none --think 5ms --seed 7",
         "--workload MIXED --layer drive-managed --power-cut 300",

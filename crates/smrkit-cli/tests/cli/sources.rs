@@ -64,7 +64,7 @@ fn one_source_alone_has_no_keys_of_several() {
 #[test]
 fn workloads_share_the_disk_and_are_independent() {
     let two = format!("{TINY} --workload mix:count=5000 --workload mix:count=5000");
-    let run = outcome(&format!("{two} --interleave burst:7,weighted"));
+    let run = outcome(&format!("{two} --interleave burst:7"));
     let (sources, counts) = (&run["sources"], &run["by_source"]);
     assert_eq!(sources[0]["sectors"], sources[1]["first_lba"]);
     assert!(sum(sources, "sectors") <= run["capacity"]["host_sectors"].as_u64().unwrap());

@@ -363,10 +363,6 @@ impl Demand for VolumeDemand {
         Ok(Some(self.least_sectors))
     }
 
-    fn count(&self, _opening: &Opening) -> Result<u64, Error> {
-        Ok(self.volume.requests)
-    }
-
     fn open(&self, _opening: &Opening) -> Result<Box<dyn Opened>, Error> {
         let source: Box<dyn Source> = match &self.place {
             Place::Held(requests) => Box::new(InMemory::new(Arc::clone(requests))),

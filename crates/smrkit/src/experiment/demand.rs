@@ -52,15 +52,6 @@ pub trait Demand: Send + Sync {
         self.least_sectors()
     }
 
-    /// Number of its requests.
-    fn count(&self, opening: &Opening) -> Result<u64, Error> {
-        let (mut opened, mut count, mut batch) = (self.open(opening)?, 0, Vec::new());
-        while opened.fill_next(&mut batch)? {
-            count += batch.len() as u64;
-        }
-        Ok(count)
-    }
-
     /// Opens it for one run.
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error>;
 
@@ -299,13 +290,11 @@ impl Demand for MergedDemand {
 
     /// Each is as large as ever, also where they lie elsewhere than they say.
     fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
-        let is_weighted = matches!(self.rule, Interleave::Burst { weighted: true, .. });
         let mut parts = Vec::new();
         for (number, (demand, sectors)) in self.demands.iter().zip(self.sizes(opening.host_sectors)?).enumerate() {
             // More than can be numbered are refused below.
             let opening = Opening { host_sectors: sectors, nth: number as u8, placement: None, ..*opening };
-            let requests = if is_weighted { Some(demand.count(&opening)?) } else { None };
-            parts.push(MergePart { source: demand.open(&opening)?, sectors, requests });
+            parts.push(MergePart { source: demand.open(&opening)?, sectors });
         }
         let placement = opening.placement.unwrap_or(self.placement);
         Ok(Box::new(Interleaved::new(parts, self.rule, placement, opening.seed)?))

@@ -272,11 +272,11 @@ fn sources_as_large_as_members_are_served_as_if_alone() {
             counters(&serve(&run, &Table(of_source(seed).into()), &mut NoObserver).unwrap())
         });
         for operations in [1, 7, 50, 1000] {
-            let rule = Interleave::Burst { operations, weighted: false };
+            let rule = Interleave::Burst { operations };
             for (level, placement) in
                 [(Level::Span, SourcePlacement::EndToEnd), (Level::Dedicated, SourcePlacement::Zero)]
             {
-                let part = |seed| MergePart { source: InMemory::new(of_source(seed)), sectors, requests: None };
+                let part = |seed| MergePart { source: InMemory::new(of_source(seed)), sectors };
                 let mut merged = Interleaved::new([1, 2, 3].map(part).into(), rule, placement, 9).unwrap();
                 let run = of_drives(level, 8, WritePolicy::Auto, vec![drive.clone(); 3]);
                 let run = plan(run, settings).unwrap();
