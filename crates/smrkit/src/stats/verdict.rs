@@ -76,14 +76,9 @@ impl Verdict {
     }
 }
 
-/// The longest latencies that runs are told apart by; a run beyond the last is in a class of its own.
-const STALLS_NS: [u64; 6] = [10_000_000, 100_000_000, 1_000_000_000, 7_000_000_000, 30_000_000_000, u64::MAX];
-/// Slowdowns that runs are told apart by, in percent.
-const SLOWDOWNS_PERCENT: [u64; 7] = [100, 110, 150, 200, 500, 1000, u64::MAX];
-
 record! {
     /// How many runs came to each verdict: of a cloud's volumes, how many would stall. Sums, so that merges of merges are exact.
-    #[derive(Eq)]
+    #[derive(Copy, Eq)]
     pub struct VerdictCounts: Add {
         /// Runs that counted a request.
         pub runs: u64,
@@ -97,10 +92,6 @@ record! {
         pub dropped_at_7s: u64,
         /// Runs whose conventional disk had a request over 7 s.
         pub baseline_stalling_over_7s: u64,
-        /// Pairs, ascending, of the longest latency at most and the number of runs.
-        pub longest_ns: Vec<(u64, u64)> => by_class,
-        /// Pairs, ascending, of the slowdown at most, in percent, and the number of runs that were compared.
-        pub slowdown_percent: Vec<(u64, u64)> => by_class,
     }
 }
 
@@ -108,37 +99,14 @@ impl VerdictCounts {
     /// The counts of one run.
     pub(super) fn from_outcome(run: &Outcome) -> VerdictCounts {
         let verdict = &run.verdict;
-        let mut one = VerdictCounts {
+        VerdictCounts {
             runs: 1,
             waiting_for_cleaning: verdict.cache_full_at_s.is_some().into(),
             stalling_over_7s: u64::from(verdict.stalls_over_7s > 0),
             stalling_over_30s: u64::from(verdict.stalls_over_30s > 0),
             dropped_at_7s: u64::from(verdict.commands.commands_over_7s > 0),
             baseline_stalling_over_7s: u64::from(verdict.baseline_stalls_over_7s > Some(0)),
-            longest_ns: STALLS_NS.map(|limit| (limit, 0)).to_vec(),
-            slowdown_percent: SLOWDOWNS_PERCENT.map(|limit| (limit, 0)).to_vec(),
-        };
-        add(&mut one.longest_ns, |limit| verdict.longest_stall_ns <= limit);
-        if let Some(slowdown) = run.slowdown {
-            add(&mut one.slowdown_percent, |limit| limit == u64::MAX || slowdown * 100.0 <= limit as f64);
         }
-        one
-    }
-}
-
-/// The counts of both, by class.
-fn by_class(own: Vec<(u64, u64)>, other: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    if own.is_empty() {
-        return other;
-    }
-    let more = |limit: u64| other.iter().filter(|(of, _)| *of == limit).map(|(_, runs)| runs).sum::<u64>();
-    own.into_iter().map(|(limit, runs)| (limit, runs + more(limit))).collect()
-}
-
-/// Counts a run in the first class that holds it.
-fn add(classes: &mut [(u64, u64)], holds: impl Fn(u64) -> bool) {
-    if let Some((_, runs)) = classes.iter_mut().find(|(limit, _)| holds(*limit)) {
-        *runs += 1;
     }
 }
 
