@@ -44,16 +44,15 @@ macro_rules! state {
         }
     };
 }
-/// The methods of a layer that save and restore its state; `is_possible` refuses what names what there is not.
+/// The methods of a layer that save and restore its state.
 macro_rules! layer_state {
-    ($($is_possible:ident)?) => {
+    () => {
         fn state(&self) -> Vec<u8> {
             $crate::state::saved(self)
         }
 
         fn restore(&mut self, saved: &[u8]) -> $crate::error::DiskResult {
-            $crate::state::load(self, saved)?;
-            $crate::state::possible(true $(&& self.$is_possible())?)
+            $crate::state::load(self, saved)
         }
     };
 }
@@ -76,11 +75,6 @@ pub(crate) fn load(state: &mut impl State, mut saved: &[u8]) -> DiskResult {
 /// Refuses bytes behind the state.
 pub(crate) fn finish(rest: &[u8]) -> DiskResult {
     if rest.is_empty() { Ok(()) } else { refused("goes on behind its end") }
-}
-
-/// Refuses a state that was read and names what there is not. It is asked before the books are compared, which go by these names.
-pub(crate) fn possible(is_possible: bool) -> DiskResult {
-    if is_possible { Ok(()) } else { refused("names what the drive does not have") }
 }
 
 /// A state that can't be of this drive.

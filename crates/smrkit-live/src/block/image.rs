@@ -528,11 +528,23 @@ impl DriveImage {
             Some(read) => {
                 let StateRead { head, state, events, inode } = *read;
                 state_file.iter_mut().for_each(|file| file.own = Some(inode));
+                // Layers read their own states alone. Only times are lost with another's.
+                let (state, events, note) = match head.made_by == smrkit::VERSION {
+                    true => (state, events, None),
+                    false => (
+                        Vec::new(),
+                        Vec::new(),
+                        Some(format!(
+                            "{beside} was saved by smrkit {}: the drive starts with a fresh state",
+                            head.made_by
+                        )),
+                    ),
+                };
                 let was_clean = events.is_empty();
                 // Somebody wrote to the image in the meantime: what could not be read then may be something else by now.
                 let is_unchanged = !was_clean || head.image.fingerprint == identity.fingerprint;
                 let unreadable = if is_unchanged { head.unreadable } else { Vec::new() };
-                (head.run, SavedState { model: state, unreadable, events }, was_clean, None)
+                (head.run, SavedState { model: state, unreadable, events }, was_clean, note)
             }
             None => {
                 let missing =

@@ -354,6 +354,7 @@ impl Events {
 pub struct LogReader {
     /// The drive.
     pub run: RunRecord,
+    made_by: String,
     lines: io::Lines<BufReader<File>>,
     path: PathBuf,
     /// The line that was read last.
@@ -368,7 +369,7 @@ impl LogReader {
         let first = lines.next().transpose().ok().flatten().unwrap_or_default();
         match serde_json::from_str::<LogHead>(&first) {
             Ok(head) if head.smrkit_log == VERSION => {
-                Ok(LogReader { run: head.run, lines, path: path.to_path_buf(), line: 1 })
+                Ok(LogReader { run: head.run, made_by: head.made_by, lines, path: path.to_path_buf(), line: 1 })
             }
             _ => Err(Error::input(path, "not a log of smrkit serve: give a file that serve {log} wrote")),
         }
@@ -390,7 +391,16 @@ impl Iterator for LogReader {
             );
             Error::input(&self.path, message)
         };
-        Some(LogEvent::parse(&line).ok_or_else(wrong))
+        Some(match LogEvent::parse(&line) {
+            Some(LogEvent::State(_)) if self.made_by != smrkit::VERSION => {
+                let (made_by, own) = (&self.made_by, smrkit::VERSION);
+                let message = format!(
+                    "the drive's state was saved by smrkit {made_by}, and this is {own}: replay it with that one"
+                );
+                Err(Error::input(&self.path, message))
+            }
+            event => event.ok_or_else(wrong),
+        })
     }
 }
 

@@ -128,7 +128,7 @@ impl State for MemberDrive {
         self.device.load(from)?;
         if let Some(cached) = &mut self.write_cache {
             cached.cache.load(from)?;
-            cached.cache.check(self.device.host_sectors)?;
+            cached.cache.order_runs();
         }
         let heading: Option<(u64, bool)>;
         (self.at, heading) = state::read(from)?;

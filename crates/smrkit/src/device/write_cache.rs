@@ -9,11 +9,10 @@ use smallvec::SmallVec;
 
 use super::LayeredDisk;
 use crate::drive::Position;
-use crate::error::DiskResult;
 use crate::layer::QueuedWrite;
 use crate::medium::Buf;
 use crate::request::Request;
-use crate::state::{self, state};
+use crate::state::state;
 use crate::units::{Lba, Nanos};
 
 /// Runs that are held at most (assumption). It is what lets a disk do two to three times as many small random writes as without a
@@ -137,23 +136,10 @@ impl WriteCache {
         }
     }
 
-    /// Puts the runs of a restored state in order; refuses those that lie outside the drive, overlap, or are more than it has room for.
-    pub fn check(&mut self, host_sectors: u64) -> DiskResult {
+    /// Puts the runs of a restored state in order.
+    pub fn order_runs(&mut self) {
         self.by_cylinder = (0..).zip(&self.runs).filter_map(|(at, run)| Some((run.position?.cylinder, at))).collect();
         self.by_cylinder.sort_unstable();
-        let mut bounds: Vec<(u64, u64)> = self.runs.iter().map(|run| (run.lba.0, run.sectors)).collect();
-        bounds.sort_unstable();
-        let mut at = 0;
-        let ascend = bounds.iter().all(|&(lba, sectors)| {
-            let follows = at <= lba && sectors > 0 && sectors <= host_sectors && lba <= host_sectors - sectors;
-            at = lba.saturating_add(sectors);
-            follows
-        });
-        let sum: u64 = if ascend { bounds.iter().map(|(_, sectors)| sectors).sum() } else { 0 };
-        let in_bands = self.runs.iter().all(|run| run.lba < run.band_end);
-        let batch = self.batch.sectors <= self.limit && self.batch.start <= self.batch.end;
-        let fits = self.runs.len() <= RUNS_MAX && sum == self.sectors && sum <= self.limit;
-        state::possible(ascend && in_bands && batch && fits)
     }
 
     /// True if it can take a write of `n` sectors at all.

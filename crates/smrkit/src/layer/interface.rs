@@ -405,9 +405,6 @@ pub const HOST_MANAGED_DISK: &str = "zoned";
 /// Name by which the layer of a drive file is asked for.
 pub const AS_SOLD: &str = "as-sold";
 
-/// The largest position, number or age that a layer writes: no drive lives to count so far.
-pub(super) const COUNT_MAX: u64 = 1 << 60;
-
 /// Sectors of a record of `words` words of 64 bits on the platters, with three in front: kind, length and checksum (assumption).
 pub(super) const fn record_sectors(words: u64) -> u64 {
     (words + 3).div_ceil(SECTOR_BYTES / 8)

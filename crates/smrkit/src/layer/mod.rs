@@ -32,7 +32,7 @@ pub use interface::{
     AS_SOLD, BASELINE, Capacity, DRIVE_MANAGED, Gauge, GaugeUnit, Gauges, HOST_MANAGED_DISK, Layer, LayerKeys,
     LayerSpec, Need, QueuedWrite,
 };
-use interface::{COUNT_MAX, inconsistent, record_sectors};
+use interface::{inconsistent, record_sectors};
 pub use stats::{LayerStats, ZoneViolations};
 
 /// The layers that come with smrkit.

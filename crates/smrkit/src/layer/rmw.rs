@@ -271,14 +271,6 @@ impl Rmw {
         self.rewrite(disk, held.region, &dirty, &held.data, at)
     }
 
-    /// True if a restored state names regions that there are.
-    fn is_possible(&self) -> bool {
-        let is_held = |held: &OpenRegion| {
-            held.region < self.regions.count && held.dirty.iter().all(|(run, ())| run.end <= self.region.value)
-        };
-        self.held.iter().all(is_held)
-    }
-
     /// Checks that what is valid was written.
     fn check_runs(&self) -> DiskResult {
         for (lba, n) in self.valid.runs(Lba(0), self.capacity.host_sectors) {
@@ -365,7 +357,7 @@ impl Layer for Rmw {
         (self.valid, self.written) = (LbaSet::all(), LbaSet::all());
     }
 
-    layer_state!(is_possible);
+    layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
         self.place(lba)

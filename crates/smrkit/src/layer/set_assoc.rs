@@ -217,11 +217,6 @@ impl SetAssoc {
         self.counts.bands_cleaned += 1;
         Ok(())
     }
-
-    /// True if a restored state fills no cache region with more than it has.
-    fn is_possible(&self) -> bool {
-        self.fill.iter().all(|&fill| fill <= self.region_sectors) && self.filled_sectors <= self.capacity.cache_sectors
-    }
 }
 
 /// Place of an LBA in the native regions, which come after `caches` others.
@@ -294,7 +289,7 @@ impl Layer for SetAssoc {
         self.filled_sectors = 0;
     }
 
-    layer_state!(is_possible);
+    layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
         self.map.get(lba).unwrap_or_else(|| self.native(lba))

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::common::planned::plan;
 use crate::common::{Disks, TinyClock, random_requests, with_times};
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
+use rand::RngExt;
 use sha2::{Digest, Sha256};
 use smrkit::device::level::Level;
 use smrkit::engine::saved::SavedState;
@@ -176,32 +175,6 @@ fn damaged_files_are_refused() {
     let mut other = contents.to_vec();
     other[at] = b'9';
     assert!(refused(&sealed(&other)).contains("the state was saved by smrkit 9."));
-}
-
-#[test]
-fn a_forged_state_is_an_error_and_never_a_panic() {
-    let mut taken = 0;
-    for (number, layer) in LAYERS.iter().chain(HOST_MANAGED).enumerate() {
-        let mut random = Pcg64Mcg::seed_from_u64(number as u64);
-        for seed in 0..3 {
-            let Some(trial) = Trial::new(seed, &[layer], TinyClock::Mechanical) else { continue };
-            let (saved, _) = trial.halves();
-            let contents = &saved.bytes[..saved.bytes.len() - 32];
-            for _ in 0..100 {
-                let mut forged = contents.to_vec();
-                for _ in 0..random.random_range(1..4) {
-                    let at = random.random_range(20..forged.len());
-                    forged[at] = [random.random(), 0xff, 0, forged[at] ^ 1][random.random_range(0..4)];
-                }
-                let Ok(saved) = parsed(&sealed(&forged)) else { continue };
-                let mut member = trial.system.build(&trial.settings).unwrap();
-                let result = saved.restore(&trial.system, &mut member);
-                taken += u64::from(result.is_ok());
-            }
-        }
-    }
-    // Nobody can tell a count that was changed from one that was counted.
-    assert!(taken > 0);
 }
 
 #[test]

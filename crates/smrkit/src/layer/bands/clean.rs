@@ -96,19 +96,6 @@ pub(in crate::layer) struct Cleaner {
 }
 
 impl Cleaner {
-    /// True if a restored state names tracks of one band, and copies that go with them.
-    pub fn is_possible(&self, home: &Home) -> bool {
-        let Some(work) = &self.work else { return self.next_half < 2 };
-        let ordered = [work.first, work.end, work.held, work.plan_end].is_sorted()
-            && [work.first, work.fresh, work.held].is_sorted()
-            && work.first < work.plan_end
-            && work.plan_end <= home.tracks();
-        let in_band = ordered && home.tracks_of(home.band_of(work.first)).contains(&(work.plan_end - 1));
-        let saved = |copy: &ScratchCopy| copy.half < 2 && copy.first == work.first && copy.from <= work.held;
-        let before = |copy: &ScratchCopy| copy.half < 2 && copy.from <= work.first;
-        in_band && self.next_half < 2 && work.saved.iter().all(saved) && work.before.iter().all(before)
-    }
-
     /// True if a band is at work.
     #[inline]
     pub fn is_working(&self) -> bool {
@@ -341,11 +328,6 @@ pub(in crate::layer) struct Episode {
 impl Episode {
     /// Number of bands that an episode cleans.
     pub const BANDS: usize = 2;
-
-    /// True if a restored state names bands below `bands` alone.
-    pub fn is_possible(&self, bands: u32) -> bool {
-        self.bands.iter().all(|&band| band < bands)
-    }
 
     /// Begins an episode over `bands` that is expected to free this many entries.
     pub fn begin(&mut self, bands: &[u32], frees: u64) {

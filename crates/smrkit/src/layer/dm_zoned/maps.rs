@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::layer::COUNT_MAX;
 use crate::layer::dm_zoned::DmLayout;
 use crate::layer::zones::ZoneLayout;
 use crate::state::state;
@@ -81,19 +80,6 @@ impl DmMaps {
             committed_valid: BTreeMap::new(),
             is_changed: vec![false; zones],
         }
-    }
-
-    /// True if a restored state names zones, chunks and blocks that there are.
-    pub(super) fn is_possible(&self, layout: &DmLayout) -> bool {
-        let (zones, chunks) = (self.valid.len() as u32, self.chunks.len() as u32);
-        let mapped = |of: &ChunkZones| of.each().all(|zone| layout.first_data() <= zone && zone < zones);
-        let valid = |of: &ValidBlocks| of.is_possible(layout.blocks());
-        self.chunks.iter().all(mapped)
-            && self.owners.iter().all(|&chunk| chunk == NONE || chunk < chunks)
-            && self.valid.iter().all(valid)
-            && self.committed_chunks.iter().all(|(&chunk, of)| chunk < chunks && mapped(of))
-            && self.committed_valid.iter().all(|(&zone, of)| zone < zones && valid(of))
-            && self.metadata.is_possible()
     }
 
     #[inline]
@@ -200,19 +186,6 @@ impl ValidBlocks {
         ValidBlocks { blocks, valid: 0, words: None }
     }
 
-    /// True if it is of a zone of `blocks` blocks, and its count agrees with its bits. Those behind the last block may be set.
-    pub fn is_possible(&self, blocks: u32) -> bool {
-        let bits = |(index, word): (usize, &u64)| (word & self.mask(index)).count_ones();
-        let agrees = match &self.words {
-            Some(words) => {
-                words.len() as u32 == self.blocks.div_ceil(WORD)
-                    && words.iter().enumerate().map(bits).sum::<u32>() == self.valid
-            }
-            None => self.valid == 0 || self.valid == self.blocks,
-        };
-        self.blocks == blocks && agrees
-    }
-
     /// Number of valid blocks.
     #[inline]
     pub fn count(&self) -> u32 {
@@ -288,12 +261,6 @@ impl ValidBlocks {
         }
         end
     }
-
-    /// The bits of word `index` that stand for blocks.
-    fn mask(&self, index: usize) -> u64 {
-        let left = self.blocks.saturating_sub(index as u32 * WORD).min(WORD);
-        if left == 0 { 0 } else { u64::MAX >> (WORD - left) }
-    }
 }
 
 /// Zones without a chunk, those used next first.
@@ -312,14 +279,6 @@ impl UnusedZones {
         let (first, sequential) = (layout.first_data(), layout.first_sequential());
         self.random = (first..sequential).filter(free).collect();
         self.sequential = (sequential..owners.len() as u32).filter(free).collect();
-    }
-
-    /// True if a restored state names zones that there are, each among those of its kind.
-    pub(super) fn is_possible(&self, layout: &DmLayout) -> bool {
-        let (first, end) = (layout.first_sequential(), layout.zones.count() as u32);
-        let kinds = self.random.iter().all(|&zone| zone < first)
-            && self.sequential.iter().all(|zone| (first..end).contains(zone));
-        kinds && self.freed.iter().all(|&zone| zone < end)
     }
 
     /// A zone that was released is free.
@@ -344,11 +303,6 @@ impl LastUses {
     /// No zone of so many has been used.
     pub(super) fn new(zones: u64) -> LastUses {
         LastUses { used: vec![0; zones as usize], uses: 0 }
-    }
-
-    /// True if no zone of a restored state was used after the last use.
-    pub(super) fn is_possible(&self) -> bool {
-        self.uses < COUNT_MAX && self.used.iter().all(|&used| used <= self.uses)
     }
 
     /// A zone, counted from the first for data, has been used.
@@ -465,12 +419,6 @@ impl Metadata {
             reads: 0,
             commits: 0,
         }
-    }
-
-    /// True if a restored state names blocks that there are.
-    pub fn is_possible(&self) -> bool {
-        let mut named = self.queue.iter().chain(&self.dirty);
-        named.all(|&block| (block as usize) < self.state.len())
     }
 
     pub fn is_dirty(&self) -> bool {

@@ -119,14 +119,6 @@ impl DmZoned {
         new
     }
 
-    /// True if a restored state names zones, chunks and blocks that there are.
-    fn is_possible(&self) -> bool {
-        let blocks = self.layout.blocks();
-        let job = self.job.as_ref().is_none_or(|job| self.is_possible_job(job));
-        let zones = self.unused.is_possible(&self.layout) && self.maps.is_possible(&self.layout);
-        zones && job && self.last_uses.is_possible() && self.pointers.iter().all(|&pointer| pointer <= blocks)
-    }
-
     fn find_unused(&mut self) {
         self.unused.find(&self.layout, &self.maps.owners);
     }
@@ -396,7 +388,7 @@ impl Layer for DmZoned {
         self.find_unused();
     }
 
-    layer_state!(is_possible);
+    layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
         let (chunk, at) = self.layout.zones.of(lba);
@@ -617,17 +609,6 @@ impl DmZoned {
             self.reclaiming = false;
         }
         self.reclaiming
-    }
-
-    /// True if a job is about the zones that its chunk has.
-    fn is_possible_job(&self, job: &ReclaimJob) -> bool {
-        let Some(zones) = self.maps.chunks.get(job.chunk as usize) else { return false };
-        let has_both = match job.to_is_new {
-            true => (job.from, NONE) == (zones.data, zones.buffer) && !self.layout.is_random(job.to),
-            false => [(zones.data, zones.buffer), (zones.buffer, zones.data)].contains(&(job.from, job.to)),
-        };
-        let exists = |zone| (self.layout.first_data()..self.pointers.len() as u32).contains(&zone);
-        has_both && exists(job.from) && exists(job.to) && job.next <= self.layout.blocks()
     }
 
     /// One stage: a copy, or the end of a job. Returns false where nothing can be reclaimed.

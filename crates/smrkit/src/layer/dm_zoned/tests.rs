@@ -90,24 +90,3 @@ fn a_check_finds_zones_and_blocks_that_can_not_be() {
         assert!(error.contains(problem), "{number}, {problem}: {error}");
     }
 }
-
-#[test]
-fn a_job_of_a_chunk_names_its_zones_and_goes_to_a_sequential_one() {
-    let mut layer = unmapped();
-    let (random, sequential) = (layer.layout.first_data(), layer.layout.first_sequential());
-    layer.maps.map(0, ChunkZones { data: random, buffer: NONE });
-    layer.maps.map(1, ChunkZones { data: sequential, buffer: random + 1 });
-    let is_possible =
-        |chunk, from, to, to_is_new, next| layer.is_possible_job(&ReclaimJob { chunk, from, to, to_is_new, next });
-    assert!(is_possible(0, random, sequential + 1, true, 0));
-    assert!(!is_possible(0, random, random + 1, true, 0), "the new zone is a conventional one");
-    assert!(!is_possible(0, random + 1, sequential + 1, true, 0), "the chunk lies elsewhere");
-    assert!(!is_possible(1, sequential, sequential + 1, true, 0), "the chunk has a buffer");
-    assert!(is_possible(1, sequential, random + 1, false, 0) && is_possible(1, random + 1, sequential, false, 0));
-    assert!(!is_possible(0, random, sequential, false, 0));
-    let (blocks, zones, chunks) = (layer.layout.blocks(), layer.pointers.len(), layer.maps.chunks.len());
-    assert!(is_possible(0, random, sequential, true, blocks));
-    assert!(!is_possible(0, random, sequential, true, blocks + 1));
-    assert!(!is_possible(0, random, zones as u32, true, 0), "there is no such zone");
-    assert!(!is_possible(chunks as u32, random, sequential, true, 0), "nor such a chunk");
-}

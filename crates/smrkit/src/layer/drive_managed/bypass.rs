@@ -11,8 +11,6 @@ use std::ops::Range;
 use super::DriveManaged;
 use crate::disk::Disk;
 use crate::error::DiskResult;
-use crate::layer::COUNT_MAX;
-use crate::layer::bands::Home;
 use crate::medium::Buf;
 use crate::medium::interference::Form;
 use crate::state::{self, State, state};
@@ -42,11 +40,6 @@ pub(super) struct Bypass {
 impl Bypass {
     pub fn new(mode: BypassMode, sectors: u64) -> Bypass {
         Bypass { mode, sectors, end: Lba(0), length: 0 }
-    }
-
-    /// True if a restored state has counted no more than any drive does.
-    pub fn is_possible(&self) -> bool {
-        self.end.0 < COUNT_MAX && self.length < COUNT_MAX
     }
 
     #[inline]
@@ -90,11 +83,6 @@ impl WrittenTracks {
     #[inline]
     pub fn end(&self, band: u32, all: &Range<u32>) -> u32 {
         self.tracks.get(band as usize).map_or(all.end, |tracks| all.start + tracks)
-    }
-
-    /// True if a restored state has written no more tracks of a band than it has.
-    pub fn is_possible(&self, home: &Home) -> bool {
-        (0..).zip(&self.tracks).all(|(band, &tracks)| tracks <= home.tracks_of(band).len() as u32)
     }
 
     /// The first `tracks` tracks of a band may hold data from now on.

@@ -150,11 +150,6 @@ impl BandCleaning {
         BandCleaning { partial, skip_cached, at_once, ..BandCleaning::default() }
     }
 
-    /// True if a restored state names bands and tracks that there are.
-    pub fn is_possible(&self, home: &Home) -> bool {
-        self.episode.is_possible(home.bands()) && self.cleaner.is_possible(home)
-    }
-
     /// True if an episode is not over.
     #[inline]
     pub fn is_running(&self) -> bool {

@@ -16,7 +16,6 @@ use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
 use crate::geometry::{Divisor, Geometry, Guard};
 use crate::keys;
-use crate::layer::COUNT_MAX;
 use crate::medium::Buf;
 use crate::schema::{Count, Or, Size, Time};
 use crate::state::state;
@@ -93,20 +92,6 @@ impl CacheLog {
         };
         log.keep_from(0);
         log
-    }
-
-    /// True if a restored state has entries of the first `host_sectors` LBAs, each within one lap.
-    pub fn is_possible(&self, host_sectors: u64) -> bool {
-        let is_entry = |entry: &LogEntry| {
-            let in_lap =
-                |at: u64| at > 0 && at < COUNT_MAX && self.length.remainder(at) + entry.sectors <= self.length.value;
-            let known = entry.lba.0 < host_sectors && entry.sectors <= host_sectors - entry.lba.0;
-            0 < entry.sectors && known && in_lap(entry.data)
-        };
-        let counts = [self.head, self.limit, self.kept].iter().all(|&count| count < COUNT_MAX);
-        let headers = self.entries.iter().filter(|entry| entry.leads).count() as u64;
-        let whole = self.headers == headers && self.under_way <= self.length.value;
-        counts && whole && self.entries.iter().all(is_entry)
     }
 
     /// The most sectors that one request may bring: those of an empty log.

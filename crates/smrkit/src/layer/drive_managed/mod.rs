@@ -68,15 +68,6 @@ state! {
 }
 
 impl DriveManaged {
-    /// True if a restored state names bands, tracks and LBAs that there are.
-    fn is_possible(&self) -> bool {
-        let (home, host) = (&self.bands.home, self.bands.home.capacity.host_sectors);
-        self.bands.written.is_possible(home)
-            && self.cache.is_possible(host)
-            && self.cleaning.is_possible(home)
-            && self.bypass.is_possible()
-    }
-
     /// Brings `n` sectors of `data` into the log, as many requests as it takes.
     #[inline]
     fn put(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf, at: u64) -> DiskResult {
@@ -348,7 +339,7 @@ impl Layer for DriveManaged {
         self.bands.written.forget();
     }
 
-    layer_state!(is_possible);
+    layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
         self.place(lba)

@@ -8,7 +8,7 @@ use super::log::{CacheLog, Extent, LogEntry};
 use crate::disk::Disk;
 use crate::error::DiskResult;
 use crate::extent_map::ExtentMap;
-use crate::layer::{COUNT_MAX, inconsistent, record_sectors};
+use crate::layer::{inconsistent, record_sectors};
 use crate::medium::Buf;
 use crate::state::state;
 use crate::tally::Cause;
@@ -114,13 +114,6 @@ impl PersistentCache {
             last_entries: 0,
             stale: bypassed.then(StaleRuns::default),
         }
-    }
-
-    /// True if a restored state has counted no more than any drive does, and its log is possible.
-    pub fn is_possible(&self, host_sectors: u64) -> bool {
-        let counts =
-            [self.appends, self.last_entries, self.map_writes, self.copies].iter().all(|&count| count < COUNT_MAX);
-        counts && self.log.is_possible(host_sectors)
     }
 
     /// The valid extents of an entry: (LBA, sectors, PBA).

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::interface::IdleKeys;
 use super::{
-    COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, Scalar,
-    TABLES_BYTES_MAX, inconsistent,
+    Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, Scalar, TABLES_BYTES_MAX,
+    inconsistent,
 };
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -392,17 +392,6 @@ impl Log {
         }
     }
 
-    /// True if a restored state names segments, sectors and LBAs that there are.
-    fn is_possible(&self) -> bool {
-        let (host, raw) = (self.capacity.host_sectors, self.capacity.raw_sectors);
-        let mapped = || self.map.mapped(Lba(0), host);
-        // A map has its own count, which shows extents beyond the last LBA.
-        let placed = mapped().all(|(_, n, pba)| self.segments.holds(pba, n, raw))
-            && mapped().map(|(_, n, _)| n).sum::<u64>() == self.map.sectors();
-        let job = self.job.as_ref().is_none_or(|job| self.segments.is_job(job));
-        placed && job && self.age < COUNT_MAX && self.segments.is_possible(self.capacity.host_sectors, self.age)
-    }
-
     /// The stream of the host's next write.
     #[inline]
     fn stream(&mut self, lba: Lba) -> u8 {
@@ -681,7 +670,7 @@ impl Layer for Log {
         self.reset_emptied();
     }
 
-    layer_state!(is_possible);
+    layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
         self.map.get(lba).unwrap_or(Pba(lba.0))

@@ -5,11 +5,10 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::clean::Job;
 use super::layout::{SegmentLayout, SegmentPlace};
 use super::victims::Victims;
 use crate::error::DiskResult;
-use crate::layer::{COUNT_MAX, inconsistent};
+use crate::layer::inconsistent;
 use crate::state::state;
 use crate::units::{Lba, Pba};
 
@@ -180,45 +179,6 @@ impl SegmentTable {
         };
         (0..table.all.len()).for_each(|at| table.add_free(at as u32));
         table
-    }
-
-    /// True if `n` sectors from `pba` on lie in segments, in the first `raw_sectors` of the disk.
-    pub(super) fn holds(&self, mut pba: Pba, mut n: u64, raw_sectors: u64) -> bool {
-        while n > 0 {
-            if pba.0 >= raw_sectors || n > raw_sectors - pba.0 {
-                return false;
-            }
-            let Some(segment) = self.all.get(self.layout.segment_at(pba)) else { return false };
-            let end = segment.place.start + u64::from(segment.place.sectors);
-            if pba < segment.place.start || pba >= end {
-                return false;
-            }
-            let count = n.min(end - pba);
-            (pba, n) = (pba + count, n - count);
-        }
-        true
-    }
-
-    /// True if a job is of a segment that there is, and has come to an entry of its list.
-    pub(super) fn is_job(&self, job: &Job) -> bool {
-        let Some(segment) = self.all.get(job.victim as usize) else { return false };
-        let entry = segment.entries.get(job.entry).map_or(0, |entry| entry.sectors());
-        job.entry_at <= job.at && job.at - job.entry_at <= entry && job.at <= u64::from(segment.place.sectors)
-    }
-
-    /// True if a restored state names segments that there are, and LBAs and ages below these.
-    pub(super) fn is_possible(&self, host_sectors: u64, age: u64) -> bool {
-        let is_entry = |entry: &SegmentEntry| entry.lba().is_none_or(|lba| lba.0 + entry.sectors() <= host_sectors);
-        let is_segment = |segment: &Segment| {
-            let filled = segment.live <= segment.filled && segment.filled <= segment.place.sectors;
-            let known = usize::from(segment.stream) < self.open.len() && segment.youngest <= age;
-            filled && known && segment.entries.iter().all(is_entry)
-        };
-        let named = self.open.iter().flatten().chain(&self.free);
-        self.all.iter().all(is_segment)
-            && { named }.all(|&at| (at as usize) < self.all.len())
-            && self.closed.is_possible(&self.all)
-            && self.log_sectors.max(self.live_sectors).max(self.free_sectors) < COUNT_MAX
     }
 
     #[inline]

@@ -73,15 +73,6 @@ impl Victims {
         }
     }
 
-    /// True if a restored state names segments and buckets that there are.
-    pub(super) fn is_possible(&self, segments: &[Segment]) -> bool {
-        let candidates = self.buckets.iter().flatten().map(|Reverse((_, at))| at);
-        let mut named = candidates.chain(&self.in_order).chain(&self.emptied);
-        let counted = self.counts.iter().map(|&count| u64::from(count)).sum::<u64>() <= segments.len() as u64;
-        let in_bucket = segments.iter().all(|segment| usize::from(segment.bucket) <= BUCKETS);
-        counted && in_bucket && self.lowest <= BUCKETS && named.all(|&at| (at as usize) < segments.len())
-    }
-
     /// Number of buckets below that of wholly live segments.
     #[inline]
     fn steps(&self) -> usize {

@@ -14,14 +14,12 @@
 //! by a set of slots that gives its next member, and a tree that knows its largest.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 use crate::error::{DiskResult, Fault};
 use crate::geometry::Divisor;
-use crate::layer::COUNT_MAX;
 use crate::layer::s_block::keys::SBlockLayout;
 use crate::medium::Buf;
 use crate::state::{self, State, state};
@@ -116,16 +114,6 @@ impl CacheBuffer {
             under_way: 0,
             wears: layout.wears,
         }
-    }
-
-    /// True if a restored state holds entries of these LBAs alone.
-    pub fn is_possible(&self, lbas: &Range<u64>) -> bool {
-        let is_entry = |entry: &HeaderEntry| {
-            let lba = entry.lba().0;
-            entry.is_void() || lbas.start <= lba && lba + entry.sectors() <= lbas.end
-        };
-        let counts = [self.head, self.held, self.data, self.valid, self.under_way];
-        self.tail <= self.head && counts.iter().all(|&count| count < COUNT_MAX) && self.entries.iter().all(is_entry)
     }
 
     fn page_start(&self, page: u64) -> Pba {
@@ -365,15 +353,6 @@ impl SlotBuffer {
             under_way: false,
             wears: layout.wears,
         }
-    }
-
-    /// True if a restored state names S-blocks and slots that there are.
-    pub fn is_possible(&self) -> bool {
-        let (slots, natives) = (self.slots.value, self.slot_of.len() as u64);
-        let owned = self.owner.iter().all(|&owner| owner == NONE || u64::from(owner) < natives);
-        let placed = self.slot_of.iter().all(|&slot| u64::from(slot) < slots);
-        let marked = self.cached.next(slots).is_none() && self.invalid.next(slots).is_none();
-        owned && placed && marked && self.tail <= self.head && self.head < COUNT_MAX
     }
 
     /// Number of slots.

@@ -111,17 +111,6 @@ impl SBlock {
         })
     }
 
-    /// True if a restored state names S-blocks, slots and LBAs that there are.
-    fn is_possible(&self) -> bool {
-        let section = |number: usize| {
-            let first = number as u64 * self.section_size.value;
-            first..(first + self.section_size.value).min(self.layout.capacity.host_sectors)
-        };
-        let caches = self.caches.iter().enumerate().all(|(number, cache)| cache.is_possible(&section(number)));
-        let cached = self.cached.iter().all(|&cached| u64::from(cached) <= self.size.value);
-        caches && cached && self.slots.iter().all(SlotBuffer::is_possible)
-    }
-
     /// The section of an LBA.
     #[inline]
     fn section(&self, lba: Lba) -> usize {
@@ -371,7 +360,7 @@ impl Layer for SBlock {
         self.slots.iter_mut().for_each(SlotBuffer::power_cut);
     }
 
-    layer_state!(is_possible);
+    layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
         self.map.get(lba).unwrap_or_else(|| self.native(lba))

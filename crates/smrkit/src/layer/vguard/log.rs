@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::{Divisor, Geometry};
-use crate::layer::COUNT_MAX;
 use crate::layer::bands::Home;
 use crate::state::state;
 use crate::units::{Pba, Track};
@@ -102,21 +101,6 @@ impl TrackLog {
             valid_entries: 0,
             active_slots: 0,
         }
-    }
-
-    /// True if a restored state names each cached track by the number of its entry.
-    pub fn is_possible(&self) -> bool {
-        let (first, count) = (self.first, self.entries.len() as u64);
-        let is_entry = |entry: &CachedTrack| {
-            let placed = entry.position < COUNT_MAX && entry.pba == self.places.start(self.slot(entry.position));
-            placed && (entry.track as usize) < self.numbers.len() && entry.slots <= self.places.most
-        };
-        let is_number = |(track, &number): (u32, &u64)| {
-            let at = number.checked_sub(first).filter(|&at| at < count);
-            number == 0 || at.is_some_and(|at| self.entries[at as usize].track == track)
-        };
-        let counted = 0 < first && first < COUNT_MAX && self.head < COUNT_MAX && self.valid_entries <= count;
-        counted && self.entries.iter().all(is_entry) && (0..).zip(&self.numbers).all(is_number)
     }
 
     /// Slots of the cache.

@@ -16,9 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
 use super::interface::IdleKeys;
-use super::{
-    COUNT_MAX, Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent, record_sectors,
-};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent, record_sectors};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -238,15 +236,6 @@ impl Vguard {
         })
     }
 
-    /// True if a restored state names tracks and slots that there are.
-    fn is_possible(&self) -> bool {
-        let (home, saved) = (&self.home, &self.saved);
-        let rewritten = saved.rewritten.iter().all(|tracks| tracks.start <= tracks.end && tracks.end <= home.tracks());
-        let counts = [saved.tail, saved.number, saved.head].iter().all(|&count| count < COUNT_MAX);
-        let bands = self.episode.is_possible(home.bands()) && self.cleaner.is_possible(home);
-        rewritten && counts && bands && saved.next_slot < home.maps.len() && self.log.is_possible()
-    }
-
     /// Place of a sector now.
     #[inline]
     fn place(&self, spot: &HomeLocation) -> Pba {
@@ -380,7 +369,7 @@ impl Layer for Vguard {
         self.cleaner.power_cut();
     }
 
-    layer_state!(is_possible);
+    layer_state!();
 
     fn locate(&self, lba: Lba) -> Pba {
         self.place(&self.home.spot(lba))
