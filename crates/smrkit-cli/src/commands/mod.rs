@@ -41,9 +41,26 @@ pub use mount::help;
 
 use crate::exit::Done;
 
-#[derive(Subcommand)]
-#[allow(clippy::large_enum_variant, reason = "made once a process")]
-pub enum Command {
+/// The enum of all commands, and how each is executed: those in braces take the whole command line, for what is made of it.
+macro_rules! commands {
+    ($($(#[$about:meta])* $name:ident($command:ty) $({ $whole:ident })?,)+) => {
+        #[derive(Subcommand)]
+        #[allow(clippy::large_enum_variant, reason = "made once a process")]
+        pub enum Command {
+            $($(#[$about])* $name($command),)+
+        }
+
+        impl Command {
+            pub fn execute(self, _whole: fn() -> clap::Command) -> anyhow::Result<Done> {
+                match self {
+                    $(Command::$name(command) => command.execute($({ let $whole = _whole(); $whole })?),)+
+                }
+            }
+        }
+    };
+}
+
+commands! {
     /// Replay a trace or a workload on one or more layers, compare, explain.
     Run(run::RunCommand),
     /// Many runs into a store: lists of options, each comparison computed once.
@@ -109,49 +126,7 @@ pub enum Command {
     /// Move the data of files on a mount into as few extents as possible.
     Defragment(defragment::Defragment),
     /// Print completions for a shell.
-    Completions(completions::Completions),
+    Completions(completions::Completions) { whole },
     /// Print the manual page of smrkit, or write those of all commands.
-    Man(man::Man),
-}
-
-impl Command {
-    /// Executes it; `whole` is the command line, for what is made of it.
-    pub fn execute(self, whole: fn() -> clap::Command) -> anyhow::Result<Done> {
-        match self {
-            Command::Run(command) => command.execute(),
-            Command::Sweep(command) => command.execute(),
-            Command::Results(command) => command.execute(),
-            Command::Report(command) => command.execute(),
-            Command::Advise(command) => command.execute(),
-            Command::Web(command) => command.execute(),
-            Command::Fleet(command) => command.execute(),
-            Command::Reproduce(command) => command.execute(),
-            Command::Trace(command) => command.execute(),
-            Command::Layers(command) => command.execute(),
-            Command::Drives(command) => command.execute(),
-            Command::Age(command) => command.execute(),
-            Command::Create(command) => command.execute(),
-            Command::Snapshot(command) => command.execute(),
-            Command::Serve(command) => command.execute(),
-            Command::Attach(command) => command.execute(),
-            Command::Detach(command) => command.execute(),
-            Command::Inject(command) => command.execute(),
-            Command::Replay(command) => command.execute(),
-            Command::Mkfs(command) => command.execute(),
-            Command::Fsck(command) => command.execute(),
-            Command::Resize(command) => command.execute(),
-            Command::Df(command) => command.execute(),
-            Command::Mount(command) => command.execute(),
-            Command::Mounts(command) => command.execute(),
-            Command::Umount(command) => command.execute(),
-            Command::Sync(command) => command.execute(),
-            Command::Backup(command) => command.execute(),
-            Command::Restore(command) => command.execute(),
-            Command::Top(command) => command.execute(),
-            Command::Scrub(command) => command.execute(),
-            Command::Defragment(command) => command.execute(),
-            Command::Completions(command) => command.execute(whole()),
-            Command::Man(command) => command.execute(whole()),
-        }
-    }
+    Man(man::Man) { whole },
 }
