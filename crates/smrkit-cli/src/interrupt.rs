@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::exit::Done;
 use crate::paths::Paths;
 use smrkit::experiment::pool::{Monitor, Stage};
 use smrkit_options::COMMIT;
@@ -58,6 +59,11 @@ impl Interrupt {
     /// True if it is time to stop.
     pub fn is_set(&self) -> bool {
         self.0.is_set.load(Ordering::Relaxed)
+    }
+
+    /// All was done, if no interrupt came.
+    pub fn done(&self) -> Done {
+        if self.is_set() { Done::Interrupted } else { Done::All }
     }
 
     /// Results are being written: from now on only a second signal ends the process.

@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Opening;
-use smrkit::experiment::pool::{Monitor, RunStage};
+use smrkit::experiment::pool::{Monitor, RunStage, WatchedSource};
 use smrkit::layer;
-use smrkit::request::{Progress, Request, Source};
+use smrkit::request::{Request, Source};
 use smrkit::units::SECTOR_BYTES;
 use smrkit::workload::Workload;
 use smrkit_options::pairs;
@@ -74,7 +74,7 @@ pub fn trace_info(
 ) -> PyResult<String> {
     let read = move |watcher: &Watcher| {
         let trace = Trace::open(&path, &OpenOptions { format, skip_bad_rows, ..OpenOptions::default() })?;
-        let mut trace = WatchedSource { source: trace, watcher };
+        let mut trace = WatchedSource::new(trace, watcher, "reading");
         let mut gathered = TraceInfo::from_source(&mut trace, &InfoSettings::default())?;
         gathered.name_volumes(trace.source.volumes());
         info::json(&path, &trace.source, &gathered)
@@ -90,7 +90,7 @@ pub fn trace_read(py: Python, options: Vec<pairs::Pair>, progress: Option<Bound<
         let path = options.demand.trace.first().cloned().unwrap_or_default();
         let trace = run::trace(&path, &options.conditions)?;
         trace.look_for_volumes()?;
-        let mut source = WatchedSource { source: trace.open(&Opening::new(0, 1))?, watcher };
+        let mut source = WatchedSource::new(trace.open(&Opening::new(0, 1))?, watcher, "reading");
         let (mut rows, mut batch) = (Parts::new(TRACED), Vec::new());
         while source.fill_next(&mut batch)? {
             batch.iter().for_each(|request| rows.push(Request { volume: 0, ..*request }));
@@ -142,21 +142,4 @@ pub fn trace_split(
         serde_json::to_string(&list).map_err(|error| Error::Usage(error.to_string()))
     };
     watched(py, progress.as_ref(), split)?.raised(py)
-}
-
-/// A source that ends where its watcher says so.
-struct WatchedSource<'a, S> {
-    source: S,
-    watcher: &'a Watcher,
-}
-
-impl<S: Source> Source for WatchedSource<'_, S> {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        batch.clear();
-        if self.watcher.goes_on() { self.source.fill(batch) } else { Ok(()) }
-    }
-
-    fn progress(&self) -> Progress {
-        self.source.progress()
-    }
 }

@@ -10,13 +10,11 @@ use arrow_array::{
 };
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use smrkit::disk::Recorder;
 use smrkit::experiment::pool::{RecorderOf, RequestSink};
 use smrkit::request::Request;
 use smrkit::stats::counts::RequestRow;
-use smrkit::tally::Access;
 use smrkit_trace::parquet::table::{Taken, Values, column, int, long, operations, word};
-use smrkit_trace::rows::{MemberAccess, Row};
+use smrkit_trace::rows::{MemberAccess, Row, recorders};
 
 /// A table in columns, in parts.
 #[pyclass(frozen)]
@@ -152,17 +150,6 @@ impl Shared<MemberAccess> {
     /// Fills it with the physical accesses of a run.
     pub fn recorders(&self) -> RecorderOf {
         let own = self.clone();
-        Box::new(move |member| Box::new(OfMember { member: member as u32, accesses: own.clone() }))
-    }
-}
-
-struct OfMember {
-    member: u32,
-    accesses: Shared<MemberAccess>,
-}
-
-impl Recorder for OfMember {
-    fn access(&mut self, access: &Access) {
-        self.accesses.lock().push(MemberAccess { member: self.member, access: *access });
+        recorders(move |access| own.lock().push(access))
     }
 }

@@ -9,6 +9,7 @@ use smrkit::disk::Recorder;
 use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::comparison::RunRecorders;
+use smrkit::experiment::pool::RecorderOf;
 use smrkit::request::Op;
 use smrkit::stats::counts::RequestRow;
 use smrkit::tally::{Access, Cause};
@@ -141,12 +142,17 @@ impl<R: Row> Shared<R> {
     }
 }
 
-struct OfMember(u32, Shared<MemberAccess>);
+struct OfMember<F>(u32, F);
 
-impl Recorder for OfMember {
+impl<F: FnMut(MemberAccess) + Send> Recorder for OfMember<F> {
     fn access(&mut self, access: &Access) {
-        self.1.push(&MemberAccess { member: self.0, access: *access });
+        (self.1)(MemberAccess { member: self.0, access: *access });
     }
+}
+
+/// What takes note of the physical accesses of each drive, by `push`.
+pub fn recorders(push: impl FnMut(MemberAccess) + Clone + Send + 'static) -> RecorderOf {
+    Box::new(move |member| Box::new(OfMember(member as u32, push.clone())))
 }
 
 /// The files being filled.
@@ -189,7 +195,7 @@ pub fn open(requests: Option<&Path>, accesses: Option<&Path>, array: bool) -> Re
     if let Some(path) = accesses {
         let columns = if array { MemberAccess::COLUMNS } else { &MemberAccess::COLUMNS[1..] };
         let shared = files.create(path, columns)?;
-        records.accesses = Some(Box::new(move |drive| Box::new(OfMember(drive as u32, shared.clone()))));
+        records.accesses = Some(recorders(move |access| shared.push(&access)));
     }
     Ok((records, files))
 }

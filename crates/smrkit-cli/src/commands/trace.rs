@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use smrkit::error::Error;
-use smrkit::experiment::pool::{Monitor, RunStage, Stage};
-use smrkit::request::{Progress, Request, Source};
+use smrkit::experiment::pool::{Monitor, RunStage, WatchedSource};
+use smrkit::request::{Request, Source};
 use smrkit::schema::{Count, Size, ValueKind};
 use smrkit_trace::info::{InfoSettings, TraceInfo};
 use smrkit_trace::output::{TargetFile, temporary_folder_of};
@@ -172,9 +172,9 @@ impl Info {
         let json = self.json.as_deref().map(JsonTarget::open).transpose()?;
         let report = self.report.as_ref().map(TargetFile::open).transpose()?;
         drop(opening);
-        let mut watched = WatchedReader::new(self.input.open()?, "reading");
+        let mut watched = WatchedSource::new(self.input.open()?, &interrupt, "reading");
         let mut info = TraceInfo::from_source(&mut watched, &InfoSettings { track_bytes: self.track_bytes })?;
-        let (reader, done) = watched.finish();
+        let (reader, done) = (watched.finish(), interrupt.done());
         interrupt.writing();
         info.name_volumes(reader.volumes());
         if let Some(report) = report {
@@ -208,12 +208,12 @@ impl Convert {
         let opening = interrupt.opening_outputs(&paths);
         let mut converter = Converter::create(&self.output, reader.format)?;
         drop(opening);
-        let mut watched = WatchedReader::new(reader, "converting");
+        let mut watched = WatchedSource::new(reader, &interrupt, "converting");
         let rows = match self.sort {
             true => converter.sort(&mut watched)?,
             false => converter.copy(&mut watched)?,
         };
-        let (reader, done) = watched.finish();
+        let (reader, done) = (watched.finish(), interrupt.done());
         if done == Done::Interrupted {
             return Ok(done);
         }
@@ -280,40 +280,5 @@ impl Head {
 pub fn warn(notes: TraceNotes) {
     if !style::is_quiet() {
         trace_info::warnings(notes).iter().for_each(|warning| eprintln!("smrkit: warning: {warning}"));
-    }
-}
-
-/// A trace that shows its progress, and ends early on an interrupt.
-struct WatchedReader {
-    reader: Reader,
-    stage: Box<dyn Stage>,
-    interrupt: Interrupt,
-}
-
-impl WatchedReader {
-    fn new(reader: Reader, what: &str) -> WatchedReader {
-        let interrupt = Interrupt::watch();
-        WatchedReader { reader, stage: interrupt.begin(1, what), interrupt }
-    }
-
-    fn finish(self) -> (Reader, Done) {
-        let done = if self.interrupt.is_set() { Done::Interrupted } else { Done::All };
-        (self.reader, done)
-    }
-}
-
-impl Source for WatchedReader {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        if self.interrupt.is_set() {
-            batch.clear();
-            return Ok(());
-        }
-        self.reader.fill(batch)?;
-        self.stage.show(0, RunStage::Serving { progress: self.reader.progress(), rate: None });
-        Ok(())
-    }
-
-    fn progress(&self) -> Progress {
-        self.reader.progress()
     }
 }

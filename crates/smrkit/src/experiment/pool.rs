@@ -10,7 +10,7 @@ use crate::disk::Recorder;
 use crate::engine::Observer;
 use crate::engine::saved::SavedState;
 use crate::error::Error;
-use crate::request::Progress;
+use crate::request::{Progress, Request, Source};
 use crate::stats::counts::RequestRow;
 
 /// Time between a run's reports on its progress.
@@ -122,6 +122,41 @@ pub fn make_one<Made>(
 ) -> Result<Made, Error> {
     let stage = monitor.begin(1, what);
     make(&mut RunWatch::new(0, stage.as_ref(), monitor, &AtomicBool::new(false)))
+}
+
+/// A source that shows how far it was read, and ends where its monitor says so.
+pub struct WatchedSource<'a, S> {
+    /// The source.
+    pub source: S,
+    stage: Box<dyn Stage>,
+    monitor: &'a dyn Monitor,
+}
+
+impl<'a, S: Source> WatchedSource<'a, S> {
+    /// A source that is read for `what`.
+    pub fn new(source: S, monitor: &'a dyn Monitor, what: &str) -> WatchedSource<'a, S> {
+        WatchedSource { source, stage: monitor.begin(1, what), monitor }
+    }
+
+    /// The source, and nothing to be seen of it any more.
+    pub fn finish(self) -> S {
+        self.source
+    }
+}
+
+impl<S: Source> Source for WatchedSource<'_, S> {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        batch.clear();
+        if self.monitor.goes_on() {
+            self.source.fill(batch)?;
+            self.stage.show(0, RunStage::Serving { progress: self.source.progress(), rate: None });
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        self.source.progress()
+    }
 }
 
 /// The content, also after a thread died with it.
