@@ -65,8 +65,8 @@ pub fn read(path: &Path) -> Result<Option<Measured>, Error> {
 fn from_text(text: &str) -> Result<Option<Measured>, String> {
     let (what, devices) = match () {
         () if is_fio_job(text) => return fio(text).map(Some),
-        () if holds_line(text, &["Device", "r/s", "w/s"]) => ("iostat", iostat(text)),
-        () if holds_line(text, &["DEV", "tps"]) => ("sar", sar(text)),
+        () if holds_line(text, &["Device", "r/s", "w/s"]) => ("iostat", without_first(named_columns(text))),
+        () if holds_line(text, &["DEV", "tps"]) => ("sar", named_columns(text)),
         () if holds_line(text, &["capacity", "operations", "bandwidth"]) => ("zpool iostat", zpool(text)),
         () if text.starts_with("\"(PDH-CSV") => ("perfmon", perfmon(text)?),
         () if text.lines().find(|line| is_diskstats(line)).is_some() => ("diskstats", diskstats(text)?),
@@ -131,7 +131,7 @@ fn workload(sums: &[Sums]) -> (String, f64) {
     (phases.collect::<Vec<_>>().join(";"), factor)
 }
 
-/// The first report of iostat, sar and zpool iostat holds means since the system was started, which are no interval's.
+/// The first report of iostat and zpool iostat holds means since the system was started, which are no interval's.
 fn without_first(mut devices: Devices) -> Devices {
     for sums in devices.values_mut().filter(|sums| sums.len() > 1) {
         sums.remove(0);
@@ -143,56 +143,30 @@ fn number(text: &str) -> f64 {
     text.replace(',', ".").parse().unwrap_or(0.0)
 }
 
-fn iostat(text: &str) -> Devices {
-    let mut header: Vec<&str> = Vec::new();
-    let mut devices = Devices::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let Some(first) = words.first() else {
-            header.clear();
-            continue;
-        };
-        if first.trim_end_matches(':') == "Device" {
-            header = words;
-        } else if words.len() == header.len() {
-            let of = |name: &str| header.iter().position(|known| *known == name).map(|at| number(words[at]));
-            let bytes = |read: bool| {
-                let letter = if read { "r" } else { "w" };
-                let units = [("kB/s", 1024.0), ("MB/s", 1_048_576.0), ("sec/s", 512.0)];
-                units.iter().find_map(|(unit, by)| Some(of(&format!("{letter}{unit}"))? * by)).unwrap_or(0.0)
-            };
-            devices.entry((*first).into()).or_default().push(Sums {
-                seconds: INTERVAL_S,
-                reads_per_s: of("r/s").unwrap_or(0.0),
-                writes_per_s: of("w/s").unwrap_or(0.0),
-                read_bytes_per_s: bytes(true),
-                written_bytes_per_s: bytes(false),
-            });
-        }
-    }
-    without_first(devices)
-}
-
-fn sar(text: &str) -> Devices {
+/// Tables whose rows stand below a header of names: iostat and sar.
+fn named_columns(text: &str) -> Devices {
     let mut header: Vec<&str> = Vec::new();
     let mut devices = Devices::new();
     for line in text.lines().filter(|line| !line.starts_with("Average")) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if words.contains(&"DEV") {
+        let place = |name: &str| header.iter().position(|known| known.trim_end_matches(':') == name);
+        if words.is_empty() || words.iter().any(|word| ["Device", "DEV"].contains(&word.trim_end_matches(':'))) {
             header = words;
-        } else if words.len() == header.len() && !header.is_empty() {
-            let of = |name: &str| header.iter().position(|known| *known == name).map(|at| words[at]);
-            let rate = |name: &str| of(name).map(number);
-            let bytes = |kb: &str, sectors: &str| {
-                rate(kb).map(|rate| rate * 1024.0).or_else(|| rate(sectors).map(|rate| rate * 512.0)).unwrap_or(0.0)
+        } else if words.len() == header.len()
+            && let Some(device) = place("Device").or_else(|| place("DEV"))
+        {
+            let of = |names: &[(&str, f64)]| {
+                let found = names.iter().find_map(|(name, unit)| Some((place(name)?, unit)));
+                found.map_or(0.0, |(at, unit)| number(words[at]) * unit)
             };
-            let (read, written) = (bytes("rkB/s", "rd_sec/s"), bytes("wkB/s", "wr_sec/s"));
-            // Requests are not told apart: as many of each as its bytes.
-            let (all, tps) = ((read + written).max(1.0), rate("tps").unwrap_or(0.0));
-            devices.entry(of("DEV").unwrap_or_default().into()).or_default().push(Sums {
+            let read = of(&[("rkB/s", 1024.0), ("rMB/s", 1_048_576.0), ("rsec/s", 512.0), ("rd_sec/s", 512.0)]);
+            let written = of(&[("wkB/s", 1024.0), ("wMB/s", 1_048_576.0), ("wsec/s", 512.0), ("wr_sec/s", 512.0)]);
+            // sar does not tell requests apart: as many of each as its bytes.
+            let (all, tps) = ((read + written).max(1.0), of(&[("tps", 1.0)]));
+            devices.entry(words[device].into()).or_default().push(Sums {
                 seconds: INTERVAL_S,
-                reads_per_s: tps * read / all,
-                writes_per_s: tps * written / all,
+                reads_per_s: of(&[("r/s", 1.0)]) + tps * read / all,
+                writes_per_s: of(&[("w/s", 1.0)]) + tps * written / all,
                 read_bytes_per_s: read,
                 written_bytes_per_s: written,
             });
@@ -419,16 +393,8 @@ fn fio_job(job: &BTreeMap<String, String>, endless: &str) -> Result<String, Stri
 
 /// Sizes as fio has them: `4k` is 4096.
 fn fio_bytes(text: &str) -> Option<u64> {
-    let lower = text.trim().to_ascii_lowercase();
-    let text = lower.trim_end_matches('b').trim_end_matches('i');
-    let (digits, power) = match text.chars().last()? {
-        'k' => (&text[..text.len() - 1], 10),
-        'm' => (&text[..text.len() - 1], 20),
-        'g' => (&text[..text.len() - 1], 30),
-        't' => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << power)
+    let text = text.trim().to_ascii_uppercase();
+    scaled(text.trim_end_matches('B').trim_end_matches('I')).filter(|bytes| *bytes >= 0.0).map(|bytes| bytes as u64)
 }
 
 #[cfg(test)]
