@@ -1,6 +1,7 @@
 //! Layers and drives as JSON: what `--json` of their lists gives, and Python's lists.
 
 use serde_json::{Value, json};
+use smrkit::drive::catalogue::{Identified, Model, nearest_model, recording_in_words};
 use smrkit::drive::{Drive, DriveSetting};
 use smrkit::geometry::RecordingZone;
 use smrkit::layer::LayerSpec;
@@ -50,6 +51,32 @@ pub fn drive(drive: &Drive) -> Value {
         "settings": drive.settings.iter().map(setting).collect::<Vec<_>>(),
         "seek_curve": drive.seek_curve(),
     })
+}
+
+/// What is known of a disk by its model: how it records, by whose word, and which drive is simulated in its place.
+pub fn identified(disk: &Identified) -> String {
+    match disk {
+        Identified::Known(_, model) => {
+            let recording = recording_in_words(model.recording);
+            let Model { name, family, basis, source, .. } = model;
+            format!("{name} ({family}): {recording}\n  {basis}: {source}\n  {}\n", drive_in_words(model))
+        }
+        Identified::Unknown(name) => {
+            let near = nearest_model(name).map_or_else(String::new, |near| {
+                format!("  nearest by name: {near}, which tells nothing of how this one records\n")
+            });
+            format!("{name}: not in the catalogue, so that how it records is not known here\n{near}")
+        }
+    }
+}
+
+fn drive_in_words(model: &Model) -> String {
+    let size = model.terabytes.map_or_else(String::new, |terabytes| format!(", at {terabytes} TB"));
+    match model.preset {
+        Some(preset) if model.is_own_preset => format!("drive: {preset}"),
+        Some(preset) => format!("drive: {preset} stands for it{size}"),
+        None => "drive: none of smrkit's can stand for it".into(),
+    }
 }
 
 /// Law of shingling in words.

@@ -232,23 +232,11 @@ fn choices() -> Result<Value, Error> {
 
 /// How the disk of a model string records, and which drive is simulated in its place.
 fn identified(model: &str) -> String {
-    match catalogue::identify(model).first() {
-        Some(Identified::Known(_, Model { name, family, recording, basis, source, preset, is_own_preset, .. })) => {
-            let drive = match preset {
-                Some(preset) if *is_own_preset => format!("Simulated as {preset}"),
-                Some(preset) => format!("{preset} stands for it"),
-                None => "No drive here can stand for it".into(),
-            };
-            format!("{name} ({family}): {}, by {basis} ({source}). {drive}.", recording_in_words(recording))
-        }
+    match catalogue::identify(model).into_iter().next() {
+        Some(known @ Identified::Known(..)) => smrkit_report::catalogue::identified(&known),
         _ if DRIVES.iter().any(|(name, _)| *name == model) => {
             Drive::load(model).map_or_else(|error| error.to_string(), |drive| drive.summary)
         }
-        Some(Identified::Unknown(_)) | None => {
-            let near = catalogue::nearest_model(model);
-            let near =
-                near.map_or_else(String::new, |near| format!("; {near} is nearest by name, which tells nothing of it"));
-            format!("{model} is not in the catalogue{near}.")
-        }
+        _ => smrkit_report::catalogue::identified(&Identified::Unknown(model.into())),
     }
 }

@@ -4,8 +4,9 @@ use std::io::Read;
 
 use clap::Args;
 use serde_json::{Value, json};
-use smrkit::drive::catalogue::{self, Identified, Model};
+use smrkit::drive::catalogue::{self, Identified};
 use smrkit::error::Error;
+use smrkit_report::catalogue::identified;
 
 use crate::exit::Done;
 use crate::output::{print, print_json};
@@ -29,7 +30,7 @@ impl Identify {
         match (self.json, disks.as_slice()) {
             (true, [one]) => print_json(&as_json(one))?,
             (true, all) => print_json(&all.iter().map(as_json).collect::<Vec<_>>())?,
-            (false, all) => print(all.iter().map(in_words).collect::<String>())?,
+            (false, all) => print(all.iter().map(identified).collect::<String>())?,
         }
         Ok(Done::All)
     }
@@ -76,30 +77,5 @@ fn as_json(disk: &Identified) -> Value {
             "family": null,
             "nearest": catalogue::nearest_model(name),
         }),
-    }
-}
-
-fn in_words(disk: &Identified) -> String {
-    match disk {
-        Identified::Known(_, model) => {
-            let recording = catalogue::recording_in_words(model.recording);
-            let Model { name, family, basis, source, .. } = model;
-            format!("{name} ({family}): {recording}\n  {basis}: {source}\n  {}\n", drive_in_words(model))
-        }
-        Identified::Unknown(name) => {
-            let near = catalogue::nearest_model(name).map_or_else(String::new, |near| {
-                format!("  nearest by name: {near}, which tells nothing of how this one records\n")
-            });
-            format!("{name}: not in the catalogue, so that how it records is not known here\n{near}")
-        }
-    }
-}
-
-fn drive_in_words(model: &Model) -> String {
-    let size = model.terabytes.map_or_else(String::new, |terabytes| format!(", at {terabytes} TB"));
-    match model.preset {
-        Some(preset) if model.is_own_preset => format!("drive: {preset}"),
-        Some(preset) => format!("drive: {preset} stands for it{size}"),
-        None => "drive: none of smrkit's can stand for it".into(),
     }
 }
