@@ -834,5 +834,16 @@ mod tests {
         assert_eq!(drive.serve(Command::new(CommandKind::Read, 0, 4096, Vec::new())).unwrap().data, [7; 4096]);
         drive.close().unwrap();
         assert_eq!(ServedDrive::open(open(), None, Queue::Fcfs).unwrap().1, FoundState::Clean);
+        // One that could be read is not asked for its meaning either.
+        let state_file = image::state_path(&path);
+        let state = String::from_utf8_lossy(&std::fs::read(&state_file).unwrap()).into_owned();
+        let made_by = format!("\"made_by\":\"{}\"", smrkit::VERSION);
+        assert!(state.contains(&made_by), "{state}");
+        let (at, mut bytes) = (state.find(&made_by).unwrap() + made_by.len() - 2, std::fs::read(&state_file).unwrap());
+        bytes[at] = b'9';
+        std::fs::write(&state_file, bytes).unwrap();
+        let opened = open();
+        assert!(opened.note().is_some_and(|note| note.contains("was saved by smrkit")), "{:?}", opened.note());
+        assert_eq!(ServedDrive::open(opened, None, Queue::Fcfs).unwrap().1, FoundState::New);
     }
 }

@@ -201,8 +201,13 @@ impl LogWriter {
             return Err(Error::input(path, "no regular file: name a new one for the log"));
         }
         if found.len() > 0 {
-            if LogReader::open(path)?.run != *run {
+            let begun = LogReader::open(path)?;
+            if begun.run != *run {
                 return Err(Error::input(path, "the log of another drive: name a new file"));
+            }
+            // The head tells whose the states are that follow.
+            if begun.made_by != smrkit::VERSION {
+                return Err(Error::input(path, format!("begun by smrkit {}: name a new file", begun.made_by)));
             }
             let end = end_of_lines(&file, found.len()).map_err(failed)?;
             file.set_len(end).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
@@ -698,6 +703,16 @@ mod tests {
             assert_eq!((log.next().unwrap().unwrap(), log.line), (event, at as u64 + 2));
         }
         assert!(log.next().is_none());
+        // A layer's state means nothing to another version, and everything else does.
+        let text = std::fs::read_to_string(&path).unwrap();
+        let made_by = |version: &str| format!("\"made_by\":\"{version}\"");
+        std::fs::write(&path, text.replace(&made_by(smrkit::VERSION), &made_by("9.9.9"))).unwrap();
+        let mut log = LogReader::open(&path).unwrap();
+        let refused = log.next().unwrap().unwrap_err().to_string();
+        assert!(refused.contains("saved by smrkit 9.9.9"), "{refused}");
+        assert!(log.next().unwrap().is_ok());
+        let refused = LogWriter::open(&path, &own).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("begun by smrkit 9.9.9: name a new file"), "{refused}");
         let whole = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, whole.replace("idle 9", "idle")).unwrap();
         let wrong = LogReader::open(&path).unwrap().find_map(Result::err).unwrap().to_string();
