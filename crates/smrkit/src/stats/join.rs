@@ -162,7 +162,7 @@ pub(super) fn number_of_runs(column: &Joined, of: Of<Option<u64>>) -> Result<Opt
 /// Counts of the verdicts of all runs.
 pub(super) fn verdicts(column: &Joined, of: Of<Option<VerdictCounts>>) -> Result<Option<VerdictCounts>, Error> {
     let counts = |one: &Outcome| match of(one) {
-        Some(counts) => counts.clone(),
+        Some(counts) => *counts,
         None if one.requests == 0 => VerdictCounts::default(),
         None => VerdictCounts::from_outcome(one),
     };

@@ -175,7 +175,7 @@ fn merged_verdicts_and_sizes_are_sentences_of_their_own() {
     };
     let told = |layer: &str, baseline_mean_ns| {
         let mut one = base();
-        (one.layer, one.merged_verdicts) = (layer.into(), Some(counts.clone()));
+        (one.layer, one.merged_verdicts) = (layer.into(), Some(counts));
         one.verdict.baseline_mean_ns = baseline_mean_ns;
         distribution(&one)
     };
