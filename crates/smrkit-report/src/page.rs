@@ -138,15 +138,33 @@ pub fn page(title: &str, sections: &[Section]) -> String {
     let downloads = if charts.is_empty() { "" } else { FIGURES_DOWNLOAD };
     let about = sections.iter().flat_map(|section| &section.text).find(|text| !text.is_empty());
     let (about, script) = (about.map_or(String::new(), |text| escape(text)), scripts(charts));
-    let title = escape(title);
+    let (title, image) = (escape(title), preview(title));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
          content=\"{POLICY}\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
          <meta name=\"description\" content=\"{about}\">\n<meta property=\"og:title\" content=\"{title}\">\n\
-         <meta property=\"og:description\" content=\"{about}\">\n\
+         <meta property=\"og:description\" content=\"{about}\">\n<meta property=\"og:image\" content=\"{image}\">\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n\
          <p id=\"date\"></p>\n{body}<p class=\"downloads\">{TABLES_DOWNLOAD}{downloads}</p>\n</main>\n{script}</body>\n</html>\n"
     )
+}
+
+/// A picture of the title, for where a link to the page is shown.
+fn preview(title: &str) -> String {
+    let lines = crate::format::wrapped("", title, 44);
+    let text = |(nth, line): (usize, &str)| format!("<text x='60' y='{}'>{}</text>", 140 + 70 * nth, escape(line));
+    let lines: String = lines.lines().take(6).enumerate().map(text).collect();
+    let svg = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' width='1200' height='630' font-family='sans-serif' font-size='46'>\
+         <rect width='1200' height='630' fill='#fff'/><rect width='1200' height='16' fill='#0072B2'/>{lines}\
+         <text x='60' y='590' font-size='32' fill='#666'>smrkit</text></svg>"
+    );
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/ ='".contains(&byte);
+    let encoded = svg.bytes().map(|byte| match is_plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    format!("data:image/svg+xml,{}", encoded.collect::<String>())
 }
 
 /// A section as HTML, whose charts are added to `charts`.

@@ -168,7 +168,7 @@ impl All<'_> {
             };
             let body = self.lines(|run, style| (style.line(), values(run)));
             let unit = self.runs.iter().find_map(|run| run.timeline.gauge_units.get(*key));
-            let words = format::capital(&key.replace('_', " "));
+            let words = gauge_words(key);
             let y = Axis { numbers: gauge_numbers(unit.copied()), ..Axis::linear(words.as_str()) };
             Panel::new(Some(&words), self.time_axis(), y, body)
         };
@@ -489,6 +489,29 @@ fn gauge_numbers(unit: Option<GaugeUnit>) -> Numbers {
     }
 }
 
+/// A gauge's name in words. One of a layer from outside has its key.
+fn gauge_words(key: &str) -> String {
+    let words = match key {
+        "active_zones" => "Active zones",
+        "cache_tracks_active" => "Tracks of the cache that are in use",
+        "cached_tracks" => "Tracks with a copy in the cache",
+        "free_conventional_share" => "Share of the conventional zones that are free",
+        "free_segments" => "Free segments",
+        "free_zones" => "Free zones",
+        "invalid_share" => "Share of the log that is not valid",
+        "log_length" => "Entries of the log",
+        "log_sectors" => "Sectors of the log",
+        "map_bytes" => "Memory of the maps",
+        "map_entries" => "Entries of the map",
+        "open_zones" => "Open zones",
+        "share_in_use" => "Share of the tracks in use",
+        "spare_sblocks" => "Spare S-blocks",
+        "write_cache_sectors" => "Sectors in the write cache",
+        _ => return key.replace('_', " "),
+    };
+    words.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -506,5 +529,18 @@ mod tests {
     fn numbers_have_the_form_of_their_unit() {
         let units = [Some(GaugeUnit::Share), Some(GaugeUnit::Bytes), Some(GaugeUnit::Count), None];
         assert_eq!(units.map(gauge_numbers), [Numbers::Percent, Numbers::Bytes, Numbers::Plain, Numbers::Plain]);
+    }
+
+    #[test]
+    fn gauges_have_words() {
+        let known = [
+            ("free_zones", "Free zones"),
+            ("log_length", "Entries of the log"),
+            ("share_in_use", "Share of the tracks in use"),
+            ("own_gauge", "own gauge"),
+        ];
+        for (key, expected) in known {
+            assert_eq!(gauge_words(key), expected);
+        }
     }
 }
