@@ -49,6 +49,12 @@ pub struct Failures {
     pub years: f64,
     /// Share of the failures that are the loss of one head, of which the drive keeps the other surfaces.
     pub head_share: f64,
+    /// Racks, over which each group is spread as evenly as possible; 0 if they are not looked at.
+    pub racks: u64,
+    /// How often a year a rack loses drives at once.
+    pub rack_losses_per_year: f64,
+    /// The share of its drives that it loses then.
+    pub rack_share: f64,
     /// How often a year a drive gets a sector that can't be read.
     pub latent_per_year: f64,
     /// Hours after which each sector was read, so that it was found.
@@ -140,22 +146,33 @@ impl Fleet {
         self.repair.delay_h + (waves + 1.0) / 2.0 * self.mean_chunk_h()
     }
 
+    /// Chunks of a group in each of the racks that it has any in.
+    fn chunks_in_racks(&self) -> Vec<u32> {
+        let racks = (self.failures.racks.min(u64::from(self.width())) as u32).max(1);
+        (0..racks).map(|rack| (self.width() - rack).div_ceil(racks)).collect()
+    }
+
     /// Simulates it. The same seed gives the same numbers.
     pub fn losses(&self, seed: u64) -> Losses {
         let mut dice = Dice::new(seed, 0);
         let Failures { per_year, years, .. } = self.failures;
-        let failures_per_h = f64::from(self.width()) * per_year / YEAR_H;
+        let chunks = self.chunks_in_racks();
+        let alone_per_h = f64::from(self.width()) * per_year / YEAR_H;
+        let racks_per_h = chunks.iter().map(|&chunks| self.rack_hit_per_h(chunks)).sum::<f64>();
         // Only groups that were whole begin a cascade with it.
         let whole = (1.0 + per_year / YEAR_H * self.mean_missing_h()).powi(-(self.width() as i32));
-        let cascades_per_h = self.groups() * failures_per_h * whole;
+        let cascades_per_h = self.groups() * (alone_per_h + racks_per_h) * whole;
         let (mut sums, mut count) = (Sums::default(), 0);
         let mut more = FIRST_CASCADES;
         loop {
             for nth in 0..more {
                 // Spread evenly over the years' failures.
                 let share = (nth as f64 + dice.unit()) / more as f64;
-                let age = libm::pow(share, 1.0 / self.failures.shape);
-                let (loss, at_risk_h) = Cascade::new(self, self.failures_per_h(age), &mut dice).run();
+                let alone = dice.unit() * (alone_per_h + racks_per_h) < alone_per_h;
+                let age = if alone { libm::pow(share, 1.0 / self.failures.shape) } else { share };
+                let mut cascade = Cascade::new(self, self.failures_per_h(age), &mut dice);
+                cascade.begin(alone);
+                let (loss, at_risk_h) = cascade.run();
                 sums.add(loss, at_risk_h);
             }
             count += more;
@@ -186,6 +203,12 @@ impl Fleet {
         let Failures { per_year, shape, .. } = self.failures;
         per_year / YEAR_H * if shape == 1.0 { 1.0 } else { shape * libm::pow(age, shape - 1.0) }
     }
+
+    /// How often an hour a rack loses any of so many chunks of a group.
+    fn rack_hit_per_h(&self, chunks: u32) -> f64 {
+        let Failures { rack_losses_per_year, rack_share, .. } = self.failures;
+        rack_losses_per_year / YEAR_H * (1.0 - libm::pow(1.0 - rack_share, f64::from(chunks)))
+    }
 }
 
 #[derive(Default)]
@@ -211,6 +234,9 @@ impl Sums {
 
 /// A chunk that is missing.
 struct Missing {
+    rack: usize,
+    /// The event in which its rack lost it; `None` if its drive failed alone.
+    rack_event: Option<u32>,
     failed_h: f64,
     begin_h: f64,
     length_h: f64,
@@ -234,16 +260,25 @@ struct Cascade<'a> {
     fleet: &'a Fleet,
     dice: &'a mut Dice,
     failures_per_h: f64,
+    /// Chunks that are there, by rack.
+    present: Vec<u32>,
     missing: Vec<Missing>,
+    rack_events: u32,
     now_h: f64,
 }
 
 impl<'a> Cascade<'a> {
     fn new(fleet: &'a Fleet, failures_per_h: f64, dice: &'a mut Dice) -> Cascade<'a> {
-        let mut cascade = Cascade { fleet, dice, failures_per_h, missing: Vec::new(), now_h: 0.0 };
-        cascade.lose();
-        cascade.plan();
-        cascade
+        let present = fleet.chunks_in_racks();
+        Cascade { fleet, dice, failures_per_h, present, missing: Vec::new(), rack_events: 0, now_h: 0.0 }
+    }
+
+    fn begin(&mut self, alone: bool) {
+        match alone {
+            true => self.lose_one(),
+            false => self.lose_in_rack(),
+        }
+        self.plan();
     }
 
     /// Losses of the cascade, and hours at risk, each divided by the groups that share it.
@@ -267,12 +302,12 @@ impl<'a> Cascade<'a> {
             let hit = -libm::expm1(-hit_per_h * left_h);
             let is_hit = if level == parity {
                 at_risk_h += weight * hit / hit_per_h * self.part_of_event();
-                // The failure that loses the group is weighed, not drawn; its time is.
-                let before_h = self.now_h;
+                // The failure that loses the group is weighed, not drawn; which of its chunks it takes is.
+                let (before_h, kept) = (self.now_h, self.missing.len());
                 self.now_h += self.dice.unit() * left_h;
-                self.lose();
+                self.hit();
                 loss += weight * hit * self.part_of_event();
-                self.missing.pop();
+                self.restore(kept);
                 self.now_h = before_h;
                 weight *= 1.0 - hit;
                 false
@@ -289,11 +324,11 @@ impl<'a> Cascade<'a> {
             if is_hit {
                 // The time of a failure that is known to come before the end.
                 self.now_h += -libm::log1p(-self.dice.unit() * hit) / hit_per_h;
-                self.lose();
+                self.hit();
                 self.plan();
             } else {
                 self.now_h = end_h;
-                self.missing.swap_remove(first);
+                self.present[self.missing.swap_remove(first).rack] += 1;
             }
         }
     }
@@ -304,17 +339,67 @@ impl<'a> Cascade<'a> {
         ends.min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// How often an hour the group loses a chunk.
+    /// How often an hour the group loses a chunk or several.
     fn hits_per_h(&self) -> f64 {
-        f64::from(self.fleet.width() - self.missing.len() as u32) * self.failures_per_h
+        let present = f64::from(self.present.iter().sum::<u32>());
+        let racks = self.present.iter().map(|&chunks| self.fleet.rack_hit_per_h(chunks));
+        present * self.failures_per_h + racks.sum::<f64>()
     }
 
-    fn lose(&mut self) {
-        let Repair { chunk_h, head_chunk_h, head_part, exponential, .. } = self.fleet.repair;
+    /// The group loses a chunk, or several of a rack.
+    fn hit(&mut self) {
+        let alone = self.failures_per_h * f64::from(self.present.iter().sum::<u32>());
+        match self.dice.unit() * self.hits_per_h() < alone {
+            true => self.lose_one(),
+            false => self.lose_in_rack(),
+        }
+    }
+
+    fn lose_one(&mut self) {
+        let present = self.present.iter().sum::<u32>();
+        let mut nth = self.dice.below(u64::from(present)) as u32;
+        let rack = self.present.iter().position(|&chunks| {
+            let is_here = nth < chunks;
+            nth = nth.saturating_sub(chunks);
+            is_here
+        });
         let is_head = self.dice.unit() < self.fleet.failures.head_share;
+        self.lose(rack.unwrap_or(0), None, is_head);
+    }
+
+    fn lose_in_rack(&mut self) {
+        let rates: Vec<f64> = self.present.iter().map(|&chunks| self.fleet.rack_hit_per_h(chunks)).collect();
+        let mut left = self.dice.unit() * rates.iter().sum::<f64>();
+        let rack = rates.iter().position(|rate| {
+            left -= rate;
+            left < 0.0
+        });
+        let rack = rack.unwrap_or(0);
+        // At least one is lost: else the event is none of this group's.
+        let lost = loop {
+            let lost = (0..self.present[rack]).filter(|_| self.dice.unit() < self.fleet.failures.rack_share).count();
+            if lost > 0 {
+                break lost;
+            }
+        };
+        self.rack_events += 1;
+        (0..lost).for_each(|_| self.lose(rack, Some(self.rack_events), false));
+    }
+
+    fn lose(&mut self, rack: usize, rack_event: Option<u32>, is_head: bool) {
+        let Repair { chunk_h, head_chunk_h, head_part, exponential, .. } = self.fleet.repair;
         let (mean_h, part) = if is_head { (head_chunk_h, head_part) } else { (chunk_h, 1.0) };
         let length_h = mean_h * if exponential { self.dice.exponential() } else { 1.0 };
-        self.missing.push(Missing { failed_h: self.now_h, begin_h: f64::INFINITY, length_h, part });
+        self.present[rack] -= 1;
+        let failed_h = self.now_h;
+        self.missing.push(Missing { rack, rack_event, failed_h, begin_h: f64::INFINITY, length_h, part });
+    }
+
+    /// Takes back what was lost after the first `kept` chunks.
+    fn restore(&mut self, kept: usize) {
+        for missing in self.missing.drain(kept..) {
+            self.present[missing.rack] += 1;
+        }
     }
 
     /// Plans the repair of chunks that wait. A group that has lost more goes before those that have lost less, so that it waits only for its like.
@@ -358,11 +443,18 @@ impl<'a> Cascade<'a> {
         let fleet = self.fleet;
         let (width, disks) = (f64::from(fleet.width()), fleet.disks as f64);
         let (mut others, mut probability) = ((fleet.groups() - 1.0).max(0.0), 1.0);
-        for (nth, missing) in self.missing.iter().enumerate() {
+        let alone = self.missing.iter().filter(|missing| missing.rack_event.is_none());
+        for (nth, missing) in alone.enumerate() {
             match nth {
                 // The drive has so many groups, of which this is one.
                 0 => others = (fleet.groups_per_disk - 1) as f64 * self.still_missing(missing),
                 _ => probability *= (width - nth as f64) / (disks - nth as f64),
+            }
+        }
+        for event in 1..=self.rack_events {
+            let lost = self.missing.iter().filter(|missing| missing.rack_event == Some(event)).count();
+            if lost > 0 {
+                probability *= self.rack_alike(lost as u32);
             }
         }
         (others, probability)
@@ -380,6 +472,20 @@ impl<'a> Cascade<'a> {
             }
         }
     }
+
+    /// The probability that another group has at least as many chunks among the drives that a rack has lost.
+    fn rack_alike(&self, lost: u32) -> f64 {
+        let (racks, share) = (self.fleet.failures.racks.max(1), self.fleet.failures.rack_share);
+        let chunks = self.fleet.width().div_ceil(racks as u32);
+        let in_rack = (f64::from(self.fleet.width()) / racks as f64).min(1.0);
+        let (mut below, mut term) = (0.0, libm::pow(1.0 - share, f64::from(chunks)));
+        for nth in 0..lost {
+            below += term;
+            // From one term of the binomial distribution to the next.
+            term *= f64::from(chunks - nth) / f64::from(nth + 1) * share / (1.0 - share).max(1e-12);
+        }
+        in_rack * (1.0 - below).max(0.0)
+    }
 }
 
 #[cfg(test)]
@@ -388,8 +494,17 @@ mod tests {
 
     /// Groups of drives of their own, whose chunks are rebuilt in exponential times, each by itself.
     fn arrays(arrays: u64, data: u32, parity: u32, per_year: f64, chunk_h: f64) -> Fleet {
-        let failures =
-            Failures { per_year, shape: 1.0, years: 10.0, head_share: 0.0, latent_per_year: 0.0, scrub_h: 0.0 };
+        let failures = Failures {
+            per_year,
+            shape: 1.0,
+            years: 10.0,
+            head_share: 0.0,
+            racks: 0,
+            rack_losses_per_year: 0.0,
+            rack_share: 0.0,
+            latent_per_year: 0.0,
+            scrub_h: 0.0,
+        };
         let slots = f64::from(u32::MAX);
         let repair = Repair { delay_h: 0.0, chunk_h, head_chunk_h: chunk_h, head_part: 1.0, slots, exponential: true };
         Fleet { disks: arrays * u64::from(data + parity), data, parity, groups_per_disk: 1, failures, repair }
@@ -438,25 +553,43 @@ mod tests {
     }
 
     /// Events a year in which a fleet loses data, by simulation of every drive: no weights, no group that stands for others, so that losses
-    /// must be frequent.
-    fn plain_losses_per_year(fleet: &Fleet, years: f64, seed: u64) -> f64 {
+    /// must be frequent. Each group is on drives of racks of its own.
+    fn plain_losses_per_year(fleet: &Fleet, racks: u64, years: f64, seed: u64) -> f64 {
         let mut dice = Dice::new(seed, 7);
+        let width = fleet.width() as usize;
+        let in_rack = fleet.disks / racks;
         // The drive of each chunk, and when it is back; each drive has as many chunks as the others.
         let mut groups: Vec<Vec<(u64, f64)>> = Vec::new();
         while groups.len() < fleet.groups() as usize {
             let mut all: Vec<(u64, f64)> = (0..fleet.disks).map(|disk| (disk, 0.0)).collect();
             (1..all.len()).for_each(|nth| all.swap(nth, dice.below(nth as u64 + 1) as usize));
-            groups.extend(all.chunks(fleet.width() as usize).map(<[_]>::to_vec));
+            let is_apart = |group: &[(u64, f64)]| {
+                let mut racks: Vec<u64> = group.iter().map(|(disk, _)| disk / in_rack).collect();
+                racks.sort_unstable();
+                racks.windows(2).all(|pair| pair[0] != pair[1])
+            };
+            if all.chunks(width).all(is_apart) {
+                groups.extend(all.chunks(width).map(<[_]>::to_vec));
+            }
         }
-        let failures_per_h = fleet.disks as f64 * fleet.failures.per_year / YEAR_H;
+        let (alone, rack) = (
+            fleet.disks as f64 * fleet.failures.per_year / YEAR_H,
+            racks as f64 * fleet.failures.rack_losses_per_year / YEAR_H,
+        );
         let (mut now_h, mut losses) = (0.0, 0.0);
         while now_h < years * YEAR_H {
-            now_h += dice.exponential() / failures_per_h;
-            let failed = dice.below(fleet.disks);
+            now_h += dice.exponential() / (alone + rack);
+            let failed: Vec<u64> = match dice.unit() * (alone + rack) < alone {
+                true => vec![dice.below(fleet.disks)],
+                false => {
+                    let first = dice.below(racks) * in_rack;
+                    (first..first + in_rack).filter(|_| dice.unit() < fleet.failures.rack_share).collect()
+                }
+            };
             let mut is_lost = false;
             for group in &mut groups {
                 for (disk, back_h) in group.iter_mut() {
-                    if *back_h <= now_h && *disk == failed {
+                    if *back_h <= now_h && failed.contains(disk) {
                         *back_h = now_h + fleet.repair.delay_h + fleet.repair.chunk_h;
                     }
                 }
@@ -472,19 +605,21 @@ mod tests {
 
     #[test]
     fn a_plain_simulation_of_every_drive_loses_as_often() {
-        let of = |disks, data, parity, groups_per_disk, per_year| {
+        let of = |disks, data, parity, groups_per_disk, per_year, racks, rack_losses_per_year| {
             let mut fleet = arrays(1, data, parity, per_year, 40.0);
             (fleet.disks, fleet.groups_per_disk) = (disks, groups_per_disk);
             (fleet.repair.exponential, fleet.repair.delay_h) = (false, 10.0);
+            fleet.failures = Failures { racks, rack_losses_per_year, rack_share: 0.5, ..fleet.failures };
             fleet
         };
-        for fleet in [
+        for (fleet, racks) in [
             // Wide and sparse, where groups are lost one by one; then dense, where a few drives carry them all together.
-            of(60, 2, 1, 6, 0.4),
-            of(28, 2, 2, 12, 1.5),
-            of(5, 3, 2, 50, 3.0),
+            (of(60, 2, 1, 6, 0.4, 0, 0.0), 60),
+            (of(28, 2, 2, 12, 1.5, 0, 0.0), 28),
+            (of(5, 3, 2, 50, 3.0, 0, 0.0), 5),
+            (of(24, 2, 1, 4, 0.4, 8, 0.3), 8),
         ] {
-            let plain = plain_losses_per_year(&fleet, 8000.0, 5);
+            let plain = plain_losses_per_year(&fleet, racks, 8000.0, 5);
             let found = fleet.losses(3).in_a_year.map(|probability| -(1.0 - probability).ln());
             assert!((found.value / plain - 1.0).abs() < 0.08, "{plain} a year, found {found:?}: {fleet:?}");
         }

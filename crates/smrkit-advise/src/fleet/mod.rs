@@ -135,6 +135,15 @@ pub struct FleetOptions {
     /// Share of the failures that are the loss of one head: the drive keeps its other surfaces, and only that one's zones are rebuilt.
     #[arg(long, value_parser = value(share()), default_value = "0", value_name = "SHARE")]
     head_loss: f64,
+    /// Racks, over which each group is spread.
+    #[arg(long, value_parser = value(Count(1, 1_000_000)), requires = "rack_loss", value_name = "N")]
+    racks: Option<u64>,
+    /// How often a year each rack loses drives at once, such as 0.1%.
+    #[arg(long, value_parser = value(share()), requires = "racks", value_name = "SHARE")]
+    rack_loss: Option<f64>,
+    /// The share of its drives that a rack loses then.
+    #[arg(long, value_parser = value(share()), default_value = "100%", value_name = "SHARE")]
+    rack_share: f64,
     /// Share of the drives that get a sector which can't be read in a year.
     #[arg(long, value_parser = value(share()), default_value = "3%", value_name = "SHARE")]
     latent: f64,
@@ -418,7 +427,7 @@ impl FleetOptions {
                 self.disks
             ));
         }
-        let positive = [("fill", self.fill), ("afr", self.afr)];
+        let positive = [("fill", self.fill), ("afr", self.afr), ("rack-share", self.rack_share)];
         if let Some((name, _)) = positive.into_iter().find(|&(_, value)| value <= 0.0) {
             return refuse(format!("--{name} is 0, so that nothing is ever repaired: give more"));
         }
@@ -540,6 +549,9 @@ impl FleetOptions {
                 shape: self.shape,
                 years: self.years,
                 head_share: self.head_loss,
+                racks: self.racks.unwrap_or(0),
+                rack_losses_per_year: self.rack_loss.unwrap_or(0.0),
+                rack_share: self.rack_share,
                 latent_per_year: self.latent,
                 scrub_h: self.scrub.as_secs() / 3600.0,
             },

@@ -17,6 +17,7 @@ Examples:
   smrkit fleet --drive st8000dm004,hc680 --object 64Mi --throttle 50MB/s
   smrkit fleet --disks 5 --code 4+1 --groups 1                 RAID 5
   smrkit fleet --drive hc680 --head-loss 30%                   drives that keep the surfaces which they have left
+  smrkit fleet --racks 20 --rack-loss 0.1% --rack-share 10%
 
 docs/how-to/fleet.md says what the answer rests on.
 Exit codes: 0 done, 1 anything else, 2 usage, 3 bad input, 4 impossible configuration, 130 interrupted.";

@@ -29,6 +29,7 @@ fn nonsense_is_refused_with_what_to_do() {
         ("--disks 10", &["8+3 needs 11 drives", "--disks", "narrower"]),
         ("--disks 12 --groups 1", &["--groups 1", "no multiple"]),
         ("--afr 0", &["--afr", "give more"]),
+        ("--racks 4", &["--rack-loss"]),
         ("--throttle 0", &["--throttle 0", "leave it out"]),
         ("--repair-rate 1M --throttle 1M", &["--throttle"]),
         ("--drive st8000dm04", &["st8000dm004"]),
