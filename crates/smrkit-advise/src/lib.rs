@@ -135,12 +135,25 @@ pub enum LoadKind {
     Light,
 }
 
-/// The answer; `None` if an interrupt came before there was one. `first` hears the first answer, from the drive as it is and its
-/// conventional twin, before changes are tried.
+/// Hears an answer while it is worked out.
+pub trait Listener {
+    /// The first answer, from the drive as it is and its conventional twin.
+    fn first(&mut self, _advice: &Advice) {}
+
+    /// A change was tried; it is the last of the answer's.
+    fn tried(&mut self, _advice: &Advice) {}
+}
+
+/// Hears nothing.
+pub struct Deaf;
+
+impl Listener for Deaf {}
+
+/// The answer; `None` if an interrupt came before there was one.
 pub fn advise(
     question: &Question,
     monitor: &dyn Monitor,
-    first: &mut dyn FnMut(&Advice),
+    listener: &mut dyn Listener,
 ) -> Result<Option<Advice>, Error> {
     let own_sectors = question.run.host_sectors().map_err(|error| question.run.named(error))?;
     let sectors = own_sectors.min(question.run.conventional()?.host_sectors()?);
@@ -173,7 +186,7 @@ pub fn advise(
         advice.remedies.push(beside(&advice, &change, &calm_usual.trajectory, calm_usual.compared_with(calm_usual)));
     }
     words::answer(&mut advice, &own.outcome);
-    first(&advice);
+    listener.first(&advice);
     // Of a load that is over at once every change would seem to help, or none.
     if !advice.is_too_short() {
         let changes = if advice.problems.any() {
@@ -184,6 +197,7 @@ pub fn advise(
         for change in &changes {
             let remedy = tried(&advice, load, change, (calm_own, calm_usual), sectors, monitor)?;
             advice.remedies.push(remedy);
+            listener.tried(&advice);
         }
     }
     if is_open {

@@ -26,7 +26,7 @@ use crate::advice::Advice;
 use crate::changes::{ArrayFacts, Software};
 use crate::sums::{self, Measured};
 use crate::uses::{AskedUse, Pace, USES, Use, Work};
-use crate::{Load, LoadKind, Need, Question, advise};
+use crate::{Listener, Load, LoadKind, Need, Question, advise};
 
 /// Sectors of the part of a disk on which a rebuild is run: 20 GB.
 const PART_SECTORS: u64 = 20_000_000_000 / SECTOR_BYTES;
@@ -374,7 +374,7 @@ impl AskedAdvice<'_> {
         self,
         demand: Arc<dyn Demand>,
         monitor: &dyn Monitor,
-        first: &mut dyn FnMut(&Advice),
+        listener: &mut dyn Listener,
     ) -> Result<Option<Advice>, Error> {
         let loads = self.loads(&demand);
         let experiment = Experiment { system: self.system.clone(), demand, settings: vec![self.settings] };
@@ -405,7 +405,7 @@ impl AskedAdvice<'_> {
         {
             question.even_requests = load.demand.open(&question.run.opening()?)?.progress().total;
         }
-        advise(&question, monitor, first)
+        advise(&question, monitor, listener)
     }
 }
 

@@ -52,8 +52,7 @@ fn of_one(advice: &Advice) -> Vec<Section> {
     }
     sections.push(Section::of_figure(bars(&rows(advice), advice.measure())));
     let budget = words::budget(advice).into_iter().collect();
-    let tables =
-        [("Changes that were tried", screen::tried(advice, true)), ("Beside CMR disks", screen::present(advice))];
+    let tables = [("Changes that were tried", screen::tried(advice)), ("Beside CMR disks", screen::present(advice))];
     sections.extend(tables.map(|(heading, table)| Section::of_table(heading, table).under(TRIED)));
     if !advice.ends.is_empty() {
         sections.push(Section::of_table("At both ends of what is known of the drive", ends(advice)).under(TRIED));
@@ -187,7 +186,7 @@ fn ends(advice: &Advice) -> Grid {
 /// The lines and the table of what is shown first.
 fn told(all: &[Advice]) -> (Vec<String>, Grid) {
     match all {
-        [advice] => (advice.text.lines().map(str::to_string).collect(), screen::tried(advice, true)),
+        [advice] => (advice.text.lines().map(str::to_string).collect(), screen::tried(advice)),
         all => {
             let lines = all.iter().filter_map(|advice| advice.text.lines().next()).map(str::to_string);
             (lines.collect(), screen::comparison(all))

@@ -1,4 +1,4 @@
-//! The answer on the terminal: five lines as soon as they are known, then one table if anything was tried, and what else can be done.
+//! The answer on the terminal, as it comes: five lines, one table if anything was tried, what else can be done.
 
 use smrkit_report::Grid;
 use smrkit_report::format::{self, NONE, printable, rate, wrapped};
@@ -10,6 +10,9 @@ use crate::words;
 
 /// Codes of a terminal.
 const BOLD: &str = "1";
+
+/// Columns of the table of what was tried: narrow enough for 80 in all.
+const COLUMNS: [usize; 4] = [30, 13, 12, 9];
 
 /// How the answer is shown on a terminal.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +33,10 @@ impl Default for Screen {
 
 /// All of it.
 pub fn text(advice: &Advice, screen: Screen) -> String {
-    first(advice, screen) + &rest(advice, &advice.text, screen)
+    let rows: String =
+        (advice.run_beside()..advice.remedies.len()).filter_map(|nth| row(advice, nth, screen)).collect();
+    let head = if rows.is_empty() { String::new() } else { table_head(advice, screen) };
+    first(advice, screen) + &head + &rows + &rest(advice, &advice.text, screen)
 }
 
 /// The five lines.
@@ -38,18 +44,51 @@ pub fn first(advice: &Advice, screen: Screen) -> String {
     lines(advice.text.lines(), screen)
 }
 
-/// What follows the five lines: the table of what was tried, lines of the answer that have changed since they were said, what else can be done, the budget, what was run.
+/// The last row of what was tried; before the first of them the rows that the answer was about.
+pub fn tried_row(advice: &Advice, screen: Screen) -> String {
+    let last = advice.remedies.len() - 1;
+    let Some(tried) = row(advice, last, screen) else { return String::new() };
+    let is_first = (advice.run_beside()..last).all(|nth| row(advice, nth, screen).is_none());
+    if is_first { table_head(advice, screen) + &tried } else { tried }
+}
+
+fn table_head(advice: &Advice, screen: Screen) -> String {
+    let mut out = "\n".to_string();
+    let head = [head(advice).as_str(), figure_name(advice), "longest", "timeout", ""].map(str::to_string);
+    out += &table_row(&head);
+    out += &format!("{}\n", "─".repeat(screen.width.min(80)));
+    if !advice.problems.refused {
+        out += &table_row(&cells(advice, "as it is".into(), &advice.calm().own, String::new()));
+    }
+    out + &(0..advice.run_beside()).filter_map(|nth| row(advice, nth, screen)).collect::<String>()
+}
+
+/// The row of a change that was tried.
+fn row(advice: &Advice, nth: usize, screen: Screen) -> Option<String> {
+    let remedy = advice.remedies.get(nth)?;
+    let effect = words::effect(advice.problems.any(), remedy).to_string();
+    match &remedy.trajectory {
+        Some(run) => Some(table_row(&cells(advice, remedy.change.clone(), run, effect))),
+        None if screen.details => {
+            let none = || NONE.to_string();
+            Some(table_row(&[remedy.change.clone(), none(), none(), none(), effect]))
+        }
+        None => None,
+    }
+}
+
+/// What follows the table: lines of the answer that have changed since they were said, what else can be done, the budget, what was run.
 pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     let Screen { width, details, .. } = screen;
     let mut out = String::new();
-    let is_tried = advice.remedies[advice.run_beside()..].iter().any(|remedy| remedy.trajectory.is_some());
-    if is_tried || details && !advice.is_too_short() {
-        let mut grid = tried(advice, details);
-        for end in advice.ends.iter().filter(|_| details) {
-            let name = if end.worse { "the drive at its worst" } else { "the drive at its best" };
-            grid.rows.push(cells(advice, name.into(), &end.trajectory, String::new()).into());
+    if details {
+        if advice.remedies.len() == advice.run_beside() && !advice.is_too_short() {
+            out += &table_head(advice, screen);
         }
-        out += &format!("\n{}\n", grid.text_within(width));
+        for end in &advice.ends {
+            let name = if end.worse { "the drive at its worst" } else { "the drive at its best" };
+            out += &table_row(&cells(advice, name.into(), &end.trajectory, String::new()));
+        }
     }
     let lists = advice.actions.len() > 1 || advice.actions.iter().any(words::has_price);
     let is_listed = |line: &str| lists && line.starts_with("What to do:");
@@ -90,6 +129,14 @@ fn lines<'a>(all: impl Iterator<Item = &'a str>, screen: Screen) -> String {
         };
     }
     out
+}
+
+fn table_row(cells: &[String; 5]) -> String {
+    let mut out = String::new();
+    for (nth, (cell, width)) in cells.iter().zip(COLUMNS).enumerate() {
+        out += &if nth == 0 { format!("{cell:width$}") } else { format!("{cell:>width$}") };
+    }
+    format!("{}\n", format!("{out}  {}", cells[4]).trim_end())
 }
 
 fn cells(advice: &Advice, name: String, run: &Trajectory, effect: String) -> [String; 5] {
@@ -140,24 +187,20 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
     grid
 }
 
-/// The table of what was tried, with the best marked; with `details` also of what could not be run.
-pub(crate) fn tried(advice: &Advice, details: bool) -> Grid {
+/// The table of what was tried, with the best marked.
+pub(crate) fn tried(advice: &Advice) -> Grid {
     let load = Some(head(advice)).filter(|load| !load.is_empty());
     let first = load.as_deref().unwrap_or("change");
     let mut grid = Grid::new([first, figure_name(advice), "longest", "timeout", "effect"]);
-    if !advice.problems.refused {
-        grid.rows.push(cells(advice, "as it is".into(), &advice.calm().own, String::new()).into());
-    }
-    for (nth, remedy) in advice.remedies.iter().enumerate() {
+    grid.rows.push(cells(advice, "as it is".into(), &advice.calm().own, String::new()).into());
+    for remedy in &advice.remedies {
         let effect = words::effect(advice.problems.any(), remedy).to_string();
-        let row = match &remedy.trajectory {
+        grid.rows.push(match &remedy.trajectory {
             Some(run) => cells(advice, remedy.change.clone(), run, effect).into(),
-            None if details => [vec![remedy.change.clone()], vec![NONE.to_string(); 3], vec![effect]].concat(),
-            None => continue,
-        };
-        grid.best.extend((advice.best() == Some(nth)).then_some(grid.rows.len()));
-        grid.rows.push(row);
+            None => [vec![remedy.change.clone()], vec![NONE.to_string(); 3], vec![effect]].concat(),
+        });
     }
+    grid.best.extend(advice.best().map(|best| best + 1));
     grid
 }
 

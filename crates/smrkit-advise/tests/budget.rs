@@ -15,7 +15,7 @@ use smrkit::stats::outcome::Outcome;
 use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
 use smrkit_advise::budget::Budget;
-use smrkit_advise::{Load, LoadKind, Question, advise};
+use smrkit_advise::{Deaf, Load, LoadKind, Question, advise};
 
 const TINY: &str = include_str!("../../smrkit/drives/tiny.toml");
 
@@ -37,7 +37,7 @@ fn workload(text: &str) -> GeneratedDemand {
 fn budget(run: PlannedRun, text: &str) -> Budget {
     let demand: Arc<dyn Demand> = Arc::new(workload(text));
     let load = Load { kind: LoadKind::Asked, demand, settings: *run.settings(), is_even: true };
-    let advice = advise(&Question::of(run, vec![load]), &Unwatched, &mut |_| {}).unwrap().unwrap();
+    let advice = advise(&Question::of(run, vec![load]), &Unwatched, &mut Deaf).unwrap().unwrap();
     advice.budget.expect("it writes")
 }
 

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::experiment::pool::Monitor;
 use smrkit_advise::options::AdviseOptions;
-use smrkit_advise::{advice, page, screen};
+use smrkit_advise::{Deaf, advice, page, screen};
 use smrkit_options::pairs;
 
 use crate::error::{Raised, exception};
@@ -56,7 +56,7 @@ pub fn advise(
             return Err(Error::Usage("one drive is looked at: name one, and call it for each".into()));
         };
         let demand = table.map_or_else(|| asked.demand(), Ok)?;
-        asked.answer(demand, monitor, &mut |_| {})
+        asked.answer(demand, monitor, &mut Deaf)
     };
     let advice = match in_python {
         true => on_this_thread(|watcher| answer(watcher))?.raised(py)?,

@@ -167,8 +167,9 @@ function ask() {
   const words = command();
   writeAddress();
   [json, answer] = ['', ''];
-  $('error').hidden = $('results').hidden = true;
+  $('error').hidden = $('tried').hidden = $('results').hidden = true;
   $('notes').replaceChildren();
+  $('tried').textContent = '';
   if (source() === 'trace' && recordings().length === 0) {
     return fail('There is no recording yet: choose a file, or drop it onto this page.');
   }
@@ -181,17 +182,24 @@ function ask() {
 
 function hear(message) {
   if (message === 'ended') return end($('error').hidden ? 'Done.' : '');
-  const { progress, note, page, json: results, error } = message;
+  const { progress, note, tried, page, json: results, error } = message;
   if (progress) {
     $('doing').textContent = `Simulating: ${progress.what}`;
     $('share').value = progress.share;
   }
   if (note) $('notes').append(Object.assign(document.createElement('li'), { textContent: note }));
+  if (tried) {
+    $('tried').textContent += `${tried}\n`;
+    $('tried').hidden = false;
+  }
   if (results) json = results;
   if (page) {
     answer = page.html;
     showAnswer(page.html);
-    if (page.is_whole) $('results').hidden = false;
+    if (page.is_whole) {
+      $('tried').hidden = true;
+      $('results').hidden = false;
+    }
   }
   if (error) fail(error);
 }

@@ -20,8 +20,9 @@ use smrkit::layer::LAYERS;
 use smrkit::message::worded;
 use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
-use smrkit_advise::page;
+use smrkit_advise::screen::{self, Screen};
 use smrkit_advise::uses::{Pace, USES, Use, Work};
+use smrkit_advise::{Deaf, Listener, page};
 use smrkit_options::COMMIT;
 use smrkit_options::run::RunOptions;
 use smrkit_report::report;
@@ -59,6 +60,8 @@ enum Message<'a> {
     Progress { what: &'a str, share: f64 },
     /// A sentence about the question.
     Note(&'a str),
+    /// A change that was tried: a row of the command's table.
+    Tried(&'a str),
     /// The answer as a page, and whether it is all of it.
     Page { html: String, is_whole: bool },
     /// The results, as the command's `--json` writes them.
@@ -119,14 +122,8 @@ fn advise(options: &AdviseOptions) -> Result<(), Error> {
     for one in asked {
         let demand = one.demand()?;
         // Of several drives each answer is shown once it is whole, beside those before.
-        let is_first = answers.is_empty();
-        let mut show_first = |advice: &Advice| {
-            if is_first {
-                let html = page::page(std::slice::from_ref(advice), Some(&command()));
-                send(&Message::Page { html, is_whole: false });
-            }
-        };
-        let Some(advice) = one.answer(demand, &Watch, &mut show_first)? else { continue };
+        let listener: &mut dyn Listener = if answers.is_empty() { &mut Teller } else { &mut Deaf };
+        let Some(advice) = one.answer(demand, &Watch, listener)? else { continue };
         let notes = smrkit_report::trace_info::warnings(advice.demand.replayed.trace_notes);
         notes.iter().for_each(|note| send(&Message::Note(note)));
         answers.push(advice);
@@ -159,6 +156,20 @@ fn run(options: &RunOptions) -> Result<(), Error> {
 
 fn pretty(results: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string_pretty(results).unwrap_or_default() + "\n"
+}
+
+/// Shows an answer as it comes.
+struct Teller;
+
+impl Listener for Teller {
+    fn first(&mut self, advice: &Advice) {
+        let html = page::page(std::slice::from_ref(advice), Some(&command()));
+        send(&Message::Page { html, is_whole: false });
+    }
+
+    fn tried(&mut self, advice: &Advice) {
+        send(&Message::Tried(screen::tried_row(advice, Screen::default()).trim()));
+    }
 }
 
 /// Tells the page how far runs have come. Cancelling ends the whole program.

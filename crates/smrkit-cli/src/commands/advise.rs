@@ -7,6 +7,7 @@ use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
 use smrkit_advise::page;
 use smrkit_advise::screen::{self, Screen};
+use smrkit_advise::{Deaf, Listener};
 
 use super::trace::warn;
 use crate::exit::Done;
@@ -47,6 +48,25 @@ pub struct Advise {
     report: Option<PathBuf>,
 }
 
+/// Prints an answer as it comes.
+struct Printer {
+    screen: Screen,
+    /// The lines that were said first.
+    said: String,
+}
+
+impl Listener for Printer {
+    fn first(&mut self, advice: &Advice) {
+        self.said.clone_from(&advice.text);
+        // Whoever has closed the pipe gets an error where the rest is printed.
+        let _ = print(screen::first(advice, self.screen));
+    }
+
+    fn tried(&mut self, advice: &Advice) {
+        let _ = print(screen::tried_row(advice, self.screen));
+    }
+}
+
 impl Advise {
     pub fn execute(self) -> anyhow::Result<Done> {
         let asked = self.asked.ask(false)?;
@@ -58,18 +78,12 @@ impl Advise {
         let width = terminal.columns.unwrap_or(Screen::default().width).min(WIDEST);
         let screen = Screen { width, is_coloured: terminal.coloured, details: self.details };
         let is_printed = !matches!(json, Some(JsonTarget::Stdout));
-        let mut said = String::new();
+        let mut printer = Printer { screen, said: String::new() };
         let mut answers = Vec::new();
         for one in asked {
             let demand = one.demand()?;
-            let mut say_first = |advice: &Advice| {
-                if is_printed && !several {
-                    said.clone_from(&advice.text);
-                    // Whoever has closed the pipe gets an error where the rest is printed.
-                    let _ = print(screen::first(advice, screen));
-                }
-            };
-            let Some(advice) = one.answer(demand, &interrupt, &mut say_first)? else {
+            let listener: &mut dyn Listener = if is_printed && !several { &mut printer } else { &mut Deaf };
+            let Some(advice) = one.answer(demand, &interrupt, listener)? else {
                 eprintln!("smrkit: interrupted before the first simulation finished, so there is no answer");
                 return Ok(Done::Interrupted);
             };
@@ -79,7 +93,7 @@ impl Advise {
         interrupt.writing();
         if is_printed {
             match answers.as_slice() {
-                [advice] => print(screen::rest(advice, &said, screen))?,
+                [advice] => print(screen::rest(advice, &printer.said, screen))?,
                 all => print(screen::compared(all, screen))?,
             }
         }
