@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use serde::Deserialize;
-use smrkit::engine::saved::SavedState;
+use smrkit::engine::saved::{SavedState, unsealed};
 use smrkit::error::Error;
 use smrkit::experiment::record;
 use smrkit::request::Op;
@@ -181,10 +181,14 @@ impl ServedDrive {
         };
         let system = record::planned(&run, Settings::default())?.system().clone();
         let is_new = state.is_empty();
-        let state = match state.split_first_chunk() {
-            // The first eight bytes are the time.
-            Some((now, state)) => SavedState::of(&system, state.to_vec(), Nanos(u64::from_le_bytes(*now)))?,
-            None => SavedState::take(&system, &system.build(&Settings::default())?, Nanos::ZERO)?,
+        let damaged = || Error::input(path, "the state in the log of a served drive is damaged or cut short");
+        let state = match is_new {
+            true => SavedState::take(&system, &system.build(&Settings::default())?, Nanos::ZERO)?,
+            false => {
+                // The first eight bytes are the time.
+                let (now, state) = unsealed(&state).and_then(<[u8]>::split_first_chunk).ok_or_else(damaged)?;
+                SavedState::of(&system, state.to_vec(), Nanos(u64::from_le_bytes(*now)))?
+            }
         };
         Ok(ServedDrive { run, queue, is_new, state })
     }

@@ -14,7 +14,7 @@ use smrkit::device::health::Health;
 use smrkit::device::{Array, Command, Completion, Device, LayeredDisk, MemberDrive, NCQ_COMMANDS, Queueing};
 use smrkit::disk::Recorder;
 use smrkit::drive::Drive;
-use smrkit::engine::saved::SavedState;
+use smrkit::engine::saved::{SavedState, sealed, unsealed};
 use smrkit::engine::system::{DriveRun, SystemRun};
 use smrkit::error::{DiskResult, Error, Fault};
 use smrkit::medium::interference::Interference;
@@ -111,13 +111,13 @@ impl Model {
 
     /// The whole state. Nothing is under way.
     pub fn state(&self) -> Vec<u8> {
-        [&self.now.0.to_le_bytes()[..], &self.device.state()].concat()
+        sealed([&self.now.0.to_le_bytes()[..], &self.device.state()].concat())
     }
 
     /// Takes over the state of a model of the same system. After an error this one is of no use.
     pub fn restore(&mut self, state: &[u8]) -> DiskResult {
-        let Some((now, state)) = state.split_first_chunk() else {
-            return Err(Box::new(Fault::Inconsistent("the state of the drive is cut short".into())));
+        let Some((now, state)) = unsealed(state).and_then(<[u8]>::split_first_chunk) else {
+            return Err(Box::new(Fault::Inconsistent("the state of the drive is damaged or cut short".into())));
         };
         self.now = Nanos(u64::from_le_bytes(*now));
         self.device.restore(state)?;
@@ -490,5 +490,19 @@ mod tests {
         };
         let orders = ["st8000as0002", "st5000as0011", "tiny-constant"].map(order);
         assert_eq!(orders, [Queue::Drive, Queue::Sptf, Queue::Fcfs]);
+    }
+
+    #[test]
+    fn a_damaged_state_is_refused() {
+        let system = System::drive("tiny").layer("drive-managed");
+        let planned = Systems::new(&system).unwrap().runs(&[Settings::default()], None).unwrap().pop().unwrap();
+        let mut model = Model::new(planned.system()).unwrap();
+        let state = model.state();
+        model.restore(&state).unwrap();
+        for at in (0..state.len()).step_by(state.len().div_ceil(100)) {
+            let mut damaged = state.clone();
+            damaged[at] ^= 1;
+            assert!(model.restore(&damaged).is_err() && model.restore(&state[..at]).is_err(), "byte {at}");
+        }
     }
 }

@@ -23,6 +23,19 @@ const MAGIC: &[u8] = b"smrkit state\n";
 /// Bytes of the checksum at its end.
 const CHECKSUM: usize = 32;
 
+/// Bytes with their SHA-256 behind them. State is taken over as it is, so that damage must be seen before.
+pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = Sha256::digest(&bytes);
+    bytes.extend(checksum);
+    bytes
+}
+
+/// What was sealed; `None` if it is damaged or cut short.
+pub fn unsealed(bytes: &[u8]) -> Option<&[u8]> {
+    let (bytes, checksum) = bytes.split_last_chunk::<CHECKSUM>()?;
+    (Sha256::digest(bytes)[..] == checksum[..]).then_some(bytes)
+}
+
 /// State of a drive or an array on which nothing is under way.
 #[derive(Clone)]
 pub struct SavedState {
@@ -57,8 +70,7 @@ impl SavedState {
         let contents = Contents { now, state, ..describe(system)? };
         let mut bytes = MAGIC.to_vec();
         crate::state::write(&(VERSION, &contents), &mut bytes);
-        bytes.extend(Sha256::digest(&bytes));
-        Ok(SavedState { path: PathBuf::from("-"), contents, bytes })
+        Ok(SavedState { path: PathBuf::from("-"), contents, bytes: sealed(bytes) })
     }
 
     /// The SHA-256 that stands at the end of its file.
@@ -72,13 +84,9 @@ impl SavedState {
         if !bytes.starts_with(MAGIC) {
             return refused("no saved state: give a file that {save_state} has written");
         }
-        let Some((text, checksum)) = bytes.split_last_chunk::<CHECKSUM>().filter(|(text, _)| text.len() > MAGIC.len())
-        else {
-            return refused("the saved state is cut short: save it again");
-        };
-        if Sha256::digest(text)[..] != checksum[..] {
+        let Some(text) = unsealed(bytes).filter(|text| text.len() > MAGIC.len()) else {
             return refused("the saved state is damaged or cut short (its checksum is wrong): save it again");
-        }
+        };
         let unreadable = || Error::input(path, "the saved state can't be read: save it again");
         let (version, rest) = postcard::take_from_bytes::<String>(&text[MAGIC.len()..]).map_err(|_| unreadable())?;
         if version != VERSION {
