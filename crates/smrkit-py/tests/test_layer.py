@@ -299,11 +299,15 @@ class PythonLayers(unittest.TestCase):
             return Mine
 
         sectors = smrkit.run(drive="tiny", layer="in-place", workload="random-write:count=1").capacity.host_sectors
-        self.assertEqual(swept(spared(0), version="1"), (1, [sectors]))
-        self.assertEqual(swept(spared(8), version="2"), (1, [sectors - 8]))
-        self.assertEqual(swept(spared(16), version="2"), (0, [sectors - 8]), "who gives a version answers for it")
+        self.assertEqual(swept(spared(0)), (1, [sectors]))
+        self.assertEqual(swept(spared(0)), (0, [sectors]), "the same code, defined again")
+        self.assertEqual(swept(spared(8)), (1, [sectors - 8]), "what its code names has changed")
+        self.assertEqual(swept(spared(16), version="1"), (1, [sectors - 16]))
+        self.assertEqual(swept(spared(24), version="1"), (0, [sectors - 16]), "who gives a version answers for it")
+        made = {"__name__": "nowhere"}
+        exec("import smrkit\nclass Mine(smrkit.Layer):\n    def read(self, disk, lba, sectors, out): ...", made)
         with self.assertRaisesRegex(smrkit.UsageError, "register it with a version"):
-            swept(spared(0))
+            swept(made["Mine"])
 
     def test_names_are_words_of_the_command_line(self):
         for name in ("", "a,b", "a.b", "a b", "a:b", "a=b"):

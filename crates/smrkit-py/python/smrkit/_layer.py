@@ -1,6 +1,12 @@
 """Layers of one's own, on the simulator's checked disk."""
 
-from typing import Literal, Protocol, TypeAlias
+import builtins
+import hashlib
+import inspect
+import sys
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Literal, Protocol, TypeAlias
 
 from smrkit import _native
 
@@ -124,7 +130,64 @@ def register(name: str, layer: type[Layer], summary: str | None = None, *, versi
     Parameters
     ----------
     version
-        What tells the layer's code from other versions of it. :func:`smrkit.sweep` keeps results under it, and refuses a layer without one.
+        What tells the layer's code from other versions of it: :func:`smrkit.sweep` keeps results under it. Without it that is a hash of the
+        source of the class, its bases, and the functions, classes, constants and modules of yours that they name.
     """
     text = summary or next(iter((layer.__doc__ or "A layer of one's own.").strip().splitlines()))
-    _native.register(name, text, layer, version)
+    _native.register(name, text, layer, version or _hash_of(layer))
+
+
+def _hash_of(layer: type) -> str | None:
+    """A hash of a layer's source and of what it names; ``None`` where some of it has no source."""
+    found: dict[str, str] = {}
+    left: list[tuple[str, Any]] = [(layer.__qualname__, layer)]
+    while left:
+        name, thing = left.pop()
+        known = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', name)}"
+        is_python = getattr(builtins, getattr(thing, "__name__", ""), None) is thing
+        if known in found or known.startswith("smrkit.") or is_python:
+            continue
+        try:
+            found[known] = _source(thing)
+        except (OSError, TypeError):
+            return None
+        if isinstance(thing, type):
+            left += [(base.__qualname__, base) for base in thing.__mro__[1:]]
+            for name, each in vars(thing).items():
+                left += _named(each)
+                if isinstance(each, CONSTANTS) and not name.startswith("__"):
+                    left.append((f"{known}.{name}", each))
+        left += _named(thing)
+    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()
+
+
+def _source(thing: Any) -> str:
+    if isinstance(thing, ModuleType):
+        file = thing.__file__
+        is_own = file and thing.__name__.split(".")[0] not in sys.stdlib_module_names and "site-packages" not in file
+        return Path(file).read_text(encoding="utf-8") if file and is_own else thing.__name__
+    if isinstance(thing, type | FunctionType):
+        own = sys.modules.get(thing.__module__)
+        is_installed = thing.__module__ in sys.stdlib_module_names or "site-packages" in (getattr(own, "__file__", None) or "")
+        return thing.__qualname__ if is_installed else inspect.getsource(thing)
+    return repr(thing)
+
+
+def _named(thing: Any) -> list[tuple[str, Any]]:
+    """Functions, classes, modules and constants that a function's code names."""
+    for inner in ("__func__", "fget"):
+        thing = getattr(thing, inner, thing)
+    if not isinstance(thing, FunctionType):
+        return []
+    codes, names = [thing.__code__], set[str]()
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+    values = {name: thing.__globals__[name] for name in names if name in thing.__globals__}
+    values |= inspect.getclosurevars(thing).nonlocals
+    known = (type, FunctionType, ModuleType, *CONSTANTS)
+    return [(f"{thing.__qualname__}.{name}", value) for name, value in values.items() if isinstance(value, known)]
+
+
+CONSTANTS = (int, float, str, bytes, tuple, frozenset)
