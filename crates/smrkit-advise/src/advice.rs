@@ -87,6 +87,9 @@ pub struct Advice {
     pub array: Option<ArrayFacts>,
     /// True if all of it was run.
     pub complete: bool,
+    /// True once all changes were tried that there are.
+    #[serde(skip)]
+    pub is_tried: bool,
     /// The disks that serve.
     pub system: AdvisedSystem,
     /// The demand.
@@ -360,6 +363,7 @@ impl Advice {
             remedies: Vec::new(),
             runs: vec![usual.outcome.clone(), outcome.clone()],
             complete: true,
+            is_tried: false,
             demand: AdvisedDemand {
                 replayed: outcome.replayed.clone(),
                 requests: outcome.requests,
@@ -424,6 +428,8 @@ impl Advice {
     /// Problems of a run. Where something is needed, slow is what misses that.
     pub fn problems_of(&self, run: &Trajectory, against: &Comparison) -> Problems {
         let problems = Judged::new(run, against).problems;
+        // A drive alone is behind no RAID controller.
+        let problems = Problems { dropped_7s: problems.dropped_7s && self.array.is_some(), ..problems };
         if self.need.is_some() { Problems { slow: self.misses(run), ..problems } } else { problems }
     }
 
@@ -520,8 +526,7 @@ impl Advice {
             }
             Problems { slow: true, .. } if self.need.is_some() => Verdict::Misses,
             Problems { dropped_30s: true, .. } => Verdict::Dropped,
-            // A drive alone is behind no RAID controller.
-            Problems { dropped_7s: true, slow: false, .. } if self.array.is_some() => Verdict::DroppedByRaid,
+            Problems { dropped_7s: true, slow: false, .. } => Verdict::DroppedByRaid,
             Problems { slow: true, .. } if !self.system.is_conventional => Verdict::Slow,
             _ if may_drop => Verdict::Depends,
             _ if self.is_unsettled() => Verdict::TooShort,

@@ -203,6 +203,7 @@ pub fn advise(
     if is_open {
         advice.budget = budget::find(question, &question.loads[hardest], own, sectors, monitor)?;
     }
+    advice.is_tried = true;
     let is_interrupted = |remedy: &Remedy| remedy.not_run == Some(NotRun::Interrupted);
     advice.complete = monitor.goes_on() && !advice.remedies.iter().any(is_interrupted);
     words::answer(&mut advice, &own.outcome);
@@ -224,24 +225,28 @@ fn hardest(present: &[Present]) -> Option<usize> {
 fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Result<Measured, Error> {
     let demand = &load.demand;
     let most = if trial.packed_sectors.is_some() { MOST_PACKED } else { MOST_REQUESTS };
-    // A part of a load may lie in zones that take everything: whether a host-managed drive refuses any of it shows in all of it.
-    let served = match load.is_even && !trial.run.is_host_managed() {
-        true => trial.serve_enough(demand, sectors, most, load.is_endless(), watch),
-        false => trial.serve(demand, sectors, true, watch),
+    let named = |error| trial.run.named(error);
+    let part = match load.is_even {
+        true => Some(trial.serve_enough(demand, sectors, most, load.is_endless(), watch).map_err(named)?),
+        false => None,
     };
-    let served = served.map_err(|error| trial.run.named(error))?;
+    // A part of a load may lie in zones that take everything: whether a drive refuses any of it shows in all of it.
+    let decides = |part: &Measured| {
+        !trial.run.refuses_writes() || part.trajectory.refused > 0 || part.outcome.host_written_sectors == 0
+    };
+    let served = match part.filter(decides) {
+        Some(part) => part,
+        None => trial.serve(demand, sectors, true, watch).map_err(named)?,
+    };
     let is_over = served.outcome.interrupted || trial.run.rebuild().is_some() || trial.run.settings().check;
     if !load.is_endless() || is_over || served.trajectory.full_in_s.is_none() {
         return Ok(served);
     }
-    let later = trial.serve_from_full(demand, sectors, &served, watch).map_err(|error| trial.run.named(error))?;
+    let later = trial.serve_from_full(demand, sectors, &served, watch).map_err(named)?;
     match later {
         Some(later) => Ok(later),
         // Streams that come at once may go past a cache that they fill one by one: only their own times tell what comes then.
-        _ if load.is_even => {
-            let served = trial.serve_enough(demand, sectors, MOST_FILLING, false, watch);
-            served.map_err(|error| trial.run.named(error))
-        }
+        _ if load.is_even => trial.serve_enough(demand, sectors, MOST_FILLING, false, watch).map_err(named),
         _ => Ok(served),
     }
 }

@@ -385,7 +385,7 @@ fn fio_job(job: &BTreeMap<String, String>, endless: &str) -> Result<String, Stri
         keys.push(format!("span={}", exact_bytes(reach)));
     }
     match amount.filter(|_| !job.contains_key("time_based")) {
-        Some(bytes) => keys.push(format!("bytes={}", exact_bytes(bytes * jobs))),
+        Some(bytes) => keys.push(format!("bytes={}", exact_bytes(bytes.saturating_mul(jobs)))),
         None => keys.push(format!("count={endless}")),
     }
     Ok(format!("{name}:{}", keys.join(",")))
@@ -394,7 +394,9 @@ fn fio_job(job: &BTreeMap<String, String>, endless: &str) -> Result<String, Stri
 /// Sizes as fio has them: `4k` is 4096.
 fn fio_bytes(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_uppercase();
-    scaled(text.trim_end_matches('B').trim_end_matches('I')).filter(|bytes| *bytes >= 0.0).map(|bytes| bytes as u64)
+    scaled(text.trim_end_matches('B').trim_end_matches('I'))
+        .filter(|bytes| (0.0..2f64.powi(63)).contains(bytes))
+        .map(|bytes| bytes as u64)
 }
 
 #[cfg(test)]

@@ -70,6 +70,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         remedies: Vec::new(),
         runs: Vec::new(),
         complete: true,
+        is_tried: true,
         system: AdvisedSystem {
             drive: "tiny".into(),
             drive_file: None,
@@ -456,8 +457,8 @@ fn a_budget_is_told_beside_what_is_asked() {
         for_ever_bytes_per_s: Some(7e6),
     };
     let told = |bytes: f64| words::budget(&Advice { budget: Some(budget), ..amount(1.0, bytes) }).unwrap();
-    let all = "How much: 150 GB at once, at 70 MB/s (in writes of 4.1 kB; smaller ones fill the cache sooner), then 8 MB/s for as \
-               long as you like. After a rest of 5 h it takes as much again.";
+    let all = "How much: 150 GB at once, at 70 MB/s (in writes of 4.1 kB; smaller ones fill the cache sooner), then 8 MB/s, and \
+               7 MB/s for as long as you like if they come evenly. After a rest of 5 h it takes as much again.";
     assert_eq!(
         told(60e9),
         format!("{all} These 60 GB are 40 % of what it takes at once, and 2 h of rest make up for them.")
@@ -892,12 +893,15 @@ fn what_was_measured_is_not_contradicted() {
 
 #[test]
 fn a_timeout_is_told_by_who_waits_how_long() {
+    let in_array =
+        |longest_s| Advice { array: Some(ArrayFacts::new("raid5", Level::Raid5, None)), ..advice(1.0, longest_s) };
+    assert_eq!(words::dropped(&advice(1.0, 8)), "No: the longest command takes 8 s, and kernels wait 30 s.");
     assert_eq!(
-        words::dropped(&advice(1.0, 8)),
+        words::dropped(&in_array(8)),
         "Not by a kernel, which waits 30 s. By a hardware RAID controller, which waits 7 s: a command takes 8 s."
     );
     assert_eq!(
-        words::dropped(&advice(1.0, 5)),
+        words::dropped(&in_array(5)),
         "No: the longest command takes 5 s. A hardware RAID controller waits 7 s, kernels 30 s."
     );
 }

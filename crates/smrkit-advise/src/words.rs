@@ -535,8 +535,8 @@ fn what_to_do(advice: &Advice) -> Option<String> {
     }
     let first = match advice.actions.first() {
         Some(action) => action.what.as_str(),
-        None if advice.remedies.len() > advice.run_beside() => "nothing that was tried would be enough",
-        // The rest is tried after the first answer.
+        None if advice.is_tried => "nothing that was tried would be enough",
+        // Changes are tried after the first answer.
         None => return None,
     };
     let (letter, others) = first.split_at(first.chars().next().map_or(0, char::len_utf8));
@@ -553,6 +553,7 @@ pub fn dropped(advice: &Advice) -> String {
         () if over(|run| run.dropped_30s) => {
             format!("Yes: a command takes {longest}. Kernels wait 30 s, a hardware RAID controller 7 s.")
         }
+        () if advice.array.is_none() => format!("No: the longest command takes {longest}, and kernels wait 30 s."),
         () if over(|run| run.dropped_7s) => {
             format!(
                 "Not by a kernel, which waits 30 s. By a hardware RAID controller, which waits 7 s: a command takes {longest}."
@@ -610,7 +611,7 @@ pub fn budget(advice: &Advice) -> Option<String> {
     let budget = advice.budget?;
     let Budget { at_once_bytes, at_once_bytes_per_s, after_bytes_per_s, request_bytes, rest_s, for_ever_bytes_per_s } =
         budget;
-    let size = format::bytes(advice.demand.mean_write_bytes.unwrap_or(request_bytes));
+    let write = format::bytes(advice.demand.mean_write_bytes.unwrap_or(request_bytes));
     if let Some(lasting) = for_ever_bytes_per_s.filter(|_| advice.is_open()) {
         let asked = asked_bytes_per_s(&advice.judged().own);
         // Keeping up is not enough where requests wait too long all the same.
@@ -631,7 +632,8 @@ pub fn budget(advice: &Advice) -> Option<String> {
     }
     let Some((at_once, after)) = at_once_bytes.zip(after_bytes_per_s) else {
         return Some(format!(
-            "How much: it takes requests of {size} at {}, and did not fall behind within what was simulated.",
+            "How much: it takes requests of {} at {}, and did not fall behind within what was simulated.",
+            format::bytes(request_bytes),
             rate(at_once_bytes_per_s)
         ));
     };
@@ -639,11 +641,17 @@ pub fn budget(advice: &Advice) -> Option<String> {
         Some(rest_s) => format!("After a rest of {} it takes as much again.", format::seconds(rest_s)),
         None => "Two days of rest are not enough for as much again.".into(),
     };
+    // What comes as fast as the drive takes it goes at another rate than what comes evenly.
+    let lasting = match for_ever_bytes_per_s.filter(|rate| (rate / after - 1.0).abs() > 0.05) {
+        Some(for_ever) => {
+            format!("{}, and {} for as long as you like if they come evenly", rate(after), rate(for_ever))
+        }
+        None => format!("{} for as long as you like", rate(after)),
+    };
     let mut text = format!(
-        "How much: {} at once, at {} (in writes of {size}; smaller ones fill the cache sooner), then {} for as long as you like. {again}",
+        "How much: {} at once, at {} (in writes of {write}; smaller ones fill the cache sooner), then {lasting}. {again}",
         format::bytes(at_once as f64),
         rate(at_once_bytes_per_s),
-        rate(after),
     );
     if let Some(bytes) = advice.whole_bytes.filter(|_| advice.is_amount()) {
         let (all, part) = (format::bytes(bytes), bytes / at_once as f64);
@@ -711,7 +719,7 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
             ChangeKind::Conventional
                 if advice.judged().conventional.falls_behind || advice.misses(&advice.judged().conventional) =>
             {
-                if advice.is_open() && advice.rebuild.is_none() {
+                if advice.rebuild.is_none() {
                     add("Use an SSD".into(), "other disks", None)
                 }
             }
@@ -783,7 +791,7 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
     }
     // Where ever more requests wait, no timeout is long enough.
     let falls_behind = advice.present.iter().any(|present| present.own.falls_behind);
-    if advice.problems.dropped_7s && !falls_behind {
+    if (advice.problems.dropped_7s || advice.problems.dropped_30s) && !falls_behind {
         actions.extend(timeouts(advice));
     }
     actions
@@ -910,7 +918,7 @@ fn worth_doing(advice: &Advice) -> impl Iterator<Item = &Remedy> {
 
 /// The longest wait of a host's request; where requests don't come at times of their own, the longest command, to which timeouts apply.
 pub fn longest_ns(advice: &Advice, run: &Trajectory) -> u64 {
-    if advice.is_open() { run.longest_stall_ns } else { run.longest_command_ns }
+    if advice.is_open() && advice.rebuild.is_none() { run.longest_stall_ns } else { run.longest_command_ns }
 }
 
 /// What a change brings.

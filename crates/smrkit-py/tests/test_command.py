@@ -1,12 +1,9 @@
 """The command and the package give the same bytes."""
 
-import html
 import json
 import os
 import pathlib
 import random
-import re
-import shlex
 import subprocess
 import tempfile
 import unittest
@@ -121,25 +118,6 @@ class SameBytes(unittest.TestCase):
                     kinds |= {"array" if ours[0].array else "drive", "merged" if "sources" in ours[0] else "one"}
                     kinds |= {"rebuild"} & set(ours[0])
         self.assertEqual(kinds, {"array", "drive", "merged", "one", "rebuild"})
-
-    def test_a_page_names_a_command_that_makes_its_runs_again(self):
-        named = 0
-        with tempfile.TemporaryDirectory() as folder:
-            page, again = pathlib.Path(folder, "page.html"), pathlib.Path(folder, "again.json")
-            for seed in range(30):
-                options = configuration(seed)
-                ours = smrkit.compare(**options)
-                ours.report(page)
-                words = shlex.split(html.unescape(re.search("<pre[^>]*>(.*)</pre>", page.read_text())[1]))
-                with self.subTest(seed=seed, options=options, words=words):
-                    self.assertEqual(words[:2], ["smrkit", "run"])
-                    subprocess.run([SMRKIT, *words[1:], "--json", again], capture_output=True, check=True)
-                    self.assertEqual(again.read_text(), ours.json())
-                    named += 1
-            both = smrkit.compare(drive="tiny", layer=["drive-managed", "vguard"], requests={"op": [1], "lba": [0], "sectors": [8], "time_us": [0]})
-            both.report(page)
-            self.assertNotIn("<pre", page.read_text(), "requests from memory are in no command")
-        self.assertEqual(named, 30)
 
     def test_summaries_lists_and_traces_equal_those_of_the_command(self):
         def told(*words):

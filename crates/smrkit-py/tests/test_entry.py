@@ -55,7 +55,7 @@ class Entry(unittest.TestCase):
         pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
         with subprocess.Popen([program, *words], text=True, **pipes) as child:
             # Before the command is at work, the handler is the one that Python begins with.
-            while program == self.script and "_native" not in pathlib.Path(f"/proc/{child.pid}/maps").read_text():
+            while child.poll() is None and program == self.script and "_native" not in pathlib.Path(f"/proc/{child.pid}/maps").read_text():
                 time.sleep(0.01)
             time.sleep(1)
             child.send_signal(signal.SIGINT)

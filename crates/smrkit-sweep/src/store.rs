@@ -215,8 +215,14 @@ impl Store {
                 // Other people's tables have other names than hashes.
                 let is_key = |key: &&str| key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
                 if name.strip_suffix(".parquet").filter(is_key).is_some_and(|key| !named.contains(key)) {
-                    fs::remove_file(&path).map_err(|error| Error::writing(&path, error))?;
-                    removed += 1;
+                    match fs::remove_file(&path) {
+                        // Another process prunes, too.
+                        Err(error) if error.kind() == ErrorKind::NotFound => {}
+                        done => {
+                            done.map_err(|error| Error::writing(&path, error))?;
+                            removed += 1;
+                        }
+                    }
                 }
             }
         }

@@ -8,9 +8,8 @@
 use smrkit::error::Error;
 use smrkit::request::Op;
 
-use crate::formats::NewRows;
 use crate::number::{u32_at, u64_at};
-use crate::reader::{RecordFormat, Records, Step};
+use crate::reader::{NewRows, RecordFormat, Records, Step};
 use crate::row::{BYTES_MAX, Bad, Field, Problem, TraceRow, Volumes};
 
 /// The reader of lcs, or of oracleGeneral; its requests are writes, or reads.

@@ -14,8 +14,8 @@ use crate::fio::{self, Fio};
 use crate::msr::Msr;
 use crate::number;
 use crate::reader::{
-    Agreement, Heading, RecordFormat, Records, RowTimes, Rows, Text, TextFormat, first_line_is, record_agreement,
-    text_agreement,
+    Agreement, Heading, NewRows, RecordFormat, Records, RowTimes, Rows, Text, TextFormat, first_line_is,
+    record_agreement, text_agreement,
 };
 use crate::row::{Bad, Field, LineColumns, TraceRow, Volumes, extent};
 use crate::served::Served;
@@ -44,9 +44,6 @@ enum FormatKind {
     /// By the magic number of Parquet; it needs the file itself, not a stream.
     Parquet,
 }
-
-/// Makes the reader of a format's rows.
-pub(crate) type NewRows = fn() -> Box<dyn Rows>;
 
 /// A text format, with a row of it.
 const fn text<F>(name: &'static str, about: &'static str, sample: &'static str) -> Format

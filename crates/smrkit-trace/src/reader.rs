@@ -217,6 +217,9 @@ fn is_blank(line: &[u8]) -> bool {
     line.first() == Some(&b'#') || line.trim_ascii().is_empty()
 }
 
+/// Makes the reader of a format's rows.
+pub(crate) type NewRows = fn() -> Box<dyn Rows>;
+
 /// The rows of a stream in one format.
 pub(crate) trait Rows: Send {
     /// Looks at the stream's head; gives the nanoseconds of a tick.

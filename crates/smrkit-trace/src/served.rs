@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use serde::Deserialize;
+use smrkit::VERSION;
 use smrkit::engine::saved::{SavedState, unsealed};
 use smrkit::error::Error;
 use smrkit::experiment::record;
@@ -139,6 +140,7 @@ impl Served {
 #[derive(Deserialize)]
 struct LogHead {
     run: RunRecord,
+    made_by: String,
 }
 
 /// What the log of a served drive says of the drive, as it was when the log began.
@@ -169,7 +171,7 @@ impl ServedDrive {
         let mut lines = BufReader::new(File::open(path).map_err(|error| Error::reading(path, error))?).lines();
         let wrong = || Error::input(path, "the log of a served drive is cut short before its first request");
         let mut line = || lines.next().and_then(Result::ok);
-        let LogHead { run } = serde_json::from_str(&line().ok_or_else(wrong)?).map_err(|_| wrong())?;
+        let LogHead { run, made_by } = serde_json::from_str(&line().ok_or_else(wrong)?).map_err(|_| wrong())?;
         let mut state = Vec::new();
         let queue = loop {
             let line = line().ok_or_else(wrong)?;
@@ -181,6 +183,11 @@ impl ServedDrive {
         };
         let system = record::planned(&run, Settings::default())?.system().clone();
         let is_new = state.is_empty();
+        if !is_new && made_by != VERSION {
+            let message =
+                format!("the drive's state was saved by smrkit {made_by}, and this is {VERSION}: run it with that one");
+            return Err(Error::input(path, message));
+        }
         let damaged = || Error::input(path, "the state in the log of a served drive is damaged or cut short");
         let state = match is_new {
             true => SavedState::take(&system, &system.build(&Settings::default())?, Nanos::ZERO)?,

@@ -48,7 +48,7 @@ pub struct Sweep {
     /// The folder that keeps the results. Several sweeps may share one [default: the file's name with .results].
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Compute one part of several: the second of eight comparisons is 2/8. Jobs that see the same store share a sweep so.
+    /// Compute one part of several: 2/8 is the second of eight. Jobs that see the same store share a sweep in this way.
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     part: Part,
     /// Write one HTML page that opens offline.

@@ -215,7 +215,7 @@ impl ServedDrive {
         writer: Option<LogWriter>,
         queue: Queue,
     ) -> Result<(ServedDrive, FoundState), LiveError> {
-        let mut saved = image.take_saved();
+        let saved = image.take_saved();
         let wrong = |error: &dyn ToString| LiveError::image(&image.path, error.to_string());
         let mut unreadable = RangeMap::default();
         saved.unreadable.iter().for_each(|&(lba, n)| unreadable.cover(lba..lba + n, ()));
@@ -224,17 +224,17 @@ impl ServedDrive {
         if !saved.model.is_empty() {
             found = FoundState::Clean;
             if let Err(fault) = model.restore(&saved.model) {
-                // Another version may have saved it. Only times are lost with it, and what is half restored is of no use.
+                // Only times are lost with it, and what is half restored is of no use.
                 log(&format!("{}: {fault}: the drive starts with a fresh state", image.path.display()));
                 model = Model::new(&image.system).map_err(|error| wrong(&error))?;
-                (found, saved.events) = (FoundState::New, Vec::new());
+                found = FoundState::New;
             }
         }
-        if !saved.events.is_empty() {
+        saved.events.iter().for_each(|event| note_unreadable(&mut unreadable, event));
+        if found == FoundState::Clean && !saved.events.is_empty() {
             found = FoundState::Recovered;
             let mut replay = Replay::new(model, image.system.clone());
             for (line, event) in (1..).zip(saved.events) {
-                note_unreadable(&mut unreadable, &event);
                 replay.follow(event, line).map_err(|error| wrong(&error))?;
             }
             model = replay.model;
@@ -833,8 +833,12 @@ mod tests {
         assert_eq!(found, FoundState::New);
         assert_eq!(drive.serve(Command::new(CommandKind::Read, 0, 4096, Vec::new())).unwrap().data, [7; 4096]);
         drive.close().unwrap();
-        assert_eq!(ServedDrive::open(open(), None, Queue::Fcfs).unwrap().1, FoundState::Clean);
-        // One that could be read is not asked for its meaning either.
+        // One that could be read is not asked for its meaning either, but what can't be read stays so.
+        let (mut drive, found) = ServedDrive::open(open(), None, Queue::Fcfs).unwrap();
+        assert_eq!(found, FoundState::Clean);
+        drive.inject(InjectedFault::BadSector(3), Nanos::ZERO).unwrap();
+        drive.write_events();
+        drop(drive);
         let state_file = image::state_path(&path);
         let state = String::from_utf8_lossy(&std::fs::read(&state_file).unwrap()).into_owned();
         let made_by = format!("\"made_by\":\"{}\"", smrkit::VERSION);
@@ -844,6 +848,9 @@ mod tests {
         std::fs::write(&state_file, bytes).unwrap();
         let opened = open();
         assert!(opened.note().is_some_and(|note| note.contains("was saved by smrkit")), "{:?}", opened.note());
-        assert_eq!(ServedDrive::open(opened, None, Queue::Fcfs).unwrap().1, FoundState::New);
+        let (mut drive, found) = ServedDrive::open(opened, None, Queue::Fcfs).unwrap();
+        assert_eq!(found, FoundState::New);
+        let read = drive.serve(Command::new(CommandKind::Read, 0, 4096, Vec::new())).unwrap();
+        assert!(matches!(read.state, CommandState::Ended(_, Err(_))), "{read:?}");
     }
 }

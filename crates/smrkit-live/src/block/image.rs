@@ -528,17 +528,14 @@ impl DriveImage {
             Some(read) => {
                 let StateRead { head, state, events, inode } = *read;
                 state_file.iter_mut().for_each(|file| file.own = Some(inode));
-                // Layers read their own states alone. Only times are lost with another's.
-                let (state, events, note) = match head.made_by == smrkit::VERSION {
-                    true => (state, events, None),
-                    false => (
-                        Vec::new(),
-                        Vec::new(),
-                        Some(format!(
-                            "{beside} was saved by smrkit {}: the drive starts with a fresh state",
-                            head.made_by
-                        )),
-                    ),
+                // Layers read their own states alone. Only times are lost with another's: the events still tell what can't be read.
+                let (state, note) = match head.made_by == smrkit::VERSION {
+                    true => (state, None),
+                    false => {
+                        let by = &head.made_by;
+                        let note = format!("{beside} was saved by smrkit {by}: the drive starts with a fresh state");
+                        (Vec::new(), Some(note))
+                    }
                 };
                 let was_clean = events.is_empty();
                 // Somebody wrote to the image in the meantime: what could not be read then may be something else by now.

@@ -11,7 +11,7 @@ use crate::engine::saved::SavedState;
 use crate::engine::system::SystemRun;
 use crate::engine::task::BackgroundTask;
 use crate::error::Error;
-use crate::layer::{self, BASELINE, LayerSpec};
+use crate::layer::{self, BASELINE, HOST_MANAGED_DISK, LayerSpec};
 use crate::request::Source;
 use crate::settings::{Arrival, Prefill, Settings};
 use crate::stats::outcome::{Outcome, Replayed, RunRecord, Scaled};
@@ -98,8 +98,8 @@ impl PlannedRun {
     }
 
     /// True if a drive refuses writes that are out of order.
-    pub fn is_host_managed(&self) -> bool {
-        self.run.system.drives().iter().any(|drive| drive.layer.name == "zoned")
+    pub fn refuses_writes(&self) -> bool {
+        self.run.system.drives().iter().any(|drive| drive.layer.name == HOST_MANAGED_DISK)
     }
 
     /// The run on conventional disks; unchecked, for on a shingled disk it would be caught, as it should be when it is asked
