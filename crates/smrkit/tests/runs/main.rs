@@ -22,6 +22,7 @@ mod plan;
 mod rebuild;
 mod s_block;
 mod saved_state;
+mod skylight;
 mod steady;
 mod timeouts;
 mod track_map;
