@@ -50,6 +50,7 @@ macro_rules! files {
 
 files! {
     calls: "test_calls.py",
+    clusters: "test_clusters.py",
     the_command: "test_command.py",
     drives: "test_drive.py",
     entry: "test_entry.py",

@@ -1,0 +1,43 @@
+"""A sweep on Kubernetes: ``python on_kubernetes.py /data/caches.toml --image IMAGE --claim CLAIM``.
+
+Takes ``pip install dask-kubernetes`` (2026) here, Dask's operator in the cluster (``helm install --repo https://helm.dask.org
+--create-namespace -n dask-operator --generate-name dask-kubernetes-operator``), an image with smrkit and dask[distributed] of the same
+versions as here, such as the one of ``make artifact``, and a volume claim that many pods may write to. It is mounted at /data in the pods
+and here: the traces and the store lie there.
+"""
+
+import argparse
+from pathlib import Path
+
+from dask_kubernetes.operator import KubeCluster, make_cluster_spec
+
+import smrkit
+
+DATA = "/data"
+
+
+def specification(image, claim, workers):
+    """The pods of the scheduler and of workers with two threads each."""
+    # A node that is taken away is no fault of the tasks that were on it.
+    settings = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "100"}
+    limits = {"limits": {"cpu": "2", "memory": "4Gi"}}
+    whole = make_cluster_spec(name="smrkit", image=image, n_workers=workers, resources=limits, env=settings)
+    for part in ("scheduler", "worker"):
+        (container,) = whole["spec"][part]["spec"]["containers"]
+        # The specification calls dask-scheduler and dask-worker, which distributed has had no more since 2026.7.
+        container["command"], container["args"] = ["dask", part], container["args"][1:]
+    whole["spec"]["worker"]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    container["volumeMounts"] = [{"name": "data", "mountPath": DATA}]
+    return whole
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Computes a sweep in pods of Kubernetes.")
+    parser.add_argument("file", type=Path, help=f"the sweep's file, whose paths begin with {DATA}")
+    parser.add_argument("--image", required=True, help="with smrkit and dask[distributed]")
+    parser.add_argument("--claim", required=True, help=f"the volume claim that is mounted at {DATA}")
+    parser.add_argument("--workers", type=int, default=8, help="how many pods compute (8)")
+    asked = parser.parse_args()
+    with KubeCluster(custom_cluster_spec=specification(asked.image, asked.claim, asked.workers)) as pods, pods.get_client() as client:
+        store = Path(DATA, asked.file.with_suffix(".results").name)
+        print(smrkit.sweep(asked.file, store=store, executor=client, progress=True))
