@@ -3,6 +3,7 @@
 //! Layers and parameters of one comparison are run together, as the command does it: on drives of one size, next to one
 //! conventional disk. Every other list multiplies the comparisons.
 
+use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -34,6 +35,12 @@ pub struct Part {
 impl Part {
     /// The whole sweep.
     pub const ALL: Part = Part { at: 1, of: 1 };
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}/{}", self.at, self.of)
+    }
 }
 
 impl FromStr for Part {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use smrkit::experiment::pool::Monitor;
 use smrkit::message::worded;
+use smrkit_report::format::counted;
 use smrkit_sweep::execute::execute;
 use smrkit_sweep::plan::{Part, Sweep as Plan};
 use smrkit_sweep::store::Store;
@@ -72,11 +73,12 @@ impl Sweep {
         };
         let done = execute(&plan, &store, &interrupt)?;
         interrupt.writing();
+        let comparisons = counted(plan.comparisons.len() as u64, "comparison");
+        let part = if plan.part == Part::ALL { String::new() } else { format!("part {} of ", plan.part) };
+        let computed = counted(done.computed as u64, "run");
         print(format!(
-            "{}: {} comparisons; {} runs computed, {} found in {}\n",
+            "{}: {part}{comparisons}; {computed} computed, {} found in {}\n",
             plan.name,
-            plan.comparisons.len(),
-            done.computed,
             done.found,
             folder.display()
         ))?;

@@ -29,6 +29,8 @@ fn a_sweep_is_computed_once() {
     let scratch = swept();
     let again = at(&scratch, "sweep regions.toml").done();
     assert_eq!(again, "regions: 4 comparisons; 0 runs computed, 12 found in regions.results\n");
+    let part = at(&scratch, "sweep regions.toml --part 2/3").done();
+    assert_eq!(part, "regions: part 2/3 of 4 comparisons; 0 runs computed, 3 found in regions.results\n");
     at(&scratch, "sweep missing.toml").says(3, &["missing.toml", "check the path"]);
     fs::write(scratch.0.path().join("wrong.toml"), "drive = \"tiny\"\nlayers = \"rmw\"").unwrap();
     at(&scratch, "sweep wrong.toml").says(2, &["there is no option layers"]);
@@ -129,7 +131,7 @@ fn volumes_of_a_split_trace_are_swept_as_disks_and_merged() {
     let sweep = "drive = 'tiny'\nlayer = ['drive-managed', 'vguard']\nvolumes = 'cloud.volumes'";
     fs::write(scratch.0.path().join("cloud.toml"), sweep).unwrap();
     let said = at(&scratch, "sweep cloud.toml").done();
-    assert!(said.starts_with("cloud: 1 comparisons; 80 runs computed, 0 found in cloud.results\n"), "{said}");
+    assert!(said.starts_with("cloud: 1 comparison; 80 runs computed, 0 found in cloud.results\n"), "{said}");
     assert!(at(&scratch, "sweep cloud.toml").done().contains("0 runs computed, 80 found"));
     at(&scratch, "results cloud.results --json merged.json").done();
     let merged: Value = serde_json::from_slice(&fs::read(scratch.0.path().join("merged.json")).unwrap()).unwrap();
