@@ -1,6 +1,6 @@
 # What to do with a fresh clone: make demo, make test. Each target says what is missing, in one line.
 
-.PHONY: help demo test wheel deb web docs figures bench lint fuzz fuzz-build ci
+.PHONY: help demo test wheel deb web artifact docs figures bench lint fuzz fuzz-build ci
 
 help:
 	@echo 'make demo    build, compare every layer on the built-in workload, write a report into out/demo/'
@@ -8,6 +8,7 @@ help:
 	@echo 'make wheel   the Python package with the command, into out/wheels/'
 	@echo 'make deb     the command as a package of Debian, into out/deb/'
 	@echo 'make web     the page that runs the simulator in a browser, into out/web/'
+	@echo 'make artifact  the studies frozen: sources, wheel, hashes of traces, every figure, into out/artifact/ (hours; SMRKIT_QUICK=1: minutes)'
 	@echo 'make docs    the documentation as a site, into out/docs/'
 	@echo 'make figures the figures of the documentation, drawn anew from runs, into docs/figures/'
 	@echo 'make bench   the speed measurements'
@@ -34,6 +35,10 @@ deb:
 web:
 	@scripts/need build web
 	@scripts/web
+
+artifact:
+	@scripts/need build python
+	@scripts/artifact
 
 docs:
 	@scripts/need build python docs

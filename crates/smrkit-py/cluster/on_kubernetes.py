@@ -2,7 +2,7 @@
 
 Takes ``pip install dask-kubernetes`` (2026) here, Dask's operator in the cluster (``helm install --repo https://helm.dask.org
 --create-namespace -n dask-operator --generate-name dask-kubernetes-operator``), an image with smrkit and dask[distributed] of the same
-versions as here, such as the one of ``make artifact``, and a volume claim that many pods may write to. It is mounted at /data in the pods
+versions as here, such as the one that Containerfile makes, and a volume claim that many pods may write to. It is mounted at /data in the pods
 and here: the traces and the store lie there.
 """
 

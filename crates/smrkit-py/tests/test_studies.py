@@ -11,6 +11,8 @@ import pathlib
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -107,6 +109,29 @@ class Studies(unittest.TestCase):
             result = json.loads(printed(["mine", "--quick", "--json", "-"]))
         rows = {(row["reproduction"], row["item"].split(":")[0].split(" /")[0]) for row in result["rows"]}
         self.assertEqual(rows, {("mine", "Equations 1 and 2, figure 1")})
+
+    def test_an_artifact_is_drawn_the_same_twice_and_of_the_same_traces_alone(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            shutil.copytree(reproduce.STUDIES / "he-du", "mine")
+            study = pathlib.Path("mine/study.py")
+            study.write_text(study.read_text(encoding="utf-8") + "\n\ndef study(study):\n    equations(study)\n")
+            trace = pathlib.Path("traces/a.csv")
+            trace.parent.mkdir()
+            trace.write_text("1,hm,0,Write,0,512,0\n")
+            here = {"SMRKIT_PYTHON": sys.executable, "SMRKIT_QUICK": "1", "SMRKIT_STUDIES": f"{folder}/mine", "SMRKIT_TRACES": f"{folder}/traces"}
+
+            def draw():
+                command = [TESTDATA.parent / "scripts/artifact", "draw", "artifact"]
+                return subprocess.run(command, env=os.environ | here, capture_output=True, text=True)
+
+            for _ in range(2):
+                drawn = draw()
+                self.assertIn("Written: artifact, with 1 figure", drawn.stdout, drawn.stderr)
+            trace.write_text("1,hm,0,Write,512,512,0\n")
+            self.assertIn("are not those of traces.sha256", draw().stderr)
+            trace.write_text("1,hm,0,Write,0,512,0\n")
+            pathlib.Path("artifact/drawn.sha256").write_text("0" * 64 + "  mine.json\n")
+            self.assertIn("is not what drawn.sha256 is of", draw().stderr)
 
 
 def of_study(name):

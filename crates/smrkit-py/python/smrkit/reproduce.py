@@ -339,6 +339,8 @@ overhead_ms = {{ value = 0.03, source = "{LIKE}" }}
         """A figure that ``draw`` fills, where one was asked for."""
         if not self.draws:
             return
+        # The same runs draw the same bytes: names within an SVG are random otherwise.
+        import_module("matplotlib").rcParams["svg.hashsalt"] = "smrkit"
         figure = import_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
         draw(figure)
         self.figures.append((self._heading, f"{self.name}-{name}", figure))
