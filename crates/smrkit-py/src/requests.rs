@@ -3,26 +3,20 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, UInt64Array, downcast_integer_array, make_array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, UInt64Array, make_array};
 use arrow_schema::{DataType, Schema};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Described, Opened, Opening};
-use smrkit::request::{InMemory, Op, Request};
+use smrkit::request::{InMemory, Request};
 use smrkit::stats::outcome::Replayed;
-use smrkit::units::{Lba, Nanos};
+use smrkit_trace::parquet::requests::{NoRequest, ROWS, TIMES, append, numbers};
 
 use crate::error::Raised;
 
-/// Rows that are read at a time, so that their columns stay in the nearest caches.
-const ROWS: usize = 4096;
-/// Names of the time column, and their units in nanoseconds.
-const TIMES: [(&str, u64); 5] =
-    [("time_ns", 1), ("time_100ns", 100), ("time_us", 1_000), ("time_ms", 1_000_000), ("time_s", 1_000_000_000)];
 const NAME: &str = "requests";
 
 /// The requests of a table.
@@ -160,99 +154,28 @@ fn requests(batches: &[RecordBatch], schema: &Schema) -> Result<Vec<Request>, Er
         let message = format!("two columns of times, {} and {}: drop one", times[0].0, times[1].0);
         return Err(Error::input(NAME, message));
     }
+    let missing = ["op", "lba", "sectors"].into_iter().find(|name| schema.column_with_name(name).is_none());
+    if let Some(name) = missing {
+        let message = "no column of this name: a table of requests has op, lba, sectors, and a time such as time_ns";
+        return Err(Error::input(NAME, format!("{name}: {message}")));
+    }
     let mut all = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for batch in batches {
-        for at in (0..batch.num_rows().max(1)).step_by(ROWS) {
+        if let Some(volumes) = batch.column_by_name("volume")
+            && numbers(volumes).is_ok_and(|volumes| volumes.iter().any(|&volume| volume > 0))
+        {
+            return Err(Error::input(NAME, "requests of several volumes: take those of one, or give the trace's file"));
+        }
+        for at in (0..batch.num_rows()).step_by(ROWS) {
             let rows = batch.slice(at, ROWS.min(batch.num_rows() - at));
-            append(&rows, times.first().copied(), &mut all)?;
+            let first = all.len();
+            append(&rows, times.first().copied().copied(), 1, &mut all).map_err(
+                |NoRequest { row, what }| match row {
+                    Some(row) => Error::input(NAME, format!("row {} (from 0) {what}", first + row)),
+                    None => Error::input(NAME, what),
+                },
+            )?;
         }
     }
     Ok(all)
-}
-
-/// Appends the requests of some rows.
-fn append(rows: &RecordBatch, time: Option<&(&str, u64)>, all: &mut Vec<Request>) -> Result<(), Error> {
-    let read = |name: &str, read: fn(&ArrayRef) -> Result<Vec<u64>, String>| {
-        let column = rows.column_by_name(name).ok_or_else(|| {
-            let message =
-                "no column of this name: a table of requests has op, lba, sectors, and a time such as time_ns";
-            Error::input(NAME, format!("{name}: {message}"))
-        })?;
-        read(column).map_err(|problem| Error::input(NAME, format!("column {name} {problem}")))
-    };
-    if rows.column_by_name("volume").is_some() && read("volume", numbers)?.iter().any(|&volume| volume > 0) {
-        return Err(Error::input(NAME, "requests of several volumes: take those of one, or give the trace's file"));
-    }
-    let (ops, lbas, sectors) = (read("op", operations)?, read("lba", numbers)?, read("sectors", numbers)?);
-    let tick = time.map_or(1, |(_, tick)| *tick);
-    let times = time.map_or(Ok(vec![0; lbas.len()]), |(name, _)| read(name, numbers))?;
-    for (((op, lba), sectors), time) in ops.into_iter().zip(lbas).zip(sectors).zip(times) {
-        let op = OPS[op as usize];
-        let wrong = |message: &str| Err(Error::input(NAME, format!("row {} (from 0) {message}", all.len())));
-        match () {
-            () if lba >> 63 != 0 => return wrong("has an LBA past the end of any disk"),
-            () if sectors > u64::from(u32::MAX) => return wrong("has 2^32 sectors or more: split it"),
-            () if sectors == 0 && op != Op::Flush => {
-                return wrong("is a request of 0 sectors: drop it, or call it a flush");
-            }
-            () if time > u64::MAX / tick => return wrong("has a time past the largest that can be held"),
-            () => all.push(Request { time: Nanos(time * tick), ..Request::new(op, Lba(lba), sectors as u32) }),
-        }
-    }
-    Ok(())
-}
-
-/// Operations by their numbers in a column.
-pub const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
-const EXPECTED: &str = "expected read, write, flush or discard, or 0 to 3 in that order";
-
-/// Whole numbers of any width. Errors say what is wrong with the array, and what helps.
-#[allow(
-    clippy::useless_conversion,
-    clippy::unnecessary_fallible_conversions,
-    reason = "one width is that of the result"
-)]
-fn numbers(array: &ArrayRef) -> Result<Vec<u64>, String> {
-    if array.null_count() > 0 {
-        return Err("has nulls: fill or drop them".into());
-    }
-    downcast_integer_array!(
-        array => {
-            let whole = array.values().iter().map(|&value| u64::try_from(value));
-            whole.collect::<Result<_, _>>().map_err(|_| "has numbers below 0".into())
-        },
-        other => Err(format!("holds {other}: whole numbers are needed, such as uint64")),
-    )
-}
-
-fn numbered<'a>(words: impl Iterator<Item = Option<&'a str>>) -> Result<Vec<u64>, String> {
-    let number = |word: Option<&str>| {
-        let word = word.ok_or("has nulls: fill or drop them")?;
-        let at = OPS.iter().position(|op| op.name().eq_ignore_ascii_case(word));
-        at.map(|at| at as u64).ok_or_else(|| format!("has '{word}': {EXPECTED}"))
-    };
-    words.map(number).collect()
-}
-
-/// Operations, as numbers or as words.
-fn operations(array: &ArrayRef) -> Result<Vec<u64>, String> {
-    match array.data_type() {
-        DataType::Utf8 => numbered(array.as_string::<i32>().iter()),
-        DataType::LargeUtf8 => numbered(array.as_string::<i64>().iter()),
-        DataType::Utf8View => numbered(array.as_string_view().iter()),
-        DataType::Dictionary(..) if array.null_count() > 0 => Err("has nulls: fill or drop them".into()),
-        DataType::Dictionary(..) => {
-            // Each distinct word is read once.
-            let dictionary = array.as_any_dictionary();
-            let words = operations(dictionary.values())?;
-            Ok(dictionary.normalized_keys().into_iter().map(|key| words[key]).collect())
-        }
-        _ => {
-            let numbers = numbers(array)?;
-            match numbers.iter().max() {
-                Some(most) if *most >= OPS.len() as u64 => Err(format!("has {most}: {EXPECTED}")),
-                _ => Ok(numbers),
-            }
-        }
-    }
 }

@@ -3,17 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::Int8Type;
-use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt8Array, UInt16Array,
-    UInt32Array, UInt64Array,
-};
+use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{RecordBatch, RecordBatchIterator};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use smrkit::experiment::pool::{RecorderOf, RequestSink};
 use smrkit::request::Request;
 use smrkit::stats::counts::RequestRow;
-use smrkit_trace::parquet::table::{Taken, Values, column, int, long, operations, word};
+use smrkit_trace::parquet::table::{Column, batch, numbers, operations};
 use smrkit_trace::rows::{MemberAccess, Row, recorders};
 
 /// A table in columns, in parts.
@@ -50,14 +47,14 @@ const PART_ROWS: usize = 1 << 17;
 
 /// A table that is being filled, part by part.
 pub struct Parts<R: 'static> {
-    columns: &'static [Taken<R>],
+    columns: &'static [Column<R>],
     full: Vec<RecordBatch>,
     last: Vec<R>,
 }
 
 impl<R> Parts<R> {
     /// A table of these columns.
-    pub fn new(columns: &'static [Taken<R>]) -> Parts<R> {
+    pub fn new(columns: &'static [Column<R>]) -> Parts<R> {
         Parts { columns, full: Vec::new(), last: Vec::new() }
     }
 
@@ -70,8 +67,7 @@ impl<R> Parts<R> {
     }
 
     fn close(&mut self) {
-        let arrays = self.columns.iter().map(|(column, of)| (column.name, array(column.bits, of(&self.last))));
-        self.full.push(RecordBatch::try_from_iter(arrays).expect("columns of one length"));
+        self.full.push(batch(self.columns, &self.last));
         self.last.clear();
     }
 
@@ -84,42 +80,18 @@ impl<R> Parts<R> {
     }
 }
 
-/// The values of a column, `bits` wide if they are whole numbers.
-fn array(bits: i8, values: Values) -> ArrayRef {
-    match values {
-        Values::Long(all) => Arc::new(UInt64Array::from_iter_values(all.iter().map(|value| value.cast_unsigned()))),
-        Values::Int(all) => match bits {
-            8 => Arc::new(UInt8Array::from_iter_values(all.iter().map(|&value| value as u8))),
-            16 => Arc::new(UInt16Array::from_iter_values(all.iter().map(|&value| value as u16))),
-            _ => Arc::new(UInt32Array::from_iter_values(all.iter().map(|value| value.cast_unsigned()))),
-        },
-        Values::Kinds(kinds, words) => {
-            Arc::new(DictionaryArray::<Int8Type>::new(kinds.into(), Arc::new(StringArray::from(words))))
-        }
-        Values::Words(all) => {
-            Arc::new(StringArray::from_iter_values(all.iter().map(|word| String::from_utf8_lossy(word.data()))))
-        }
-        Values::Real(all) => Arc::new(Float64Array::from_iter_values(all.iter().copied())),
-    }
-}
-
 /// The columns of the requests of a trace.
-pub const TRACED: &[Taken<Request>] = &[
-    (column("time_ns", 64), |rows| long(rows, |row| row.time.0)),
-    (word("op"), |rows| operations(rows, |row| row.op)),
-    (column("lba", 64), |rows| long(rows, |row| row.lba.0)),
-    (column("sectors", 32), |rows| int(rows, |row| row.sectors)),
-    (column("volume", 16), |rows| int(rows, |row| row.volume.into())),
+pub const TRACED: &[Column<Request>] = &[
+    ("time_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.time.0)),
+    ("op", |rows| operations(rows, |row| row.op)),
+    ("lba", |rows| numbers::<UInt64Type, _>(rows, |row| row.lba.0)),
+    ("sectors", |rows| numbers::<UInt32Type, _>(rows, |row| row.sectors)),
+    ("volume", |rows| numbers::<UInt16Type, _>(rows, |row| row.volume)),
 ];
 
 /// A table that a run fills.
+#[derive(Clone)]
 pub struct Shared<R: 'static>(Arc<Mutex<Parts<R>>>);
-
-impl<R> Clone for Shared<R> {
-    fn clone(&self) -> Shared<R> {
-        Shared(Arc::clone(&self.0))
-    }
-}
 
 impl<R: Row> Default for Shared<R> {
     fn default() -> Shared<R> {

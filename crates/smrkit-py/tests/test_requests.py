@@ -127,8 +127,8 @@ class Tables(unittest.TestCase):
     def test_what_no_request_can_be_is_refused(self):
         good = {"op": [1, 0], "lba": [0, 8], "sectors": [8, 8]}
         wrong = [
-            ({"op": [1, 4]}, "column op has 4: expected read, write, flush or discard"),
-            ({"op": ["write", "erase"]}, "column op has 'erase'"),
+            ({"op": [1, 4]}, "row 1 .from 0. has an op other than 0 to 3 .read, write, flush, discard"),
+            ({"op": ["write", "erase"]}, "column op has 'erase': expected read, write, flush or discard"),
             ({"sectors": [8, 0]}, "row 1 .from 0. is a request of 0 sectors"),
             ({"lba": [0, 1 << 63]}, "row 1 .from 0. has an LBA past the end"),
             ({"lba": [0, -8]}, "column lba is no list of whole numbers from 0"),

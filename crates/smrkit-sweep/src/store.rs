@@ -7,9 +7,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use smrkit::VERSION;
@@ -19,7 +21,7 @@ use smrkit::record;
 use smrkit::stats::outcome::{Outcome, sections};
 use smrkit_options::COMMIT;
 use smrkit_options::pairs::Pair;
-use smrkit_trace::parquet::table::{Column, Packing, TableWriter, Values, read_words, words};
+use smrkit_trace::parquet::table::{TableWriter, read_words};
 use smrkit_trace::split::{SplitTrace, SplitVolume};
 
 use crate::plan::{FILES, Sweep, VOLUMES};
@@ -257,30 +259,29 @@ pub fn volume_row(volume: &SplitVolume, outcome: &Outcome) -> FlatRun {
 fn write_table(path: &Path, format: &str, rows: &[FlatRun]) -> Result<(), Error> {
     let keys: BTreeSet<&String> = rows.iter().flat_map(FlatRun::keys).collect();
     let whole = whole_numbers();
-    let (mut columns, mut values) = (Vec::new(), Vec::new());
+    let mut columns: Vec<(&String, ArrayRef)> = Vec::new();
     for key in keys {
         let cells = || rows.iter().map(|row| row.get(key).unwrap_or(&Value::Null));
         // A key has one type in all files, whatever its values in this one, so that a query can read them together.
-        let (packing, own) = match cells().find(|cell| !cell.is_null()) {
+        let values: ArrayRef = match cells().find(|cell| !cell.is_null()) {
             None => continue,
             Some(Value::Number(_)) if whole.contains(key) => {
-                let bits = cells().map(|cell| cell.as_u64().unwrap_or_default().cast_signed());
-                (Packing::Delta, Values::Long(bits.collect()))
+                Arc::new(UInt64Array::from_iter_values(cells().map(|cell| cell.as_u64().unwrap_or_default())))
             }
             Some(Value::Number(_)) => {
-                (Packing::Real, Values::Real(cells().map(|cell| cell.as_f64().unwrap_or(f64::NAN)).collect()))
+                Arc::new(Float64Array::from_iter_values(cells().map(|cell| cell.as_f64().unwrap_or(f64::NAN))))
             }
             Some(_) => {
                 let text = |cell: &Value| cell.as_str().map_or_else(|| cell.to_string(), str::to_string);
                 let texts = cells().map(|cell| if cell.is_null() { String::new() } else { text(cell) });
-                (Packing::Words, Values::Words(words(texts).into()))
+                Arc::new(StringArray::from_iter_values(texts))
             }
         };
-        columns.push(Column { name: key, bits: 64, packing });
-        values.push(own);
+        columns.push((key, values));
     }
-    let mut table = TableWriter::create(path, &columns)?;
-    table.write_group(&values)?;
+    let rows = RecordBatch::try_from_iter(columns).expect("columns of one length, and one at least");
+    let mut table = TableWriter::create(path, rows.schema())?;
+    table.write_group(&rows)?;
     table.finish(vec![("smrkit.format".into(), format.into()), ("smrkit.version".into(), "1".into())])
 }
 

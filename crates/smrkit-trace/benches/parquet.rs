@@ -85,15 +85,12 @@ fn write_rows(path: &Path, requests: &[Request]) {
 fn read(path: &Path) -> usize {
     let mut reader = ParquetReader::open(path).expect("open");
     let (mut batch, mut rows, mut ends) = (Vec::new(), 0, 0_u64);
-    loop {
-        reader.fill(&mut batch).expect("read");
-        if batch.is_empty() {
-            assert!(ends > 0);
-            return rows;
-        }
+    while reader.fill_next(&mut batch).expect("read") {
         rows += batch.len();
         ends ^= batch[0].end().0;
     }
+    assert!(ends > 0);
+    rows
 }
 
 fn bytes_a_row(path: &Path, rows: usize) -> f64 {

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow_array::types::{UInt8Type, UInt32Type, UInt64Type};
 use smrkit::disk::Recorder;
 use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
@@ -15,7 +16,7 @@ use smrkit::stats::counts::RequestRow;
 use smrkit::tally::{Access, Cause};
 
 use crate::output::TargetFile;
-use crate::parquet::table::{Column, GROUP_ROWS, TableWriter, Taken, Values, column, int, long, operations, word};
+use crate::parquet::table::{Column, GROUP_ROWS, TableWriter, batch, numbers, operations, words};
 use crate::parquet::{KEY_FORMAT, KEY_ROWS, KEY_VERSION, VERSION};
 
 /// A physical access of one drive of an array.
@@ -30,15 +31,15 @@ pub struct MemberAccess {
 /// A table being written, a row group at a time.
 pub struct Rows<R: Row> {
     rows: Vec<R>,
-    columns: &'static [Taken<R>],
+    columns: &'static [Column<R>],
     table: TableWriter,
     written: u64,
 }
 
 impl<R: Row> Rows<R> {
     /// Starts the table of these columns that will become `path`.
-    pub fn create(path: &Path, columns: &'static [Taken<R>]) -> Result<Rows<R>, Error> {
-        let table = TableWriter::create(path, &columns.iter().map(|(column, _)| *column).collect::<Vec<Column>>())?;
+    pub fn create(path: &Path, columns: &'static [Column<R>]) -> Result<Rows<R>, Error> {
+        let table = TableWriter::create(path, batch(columns, &[]).schema())?;
         Ok(Rows { rows: Vec::with_capacity(GROUP_ROWS), columns, table, written: 0 })
     }
 
@@ -62,7 +63,7 @@ impl<R: Row> Rows<R> {
 
     fn flush(&mut self) -> Result<(), Error> {
         if !self.rows.is_empty() {
-            self.table.write_group(&self.columns.iter().map(|(_, of)| of(&self.rows)).collect::<Vec<Values>>())?;
+            self.table.write_group(&batch(self.columns, &self.rows))?;
             self.written += self.rows.len() as u64;
             self.rows.clear();
         }
@@ -73,57 +74,50 @@ impl<R: Row> Rows<R> {
 /// A row of one of the tables.
 pub trait Row: Copy + 'static {
     /// The columns of its table.
-    const COLUMNS: &'static [Taken<Self>];
+    const COLUMNS: &'static [Column<Self>];
     /// The table's kind, as its file tells it.
     const KIND: &'static str;
 }
 
 impl Row for RequestRow {
-    const COLUMNS: &'static [Taken<RequestRow>] = &[
-        (column("index", 64), |rows| long(rows, |row| row.index)),
-        (column("source", 8), |rows| int(rows, |row| row.source.into())),
-        (column("row", 64), |rows| long(rows, |row| row.row)),
-        (word("op"), |rows| operations(rows, |row| row.op)),
-        (column("lba", 64), |rows| long(rows, |row| row.lba)),
-        (column("sectors", 32), |rows| int(rows, |row| row.sectors)),
-        (column("arrival_ns", 64), |rows| long(rows, |row| row.arrival_ns)),
-        (column("start_ns", 64), |rows| long(rows, |row| row.start_ns)),
-        (column("end_ns", 64), |rows| long(rows, |row| row.end_ns)),
-        (column("wait_ns", 64), |rows| long(rows, |row| row.wait_ns)),
-        (column("latency_ns", 64), |rows| long(rows, |row| row.latency_ns)),
+    const COLUMNS: &'static [Column<RequestRow>] = &[
+        ("index", |rows| numbers::<UInt64Type, _>(rows, |row| row.index)),
+        ("source", |rows| numbers::<UInt8Type, _>(rows, |row| row.source)),
+        ("row", |rows| numbers::<UInt64Type, _>(rows, |row| row.row)),
+        ("op", |rows| operations(rows, |row| row.op)),
+        ("lba", |rows| numbers::<UInt64Type, _>(rows, |row| row.lba)),
+        ("sectors", |rows| numbers::<UInt32Type, _>(rows, |row| row.sectors)),
+        ("arrival_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.arrival_ns)),
+        ("start_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.start_ns)),
+        ("end_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.end_ns)),
+        ("wait_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.wait_ns)),
+        ("latency_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.latency_ns)),
     ];
     const KIND: &'static str = "requests";
 }
 
 impl Row for MemberAccess {
     /// The first is left out where there is a single drive.
-    const COLUMNS: &'static [Taken<MemberAccess>] = &[
-        (column("member", 32), |rows| int(rows, |row| row.member)),
-        (column("time_ns", 64), |rows| long(rows, |row| row.access.start.0)),
-        (word("cause"), |rows| {
-            Values::Kinds(rows.iter().map(|row| row.access.cause as i8).collect(), Cause::ALL.map(Cause::name).into())
-        }),
-        (word("op"), |rows| operations(rows, |row| if row.access.write { Op::Write } else { Op::Read })),
-        (column("pba", 64), |rows| long(rows, |row| row.access.pba.0)),
-        (column("sectors", 64), |rows| long(rows, |row| row.access.sectors)),
-        (column("duration_ns", 64), |rows| long(rows, |row| row.access.duration.0)),
+    const COLUMNS: &'static [Column<MemberAccess>] = &[
+        ("member", |rows| numbers::<UInt32Type, _>(rows, |row| row.member)),
+        ("time_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.access.start.0)),
+        ("cause", |rows| words(rows, &Cause::ALL.map(Cause::name), |row| row.access.cause as i8)),
+        ("op", |rows| operations(rows, |row| if row.access.write { Op::Write } else { Op::Read })),
+        ("pba", |rows| numbers::<UInt64Type, _>(rows, |row| row.access.pba.0)),
+        ("sectors", |rows| numbers::<UInt64Type, _>(rows, |row| row.access.sectors)),
+        ("duration_ns", |rows| numbers::<UInt64Type, _>(rows, |row| row.access.duration.0)),
     ];
     const KIND: &'static str = "accesses";
 }
 
 /// A table that a run fills; the first error is kept, and what comes after it is dropped.
+#[derive(Clone)]
 struct Shared<R: Row>(Arc<Mutex<Option<Table<R>>>>);
 
 type Table<R> = Result<Rows<R>, Error>;
 
-impl<R: Row> Clone for Shared<R> {
-    fn clone(&self) -> Self {
-        Shared(self.0.clone())
-    }
-}
-
 impl<R: Row> Shared<R> {
-    fn create(path: &Path, columns: &'static [Taken<R>]) -> Result<Shared<R>, Error> {
+    fn create(path: &Path, columns: &'static [Column<R>]) -> Result<Shared<R>, Error> {
         Ok(Shared(Arc::new(Mutex::new(Some(Ok(Rows::create(path, columns)?))))))
     }
 
@@ -160,7 +154,7 @@ pub fn recorders(push: impl FnMut(MemberAccess) + Clone + Send + 'static) -> Rec
 pub struct RowFiles(Vec<Box<dyn FnOnce() -> Result<(), Error>>>);
 
 impl RowFiles {
-    fn create<R: Row + Send>(&mut self, path: &Path, columns: &'static [Taken<R>]) -> Result<Shared<R>, Error> {
+    fn create<R: Row + Send>(&mut self, path: &Path, columns: &'static [Column<R>]) -> Result<Shared<R>, Error> {
         let shared = Shared::create(path, columns)?;
         let own = shared.clone();
         self.0.push(Box::new(move || own.finish()));

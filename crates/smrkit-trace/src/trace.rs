@@ -141,7 +141,7 @@ impl Trace {
     pub fn volumes(&self) -> &[Volume] {
         match &self.reader {
             Reader::Stream(feed, _) => &feed.volumes.list,
-            Reader::Parquet(reader, _) => reader.volumes(),
+            Reader::Parquet(reader, _) => &reader.meta.volumes,
         }
     }
 

@@ -137,9 +137,8 @@ fn the_file_says_where_it_came_from() {
     // The request used a volume that the table lacked: it was given a line.
     meta.volumes.push(volume(2, ""));
     let reader = ParquetReader::open(&path).unwrap();
-    assert_eq!(reader.meta(), &meta);
-    assert_eq!(reader.volumes(), &meta.volumes);
-    assert_eq!(reader.rows(), 1);
+    assert_eq!(reader.meta, meta);
+    assert_eq!(reader.rows, 1);
 }
 
 #[test]
@@ -199,19 +198,18 @@ fn what_is_no_trace_of_ours_is_told_apart() {
     for end in [4, 11, 100, whole.len() - 1] {
         assert!(message(&whole[..end]).contains("cut short"), "{end}");
     }
-    let column = Column { name: "price", bits: 64, packing: Packing::Delta };
-    let foreign = table::TableWriter::create(&path, &[column]).unwrap();
-    foreign.finish(Vec::new()).unwrap();
+    let foreign = |metadata: Vec<(String, String)>| {
+        let prices: [Column<u64>; 1] = [("price", |rows| numbers::<UInt64Type, _>(rows, |price| *price))];
+        TableWriter::create(&path, batch(&prices, &[]).schema()).unwrap().finish(metadata).unwrap();
+    };
+    foreign(Vec::new());
     assert!(message(&fs::read(&path).unwrap()).contains("a time is not among its columns (price)"));
-    let requests = vec![(KEY_FORMAT.into(), "requests".into())];
-    table::TableWriter::create(&path, &[column]).unwrap().finish(requests).unwrap();
+    foreign(vec![(KEY_FORMAT.into(), "requests".into())]);
     assert!(message(&fs::read(&path).unwrap()).contains("a table of requests, not a trace"));
     let ours = |version: &str| vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), version.to_string())];
-    let foreign = table::TableWriter::create(&path, &[column]).unwrap();
-    foreign.finish(ours("1")).unwrap();
+    foreign(ours("1"));
     assert!(message(&fs::read(&path).unwrap()).contains("time_ns (or _100ns"));
-    let foreign = table::TableWriter::create(&path, &[column]).unwrap();
-    foreign.finish(ours("2")).unwrap();
+    foreign(ours("2"));
     assert!(message(&fs::read(&path).unwrap()).contains("update smrkit"));
 }
 
@@ -251,16 +249,9 @@ fn a_table_has_the_hash_of_its_file() {
 fn a_time_too_large_to_be_held_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
-    let time = Column { name: "time_s", bits: 64, packing: Packing::Delta };
-    let columns: Vec<Column> =
-        [time].into_iter().chain(COLUMNS.into_iter().skip(1).map(|(column, _)| column)).collect();
     let latest = (u64::MAX / 1_000_000_000) as i64;
     let read = |time_s: i64| {
-        let mut writer = table::TableWriter::create(&path, &columns).unwrap();
-        let [times, lbas] = [[0, time_s], [0, 8]].map(|values| table::Values::Long(values.to_vec().into()));
-        let [op, sectors, volume] = [[1, 1], [8, 8], [0, 0]].map(|values| table::Values::Int(values.to_vec().into()));
-        writer.write_group(&[times, op, lbas, sectors, volume]).unwrap();
-        writer.finish(vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), "1".into())]).unwrap();
+        written(&path, "time_s", &[(0, 1, 0, 8, 0), (time_s, 1, 8, 8, 0)]);
         read(&path)
     };
     assert_eq!(read(latest).unwrap()[1].time, Nanos(latest as u64 * 1_000_000_000));
@@ -276,19 +267,29 @@ fn a_time_too_large_to_be_held_is_refused() {
     }
 }
 
+/// Time, op, lba, sectors, volume.
+type RawRow = (i64, u8, i64, u32, u16);
+
+/// Writes rows as ours, without a look at them.
+fn written(path: &Path, time: &'static str, rows: &[RawRow]) {
+    let columns: [Column<RawRow>; 5] = [
+        (time, |rows| numbers::<UInt64Type, _>(rows, |row| row.0 as u64)),
+        ("op", |rows| numbers::<UInt8Type, _>(rows, |row| row.1)),
+        ("lba", |rows| numbers::<UInt64Type, _>(rows, |row| row.2 as u64)),
+        ("sectors", |rows| numbers::<UInt32Type, _>(rows, |row| row.3)),
+        ("volume", |rows| numbers::<UInt16Type, _>(rows, |row| row.4)),
+    ];
+    let rows = batch(&columns, rows);
+    let mut writer = TableWriter::create(path, rows.schema()).unwrap();
+    writer.write_group(&rows).unwrap();
+    writer.finish(vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), "1".into())]).unwrap();
+}
+
 /// Reads two rows that were written without a look at them: what is said of the second, and its line.
-fn said_of(op: i32, lba: i64, sectors: i32, volume: i32) -> Result<Request, (Option<u64>, String)> {
+fn said_of(op: u8, lba: i64, sectors: u32, volume: u16) -> Result<Request, (Option<u64>, String)> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
-    let time = Column { name: "time_ns", bits: 64, packing: Packing::Delta };
-    let columns: Vec<Column> =
-        [time].into_iter().chain(COLUMNS.into_iter().skip(1).map(|(column, _)| column)).collect();
-    let mut writer = table::TableWriter::create(&path, &columns).unwrap();
-    let (long, int) = ([[0, 5], [8, lba]], [[0, op], [8, sectors], [0, volume]]);
-    let [times, lbas] = long.each_ref().map(|values| table::Values::Long(values.into()));
-    let [op, sectors, volume] = int.each_ref().map(|values| table::Values::Int(values.into()));
-    writer.write_group(&[times, op, lbas, sectors, volume]).unwrap();
-    writer.finish(vec![(KEY_FORMAT.into(), FORMAT.into()), (KEY_VERSION.into(), "1".into())]).unwrap();
+    written(&path, "time_ns", &[(0, 0, 8, 8, 0), (5, op, lba, sectors, volume)]);
     match read(&path) {
         Ok(all) => Ok(all[1]),
         Err(Error::Input(bad)) => Err((bad.line, bad.message.to_string())),
@@ -303,14 +304,14 @@ fn rows_that_no_request_can_be_are_named_with_their_line() {
         assert_eq!(said_of(number, i64::MAX, 1, 0), Ok(fine(op, 1)));
     }
     assert_eq!(said_of(2, i64::MAX, 0, 0), Ok(fine(Op::Flush, 0)));
-    assert_eq!(said_of(0, i64::MAX, -1, 0), Ok(fine(Op::Read, u32::MAX)));
+    assert_eq!(said_of(0, i64::MAX, u32::MAX, 0), Ok(fine(Op::Read, u32::MAX)));
     for (row, why) in [
         ((4, 8, 8, 0), "an op other than 0 to 3"),
-        ((-1, 8, 8, 0), "an op other than 0 to 3"),
+        ((255, 8, 8, 0), "an op other than 0 to 3"),
         ((0, -1, 8, 0), "an LBA past the end of any disk"),
         ((0, i64::MIN, 8, 0), "an LBA past the end of any disk"),
         ((0, 8, 8, 1), "a volume that the file's table lacks"),
-        ((0, 8, 8, -1), "a volume that the file's table lacks"),
+        ((0, 8, 8, u16::MAX), "a volume that the file's table lacks"),
         ((0, 8, 0, 0), "a request of 0 sectors"),
         ((3, 8, 0, 0), "a request of 0 sectors"),
     ] {
@@ -340,7 +341,10 @@ fn foreign(path: &Path, columns: &str, rows: &[ForeignRow]) {
             |there: &dyn Fn(&ForeignRow) -> bool| rows.iter().map(|row| i16::from(there(row))).collect::<Vec<_>>();
         if name == "op" {
             let words: Vec<ByteArray> = rows.iter().map(|row| row.1.into()).collect();
-            column.typed::<ByteArrayType>().write_batch(&words, Some(&levels(&|_| true)), None).unwrap();
+            column
+                .typed::<::parquet::data_type::ByteArrayType>()
+                .write_batch(&words, Some(&levels(&|_| true)), None)
+                .unwrap();
         } else {
             let value = |row: &ForeignRow| match name.as_str() {
                 "lba" => Some(row.2),
@@ -348,7 +352,10 @@ fn foreign(path: &Path, columns: &str, rows: &[ForeignRow]) {
                 _ => row.0,
             };
             let there: Vec<i64> = rows.iter().filter_map(value).collect();
-            column.typed::<Int64Type>().write_batch(&there, Some(&levels(&|row| value(row).is_some())), None).unwrap();
+            column
+                .typed::<::parquet::data_type::Int64Type>()
+                .write_batch(&there, Some(&levels(&|row| value(row).is_some())), None)
+                .unwrap();
         }
         column.close().unwrap();
     }
@@ -373,12 +380,12 @@ fn a_table_that_others_wrote_is_a_trace_if_its_columns_are_called_so() {
         read(&path).unwrap_err().to_string()
     };
     for (row, words) in [
-        ((None, "read", 8, 16), "a row has no time: mend the table"),
-        ((Some(0), "append", 8, 16), "expected R, W, D, F"),
-        ((Some(0), "read", 8, 1 << 32), "sectors holds a number below 0 or past 32 bits"),
-        ((Some(0), "read", 8, -1), "sectors holds a number below 0"),
-        ((Some(0), "read", -8, 1), "an LBA past the end of any disk"),
-        ((Some(-5), "read", 8, 1), "a time past the largest"),
+        ((None, "read", 8, 16), "column time_us has nulls: fill or drop them: mend the table"),
+        ((Some(0), "append", 8, 16), "column op has 'append': expected read, write"),
+        ((Some(0), "read", 8, 1 << 32), "has 2^32 sectors or more"),
+        ((Some(0), "read", 8, -1), "column sectors has numbers below 0"),
+        ((Some(0), "read", -8, 1), "column lba has numbers below 0"),
+        ((Some(-5), "read", 8, 1), "column time_us has numbers below 0"),
         ((Some(0), "read", 8, 0), "a request of 0 sectors"),
     ] {
         let error = said(&[row]);

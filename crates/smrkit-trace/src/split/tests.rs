@@ -134,6 +134,6 @@ fn files_of_a_bucket_end_where_they_are_full() {
     fs::write(&path, text(&rows)).unwrap();
     let list = split(&path, &folder, 1, 3);
     assert_eq!(list.buckets[0].files, ["bucket-000.parquet", "bucket-000-1.parquet", "bucket-000-2.parquet"]);
-    let rows = |name: &String| crate::parquet::ParquetReader::open(&folder.join(name)).unwrap().rows();
+    let rows = |name: &String| crate::parquet::ParquetReader::open(&folder.join(name)).unwrap().rows;
     assert_eq!(list.buckets[0].files.iter().map(rows).collect::<Vec<_>>(), [3, 3, 1]);
 }
