@@ -89,7 +89,7 @@ impl fmt::Display for Span {
 }
 
 /// A node of the tree: file, directory, link. The metadata store numbers them; a number is never reused while in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
 impl fmt::Display for NodeId {

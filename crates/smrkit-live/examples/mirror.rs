@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime};
 use fuser::*;
 use rustix::fs::{self as sys, AtFlags, Mode, OFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use smrkit_live::answer;
 
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 
@@ -141,17 +142,11 @@ impl Mirror {
 }
 
 fn answer_entry(reply: ReplyEntry, attr: Result<FileAttr, Errno>) {
-    match attr {
-        Ok(attr) => reply.entry(&KEPT, &attr, Generation(0)),
-        Err(error) => reply.error(error),
-    }
+    answer!(reply, attr, attr => reply.entry(&KEPT, &attr, Generation(0)));
 }
 
-fn answer(reply: ReplyEmpty, done: Result<(), Errno>) {
-    match done {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(error),
-    }
+fn answer_empty(reply: ReplyEmpty, done: Result<(), Errno>) {
+    answer!(reply, done, () => reply.ok());
 }
 
 impl Filesystem for Mirror {
@@ -182,10 +177,7 @@ impl Filesystem for Mirror {
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        match self.node(ino).and_then(|at| self.attributes(&at)) {
-            Ok(attr) => reply.attr(&KEPT, &attr),
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, self.node(ino).and_then(|at| self.attributes(&at)), attr => reply.attr(&KEPT, &attr));
     }
 
     fn setattr(
@@ -218,10 +210,7 @@ impl Filesystem for Mirror {
             }
             self.attributes(&at)
         };
-        match changed() {
-            Ok(attr) => reply.attr(&KEPT, &attr),
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, changed(), attr => reply.attr(&KEPT, &attr));
     }
 
     fn mkdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
@@ -233,12 +222,12 @@ impl Filesystem for Mirror {
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let done = self.node(parent).and_then(|at| sys::unlinkat(&at, name, AtFlags::empty()).map_err(errno));
-        answer(reply, done);
+        answer_empty(reply, done);
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let done = self.node(parent).and_then(|at| sys::unlinkat(&at, name, AtFlags::REMOVEDIR).map_err(errno));
-        answer(reply, done);
+        answer_empty(reply, done);
     }
 
     fn rename(
@@ -252,15 +241,12 @@ impl Filesystem for Mirror {
         reply: ReplyEmpty,
     ) {
         let done = || sys::renameat(self.node(parent)?, name, self.node(newparent)?, newname).map_err(errno);
-        answer(reply, done());
+        answer_empty(reply, done());
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let access = OFlags::from_bits_retain(flags.0 as u32) & OFlags::ACCMODE;
-        match self.reopen(ino, access) {
-            Ok(file) => reply.opened(self.keep(file), FopenFlags::FOPEN_KEEP_CACHE),
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, self.reopen(ino, access), file => reply.opened(self.keep(file), FopenFlags::FOPEN_KEEP_CACHE));
     }
 
     fn create(
@@ -280,10 +266,7 @@ impl Filesystem for Mirror {
             let file = sys::openat(&at, name, flags, Mode::from_raw_mode(mode & 0o7777)).map_err(errno)?;
             Ok((self.find(parent, name)?, self.keep(file)))
         };
-        match made() {
-            Ok((attr, fh)) => reply.created(&KEPT, &attr, Generation(0), fh, FopenFlags::FOPEN_KEEP_CACHE),
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, made(), (attr, fh) => reply.created(&KEPT, &attr, Generation(0), fh, FopenFlags::FOPEN_KEEP_CACHE));
     }
 
     fn read(
@@ -298,10 +281,8 @@ impl Filesystem for Mirror {
         reply: ReplyData,
     ) {
         let mut room = vec![0; size as usize];
-        match self.file(fh).and_then(|file| file.read_at(&mut room, offset).map_err(io_errno)) {
-            Ok(count) => reply.data(&room[..count]),
-            Err(error) => reply.error(error),
-        }
+        let done = self.file(fh).and_then(|file| file.read_at(&mut room, offset).map_err(io_errno));
+        answer!(reply, done, count => reply.data(&room[..count]));
     }
 
     fn write(
@@ -316,10 +297,8 @@ impl Filesystem for Mirror {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.file(fh).and_then(|file| file.write_all_at(data, offset).map_err(io_errno)) {
-            Ok(()) => reply.written(data.len() as u32),
-            Err(error) => reply.error(error),
-        }
+        let done = self.file(fh).and_then(|file| file.write_all_at(data, offset).map_err(io_errno));
+        answer!(reply, done, () => reply.written(data.len() as u32));
     }
 
     fn release(
@@ -341,14 +320,12 @@ impl Filesystem for Mirror {
     }
 
     fn fsync(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        answer(reply, self.file(fh).and_then(|file| file.sync_all().map_err(io_errno)));
+        answer_empty(reply, self.file(fh).and_then(|file| file.sync_all().map_err(io_errno)));
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY) {
-            Ok(directory) => reply.opened(self.keep(directory), FopenFlags::empty()),
-            Err(error) => reply.error(error),
-        }
+        let done = self.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY);
+        answer!(reply, done, directory => reply.opened(self.keep(directory), FopenFlags::empty()));
     }
 
     fn readdir(&self, _req: &Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
@@ -359,10 +336,7 @@ impl Filesystem for Mirror {
             };
             Ok(reply.add(ino, place, kind, name))
         });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, listed, () => reply.ok());
     }
 
     fn readdirplus(&self, _req: &Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
@@ -376,10 +350,7 @@ impl Filesystem for Mirror {
             }
             Ok(full)
         });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, listed, () => reply.ok());
     }
 
     fn releasedir(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
@@ -388,7 +359,7 @@ impl Filesystem for Mirror {
     }
 
     fn fsyncdir(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        answer(reply, self.file(fh).and_then(|directory| directory.sync_all().map_err(io_errno)));
+        answer_empty(reply, self.file(fh).and_then(|directory| directory.sync_all().map_err(io_errno)));
     }
 }
 

@@ -15,9 +15,10 @@ pub const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 pub const DEFAULT_ACCESS_LIST: &[u8] = b"system.posix_acl_default";
 
 /// Kind of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
+    #[default]
     File,
     /// A directory.
     Directory,
@@ -43,7 +44,7 @@ pub struct Time {
 }
 
 /// Attributes as `stat` tells them. Of a regular file the store knows all but the size and the blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
     /// The node.
     pub id: NodeId,

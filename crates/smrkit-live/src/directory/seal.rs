@@ -115,10 +115,7 @@ impl Sealer {
             _ => return Err(SealFault::Forged),
         }
         let (body, tag) = whole.split_last_chunk::<TAG_BYTES>().ok_or(SealFault::Forged)?;
-        match is_same(&self.tag(what, place, body), tag) && !body.is_empty() {
-            true => Ok(body),
-            false => Err(SealFault::Forged),
-        }
+        if is_same(&self.tag(what, place, body), tag) && !body.is_empty() { Ok(body) } else { Err(SealFault::Forged) }
     }
 
     fn tag(&self, what: u8, place: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {

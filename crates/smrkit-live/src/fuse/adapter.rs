@@ -84,10 +84,8 @@ impl Adapter {
     }
 
     fn entry(&self, what: &str, reply: ReplyEntry, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
-        match self.ask(what, work) {
-            Ok(attr) => reply.entry(&KEPT, &self.numbers.attributes(&attr), convert::generation(&attr)),
-            Err(error) => reply.error(error),
-        }
+        let done = self.ask(what, work);
+        answer!(reply, done, attr => reply.entry(&KEPT, &self.numbers.attributes(&attr), convert::generation(&attr)));
     }
 
     fn attr(&self, what: &str, reply: ReplyAttr, work: impl FnOnce(&FileSystem) -> FsResult<Attr>) {
@@ -174,10 +172,8 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.ask("readlink", |core| core.read_link(self.numbers.node(ino))) {
-            Ok(target) => reply.data(&target),
-            Err(error) => reply.error(error),
-        }
+        let done = self.ask("readlink", |core| core.read_link(self.numbers.node(ino)));
+        answer!(reply, done, target => reply.data(&target));
     }
 
     fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
@@ -227,10 +223,8 @@ impl fuser::Filesystem for Adapter {
 
     /// Always cached, never past the kernel's cache: the two kinds of open don't see each other's writes.
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.ask("open", |core| core.open(self.numbers.node(ino), writing(flags), false)) {
-            Ok(()) => reply.opened(convert::handle(flags), FopenFlags::FOPEN_KEEP_CACHE),
-            Err(error) => reply.error(error),
-        }
+        let done = self.ask("open", |core| core.open(self.numbers.node(ino), writing(flags), false));
+        answer!(reply, done, () => reply.opened(convert::handle(flags), FopenFlags::FOPEN_KEEP_CACHE));
     }
 
     fn create(
@@ -249,14 +243,10 @@ impl fuser::Filesystem for Adapter {
             core.open(attr.id, writing(OpenFlags(flags)), false).inspect_err(|_| core.forget(attr.id, 1))?;
             Ok(attr)
         });
-        match made {
-            Ok(attr) => {
-                let (generation, handle) = (convert::generation(&attr), convert::handle(OpenFlags(flags)));
-                let attr = self.numbers.attributes(&attr);
-                reply.created(&KEPT, &attr, generation, handle, FopenFlags::FOPEN_KEEP_CACHE);
-            }
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, made, attr => {
+            let (generation, handle) = (convert::generation(&attr), convert::handle(OpenFlags(flags)));
+            reply.created(&KEPT, &self.numbers.attributes(&attr), generation, handle, FopenFlags::FOPEN_KEEP_CACHE);
+        });
     }
 
     fn read(
@@ -276,10 +266,8 @@ impl fuser::Filesystem for Adapter {
                 buffer.resize(size, 0);
             }
             let room = &mut buffer[..size];
-            match self.ask("read", |core| core.read(self.numbers.node(ino), offset, ReadBuffer::Bytes(room))) {
-                Ok(count) => reply.data(&buffer[..(count as usize).min(size)]),
-                Err(error) => reply.error(error),
-            }
+            let done = self.ask("read", |core| core.read(self.numbers.node(ino), offset, ReadBuffer::Bytes(room)));
+            answer!(reply, done, count => reply.data(&buffer[..(count as usize).min(size)]));
         });
     }
 
@@ -304,10 +292,7 @@ impl fuser::Filesystem for Adapter {
             core.write(id, offset, Data::Bytes(data))?;
             if convert::synchronous(flags) { core.sync(id) } else { Ok(()) }
         });
-        match written {
-            Ok(()) => reply.written(data.len() as u32),
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, written, () => reply.written(data.len() as u32));
     }
 
     /// Room is promised when a write is answered, so that closing has nothing to tell: the kernel need not ask again.
@@ -339,18 +324,15 @@ impl fuser::Filesystem for Adapter {
 
     fn readdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let id = self.numbers.node(ino);
-        match self.ask("readdir", |core| listing::names(core, self.numbers, id, offset, &mut reply)) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
+        let done = self.ask("readdir", |core| listing::names(core, self.numbers, id, offset, &mut reply));
+        answer!(reply, done, () => reply.ok());
     }
 
     fn readdirplus(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
         let id = self.numbers.node(ino);
-        match self.ask("readdir", |core| listing::names_and_attributes(core, self.numbers, id, offset, &mut reply)) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
+        let done =
+            self.ask("readdir", |core| listing::names_and_attributes(core, self.numbers, id, offset, &mut reply));
+        answer!(reply, done, () => reply.ok());
     }
 
     fn fsyncdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
@@ -358,23 +340,10 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        match self.ask("statfs", |core| core.usage()) {
-            Ok(usage) => {
-                let granule = usage.granule_bytes as u32;
-                let (nodes, free_nodes) = (usage.nodes, usage.free_nodes);
-                reply.statfs(
-                    usage.size(),
-                    usage.available(),
-                    usage.available(),
-                    nodes,
-                    free_nodes,
-                    granule,
-                    usage.name_bytes,
-                    granule,
-                );
-            }
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, self.ask("statfs", |core| core.usage()), usage => {
+            let (granule, free) = (usage.granule_bytes as u32, usage.available());
+            reply.statfs(usage.size(), free, free, usage.nodes, usage.free_nodes, granule, usage.name_bytes, granule);
+        });
     }
 
     fn setxattr(
@@ -397,11 +366,8 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        convert::bytes(
-            reply,
-            self.ask("getxattr", |core| core.attribute(self.numbers.node(ino), name.as_bytes())),
-            size,
-        );
+        let value = self.ask("getxattr", |core| core.attribute(self.numbers.node(ino), name.as_bytes()));
+        convert::bytes(reply, value, size);
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
@@ -457,10 +423,12 @@ impl fuser::Filesystem for Adapter {
             }
             if fh_out.0 == 1 { core.sync(to).map(|()| done) } else { Ok(done) }
         };
-        self.grow("copy_file_range", ino_out, copy, |copied| match copied {
-            Ok(bytes) => reply.written(bytes as u32),
-            Err(error) => reply.error(error),
-        });
+        self.grow(
+            "copy_file_range",
+            ino_out,
+            copy,
+            |copied| answer!(reply, copied, bytes => reply.written(bytes as u32)),
+        );
     }
 
     fn lseek(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
@@ -476,10 +444,7 @@ impl fuser::Filesystem for Adapter {
                 let offset = u64::try_from(offset).map_err(|_| FsError::Errno(smrfs::error::Errno::ENXIO))?;
                 core.seek(node, offset, what)
             });
-            match found {
-                Ok(at) => reply.offset(at as i64),
-                Err(error) => reply.error(convert::errno(&error)),
-            }
+            answer!(reply, found.map_err(|error| convert::errno(&error)), at => reply.offset(at as i64));
         };
         // What programs have changed in mapped pages is no data yet.
         write_back_pages(self.notifier.get().filter(|_| is_written), ino, answer);

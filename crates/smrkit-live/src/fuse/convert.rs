@@ -69,43 +69,18 @@ impl Numbers {
 
     /// Answers with the attributes of a node that has been asked for, or changed.
     pub(super) fn answer(self, reply: ReplyAttr, found: Result<Attr, Errno>) {
-        match found {
-            Ok(attr) => reply.attr(&KEPT, &self.attributes(&attr)),
-            Err(error) => reply.error(error),
-        }
+        answer!(reply, found, attr => reply.attr(&KEPT, &self.attributes(&attr)));
     }
 
     /// Attributes that the kernel takes for "there is no such name", to be remembered.
     pub(super) fn nothing(self) -> FileAttr {
-        FileAttr { ino: INodeNo(0), ..self.attributes(&blank()) }
-    }
-}
-
-/// The attributes of no file.
-fn blank() -> Attr {
-    Attr {
-        id: NodeId(0),
-        generation: 0,
-        kind: Kind::File,
-        mode: 0,
-        links: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        size: 0,
-        blocks: 0,
-        atime: Time::default(),
-        mtime: Time::default(),
-        ctime: Time::default(),
+        FileAttr { ino: INodeNo(0), ..self.attributes(&Attr::default()) }
     }
 }
 
 /// Answers that it is done, or why not.
 pub(super) fn empty(reply: ReplyEmpty, done: Result<(), Errno>) {
-    match done {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(error),
-    }
+    answer!(reply, done, () => reply.ok());
 }
 
 /// Answers with bytes, or with their number where the caller only asks for that.
@@ -279,7 +254,7 @@ mod tests {
 
     #[test]
     fn set_group_id_stays_on_what_the_group_cannot_run_for_its_users() {
-        let left = |mode, in_group| without_set_id(&Attr { mode, ..blank() }, || in_group);
+        let left = |mode, in_group| without_set_id(&Attr { mode, ..Attr::default() }, || in_group);
         for in_group in [true, false] {
             assert_eq!(left(0o4755, in_group), Some(0o755));
             assert_eq!(left(0o2755, in_group), Some(0o755));
@@ -332,7 +307,7 @@ mod tests {
         for (kind, told, bits) in kinds {
             assert_eq!(file_type(kind), told);
             bits.into_iter().for_each(|bits| assert_eq!(kind_of_mode(bits | 0o7777), Some(kind)));
-            let not_made = without_set_id(&Attr { kind, mode: 0o6777, ..blank() }, || false);
+            let not_made = without_set_id(&Attr { kind, mode: 0o6777, ..Attr::default() }, || false);
             assert_eq!(not_made, (kind == Kind::File).then_some(0o777));
         }
         assert_eq!([0o644, 0o040_644, 0o120_644].map(kind_of_mode), [Some(Kind::File), None, None]);

@@ -3,6 +3,17 @@
 //! No file system is in here: the core decides, this translates. Left out, so that the kernel answers by itself: locks
 //! (local), ioctl, poll, access (`default_permissions`).
 
+/// Replies with a result: by a call that takes what it holds, or with its error.
+#[macro_export]
+macro_rules! answer {
+    ($reply:ident, $result:expr, $done:pat => $call:expr) => {
+        match $result {
+            Ok($done) => $call,
+            Err(error) => $reply.error(error),
+        }
+    };
+}
+
 mod adapter;
 mod convert;
 mod gate;
