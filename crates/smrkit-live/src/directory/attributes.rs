@@ -85,9 +85,9 @@ fn checked_attribute(name: &[u8], of_ours: Errno) -> FsResult {
 
 impl Attributes for DirectoryStore {
     fn attributes(&self, NodeId(id): NodeId) -> FsResult<Attr> {
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let (fd, place) = {
-            let mut nodes = self.nodes();
+            let mut nodes = self.nodes.lock();
             (nodes.fd(id), nodes.place(id))
         };
         // A descriptor that is not at hand need not be opened for this: the name will do.
@@ -103,8 +103,8 @@ impl Attributes for DirectoryStore {
     }
 
     fn set_attributes(&self, NodeId(id): NodeId, set: &SetAttr) -> FsResult<Attr> {
-        let _changing = self.changing();
-        let _names = self.names_stay();
+        let _changing = self.changes.read();
+        let _names = self.names.read();
         let fd = self.fd(id)?;
         let kind = stat::kind(&stat::for_fd(&fd)?);
         match set.uid {
@@ -123,7 +123,7 @@ impl Attributes for DirectoryStore {
 
     fn attribute(&self, NodeId(id): NodeId, name: &[u8]) -> FsResult<Vec<u8>> {
         checked_attribute(name, Errno::ENODATA)?;
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let fd = self.fd(id)?;
         let _values = self.values_moved.read();
         match get(&fd, name) {
@@ -133,7 +133,7 @@ impl Attributes for DirectoryStore {
     }
 
     fn attribute_names(&self, NodeId(id): NodeId) -> FsResult<Vec<Vec<u8>>> {
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let fd = self.fd(id)?;
         let _values = self.values_moved.read();
         let mut names = list(&fd).map_err(failed)?;
@@ -149,9 +149,9 @@ impl Attributes for DirectoryStore {
     }
 
     fn set_attribute(&self, NodeId(id): NodeId, name: &[u8], value: &[u8], create: bool, replace: bool) -> FsResult {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         checked_attribute(name, Errno::EPERM)?;
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let fd = self.fd(id)?;
         let _alone = self.values_change.lock();
         let long = ValueList::load(&fd)?;
@@ -179,9 +179,9 @@ impl Attributes for DirectoryStore {
     }
 
     fn remove_attribute(&self, NodeId(id): NodeId, name: &[u8]) -> FsResult {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         checked_attribute(name, Errno::ENODATA)?;
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let fd = self.fd(id)?;
         let _alone = self.values_change.lock();
         let long = ValueList::load(&fd)?;

@@ -57,7 +57,7 @@ fn random_mark() -> FsResult<u64> {
 impl DirectoryStore {
     /// Notes the mark of a file's map, so that storing the next one need not read this one.
     fn has_mark(&self, id: u64, mark: Option<u64>) {
-        if let Some(node) = self.nodes().get(id) {
+        if let Some(node) = self.nodes.lock().get(id) {
             node.mark = mark;
         }
     }
@@ -65,7 +65,7 @@ impl DirectoryStore {
     /// Gives a file to another user. Its map is sealed for both until it has changed hands: a crash in between leaves a map
     /// that one of them owns.
     pub(super) fn give_file(&self, fd: &OwnedFd, uid: u32, gid: Option<u32>) -> FsResult {
-        let _alone = self.owners_change();
+        let _alone = self.owners.write();
         let sealer = &self.home.sealer;
         let reseal = |map: &SealedMap, owners| {
             let sealed = sealer.seal_map(&map.record, owners, map.mark);
@@ -182,18 +182,18 @@ impl Home {
 
 impl Maps for DirectoryStore {
     fn load_map(&self, NodeId(id): NodeId) -> FsResult<Option<Vec<u8>>> {
-        let _names = self.names_stay();
-        let _owners = self.owners_stay();
+        let _names = self.names.read();
+        let _owners = self.owners.read();
         Ok(map_of(&self.home.sealer, &*self.fd(id)?)?.map(|map| map.record))
     }
 
     fn store_map(&self, NodeId(id): NodeId, map: &[u8]) -> FsResult {
-        let _changing = self.changing();
-        let _names = self.names_stay();
-        let _owners = self.owners_stay();
+        let _changing = self.changes.read();
+        let _names = self.names.read();
+        let _owners = self.owners.read();
         let fd = self.fd(id)?;
         let sealer = &self.home.sealer;
-        let known = self.nodes().get(id).and_then(|node| node.mark);
+        let known = self.nodes.lock().get(id).and_then(|node| node.mark);
         let mark = known.map_or_else(|| mark_of(sealer, &fd), Ok)?;
         let map = sealer.seal_map(map, Owners::only(stat::for_fd(&fd)?.st_uid), mark);
         let store = || with_permissions(&fd, || set(&fd, MAP, &map, XattrFlags::empty()));
@@ -207,8 +207,8 @@ impl Maps for DirectoryStore {
     }
 
     fn forget_mark(&self, NodeId(id): NodeId) -> FsResult {
-        let _changing = self.changing();
-        let _names = self.names_stay();
+        let _changing = self.changes.read();
+        let _names = self.names.read();
         let fd = self.fd(id)?;
         self.has_mark(id, None);
         match with_permissions(&fd, || remove(&fd, MAP)) {
@@ -222,7 +222,7 @@ impl Maps for DirectoryStore {
     }
 
     fn store_spill(&self, number: u64, part: &[u8]) -> FsResult {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         self.home.reserve.with(part.len() as u64, Use::Accepted, || self.home.try_to_spill(number, part))
     }
 
@@ -234,7 +234,7 @@ impl Maps for DirectoryStore {
     }
 
     fn remove_spill(&self, number: u64) -> FsResult {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         let folder = self.home.spill_folder(number)?;
         rustix::fs::unlinkat(folder, spill_name(number).1, AtFlags::empty()).map_err(failed)
     }
@@ -270,12 +270,12 @@ impl Maps for DirectoryStore {
     }
 
     fn store_state(&self, name: &str, bytes: &[u8]) -> FsResult {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         self.home.reserve.with(bytes.len() as u64, Use::Accepted, || self.home.try_to_store_state(name, bytes))
     }
 
     fn remove_state(&self, name: &str) -> FsResult {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         checked(name.as_bytes())?;
         let folder = self.home.folder("state")?;
         match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
@@ -294,7 +294,7 @@ impl Maps for DirectoryStore {
             let file = open_at(directory, &found.name, Kind::File)?;
             visit(NodeId(found.id), map_of(&self.home.sealer, &file))
         })?;
-        self.nodes().index = Some(index);
+        self.nodes.lock().index = Some(index);
         Ok(())
     }
 }
@@ -306,7 +306,7 @@ impl Durability for DirectoryStore {
 
     fn sync(&self, NodeId(id): NodeId) -> FsResult {
         let fd = {
-            let _names = self.names_stay();
+            let _names = self.names.read();
             self.fd(id)?
         };
         self.sync_open(&fd)
@@ -334,7 +334,7 @@ impl Durability for DirectoryStore {
     }
 
     fn wait_for_thaw(&self) {
-        drop(self.changing());
+        drop(self.changes.read());
     }
 
     fn room(&self) -> FsResult<StoreRoom> {

@@ -117,10 +117,7 @@ impl Home {
         if differs(mark.directory, directory) {
             return Err(LiveError::TornCopy(meta));
         }
-        match differs(mark.image, birth_of_image(image)) {
-            true => Err(LiveError::TornCopy(path)),
-            false => Ok(()),
-        }
+        if differs(mark.image, birth_of_image(image)) { Err(LiveError::TornCopy(path)) } else { Ok(()) }
     }
 }
 

@@ -28,7 +28,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock};
 use rustix::time::{ClockId, clock_gettime};
 use smrfs::error::{DeviceError, Errno, FsError, FsResult};
 use smrfs::meta::{Kind, Time};
@@ -112,39 +112,15 @@ impl DirectoryStore {
         &self.home.path
     }
 
-    fn nodes(&self) -> MutexGuard<'_, Nodes> {
-        self.nodes.lock()
-    }
-
-    fn changing(&self) -> RwLockReadGuard<'_, ()> {
-        self.changes.read()
-    }
-
-    fn names_stay(&self) -> RwLockReadGuard<'_, ()> {
-        self.names.read()
-    }
-
-    fn names_change(&self) -> RwLockWriteGuard<'_, ()> {
-        self.names.write()
-    }
-
-    fn owners_stay(&self) -> RwLockReadGuard<'_, ()> {
-        self.owners.read()
-    }
-
-    fn owners_change(&self) -> RwLockWriteGuard<'_, ()> {
-        self.owners.write()
-    }
-
     /// A descriptor of a node, opened by its name where none is at hand. The caller holds the lock of the names.
     fn fd(&self, id: u64) -> FsResult<Arc<OwnedFd>> {
-        if let Some(fd) = self.nodes().fd(id) {
+        if let Some(fd) = self.nodes.lock().fd(id) {
             return Ok(fd);
         }
         match self.open_by_name(id) {
             Err(FsError::Errno(Errno::ENOENT)) => {
                 // Nobody has looked it up: the index knows, or a new one does.
-                let is_known = self.nodes().get(id).is_some();
+                let is_known = self.nodes.lock().get(id).is_some();
                 if is_known {
                     return Err(Errno::ENOENT.into());
                 }
@@ -160,7 +136,7 @@ impl DirectoryStore {
         let mut way = Vec::new();
         let mut at = id;
         let mut fd = {
-            let mut nodes = self.nodes();
+            let mut nodes = self.nodes.lock();
             loop {
                 if let Some(fd) = nodes.fd(at) {
                     break fd;
@@ -175,7 +151,7 @@ impl DirectoryStore {
         for (id, kind, place) in way.into_iter().rev() {
             let (opened, kind) = self.open_known(&fd, &place.name, id, kind)?;
             fd = Arc::new(opened);
-            self.nodes().keep(id, kind, &fd);
+            self.nodes.lock().keep(id, kind, &fd);
         }
         Ok(fd)
     }

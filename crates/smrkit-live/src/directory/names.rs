@@ -16,7 +16,7 @@ use super::{DirectoryStore, attributes, checked, failed, open_at, stat, way};
 impl DirectoryStore {
     /// Notes that an answer about a node goes out.
     fn answer(&self, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Attr> {
-        let was_orphan = self.nodes().answered(found.st_ino, stat::kind(found), parent, name);
+        let was_orphan = self.nodes.lock().answered(found.st_ino, stat::kind(found), parent, name);
         self.number(found.st_ino, parent, name)?;
         if was_orphan {
             self.drop_orphan(found.st_ino)?;
@@ -27,11 +27,11 @@ impl DirectoryStore {
 
     /// Sees to it that the generation of a node is known. The root's stays 0, as the kernel wants it.
     fn number(&self, id: u64, parent: u64, name: &[u8]) -> FsResult {
-        if self.nodes().get(id).is_none_or(|node| node.generation.is_some()) {
+        if self.nodes.lock().get(id).is_none_or(|node| node.generation.is_some()) {
             return Ok(());
         }
         let generation = stat::generation(&*self.fd(parent)?, name)?;
-        if let Some(node) = self.nodes().get(id) {
+        if let Some(node) = self.nodes.lock().get(id) {
             node.generation = Some(generation);
         }
         Ok(())
@@ -43,7 +43,7 @@ impl DirectoryStore {
         if id == self.root {
             return Ok(self.told(&found));
         }
-        let place = self.nodes().place(id).filter(|place| place.parent != self.orphans);
+        let place = self.nodes.lock().place(id).filter(|place| place.parent != self.orphans);
         let place = place.ok_or(Errno::ENOENT)?;
         self.answer(&found, place.parent, &place.name)
     }
@@ -64,7 +64,7 @@ impl DirectoryStore {
         let (id, kind) = (made.st_ino, stat::kind(&made));
         let generation = stat::generation_of(&fd)?;
         {
-            let mut nodes = self.nodes();
+            let mut nodes = self.nodes.lock();
             nodes.answered(id, kind, parent, name);
             nodes.keep(id, kind, &Arc::new(fd));
             if let Some(node) = nodes.get(id) {
@@ -99,9 +99,9 @@ impl DirectoryStore {
     }
 
     pub(super) fn remove_name(&self, parent: u64, name: &[u8], is_directory: bool) -> FsResult {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         checked(name)?;
-        let _names = self.names_change();
+        let _names = self.names.write();
         let directory = self.fd(parent)?;
         let found = stat::at(&directory, name)?;
         match (is_directory, stat::kind(&found) == Kind::Directory) {
@@ -117,19 +117,19 @@ impl DirectoryStore {
             }
             return Err(failed(error));
         }
-        self.nodes().lost(found.st_ino, parent, name, orphan);
+        self.nodes.lock().lost(found.st_ino, parent, name, orphan);
         Ok(())
     }
 
     /// Sees to it that a node can still be used when that name of it is gone. Tells the name that it got for that.
     fn hold(&self, directory: &OwnedFd, found: &Stat, parent: u64, name: &[u8]) -> FsResult<Option<NodeName>> {
         let (id, kind) = (found.st_ino, stat::kind(found));
-        let hold = self.nodes().hold(id, parent, name);
+        let hold = self.nodes.lock().hold(id, parent, name);
         match hold {
             Hold::No | Hold::Open => Ok(None),
             Hold::Need => {
                 let fd = Arc::new(open_at(directory, name, kind)?);
-                self.nodes().keep(id, kind, &fd);
+                self.nodes.lock().keep(id, kind, &fd);
                 Ok(None)
             }
             Hold::Rename => {
@@ -151,7 +151,7 @@ impl DirectoryStore {
         if there.is_some_and(|there| there.st_ino == moving.st_ino) {
             return;
         }
-        let mut nodes = self.nodes();
+        let mut nodes = self.nodes.lock();
         match (mode, there) {
             (RenameMode::Replace, Some(there)) => nodes.lost(there.st_ino, to.0, to.1, orphan),
             (RenameMode::Exchange, Some(there)) => nodes.moved(there.st_ino, to, from),
@@ -168,7 +168,7 @@ impl Names for DirectoryStore {
 
     fn lookup(&self, NodeId(parent): NodeId, name: &[u8]) -> FsResult<Attr> {
         checked(name)?;
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let directory = self.fd(parent)?;
         let found = stat::at(&directory, name)?;
         if found.st_dev != self.device {
@@ -178,18 +178,18 @@ impl Names for DirectoryStore {
     }
 
     fn find(&self, NodeId(id): NodeId) -> FsResult<Attr> {
-        let _names = self.names_stay();
+        let _names = self.names.read();
         self.find_named(id)
     }
 
     fn parent(&self, NodeId(directory): NodeId) -> FsResult<Attr> {
-        let _names = self.names_stay();
-        let place = self.nodes().place(directory).ok_or(Errno::ENOENT)?;
+        let _names = self.names.read();
+        let place = self.nodes.lock().place(directory).ok_or(Errno::ENOENT)?;
         self.find_named(place.parent)
     }
 
     fn forget(&self, NodeId(id): NodeId, count: u64) {
-        let gone = self.nodes().forget(id, count);
+        let gone = self.nodes.lock().forget(id, count);
         if gone.is_some_and(|node| node.is_orphan) {
             // It goes at the next mount if it can't go now.
             let _ = self.drop_orphan(id);
@@ -197,9 +197,9 @@ impl Names for DirectoryStore {
     }
 
     fn make(&self, NodeId(parent): NodeId, name: &[u8], new: &NewNode) -> FsResult<Attr> {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         checked(name)?;
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let directory = self.fd(parent)?;
         let mode = Mode::from_raw_mode(new.mode & 0o7777);
         let fd = match new.kind {
@@ -227,9 +227,9 @@ impl Names for DirectoryStore {
     }
 
     fn make_link(&self, NodeId(parent): NodeId, name: &[u8], target: &[u8], uid: u32, gid: u32) -> FsResult<Attr> {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         checked(name)?;
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let directory = self.fd(parent)?;
         rustix::fs::symlinkat(target, &directory, name).map_err(failed)?;
         let owned = || -> FsResult<OwnedFd> {
@@ -249,7 +249,7 @@ impl Names for DirectoryStore {
     }
 
     fn read_link(&self, id: NodeId) -> FsResult<Vec<u8>> {
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let fd = self.fd(id.0)?;
         match rustix::fs::readlinkat(&fd, c"", Vec::new()) {
             Ok(target) => Ok(target.into_bytes()),
@@ -260,11 +260,11 @@ impl Names for DirectoryStore {
     }
 
     fn link(&self, NodeId(id): NodeId, NodeId(parent): NodeId, name: &[u8]) -> FsResult<Attr> {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         checked(name)?;
-        let _names = self.names_stay();
+        let _names = self.names.read();
         let to = self.fd(parent)?;
-        let place = self.nodes().place(id);
+        let place = self.nodes.lock().place(id);
         match place {
             Some(place) => {
                 let from = self.fd(place.parent)?;
@@ -292,11 +292,11 @@ impl Names for DirectoryStore {
     }
 
     fn rename(&self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), mode: RenameMode) -> FsResult {
-        let _changing = self.changing();
+        let _changing = self.changes.read();
         let (from, to) = ((from.0.0, from.1), (to.0.0, to.1));
         checked(from.1)?;
         checked(to.1)?;
-        let _names = self.names_change();
+        let _names = self.names.write();
         let (source, target) = (self.fd(from.0)?, self.fd(to.0)?);
         let moving = stat::at(&source, from.1)?;
         let there = match stat::at(&target, to.1) {
@@ -326,7 +326,7 @@ impl Names for DirectoryStore {
 
     fn list(&self, NodeId(id): NodeId, from: u64) -> FsResult<Vec<Entry>> {
         let directory = {
-            let _names = self.names_stay();
+            let _names = self.names.read();
             reopened(&*self.fd(id)?)?
         };
         if from > 0 {
@@ -356,7 +356,7 @@ impl Names for DirectoryStore {
     }
 
     fn path_to(&self, id: NodeId) -> Option<Vec<u8>> {
-        let nodes = self.nodes();
+        let nodes = self.nodes.lock();
         let (mut path, mut at) = (Vec::new(), id.0);
         while at != self.root {
             let place = nodes.place(at)?;

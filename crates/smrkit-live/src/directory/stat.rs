@@ -158,7 +158,7 @@ impl DirectoryStore {
     /// Attributes of a node. Its times are the host's, which stay the same when the node is forgotten and found again.
     pub(super) fn told(&self, stat: &Stat) -> Attr {
         let mut attr = attr(stat);
-        let mut nodes = self.nodes();
+        let mut nodes = self.nodes.lock();
         if let Some(node) = nodes.get(stat.st_ino) {
             attr.generation = node.generation.unwrap_or(0);
             attr.links -= u32::from(node.is_orphan && attr.links > 0);

@@ -71,7 +71,7 @@ fn many_files_in_use_take_few_descriptors_even_unlinked() {
     let store = store(&folder, 16);
     let root = store.root();
     let ids: Vec<NodeId> = (0..400).map(|i| file(&store, root, &format!("f{i}"))).collect();
-    assert!(store.nodes().open <= 16);
+    assert!(store.nodes.lock().open <= 16);
     for (i, id) in ids.iter().enumerate() {
         store.unlink(root, format!("f{i}").as_bytes()).unwrap();
         store.store_map(*id, &[i as u8; 40]).unwrap();
@@ -138,7 +138,7 @@ fn a_tree_deeper_than_any_path_is_scanned() {
     let deepest = file(&store, at, "deepest");
     store.store_map(deepest, b"map").unwrap();
     ids.iter().chain([&deepest]).rev().for_each(|id| store.forget(*id, 1));
-    assert_eq!(store.nodes().known(), 2);
+    assert_eq!(store.nodes.lock().known(), 2);
     assert_eq!(files(&store), BTreeMap::from([(deepest.0, Some(b"map".to_vec()))]));
     assert_eq!(store.load_map(deepest).unwrap().unwrap(), b"map");
 }

@@ -132,7 +132,7 @@ impl DirectoryStore {
     /// Makes the index of names by a walk over the tree.
     pub(super) fn make_index(&self) -> FsResult {
         let index = self.walk(&mut |_, _| Ok(()))?;
-        self.nodes().index = Some(index);
+        self.nodes.lock().index = Some(index);
         Ok(())
     }
 
