@@ -32,10 +32,7 @@ impl FileSystem {
     pub(super) fn make_room(&self, seen: Progress, work: &mut CleaningWork) -> FsResult {
         let begin = self.data.disk.now();
         let cleaner = self.cleaning.lock();
-        let result = match self.data.allocator.progress().freed == seen.freed {
-            true => self.unstick(seen, work),
-            false => Ok(()),
-        };
+        let result = if self.data.allocator.progress().freed == seen.freed { self.unstick(seen, work) } else { Ok(()) };
         drop(cleaner);
         work.stalled = true;
         work.waited_ns += (self.data.disk.now() - begin).0;
@@ -109,8 +106,8 @@ impl FileSystem {
     /// A band that the disk does not reset is no failure of the write during which that was tried.
     fn reset(&self, band: u64) -> FsResult {
         let is_reset = self.data.allocator.reset(band, || self.data.disk.reset(band))?;
-        let counter = if is_reset { &self.data.counters.resets } else { &self.data.counters.failed_resets };
-        counter.add(1);
+        let mut counters = self.data.counters.lock();
+        *(if is_reset { &mut counters.resets } else { &mut counters.failed_resets }) += 1;
         Ok(())
     }
 
@@ -141,7 +138,7 @@ impl FileSystem {
                 return Ok(true);
             }
             Err(error) if is_damage(&error) => {
-                self.data.counters.unmovable.add(1);
+                self.data.counters.lock().unmovable += 1;
                 self.data.allocator.leave_file(owner.file);
                 return Ok(true);
             }
@@ -186,7 +183,7 @@ impl FileSystem {
                     done += copy.count;
                 }
             }
-            self.data.counters.moves.add(1);
+            self.data.counters.lock().moves += 1;
         }
         Ok(true)
     }
@@ -200,7 +197,7 @@ impl FileSystem {
                 // Its last name went meanwhile.
                 Err(error) if error.errno() == Errno::ENOENT => {}
                 Err(error) if is_damage(&error) => {
-                    self.data.counters.unmovable.add(1);
+                    self.data.counters.lock().unmovable += 1;
                     self.data.allocator.leave(part.span);
                     return Ok(None);
                 }
@@ -221,7 +218,7 @@ impl DataStore {
             Err(error) if is_damage(&error) => {
                 let unreadable = self.disk.unreadable(span, sums)?;
                 self.allocator.leave(unreadable);
-                self.counters.unmovable.add(1);
+                self.counters.lock().unmovable += 1;
                 Ok(None)
             }
             content => content.map(Some),
@@ -247,7 +244,7 @@ impl DataStore {
             work.moved_bytes += count * self.granule_bytes;
             done += count;
         }
-        self.counters.moves.add(1);
+        self.counters.lock().moves += 1;
         Ok(true)
     }
 

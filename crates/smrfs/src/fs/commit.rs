@@ -112,7 +112,7 @@ impl Committer {
     }
 
     pub(super) fn save_snapshot(&self, data: &DataStore, file: &Arc<File>, snapshot: Option<Snapshot>) -> FsResult {
-        data.counters.commits.add(1);
+        data.counters.lock().commits += 1;
         let sync = || data.disk.make_durable(|| self.store.sync(file.id));
         let Some(snapshot) = snapshot else { return sync() };
         if snapshot.plan.is_none() {
@@ -139,7 +139,7 @@ impl Committer {
         self.store.wait_for_thaw();
         let _one = self.committing.lock();
         let Some(due) = self.due(&data.dirty.lock()) else { return Ok(()) };
-        data.counters.commits.add(1);
+        data.counters.lock().commits += 1;
         // All of them before the first snapshot: a file whose fsync is under way would otherwise store an older map after a newer one.
         let commits: Vec<MutexGuard<'_, ()>> = due.iter().map(|file| file.commit.lock()).collect();
         // Before the snapshots: an extent that is freed after them may still be named by a map that is stored now.
@@ -417,7 +417,7 @@ impl FileSystem {
                 }
                 let snapshot = self.commits.snapshot(&self.data, &self.files, file, &mut state);
                 drop(state);
-                self.data.counters.count(&work);
+                self.data.counters.lock().count(&work);
                 return self.commits.save_snapshot(&self.data, file, snapshot);
             }
             // Whoever makes room may have to commit this file.
@@ -442,7 +442,7 @@ impl FileSystem {
             if let Err(error) = self.write_out_all(&file, &mut work) {
                 failure = Some(error);
             }
-            self.data.counters.count(&work);
+            self.data.counters.lock().count(&work);
         }
         self.commit()?;
         failure.map_or(Ok(()), Err)

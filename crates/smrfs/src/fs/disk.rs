@@ -4,15 +4,14 @@
 //! neither shown nor moved.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::Mutex;
 use smrkit::tally::Cause;
 use smrkit::units::Nanos;
 
 use super::file::{PageBytes, zeros};
-use super::statistics::Counter;
 use crate::data::{Data, ReadBuffer};
 use crate::device::{HostManaged, Shape};
 use crate::error::{DeviceError, DeviceResult, Errno, FsError, FsResult};
@@ -36,7 +35,7 @@ pub(super) struct Disk {
     flushing: Mutex<()>,
     flush_failed: AtomicBool,
     blank: AtomicBool,
-    read: Counter,
+    read: AtomicU64,
 }
 
 impl Disk {
@@ -47,7 +46,7 @@ impl Disk {
             flushing: Mutex::default(),
             flush_failed: AtomicBool::new(false),
             blank: AtomicBool::new(false),
-            read: Counter::default(),
+            read: AtomicU64::default(),
         }
     }
 
@@ -68,7 +67,7 @@ impl Disk {
 
     /// Bytes that were read, for whatever reason.
     pub(super) fn read_bytes(&self) -> u64 {
-        self.read.get()
+        self.read.load(Relaxed)
     }
 
     /// Makes durable what is on the disk.
@@ -132,7 +131,7 @@ impl Disk {
         }
         let (at, sums) = if skip > 0 { (at + 1, &sums[1..]) } else { (at, sums) };
         if whole > 0 {
-            self.read.add(whole);
+            self.read.fetch_add(whole, Relaxed);
             self.device.read(at, room.part(head, whole), Cause::Host)?;
             if let ReadBuffer::Bytes(bytes) = room.part(head, whole) {
                 self.verify(at, bytes, sums)?;
@@ -156,7 +155,7 @@ impl Disk {
 
     /// Reads a part of one granule.
     fn read_part(&self, at: Granule, skip: u64, room: ReadBuffer<'_>, sum: u32) -> FsResult {
-        self.read.add(self.granule_bytes);
+        self.read.fetch_add(self.granule_bytes, Relaxed);
         let ReadBuffer::Bytes(bytes) = room else {
             return Ok(self.device.read(at, ReadBuffer::Blank(self.granule_bytes), Cause::Host)?);
         };
@@ -169,7 +168,7 @@ impl Disk {
 
     /// A granule for the buffer.
     pub(super) fn read_page(&self, at: Granule, sum: u32) -> FsResult<PageBytes> {
-        self.read.add(self.granule_bytes);
+        self.read.fetch_add(self.granule_bytes, Relaxed);
         if self.holds_no_bytes() {
             self.device.read(at, ReadBuffer::Blank(self.granule_bytes), Cause::Host)?;
             return Ok(None);
@@ -184,7 +183,7 @@ impl Disk {
     /// Data of a span, for moving it; none in simulation.
     pub(super) fn read_span(&self, span: Span, sums: &[u32]) -> FsResult<Option<Vec<u8>>> {
         let bytes = span.count * self.granule_bytes;
-        self.read.add(bytes);
+        self.read.fetch_add(bytes, Relaxed);
         if self.holds_no_bytes() {
             self.device.read(span.at, ReadBuffer::Blank(bytes), Cause::Clean)?;
             return Ok(None);

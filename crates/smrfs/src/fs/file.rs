@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::allocator::{Promises, Use};
 use super::shared::Shared;
-use super::statistics::Counter;
 use crate::data::{Data, ReadBuffer};
 use crate::error::{Errno, FsResult};
 use crate::map::{FileMap, FilePiece, Stored};
@@ -314,23 +314,23 @@ struct Queue {
 #[derive(Default)]
 pub(super) struct Buffers {
     queue: Mutex<Queue>,
-    bytes: Counter,
+    bytes: AtomicU64,
 }
 
 impl Buffers {
     /// Unwritten bytes in memory.
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes.get()
+        self.bytes.load(Relaxed)
     }
 
     /// `bytes` more are buffered.
     pub(super) fn added(&self, bytes: u64) {
-        self.bytes.add(bytes);
+        self.bytes.fetch_add(bytes, Relaxed);
     }
 
     /// `bytes` are buffered no more; a file with nothing left need not wait.
     pub(super) fn removed(&self, state: &mut FileState, bytes: u64) {
-        self.bytes.take(bytes);
+        self.bytes.fetch_sub(bytes, Relaxed);
         if state.buffer.is_empty()
             && let Some(turn) = state.waiting.take()
         {

@@ -207,7 +207,7 @@ impl FileSystem {
             read_bytes: self.data.disk.read_bytes(),
             buffered_bytes: self.data.buffers.bytes(),
             dirty_files: self.data.dirty.lock().len() as u64,
-            ..self.data.counters.statistics()
+            ..*self.data.counters.lock()
         }
     }
 }

@@ -14,7 +14,7 @@ use super::allocator::{Allocator, Use};
 use super::disk::Disk;
 use super::file::{BEHIND_ALL, File, FileState, Times};
 use super::file::{Buffers, PageBytes, zeros};
-use super::statistics::Counters;
+use super::statistics::Statistics;
 use crate::data::Data;
 use crate::device::HostManaged;
 use crate::error::{Errno, FsError, FsResult};
@@ -78,7 +78,7 @@ pub(super) struct DataStore {
     pub dirty: Mutex<BTreeMap<NodeId, Arc<File>>>,
     /// Files written in small pieces, to be joined when there is nothing else to do.
     pub fragmented: Mutex<BTreeSet<NodeId>>,
-    pub counters: Counters,
+    pub counters: Mutex<Statistics>,
     pub granule_bytes: u64,
     /// The largest block.
     pub block_granules: u64,
@@ -100,7 +100,7 @@ impl DataStore {
             buffers: Buffers::default(),
             dirty: Mutex::default(),
             fragmented: Mutex::default(),
-            counters: Counters::default(),
+            counters: Mutex::default(),
             store,
         }
     }
@@ -184,8 +184,9 @@ impl DataStore {
             |span: Span| self.disk.write(span.at, load.data.part(0, span.count * self.granule_bytes), load.cause);
         let Some(pieces) = self.allocator.write(&want, load.runs, write)? else { return Ok(None) };
         let count: u64 = pieces.iter().map(|(span, _)| span.count).sum();
-        let counter = if load.moving { &self.counters.moved } else { &self.counters.written };
-        counter.add(count * self.granule_bytes);
+        let mut counters = self.counters.lock();
+        let counter = if load.moving { &mut counters.moved_bytes } else { &mut counters.written_bytes };
+        *counter += count * self.granule_bytes;
         Ok(Some(pieces))
     }
 

@@ -73,7 +73,7 @@ impl FileSystem {
         if bytes > 0 {
             self.read_ahead(&file, &state, offset / self.data.granule_bytes);
             self.read_range(&state, offset..offset + bytes, room.part(0, bytes))?;
-            self.data.counters.host_read.add(bytes);
+            self.data.counters.lock().host_read_bytes += bytes;
         }
         Ok(bytes)
     }

@@ -273,7 +273,7 @@ impl FileSystem {
             drop(locked);
             self.make_room(seen, &mut work)?;
         };
-        self.data.counters.count(&work);
+        self.data.counters.lock().count(&work);
         Ok(shared)
     }
 

@@ -33,10 +33,10 @@ impl FileSystem {
         }
         let mut work = CleaningWork::default();
         self.again_with_room(&file, || self.write_data(&file, offset, data, &mut work))?;
-        self.data.counters.host_written.add(bytes);
+        self.data.counters.lock().host_written_bytes += bytes;
         self.balance(&mut work)?;
         self.clean_beside(&mut work)?;
-        self.data.counters.count(&work);
+        self.data.counters.lock().count(&work);
         Ok(())
     }
 
