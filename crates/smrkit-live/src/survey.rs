@@ -12,7 +12,6 @@ use smrfs::fs::statistics::Usage;
 use smrfs::fs::{FileSystem, adopt_maps};
 use smrfs::fsck::report::Fill;
 use smrfs::meta::{Durability, StoreRoom};
-use smrfs::space::Counts;
 use smrfs::units::{Granule, Span};
 
 use crate::error::LiveError;
@@ -43,14 +42,8 @@ impl Cell {
 pub struct Survey {
     /// The disk for data.
     pub shape: Shape,
-    /// Granules that files can fill in all.
-    pub usable: u64,
-    /// Granules in maps.
-    pub live: u64,
-    /// Granules promised by fallocate.
-    pub promised: u64,
-    /// Granules of the disk by what may be done with them.
-    pub counts: Counts,
+    /// Room and what is in it.
+    pub usage: Usage,
     /// The bands, on strict-append.
     pub bands: Option<Fill>,
     /// Regular files with data, as far as their maps can be used.
@@ -59,10 +52,6 @@ pub struct Survey {
     pub damaged_maps: u64,
     /// Extents of their maps.
     pub extents: u64,
-    /// Nodes in all, and free.
-    pub nodes: u64,
-    /// Nodes that are free.
-    pub free_nodes: u64,
     /// The surface, from its beginning on.
     pub surface: Vec<Cell>,
 }
@@ -112,20 +101,7 @@ fn disk_survey(
 ) -> Survey {
     let shape = *device.shape();
     let (bands, surface) = drawn(&shape, reports, spans, cells);
-    Survey {
-        usable: usage.usable,
-        live: usage.live,
-        promised: usage.promised,
-        counts: usage.counts,
-        bands,
-        files,
-        damaged_maps,
-        extents: spans.len() as u64,
-        nodes: usage.nodes,
-        free_nodes: usage.free_nodes,
-        surface,
-        shape,
-    }
+    Survey { shape, usage, bands, files, damaged_maps, extents: spans.len() as u64, surface }
 }
 
 /// Bands by fill, and the surface.

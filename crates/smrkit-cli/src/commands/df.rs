@@ -83,15 +83,15 @@ impl Df {
 /// Record that images and mounts share, behind what is their own.
 fn record(about: Value, survey: &Survey) -> Value {
     let bytes = |granules: u64| granules * survey.shape.granule_bytes;
-    let counts = &survey.counts;
+    let counts = &survey.usage.counts;
     let rest = json!({
         "model": survey.shape.model,
         "granule_bytes": survey.shape.granule_bytes,
         "raw_bytes": bytes(survey.shape.granules),
-        "usable_bytes": bytes(survey.usable),
+        "usable_bytes": bytes(survey.usage.usable),
         "free_bytes": bytes(free(survey)),
-        "live_bytes": bytes(survey.live),
-        "promised_bytes": bytes(survey.promised),
+        "live_bytes": bytes(survey.usage.live),
+        "promised_bytes": bytes(survey.usage.promised),
         "readable_bytes": bytes(counts.readable),
         "not_writable_bytes": bytes(counts.not_writable),
         "write_once_bytes": bytes(counts.write_once),
@@ -100,8 +100,8 @@ fn record(about: Value, survey: &Survey) -> Value {
         "files": survey.files,
         "damaged_maps": survey.damaged_maps,
         "extents": survey.extents,
-        "nodes": survey.nodes,
-        "free_nodes": survey.free_nodes,
+        "nodes": survey.usage.nodes,
+        "free_nodes": survey.usage.free_nodes,
         "bands": survey.bands,
         "surface": survey.surface,
     });
@@ -110,7 +110,7 @@ fn record(about: Value, survey: &Survey) -> Value {
 
 /// Granules free for files.
 fn free(survey: &Survey) -> u64 {
-    survey.usable.saturating_sub(survey.live + survey.promised)
+    survey.usage.usable.saturating_sub(survey.usage.live + survey.usage.promised)
 }
 
 /// The table and the picture.
@@ -128,10 +128,10 @@ fn summary(name: &str, survey: &Survey) -> String {
     format!(
         "{name}: {} of {} free; {} files with data in {} extents; room for {} more files{}",
         bytes(free(survey)),
-        bytes(survey.usable),
+        bytes(survey.usage.usable),
         format::count(survey.files),
         format::count(survey.extents),
-        format::count(survey.free_nodes),
+        format::count(survey.usage.free_nodes),
         match survey.damaged_maps {
             0 => String::new(),
             count => format!("; {} files with damaged maps (smrkit fsck names them)", format::count(count)),
@@ -147,14 +147,14 @@ fn table(survey: &Survey) -> Grid {
         grid.rows.push(vec![name.into(), bytes, format::percent(granules as f64, raw as f64)]);
     };
     row("all of it, without superblocks", raw);
-    let counts = &survey.counts;
+    let counts = &survey.usage.counts;
     row("R: may be read", counts.readable);
     row("NW: must not be written", counts.not_writable);
     row("WO: may be written once", counts.write_once);
     row("W: may be written", counts.writable);
     row("garbage (in NW)", counts.garbage);
-    row("for files", survey.usable);
-    row("promised", survey.promised);
+    row("for files", survey.usage.usable);
+    row("promised", survey.usage.promised);
     grid
 }
 

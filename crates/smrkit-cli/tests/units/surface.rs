@@ -1,4 +1,5 @@
 use smrfs::device::{Model, Shape};
+use smrfs::fs::statistics::Usage;
 use smrfs::safety::Counts;
 
 use super::*;
@@ -16,23 +17,26 @@ fn disk(bands: Option<Fill>) -> Survey {
     surface[65] = cell([5, 0, 5, 10]);
     Survey {
         shape: Shape { model: Model::Caveat, granule_bytes: 1_000_000, granules: 1000, did: 8, dpid: 4, bands: own },
-        usable: 900,
-        live: 300,
-        promised: 100,
-        counts: Counts {
-            readable: 310,
-            not_writable: 90,
-            write_once: 40,
-            writable: 560,
-            garbage: 50,
-            ..Counts::default()
+        usage: Usage {
+            usable: 900,
+            live: 300,
+            promised: 100,
+            counts: Counts {
+                readable: 310,
+                not_writable: 90,
+                write_once: 40,
+                writable: 560,
+                garbage: 50,
+                ..Counts::default()
+            },
+            nodes: 5000,
+            free_nodes: 3766,
+            ..Usage::default()
         },
         bands,
         files: 1234,
         damaged_maps: 0,
         extents: 2345,
-        nodes: 5000,
-        free_nodes: 3766,
         surface,
     }
 }
@@ -43,7 +47,9 @@ fn some_bands(lost: u64) -> Fill {
 
 #[test]
 fn what_is_neither_live_nor_promised_is_free() {
-    let free_of = |usable, live, promised| free(&Survey { usable, live, promised, ..disk(None) });
+    let free_of = |usable, live, promised| {
+        free(&Survey { usage: Usage { usable, live, promised, ..Usage::default() }, ..disk(None) })
+    };
     assert_eq!([free_of(900, 300, 100), free_of(900, 800, 100), free_of(900, 850, 100)], [500, 0, 0]);
 }
 

@@ -94,7 +94,7 @@ fn what_was_synced_is_there_after_any_end() {
         assert!(look.was_clean);
         let found = survey(&look, 64).unwrap();
         let granules: u64 = files.values().map(|bytes| (bytes.len() as u64).div_ceil(4096)).sum();
-        assert_eq!((found.files, found.live), (files.len() as u64, granules));
+        assert_eq!((found.files, found.usage.live), (files.len() as u64, granules));
         assert_eq!(found.surface.iter().map(|cell| cell.readable).sum::<u64>(), granules);
         let report = smrfs::fsck::check(&*look.device(), &*look.store(), &smrfs::fsck::FsckOptions::default());
         assert_eq!(report.unwrap().found, 0);
