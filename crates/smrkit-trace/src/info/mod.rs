@@ -16,7 +16,7 @@ use smrkit::request::{Op, Request, Source};
 use smrkit::units::SECTOR_BYTES;
 
 pub use self::heat::{HotSpots, Surface};
-pub use self::rate::{Arrivals, Gaps, RateSeries};
+pub use self::rate::{Arrivals, RateSeries};
 
 use self::heat::Heat;
 use self::rate::Rate;

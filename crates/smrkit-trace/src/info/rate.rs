@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use smrkit::request::{Op, Request};
-use smrkit::stats::latency::LatencyCounts;
+use smrkit::stats::latency::{Latency, LatencyCounts};
 use smrkit::units::SECTOR_BYTES;
 
 /// Windows are joined in pairs when there would be more.
@@ -50,21 +50,9 @@ pub struct Arrivals {
     /// Standard deviation of gaps / their mean.
     pub gap_variation: Option<f64>,
     /// Time from one row to the next.
-    pub gap_ns: Gaps,
+    pub gap_ns: Latency,
     /// Rows whose time lies before the row above; their gap counts as 0.
     pub out_of_order_rows: u64,
-}
-
-/// Gaps between rows: mean and max exact, percentiles within 0.01 %.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[allow(missing_docs)]
-pub struct Gaps {
-    pub mean: u64,
-    pub p50: u64,
-    pub p90: u64,
-    pub p99: u64,
-    pub p99_9: u64,
-    pub max: u64,
 }
 
 /// Gathers the series and the gaps.
@@ -160,14 +148,7 @@ impl Rate {
             idle_window_share: (windows > 0.0).then(|| idle / windows),
             dispersion: (rows > 0.0).then(|| squares / windows / mean),
             gap_variation: (gap_mean > 0.0).then(|| gap_deviation / gap_mean),
-            gap_ns: Gaps {
-                mean: gaps.mean,
-                p50: gaps.p50,
-                p90: gaps.p90,
-                p99: gaps.p99,
-                p99_9: gaps.p99_9,
-                max: gaps.max,
-            },
+            gap_ns: gaps,
             out_of_order_rows: self.out_of_order_rows,
         };
         (self.series, arrivals)
