@@ -1,7 +1,5 @@
 //! Errors of an image or a metadata directory. Each message states the remedy.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +7,8 @@ use smrfs::superblock::{SuperblockError, Uuid};
 use smrkit::message::plain;
 
 /// Why an image or a metadata directory can't be made or opened. Nothing has been changed then, if not said otherwise.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", plain(&self.message()))]
 pub enum LiveError {
     /// The image is missing, or what the path names is no image.
     BadImage {
@@ -100,14 +99,6 @@ fn remedy(error: &io::Error) -> &'static str {
         ReadOnlyFilesystem => "; mount it for writing",
         TooManyLinks => "; its file system allows a file fewer names: choose a place on another one",
         _ => "",
-    }
-}
-
-impl Error for LiveError {}
-
-impl fmt::Display for LiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&plain(&self.message()))
     }
 }
 

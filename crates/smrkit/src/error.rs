@@ -62,7 +62,8 @@ fn remedy_of(error: &std::io::Error) -> &'static str {
 
 /// A place in a file that can't be understood.
 #[non_exhaustive]
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", plain(&self.message()))]
 pub struct BadInput {
     /// The file, or `-` for standard input.
     pub path: PathBuf,
@@ -82,15 +83,10 @@ impl BadInput {
     }
 }
 
-impl std::fmt::Display for BadInput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&plain(&self.message()))
-    }
-}
-
 /// A request that ends outside its device.
 #[non_exhaustive]
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", plain(&self.message()))]
 pub struct NoRoom {
     /// The trace's file, or what stands for it.
     pub path: PathBuf,
@@ -119,12 +115,6 @@ impl NoRoom {
             false => format!("ends at sector {end}, past the capacity of {capacity} sectors"),
         };
         format!("{}: request {number} {problem}: {remedy}", path.display())
-    }
-}
-
-impl std::fmt::Display for NoRoom {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&plain(&self.message()))
     }
 }
 

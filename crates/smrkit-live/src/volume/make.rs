@@ -108,17 +108,11 @@ fn furnish(
     mut new: New,
     fill: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
 ) -> Result<CreatedVolume, LiveError> {
-    let made = Site::choose(&wanted.meta, wanted.force).map_err(Failed::from).and_then(|site| {
+    let made = Site::choose(&wanted.meta, wanted.force).and_then(|site| {
         new.meta = site.made();
-        assemble(shape, fill, site)
+        assemble(&wanted.image, shape, fill, site)
     });
-    made.map_err(|error| {
-        new.remove();
-        match error {
-            Failed::Live(error) => error,
-            Failed::Area(error) => of_area(&wanted.image, error),
-        }
-    })
+    made.inspect_err(|_| new.remove())
 }
 
 /// Files that were not there before: they go if nothing comes of it.
@@ -135,41 +129,26 @@ impl New {
     }
 }
 
-enum Failed {
-    Live(LiveError),
-    Area(AreaError),
-}
-
-impl From<LiveError> for Failed {
-    fn from(error: LiveError) -> Failed {
-        Failed::Live(error)
-    }
-}
-
-impl From<AreaError> for Failed {
-    fn from(error: AreaError) -> Failed {
-        Failed::Area(error)
-    }
-}
-
 /// Makes both, the image first: it is what fails where the host's disk is full.
 fn assemble(
+    image: &Path,
     shape: Shape,
     fill: impl FnOnce() -> Result<Arc<dyn HostManaged>, LiveError>,
     site: Site,
-) -> Result<CreatedVolume, Failed> {
+) -> Result<CreatedVolume, LiveError> {
+    let failed = |error| of_area(image, error);
     let data = data_shape(&shape);
     let usable = space(&data)?.usable();
     let (uuid, own) = (Uuid::random(random_bytes()?), Uuid::random(random_bytes()?));
     let key = VolumeKey(random_bytes()?);
     let path = site.path.as_os_str().as_bytes().to_vec();
     let first = Superblock { uuid, metadata: own, shape, sequence: 0, mounts: 0, is_clean: true, key, path };
-    first.encode().map_err(AreaError::Superblock)?;
+    first.encode().map_err(|error| failed(AreaError::Superblock(error)))?;
     let whole = fill()?;
     let probe = site.probe;
     let home = site.furnish(own, uuid, key)?;
-    let area = Area::format(whole, first)?;
-    let host_free_bytes = area.device.room_bytes().map_err(AreaError::Device)?;
+    let area = Area::format(whole, first).map_err(failed)?;
+    let host_free_bytes = area.device.room_bytes().map_err(|error| failed(AreaError::Device(error)))?;
     Ok(CreatedVolume {
         superblock: area.newest.clone(),
         meta: home.path,
