@@ -67,6 +67,9 @@ pub struct Counter {
     pub ns: u64,
 }
 
+/// Nanoseconds of reads and of writes, each by cause.
+pub type CauseTimes = [[u64; 4]; 2];
+
 /// Number of commands that one of `sectors` counts for in Cassuto 2010: floor(sectors / 1000) + 1.
 ///
 /// The text says "1000 or less", which would be a ceiling; its Table I decodes only with this form (a region of
@@ -220,9 +223,14 @@ impl Tally {
         &self.writes[cause as usize]
     }
 
+    /// The times of reads and of writes.
+    pub fn times(&self) -> CauseTimes {
+        [&self.reads, &self.writes].map(|counters| counters.map(|counter| counter.ns))
+    }
+
     /// The time of all accesses.
     pub fn busy(&self) -> Nanos {
-        Nanos(self.reads.iter().chain(&self.writes).map(|c| c.ns).sum())
+        Nanos(self.times().as_flattened().iter().sum())
     }
 
     /// When the last destaging or cleaning access ended; 0 before the first.

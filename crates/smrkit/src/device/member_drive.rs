@@ -24,7 +24,7 @@ use crate::stats::counts::{HostCounts, Times};
 use crate::stats::outcome::{CommandTimes, PowerCut};
 use crate::stats::rebuild::{BusyTimes, MemberRebuild};
 use crate::stats::timeline::TimelineBuilder;
-use crate::tally::Tally;
+use crate::tally::{CauseTimes, Tally};
 use crate::units::{Lba, Nanos};
 
 /// Counts of a member of an array. Those of a drive of its own are the host's.
@@ -36,7 +36,7 @@ struct MemberCounts {
 /// Counts a drive's commands and times since a moment. A command belongs to the moment at which the drive begins it.
 #[derive(Default)]
 struct CommandWatch {
-    before: BusyTimes,
+    before: CauseTimes,
     commands: u64,
     times: CommandTimes,
 }
@@ -44,7 +44,7 @@ struct CommandWatch {
 impl CommandWatch {
     /// From now on.
     fn new(tally: &Tally) -> CommandWatch {
-        CommandWatch { before: BusyTimes::from_tally(tally), ..CommandWatch::default() }
+        CommandWatch { before: tally.times(), ..CommandWatch::default() }
     }
 
     /// A command has been served, so long after its dispatch.
@@ -62,7 +62,7 @@ impl CommandWatch {
             longest_command_ns: self.times.longest_command_ns,
             commands_over_7s: self.times.commands_over_7s,
             commands_over_30s: self.times.commands_over_30s,
-            busy_ns: BusyTimes::from_tally(tally).since(&self.before),
+            busy_ns: BusyTimes::between(self.before, tally.times()),
         }
     }
 }

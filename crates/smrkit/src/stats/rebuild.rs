@@ -6,7 +6,7 @@ use super::latency::Latencies;
 use super::timeline::{WINDOW_FIRST, WINDOWS_MAX};
 use crate::record;
 use crate::settings::rebuild::RebuildSpec;
-use crate::tally::{Cause, Tally};
+use crate::tally::{Cause, CauseTimes};
 use crate::units::Nanos;
 
 record! {
@@ -138,11 +138,14 @@ record! {
 }
 
 impl BusyTimes {
-    /// The times of all accesses so far.
-    pub fn from_tally(tally: &Tally) -> BusyTimes {
-        let (read, write) = (|cause| tally.reads(cause).ns, |cause| tally.writes(cause).ns);
+    /// The times of the accesses between two moments, each of them told by [`Tally::times`].
+    ///
+    /// [`Tally::times`]: crate::tally::Tally::times
+    pub fn between(before: CauseTimes, now: CauseTimes) -> BusyTimes {
+        let ns = |op: usize, cause: Cause| now[op][cause as usize] - before[op][cause as usize];
+        let (read, write) = (|cause| ns(0, cause), |cause| ns(1, cause));
         BusyTimes {
-            total: tally.busy().0,
+            total: Cause::ALL.into_iter().map(|cause| read(cause) + write(cause)).sum(),
             host_read: read(Cause::Host),
             host_write: write(Cause::Host),
             map_read: read(Cause::Map),
@@ -151,21 +154,6 @@ impl BusyTimes {
             destage_write: write(Cause::Destage),
             clean_read: read(Cause::Clean),
             clean_write: write(Cause::Clean),
-        }
-    }
-
-    /// Part that came after `before`.
-    pub fn since(&self, before: &BusyTimes) -> BusyTimes {
-        BusyTimes {
-            total: self.total - before.total,
-            host_read: self.host_read - before.host_read,
-            host_write: self.host_write - before.host_write,
-            map_read: self.map_read - before.map_read,
-            map_write: self.map_write - before.map_write,
-            destage_read: self.destage_read - before.destage_read,
-            destage_write: self.destage_write - before.destage_write,
-            clean_read: self.clean_read - before.clean_read,
-            clean_write: self.clean_write - before.clean_write,
         }
     }
 }
