@@ -97,6 +97,7 @@ fn span_ns(run: &Outcome) -> u64 {
     run.elapsed_ns.max(whole).max(worked.unwrap_or(0))
 }
 
-fn some_latency(member: &Outcome, ns: u64) -> String {
+/// A latency; `-` where no request was counted.
+pub fn some_latency(member: &Outcome, ns: u64) -> String {
     if member.latency_ns.all.count > 0 { format::nanos(ns) } else { format::NONE.into() }
 }

@@ -14,7 +14,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 use crate::format::{self, NONE};
 use crate::grid::Grid;
 use crate::label::{distinct, names, scalar};
-use crate::members::members;
+use crate::members::{members, some_latency};
 use crate::rebuild::rebuilds;
 
 /// The terminal that a text is for.
@@ -256,10 +256,7 @@ fn parameters(runs: &[Outcome]) -> Vec<(String, String)> {
 
 /// The records that have a run's parameters: its drives', or its own, where a summary leaves out that they are the members' too.
 fn parameterised(run: &Outcome) -> &[Outcome] {
-    match run.members.iter().all(|member| member.parameters.is_empty()) {
-        true => std::slice::from_ref(run),
-        false => &run.members,
-    }
+    if run.members.iter().all(|member| member.parameters.is_empty()) { std::slice::from_ref(run) } else { &run.members }
 }
 
 /// A drive's name, and how much its platters hold.
@@ -346,10 +343,6 @@ fn notes(run: &Outcome) -> String {
 
 fn quotient(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-fn some_latency(run: &Outcome, ns: u64) -> String {
-    if run.latency_ns.all.count > 0 { format::nanos(ns) } else { NONE.into() }
 }
 
 fn rate(run: &Outcome) -> String {

@@ -150,14 +150,7 @@ fn generated(layer: &str, text: &str) -> Arc<[Request]> {
     let prepared = prepared(layer, &own_drive(), Settings::default()).and_then(|run| run.host_sectors());
     let sectors = prepared.expect("the layer fits the drive");
     let mut source = Workload::parse(text).and_then(|w| w.source(sectors, 1)).expect("a known workload");
-    let (mut requests, mut batch) = (Vec::with_capacity(REQUESTS), Vec::new());
-    loop {
-        source.fill(&mut batch).expect("a workload does not fail");
-        if batch.is_empty() {
-            return requests.into();
-        }
-        requests.extend_from_slice(&batch);
-    }
+    source.rest().expect("a workload does not fail").into()
 }
 
 /// libCacheSim's own layout: time in seconds (u32), object (u64), bytes (u32), next access (i64), packed.

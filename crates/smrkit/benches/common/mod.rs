@@ -41,14 +41,7 @@ pub fn cloudphysics(rows: usize) -> Option<Vec<Request>> {
         return None;
     };
     let mut trace = Trace::open(&path, &OpenOptions::default()).expect("the sample opens");
-    let (mut lap, mut batch) = (Vec::new(), Vec::new());
-    loop {
-        trace.fill(&mut batch).expect("the sample is well-formed");
-        if batch.is_empty() {
-            break;
-        }
-        lap.extend_from_slice(&batch);
-    }
+    let lap = trace.rest().expect("the sample is well-formed");
     let span = lap.last().map_or(0, |last| last.time.0) + 1_000_000;
     let later = |i: u64| move |request: &Request| Request { time: request.time + Nanos(i * span), ..*request };
     let mut requests = Vec::with_capacity(rows + lap.len());

@@ -60,15 +60,12 @@ impl DriveClock {
 
     /// The room of the drive's write-back cache, in sectors; 0 where it has none.
     pub fn write_cache_sectors(&self) -> u64 {
-        match self {
-            DriveClock::Buffered(clock) => clock.write_cache_sectors(),
-            DriveClock::Constant(_) | DriveClock::Mechanical(_) => 0,
-        }
+        self.buffered().map_or(0, Buffered::write_cache_sectors)
     }
 
     /// True if writes complete in a cache in the order of arrival, which is a matter of the clock alone.
     pub fn completes_early(&self) -> bool {
-        matches!(self, DriveClock::Buffered(clock) if clock.completes_early())
+        self.buffered().is_some_and(Buffered::completes_early)
     }
 
     /// When a command that was sent at `sent` completes whose data the bus carries from `start` on, to or from the drive's memory alone.
@@ -111,11 +108,8 @@ impl DriveClock {
 
     /// From `now` until the drive can serve an access from its buffer: at once, or when there is room. `None` where it can't.
     pub fn wait_for_buffer(&self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Option<Nanos> {
-        match self {
-            DriveClock::Constant(_) | DriveClock::Mechanical(_) => None,
-            DriveClock::Buffered(clock) if write => clock.wait_for_room(now, sectors),
-            DriveClock::Buffered(clock) => clock.holds(g, now, pba, sectors).then_some(Nanos::ZERO),
-        }
+        let clock = self.buffered()?;
+        if write { clock.wait_for_room(now, sectors) } else { clock.holds(g, now, pba, sectors).then_some(Nanos::ZERO) }
     }
 
     /// The place of the head for a sector.
@@ -142,24 +136,26 @@ impl DriveClock {
 
     /// Until when the media works in the background; 0 where it never does.
     pub fn busy_until(&self) -> Nanos {
-        match self {
-            DriveClock::Constant(_) | DriveClock::Mechanical(_) => Nanos::ZERO,
-            DriveClock::Buffered(clock) => clock.busy_until,
-        }
+        self.buffered().map_or(Nanos::ZERO, |clock| clock.busy_until)
     }
 
     /// Time that the media wrote from the drive's own cache while no command was served; `None` where it has no cache.
     pub fn unwaited(&self) -> Option<Nanos> {
-        match self {
-            DriveClock::Constant(_) | DriveClock::Mechanical(_) => None,
-            DriveClock::Buffered(clock) => Some(clock.unwaited),
-        }
+        self.buffered().map(|clock| clock.unwaited)
     }
 
     /// Counts that time anew.
     pub fn reset_unwaited(&mut self) {
         if let DriveClock::Buffered(clock) = self {
             clock.reset_unwaited();
+        }
+    }
+
+    #[inline]
+    fn buffered(&self) -> Option<&Buffered> {
+        match self {
+            DriveClock::Buffered(clock) => Some(clock),
+            DriveClock::Constant(_) | DriveClock::Mechanical(_) => None,
         }
     }
 

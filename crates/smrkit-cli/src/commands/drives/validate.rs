@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use smrkit::drive::{Drive, import};
-use smrkit::engine::Observer;
+use smrkit::engine::RequestRows;
 use smrkit::error::Error;
 use smrkit::experiment::demand::{Demand, Described, Opened, Opening};
 use smrkit::experiment::system::System;
 use smrkit::layer::BASELINE;
 use smrkit::request::{Op, Source};
 use smrkit::settings::{Arrival, Prefill, Settings};
-use smrkit::stats::counts::RequestRow;
 use smrkit::stats::outcome::Replayed;
 use smrkit_report::Grid;
 use smrkit_trace::{OpenOptions, RowTimes, Trace};
@@ -161,9 +160,9 @@ impl Subject {
     fn replay(&self, drive: Drive) -> Result<Vec<(Op, f64)>, Error> {
         let settings = Settings { arrival: Arrival::Closed, prefill: Prefill::None, ..Settings::default() };
         let run = System::of(drive).layer(BASELINE).run(settings)?;
-        let mut served = Served::default();
+        let mut served = RequestRows::default();
         run.execute(self, &run.opening()?, &mut served)?;
-        Ok(served.0)
+        Ok(served.0.iter().map(|row| (row.op, row.latency_ns as f64 / 1e6)).collect())
     }
 }
 
@@ -175,19 +174,6 @@ impl Demand for Subject {
 
     fn has_trace(&self) -> bool {
         true
-    }
-}
-
-#[derive(Default)]
-struct Served(Vec<(Op, f64)>);
-
-impl Observer for Served {
-    fn wants_requests(&self) -> bool {
-        true
-    }
-
-    fn request(&mut self, row: &RequestRow) {
-        self.0.push((row.op, row.latency_ns as f64 / 1e6));
     }
 }
 
