@@ -63,10 +63,7 @@ pub enum JsonTarget {
 impl JsonTarget {
     /// Opens the target that `--json` names.
     pub fn open(path: &Path) -> Result<JsonTarget, Error> {
-        match path.as_os_str() == "-" {
-            true => Ok(JsonTarget::Stdout),
-            false => TargetFile::open(path).map(JsonTarget::File),
-        }
+        if path.as_os_str() == "-" { Ok(JsonTarget::Stdout) } else { TargetFile::open(path).map(JsonTarget::File) }
     }
 
     /// Writes a text of JSON.

@@ -95,10 +95,7 @@ pub fn compute(py: Python, task: String, store: PathBuf) -> PyResult<()> {
     let work = move |watcher: &Watcher| -> Result<(), Error> {
         let task: Task = serde_json::from_str(&task).map_err(|error| Error::Usage(error.to_string()))?;
         let store = Store::create(&store)?;
-        match task.is_done(&store) {
-            true => Ok(()),
-            false => task.compute(&store, watcher, 0).map(drop),
-        }
+        if task.is_done(&store) { Ok(()) } else { task.compute(&store, watcher, 0).map(drop) }
     };
     watched(py, None, work)?.raised(py)
 }

@@ -18,10 +18,7 @@ pub fn short(value: f64) -> String {
         s => (2 - s.log10().floor() as i32).clamp(0, 8) as usize,
     };
     let text = format!("{value:.digits$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text,
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
 fn grouped(value: f64) -> String {

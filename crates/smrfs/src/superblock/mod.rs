@@ -273,10 +273,7 @@ impl Area {
     /// Finds the newest superblock, which tells the size of the disk.
     pub fn load(device: Arc<dyn HostManaged>) -> Result<Area, AreaError> {
         let area = Area::load_resized(device)?;
-        match area.newest.shape == *area.device.shape() {
-            true => Ok(area),
-            false => Err(SuperblockError::Resized.into()),
-        }
+        if area.newest.shape == *area.device.shape() { Ok(area) } else { Err(SuperblockError::Resized.into()) }
     }
 
     /// Finds the newest superblock, whatever size it names.

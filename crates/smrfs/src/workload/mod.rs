@@ -138,10 +138,7 @@ impl<E: Events> Script<E> {
             return Some(WorkloadStep { act: Act::Close { file, writing }, event, begins: false, ends: true });
         }
         let bytes = left.min(most_bytes.max(1));
-        let act = match writing {
-            true => Act::Append { file, bytes },
-            false => Act::Read { file, offset: now.done_bytes, bytes },
-        };
+        let act = if writing { Act::Append { file, bytes } } else { Act::Read { file, offset: now.done_bytes, bytes } };
         now.done_bytes += bytes;
         self.current = Some(now);
         Some(WorkloadStep { act, event, begins: false, ends: false })

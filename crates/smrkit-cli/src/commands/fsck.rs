@@ -70,9 +70,10 @@ impl Fsck {
         if report.verdict != Verdict::ErrorsLeft {
             volume.close()?;
         }
-        match self.json {
-            true => print_json(&self.record(&volume, &report, code)?)?,
-            false => print(self.text(&volume, &report))?,
+        if self.json {
+            print_json(&self.record(&volume, &report, code)?)?
+        } else {
+            print(self.text(&volume, &report))?
         }
         Ok(Done::Code(code))
     }

@@ -197,10 +197,7 @@ impl Convert {
         paths.check()?;
         parquet::check_ending(&self.output)?;
         let interrupt = Interrupt::watch();
-        let mut reader = match self.sort {
-            true => self.input.open()?.with_absolute_times(),
-            false => self.input.open()?,
-        };
+        let mut reader = if self.sort { self.input.open()?.with_absolute_times() } else { self.input.open()? };
         if reader.has_think_times() && !style::is_quiet() {
             let trace = self.input.trace.display();
             eprintln!("smrkit: warning: its think times are left out: --arrival closed needs {trace} itself");
@@ -209,10 +206,7 @@ impl Convert {
         let mut converter = Converter::create(&self.output, reader.format)?;
         drop(opening);
         let mut watched = WatchedSource::new(reader, &interrupt, "converting");
-        let rows = match self.sort {
-            true => converter.sort(&mut watched)?,
-            false => converter.copy(&mut watched)?,
-        };
+        let rows = if self.sort { converter.sort(&mut watched)? } else { converter.copy(&mut watched)? };
         let (reader, done) = (watched.finish(), interrupt.done());
         if done == Done::Interrupted {
             return Ok(done);

@@ -41,10 +41,7 @@ pub fn is_zoned(path: &Path) -> Result<bool, LiveError> {
 
 /// Refuses `what`, a deed that only images know; `remedy` instead.
 pub fn refuse(path: &Path, what: &str, remedy: &str) -> Result<(), LiveError> {
-    match is_zoned(path)? {
-        true => Err(LiveError::image(path, format!("a zoned device {what}: {remedy}"))),
-        false => Ok(()),
-    }
+    if is_zoned(path)? { Err(LiveError::image(path, format!("a zoned device {what}: {remedy}"))) } else { Ok(()) }
 }
 
 /// An error of a zoned device at `path`.

@@ -87,10 +87,7 @@ fn make(folder: &Path, layer: &str, set: &[&str], seed: u64) -> DriveImage {
     let text = include_str!("../../../smrkit/drives/tiny-constant.toml")
         .replace("tracks = 400, track_sectors = 50", "tracks = 100, track_sectors = 40")
         .replace("blocks = { value = 6, source = \"the example of Cassuto 2010, figure 2\" }", law);
-    let text = match is_cached(seed) {
-        true => text.split("[constant]").next().unwrap().to_string() + CACHED,
-        false => text,
-    };
+    let text = if is_cached(seed) { text.split("[constant]").next().unwrap().to_string() + CACHED } else { text };
     let (file, path) = (folder.join("drive.toml"), folder.join("drive.img"));
     std::fs::write(&file, text).unwrap();
     let drive = System::drive(file.to_str().unwrap());

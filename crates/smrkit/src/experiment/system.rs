@@ -409,10 +409,7 @@ fn choices(
     let fixed: Vec<&LayerSpec> =
         fixed.map(|(spec, layer)| ChosenLayer::find(layer)?.on(of(spec))).collect::<Result<_, _>>()?;
     let open: Vec<&Drive> = specs.iter().filter(|spec| spec.layer.is_none()).map(of).collect();
-    let chosen = match open.is_empty() {
-        true => vec![None],
-        false => asked.chosen(&open)?.into_iter().map(Some).collect(),
-    };
+    let chosen = if open.is_empty() { vec![None] } else { asked.chosen(&open)?.into_iter().map(Some).collect() };
     let used = |layer: Option<ChosenLayer>| -> Result<Vec<&LayerSpec>, Error> {
         let own = layer.iter().flat_map(|layer| open.iter().map(|drive| layer.on(drive)));
         fixed.iter().copied().map(Ok).chain(own).collect()

@@ -143,10 +143,7 @@ impl Disks {
         for i in 1..tracks {
             order.swap(i, self.random.random_range(0..=i));
         }
-        let one = |track: &usize| match self.random.random_bool(0.3) {
-            true => format!("R({track})"),
-            false => track.to_string(),
-        };
+        let one = |track: &usize| if self.random.random_bool(0.3) { format!("R({track})") } else { track.to_string() };
         order.iter().map(one).collect()
     }
 

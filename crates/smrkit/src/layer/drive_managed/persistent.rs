@@ -263,10 +263,7 @@ impl PersistentCache {
         if self.log.used() > self.log.length_sectors() {
             return inconsistent(format!("the log holds {} sectors, more than it has", self.log.used()));
         }
-        match extents <= self.limits.copied_max {
-            true => Ok(()),
-            false => inconsistent(format!("{extents} map entries")),
-        }
+        if extents <= self.limits.copied_max { Ok(()) } else { inconsistent(format!("{extents} map entries")) }
     }
 
     /// The largest share of a threshold, or of `cache_sectors`, that is in use.
