@@ -1,7 +1,7 @@
 //! A bare mirror of a directory over FUSE: what a mount is measured against (`scripts/bench-mount`).
 //!
 //! It has the options of the real mount (caching, request size, threads) and does nothing but pass requests on by
-//! descriptor. Left out is what the measurements don't need: links, devices, extended attributes.
+//! descriptor. Left out is what the measurements don't need: renames, modes, links, devices, extended attributes.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -184,7 +184,7 @@ impl Filesystem for Mirror {
         &self,
         _req: &Request,
         ino: INodeNo,
-        mode: Option<u32>,
+        _mode: Option<u32>,
         _uid: Option<u32>,
         _gid: Option<u32>,
         size: Option<u64>,
@@ -199,16 +199,10 @@ impl Filesystem for Mirror {
         reply: ReplyAttr,
     ) {
         let changed = || {
-            let at = self.node(ino)?;
             if let Some(size) = size {
-                let file = self.reopen(ino, OFlags::WRONLY)?;
-                sys::ftruncate(&file, size).map_err(errno)?;
+                sys::ftruncate(self.reopen(ino, OFlags::WRONLY)?, size).map_err(errno)?;
             }
-            if let Some(mode) = mode {
-                let path = format!("/proc/self/fd/{}", at.as_raw_fd());
-                sys::chmod(path, Mode::from_raw_mode(mode & 0o7777)).map_err(errno)?;
-            }
-            self.attributes(&at)
+            self.attributes(&*self.node(ino)?)
         };
         answer!(reply, changed(), attr => reply.attr(&KEPT, &attr));
     }
@@ -228,20 +222,6 @@ impl Filesystem for Mirror {
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let done = self.node(parent).and_then(|at| sys::unlinkat(&at, name, AtFlags::REMOVEDIR).map_err(errno));
         answer_empty(reply, done);
-    }
-
-    fn rename(
-        &self,
-        _req: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        newparent: INodeNo,
-        newname: &OsStr,
-        _flags: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        let done = || sys::renameat(self.node(parent)?, name, self.node(newparent)?, newname).map_err(errno);
-        answer_empty(reply, done());
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -356,10 +336,6 @@ impl Filesystem for Mirror {
     fn releasedir(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
         lock(&self.files).remove(&fh.0);
         reply.ok();
-    }
-
-    fn fsyncdir(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        answer_empty(reply, self.file(fh).and_then(|directory| directory.sync_all().map_err(io_errno)));
     }
 }
 
