@@ -358,6 +358,7 @@ pub fn optional(runs: &[Outcome]) -> Vec<(&'static str, Grid)> {
         ("Rebuild", rebuilds(runs)),
         ("Sources", by_source(runs)),
         ("Movement", movement(runs)),
+        ("Garbage collection", garbage_collection(runs)),
     ];
     grids.into_iter().filter_map(|(heading, grid)| Some((heading, grid?))).collect()
 }
@@ -419,6 +420,22 @@ fn movement_cells(movement: &Movement, cause: Option<Cause>) -> [String; 4] {
         format::count(*part(&movement.track_count, cause)),
         format::count(*part(&movement.bands_moved, cause)),
     ]
+}
+
+/// Cleaning as a file system on zones counts it; `None` where there was none.
+fn garbage_collection(runs: &[Outcome]) -> Option<Grid> {
+    let mut grid = Grid::new(["run", "moved", "writers put to sleep", "ENOSPC", "garbage left"]);
+    for (name, run) in names(runs).into_iter().zip(runs) {
+        let Some(collected) = run.garbage_collection.filter(|collected| *collected != Default::default()) else {
+            continue;
+        };
+        let moved = format::bytes((collected.moved_sectors * SECTOR_BYTES) as f64);
+        let left = quotient(collected.enospc_garbage_sectors, collected.enospc);
+        let left = left.map_or(NONE.into(), |sectors| format::bytes(sectors * SECTOR_BYTES as f64));
+        let [slept, enospc] = [collected.writers_slept, collected.enospc].map(format::count);
+        grid.rows.push(vec![name, moved, slept, enospc, left]);
+    }
+    (!grid.rows.is_empty()).then_some(grid)
 }
 
 #[cfg(test)]

@@ -190,6 +190,8 @@ class Outcome(_Shown, Recorded):
     by_source: list[Record]
     #: Movement of the head, with `--movement` and for arrays; else absent.
     movement: Record
+    #: Garbage collection of a file system on zones ([`zone-log`](layers/zone-log.md)); absent for other layers.
+    garbage_collection: Record
     #: The layer's own counters ([its page](layers.md)).
     layer_stats: Record
     #: The power cut, and what was found after it; null without, or where the run ended before it.

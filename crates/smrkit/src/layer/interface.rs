@@ -154,6 +154,11 @@ pub trait Layer: Send {
         0
     }
 
+    /// What cleaning did for a file system on zones; `None` in other layers.
+    fn garbage_collection(&self) -> Option<GarbageCollection> {
+        None
+    }
+
     /// Counting starts anew (after warm-up).
     fn reset_stats(&mut self) {}
 }
@@ -183,6 +188,22 @@ record! {
         pub guard_sectors: u64,
         /// Spare and scratch space.
         pub spare_sectors: u64,
+    }
+}
+
+record! {
+    /// Cleaning as a file system on zones counts it.
+    #[derive(Copy, Eq)]
+    pub struct GarbageCollection: Add {
+        /// Live sectors that were moved.
+        pub moved_sectors: u64,
+        /// Writes (parts of up to 512 KiB) that found no zone and waited for cleaning.
+        pub writers_slept: u64,
+        /// Writes that were told that no space is left (ENOSPC), though there was garbage in zones that the host leaves alone. They were
+        /// written once the zone with the most of it was cleaned.
+        pub enospc: u64,
+        /// Sum over these writes of the garbage that there was.
+        pub enospc_garbage_sectors: u64,
     }
 }
 

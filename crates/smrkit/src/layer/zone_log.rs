@@ -1,13 +1,13 @@
 //! A zoned file system's allocator: its log over the zones of a host-managed disk, with the extents of its files as the map.
 //!
-//! From XFS on zones (Linux 6.15, fs/xfs/xfs_zone_alloc.c and xfs_zone_gc.c): open zones of which a file keeps one while it is
-//! written, else the one written longest ago is taken; the zone cleaned next by used share in ten buckets; zones that the host
-//! may not take, so that cleaning always has one to move data to; a zone is reset as soon as nothing in it is live. From f2fs
-//! (Lee et al., FAST 2015): a log of its own for moved data, cleaning in idle time, metadata in conventional zones. The log
-//! itself is that of `log`. Left out: files (stretches of LBAs stand in for them), the writes of metadata, and the time of a reset.
+//! `host` names the file system whose rules hold. Those of `xfs`, `btrfs` and `f2fs` are Linux's as of 2026; [`Host::rules`] has each
+//! with its source. `mixed` was there first: XFS's cleaning, with the separate log for moved data of f2fs (Lee et al., FAST 2015). The log
+//! itself is that of `log`. Left out: files (stretches of LBAs stand in for them), the writes of metadata, the time of a reset, XFS's
+//! packing of files that were closed, and cleaning beside requests: what is due is cleaned before the next one.
 
 use super::interface::IdleKeys;
 use super::log::layout::{SEGMENT_SECTORS_MAX, SegmentLayout};
+use super::log::segments::FreeOrder;
 use super::log::victims::VictimPolicy;
 use super::log::{BYTES_A_SEGMENT, HostShare, HostStream, Log, LogRules, OpenFiles};
 use super::zones::{ZoneKeys, ZoneLayout};
@@ -16,7 +16,7 @@ use crate::drive::Drive;
 use crate::error::Error;
 use crate::keys;
 use crate::medium::interference::Form;
-use crate::schema::{Count, percent};
+use crate::schema::{Count, Or, Sectors, Switch, Word, percent};
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<ZoneLogKeys>(
     "zone-log",
@@ -30,29 +30,141 @@ keys! {
     /// The parameters.
     #[derive(Clone)]
     struct ZoneLogKeys {
+        /// File system whose rules hold where a parameter is auto.
+        host: Host = HOSTS, "mixed";
         /// The zones.
         zones: ZoneKeys;
-        /// Zones open for the host; cleaning has one more.
-        open_zones: u64 = Count(1, 127), "4";
-        /// Free zones beyond the reserve below which cleaning is due; with as many as open_zones no write waits for a zone.
-        clean_below_zones: u64 = Count(1, 1 << 20), "4";
+        /// Zones open for the host; cleaning has one more. auto is 4; for xfs 127 or a quarter of all, btrfs 1, f2fs 3.
+        open_zones: Option<u64> = Or("auto", Count(1, 127)), "auto";
+        /// Free zones beyond the reserve below which cleaning is due; with as many as open_zones no write waits for a zone. auto is 4; for xfs
+        /// open_zones, btrfs a quarter of all, f2fs what its mkfs reserves.
+        clean_below_zones: Option<u64> = Or("auto", Count(1, 1 << 20)), "auto";
         /// Share of the zones not offered to the host, beyond those that are open, reserved, or wanted free.
         spare_percent: f64 = percent(0.1, 90.0), "7";
         /// Use of idle time, for zones less than half live.
         idle: IdleKeys;
+        /// Free zone that is used next: the one freed first, the one with the lowest number, or the next one after the last. auto is oldest;
+        /// for xfs and btrfs lowest, f2fs round-robin.
+        free_zones: Option<FreeOrder> = Or("auto", FREE_ZONES), "auto";
+        /// Zone that is cleaned: the one with the least live data, through ten buckets or exactly; or by age and live share, always or in idle
+        /// time. auto is emptiest; for btrfs greedy, f2fs greedy-cost-benefit.
+        policy: Option<VictimPolicy> = Or("auto", POLICY), "auto";
+        /// Share of a zone that must be garbage before it is cleaned. auto is 0; for btrfs 75.
+        reclaim_percent: Option<f64> = Or("auto", percent(0.0, 100.0)), "auto";
+        /// Share of the unused space that cleaning keeps free to be written at once (zonegc_low_space of XFS).
+        low_space_percent: f64 = percent(0.0, 100.0), "0";
+        /// The number of a source is the lifetime hint of its data, as fcntl(2) counts them: 2 is short, 5 extreme.
+        hints: bool = Switch, "off";
+        /// LBAs that stand for a file; auto is as many as a zone has sectors.
+        file_bytes: Option<u64> = Or("auto", Sectors(8, 1 << 32)), "auto";
     }
 }
 
-/// Free zones that only cleaning may take, besides its open one: enough that it always has one to move data to.
+const HOSTS: Word<Host> =
+    Word(&[("mixed", Host::Mixed), ("xfs", Host::Xfs), ("btrfs", Host::Btrfs), ("f2fs", Host::F2fs)]);
+const FREE_ZONES: Word<FreeOrder> =
+    Word(&[("oldest", FreeOrder::Oldest), ("lowest", FreeOrder::Lowest), ("round-robin", FreeOrder::RoundRobin)]);
+const POLICY: Word<VictimPolicy> = Word(&[
+    ("emptiest", VictimPolicy::Emptiest),
+    ("greedy", VictimPolicy::Greedy),
+    ("cost-benefit", VictimPolicy::CostBenefit),
+    ("greedy-cost-benefit", VictimPolicy::GreedyCostBenefit),
+]);
+
+/// Free zones that only cleaning may take, besides its open one: enough that it always has one to move data to. They are XFS_GC_ZONES of
+/// fs/xfs/libxfs/xfs_zones.h; assumption for the others.
 const RESERVE_ZONES: u64 = 2;
+
+/// File systems.
+#[derive(Clone, Copy, PartialEq)]
+enum Host {
+    Mixed,
+    Xfs,
+    Btrfs,
+    F2fs,
+}
+
+/// What is decided of a disk by its host, and by the parameters that are not auto.
+struct HostRules {
+    open_zones: u64,
+    clean_below_zones: u64,
+    free_zones: FreeOrder,
+    policy: VictimPolicy,
+    reclaim_percent: f64,
+}
+
+/// Logs of data that f2fs has (hot, warm, cold), and of nodes, which hold metadata: NR_CURSEG_DATA_TYPE and NR_CURSEG_NODE_TYPE of
+/// include/linux/f2fs_fs.h, the six logs of `active_logs` (Documentation/filesystems/f2fs.rst).
+const F2FS_DATA_LOGS: u64 = 3;
+const F2FS_NODE_LOGS: u64 = 3;
+
+impl Host {
+    /// The rules on a disk of `zones` zones that are written in order.
+    fn rules(self, zones: u64, spare_percent: f64) -> HostRules {
+        let mixed = HostRules {
+            open_zones: 4,
+            clean_below_zones: 4,
+            free_zones: FreeOrder::Oldest,
+            policy: VictimPolicy::Emptiest,
+            reclaim_percent: 0.0,
+        };
+        match self {
+            Host::Mixed => mixed,
+            Host::Xfs => {
+                // 128 is XFS_DEFAULT_MAX_OPEN_ZONES (fs/xfs/libxfs/xfs_zones.h). xfs_max_open_zones (fs/xfs/xfs_zone_alloc.c) wants a zone in
+                // reserve for each, and leaves at least three quarters closed. One, XFS_OPEN_GC_ZONES, is cleaning's.
+                let open_zones = (zones / 4).min(zones.saturating_sub(5) / 2 + 2).clamp(2, 128) - 1;
+                // As many are kept free as may be open (xfs_zoned_need_gc, fs/xfs/xfs_zone_gc.c). The lowest is next since commit
+                // 01a28961549a (January 2026); before, it was the next one after the last.
+                HostRules { open_zones, clean_below_zones: open_zones, free_zones: FreeOrder::Lowest, ..mixed }
+            }
+            // A block group is a zone, and data goes to one of them and what is relocated to another (btrfs_data_reloc_bg, fs/btrfs/zoned.c).
+            // The first hole is next (find_free_dev_extent, fs/btrfs/volumes.c). Groups with 75 % unusable (BTRFS_DEFAULT_RECLAIM_THRESH,
+            // fs/btrfs/zoned.h) are relocated once 75 % of the disk is allocated (btrfs_zoned_should_reclaim), the least used first
+            // (reclaim_bgs_cmp, fs/btrfs/block-group.c).
+            Host::Btrfs => HostRules {
+                open_zones: 1,
+                clean_below_zones: (zones / 4).max(1),
+                free_zones: FreeOrder::Lowest,
+                policy: VictimPolicy::Greedy,
+                reclaim_percent: 75.0,
+            },
+            // A section is a zone. Each log takes the next free section after its own (get_new_segment, fs/f2fs/segment.c). What is reserved,
+            // by mkfs/f2fs_format.c of f2fs-tools, is also when cleaning is due (has_not_enough_free_secs, fs/f2fs/segment.h); it is greedy
+            // then, and in the background by cost and benefit (select_gc_type, fs/f2fs/gc.c). spare_percent is the overprovision ratio.
+            Host::F2fs => HostRules {
+                open_zones: F2FS_DATA_LOGS,
+                clean_below_zones: (100.0 / spare_percent) as u64 + 1 + F2FS_DATA_LOGS + F2FS_NODE_LOGS - RESERVE_ZONES,
+                free_zones: FreeOrder::RoundRobin,
+                policy: VictimPolicy::GreedyCostBenefit,
+                reclaim_percent: 0.0,
+            },
+        }
+    }
+}
 
 struct ZoneLogPlan {
     zones: ZoneLayout,
+    rules: HostRules,
     share: HostShare,
     capacity: Capacity,
 }
 
 impl ZoneLogKeys {
+    /// The host's rules with what is not auto in their place, on a disk of `zones` zones that are written in order.
+    fn rules(&self, zones: u64) -> HostRules {
+        let host = self.host.rules(zones, self.spare_percent);
+        let open_zones = self.open_zones.unwrap_or(host.open_zones);
+        let clean_below_zones = if self.host == Host::Xfs { open_zones } else { host.clean_below_zones };
+        HostRules {
+            open_zones,
+            clean_below_zones: self.clean_below_zones.unwrap_or(clean_below_zones),
+            free_zones: self.free_zones.unwrap_or(host.free_zones),
+            policy: self.policy.unwrap_or(host.policy),
+            reclaim_percent: self.reclaim_percent.unwrap_or(host.reclaim_percent),
+        }
+    }
+
     fn plan(&self, drive: &Drive) -> Result<ZoneLogPlan, Error> {
         let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_SEGMENT)?;
         if zones.size() > SEGMENT_SECTORS_MAX {
@@ -62,7 +174,14 @@ impl ZoneLogKeys {
             )));
         }
         let sequential = zones.count() - zones.conventional;
-        let kept = self.open_zones + 1 + RESERVE_ZONES + self.clean_below_zones;
+        let rules = self.rules(sequential);
+        // XFS and btrfs let the host fill what cleaning would like to keep free; that it gains one zone in a round is enough.
+        let wanted = match self.host {
+            Host::Mixed => rules.clean_below_zones,
+            Host::F2fs => rules.clean_below_zones + F2FS_NODE_LOGS,
+            Host::Xfs | Host::Btrfs => 1,
+        };
+        let kept = rules.open_zones + 1 + RESERVE_ZONES + wanted;
         let share = HostShare::of(sequential * zones.size(), kept * zones.size(), self.spare_percent);
         let share = share.ok_or_else(|| {
             Error::Impossible(format!(
@@ -74,7 +193,7 @@ impl ZoneLogKeys {
         let all = zones.capacity(drive);
         let spare_sectors = all.host_sectors - share.host_sectors;
         let capacity = Capacity { host_sectors: share.host_sectors, spare_sectors, ..all };
-        Ok(ZoneLogPlan { zones, share, capacity })
+        Ok(ZoneLogPlan { zones, rules, share, capacity })
     }
 }
 
@@ -84,19 +203,44 @@ impl LayerKeys for ZoneLogKeys {
     }
 
     fn settled(self, drive: &Drive) -> ZoneLogKeys {
-        ZoneLogKeys { zones: self.zones.settled(drive), ..self }
+        let zones = ZoneLayout::new(drive, &self.zones, BYTES_A_SEGMENT);
+        // A drive without zones is refused when the layer is built.
+        let rules = self.rules(zones.map_or(0, |zones| zones.count() - zones.conventional));
+        let zones = self.zones.settled(drive);
+        ZoneLogKeys {
+            open_zones: Some(rules.open_zones),
+            clean_below_zones: Some(rules.clean_below_zones),
+            free_zones: Some(rules.free_zones),
+            policy: Some(rules.policy),
+            reclaim_percent: Some(rules.reclaim_percent),
+            file_bytes: self.file_bytes.or(zones.zone_bytes),
+            zones,
+            ..self
+        }
     }
 
     fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
-        let ZoneLogPlan { zones, share, capacity } = self.plan(drive)?;
-        let open_zones = self.open_zones as usize;
+        let ZoneLogPlan { zones, rules: host, share, capacity } = self.plan(drive)?;
+        let open_zones = host.open_zones as usize;
+        // f2fs moves data to its log of cold data.
+        let (streams, stream) = match self.host {
+            Host::F2fs => (open_zones, HostStream::Temperature),
+            Host::Mixed | Host::Xfs | Host::Btrfs => {
+                let files = OpenFiles::new(open_zones, self.file_bytes.unwrap_or(zones.size()));
+                (open_zones + 1, HostStream::Files(files))
+            }
+        };
         let rules = LogRules {
-            streams: open_zones + 1,
-            host: HostStream::Files(OpenFiles::new(open_zones, zones.size())),
+            streams,
+            host: stream,
             survivors_apart: true,
-            policy: VictimPolicy::Emptiest,
+            policy: host.policy,
+            free_order: host.free_zones,
             reserve: RESERVE_ZONES,
-            clean_below: self.clean_below_zones,
+            clean_below: host.clean_below_zones,
+            low_space: self.low_space_percent / 100.0,
+            least_dead: host.reclaim_percent / 100.0,
+            hints: self.hints,
             resets: true,
             spare_outer: false,
             shared_writes: 1,

@@ -19,7 +19,7 @@ keys! {
     #[derive(Clone)]
     pub(in crate::layer) struct ZoneKeys {
         /// Size of a zone; auto is 256 MiB, halved until the drive holds 64 of them.
-        zone_bytes: Option<u64> = Or("auto", Sectors(8, 1 << 32)), "auto";
+        pub zone_bytes: Option<u64> = Or("auto", Sectors(8, 1 << 32)), "auto";
         /// Share of the zones, at the outer edge, that are conventional; auto is 1.
         conventional_percent: Option<f64> = Or("auto", percent(0.0, 90.0)), "auto";
     }

@@ -20,7 +20,7 @@ pub use super::verdict::{Verdict, VerdictCounts};
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::layer::Layer;
-pub use crate::layer::{Capacity, LayerStats, Scalar};
+pub use crate::layer::{Capacity, GarbageCollection, LayerStats, Scalar};
 use crate::record;
 use crate::record::{Column, Table};
 use crate::settings::Settings;
@@ -240,6 +240,10 @@ outcome! {
             /// Movement of the head, with `--movement` and for arrays; else absent.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub movement: Option<Movement> [drives: sum_of_some, runs: sum_of_some] drive |drive| drive.movement();
+            /// Garbage collection of a file system on zones ([`zone-log`](layers/zone-log.md)); absent for other layers.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub garbage_collection: Option<GarbageCollection> [drives: sum_of_some, runs: sum_of_some]
+                drive |drive| drive.layer.garbage_collection();
             /// The layer's own counters ([its page](layers.md)).
             pub layer_stats: LayerStats [drives: sum_of_counts, runs: sum_of_counts] drive |drive| drive.layer.stats();
         }

@@ -245,6 +245,13 @@ impl Told {
             let who = if is_array(outcome) { "An array of conventional disks" } else { "The conventional disk" };
             more += &format!(" {who} itself can't keep up with these arrival times: stretch them.");
         }
+        if let Some(collected) = outcome.garbage_collection.filter(|collected| collected.enospc > 0) {
+            let garbage = Bytes(collected.enospc_garbage_sectors / collected.enospc * SECTOR_BYTES);
+            more += &format!(
+                " {} writes are told that no space is left, with {garbage} of garbage in zones that the host does not clean.",
+                collected.enospc
+            );
+        }
         if outcome.interrupted {
             more += " The run was interrupted; this is what it had so far.";
         }

@@ -49,11 +49,13 @@ impl Observer for Witness {
 /// Makes small drives and parameters from a seed.
 pub struct Disks {
     pub random: Pcg64Mcg,
+    /// For parameters that came later: drawn from the other, they would change all that a trial draws after them, and with that the kept runs.
+    later: Pcg64Mcg,
 }
 
 impl Disks {
     pub fn new(seed: u64) -> Disks {
-        Disks { random: Pcg64Mcg::seed_from_u64(seed) }
+        Disks { random: Pcg64Mcg::seed_from_u64(seed), later: Pcg64Mcg::seed_from_u64(!seed) }
     }
 
     /// A drive of a few thousand sectors with random recording zones under a random law of this form.
@@ -165,6 +167,10 @@ impl Disks {
                 // As the drive's clock says, so that what a trial does hangs on its drive.
                 // Drawn, it would change all that a trial draws after it, and with that the kept runs.
                 ("moves", _) => parameter.default.into(),
+                ("host" | "hints", Domain::Words(words)) => words[self.later.random_range(0..words.len())].into(),
+                ("free_zones" | "reclaim_percent", _) | ("policy", Domain::Or(..)) => parameter.default.into(),
+                ("low_space_percent", _) => ["0", "30", "100"][self.later.random_range(0..3)].into(),
+                ("file_bytes", _) => ["auto", "4Ki", "20Ki"][self.later.random_range(0..3)].into(),
                 ("append_time" | "append_bytes" | "map_every_writes" | "map_time", _) => parameter.default.into(),
                 ("entry_bytes", _) => ["any", "4Ki", "9Ki"][self.random.random_range(0..3)].into(),
                 ("gap_bytes", _) => ["0", "1Ki", "3Ki"][self.random.random_range(0..3)].into(),

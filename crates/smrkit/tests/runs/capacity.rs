@@ -87,7 +87,8 @@ fn what_auto_stands_for_is_known_for_each_layer() {
             "vguard: alpha=17 beta=17 cache_tracks=26",
             "track-map: random_tracks=74",
             "dm-zoned: conventional_percent=4.166666666666667 reserved_zones=3 zone_bytes=33554432",
-            "zone-log: conventional_percent=1 zone_bytes=33554432",
+            "zone-log: clean_below_zones=4 conventional_percent=1 file_bytes=33554432 free_zones=oldest open_zones=4 policy=emptiest \
+             reclaim_percent=0 zone_bytes=33554432",
             "zoned: conventional_percent=1 zone_bytes=33554432",
         ]
     );

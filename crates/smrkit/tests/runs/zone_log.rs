@@ -5,7 +5,7 @@ use smrkit::device::LayeredDisk;
 use smrkit::drive::Drive;
 use smrkit::engine::Observer;
 use smrkit::engine::system::DriveRun;
-use smrkit::layer::{self, Need, Scalar};
+use smrkit::layer::{self, GarbageCollection, Need, Scalar};
 use smrkit::medium::interference::Interference;
 use smrkit::medium::{Buf, Medium};
 use smrkit::request::{Op, Request};
@@ -40,9 +40,15 @@ fn free_zones(device: &LayeredDisk) -> u64 {
     device.layer.gauges().others.iter().find(|gauge| gauge.name == "free_zones").unwrap().value as u64
 }
 
+const HOSTS: [&str; 4] = ["mixed", "xfs", "btrfs", "f2fs"];
+
 #[test]
 fn every_zone_is_written_at_its_pointer_or_from_its_start() {
-    let mut device = device(&[("spare_percent", "10")]);
+    HOSTS.into_iter().for_each(writes_at_pointers);
+}
+
+fn writes_at_pointers(host: &str) {
+    let mut device = device(&[("host", host), ("spare_percent", "10")]);
     let mut witness = Witness::default();
     device.disk.record(witness.recorder(0));
     for request in random_requests(&mut Disks::new(3).random, device.host_sectors, 20_000) {
@@ -106,6 +112,8 @@ fn writes_that_waited(set: &[(&str, &str)]) -> u64 {
         device.serve(&Request::new(Op::Write, Lba(lba), 1), &mut Buf::NoData).unwrap();
         waited += u64::from(count(&device, "bands_cleaned") > cleaned);
     }
+    let counted = device.layer.garbage_collection().unwrap();
+    assert_eq!((counted.writers_slept, counted.moved_sectors), (waited, count(&device, "moved_sectors")));
     waited
 }
 
@@ -191,6 +199,92 @@ fn files_written_in_turns_have_zones_of_their_own() {
         let zone = |lba: u64| device.layer.locate(Lba(lba)).0 / ZONE;
         assert_eq!(zone(0) != zone(10 * ZONE), apart, "{open_zones}");
         assert_eq!(device.layer.locate(Lba(56)) == device.layer.locate(Lba(0)) + 56, apart, "{open_zones}");
+    }
+}
+
+/// Six zones are written, the second and then the first are emptied, and what lies in the third is written again and again: the zones
+/// that it goes to, counted from the first that was written, before and after the last zone of the disk.
+fn zones_used(order: &str) -> (Vec<u64>, Vec<u64>) {
+    let mut device = device(&[("open_zones", "1"), ("free_zones", order)]);
+    let write = |device: &mut LayeredDisk, zone: u64| serve(device, Op::Write, zone * ZONE, ZONE);
+    let zones = free_zones(&device);
+    (0..6).for_each(|zone| write(&mut device, zone));
+    let place = |device: &LayeredDisk, zone: u64| device.layer.locate(Lba(zone * ZONE)).0 / ZONE;
+    let first = place(&device, 0);
+    [1, 0].iter().for_each(|zone| serve(&mut device, Op::Discard, zone * ZONE, ZONE));
+    let mut used = (0..zones).map(|_| {
+        write(&mut device, 2);
+        place(&device, 2) - first
+    });
+    let until_end = used.by_ref().take(zones as usize - 6).collect();
+    (until_end, used.take(3).collect())
+}
+
+#[test]
+fn free_zones_are_used_in_the_order_that_was_asked_for() {
+    let (oldest, lowest, round_robin) = (zones_used("oldest"), zones_used("lowest"), zones_used("round-robin"));
+    assert!(lowest.0.iter().zip([0, 1].iter().cycle()).all(|(used, one)| used == one), "{:?}", lowest.0);
+    let ascending: Vec<u64> = (6..6 + oldest.0.len() as u64).collect();
+    assert_eq!((&oldest.0, &round_robin.0), (&ascending, &ascending));
+    assert_eq!((oldest.1, round_robin.1), (vec![1, 0, 2], vec![0, 1, 2]));
+}
+
+/// A full disk of a host on which single sectors are written at random, and what cleaning counted.
+fn worn(set: &[(&str, &str)]) -> (LayeredDisk, GarbageCollection) {
+    let mut device = device(&[&[("spare_percent", "30")], set].concat());
+    device.fill();
+    let (host, mut random) = (device.host_sectors, Disks::new(1).random);
+    (0..40_000).for_each(|_| serve(&mut device, Op::Write, random.random_range(0..host), 1));
+    device.check().unwrap();
+    let counted = device.layer.garbage_collection().unwrap();
+    (device, counted)
+}
+
+/// With so little garbage in each zone, btrfs finds none that it would reclaim.
+#[test]
+fn no_space_is_left_where_a_host_leaves_garbage_alone() {
+    for (host, refuses) in [("xfs", false), ("btrfs", true), ("f2fs", false)] {
+        let (_, counted) = worn(&[("host", host)]);
+        assert_eq!((counted.enospc > 0, counted.enospc_garbage_sectors > 0), (refuses, refuses), "{host}: {counted:?}");
+        assert!(counted.moved_sectors > 0, "{host}");
+    }
+    let (_, counted) = worn(&[("host", "btrfs"), ("reclaim_percent", "1")]);
+    assert_eq!(counted.enospc, 0, "{counted:?}");
+}
+
+#[test]
+fn cleaning_keeps_a_share_of_the_unused_space_free() {
+    let free = |percent| {
+        let (mut device, _) = worn(&[("host", "xfs"), ("open_zones", "2"), ("low_space_percent", percent)]);
+        // Half of the disk is unused, so that a share of it is more than the zones that may be open.
+        let host = device.host_sectors;
+        serve(&mut device, Op::Discard, host / 2, host - host / 2);
+        let mut random = Disks::new(2).random;
+        (0..20_000).for_each(|_| serve(&mut device, Op::Write, random.random_range(0..host / 2), 1));
+        (free_zones(&device) * ZONE) as f64 / (host / 2) as f64
+    };
+    let (little, much) = (free("0"), free("80"));
+    assert!(little < 0.3 && much >= 0.75, "{little} and {much} of the unused space are free");
+}
+
+#[test]
+fn f2fs_has_logs_by_temperature_and_moves_data_to_the_cold_one() {
+    let mut device = device(&[("host", "f2fs"), ("hints", "on"), ("spare_percent", "30")]);
+    let lives = [0, 2, 5, 3];
+    for (at, life) in (0..).zip(lives) {
+        device.layer.set_source(life);
+        serve(&mut device, Op::Write, at * 8, 8);
+    }
+    let zone = |at: u64| device.layer.locate(Lba(at * 8)).0 / ZONE;
+    assert!(zone(0) == zone(3) && zone(0) != zone(1) && zone(0) != zone(2) && zone(1) != zone(2));
+}
+
+#[test]
+fn a_file_is_as_long_as_was_said() {
+    for (file_bytes, apart) in [("64Ki", false), ("4Ki", true)] {
+        let mut device = device(&[("file_bytes", file_bytes)]);
+        (0..2).for_each(|file| serve(&mut device, Op::Write, file * 8, 8));
+        assert_eq!(device.layer.locate(Lba(8)).0 / ZONE != device.layer.locate(Lba(0)).0 / ZONE, apart, "{file_bytes}");
     }
 }
 

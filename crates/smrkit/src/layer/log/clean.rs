@@ -45,7 +45,9 @@ impl Log {
     #[inline]
     pub(super) fn cleaning_is_due(&self) -> bool {
         let (longest, free) = (self.segments.longest, self.segments.free_sectors);
-        let wanted = (self.rules.reserve + self.rules.clean_below) * longest;
+        let unused = self.capacity.host_sectors.saturating_sub(self.segments.live_sectors);
+        let low = (self.rules.low_space * unused as f64) as u64;
+        let wanted = self.rules.reserve * longest + low.max(self.rules.clean_below * longest);
         free < wanted && self.segments.closed.dead >= longest
     }
 
@@ -85,13 +87,17 @@ impl Log {
     }
 
     pub(super) fn choose(&mut self, disk: &Disk, need: Need) -> Option<Job> {
-        let victim = self.segments.take_victim(self.age)?;
+        let victim = self.segments.take_victim(self.age, need)?;
+        Some(self.begin(disk, victim, need))
+    }
+
+    fn begin(&mut self, disk: &Disk, victim: u32, need: Need) -> Job {
         self.counts.collections += 1;
         let idle = need == Need::Spare;
         if !idle {
             self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }
-        Some(Job { victim, entry: 0, entry_at: 0, at: 0, moved: false, idle })
+        Job { victim, entry: 0, entry_at: 0, at: 0, moved: false, idle }
     }
 
     /// Finds the next live runs of the victim, as many as a stage reads; returns whether they are its last.
@@ -165,14 +171,17 @@ impl Log {
             }
             None => (None, longest),
         };
-        let shares =
-            victim.map_or(!self.segments.survivors_apart, |at| self.segments.stream_of_survivors(at) == stream);
+        let shares = match (self.segments.survivors_apart, victim) {
+            (true, _) => usize::from(stream) + 1 == self.segments.open.len(),
+            (false, victim) => victim.is_none_or(|at| self.segments.stream_of_survivors(at) == stream),
+        };
         shares && self.segments.free_sectors + self.segments.room(stream) < n + needs
     }
 
     /// Cleans until `n` sectors can be written to a stream with the reserve left, which cleaning needs to go on.
     #[cold]
     pub(super) fn make_room(&mut self, disk: &mut Disk, stream: u8, n: u64) -> DiskResult {
+        let (mut slept, mut is_refused) = (false, false);
         loop {
             let missing = n.saturating_sub(self.segments.room(stream));
             let free = self.segments.free_sectors;
@@ -180,9 +189,22 @@ impl Log {
             if fits && !self.is_short(stream, n) {
                 return Ok(());
             }
-            if !self.clean_stage(disk, Need::Must)? {
-                return inconsistent(format!("no segment can be cleaned, and {free} sectors are free"));
+            self.counts.slept += u64::from(!std::mem::replace(&mut slept, true));
+            if self.clean_stage(disk, Need::Must)? {
+                continue;
             }
+            let garbage = self.segments.closed.dead;
+            let victim = if garbage > 0 { self.segments.take_least_live() } else { None };
+            let Some(victim) = victim else {
+                return inconsistent(format!("no segment can be cleaned, and {free} sectors are free"));
+            };
+            // The host leaves zones with so little garbage alone, and says that no space is left. Whoever owns it has the zone with the most
+            // of it cleaned, as `btrfs balance` does, and writes again (assumption).
+            if !std::mem::replace(&mut is_refused, true) {
+                self.counts.enospc += 1;
+                self.counts.enospc_garbage_sectors += garbage;
+            }
+            self.job = Some(self.begin(disk, victim, Need::Must));
         }
     }
 }

@@ -9,7 +9,7 @@
 
 mod clean;
 pub(super) mod layout;
-mod segments;
+pub(super) mod segments;
 #[cfg(test)]
 mod tests;
 pub(super) mod victims;
@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::interface::IdleKeys;
 use super::{
-    Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, Scalar, TABLES_BYTES_MAX,
-    inconsistent,
+    Capacity, GarbageCollection, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, QueuedWrite, Scalar,
+    TABLES_BYTES_MAX, inconsistent,
 };
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -38,8 +38,8 @@ use crate::tally::Cause;
 use crate::units::{Lba, Nanos, Pba};
 use clean::{Job, LiveRun};
 use layout::{SegmentLayout, SegmentPlace, Totals};
-use segments::{Segment, SegmentTable};
-use victims::{VictimPolicy, Victims};
+use segments::{FreeOrder, Segment, SegmentTable};
+use victims::VictimPolicy;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<LogKeys>(
     "log",
@@ -124,14 +124,25 @@ pub(super) enum HostStream {
     Source,
     /// One for each of the files written last.
     Files(OpenFiles),
+    /// One for each temperature of data, as far as there are that many; the last is that of what survives cleaning too.
+    Temperature,
+}
+
+/// What the writer of data says of its life: the numbers of fcntl(2), RWH_WRITE_LIFE_NOT_SET to RWH_WRITE_LIFE_EXTREME.
+pub(super) mod lifetime {
+    pub const NOT_SET: u8 = 0;
+    pub const SHORT: u8 = 2;
+    pub const MEDIUM: u8 = 3;
+    pub const LONG: u8 = 4;
+    pub const EXTREME: u8 = 5;
 }
 
 /// The files written last, one for each open segment of the host: a file keeps its segment while it is one of them. A layer sees no files.
-/// LBAs as far apart as a segment is long stand in for them, each source having its own (assumption).
+/// Stretches of LBAs stand in for them, each source having its own (assumption).
 pub(in crate::layer) struct OpenFiles {
     file_sectors: Divisor,
-    /// File and time of the last write, by open segment.
-    files: Vec<(u64, u64)>,
+    /// File, time of the last write, and lifetime of the data, by open segment.
+    files: Vec<(u64, u64, u8)>,
     /// Writes so far.
     now: u64,
 }
@@ -145,18 +156,41 @@ state! { OpenFiles { sized: files; values: now; built: file_sectors; } }
 impl OpenFiles {
     /// Files of `file_sectors` LBAs, none of which has been written.
     pub fn new(open_segments: usize, file_sectors: u64) -> OpenFiles {
-        OpenFiles { file_sectors: Divisor::new(file_sectors), files: vec![(NO_FILE, 0); open_segments], now: 0 }
+        OpenFiles {
+            file_sectors: Divisor::new(file_sectors),
+            files: vec![(NO_FILE, 0, lifetime::NOT_SET); open_segments],
+            now: 0,
+        }
     }
 
-    /// The open segment for a write: the file's, or the one written longest ago.
+    /// The open segment for a write: the file's, or the one written longest ago of those that suit its lifetime best, if it has one. `open`
+    /// are the segments that are open.
     #[inline]
-    pub fn stream(&mut self, source: u8, lba: Lba) -> u8 {
+    pub fn stream(&mut self, source: u8, lba: Lba, life: Option<u8>, open: &[Option<u32>]) -> u8 {
         let file = self.file_sectors.quotient(lba.0) << SOURCE_BITS | u64::from(source);
-        let oldest = || self.files.iter().enumerate().min_by_key(|(_, written)| written.1).map_or(0, |(at, _)| at);
-        let at = self.files.iter().position(|&(other, _)| other == file).unwrap_or_else(oldest);
+        let fit = |at: usize, of: u8| life.map_or(0, |life| unfitness(open[at].map(|_| of), life));
+        let best = || self.files.iter().enumerate().min_by_key(|&(at, &(_, written, of))| (fit(at, of), written));
+        let at = self.files.iter().position(|&(other, ..)| other == file);
+        let at = at.or_else(|| best().map(|(at, _)| at)).unwrap_or(0);
         self.now += 1;
-        self.files[at] = (file, self.now);
+        // A segment keeps the first lifetime that it is given.
+        let of = self.files[at].2;
+        let of = if open[at].is_none() || of == lifetime::NOT_SET { life.unwrap_or(lifetime::NOT_SET) } else { of };
+        self.files[at] = (file, self.now, of);
         at as u8
+    }
+}
+
+/// How badly data of a lifetime suits an open segment with that of its data, or one yet to be opened: XFS first fills open zones of the same
+/// short or medium life, then opens another, and then takes what is much alike (xfs_zoned_hint_score and xfs_select_zone_nowait in
+/// fs/xfs/xfs_zone_alloc.c).
+fn unfitness(open: Option<u8>, life: u8) -> u8 {
+    use lifetime::{EXTREME, LONG, MEDIUM, SHORT};
+    match open {
+        Some(of) if of == life && [SHORT, MEDIUM].contains(&life) => 0,
+        None => 1,
+        Some(of) if of == life || [LONG, EXTREME].contains(&of) && [LONG, EXTREME].contains(&life) => 2,
+        Some(_) => 3,
     }
 }
 
@@ -178,10 +212,17 @@ pub(super) struct LogRules {
     /// True if what survives cleaning goes to the last open segment, and not to that of its stream.
     pub survivors_apart: bool,
     pub policy: VictimPolicy,
+    /// Segment that is written next.
+    pub free_order: FreeOrder,
     /// Segments that the host leaves free.
     pub reserve: u64,
-    /// Free segments beyond the reserve below which cleaning is due.
+    /// Free segments beyond the reserve below which cleaning is due, and the same as a share of what the host leaves unused.
     pub clean_below: u64,
+    pub low_space: f64,
+    /// Share of a segment that must be dead before it is cleaned.
+    pub least_dead: f64,
+    /// The number of a source is the lifetime of its data.
+    pub hints: bool,
     /// True if a segment is free as soon as nothing in it is live.
     pub resets: bool,
     /// A full disk has its spare segments at the outer edge.
@@ -239,7 +280,7 @@ impl State for LogRules {
     fn load(&mut self, from: &mut &[u8]) -> DiskResult {
         match &mut self.host {
             HostStream::Files(files) => files.load(from),
-            HostStream::First | HostStream::Source => Ok(()),
+            HostStream::First | HostStream::Source | HostStream::Temperature => Ok(()),
         }
     }
 }
@@ -254,6 +295,10 @@ struct LogCounts {
     segments_moved: u64,
     moved_sectors: u64,
     first_cleaning_request: Option<u64>,
+    /// Writes that waited for cleaning, and those that were told that no space is left, with the dead sectors that there were.
+    slept: u64,
+    enospc: u64,
+    enospc_garbage_sectors: u64,
 }
 
 /// Shares of the segments.
@@ -352,8 +397,12 @@ impl Log {
             host: if keys.separate == Separate::Source { HostStream::Source } else { HostStream::First },
             survivors_apart: keys.separate == Separate::Hot,
             policy: keys.policy,
+            free_order: FreeOrder::Oldest,
             reserve: RESERVE,
             clean_below: CLEAN_BELOW,
+            low_space: 0.0,
+            least_dead: 0.0,
+            hints: false,
             resets: false,
             spare_outer: keys.spare_outer,
             shared_writes: keys.shared_writes as usize,
@@ -374,10 +423,8 @@ impl Log {
         capacity: Capacity,
         rules: LogRules,
     ) -> Log {
-        let victims = Victims::new(rules.policy, rules.resets);
-        let streams = (rules.streams, rules.survivors_apart);
         Log {
-            segments: SegmentTable::new(layout, places, streams, victims),
+            segments: SegmentTable::new(layout, places, &rules),
             source: 0,
             rules,
             map: ExtentMap::new(),
@@ -395,10 +442,20 @@ impl Log {
     /// The stream of the host's next write.
     #[inline]
     fn stream(&mut self, lba: Lba) -> u8 {
+        let life = self.rules.hints.then_some(self.source % (lifetime::EXTREME + 1));
         match &mut self.rules.host {
             HostStream::First => 0,
             HostStream::Source => (usize::from(self.source) % self.rules.streams) as u8,
-            HostStream::Files(files) => files.stream(self.source, lba),
+            HostStream::Files(files) => files.stream(self.source, lba, life, &self.segments.open),
+            HostStream::Temperature => {
+                // Hot, warm and cold data of f2fs (f2fs_rw_hint_to_seg_type in fs/f2fs/segment.c).
+                let temperature = match life {
+                    Some(lifetime::SHORT) => 0,
+                    Some(lifetime::EXTREME) => 2,
+                    _ => 1,
+                };
+                temperature.min(self.rules.streams as u8 - 1)
+            }
         }
     }
 
@@ -710,6 +767,12 @@ impl Layer for Log {
 
     fn bands_moved(&self) -> u64 {
         self.counts.segments_moved
+    }
+
+    fn garbage_collection(&self) -> Option<GarbageCollection> {
+        let LogCounts { moved_sectors, slept: writers_slept, enospc, enospc_garbage_sectors, .. } = self.counts;
+        let counted = GarbageCollection { moved_sectors, writers_slept, enospc, enospc_garbage_sectors };
+        self.rules.resets.then_some(counted)
     }
 
     fn reset_stats(&mut self) {

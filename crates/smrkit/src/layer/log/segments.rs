@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::layout::{SegmentLayout, SegmentPlace};
 use super::victims::Victims;
+use super::{LogRules, Need};
 use crate::error::DiskResult;
 use crate::layer::inconsistent;
 use crate::state::state;
@@ -23,6 +24,17 @@ pub(super) enum SegmentState {
     Closed,
     /// Its live sectors are being moved.
     Cleaned,
+}
+
+/// Order in which free segments are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::layer) enum FreeOrder {
+    /// The one that was freed first.
+    Oldest,
+    /// The one with the lowest number, nearest to the outer edge.
+    Lowest,
+    /// The one with the next higher number than the last that was taken; the lowest follows the highest.
+    RoundRobin,
 }
 
 /// The entries of a segment. That of a segment written in order needs no memory on the heap.
@@ -131,9 +143,12 @@ impl SegmentEntry {
 pub(super) struct SegmentTable {
     layout: SegmentLayout,
     pub(super) all: Vec<Segment>,
-    /// Those that are free, the one used next first; and their sectors.
+    /// Those that are free, in the order in which they were freed or, unless the oldest is used first, by number; and their sectors.
     pub(super) free: VecDeque<u32>,
     pub(super) free_sectors: u64,
+    order: FreeOrder,
+    /// The number after that of the segment taken last.
+    next: u32,
     /// The open segment of each stream.
     pub(super) open: Vec<Option<u32>>,
     /// True if what survives cleaning has the last stream for its own.
@@ -151,28 +166,25 @@ state! {
     SegmentTable {
         parts: all, closed;
         sized: open;
-        values: free, free_sectors, log_sectors, live_sectors, entries;
-        built: layout, survivors_apart, longest;
+        values: free, free_sectors, next, log_sectors, live_sectors, entries;
+        built: layout, order, survivors_apart, longest;
     }
 }
 
 impl SegmentTable {
     /// The segments at `places`, all of them free.
-    pub(super) fn new(
-        layout: SegmentLayout,
-        places: Vec<SegmentPlace>,
-        (streams, survivors_apart): (usize, bool),
-        closed: Victims,
-    ) -> SegmentTable {
+    pub(super) fn new(layout: SegmentLayout, places: Vec<SegmentPlace>, rules: &LogRules) -> SegmentTable {
         let mut table = SegmentTable {
             layout,
             longest: places.iter().map(|place| u64::from(place.sectors)).max().unwrap_or(0),
             all: places.into_iter().map(Segment::new).collect(),
             free: VecDeque::new(),
             free_sectors: 0,
-            open: vec![None; streams],
-            survivors_apart,
-            closed,
+            order: rules.free_order,
+            next: 0,
+            open: vec![None; rules.streams],
+            survivors_apart: rules.survivors_apart,
+            closed: Victims::new(rules.policy, rules.least_dead, rules.resets),
             log_sectors: 0,
             live_sectors: 0,
             entries: 0,
@@ -321,17 +333,24 @@ impl SegmentTable {
     }
 
     /// Takes the closed segment that is cleaned next, if any can be gained from; `now` is the age of data written now.
-    pub(super) fn take_victim(&mut self, now: u64) -> Option<u32> {
+    pub(super) fn take_victim(&mut self, now: u64, need: Need) -> Option<u32> {
         if self.closed.dead == 0 {
             return None;
         }
-        let mut victim = self.closed.take(&self.all, now)?;
+        let victim = self.closed.take(&self.all, now, need)?;
         let room = self.free_sectors + self.room(self.stream_of_survivors(victim));
         if room < u64::from(self.get(victim).live) {
             // Only after a power cut that came while a segment was being cleaned: that one has the least left to move.
             self.closed.add(&mut self.all, victim);
-            victim = self.closed.take_least_live(&self.all)?;
+            return self.take_least_live();
         }
+        self.all[victim as usize].state = SegmentState::Cleaned;
+        Some(victim)
+    }
+
+    /// Takes the closed segment with the least live data, whatever the policy says.
+    pub(super) fn take_least_live(&mut self) -> Option<u32> {
+        let victim = self.closed.take_least_live(&self.all)?;
         self.all[victim as usize].state = SegmentState::Cleaned;
         Some(victim)
     }
@@ -359,13 +378,22 @@ impl SegmentTable {
     fn add_free(&mut self, at: u32) {
         let sectors = u64::from(self.get(at).place.sectors);
         if sectors > 0 {
-            self.free.push_back(at);
+            let place = match self.order {
+                FreeOrder::Oldest => self.free.len(),
+                FreeOrder::Lowest | FreeOrder::RoundRobin => self.free.partition_point(|&other| other < at),
+            };
+            self.free.insert(place, at);
             self.free_sectors += sectors;
         }
     }
 
     fn take_free(&mut self) -> Option<u32> {
-        let at = self.free.pop_front()?;
+        let next = match self.order {
+            FreeOrder::RoundRobin => self.free.partition_point(|&at| at < self.next),
+            FreeOrder::Oldest | FreeOrder::Lowest => 0,
+        };
+        let at = self.free.remove(next).or_else(|| self.free.pop_front())?;
+        self.next = at + 1;
         self.free_sectors -= u64::from(self.get(at).place.sectors);
         Some(at)
     }

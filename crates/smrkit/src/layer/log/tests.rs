@@ -270,9 +270,29 @@ fn a_check_finds_places_and_states_that_can_not_be() {
 #[test]
 fn a_file_keeps_its_segment_until_others_push_it_out() {
     let mut files = OpenFiles::new(2, 100);
-    let streams: Vec<u8> = [0, 100, 99, 250, 101, 5].map(|lba| files.stream(0, Lba(lba))).into();
+    let streams: Vec<u8> = [0, 100, 99, 250, 101, 5].map(|lba| files.stream(0, Lba(lba), None, &[None; 3])).into();
     assert_eq!(streams, [0, 1, 0, 1, 0, 1]);
-    assert_eq!((files.stream(1, Lba(5)), files.stream(0, Lba(5)), files.stream(0, Lba(101))), (0, 1, 0));
+    let mut stream = |source, lba| files.stream(source, Lba(lba), None, &[None; 3]);
+    assert_eq!((stream(1, 5), stream(0, 5), stream(0, 101)), (0, 1, 0));
+}
+
+/// Files of 100 LBAs with lifetimes of their data, each a new one, written to three segments of which as many are open as were used.
+#[test]
+fn data_of_one_short_life_shares_a_segment_and_others_get_one_of_their_own() {
+    use super::lifetime::{EXTREME, LONG, MEDIUM, NOT_SET, SHORT};
+    let streams = |lives: &[u8]| {
+        let (mut files, mut open) = (OpenFiles::new(3, 100), [None; 4]);
+        let mut stream = |(file, &life): (u64, &u8)| {
+            let at = files.stream(0, Lba(file * 100), Some(life), &open);
+            open[usize::from(at)] = Some(u32::from(at));
+            at
+        };
+        (0..).zip(lives).map(&mut stream).collect::<Vec<u8>>()
+    };
+    assert_eq!(streams(&[SHORT, SHORT, MEDIUM, SHORT, MEDIUM]), [0, 0, 1, 0, 1]);
+    // Others open a segment each while they can, and then take one of their like.
+    assert_eq!(streams(&[LONG, EXTREME, SHORT, LONG, LONG]), [0, 1, 2, 0, 1]);
+    assert_eq!(streams(&[SHORT, MEDIUM, EXTREME, NOT_SET]), [0, 1, 2, 0]);
 }
 
 /// Cleaning opens segments in which the host then finds room; it must not use up what the victim's rest needs.

@@ -1,5 +1,6 @@
 //! Choice of the segment that is cleaned next: the oldest (FIFO), the one with the least live data (greedy), or the one with the best
-//! age · (1 − u) / (1 + u) (cost-benefit; Rosenblum and Ousterhout, SOSP 1991), where u is the live share.
+//! age · (1 − u) / (1 + u) (cost-benefit; Rosenblum and Ousterhout, SOSP 1991), where u is the live share. f2fs takes greedily what
+//! is due, and by cost-benefit in idle time.
 //!
 //! Closed segments stand in buckets by live share, in each the one with the oldest data first. Greedy takes the first
 //! of the lowest bucket, cost-benefit compares the first ones of all: exact to one part in [`BUCKETS`] of u.
@@ -8,6 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::Need;
 use super::segments::{Segment, SegmentState};
 use crate::state::state;
 
@@ -17,6 +19,7 @@ pub(in crate::layer) enum VictimPolicy {
     Fifo,
     Greedy,
     CostBenefit,
+    GreedyCostBenefit,
     Emptiest,
 }
 
@@ -32,6 +35,8 @@ type Candidate = Reverse<(u64, u32)>;
 /// The closed segments, as the policy looks at them.
 pub(super) struct Victims {
     policy: VictimPolicy,
+    /// Share of a segment that must be dead before it is chosen.
+    least_dead: f64,
     in_order: VecDeque<u32>,
     buckets: Vec<BinaryHeap<Candidate>>,
     /// Segments in each bucket; the heaps hold outdated candidates too.
@@ -50,7 +55,7 @@ state! {
         parts: in_order, buckets;
         sized: counts;
         values: lowest, dead, emptied;
-        built: policy, resets;
+        built: policy, least_dead, resets;
     }
 }
 
@@ -60,9 +65,10 @@ fn is_valid(segments: &[Segment], bucket: usize, &Reverse((age, at)): &Candidate
 }
 
 impl Victims {
-    pub(super) fn new(policy: VictimPolicy, resets: bool) -> Victims {
+    pub(super) fn new(policy: VictimPolicy, least_dead: f64, resets: bool) -> Victims {
         Victims {
             policy,
+            least_dead,
             in_order: VecDeque::new(),
             buckets: (0..=BUCKETS).map(|_| BinaryHeap::new()).collect(),
             counts: vec![0; BUCKETS + 1],
@@ -136,15 +142,19 @@ impl Victims {
     }
 
     /// Takes out the segment to be cleaned next; `now` is the age of data written now.
-    pub(super) fn take(&mut self, segments: &[Segment], now: u64) -> Option<u32> {
-        match self.policy {
+    pub(super) fn take(&mut self, segments: &[Segment], now: u64, need: Need) -> Option<u32> {
+        let policy = match (self.policy, need) {
+            (VictimPolicy::GreedyCostBenefit, Need::Must) => VictimPolicy::Greedy,
+            (policy, _) => policy,
+        };
+        match policy {
             VictimPolicy::Fifo => self.in_order.pop_front(),
             VictimPolicy::Greedy => {
                 let lowest = self.lowest();
                 self.first(segments, lowest)
             }
             VictimPolicy::Emptiest => self.emptiest(segments),
-            VictimPolicy::CostBenefit => {
+            VictimPolicy::CostBenefit | VictimPolicy::GreedyCostBenefit => {
                 let benefit = |at: u32| {
                     let segment = &segments[at as usize];
                     let u = f64::from(segment.live) / f64::from(segment.place.sectors);
@@ -159,6 +169,10 @@ impl Victims {
                 best.map(|best| best.1)
             }
         }
+        .filter(|&at| {
+            let segment = &segments[at as usize];
+            segment.dead() as f64 >= self.least_dead * f64::from(segment.place.sectors)
+        })
         .inspect(|&at| self.leave(segments, at))
     }
 
@@ -255,7 +269,7 @@ mod tests {
 
     /// Closed segments of 100 sectors by (live, youngest), in the order in which they were closed.
     fn closed(policy: VictimPolicy, books: &[(u32, u64)]) -> (Victims, Vec<Segment>) {
-        let (mut victims, mut segments) = (Victims::new(policy, false), Vec::new());
+        let (mut victims, mut segments) = (Victims::new(policy, 0.0, false), Vec::new());
         for &(live, youngest) in books {
             let mut segment = Segment::new(SegmentPlace { start: Pba(0), sectors: 100 });
             (segment.state, segment.live, segment.youngest) = (SegmentState::Closed, live, youngest);
@@ -280,7 +294,7 @@ mod tests {
             let books: Vec<(u32, u64)> = live.iter().map(|&live| (live, 7)).collect();
             assert_eq!(order(VictimPolicy::Emptiest, &books), expected, "{live:?}");
         }
-        let (mut victims, mut segments) = (Victims::new(VictimPolicy::Emptiest, false), Vec::new());
+        let (mut victims, mut segments) = (Victims::new(VictimPolicy::Emptiest, 0.0, false), Vec::new());
         for live in [999, 9, 0] {
             let mut segment = Segment::new(SegmentPlace { start: Pba(0), sectors: 1000 });
             (segment.state, segment.live) = (SegmentState::Closed, live);
@@ -288,7 +302,7 @@ mod tests {
             let at = segments.len() as u32 - 1;
             victims.add(&mut segments, at);
         }
-        assert_eq!(victims.take(&segments, 0), Some(1));
+        assert_eq!(victims.take(&segments, 0, Need::Must), Some(1));
     }
 
     #[test]
@@ -300,9 +314,13 @@ mod tests {
     }
 
     fn order(policy: VictimPolicy, books: &[(u32, u64)]) -> Vec<u32> {
+        order_at(Need::Must, policy, books)
+    }
+
+    fn order_at(need: Need, policy: VictimPolicy, books: &[(u32, u64)]) -> Vec<u32> {
         let (mut victims, mut segments) = closed(policy, books);
         let mut order = Vec::new();
-        while let Some(at) = victims.take(&segments, 1000) {
+        while let Some(at) = victims.take(&segments, 1000, need) {
             segments[at as usize].state = SegmentState::Cleaned;
             order.push(at);
         }
@@ -316,6 +334,17 @@ mod tests {
         assert_eq!(order(VictimPolicy::Greedy, &books), [3, 1, 2, 0]);
         // age · (1 − u) / (1 + u): 52, 34, 109, 67.
         assert_eq!(order(VictimPolicy::CostBenefit, &books), [2, 3, 0, 1]);
+        let f2fs = |need| order_at(need, VictimPolicy::GreedyCostBenefit, &books);
+        assert_eq!((f2fs(Need::Must), f2fs(Need::Spare)), (vec![3, 1, 2, 0], vec![2, 3, 0, 1]));
+    }
+
+    #[test]
+    fn a_segment_with_less_garbage_than_was_asked_for_is_left_alone() {
+        for (live, taken) in [(25, Some(0)), (26, None)] {
+            let (mut victims, segments) = closed(VictimPolicy::Greedy, &[(live, 1)]);
+            victims.least_dead = 0.75;
+            assert_eq!((victims.take(&segments, 10, Need::Must), victims.len()), (taken, 1 - taken.iter().count()));
+        }
     }
 
     #[test]
@@ -334,9 +363,10 @@ mod tests {
             segments[1].live = live;
             victims.shrunk(&mut segments, 1, lost.into());
         }
-        assert_eq!(victims.take(&segments, 10), Some(1));
+        assert_eq!(victims.take(&segments, 10, Need::Must), Some(1));
         segments[1].state = SegmentState::Cleaned;
-        assert_eq!((victims.take(&segments, 10), victims.take(&segments, 10)), (Some(0), None));
+        let mut take = || victims.take(&segments, 10, Need::Must);
+        assert_eq!((take(), take()), (Some(0), None));
         assert_eq!(victims.len(), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! The sentences of the verdict, word for word.
 
 use super::*;
-use crate::layer::Capacity;
+use crate::layer::{Capacity, GarbageCollection};
 use crate::stats::latency::Latency;
 use crate::stats::outcome::{Rebuild, Scaled};
 
@@ -134,6 +134,20 @@ fn stalls_are_counted_beside_those_of_a_conventional_disk() {
         "over 30 s: 2. They wait in the host's queue: a timeout of 7 s, \
         which runs from the dispatch to the drive, would not drop it."
     ));
+}
+
+#[test]
+fn writes_without_space_are_told_with_the_garbage_that_was_left() {
+    let told = |enospc, sectors| {
+        let mut one = base();
+        one.garbage_collection =
+            Some(GarbageCollection { enospc, enospc_garbage_sectors: sectors, ..Default::default() });
+        Told::of(&one).more
+    };
+    assert_eq!(told(0, 0), Told::of(&base()).more);
+    let words =
+        "4 writes are told that no space is left, with 1.02 MB of garbage in zones that the host does not clean.";
+    assert!(told(4, 8000).contains(words), "{}", told(4, 8000));
 }
 
 #[test]
