@@ -14,6 +14,7 @@ use crate::error::{DiskResult, Error, Fault};
 use crate::layer::stats::LayerStats;
 use crate::medium::interference::Form;
 use crate::medium::{Buf, Placement};
+use crate::request::Request;
 use crate::schema::Values as Parameters;
 use crate::schema::{Key, Keyed, Refused, Switch, Time};
 use crate::units::{Lba, Nanos, Pba, SECTOR_BYTES};
@@ -161,6 +162,83 @@ pub trait Layer: Send {
 
     /// Counting starts anew (after warm-up).
     fn reset_stats(&mut self) {}
+
+    /// The zones that a host sees and has to write in order, if it does.
+    fn zones(&self) -> Option<&dyn HostZones> {
+        None
+    }
+
+    /// As [`Layer::zones`], to change their state.
+    fn zones_mut(&mut self) -> Option<&mut dyn HostZones> {
+        None
+    }
+}
+
+/// A command of a host that changes the state of a zone and carries no data. A discard of the whole zone resets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneAction {
+    /// Keeps the zone open until it is closed, full or reset.
+    Open,
+    /// The zone needs to be open no longer.
+    Close,
+    /// The zone takes no more writes.
+    Finish,
+}
+
+/// Condition of a zone, by the names of ZBC: not write pointer, empty, implicitly open, explicitly open, closed, full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneCondition {
+    /// Written anywhere.
+    Conventional,
+    /// Nothing was written since it was reset.
+    Empty,
+    /// Open since it was written.
+    OpenedByWrite,
+    /// Open by a command.
+    OpenedByCommand,
+    /// Begun and not open.
+    Closed,
+    /// Written to its end, or finished.
+    Full,
+}
+
+/// Description of a zone as its disk reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneReport {
+    /// Its condition.
+    pub condition: ZoneCondition,
+    /// Sectors from its first one to the write pointer.
+    pub pointer: u64,
+}
+
+/// Number and size of a disk's zones, and how many may be in use; 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneLimits {
+    /// Sectors of a zone.
+    pub zone_sectors: u64,
+    /// Number of zones.
+    pub zones: u64,
+    /// Number of them, from the first on, that are conventional.
+    pub conventional: u64,
+    /// Zones that may be open.
+    pub max_open: u64,
+    /// Zones that may be begun and not full.
+    pub max_active: u64,
+}
+
+/// Zones as a host sees them that is served.
+pub trait HostZones {
+    /// Their number and limits.
+    fn limits(&self) -> ZoneLimits;
+
+    /// State of a zone.
+    fn report(&self, zone: u64) -> ZoneReport;
+
+    /// Whether a disk carries out a request that comes now. Errors: which rule it breaks.
+    fn check_request(&self, request: &Request) -> Result<(), String>;
+
+    /// Carries out a command. Errors: which rule it breaks.
+    fn act(&mut self, action: ZoneAction, zone: u64) -> Result<(), String>;
 }
 
 /// One of several writes that have waited together.

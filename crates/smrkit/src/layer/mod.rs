@@ -29,8 +29,8 @@ use crate::names::known;
 pub use crate::schema::{Scalar, Values as Parameters};
 pub(crate) use interface::TABLES_BYTES_MAX;
 pub use interface::{
-    AS_SOLD, BASELINE, Capacity, DRIVE_MANAGED, GarbageCollection, Gauge, GaugeUnit, Gauges, HOST_MANAGED_DISK, Layer,
-    LayerKeys, LayerSpec, Need, QueuedWrite,
+    AS_SOLD, BASELINE, Capacity, DRIVE_MANAGED, GarbageCollection, Gauge, GaugeUnit, Gauges, HOST_MANAGED_DISK,
+    HostZones, Layer, LayerKeys, LayerSpec, Need, QueuedWrite, ZoneAction, ZoneCondition, ZoneLimits, ZoneReport,
 };
 use interface::{inconsistent, record_sectors};
 pub use stats::{LayerStats, ZoneViolations};

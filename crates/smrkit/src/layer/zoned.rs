@@ -2,21 +2,24 @@
 //!
 //! The rules are those of ZBC (INCITS 536) and, with `max_active`, of NVMe's zoned namespaces: a sequential zone is written at
 //! its write pointer, no write crosses into another zone, and a discard that covers a whole zone resets it. What breaks them is
-//! counted and carried out in place, or refused. Left out: opening, closing and finishing a zone by command, since no request
-//! carries them, and the time of a reset (none: assumption).
+//! counted and carried out in place, or refused. A zone is opened, closed and finished by command ([`HostZones`]) only where a host is
+//! served: no request of a run carries that. Such a command takes no time, nor does a reset (assumption).
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::zones::{ZoneKeys, ZoneLayout};
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Scalar, ZoneViolations, inconsistent};
+use super::{
+    Capacity, Gauge, Gauges, HostZones, Layer, LayerKeys, LayerSpec, LayerStats, Scalar, ZoneAction, ZoneCondition,
+    ZoneLimits, ZoneReport, ZoneViolations, inconsistent,
+};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error, Fault};
 use crate::keys;
 use crate::medium::{Buf, Placement};
-use crate::request::Op;
+use crate::request::{Op, Request};
 use crate::schema::{Count, Word};
 use crate::state::{layer_state, state};
 use crate::tally::Cause;
@@ -88,6 +91,10 @@ enum Rule {
     Active,
     /// Nothing is read past a write pointer.
     ReadPast,
+    /// A zone can be opened only while some other can be closed for it.
+    Open,
+    /// A conventional zone has no state that a command could change.
+    Conventional,
 }
 
 /// A rule that was broken, and where.
@@ -95,20 +102,26 @@ enum Rule {
 struct BrokenRule {
     rule: Rule,
     zone: u64,
-    /// The write pointer as an LBA, the other zone, or the number of active zones.
+    /// The write pointer as an LBA, the other zone, or the number of active or of open zones.
     limit: u64,
 }
 
 impl BrokenRule {
-    fn describe(&self, request: u64, op: Op, lba: Lba, n: u64) -> String {
+    fn problem(&self) -> String {
         let BrokenRule { rule, zone, limit } = self;
-        let problem = match rule {
+        match rule {
             Rule::AtPointer => format!("zone {zone} has its write pointer at LBA {limit}"),
             Rule::Full => format!("zone {zone} is full and was not reset"),
             Rule::AcrossZones => format!("it crosses from zone {zone} into zone {limit}"),
             Rule::Active => format!("zone {zone} would be active with {limit} others, the limit"),
             Rule::ReadPast => format!("zone {zone} is written up to LBA {limit} only"),
-        };
+            Rule::Open => format!("zone {zone} would be open with {limit} others that commands keep open, the limit"),
+            Rule::Conventional => format!("zone {zone} is conventional"),
+        }
+    }
+
+    fn describe(&self, request: u64, op: Op, lba: Lba, n: u64) -> String {
+        let problem = self.problem();
         format!("request {request}, a {} of {n} sectors at LBA {lba}: {problem}", op.name())
     }
 
@@ -121,14 +134,16 @@ impl BrokenRule {
 /// The requests that broke a rule since counting began.
 #[derive(Default, Serialize, Deserialize)]
 struct Violations {
-    /// Of each rule, in their order.
+    /// Of each rule that requests of a run can break, in their order.
     counts: [u64; 5],
     described: Vec<String>,
 }
 
 impl Violations {
     fn count(&mut self, request: u64, op: Op, lba: Lba, n: u64, broken: BrokenRule) {
-        self.counts[broken.rule as usize] += 1;
+        if let Some(count) = self.counts.get_mut(broken.rule as usize) {
+            *count += 1;
+        }
         if self.described.len() < DESCRIBED {
             self.described.push(broken.describe(request, op, lba, n));
         }
@@ -152,9 +167,11 @@ struct Zoned {
     capacity: Capacity,
     /// The write pointer of each zone, in sectors from its start; a conventional zone counts as full.
     pointers: Vec<u64>,
-    /// The open zones, the one written last at the end.
+    /// The zones that writes have opened, the one written last at the end.
     open: Vec<u64>,
-    /// Zones begun and not full.
+    /// The zones that commands have opened: the drive does not close them by itself.
+    opened: Vec<u64>,
+    /// Zones begun and not full, and empty ones that a command has opened.
     active: u64,
     /// The zone written last, and its first sector.
     latest: (u64, Pba),
@@ -168,7 +185,7 @@ struct Zoned {
 state! {
     Zoned {
         sized: pointers;
-        values: open, active, latest, violations, counts;
+        values: open, opened, active, latest, violations, counts;
         built: layout, capacity, max_open, max_active, refuses;
     }
 }
@@ -189,6 +206,7 @@ impl Zoned {
             capacity: layout.capacity(drive),
             pointers,
             open: Vec::new(),
+            opened: Vec::new(),
             active: 0,
             latest: (0, layout.start(0)),
             max_open: keys.max_open as usize,
@@ -221,11 +239,31 @@ impl Zoned {
         } else if at != pointer {
             let rule = if pointer == self.layout.size() { Rule::Full } else { Rule::AtPointer };
             Some(BrokenRule { rule, zone, limit: zone * self.layout.size() + pointer })
-        } else if at == 0 && self.max_active > 0 && self.active >= self.max_active {
-            Some(BrokenRule { rule: Rule::Active, zone, limit: self.max_active })
+        } else if at == 0 && !self.opened.contains(&zone) {
+            self.broken_by_begin(zone)
         } else {
             None
         }
+    }
+
+    /// The rule that making an empty zone an active one breaks, if it does.
+    fn broken_by_begin(&self, zone: u64) -> Option<BrokenRule> {
+        let is_limit = self.max_active > 0 && self.active >= self.max_active;
+        is_limit.then_some(BrokenRule { rule: Rule::Active, zone, limit: self.max_active })
+    }
+
+    /// The rule that opening a zone breaks, if it does: all that are open are so by command.
+    fn broken_by_open(&self, zone: u64) -> Option<BrokenRule> {
+        let is_limit = self.max_open > 0 && self.opened.len() >= self.max_open && !self.opened.contains(&zone);
+        is_limit.then_some(BrokenRule { rule: Rule::Open, zone, limit: self.max_open as u64 })
+    }
+
+    /// The rule that a read breaks, if it does.
+    fn broken_by_read(&self, lba: Lba, n: u64) -> Option<BrokenRule> {
+        let past = |&(zone, at, n): &(u64, u64, u64)| at + n > self.pointers[zone as usize];
+        let (zone, ..) = self.layout.pieces(lba, n).find(past)?;
+        let limit = zone * self.layout.size() + self.pointers[zone as usize];
+        Some(BrokenRule { rule: Rule::ReadPast, zone, limit })
     }
 
     /// Counts a broken rule, or refuses the request.
@@ -246,32 +284,49 @@ impl Zoned {
     #[inline]
     fn advance(&mut self, zone: u64, pointer: u64) {
         let before = std::mem::replace(&mut self.pointers[zone as usize], pointer);
-        self.active += u64::from(before == 0);
-        if self.open.last() != Some(&zone) {
+        let is_opened = self.opened.contains(&zone);
+        self.active += u64::from(before == 0 && !is_opened);
+        if !is_opened && self.open.last() != Some(&zone) {
             self.open_again(zone);
         }
         if pointer == self.layout.size() {
             self.active -= 1;
-            // It is the last one, by what was done above.
-            self.open.pop();
+            self.shut(zone);
         }
+    }
+
+    /// The zone is no longer open.
+    fn shut(&mut self, zone: u64) {
+        self.open.retain(|&open| open != zone);
+        self.opened.retain(|&opened| opened != zone);
+    }
+
+    /// Closes the zone that was written longest ago of those that writes have opened, if there must be room for another open one.
+    fn make_room(&mut self) {
+        if self.max_open > 0 && self.open.len() + self.opened.len() >= self.max_open && !self.open.is_empty() {
+            self.open.remove(0);
+            self.counts.closed += 1;
+        }
+    }
+
+    fn is_active(&self, zone: u64) -> bool {
+        (1..self.layout.size()).contains(&self.pointers[zone as usize]) || self.opened.contains(&zone)
     }
 
     /// A zone becomes the one written last of those that are open.
     fn open_again(&mut self, zone: u64) {
         if let Some(at) = self.open.iter().position(|&open| open == zone) {
             self.open.remove(at);
-        } else if self.max_open > 0 && self.open.len() == self.max_open {
-            self.open.remove(0);
-            self.counts.closed += 1;
+        } else {
+            self.make_room();
         }
         self.open.push(zone);
     }
 
     fn reset(&mut self, zone: u64) {
-        let pointer = std::mem::take(&mut self.pointers[zone as usize]);
-        self.active -= u64::from(pointer > 0 && pointer < self.layout.size());
-        self.open.retain(|&open| open != zone);
+        self.active -= u64::from(self.is_active(zone));
+        self.pointers[zone as usize] = 0;
+        self.shut(zone);
         self.counts.resets += 1;
     }
 
@@ -301,10 +356,8 @@ impl Layer for Zoned {
 
     /// Reads; sectors past a write pointer are zeros, after the time that reading them takes (assumption).
     fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
-        let past = |&(zone, at, n): &(u64, u64, u64)| at + n > self.pointers[zone as usize];
-        if let Some((zone, ..)) = self.layout.pieces(lba, n).find(past) {
-            let limit = zone * self.layout.size() + self.pointers[zone as usize];
-            self.violated(disk, Op::Read, lba, n, BrokenRule { rule: Rule::ReadPast, zone, limit })?;
+        if let Some(broken) = self.broken_by_read(lba, n) {
+            self.violated(disk, Op::Read, lba, n, broken)?;
         }
         let mut done = 0;
         for (zone, at, n) in self.layout.pieces(lba, n) {
@@ -350,6 +403,16 @@ impl Layer for Zoned {
     /// Write pointers are the drive's own and stay (assumption); open zones are closed.
     fn power_cut(&mut self) {
         self.open.clear();
+        let pointers = &self.pointers;
+        self.active -= self.opened.drain(..).filter(|&zone| pointers[zone as usize] == 0).count() as u64;
+    }
+
+    fn zones(&self) -> Option<&dyn HostZones> {
+        Some(self)
+    }
+
+    fn zones_mut(&mut self) -> Option<&mut dyn HostZones> {
+        Some(self)
     }
 
     layer_state!();
@@ -361,12 +424,16 @@ impl Layer for Zoned {
 
     fn check(&self) -> DiskResult {
         let size = self.layout.size();
-        let begun = self.pointers.iter().filter(|&&pointer| pointer > 0 && pointer < size).count() as u64;
+        let begun = (0..self.layout.count()).filter(|&zone| self.is_active(zone)).count() as u64;
         if begun != self.active {
             return inconsistent(format!("{} zones count as active, {begun} are begun and not full", self.active));
         }
-        if self.max_open > 0 && self.open.len() > self.max_open {
-            return inconsistent(format!("{} zones are open, and {} may be", self.open.len(), self.max_open));
+        let open = self.open.len() + self.opened.len();
+        if self.max_open > 0 && open > self.max_open {
+            return inconsistent(format!("{open} zones are open, and {} may be", self.max_open));
+        }
+        if let Some(zone) = self.opened.iter().find(|&&zone| self.pointers[zone as usize] == size) {
+            return inconsistent(format!("zone {zone} is open, and full"));
         }
         match self.open.iter().find(|&&zone| !(1..size).contains(&self.pointers[zone as usize])) {
             Some(zone) => inconsistent(format!("zone {zone} is open, and empty or full")),
@@ -379,8 +446,10 @@ impl Layer for Zoned {
     }
 
     fn gauges(&self) -> Gauges {
-        let others =
-            vec![Gauge::count("open_zones", self.open.len() as f64), Gauge::count("active_zones", self.active as f64)];
+        let others = vec![
+            Gauge::count("open_zones", (self.open.len() + self.opened.len()) as f64),
+            Gauge::count("active_zones", self.active as f64),
+        ];
         Gauges { cache_fill: None, others }
     }
 
@@ -392,6 +461,78 @@ impl Layer for Zoned {
     fn reset_stats(&mut self) {
         self.counts = ZonedCounts::default();
         self.violations = Violations::default();
+    }
+}
+
+impl HostZones for Zoned {
+    fn limits(&self) -> ZoneLimits {
+        ZoneLimits {
+            zone_sectors: self.layout.size(),
+            zones: self.layout.count(),
+            conventional: self.layout.conventional,
+            max_open: self.max_open as u64,
+            max_active: self.max_active,
+        }
+    }
+
+    fn report(&self, zone: u64) -> ZoneReport {
+        let pointer = self.pointers[zone as usize];
+        let condition = match pointer {
+            _ if !self.is_sequential(zone) => ZoneCondition::Conventional,
+            _ if self.opened.contains(&zone) => ZoneCondition::OpenedByCommand,
+            0 => ZoneCondition::Empty,
+            _ if pointer == self.layout.size() => ZoneCondition::Full,
+            _ if self.open.contains(&zone) => ZoneCondition::OpenedByWrite,
+            _ => ZoneCondition::Closed,
+        };
+        ZoneReport { condition, pointer }
+    }
+
+    fn check_request(&self, request: &Request) -> Result<(), String> {
+        let (lba, n) = (request.lba, u64::from(request.sectors));
+        let broken = match request.op {
+            Op::Write => self.broken_by_write(lba, n).or_else(|| {
+                let zone = self.layout.of(lba).0;
+                self.broken_by_open(zone).filter(|_| self.is_sequential(zone))
+            }),
+            // A disk that reads what was never written gives zeros.
+            Op::Read if !self.refuses => None,
+            Op::Read => self.broken_by_read(lba, n),
+            Op::Flush | Op::Discard => None,
+        };
+        broken.map_or(Ok(()), |broken| Err(broken.problem()))
+    }
+
+    fn act(&mut self, action: ZoneAction, zone: u64) -> Result<(), String> {
+        let (pointer, size) = (self.pointers[zone as usize], self.layout.size());
+        let refused = |broken: BrokenRule| Err(broken.problem());
+        if !self.is_sequential(zone) {
+            return refused(BrokenRule { rule: Rule::Conventional, zone, limit: 0 });
+        }
+        // ZBC has nothing done, and no error, where the zone is in that condition already.
+        match action {
+            ZoneAction::Open if pointer < size && !self.opened.contains(&zone) => {
+                let begin = if self.is_active(zone) { None } else { self.broken_by_begin(zone) };
+                if let Some(broken) = begin.or_else(|| self.broken_by_open(zone)) {
+                    return refused(broken);
+                }
+                self.active += u64::from(!self.is_active(zone));
+                self.shut(zone);
+                self.make_room();
+                self.opened.push(zone);
+            }
+            ZoneAction::Close => {
+                self.active -= u64::from(pointer == 0 && self.opened.contains(&zone));
+                self.shut(zone);
+            }
+            ZoneAction::Finish if pointer < size => {
+                self.active -= u64::from(self.is_active(zone));
+                self.shut(zone);
+                self.pointers[zone as usize] = size;
+            }
+            ZoneAction::Open | ZoneAction::Finish => {}
+        }
+        Ok(())
     }
 }
 
@@ -424,5 +565,46 @@ mod tests {
         assert!(found([1, 2, 3], &[0, 1, 2], 3).unwrap_err().contains("3 zones are open, and 2 may be"));
         assert!(found([1, size, 0], &[1], 1).unwrap_err().contains("is open, and empty or full"));
         assert!(found([1, size, 0], &[2], 1).unwrap_err().contains("is open, and empty or full"));
+    }
+
+    /// Whatever commands and writes come, a zone is in one condition, and no more are open than may be.
+    #[test]
+    fn zones_are_opened_closed_and_finished_by_command() {
+        use ZoneAction::{Close, Finish, Open};
+        let mut zoned = zoned();
+        let (first, size) = (zoned.layout.conventional, zoned.layout.size());
+        let condition = |zoned: &Zoned, at: u64| zoned.report(first + at).condition;
+        assert!(first == 0 || zoned.act(Open, 0).unwrap_err().contains("conventional"));
+        zoned.act(Open, first).unwrap();
+        zoned.advance(first + 1, 8);
+        assert_eq!(
+            (condition(&zoned, 0), condition(&zoned, 1)),
+            (ZoneCondition::OpenedByCommand, ZoneCondition::OpenedByWrite)
+        );
+        // The second of two that may be open: what a write has opened is closed.
+        zoned.act(Open, first + 2).unwrap();
+        assert_eq!(condition(&zoned, 1), ZoneCondition::Closed);
+        assert!(zoned.act(Open, first + 3).unwrap_err().contains("open with 2 others"));
+        let write = |at: u64| Request::new(Op::Write, Lba((first + at) * size), 8);
+        assert!(zoned.check_request(&write(3)).unwrap_err().contains("open with 2 others"));
+        zoned.check_request(&write(0)).unwrap();
+        zoned.check().unwrap();
+        zoned.act(Close, first).unwrap();
+        assert_eq!(condition(&zoned, 0), ZoneCondition::Empty);
+        zoned.act(Finish, first + 1).unwrap();
+        zoned.act(Finish, first + 3).unwrap();
+        assert_eq!([1, 3].map(|at| condition(&zoned, at)), [ZoneCondition::Full; 2]);
+        assert!(zoned.check_request(&write(1)).unwrap_err().contains("is full"));
+        zoned.check().unwrap();
+        zoned.reset(first + 2);
+        zoned.reset(first + 3);
+        assert_eq!(
+            (zoned.active, condition(&zoned, 2), condition(&zoned, 3)),
+            (0, ZoneCondition::Empty, ZoneCondition::Empty)
+        );
+        zoned.act(Open, first).unwrap();
+        zoned.power_cut();
+        assert_eq!(condition(&zoned, 0), ZoneCondition::Empty);
+        zoned.check().unwrap();
     }
 }
