@@ -12,7 +12,7 @@ use smrkit::error::Error;
 use smrkit_live::block::attached::{self, Attached};
 use smrkit_live::block::control::{ControlRequest, control, listen};
 use smrkit_live::block::image;
-use smrkit_live::block::server::{DriveServer, Listener};
+use smrkit_live::block::server::{Door, DriveServer, Listener};
 use smrkit_live::daemon::{self, Started};
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
 use smrkit_live::mount::{self, MountError, run_directory};
@@ -77,7 +77,7 @@ impl Attach {
     /// Serves until it is detached, or a signal comes.
     fn serve(&self, image: &Path) -> anyhow::Result<Done> {
         mount::check_system()?;
-        let (drive, pace) = self.how.open(image)?;
+        let (drive, pace) = self.how.open(image, false)?;
         if self.daemon {
             // Every path of the user's has been opened.
             daemon::detach()?;
@@ -85,7 +85,7 @@ impl Attach {
         let (controller, requests) = control().context("a pair of sockets")?;
         let socket = place(image, "nbd")?;
         let listener = Listener::unix(&socket).with_context(|| socket.display().to_string())?;
-        let server = DriveServer::new(drive, listener, pace);
+        let server = DriveServer::new(drive, Door::Nbd(listener), pace);
         let serving = thread::spawn(move || server.run(&requests));
         let attached =
             Attached::new(&socket, &place(image, "mnt")?).inspect_err(|_| controller.send(ControlRequest::Stop));

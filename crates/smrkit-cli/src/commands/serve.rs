@@ -1,9 +1,10 @@
-//! `smrkit serve`: a drive in an image as a block device, to whoever speaks NBD.
+//! `smrkit serve`: a drive in an image as a block device, to whoever speaks NBD or to this machine's kernel.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::str::FromStr;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::{FoundState, LogWriter};
 use smrkit_live::block::model::usual_order;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{DriveServer, Listener, ServeReport};
+use smrkit_live::block::server::{Door, DriveServer, Listener, ServeReport, UblkDevice};
 use smrkit_options::value::one_of;
 use tempfile::TempDir;
 
@@ -31,7 +32,8 @@ const EXAMPLES: &str = "\
 Examples:
   smrkit serve disk.img --listen unix:/tmp/disk.sock
   smrkit serve disk.img --pace real --queue drive --log disk.log
-  smrkit serve disk.img -- qemu-img info '$uri'                 runs the command, and stops with its status";
+  smrkit serve disk.img -- qemu-img info '$uri'                 runs the command, and stops with its status
+  smrkit serve zoned.img --ublk -- blkzone report '$uri'        a block device with zones (root, Linux 6.6 on)";
 
 /// Address at which clients find the drive.
 #[derive(Clone, Debug)]
@@ -75,10 +77,15 @@ pub struct DriveOptions {
 }
 
 impl DriveOptions {
-    /// Opens the drive in `image`, and says its pace.
-    pub fn open(&self, image: &Path) -> anyhow::Result<(ServedDrive, Pace)> {
+    /// Opens the drive in `image`, and says its pace. Errors: it is host-managed, where hosts are shown no zones.
+    pub fn open(&self, image: &Path, shows_zones: bool) -> anyhow::Result<(ServedDrive, Pace)> {
         let open = if self.read_only { DriveImage::open_to_read } else { DriveImage::open };
         let image = open(image, |sectors| self.choice.record(Some(sectors)).map(Some))?;
+        if !shows_zones && image::is_host_managed(&image.system) {
+            let remedy = "a host sees no zones over NBD or on a loop device, so that it can't keep to a host-managed disk's rules: \
+                          use smrkit serve --ublk, or create the drive with dm-zoned or zone-log";
+            return Err(Error::Impossible(remedy.into()).into());
+        }
         match image.note() {
             Some(note) => eprintln!("smrkit: {note}"),
             None if self.choice.is_made() => {
@@ -111,10 +118,13 @@ pub struct Serve {
     /// Address for clients [default: the socket that systemd passes on, else unix:IMAGE.sock].
     #[arg(long, value_name = "unix:PATH|tcp:ADDRESS:PORT", value_parser = Listen::from_str)]
     listen: Option<Listen>,
+    /// Make a block device (/dev/ublkbN) instead, which has the zones of a host-managed drive. For root, on Linux from 6.5 on, or 6.6 for zones.
+    #[arg(long, conflicts_with = "listen")]
+    ublk: bool,
     /// At the end, print what the drive did as JSON.
     #[arg(long)]
     json: bool,
-    /// A command to run with the drive's address as $uri; its end is the server's.
+    /// A command to run with the drive's address as $uri, which is the device of --ublk; its end is the server's.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -123,23 +133,30 @@ impl Serve {
     pub fn execute(self) -> anyhow::Result<Done> {
         let image = image::canonical(&self.image)?;
         // A place that is taken is found before the image is marked as in use.
-        let inherited = Listener::inherited().transpose()?;
+        let inherited = if self.ublk { None } else { Listener::inherited().transpose()? };
         let is_inherited = inherited.is_some();
-        let (listener, _place) = self.listener(inherited)?;
-        let (drive, pace) = self.how.open(&self.image)?;
+        let nbd = if self.ublk { None } else { Some(self.listener(inherited)?) };
+        let (drive, pace) = self.how.open(&self.image, self.ublk)?;
         let (controller, requests) = control().context("a pair of sockets")?;
-        let uri = listener.to_string();
         let _socket = listen(&image, &controller, || Ok(()))?;
         let stop = controller.clone();
         signals::handle(move || stop.send(ControlRequest::Stop))?;
-        let commanded = match self.command.is_empty() {
-            // Whoever passed on a socket knows its address, and may use this output for something else.
-            true if is_inherited => None,
-            true => print(format!("{uri}\n")).map(|()| None)?,
-            // Before the server takes its priority, which the command would inherit.
-            false => Some(self.start(&uri, controller)),
+        let (tell_uri, uri) = mpsc::channel();
+        let (door, _place) = match nbd {
+            Some((listener, place)) => {
+                let _ = tell_uri.send(listener.to_string());
+                (Door::Nbd(listener), place)
+            }
+            None => {
+                let ready = move |device: &Path| drop(tell_uri.send(device.display().to_string()));
+                (Door::Ublk(Box::new(UblkDevice::new(&drive, ready)?)), None)
+            }
         };
-        let (report, closed) = DriveServer::new(drive, listener, pace).run(&requests);
+        // Whoever passed on a socket knows its address, and may use this output for something else.
+        let is_silent = is_inherited && self.command.is_empty();
+        // Before the server takes its priority, which the command would inherit.
+        let commanded = (!is_silent).then(|| self.start(uri, controller));
+        let (report, closed) = DriveServer::new(drive, door, pace).run(&requests);
         print_report(&report);
         if self.json {
             print_json(&report.described)?;
@@ -147,7 +164,7 @@ impl Serve {
         closed?;
         let Some(commanded) = commanded else { return Ok(Done::All) };
         let status = commanded.join().map_err(|_| anyhow::anyhow!("the command could not be waited for"))??;
-        Ok(Done::Code(status.code().map_or(1, |code| code as u8)))
+        Ok(status.map_or(Done::All, |status| Done::Code(status.code().map_or(1, |code| code as u8))))
     }
 
     /// The socket, and the temporary directory around it if it serves one command.
@@ -180,27 +197,35 @@ impl Serve {
         Ok((listener, None))
     }
 
-    /// Runs the command; the server is asked to stop when it ends.
-    fn start(&self, uri: &str, controller: Controller) -> thread::JoinHandle<anyhow::Result<ExitStatus>> {
-        let mut command = match &self.command[..] {
-            [line] => {
-                let mut shell = Command::new("sh");
-                shell.arg("-c").arg(line);
-                shell
-            }
-            [program, arguments @ ..] => {
-                let mut command = Command::new(program);
-                command.args(arguments.iter().map(|argument| with_uri(argument, uri)));
-                command
-            }
-            [] => Command::new("true"),
-        };
-        let name = self.command[0].display().to_string();
-        command.env("uri", uri);
+    /// Prints the drive's address once it is known, or runs the command with it and then asks the server to stop.
+    fn start(
+        &self,
+        uri: Receiver<String>,
+        controller: Controller,
+    ) -> thread::JoinHandle<anyhow::Result<Option<ExitStatus>>> {
+        let words = self.command.clone();
         thread::spawn(move || {
-            let status = command.status().with_context(|| name);
+            // There is none if the device could not be made, of which the server tells.
+            let Ok(uri) = uri.recv() else { return Ok(None) };
+            let mut command = match &words[..] {
+                [] => {
+                    let printed = print(format!("{uri}\n")).map(|()| None);
+                    return printed.inspect_err(|_| controller.send(ControlRequest::Stop));
+                }
+                [line] => {
+                    let mut shell = Command::new("sh");
+                    shell.arg("-c").arg(line);
+                    shell
+                }
+                [program, arguments @ ..] => {
+                    let mut command = Command::new(program);
+                    command.args(arguments.iter().map(|argument| with_uri(argument, &uri)));
+                    command
+                }
+            };
+            let status = command.env("uri", uri).status().with_context(|| words[0].display().to_string());
             controller.send(ControlRequest::Stop);
-            status
+            status.map(Some)
         })
     }
 }

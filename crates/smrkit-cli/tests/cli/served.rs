@@ -152,7 +152,15 @@ fn a_raw_file_is_served_as_it_is() {
     assert_eq!(std::fs::read(format!("{image}.smr")).unwrap(), b"notes");
     smrkit(&format!("create {image} --force --capacity 8GB")).says(3, &["disk.raw.smr"]);
     assert!(std::fs::read(&image).unwrap() == data);
-    smrkit(&format!("create {} --layer zoned --drive hc620", scratch.path("z"))).says(4, &["sees no zones"]);
+    let zoned = scratch.path("z");
+    smrkit(&format!("create {zoned} --array raid1:disks=2 --drive hc620")).says(4, &["shows its host no zones"]);
+    smrkit(&format!("create {zoned} --drive hc620")).done();
+    smrkit(&format!("serve {zoned} -- true")).says(4, &["sees no zones", "--ublk"]);
+    smrkit(&format!("attach {zoned}")).says(4, &["sees no zones", "--ublk"]);
+    // Where there is one, the tests in a guest have it.
+    if !std::path::Path::new("/dev/ublk-control").exists() {
+        smrkit(&format!("serve {zoned} --ublk")).says(3, &["/dev/ublk-control", "modprobe ublk_drv"]);
+    }
 }
 
 #[test]

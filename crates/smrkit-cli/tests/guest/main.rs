@@ -1,5 +1,5 @@
 //! A Linux kernel in a QEMU guest: SMRfs on zoned block devices (null_blk, scsi_debug and ZNS), killed, reset, and under an
-//! NFS server; arrays (md) of served drives.
+//! NFS server; served drives as block devices (ublk) and as members of arrays (md).
 //!
 //! `init` holds what the guest does. Emulated instruction by instruction, it needs no rights and no help of the host. Its
 //! power is cut by a reset, which QEMU's ZNS survives; a new process of QEMU would find all of its zones empty.
@@ -175,6 +175,14 @@ fn volumes_on_zns_keep_over_resets_what_they_acknowledged() {
     let (boots, passed) = guest.live();
     assert_eq!(boots, resets + 1);
     assert_eq!(passed.len(), 3 + resets, "{passed:?}");
+}
+
+#[test]
+fn served_drives_are_block_devices_of_linux_with_their_zones() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(guest) = Guest::boot(folder.path(), "served", &[]) else { return };
+    let (_, passed) = guest.live();
+    assert_eq!(passed.len(), 6, "{passed:?}");
 }
 
 /// Takes minutes, or hours: every instruction is emulated.

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use smrkit::device::{Completion, LayeredDisk, Served};
+use smrkit::device::{Completion, Device, LayeredDisk, MemberDrive, Served};
 use smrkit::engine::saved::SavedState;
 use smrkit::error::{DiskResult, Error, Fault};
-use smrkit::layer::Gauges;
+use smrkit::layer::{Gauges, HostZones, ZoneAction, ZoneCondition};
 use smrkit::ranges::RangeMap;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
@@ -33,6 +33,8 @@ use power_cut::UndoLog;
 
 /// Zeros are written in pieces of this many sectors: 8 MiB (assumption).
 const ZERO_SECTORS: u64 = 1 << 14;
+/// Sectors that are discarded at a time: 512 GiB, as the number of a request's sectors has 32 bits. A whole number of zones.
+pub(super) const DISCARD_SECTORS: u64 = 1 << 30;
 /// Commands that wait at most before clients are kept waiting (assumption).
 const COMMANDS_MAX: usize = 1024;
 /// Bytes of events that gather before they are written out, and in `IMAGE.smr` before the state is saved anew (assumption).
@@ -56,6 +58,10 @@ pub enum CommandKind {
     WriteZeroes,
     /// Asks which parts are holes.
     BlockStatus,
+    /// Writes data at the write pointer of the zone that begins at the offset.
+    ZoneAppend,
+    /// Changes the state of a zone.
+    Zone(ZoneAction),
 }
 
 /// Why a command failed.
@@ -136,16 +142,30 @@ impl Command {
 
     /// Bytes to be written that it holds.
     fn payload_bytes(&self) -> usize {
-        if self.kind == CommandKind::Write { self.data.len() } else { 0 }
+        if matches!(self.kind, CommandKind::Write | CommandKind::ZoneAppend) { self.data.len() } else { 0 }
     }
 
     fn changes(&self) -> bool {
-        matches!(self.kind, CommandKind::Write | CommandKind::Trim | CommandKind::WriteZeroes)
+        use CommandKind::{BlockStatus, Flush, Read, Trim, Write, WriteZeroes, Zone, ZoneAppend};
+        match self.kind {
+            Write | Trim | WriteZeroes | ZoneAppend | Zone(_) => true,
+            Read | Flush | BlockStatus => false,
+        }
+    }
+
+    /// Sectors that wait for other commands, and for which others wait. What changes a part of a zone, of so many sectors, moves its
+    /// write pointer.
+    fn held_sectors(&self, zone_sectors: Option<u64>) -> Range<u64> {
+        let Range { start, end } = self.sectors();
+        match zone_sectors {
+            Some(zone) if self.changes() => start / zone * zone..end.next_multiple_of(zone),
+            _ => start..end,
+        }
     }
 
     /// True if the command must wait for the other: they are for the same sectors, and one changes them.
-    fn conflicts(&self, other: &Command) -> bool {
-        let (own, others) = (self.sectors(), other.sectors());
+    fn conflicts(&self, other: &Command, zone_sectors: Option<u64>) -> bool {
+        let (own, others) = (self.held_sectors(zone_sectors), other.held_sectors(zone_sectors));
         (self.changes() || other.changes()) && own.start < others.end && others.start < own.end
     }
 
@@ -204,6 +224,8 @@ pub struct ServedDrive {
     pub power_cuts: u64,
     /// Fault that ended the service, and the remedy.
     pub failure: Option<String>,
+    /// Commands that failed because they broke a rule of a host-managed drive.
+    pub zone_violations: u64,
     /// Bytes of events in the state file.
     events_bytes: u64,
 }
@@ -269,6 +291,7 @@ impl ServedDrive {
             has_lost: false,
             power_cuts: 0,
             failure: None,
+            zone_violations: 0,
             events_bytes: 0,
         };
         if let Err(error) = drive.checkpoint() {
@@ -355,20 +378,86 @@ impl ServedDrive {
     /// Begins the first of the commands that wait, if it need not wait any longer.
     pub fn begin_next(&mut self, now: Nanos) -> bool {
         let Some(command) = self.queue.get(self.begun) else { return false };
-        let must_wait = self.queue.iter().take(self.begun).any(|other| command.conflicts(other));
+        let zone_sectors = self.zones().map(|zones| zones.limits().zone_sectors);
+        let must_wait = self.queue.iter().take(self.begun).any(|other| command.conflicts(other, zone_sectors));
         // A checkpoint needs an idle drive. Once the events are four times their limit, no command begins until those in flight are done.
         let checkpoint_is_due =
             self.events_bytes > 4 * EVENTS_BYTES_MAX && self.begun > 0 && !self.model.is_rebuilding();
         if must_wait || checkpoint_is_due || self.model.now > now {
             return false;
         }
-        let (at, steps) = (self.begun, steps(command));
+        if zone_sectors.is_some() && !self.begin_on_zones(now.max(self.model.now)) {
+            return true;
+        }
+        let (at, steps) = (self.begun, steps(&self.queue[self.begun]));
         let (tag, is_silent) = (self.next_tag, std::mem::take(&mut self.is_silent));
         let command = &mut self.queue[at];
         command.state = CommandState::UnderWay { tag, steps, is_silent, sync: 0 };
         self.begun += 1;
         self.submit_step(at, now.max(self.model.now));
         true
+    }
+
+    /// Begins the first of the commands that wait, on a host-managed drive: an append becomes a write. False if that was all: a command
+    /// about a zone takes no time, and one that breaks a rule fails before the model has it. No other command on its zone is under way.
+    fn begin_on_zones(&mut self, now: Nanos) -> bool {
+        let Some(zones) = self.zones() else { return true };
+        let (limits, command) = (zones.limits(), &self.queue[self.begun]);
+        let Range { start, end } = command.sectors();
+        let zone = start / limits.zone_sectors;
+        let allowed = match command.kind {
+            CommandKind::Zone(_) => None,
+            CommandKind::ZoneAppend => {
+                let report = zones.report(zone);
+                let lba = Lba(zone * limits.zone_sectors + report.pointer);
+                let is_refused = report.condition == ZoneCondition::Conventional || start % limits.zone_sectors > 0;
+                // The pointer of a full zone is the beginning of another.
+                let has_room = report.pointer + (end - start) <= limits.zone_sectors;
+                match zones.check_request(&Request::new(Op::Write, lba, (end - start) as u32)) {
+                    Ok(()) if has_room && !is_refused => {
+                        let command = &mut self.queue[self.begun];
+                        (command.kind, command.offset) = (CommandKind::Write, lba.0 * SECTOR_BYTES);
+                        Some(true)
+                    }
+                    _ => Some(false),
+                }
+            }
+            _ => Some(steps(command).iter().all(|step| zones.check_request(&step.request).is_ok())),
+        };
+        let result = match (allowed, self.queue[self.begun].kind) {
+            (Some(true), _) => return true,
+            (None, CommandKind::Zone(action)) => self.act_on_zone(action, zone, now),
+            _ => Err(CommandError::Io),
+        };
+        self.zone_violations += u64::from(result.is_err());
+        if let Some(mut command) = self.queue.remove(self.begun) {
+            self.held_bytes -= command.payload_bytes();
+            command.state = CommandState::Ended(self.model.now, result);
+            self.ended.push_back(command);
+        }
+        false
+    }
+
+    /// Changes the state of a zone at `now`.
+    fn act_on_zone(&mut self, action: ZoneAction, zone: u64, now: Nanos) -> Result<(), CommandError> {
+        // At this moment in a replay too.
+        self.idle_until(now, true);
+        self.model.act_on_zone(action, zone).map_err(|_| CommandError::Io)?;
+        self.events.add(LogEvent::Zone(action, zone));
+        Ok(())
+    }
+
+    /// The zones that hosts see, of a single drive that is host-managed.
+    pub fn zones(&self) -> Option<&dyn HostZones> {
+        match &self.model.device {
+            Device::Drive(drive) => drive.device().layer.zones(),
+            Device::Array(_) => None,
+        }
+    }
+
+    /// True if a drive takes writes into memory of its own and puts them on to the platters in another order.
+    pub(super) fn has_write_cache(&self) -> bool {
+        self.model.device.drives().iter().any(MemberDrive::has_write_cache)
     }
 
     /// Submits the first step of a command that is under way to the model.
@@ -776,13 +865,18 @@ fn steps(command: &Command) -> VecDeque<Step> {
     match command.kind {
         CommandKind::Read => steps.push_back(step(Op::Read, start..end)),
         CommandKind::Write => steps.push_back(step(Op::Write, start..end)),
-        CommandKind::Trim => steps.push_back(step(Op::Discard, start..end)),
+        CommandKind::Trim => {
+            let pieces = (start..end).step_by(DISCARD_SECTORS as usize);
+            steps.extend(pieces.map(|from| step(Op::Discard, from..end.min(from + DISCARD_SECTORS))));
+        }
         CommandKind::WriteZeroes => {
             let pieces = (start..end).step_by(ZERO_SECTORS as usize);
             steps.extend(pieces.map(|from| step(Op::Write, from..end.min(from + ZERO_SECTORS))));
         }
         // The server answers a block status from the image, so that none comes here.
         CommandKind::Flush | CommandKind::BlockStatus => steps.push_back(step(Op::Flush, 0..0)),
+        // They take no time, or are a write by now.
+        CommandKind::Zone(_) | CommandKind::ZoneAppend => {}
     }
     if command.fua && command.kind != CommandKind::Flush {
         steps.push_back(step(Op::Flush, 0..0));

@@ -28,7 +28,7 @@ use smrkit::error::Error;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::record;
 use smrkit::experiment::system::DEFAULT_DRIVE;
-use smrkit::layer::BASELINE;
+use smrkit::layer::{BASELINE, HOST_MANAGED_DISK};
 use smrkit::medium::interference::Interference;
 use smrkit::settings::Settings;
 use smrkit::stats::outcome::RunRecord;
@@ -290,6 +290,10 @@ pub fn system_of(record: &RunRecord) -> Result<SystemRun, Error> {
             "a host has no sources for the drives of a dedicated array: make it a span, or an image for each drive";
         return Err(Error::Impossible(remedy.into()));
     }
+    if system.array().is_some() && is_host_managed(&system) {
+        let remedy = "an array shows its host no zones, so that nobody keeps to its drives' rules: choose dm-zoned or zone-log for them";
+        return Err(Error::Impossible(remedy.into()));
+    }
     system.with_drives(&held_by_its_layer)
 }
 
@@ -306,15 +310,19 @@ fn refuse_path(drive: &DriveSpec, record: &RunRecord) -> Result<(), Error> {
     }
 }
 
-/// A drive as it is served. Errors: its layer breaks its law of shingling, or leaves zones to the host.
+/// True if the drive leaves its zones to the host.
+pub fn is_host_managed(system: &SystemRun) -> bool {
+    system.drives().iter().any(|run| run.layer.name == HOST_MANAGED_DISK)
+}
+
+/// A drive as it is served. Errors: its layer breaks its law of shingling.
 fn held_by_its_layer(run: &DriveRun) -> Result<DriveRun, Error> {
     let mut run = run.clone();
     if run.layer.name == BASELINE {
         // A conventional disk: the platters of the drive without their shingling.
         run.drive = run.drive.with_interference(Interference::None)?;
-    } else if run.layer.name == "zoned" {
-        let remedy = "a host sees no zones over NBD, so that it can't keep to a host-managed disk's rules: choose dm-zoned or zone-log";
-        return Err(Error::Impossible(remedy.into()));
+    } else if run.layer.name == HOST_MANAGED_DISK {
+        // Its rules keep the host to the law.
     } else if run.drive.interference.form().is_some_and(|form| !run.layer.copes_with.contains(&form)) {
         let (layer, drive) = (run.layer.name, &run.drive.name);
         let problem = format!("layer {layer} would destroy data on {drive}, whose law of shingling it does not know");

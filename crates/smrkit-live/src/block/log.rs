@@ -9,6 +9,7 @@
 //! pace FACTOR
 //! read|write|discard|flush LBA SECTORS ARRIVAL START END
 //! fault slow SPAN | power-cut SEED | bad-sector LBA | timeout
+//! zone open|close|finish NUMBER
 //! failed OP LBA SECTORS ARRIVAL
 //! idle TIME
 //! interrupted TIME
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use smrkit::device::{Completion, Served};
 use smrkit::engine::system::SystemRun;
 use smrkit::error::{DiskResult, Error};
+use smrkit::layer::ZoneAction;
 use smrkit::request::{Op, Request};
 use smrkit::settings::Queue;
 use smrkit::stats::outcome::RunRecord;
@@ -100,6 +102,8 @@ pub enum LogEvent {
     },
     /// A fault was injected; it takes effect with the next request, a power cut with the next physical write.
     Fault(InjectedFault),
+    /// A host changed the state of a zone, at the moment of the line before.
+    Zone(ZoneAction, u64),
     /// A request met a cut of the power.
     Failed {
         /// The request.
@@ -132,6 +136,7 @@ impl fmt::Display for LogEvent {
             LogEvent::Queue(queue) => write!(f, "queue {}", queue.name()),
             LogEvent::Pace(factor) => write!(f, "pace {factor}"),
             LogEvent::Fault(fault) => write!(f, "fault {fault}"),
+            LogEvent::Zone(action, zone) => write!(f, "zone {} {zone}", zone_action_name(*action)),
             LogEvent::Failed { request: Request { op, lba, sectors, .. }, arrival } => {
                 write!(f, "failed {} {} {sectors} {}", op.name(), lba.0, arrival.0)
             }
@@ -140,6 +145,14 @@ impl fmt::Display for LogEvent {
             LogEvent::Recovered(now) => write!(f, "recovered {}", now.0),
             LogEvent::Closed => f.write_str("closed"),
         }
+    }
+}
+
+fn zone_action_name(action: ZoneAction) -> &'static str {
+    match action {
+        ZoneAction::Open => "open",
+        ZoneAction::Close => "close",
+        ZoneAction::Finish => "finish",
     }
 }
 
@@ -168,6 +181,11 @@ impl LogEvent {
             }
             "pace" => Some(LogEvent::Pace(words.get(1)?.parse().ok().filter(|factor| *factor > 0.0)?)),
             "fault" => words[1..].join(" ").parse().ok().map(LogEvent::Fault),
+            "zone" => {
+                let all = [ZoneAction::Open, ZoneAction::Close, ZoneAction::Finish];
+                let action = all.into_iter().find(|action| Some(&zone_action_name(*action)) == words.get(1))?;
+                Some(LogEvent::Zone(action, number(2)?))
+            }
             "failed" if words.len() == 5 => Some(LogEvent::Failed { request: request(1)?, arrival: time(4)? }),
             "closed" => Some(LogEvent::Closed),
             "idle" => Some(LogEvent::Idle(time(1)?)),
@@ -517,6 +535,7 @@ impl Replay {
             LogEvent::Fault(InjectedFault::ReplaceMember(disk)) => {
                 self.model.replace_member(disk, &self.system).map_err(Error::Usage)?;
             }
+            LogEvent::Zone(action, zone) => self.model.act_on_zone(action, zone).map_err(Error::Usage)?,
             // They leave times as they are.
             LogEvent::Fault(_) => {}
             LogEvent::Idle(time) => {
@@ -639,6 +658,7 @@ mod tests {
             ("discard 1 2 3 4 5", served(Op::Discard, 1, 2)),
             ("flush 0 0 3 4 5", served(Op::Flush, 0, 0)),
             ("fault power-cut 8", LogEvent::Fault(InjectedFault::PowerCut(8))),
+            ("zone finish 7", LogEvent::Zone(ZoneAction::Finish, 7)),
             ("failed write 1 2 6", LogEvent::Failed { request: request(Op::Write, 1, 2), arrival: Nanos(6) }),
             ("idle 9", LogEvent::Idle(Nanos(9))),
             ("interrupted 10", LogEvent::Interrupted(Nanos(10))),
@@ -668,6 +688,8 @@ mod tests {
             "pace NaN",
             "fault",
             "fault fire",
+            "zone open",
+            "zone eat 1",
             "failed read 1 2",
             "failed read 1 2 3 4",
             "failed eat 1 2 3",
@@ -716,7 +738,7 @@ mod tests {
         let whole = text;
         std::fs::write(&path, whole.replace("idle 9", "idle")).unwrap();
         let wrong = LogReader::open(&path).unwrap().find_map(Result::err).unwrap().to_string();
-        assert!(wrong.contains("line 16 is no event"), "{wrong}");
+        assert!(wrong.contains("line 17 is no event"), "{wrong}");
         for (from, to) in [("\"smrkit_log\":1", "\"smrkit_log\":2"), ("{", "[")] {
             std::fs::write(&path, whole.replacen(from, to, 1)).unwrap();
             assert!(LogReader::open(&path).err().unwrap().to_string().contains("not a log of smrkit serve"));

@@ -17,6 +17,7 @@ use smrkit::drive::Drive;
 use smrkit::engine::saved::{SavedState, sealed, unsealed};
 use smrkit::engine::system::{DriveRun, SystemRun};
 use smrkit::error::{DiskResult, Error, Fault};
+use smrkit::layer::ZoneAction;
 use smrkit::medium::interference::Interference;
 use smrkit::medium::{Buf, Medium, Stamp, Stamps};
 use smrkit::ranges::RangeMap;
@@ -236,6 +237,18 @@ impl Model {
             self.rebuild = self.next_rebuild();
         }
         Ok(())
+    }
+
+    /// Changes the state of a zone of a single drive that is host-managed. Errors: which rule that breaks.
+    pub fn act_on_zone(&mut self, action: ZoneAction, zone: u64) -> Result<(), String> {
+        let zones = match &mut self.device {
+            Device::Drive(drive) => drive.device_mut().layer.zones_mut(),
+            Device::Array(_) => None,
+        };
+        match zones {
+            Some(zones) if zone < zones.limits().zones => zones.act(action, zone),
+            _ => Err(format!("the drive has no zone {zone}")),
+        }
     }
 
     fn array_with(&mut self, disk: u32) -> Result<&mut Array, String> {

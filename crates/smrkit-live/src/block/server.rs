@@ -3,6 +3,7 @@
 //! One thread does all of it, and waits in one place. Without a pace a command is served as soon as it is read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ use super::nbd::wire::HOLE_AND_ZEROS;
 use super::nbd::wire::{Extent, NbdError};
 use super::nbd::{Connection, Export};
 use super::pace::{Pace, PacedClock, timespec};
+use super::ublk;
+pub use super::ublk::UblkDevice;
 use crate::error::LiveError;
 use crate::mount::control::{EndClient, joined};
 
@@ -97,6 +100,14 @@ impl ServeReport {
     }
 }
 
+/// The way in for hosts.
+pub enum Door {
+    /// Clients of NBD.
+    Nbd(Listener),
+    /// This machine's kernel, for which the drive is a block device.
+    Ublk(Box<UblkDevice>),
+}
+
 /// The server.
 pub struct DriveServer {
     drive: ServedDrive,
@@ -118,8 +129,8 @@ pub struct DriveServer {
 }
 
 impl DriveServer {
-    /// Serves `drive` to whoever connects to `listener`.
-    pub fn new(mut drive: ServedDrive, listener: Listener, pace: Pace) -> DriveServer {
+    /// Serves `drive` to whoever comes by `door`.
+    pub fn new(mut drive: ServedDrive, door: Door, pace: Pace) -> DriveServer {
         if let Pace::Times(factor) = pace {
             drive.keep_pace(factor);
         }
@@ -137,7 +148,8 @@ impl DriveServer {
             drive,
             clock,
             clients: Clients {
-                listener,
+                door,
+                door_error: None,
                 export,
                 connections: BTreeMap::new(),
                 next: 0,
@@ -155,15 +167,22 @@ impl DriveServer {
 
     /// Serves until it is asked to stop; closes the image cleanly.
     pub fn run(mut self, requests: &ControlRequests) -> (ServeReport, Result<(), LiveError>) {
+        if let Door::Ublk(device) = &mut self.clients.door
+            && let Err(error) = device.start()
+        {
+            self.clients.door_error = Some(error);
+            self.stop();
+        }
         while !self.is_over() {
             if self.wait(requests) {
                 self.receive(requests);
             }
             self.look_at = Instant::now() + WORK;
             self.has_more_work = false;
-            if self.stops_by.is_none() {
-                self.read_commands();
+            if self.clients.door_error.is_some() && self.stops_by.is_none() {
+                self.stop();
             }
+            self.read_commands();
             self.work();
             let gone = self.clients.send(self.is_short_of_memory());
             if !gone.is_empty() {
@@ -177,7 +196,8 @@ impl DriveServer {
         if let Some(clock) = &self.clock {
             self.report.mean_latency = clock.wall(Nanos(self.report.latencies.list().summary().all.mean));
         }
-        let closed = self.drive.close();
+        let failed = self.clients.door_error.map(|error| LiveError::io(&self.drive.image.path, error));
+        let closed = self.drive.close().and(failed.map_or(Ok(()), Err));
         self.ending.into_iter().for_each(|client| client.tell(&closed));
         (self.report, closed)
     }
@@ -186,7 +206,8 @@ impl DriveServer {
     fn is_over(&self) -> bool {
         let is_told = self.drive.queue.is_empty()
             && self.drive.syncing.is_empty()
-            && !self.clients.connections.values().any(Connection::wants_to_send);
+            && !self.clients.connections.values().any(Connection::wants_to_send)
+            && !matches!(&self.clients.door, Door::Ublk(device) if !device.is_stopped());
         self.stops_by.is_some_and(|by| is_told || Instant::now() >= by)
     }
 
@@ -194,6 +215,15 @@ impl DriveServer {
     fn stop(&mut self) {
         let now = Instant::now();
         self.stops_by = Some(if self.stops_by.is_some() { now } else { now + GRACE });
+        self.fail_waiting();
+        if let Door::Ublk(device) = &mut self.clients.door
+            && let Err(error) = device.stop()
+        {
+            self.clients.door_error = Some(error);
+        }
+    }
+
+    fn fail_waiting(&mut self) {
         let waiting = self.drive.take_waiting(|_| true);
         waiting.into_iter().for_each(|command| self.clients.reply(command, Some(NbdError::Shutdown)));
     }
@@ -207,7 +237,11 @@ impl DriveServer {
         let synced = std::mem::take(&mut self.drive.syncing).into_iter().map(|(_, command)| command);
         let ended = std::mem::take(&mut self.drive.ended).into_iter().chain(synced);
         ended.for_each(|command| self.clients.reply(command, Some(NbdError::Shutdown)));
+        self.fail_waiting();
         self.clients.send(false);
+        if let Door::Ublk(device) = &mut self.clients.door {
+            device.end();
+        }
     }
 
     /// Bytes that clients may have the server hold besides those that it holds.
@@ -308,6 +342,7 @@ impl DriveServer {
             "lateness_ns": self.report.lateness.list().summary().all,
             "power_cuts": self.drive.power_cuts,
             "missing_members": self.drive.model.missing_members(),
+            "zone_violations": self.drive.zone_violations,
             "has_failed": self.drive.failure.is_some(),
             "failure": self.drive.failure,
         });
@@ -317,6 +352,15 @@ impl DriveServer {
     /// Takes in what clients have sent, as long as there is room and time: replies that tell much take both.
     fn read_commands(&mut self) {
         let arrival = self.now();
+        if let Door::Ublk(device) = &mut self.clients.door {
+            // In the end too: what the kernel has in its cache comes last.
+            while let Some(command) = device.next(self.drive.zones(), &mut self.clients.pool) {
+                self.drive.push(Command { arrival, ..command });
+            }
+        }
+        if self.stops_by.is_some() {
+            return;
+        }
         for client in self.clients.connections.keys().copied().collect::<Vec<_>>() {
             loop {
                 let is_busy = self.drive.is_full() || self.is_time_to_look();
@@ -426,9 +470,9 @@ impl DriveServer {
             let latency = end.since(command.arrival);
             let op = match command.kind {
                 CommandKind::Read => Op::Read,
-                CommandKind::Flush | CommandKind::BlockStatus => Op::Flush,
+                CommandKind::Flush | CommandKind::BlockStatus | CommandKind::Zone(_) => Op::Flush,
                 CommandKind::Trim => Op::Discard,
-                CommandKind::Write | CommandKind::WriteZeroes => Op::Write,
+                CommandKind::Write | CommandKind::WriteZeroes | CommandKind::ZoneAppend => Op::Write,
             };
             self.report.note(op, latency, if result.is_ok() { command.bytes } else { 0 });
             if let Some(clock) = &self.clock {
@@ -446,13 +490,18 @@ impl DriveServer {
     fn note_loss(&mut self) {
         if self.drive.take_loss() {
             self.clients.owed.extend(self.clients.connections.keys());
+            if matches!(self.clients.door, Door::Ublk(_)) {
+                self.clients.owed.insert(ublk::CLIENT);
+            }
         }
     }
 }
 
 /// The clients of a server.
 struct Clients {
-    listener: Listener,
+    door: Door,
+    /// Error that ended it.
+    door_error: Option<io::Error>,
     export: Export,
     connections: BTreeMap<u64, Connection>,
     next: u64,
@@ -470,7 +519,10 @@ impl Clients {
 
     /// Adds what to wait for to `files`: new clients, then each client, from which nothing is read where `is_busy`.
     fn wait_for<'a>(&'a self, files: &mut Vec<PollFd<'a>>, is_busy: bool) {
-        files.push(PollFd::new(&self.listener, PollFlags::IN));
+        match &self.door {
+            Door::Nbd(listener) => files.push(PollFd::new(listener, PollFlags::IN)),
+            Door::Ublk(device) => device.wait_for(files),
+        }
         for client in self.connections.values() {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, !is_busy && client.is_open() && client.has_room());
@@ -481,7 +533,17 @@ impl Clients {
 
     /// Reads what clients have sent, and takes in new ones, as `ready` says of what was waited for.
     fn receive(&mut self, ready: &[PollFlags], is_busy: bool) {
-        let Some((accepts, ready)) = ready.split_first() else { return };
+        let (listener, Some((accepts, ready))) = (match &mut self.door {
+            Door::Nbd(listener) => (listener, ready.split_first()),
+            Door::Ublk(device) => {
+                if let Err(error) = device.receive() {
+                    self.door_error = Some(error);
+                }
+                return;
+            }
+        }) else {
+            return;
+        };
         for (client, flags) in self.connections.values_mut().zip(ready) {
             if flags.intersects(PollFlags::HUP | PollFlags::ERR) || flags.contains(PollFlags::IN) && !is_busy {
                 client.receive();
@@ -490,7 +552,7 @@ impl Clients {
             }
         }
         while !accepts.is_empty()
-            && let Ok(Some(stream)) = self.listener.accept()
+            && let Ok(Some(stream)) = listener.accept()
         {
             // One too many finds its connection closed.
             if self.connections.len() < CLIENTS_MAX {
@@ -512,13 +574,17 @@ impl Clients {
 
     /// Replies to a command if its client is still there.
     fn reply(&mut self, command: Command, mut error: Option<NbdError>) {
-        let Some(connection) = self.connections.get_mut(&command.client) else { return };
-        if command.kind == CommandKind::Read {
-            connection.reading_bytes -= command.bytes as usize;
-        }
         // A durable write vouches for itself alone: what a cut took is for the client's next flush to say.
         if command.kind == CommandKind::Flush && self.owed.remove(&command.client) {
             error = error.or(Some(NbdError::Io));
+        }
+        if let Door::Ublk(device) = &mut self.door {
+            device.reply(&command, error);
+            return self.pool.push(command.data);
+        }
+        let Some(connection) = self.connections.get_mut(&command.client) else { return };
+        if command.kind == CommandKind::Read {
+            connection.reading_bytes -= command.bytes as usize;
         }
         match (command.kind, error) {
             (_, Some(error)) => connection.failed(command.cookie, error),
@@ -533,6 +599,9 @@ impl Clients {
 
     /// Sends what clients take, and forgets those that are gone; returns those whose connections broke.
     fn send(&mut self, memory_is_short: bool) -> BTreeSet<u64> {
+        if let Door::Ublk(device) = &mut self.door {
+            device.send();
+        }
         let now = Instant::now();
         for client in self.connections.values_mut() {
             if client.wants_to_send() {
@@ -545,7 +614,7 @@ impl Clients {
         let broken =
             self.connections.iter().filter(|(_, client)| client.is_broken()).map(|(client, _)| *client).collect();
         self.connections.retain(|_, client| !client.is_over());
-        self.owed.retain(|client| self.connections.contains_key(client));
+        self.owed.retain(|client| *client == ublk::CLIENT || self.connections.contains_key(client));
         self.pool.retain(|buffer| (1..=POOLED_BYTES).contains(&buffer.capacity()));
         self.pool.truncate(POOL_BUFFERS);
         broken

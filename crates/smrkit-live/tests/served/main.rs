@@ -26,7 +26,7 @@ use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{DriveServer, Listener, ServeReport};
+use smrkit_live::block::server::{Door, DriveServer, Listener, ServeReport};
 use tempfile::TempDir;
 
 const LAYERS: [&str; 10] =
@@ -129,7 +129,7 @@ impl Served {
         let uri = listener.to_string();
         let (controller, requests) = control().unwrap();
         let serving = std::thread::spawn(move || {
-            let (report, closed) = DriveServer::new(drive, listener, pace).run(&requests);
+            let (report, closed) = DriveServer::new(drive, Door::Nbd(listener), pace).run(&requests);
             if !report.has_failed {
                 closed.unwrap();
             }

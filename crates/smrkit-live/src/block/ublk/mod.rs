@@ -1,0 +1,463 @@
+//! A block device of Linux's that this process serves (ublk, from Linux 6.5 on; zones from 6.6 on): what NBD can't show to a host, it does,
+//! namely zones, and a disk that rotates and has sectors of 4,096 bytes.
+//!
+//! The kernel asks through a queue of as many requests as a SATA disk takes, and copies no data by itself. The device begins and ends
+//! beside its requests: the kernel looks for partitions before it has begun, and writes back its cache before it ends.
+
+mod kernel;
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use smrkit::device::NCQ_COMMANDS;
+use smrkit::layer::{HostZones, ZoneAction, ZoneCondition, ZoneLimits};
+use smrkit::quantity::Bytes;
+use smrkit::units::SECTOR_BYTES;
+
+use super::drive::{self, Command, CommandKind, ServedDrive};
+use super::nbd::wire::NbdError;
+use super::pace::timespec;
+use crate::error::LiveError;
+use kernel::{Control, ControlDevice, Descriptor, RequestQueue};
+
+/// Number of this client among those of a server.
+pub(super) const CLIENT: u64 = u64::MAX;
+/// Requests at a time.
+const DEPTH: u16 = NCQ_COMMANDS as u16;
+/// Bytes of the longest request (assumption).
+const LONGEST_BYTES: u32 = 1 << 20;
+/// Sectors of the longest discard: 1 GiB (assumption).
+const DISCARD_SECTORS: u32 = 1 << 21;
+/// Time in which the device's file appears, and in which the device goes that nobody uses.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Time between looks at whether that has happened, where nothing else wakes the server.
+const LOOK: Duration = Duration::from_millis(100);
+/// What marks a device as smrkit's, among the flags that the kernel keeps for its server; the rest of them is the process.
+const MARK: &[u8; 4] = b"smrk";
+/// Bytes of a `struct blk_zone`.
+const ZONE_BYTES: usize = 64;
+
+type Ready = Box<dyn FnOnce(&Path) + Send>;
+
+/// A block device of the kernel's.
+pub struct UblkDevice {
+    control: ControlDevice,
+    number: u32,
+    /// None once the kernel wants nothing any more.
+    queue: Option<RequestQueue>,
+    /// Tags with a request that was not taken yet.
+    came: VecDeque<u16>,
+    /// For each tag, whether its request is an append.
+    appends: [bool; DEPTH as usize],
+    limits: Option<ZoneLimits>,
+    bytes: u64,
+    state: DeviceState,
+    /// Told of the device once it can be opened.
+    ready: Option<Ready>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DeviceState {
+    Added,
+    Starting,
+    Started,
+    Stopping,
+    Stopped,
+}
+
+impl UblkDevice {
+    /// Adds a device for `drive`, with its zones if it has any; `ready` is told of its path once it can be opened.
+    pub fn new(drive: &ServedDrive, ready: impl FnOnce(&Path) + Send + 'static) -> Result<UblkDevice, LiveError> {
+        let failed = |problem: String| LiveError::image(&drive.image.path, problem);
+        let limits = checked_limits(drive).map_err(failed)?;
+        let mut control = ControlDevice::open().map_err(|error| failed(unavailable(&error)))?;
+        let mut features = [0; 8];
+        // A kernel that does not know this command has none of what is needed.
+        let asked = control.give(Control::Features, u32::MAX, &mut features);
+        let features = if asked.is_ok() { u64::from_ne_bytes(features) } else { 0 };
+        let needed = kernel::USER_COPY | kernel::ENCODED | limits.map_or(0, |_| kernel::ZONED);
+        if features & needed != needed {
+            let since = if limits.is_some() { "6.6 on, built with CONFIG_BLK_DEV_ZONED" } else { "6.5 on" };
+            return Err(failed(format!(
+                "this kernel's ublk lacks what a device of smrkit needs: take Linux from {since}"
+            )));
+        }
+        remove_dead(&mut control);
+        let mut added = device_info(needed);
+        control
+            .give(Control::Add, u32::MAX, &mut added)
+            .map_err(|error| failed(format!("no block device: {error}")))?;
+        let number = u32::from_ne_bytes([added[12], added[13], added[14], added[15]]);
+        let (bytes, state) = (drive.image.sectors() * SECTOR_BYTES, DeviceState::Added);
+        let (queue, came, appends) = (None, VecDeque::new(), [false; DEPTH as usize]);
+        let ready = Some(Box::new(ready) as Ready);
+        let mut device = UblkDevice { control, number, queue, came, appends, limits, bytes, state, ready };
+        let mut parameters = parameters(bytes / SECTOR_BYTES, drive.image.is_read_only, limits);
+        let made = device.control.give(Control::SetParameters, number, &mut parameters);
+        made.map_err(|error| failed(format!("the kernel takes no such block device: {error}")))?;
+        Ok(device)
+    }
+
+    /// The block device.
+    fn path(&self) -> PathBuf {
+        format!("/dev/ublkb{}", self.number).into()
+    }
+
+    /// Begins to serve, on this thread.
+    pub(super) fn start(&mut self) -> io::Result<()> {
+        let mut queue = RequestQueue::new(self.open()?, DEPTH)?;
+        queue.fetch()?;
+        self.queue = Some(queue);
+        self.state = DeviceState::Starting;
+        self.control.begin(Control::Start, self.number, std::process::id().into())
+    }
+
+    /// Opens the file of the queue, which appears once udev or the kernel has made it.
+    fn open(&self) -> io::Result<File> {
+        let (path, until) = (format!("/dev/ublkc{}", self.number), Instant::now() + PATIENCE);
+        loop {
+            match File::options().read(true).write(true).open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < until => {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                Err(error) => return Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
+                opened => return opened,
+            }
+        }
+    }
+
+    /// The kernel is to take the device away: it writes back its cache, and then asks for nothing any more.
+    pub(super) fn stop(&mut self) -> io::Result<()> {
+        match self.state {
+            DeviceState::Starting | DeviceState::Started => {
+                self.state = DeviceState::Stopping;
+                self.control.begin(Control::Stop, self.number, 0)
+            }
+            DeviceState::Added | DeviceState::Stopping | DeviceState::Stopped => Ok(()),
+        }
+    }
+
+    /// True if the kernel asks for nothing any more.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.state, DeviceState::Added | DeviceState::Stopped)
+    }
+
+    /// Adds what to wait for.
+    pub(super) fn wait_for<'a>(&'a self, files: &mut Vec<PollFd<'a>>) {
+        let queue = self.queue.as_ref().map(AsFd::as_fd);
+        let all = [Some(self.control.as_fd()), queue];
+        files.extend(
+            all.into_iter().flatten().map(|file: BorrowedFd<'a>| PollFd::from_borrowed_fd(file, PollFlags::IN)),
+        );
+    }
+
+    /// Takes in what the kernel has to say. Errors: there is no device.
+    pub(super) fn receive(&mut self) -> io::Result<()> {
+        let came = self.queue.iter_mut().flat_map(RequestQueue::receive);
+        self.came.extend(came.filter(|(_, is_request)| *is_request).map(|(tag, _)| tag));
+        if self.state == DeviceState::Starting
+            && let Some(started) = self.control.ended(Control::Start)
+        {
+            self.state = if started.is_ok() { DeviceState::Started } else { DeviceState::Stopped };
+            started.map_err(|error| {
+                io::Error::new(error.kind(), format!("{} could not begin: {error}", self.path().display()))
+            })?;
+            if let Some(ready) = self.ready.take() {
+                ready(&self.path());
+            }
+        }
+        if self.state == DeviceState::Stopping
+            && let Some(stopped) = self.control.ended(Control::Stop)
+        {
+            self.state = DeviceState::Stopped;
+            return stopped;
+        }
+        Ok(())
+    }
+
+    /// The next request, as a command; those that only ask are answered here.
+    pub(super) fn next(&mut self, zones: Option<&dyn HostZones>, pool: &mut Vec<Vec<u8>>) -> Option<Command> {
+        while let Some(tag) = self.came.pop_front() {
+            let descriptor = self.queue.as_ref()?.descriptor(tag);
+            self.appends[usize::from(tag)] = false;
+            if descriptor.op == op::REPORT_ZONES {
+                let result = self.report(tag, &descriptor, zones);
+                self.commit(tag, result.map_err(|_| Errno::IO), 0);
+                continue;
+            }
+            match self.command(tag, &descriptor, pool) {
+                Ok(command) => return Some(command),
+                Err(error) => self.commit(tag, Err(error), 0),
+            }
+        }
+        None
+    }
+
+    fn command(&mut self, tag: u16, descriptor: &Descriptor, pool: &mut Vec<Vec<u8>>) -> Result<Command, Errno> {
+        let zone_bytes = self.limits.map_or(0, |limits| limits.zone_sectors * SECTOR_BYTES);
+        // A flush has no place: its sector is the greatest number there is.
+        let (offset, bytes) =
+            (descriptor.sector.saturating_mul(SECTOR_BYTES), u64::from(descriptor.count) * SECTOR_BYTES);
+        let (kind, offset, bytes) = match descriptor.op {
+            op::READ => (CommandKind::Read, offset, bytes),
+            op::WRITE => (CommandKind::Write, offset, bytes),
+            op::FLUSH => (CommandKind::Flush, 0, 0),
+            op::DISCARD => (CommandKind::Trim, offset, bytes),
+            op::WRITE_ZEROES => (CommandKind::WriteZeroes, offset, bytes),
+            op::ZONE_APPEND => (CommandKind::ZoneAppend, offset, bytes),
+            op::ZONE_OPEN => (CommandKind::Zone(ZoneAction::Open), offset, zone_bytes),
+            op::ZONE_CLOSE => (CommandKind::Zone(ZoneAction::Close), offset, zone_bytes),
+            op::ZONE_FINISH => (CommandKind::Zone(ZoneAction::Finish), offset, zone_bytes),
+            op::ZONE_RESET => (CommandKind::Trim, offset, zone_bytes),
+            op::ZONE_RESET_ALL => {
+                let first = self.limits.map_or(0, |limits| limits.conventional) * zone_bytes;
+                (CommandKind::Trim, first, self.bytes - first)
+            }
+            _ => return Err(Errno::OPNOTSUPP),
+        };
+        if bytes == 0 && kind != CommandKind::Flush || offset.checked_add(bytes).is_none_or(|end| end > self.bytes) {
+            return Err(Errno::INVAL);
+        }
+        let mut data = Vec::new();
+        if matches!(kind, CommandKind::Write | CommandKind::ZoneAppend) {
+            data = pool.pop().unwrap_or_default();
+            data.resize(bytes as usize, 0);
+            let Some(queue) = &self.queue else { return Err(Errno::IO) };
+            queue.read(tag, &mut data).map_err(|_| Errno::IO)?;
+        }
+        self.appends[usize::from(tag)] = kind == CommandKind::ZoneAppend;
+        let mut command = Command::new(kind, offset, bytes, data);
+        (command.client, command.cookie) = (CLIENT, tag.into());
+        command.fua = descriptor.flags & op::FUA != 0 && kind != CommandKind::Flush;
+        command.no_hole = descriptor.flags & op::NO_UNMAP != 0;
+        Ok(command)
+    }
+
+    /// Ends the request of a command.
+    pub(super) fn reply(&mut self, command: &Command, error: Option<NbdError>) {
+        let tag = command.cookie as u16;
+        let result = match (error, &self.queue) {
+            (Some(error), _) => Err(Errno::from_raw_os_error(error as i32)),
+            (None, Some(queue)) if command.kind == CommandKind::Read => {
+                queue.write(tag, &command.data[..command.bytes as usize]).map_err(|_| Errno::IO)
+            }
+            (None, _) => Ok(()),
+        };
+        let is_append = std::mem::take(&mut self.appends[usize::from(tag)]);
+        let sector = if is_append && result.is_ok() { command.offset / SECTOR_BYTES } else { 0 };
+        let bytes =
+            if matches!(command.kind, CommandKind::Read | CommandKind::Write) { command.bytes as i32 } else { 0 };
+        self.commit(tag, result.map(|()| bytes), sector);
+    }
+
+    /// Writes a report of zones where the kernel reads it.
+    fn report(&self, tag: u16, descriptor: &Descriptor, zones: Option<&dyn HostZones>) -> io::Result<i32> {
+        let (Some(zones), Some(queue)) = (zones, &self.queue) else { return Err(Errno::OPNOTSUPP.into()) };
+        let limits = zones.limits();
+        let first = descriptor.sector / limits.zone_sectors;
+        let last = limits.zones.min(first + u64::from(descriptor.count));
+        let report: Vec<u8> = (first..last).flat_map(|zone| zone_words(zones, zone)).collect();
+        queue.write(tag, &report)?;
+        // More than the kernel has asked for, which it reduces to the length of its buffer: with less it would ask again.
+        Ok(i32::MAX)
+    }
+
+    fn commit(&mut self, tag: u16, result: Result<i32, Errno>, sector: u64) {
+        let result = result.unwrap_or_else(|error| -error.raw_os_error());
+        // A request that has gone with its device can't be ended.
+        let _ = self.queue.as_mut().map(|queue| queue.commit(tag, result, sector));
+    }
+
+    /// Sends replies.
+    pub(super) fn send(&mut self) {
+        let _ = self.queue.as_mut().map(RequestQueue::send);
+    }
+
+    /// Fails every request until the device has stopped.
+    pub(super) fn end(&mut self) {
+        let _ = self.stop();
+        let until = Instant::now() + PATIENCE;
+        while !self.is_stopped() && Instant::now() < until {
+            while let Some(tag) = self.came.pop_front() {
+                self.commit(tag, Err(Errno::IO), 0);
+            }
+            self.send();
+            let mut files = Vec::new();
+            self.wait_for(&mut files);
+            let _ = rustix::event::poll(&mut files, Some(&timespec(LOOK)));
+            let _ = self.receive();
+        }
+    }
+}
+
+impl Drop for UblkDevice {
+    fn drop(&mut self) {
+        self.end();
+        // The kernel keeps the device as long as the queue is open.
+        self.queue = None;
+        delete(&mut self.control, self.number);
+    }
+}
+
+/// Has the kernel forget a device. It waits until whoever has mounted the device lets go of it, which is not waited for here: the device
+/// goes then by itself.
+fn delete(control: &mut ControlDevice, number: u32) {
+    let until = Instant::now() + PATIENCE;
+    let mut ended = control.begin(Control::Delete, number, 0).is_err();
+    while !ended && Instant::now() < until {
+        let mut files = [PollFd::new(control, PollFlags::IN)];
+        let _ = rustix::event::poll(&mut files, Some(&timespec(LOOK)));
+        ended = control.ended(Control::Delete).is_some();
+    }
+}
+
+/// Deletes what killed servers of smrkit have left: the kernel keeps their devices, dead, and the numbers.
+fn remove_dead(control: &mut ControlDevice) {
+    const DEAD: [u8; 2] = [0; 2];
+    let names = fs::read_dir("/dev").into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let numbers = names.filter_map(|name| name.to_str()?.strip_prefix("ublkc")?.parse().ok());
+    for number in numbers.collect::<Vec<u32>>() {
+        let mut info = [0; 64];
+        let is_known = control.give(Control::Info, number, &mut info).is_ok();
+        let server = u32::from_ne_bytes([info[32], info[33], info[34], info[35]]);
+        // One that was added and not begun is dead as well.
+        let is_gone = !Path::new("/proc").join(server.to_string()).exists();
+        if is_known && info[4..6] == DEAD && info[36..40] == *MARK && is_gone {
+            delete(control, number);
+        }
+    }
+}
+
+/// Operations and flags of a descriptor.
+mod op {
+    pub const READ: u8 = 0;
+    pub const WRITE: u8 = 1;
+    pub const FLUSH: u8 = 2;
+    pub const DISCARD: u8 = 3;
+    pub const WRITE_ZEROES: u8 = 5;
+    pub const ZONE_OPEN: u8 = 10;
+    pub const ZONE_CLOSE: u8 = 11;
+    pub const ZONE_FINISH: u8 = 12;
+    pub const ZONE_APPEND: u8 = 13;
+    pub const ZONE_RESET_ALL: u8 = 14;
+    pub const ZONE_RESET: u8 = 15;
+    pub const REPORT_ZONES: u8 = 18;
+    pub const FUA: u32 = 1 << 13;
+    pub const NO_UNMAP: u32 = 1 << 15;
+}
+
+/// The zones of a drive that hosts see, if it has any. Errors: why they can't be those of a block device of Linux's.
+fn checked_limits(drive: &ServedDrive) -> Result<Option<ZoneLimits>, String> {
+    let Some(limits) = drive.zones().map(HostZones::limits) else { return Ok(None) };
+    let sectors = drive.image.sectors();
+    match () {
+        () if !limits.zone_sectors.is_power_of_two() || limits.zone_sectors < 8 || limits.zone_sectors > drive::DISCARD_SECTORS => {
+            let size = Bytes::of_sectors(limits.zone_sectors);
+            Err(format!("its zones have {size}, and Linux takes powers of two from 4 KiB on: create it with another zoned.zone_bytes"))
+        }
+        () if sectors != limits.zones * limits.zone_sectors => {
+            let (zones, size) = (limits.zones, Bytes::of_sectors(limits.zone_sectors));
+            Err(format!("the image does not hold the drive's {zones} zones of {size}: make it with smrkit create"))
+        }
+        () if drive.has_write_cache() => {
+            Err("a host-managed drive that writes back its cache out of order would break its own rules: take one that keeps the order, as hc620".into())
+        }
+        () => Ok(Some(limits)),
+    }
+}
+
+/// Why there is no control device, and what to do.
+fn unavailable(error: &io::Error) -> String {
+    let (path, remedy) = match error.kind() {
+        io::ErrorKind::NotFound => {
+            (kernel::CONTROL, "load the module (modprobe ublk_drv), which Linux has from 6.0 on")
+        }
+        io::ErrorKind::PermissionDenied => (kernel::CONTROL, "only root may make block devices"),
+        _ => (kernel::CONTROL, "io_uring may be switched off here (sysctl kernel.io_uring_disabled)"),
+    };
+    format!("{path}: {error}: {remedy}")
+}
+
+/// A `struct ublksrv_ctrl_dev_info`.
+fn device_info(features: u64) -> [u8; 64] {
+    let mut info = [0; 64];
+    info[..2].copy_from_slice(&1u16.to_ne_bytes());
+    info[2..4].copy_from_slice(&DEPTH.to_ne_bytes());
+    info[8..12].copy_from_slice(&LONGEST_BYTES.to_ne_bytes());
+    // The kernel chooses the number.
+    info[12..16].copy_from_slice(&u32::MAX.to_ne_bytes());
+    info[24..32].copy_from_slice(&features.to_ne_bytes());
+    info[32..36].copy_from_slice(&std::process::id().to_ne_bytes());
+    info[36..40].copy_from_slice(MARK);
+    info
+}
+
+/// A `struct ublk_params`: a disk that rotates, with a write cache, and physical sectors of 4,096 bytes. The logical ones have that
+/// size too where there are zones, since a zone is written in whole physical sectors.
+fn parameters(sectors: u64, is_read_only: bool, limits: Option<ZoneLimits>) -> [u8; 112] {
+    const BASIC: u32 = 1;
+    const DISCARD: u32 = 1 << 1;
+    const ZONED: u32 = 1 << 3;
+    const READ_ONLY: u32 = 1;
+    const ROTATIONAL: u32 = 1 << 1;
+    const VOLATILE_CACHE: u32 = 1 << 2;
+    const FUA: u32 = 1 << 3;
+    let mut words = [0; 112];
+    let mut put = |at: usize, number: u32| words[at..at + 4].copy_from_slice(&number.to_ne_bytes());
+    let longest = LONGEST_BYTES / SECTOR_BYTES as u32;
+    put(0, 112);
+    put(4, BASIC | if limits.is_some() { ZONED } else { DISCARD });
+    put(8, ROTATIONAL | VOLATILE_CACHE | FUA | if is_read_only { READ_ONLY } else { 0 });
+    let logical = if limits.is_some() { 12 } else { 9 };
+    // Binary logarithms of sizes: logical and physical sectors, the best and the least request.
+    put(12, u32::from_ne_bytes([logical, 12, 12, 12]));
+    put(16, longest);
+    match limits {
+        Some(limits) => {
+            put(20, limits.zone_sectors as u32);
+            // The kernel refuses limits that are none, as there are fewer zones.
+            let known = |limit: u64| if limit > limits.zones { 0 } else { limit as u32 };
+            put(76, known(limits.max_open));
+            put(80, known(limits.max_active));
+            put(84, longest.min(limits.zone_sectors as u32));
+        }
+        None => {
+            put(44, 4096);
+            put(48, DISCARD_SECTORS);
+            put(52, DISCARD_SECTORS);
+            // One extent a discard.
+            put(56, 1);
+        }
+    }
+    words[24..32].copy_from_slice(&sectors.to_ne_bytes());
+    words
+}
+
+/// A `struct blk_zone`.
+fn zone_words(zones: &dyn HostZones, zone: u64) -> [u8; ZONE_BYTES] {
+    let (limits, report) = (zones.limits(), zones.report(zone));
+    let start = zone * limits.zone_sectors;
+    let condition = match report.condition {
+        ZoneCondition::Conventional => 0,
+        ZoneCondition::Empty => 1,
+        ZoneCondition::OpenedByWrite => 2,
+        ZoneCondition::OpenedByCommand => 3,
+        ZoneCondition::Closed => 4,
+        ZoneCondition::Full => 14,
+    };
+    let kind = if report.condition == ZoneCondition::Conventional { 1 } else { 2 };
+    let mut words = [0; ZONE_BYTES];
+    for (at, number) in [(0, start), (8, limits.zone_sectors), (16, start + report.pointer), (32, limits.zone_sectors)]
+    {
+        words[at..at + 8].copy_from_slice(&number.to_ne_bytes());
+    }
+    (words[24], words[25]) = (kind, condition);
+    words
+}
