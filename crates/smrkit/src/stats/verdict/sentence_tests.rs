@@ -146,8 +146,8 @@ fn writes_without_space_are_told_with_the_garbage_that_was_left() {
     };
     assert_eq!(told(0, 0), Told::of(&base()).more);
     let words =
-        "4 writes are told that no space is left, with 1.02 MB of garbage in zones that the host does not clean.";
-    assert!(told(4, 8000).contains(words), "{}", told(4, 8000));
+        "4 writes are told that no space is left, with 2.0 MB of garbage in zones that the host does not clean.";
+    assert!(told(4, 16_004).contains(words), "{}", told(4, 16_004));
 }
 
 #[test]
