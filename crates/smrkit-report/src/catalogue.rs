@@ -83,6 +83,9 @@ fn drive_in_words(model: &Model) -> String {
 pub fn law_in_words(law: &Interference) -> String {
     match law {
         Interference::None => "a write destroys nothing else".into(),
+        Interference::Interlaced => {
+            "interlaced: a write to every other track destroys what lies beside it on both neighbours".into()
+        }
         Interference::Blocks { reach } => {
             format!("I_b = {reach}: a write destroys {} after it", counted(*reach - 1, "sector"))
         }

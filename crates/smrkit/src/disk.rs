@@ -78,6 +78,11 @@ impl Disk {
         self.conventional_end = end;
     }
 
+    /// Records all tracks interlaced, not shingled.
+    pub fn interlace(&mut self) {
+        self.law = Interference::Interlaced;
+    }
+
     /// Takes every LBA as written once, in order, where `placement` says: in no time, before anything else is done.
     pub fn fill(&mut self, placement: Arc<dyn Placement>) {
         self.medium.fill(placement, self.geometry.sectors);

@@ -172,7 +172,7 @@ fn drive_managed_loses_nothing() {
 /// What was flushed is on the platters, whatever the drive's own cache held: the engine stops where it is not.
 #[test]
 fn only_unflushed_writes_of_a_write_cache_are_lost() {
-    for name in ["drive-managed", "s-block", "vguard", "log", "zone-log"] {
+    for name in ["drive-managed", "s-block", "vguard", "smart", "log", "zone-log"] {
         let mut lost = 0;
         cut_on(name, TinyClock::Cached, flushed, |cut, _, _, _| lost += cut.lost_sectors);
         assert!(lost > 0, "{name}");
@@ -212,6 +212,14 @@ fn track_map_loses_what_it_was_rewriting() {
     loses_something("track-map");
 }
 
+/// A bottom track is written, then the top track before it and the one after it: what is beside the write is lost on both, or on the second.
+#[test]
+fn imr_loses_the_top_tracks_that_it_was_rewriting() {
+    let write = [Request::new(Op::Write, Lba(50), 8)];
+    let lost = |cut| small("imr", 6, &[], &write, cut).lost_sectors;
+    assert!((8..=16).contains(&lost(2)) && (0..=8).contains(&lost(3)), "{} {}", lost(2), lost(3));
+}
+
 #[test]
 fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
     loses_something("set-assoc");
@@ -220,6 +228,11 @@ fn set_assoc_loses_its_map_and_the_region_that_it_was_merging() {
 #[test]
 fn s_block_loses_nothing() {
     loses_nothing("s-block", false);
+}
+
+#[test]
+fn smart_loses_nothing() {
+    loses_nothing("smart", false);
 }
 
 #[test]

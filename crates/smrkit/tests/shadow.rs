@@ -102,6 +102,11 @@ fn track_map_never_loses_a_write() {
 }
 
 #[test]
+fn smart_never_loses_a_write() {
+    survives("smart");
+}
+
+#[test]
 fn log_never_loses_a_write() {
     survives("log");
 }
@@ -117,8 +122,15 @@ fn zone_log_never_loses_a_write() {
 }
 
 #[test]
+fn imr_never_loses_a_write() {
+    survives("imr");
+}
+
+#[test]
 fn every_layer_but_the_baseline_is_tested_here() {
-    let tested = ["rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned", "zone-log"];
+    let tested = "rmw set-assoc s-block drive-managed vguard track-map smart log dm-zoned zone-log imr"
+        .split(' ')
+        .collect::<Vec<_>>();
     let missing: Vec<&str> = LAYERS.iter().map(|spec| spec.name).filter(|n| *n != layer::BASELINE).collect();
     assert_eq!(missing, tested, "add a test for each layer above");
 }

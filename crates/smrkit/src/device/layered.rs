@@ -51,6 +51,9 @@ impl LayeredDisk {
     /// A drive whose `layer` finds everything on `disk`.
     pub fn new(mut disk: Disk, layer: Box<dyn Layer>) -> LayeredDisk {
         disk.record_conventionally(layer.conventional_end());
+        if layer.interlaces() {
+            disk.interlace();
+        }
         let host_sectors = layer.capacity().host_sectors;
         LayeredDisk { disk, layer, host_sectors, source: 0, idle_since: Nanos::ZERO, recorder: None }
     }

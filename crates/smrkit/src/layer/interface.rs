@@ -87,6 +87,11 @@ pub trait Layer: Send {
         Pba(0)
     }
 
+    /// True if its platters are recorded in interlaced tracks, whatever the drive's law of shingling says.
+    fn interlaces(&self) -> bool {
+        false
+    }
+
     /// Takes every LBA as written once, in order, and nothing as cached, in a layer just built on an empty drive; returns where
     /// they lie. It takes no longer on a large drive: what a map would hold of each LBA is not stored.
     fn fill(&mut self) -> Arc<dyn Placement>;

@@ -7,12 +7,14 @@
 mod bands;
 mod dm_zoned;
 mod drive_managed;
+mod imr;
 mod in_place;
 mod interface;
 mod log;
 mod rmw;
 mod s_block;
 mod set_assoc;
+mod smart;
 mod stats;
 mod track_map;
 mod vguard;
@@ -44,9 +46,11 @@ pub const LAYERS: &[LayerSpec] = &[
     drive_managed::SPEC,
     vguard::SPEC,
     track_map::SPEC,
+    smart::SPEC,
     log::SPEC,
     dm_zoned::SPEC,
     zone_log::SPEC,
+    imr::SPEC,
 ];
 
 /// Disks that check what the host sends instead of translating it: found by their names, and left out where every layer is

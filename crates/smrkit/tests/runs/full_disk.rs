@@ -89,7 +89,7 @@ impl Checked {
 
 /// State by which layers can be compared. What is not seen from outside makes the rest impossible:
 ///
-/// - The S-blocks of `s-block` have moved round their circle.
+/// - The S-blocks of `s-block` have moved round their circle, and the tracks of `smart` to its pools.
 /// - The chunks of `dm-zoned` lie in the zones that reclaim found free.
 /// - The logs of `vguard` and `drive-managed` go on where they stopped.
 /// - `log` may leave the outermost segments of a full disk free.
@@ -105,7 +105,7 @@ fn comparable(spec: &LayerSpec, drive: &Drive, parameters: &Parameters) -> Compa
         "log" if parameters.given().any(|given| given == ("spare_outer", "on")) => {
             Comparable { places: false, accesses: false }
         }
-        "s-block" | "dm-zoned" => Comparable { places: false, accesses: false },
+        "s-block" | "smart" | "dm-zoned" => Comparable { places: false, accesses: false },
         "vguard" | "drive-managed" | "zone-log" => Comparable { places: true, accesses: false },
         "track-map" => Comparable { places: true, accesses: drive.interference.upstream() == 0 },
         _ => Comparable { places: true, accesses: true },

@@ -171,9 +171,11 @@ layers! {
     drive_managed_runs: "drive-managed",
     vguard_runs: "vguard",
     runs_of_track_maps: "track-map",
+    smart_runs: "smart",
     log_runs: "log",
     dm_zoned_runs: "dm-zoned",
-    runs_of_logs_in_zones: "zone-log"
+    runs_of_logs_in_zones: "zone-log",
+    interlaced_runs: "imr"
 }
 
 #[test]

@@ -612,7 +612,7 @@ impl Log {
 }
 
 /// Reads sectors that were never written: the time of a conventional disk, and zeros.
-fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
+pub(super) fn read_unwritten(disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf, at: u64) -> DiskResult {
     let mut scratch = disk.buf(n);
     disk.read(Pba(lba.0), n, Cause::Host, &mut scratch, 0)?;
     out.put(at, &disk.buf(n), 0, n);

@@ -271,5 +271,6 @@ fn reach_sectors(geometry: &Geometry, law: &Interference) -> u64 {
         Interference::Tracks { width, .. } => width.saturating_mul(geometry.longest_track()),
         Interference::Physical(profile) if profile.width() <= 1 => 0,
         Interference::Physical(profile) => profile.width() * geometry.longest_track(),
+        Interference::Interlaced => 2 * geometry.longest_track(),
     }
 }

@@ -91,16 +91,16 @@ pub struct TrackLayout {
 const BUCKETS: u64 = 4096;
 
 impl TrackLayout {
-    /// The layout of bands whose tracks are used as `scheme` says, behind `random` tracks of a random access zone. A write reaches
+    /// The layout for `layer` of bands whose tracks are used as `scheme` says, behind `random` tracks of a random access zone. A write reaches
     /// `width` tracks, its own included.
-    pub fn new(drive: &Drive, scheme: &Scheme, width: u64, random: u64) -> Result<TrackLayout, Error> {
+    pub fn new(layer: &str, drive: &Drive, scheme: &Scheme, width: u64, random: u64) -> Result<TrackLayout, Error> {
         let geometry = &drive.geometry;
         let tracks = scheme.tracks() as u64;
         let strips = strips(geometry, random, tracks, width - 1);
         let bands = strips.iter().map(|strip| strip.bands).sum();
         if bands == 0 {
             return Err(Error::Impossible(format!(
-                "no band of {tracks} tracks fits the drive next to a random access zone of {random}: name fewer \
+                "{layer}: no band of {tracks} tracks fits the drive next to a random access zone of {random}: name fewer \
                  tracks in track-map.scheme, lower track-map.random_tracks or take a larger drive"
             )));
         }
@@ -169,6 +169,18 @@ impl TrackLayout {
     #[inline]
     pub fn pba(&self, piece: &TrackPiece) -> Pba {
         self.band(piece).start(&self.geometry, piece.track) + piece.first
+    }
+
+    /// The sector with a piece's first number on the track before or after it, in the same recording zone.
+    pub fn beside(&self, piece: &TrackPiece, is_after: bool) -> Option<Pba> {
+        let strip = &self.strips[piece.strip as usize];
+        let turn = (piece.band - strip.first_band) * self.stride + piece.track as u64;
+        let beside = if is_after {
+            Some(turn + 1).filter(|&turn| turn < strip.bands * self.stride)
+        } else {
+            turn.checked_sub(1)
+        }?;
+        Some(self.geometry.usable(strip.origin + beside * strip.track) + piece.first)
     }
 
     /// The LBA that lies at a PBA, if one does.
@@ -272,7 +284,7 @@ mod tests {
     fn paper(scheme: &str) -> TrackLayout {
         let mut drive = Drive::load("tiny-constant").unwrap();
         drive.geometry = Geometry::uniform(10_100, 100).unwrap();
-        TrackLayout::new(&drive, &scheme.parse().unwrap(), 2, 100).unwrap()
+        TrackLayout::new("track-map", &drive, &scheme.parse().unwrap(), 2, 100).unwrap()
     }
 
     #[test]
@@ -300,7 +312,7 @@ mod tests {
         for (drive, width) in [("tiny", 2), ("tiny-constant", 4)] {
             let drive = Drive::load(drive).unwrap();
             let scheme = "3R(51)42".parse::<Scheme>().unwrap();
-            let layout = TrackLayout::new(&drive, &scheme, width, 0).unwrap();
+            let layout = TrackLayout::new("track-map", &drive, &scheme, width, 0).unwrap();
             let mut places: Vec<Pba> = (0..layout.sectors).map(|lba| layout.pba(&layout.piece(Lba(lba), 1))).collect();
             places.sort_unstable();
             assert!(places.windows(2).all(|pair| pair[0] < pair[1]));

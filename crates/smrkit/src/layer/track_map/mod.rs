@@ -23,8 +23,9 @@ use crate::schema::{Count, Or, Text, percent};
 use crate::state::{layer_state, state};
 use crate::tally::Cause;
 use crate::units::{Lba, Pba};
-use layout::{TrackLayout, TrackPiece};
-use rewrite::{Head, Joined, Rewrite, TrackCounts, TrackUse};
+pub(super) use layout::{TrackLayout, TrackPiece, width_of};
+pub(super) use rewrite::Joined;
+use rewrite::{Head, Rewrite, TrackCounts, TrackUse};
 use scheme::Scheme;
 
 pub(super) const SPEC: LayerSpec = LayerSpec::new::<TrackMapKeys>(
@@ -53,7 +54,7 @@ impl LayerKeys for TrackMapKeys {
     }
 
     fn settled(self, drive: &Drive) -> TrackMapKeys {
-        let random_tracks = self.random_tracks(drive, layout::width_of(drive));
+        let random_tracks = self.random_tracks(drive, width_of(drive));
         TrackMapKeys { random_tracks: Some(random_tracks), ..self }
     }
 
@@ -99,9 +100,9 @@ impl TrackMapPlan {
     fn new(drive: &Drive, keys: &TrackMapKeys) -> Result<TrackMapPlan, Error> {
         let scheme = &keys.scheme;
         let tracks = scheme.tracks();
-        let width = layout::width_of(drive);
+        let width = width_of(drive);
         let head = Head::new(&drive.interference, width, tracks);
-        let layout = TrackLayout::new(drive, scheme, width, keys.random_tracks(drive, width))?;
+        let layout = TrackLayout::new("track-map", drive, scheme, width, keys.random_tracks(drive, width))?;
         // A sector is not lost to the rounding of a percentage.
         let offered = (layout.sectors as f64 * keys.fill_percent / 100.0 + 1e-6) as u64;
         let host_sectors = offered.clamp(1, layout.sectors);
@@ -219,8 +220,18 @@ struct Offered {
 
 impl Placement for Offered {
     fn within(&self, pba: Pba, n: u64, each: &mut dyn FnMut(u64, Lba)) {
+        self.layout.within(pba, n, &mut |i, lba| {
+            if lba.0 < self.sectors {
+                each(i, lba);
+            }
+        });
+    }
+}
+
+impl Placement for TrackLayout {
+    fn within(&self, pba: Pba, n: u64, each: &mut dyn FnMut(u64, Lba)) {
         for i in 0..n {
-            if let Some(lba) = self.layout.lba(pba + i).filter(|lba| lba.0 < self.sectors) {
+            if let Some(lba) = self.lba(pba + i) {
                 each(i, lba);
             }
         }

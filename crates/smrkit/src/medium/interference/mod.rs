@@ -1,4 +1,4 @@
-//! The shingling law: what a write destroys downstream, in the four forms that the papers use.
+//! The shingling law: what a write destroys downstream, in the four forms that the papers use; and that of interlaced tracks.
 //!
 //! Blocks: Cassuto 2010, definition 2. Tracks: Vguard 2017, He & Du 2014. Distances: Caveat-Scriptor 2015. Physical:
 //! Cassuto 2010, definition 1, from which the others are derived. The history that the DPID needs is
@@ -47,6 +47,9 @@ pub enum Interference {
     },
     /// Tracks and angles.
     Physical(Profile),
+    /// Tracks by turns on top and at the bottom in each recording zone, the first on top. A write to a bottom track destroys the sectors of the
+    /// same numbers on both tracks beside it; one to a top track destroys nothing.
+    Interlaced,
 }
 
 /// The names of the four forms.
@@ -83,6 +86,7 @@ impl std::fmt::Display for Interference {
         let degrees = |t: u64| (t as f64 / 2f64.powi(64) * 3.6e5).round() / 1e3;
         match self {
             Interference::None => write!(f, "none"),
+            Interference::Interlaced => write!(f, "interlaced tracks"),
             Interference::Blocks { reach } => write!(f, "I_b {reach} sectors"),
             Interference::Tracks { width, band: None } => write!(f, "W {width} tracks"),
             Interference::Tracks { width, band: Some(band) } => write!(f, "W {width} tracks, bands of {band} tracks"),
@@ -102,10 +106,10 @@ impl std::fmt::Display for Interference {
 }
 
 impl Interference {
-    /// Its form; `None` for a conventional disk.
+    /// Its form; `None` for a conventional disk, and for interlaced tracks, which are not shingled.
     pub fn form(&self) -> Option<Form> {
         match self {
-            Interference::None => None,
+            Interference::None | Interference::Interlaced => None,
             Interference::Blocks { .. } => Some(Form::Blocks),
             Interference::Tracks { .. } => Some(Form::Tracks),
             Interference::Distances { .. } => Some(Form::Distances),
@@ -114,13 +118,16 @@ impl Interference {
     }
 
     /// Calls `hit` with every run of sectors outside `pba .. pba + n` that a write of it destroys downstream, in
-    /// ascending order.
+    /// ascending order. Of interlaced tracks it destroys such inside as well, which it has written before.
     pub fn destroyed(&self, g: &Geometry, pba: Pba, n: u64, mut hit: impl FnMut(Pba, u64)) {
         if n == 0 {
             return;
         }
         if let Interference::Physical(profile) = self {
             return profile.destroyed(g, pba, n, &mut hit);
+        }
+        if *self == Interference::Interlaced {
+            return destroyed_on_top(g, pba, n, &mut hit);
         }
         let (start, end) = self.downstream(g, pba, n);
         if start < end {
@@ -150,6 +157,7 @@ impl Interference {
             Interference::Blocks { reach } => (end, clip(reach.saturating_sub(1))),
             Interference::Distances { did, .. } => (end, clip(did)),
             Interference::Tracks { width, band } => tracks_reached(g, pba, n, width, band),
+            Interference::Interlaced => tracks_reached(g, pba, n, 2, None),
             Interference::Physical(profile) => tracks_reached(g, pba, n, profile.width(), None),
         }
     }
@@ -177,6 +185,7 @@ impl Interference {
             Interference::Blocks { reach } => Guard::Sectors(reach.saturating_sub(1)),
             Interference::Distances { did, dpid, .. } => Guard::Sectors(did.max(dpid)),
             Interference::Tracks { width, .. } => Guard::Tracks(width.saturating_sub(1)),
+            Interference::Interlaced => Guard::Tracks(1),
             Interference::Physical(profile) => Guard::Tracks(profile.width() - 1),
         }
     }
@@ -188,7 +197,7 @@ impl Interference {
             Interference::Blocks { reach } => reach,
             Interference::Tracks { width, band } => width.max(band.unwrap_or(0)),
             Interference::Distances { did, dpid, .. } => did.max(dpid),
-            Interference::None | Interference::Physical(_) => 0,
+            Interference::None | Interference::Physical(_) | Interference::Interlaced => 0,
         };
         if farthest > REACH_MAX {
             return Err(Error::Impossible(format!("interference over {farthest}: give {REACH_MAX} or less")));
@@ -252,6 +261,31 @@ impl Interference {
                 form.name(),
                 self.form().map_or("none", Form::name)
             ))),
+        }
+    }
+}
+
+/// True if a track lies at the bottom where tracks are interlaced.
+pub fn is_bottom(g: &Geometry, track: Track) -> bool {
+    (track - g.zone_of_track(track).first_track) % 2 == 1
+}
+
+/// See `Interference::destroyed`, for interlaced tracks.
+fn destroyed_on_top(g: &Geometry, pba: Pba, n: u64, hit: &mut impl FnMut(Pba, u64)) {
+    let end = pba + n;
+    let (first, last) = g.tracks_of(pba, n);
+    for bottom in (first.0..=last.0).map(Track).filter(|&track| is_bottom(g, track)) {
+        let own = g.track_start(bottom);
+        let (from, to) = (pba.max(own) - own, end.min(own + g.track_sectors(bottom)).max(own) - own);
+        let zone = g.zone_of_track(bottom);
+        for top in [bottom - 1, bottom + 1].into_iter().filter(|&top| zone.holds(top)) {
+            let (start, sectors) = (g.track_start(top), g.track_sectors(top));
+            // What the command writes later survives.
+            let first = if top > bottom { (start + from).max(end) } else { start + from };
+            let stop = start + to.min(sectors);
+            if first < stop {
+                hit(first, stop - first);
+            }
         }
     }
 }

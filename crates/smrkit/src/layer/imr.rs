@@ -1,0 +1,218 @@
+//! Interlaced recording, updated by read-modify-write: the rules of IMRSim (Zeng et al., "IMRSim: A Disk Simulator for Interlaced
+//! Magnetic Recording Technology", 2022), which puts the usual scheme of the field into a device mapper target.
+//!
+//! Every other track lies at the bottom, with a top track on either side that overlaps it. A top track is written without harm. A write
+//! to a bottom track spoils what lies beside it on both top tracks: if that is in use, it is read before and written back afterwards,
+//! block by block and not whole tracks. Tracks are given to LBAs in two or three phases, bottom tracks first, so that nothing has
+//! to be rewritten up to half of the space.
+//!
+//! Assumptions: LBAs have fixed places, while IMRSim gives places in the order of first writes; top and bottom tracks are equally long, and
+//! sectors of the same number lie beside each other; the drive's tracks are interlaced, whatever law of shingling its file has; what is rewritten is in memory alone meanwhile, so that a power cut takes it.
+
+use std::sync::Arc;
+
+use super::track_map::{TrackLayout, TrackPiece};
+use super::{Capacity, Layer, LayerKeys, LayerSpec, LayerStats, inconsistent};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::keys;
+use crate::medium::interference::{Form, is_bottom};
+use crate::medium::{Buf, Placement};
+use crate::pages::LbaSet;
+use crate::schema::Word;
+use crate::state::{layer_state, state};
+use crate::tally::Cause;
+use crate::units::{Lba, Pba};
+
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<ImrKeys>(
+    "imr",
+    "Interlaced tracks: writes to bottom tracks read the top tracks beside them first, and write them back.",
+    "Zeng et al. 2022 (IMRSim)",
+    &Form::ALL,
+);
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct ImrKeys {
+        /// Order in which tracks are used: as they lie; bottom tracks before top ones; or every other top track before the rest, too.
+        phases: Phases = PHASES, "2";
+    }
+}
+
+const PHASES: Word<Phases> = Word(&[("1", Phases::One), ("2", Phases::Two), ("3", Phases::Three)]);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Phases {
+    One,
+    Two,
+    Three,
+}
+
+impl Phases {
+    /// In the notation of `track-map`: odd tracks lie on top. IMRSim allocates so in each zone of 256 MiB; here it is the whole disk.
+    fn scheme(self) -> &'static str {
+        match self {
+            Phases::One => "12",
+            Phases::Two => "R(21)",
+            Phases::Three => "24R(13)",
+        }
+    }
+}
+
+impl LayerKeys for ImrKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(capacity(drive, &layout(drive, self)?))
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        let layout = layout(drive, self)?;
+        Ok(Box::new(Imr {
+            capacity: capacity(drive, &layout),
+            layout: Arc::new(layout),
+            valid: LbaSet::default(),
+            counts: [0; 3],
+            first_rewrite: None,
+        }))
+    }
+}
+
+fn layout(drive: &Drive, keys: &ImrKeys) -> Result<TrackLayout, Error> {
+    TrackLayout::new("imr", drive, &keys.phases.scheme().parse()?, 1, 0)
+}
+
+fn capacity(drive: &Drive, layout: &TrackLayout) -> Capacity {
+    let (raw_sectors, host_sectors) = (drive.geometry.sectors, layout.sectors);
+    Capacity { raw_sectors, host_sectors, guard_sectors: raw_sectors - host_sectors, ..Capacity::default() }
+}
+
+struct Imr {
+    layout: Arc<TrackLayout>,
+    capacity: Capacity,
+    /// LBAs that hold data of the host.
+    valid: LbaSet,
+    /// Writes to top tracks; to bottom ones; runs of top tracks rewritten.
+    counts: [u64; 3],
+    first_rewrite: Option<u64>,
+}
+
+state! { Imr { values: valid, counts, first_rewrite; built: layout, capacity; } }
+
+/// A run of a top track in memory, while the bottom track beside it is written.
+struct TopRun {
+    pba: Pba,
+    sectors: u64,
+    data: Buf,
+}
+
+impl Imr {
+    /// What is in use beside a piece of a bottom track, on the track before or after it, from its first sector in use to the last.
+    fn beside(&self, piece: &TrackPiece, is_after: bool) -> Option<(Pba, u64)> {
+        let first = self.layout.beside(piece, is_after)?;
+        let lba = self.layout.lba(first)?;
+        let n = piece.sectors.min(self.layout.piece(lba, piece.sectors).sectors);
+        let mut runs = self.valid.runs(lba, n);
+        let (from, sectors) = runs.next()?;
+        let end = runs.last().map_or(from + sectors, |(last, sectors)| last + sectors);
+        Some((first + (from - lba), end - from))
+    }
+
+    fn write_piece(&mut self, disk: &mut Disk, piece: &TrackPiece, data: &Buf) -> DiskResult {
+        let pba = self.layout.pba(piece);
+        let is_bottom = is_bottom(disk.geometry(), disk.geometry().track_of(pba));
+        self.counts[usize::from(is_bottom)] += 1;
+        if !is_bottom {
+            return disk.write(pba, piece.sectors, Cause::Host, data, piece.at);
+        }
+        let mut tops = Vec::new();
+        for (pba, sectors) in [false, true].into_iter().filter_map(|is_after| self.beside(piece, is_after)) {
+            let mut data = disk.buf(sectors);
+            disk.read(pba, sectors, Cause::Clean, &mut data, 0)?;
+            tops.push(TopRun { pba, sectors, data });
+        }
+        disk.write(pba, piece.sectors, Cause::Host, data, piece.at)?;
+        for top in &tops {
+            disk.write(top.pba, top.sectors, Cause::Clean, &top.data, 0)?;
+            self.counts[2] += 1;
+            self.first_rewrite.get_or_insert(disk.requests());
+        }
+        Ok(())
+    }
+}
+
+impl Layer for Imr {
+    fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        self.layout
+            .pieces(lba, n)
+            .try_for_each(|piece| disk.read(self.layout.pba(&piece), piece.sectors, Cause::Host, out, piece.at))
+    }
+
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let layout = Arc::clone(&self.layout);
+        for piece in layout.pieces(lba, n) {
+            self.write_piece(disk, &piece, data)?;
+            // A later piece of this request may lie beside it.
+            self.valid.insert(lba + piece.at, piece.sectors);
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        self.valid.remove(lba, n);
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        self.valid = LbaSet::all();
+        Arc::clone(&self.layout) as Arc<dyn Placement>
+    }
+
+    fn interlaces(&self) -> bool {
+        true
+    }
+
+    fn rewrites_in_place(&self) -> bool {
+        true
+    }
+
+    /// Which sectors are in use is known no more: all are taken for used.
+    fn power_cut(&mut self) {
+        self.valid = LbaSet::all();
+    }
+
+    layer_state!();
+
+    fn locate(&self, lba: Lba) -> Pba {
+        self.layout.pba(&self.layout.piece(lba, 1))
+    }
+
+    fn check(&self) -> DiskResult {
+        match self.layout.sectors == self.capacity.host_sectors {
+            true => Ok(()),
+            false => inconsistent("the layout has another size than the disk".into()),
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.valid.bytes()
+    }
+
+    fn stats(&self) -> LayerStats {
+        let [top_writes, bottom_writes, tops_rewritten] = self.counts;
+        let named = [("top_writes", top_writes), ("bottom_writes", bottom_writes), ("tops_rewritten", tops_rewritten)];
+        LayerStats::new(named, self.first_rewrite)
+    }
+
+    fn bands_moved(&self) -> u64 {
+        self.counts[2]
+    }
+
+    fn reset_stats(&mut self) {
+        (self.counts, self.first_rewrite) = ([0; 3], None);
+    }
+}

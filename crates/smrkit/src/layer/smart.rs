@@ -1,0 +1,855 @@
+//! SMaRT: He & Du, "SMaRT: An Approach to Shingled Magnetic Recording Translation", FAST 2017, and its forerunner T-STL, of which the
+//! rules below are in the abstracts.
+//!
+//! Logical tracks lie on physical tracks of their recording zone, by a map. A track whose followers are free is updated in place. Any
+//! other moves: what the write leaves of it is read, and the whole is written to the next track of the pool, a run of free tracks. The
+//! old place is free at once, and can be written again as soon as the tracks after it are free too. While less than 1 in W tracks is in
+//! use, W − 1 tracks after each stay free, so that every update is in place.
+//!
+//! Free tracks in short runs are of no use. When the pool runs out, and while nothing waits, they are gathered: what lies between two
+//! runs (an element) moves to the left end of the first, which makes one run of both, or to the pool where the first is too short.
+//! What is never written wanders left that way, and what is written often stays among free tracks.
+//!
+//! Assumptions, where the abstracts say nothing: the map is kept in memory that survives a power cut, tables and pools are one a
+//! recording zone, and which element is moved (see [`Area::best`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::interface::DelayKeys;
+use super::log::read_unwritten;
+use super::track_map::{Joined, width_of};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, TABLES_BYTES_MAX, inconsistent};
+use crate::disk::Disk;
+use crate::drive::Drive;
+use crate::error::{DiskResult, Error};
+use crate::extent_map::{MappedPiece, joined};
+use crate::geometry::{Divisor, Geometry};
+use crate::keys;
+use crate::medium::interference::{Form, Interference};
+use crate::medium::{Ascending, Buf, Placement};
+use crate::quantity::Bytes;
+use crate::schema::{Switch, percent};
+use crate::state::{self, State, layer_state, state};
+use crate::tally::Cause;
+use crate::units::{Lba, Nanos, Pba};
+
+pub(super) const SPEC: LayerSpec = LayerSpec::new::<SmartKeys>(
+    "smart",
+    "Tracks lie anywhere in their zone: updated in place where nothing follows, else moved; free tracks are gathered.",
+    "He & Du 2017 (SMaRT)",
+    &[Form::Blocks, Form::Tracks, Form::Physical],
+)
+.putting_rewriting_off();
+
+keys! {
+    /// The parameters.
+    #[derive(Clone)]
+    struct SmartKeys {
+        /// Share of the tracks that is not offered to the host.
+        spare_percent: f64 = percent(0.1, 95.0), "7";
+        /// Gathers free tracks while nothing waits, until half of them are one run.
+        idle_clean: bool = Switch, "on";
+        /// When.
+        delay: DelayKeys;
+    }
+}
+
+impl LayerKeys for SmartKeys {
+    fn capacity(&self, drive: &Drive) -> Result<Capacity, Error> {
+        Ok(Layout::new(drive, self)?.capacity)
+    }
+
+    fn build(&self, drive: &Drive) -> Result<Box<dyn Layer>, Error> {
+        Ok(Box::new(Smart::new(drive, self)?))
+    }
+}
+
+/// No track.
+const NONE: u32 = u32::MAX;
+/// Tracks that are moved together at most: what a drive's memory holds (assumption).
+const TRACKS_AT_ONCE: u32 = 16;
+/// Elements that are compared before one is moved (assumption).
+const WINDOW: usize = 64;
+/// Memory for a track, logical or physical.
+const BYTES_A_TRACK: u64 = 12;
+
+struct Smart {
+    layout: Arc<Layout>,
+    areas: Vec<Area>,
+    /// A write spoils sectors of its own track, as laws that count sectors say.
+    in_track: bool,
+    idle_delay: Option<Nanos>,
+    counts: SmartCounts,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct SmartCounts {
+    updates_in_place: u64,
+    tracks_moved: u64,
+    tracks_gathered: u64,
+    elements_moved: u64,
+    first_cleaning_request: Option<u64>,
+}
+
+state! {
+    Smart {
+        parts: areas;
+        values: counts;
+        built: layout, in_track, idle_delay;
+    }
+}
+
+/// Tracks of one recording zone.
+struct AreaShape {
+    /// The raw sector at which its first track begins, and raw sectors of a track.
+    origin: u64,
+    stride: u64,
+    /// Sectors of a track that are used: as many as its shortest track has.
+    used: Divisor,
+    tracks: u32,
+    logical: u32,
+    /// LBAs before it and in it.
+    first_lba: u64,
+    end_lba: u64,
+}
+
+/// The recording zones, and what they make of the drive.
+struct Layout {
+    geometry: Geometry,
+    shapes: Vec<AreaShape>,
+    /// Tracks after a written one that the write reaches.
+    reach: u32,
+    capacity: Capacity,
+}
+
+/// A part of a request on one logical track.
+#[derive(Clone, Copy)]
+struct Piece {
+    area: usize,
+    logical: u32,
+    first: u64,
+    sectors: u64,
+    /// Sectors of the request before it.
+    at: u64,
+}
+
+impl Layout {
+    fn new(drive: &Drive, keys: &SmartKeys) -> Result<Layout, Error> {
+        let g = &drive.geometry;
+        if drive.interference.upstream() > 0 {
+            return Err(Error::Impossible(
+                "smart writes tracks again whose neighbours before them stay: take a drive whose law has no DPID"
+                    .into(),
+            ));
+        }
+        let reach = width_of(drive) - 1;
+        let mut shapes: Vec<AreaShape> = Vec::new();
+        let mut host_sectors = 0;
+        let mut spare_sectors = 0;
+        for zone in g.zones.iter() {
+            // What follows the zone is not its own to damage; behind the disk's last track lies nothing.
+            let last = zone.first_track.0 + zone.tracks == g.tracks;
+            let tracks = zone.tracks.saturating_sub(if last { 0 } else { reach });
+            let used = zone.track_sectors - g.most_defects_on_a_track(zone);
+            let spare = ((tracks as f64 * keys.spare_percent / 100.0).ceil() as u64).max(2 * reach + 2);
+            if used == 0 || tracks <= spare {
+                continue;
+            }
+            let first_lba = host_sectors;
+            host_sectors += (tracks - spare) * used;
+            spare_sectors += spare * used;
+            shapes.push(AreaShape {
+                origin: Geometry::raw_of_zone(zone).start,
+                stride: zone.track_sectors,
+                used: Divisor::new(used),
+                tracks: tracks as u32,
+                logical: (tracks - spare) as u32,
+                first_lba,
+                end_lba: host_sectors,
+            });
+        }
+        if shapes.is_empty() {
+            return Err(Error::Impossible(format!(
+                "no recording zone has more tracks than smart keeps free ({} at least): lower smart.spare_percent or take a larger \
+                 drive",
+                2 * reach + 2
+            )));
+        }
+        let tables = g.tracks * BYTES_A_TRACK;
+        if tables > TABLES_BYTES_MAX {
+            return Err(Error::Impossible(format!(
+                "{} tracks take {} of memory, and tables may take {}: take a smaller drive",
+                g.tracks,
+                Bytes(tables),
+                Bytes(TABLES_BYTES_MAX)
+            )));
+        }
+        let raw_sectors = g.sectors;
+        let guard_sectors = raw_sectors - host_sectors - spare_sectors;
+        let capacity = Capacity { raw_sectors, host_sectors, cache_sectors: 0, guard_sectors, spare_sectors };
+        Ok(Layout { geometry: g.clone(), shapes, reach: reach as u32, capacity })
+    }
+
+    /// The piece of `n` sectors from `lba` on that lies on its logical track.
+    #[inline]
+    fn piece(&self, lba: Lba, n: u64) -> Piece {
+        let area = self.shapes.partition_point(|shape| shape.end_lba <= lba.0);
+        let shape = &self.shapes[area];
+        let (logical, first) = shape.used.divide(lba.0 - shape.first_lba);
+        Piece { area, logical: logical as u32, first, sectors: n.min(shape.used.value - first), at: 0 }
+    }
+
+    fn pieces(&self, lba: Lba, n: u64) -> impl Iterator<Item = Piece> + use<'_> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            (at < n).then(|| {
+                let piece = Piece { at, ..self.piece(lba + at, n - at) };
+                at += piece.sectors;
+                piece
+            })
+        })
+    }
+
+    /// The first sector of a physical track.
+    #[inline]
+    fn start(&self, area: usize, track: u32) -> Pba {
+        let shape = &self.shapes[area];
+        self.geometry.usable(shape.origin + u64::from(track) * shape.stride)
+    }
+}
+
+/// The tracks of one recording zone: where each logical one lies, and the runs of free ones.
+struct Area {
+    reach: u32,
+    tracks: u32,
+    logical: u32,
+    /// Sectors of a track.
+    sectors: u32,
+    /// True if it began full. Its tables are made by the first write to it, so that filling takes no longer on a large drive.
+    began_full: bool,
+    /// Tracks that the host leaves in the pool: an element of so many, less twice the reach, can still be moved there.
+    keep: u32,
+    /// By logical track: its physical one, and the end of what was written of it.
+    place: Vec<u32>,
+    written: Vec<u32>,
+    /// By physical track.
+    owner: Vec<u32>,
+    /// Runs of free tracks, by their first, and those of them that are long enough for a pool.
+    runs: BTreeMap<u32, u32>,
+    pools: BTreeSet<u32>,
+    /// The next track to be written.
+    pool: u32,
+    /// Where the next element to be moved is looked for.
+    hand: u32,
+    in_use: u32,
+}
+
+/// What is moved next to gather free tracks: an element, and where to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Move {
+    from: u32,
+    tracks: u32,
+    to: u32,
+    is_to_pool: bool,
+    /// Tracks that can be written in addition afterwards.
+    gain: u32,
+}
+
+impl Move {
+    /// For each track that is moved.
+    fn gains_more_than(&self, other: &Move) -> bool {
+        u64::from(self.gain) * u64::from(other.tracks) > u64::from(other.gain) * u64::from(self.tracks)
+    }
+}
+
+impl Area {
+    fn new(shape: &AreaShape, reach: u32) -> Area {
+        let spare = shape.tracks - shape.logical;
+        // Without a reach any free track can be written.
+        let slack = if reach > 0 { TRACKS_AT_ONCE.min((spare - 2 * reach - 1) / 4) } else { 0 };
+        Area {
+            reach,
+            tracks: shape.tracks,
+            logical: shape.logical,
+            sectors: shape.used.value as u32,
+            began_full: false,
+            keep: 2 * reach + slack,
+            place: Vec::new(),
+            written: Vec::new(),
+            owner: Vec::new(),
+            runs: BTreeMap::new(),
+            pools: BTreeSet::new(),
+            pool: 0,
+            hand: 0,
+            in_use: 0,
+        }
+    }
+
+    /// Makes the tables, if there are none yet.
+    fn open(&mut self) {
+        if self.is_open() {
+            return;
+        }
+        self.place = vec![NONE; self.logical as usize];
+        self.written = vec![0; self.logical as usize];
+        self.owner = vec![NONE; self.tracks as usize];
+        if self.began_full {
+            self.written.fill(self.sectors);
+            let tracks = (0..).step_by(self.step_of_full());
+            for ((logical, place), track) in (0..).zip(&mut self.place).zip(tracks) {
+                (*place, self.owner[track]) = (track as u32, logical);
+            }
+        }
+        self.find_runs();
+    }
+
+    fn is_open(&self) -> bool {
+        !self.place.is_empty()
+    }
+
+    /// Every logical track is written.
+    fn fill(&mut self) {
+        (self.began_full, self.in_use) = (true, self.logical);
+        self.pool = self.logical * self.step_of_full() as u32;
+    }
+
+    /// The physical track and the end of what was written, of a logical track that has one.
+    fn track_of(&self, logical: u32) -> Option<(u32, u64)> {
+        let (track, written) = match self.is_open() {
+            true => (self.place[logical as usize], self.written[logical as usize]),
+            false if self.began_full => (logical * self.step_of_full() as u32, self.sectors),
+            false => (NONE, 0),
+        };
+        (track != NONE).then_some((track, written.into()))
+    }
+
+    fn free_tracks(&self) -> u32 {
+        self.tracks - self.in_use
+    }
+
+    /// Tracks from one to the next on a full disk: W where that leaves a pool.
+    fn step_of_full(&self) -> usize {
+        let (logical, width) = (u64::from(self.logical), u64::from(1 + self.reach));
+        if logical * width + u64::from(2 * self.reach) < u64::from(self.tracks) { width as usize } else { 1 }
+    }
+
+    /// Makes the runs of free tracks from the owners of all tracks.
+    fn find_runs(&mut self) {
+        self.runs.clear();
+        self.pools.clear();
+        let mut at = 0;
+        let owners = std::mem::take(&mut self.owner);
+        for same in owners.chunk_by(|a, b| (*a == NONE) == (*b == NONE)) {
+            if same[0] == NONE {
+                self.insert_run(at, same.len() as u32);
+            }
+            at += same.len() as u32;
+        }
+        self.owner = owners;
+    }
+
+    fn insert_run(&mut self, first: u32, tracks: u32) {
+        if tracks > 0 {
+            self.runs.insert(first, tracks);
+            if tracks > self.keep {
+                self.pools.insert(first);
+            }
+        }
+    }
+
+    fn remove_run(&mut self, first: u32) -> u32 {
+        self.pools.remove(&first);
+        self.runs.remove(&first).expect("a run begins here")
+    }
+
+    /// The run that a free track is in: its first track and its end.
+    fn run_of(&self, track: u32) -> Option<(u32, u32)> {
+        let (&first, &tracks) = self.runs.range(..=track).next_back()?;
+        (track < first + tracks).then_some((first, first + tracks))
+    }
+
+    /// A free track takes a logical one.
+    fn take(&mut self, track: u32, logical: u32) {
+        let (first, end) = self.run_of(track).expect("only free tracks are taken");
+        self.remove_run(first);
+        self.insert_run(first, track - first);
+        self.insert_run(track + 1, end - track - 1);
+        (self.owner[track as usize], self.place[logical as usize]) = (logical, track);
+        self.in_use += 1;
+    }
+
+    /// A track is free again; its logical one has another place, or none.
+    fn release(&mut self, track: u32) {
+        let (mut first, mut end) = (track, track + 1);
+        if let Some((before, _)) = track.checked_sub(1).and_then(|before| self.run_of(before)) {
+            self.remove_run(before);
+            first = before;
+        }
+        if self.runs.contains_key(&end) {
+            end += self.remove_run(end);
+        }
+        self.insert_run(first, end - first);
+        self.owner[track as usize] = NONE;
+        self.in_use -= 1;
+    }
+
+    /// True if a write of this track reaches free tracks only.
+    #[inline]
+    fn is_followed_by_free(&self, track: u32) -> bool {
+        let end = (track + 1 + self.reach).min(self.tracks);
+        self.owner[(track + 1) as usize..end as usize].iter().all(|&owner| owner == NONE)
+    }
+
+    /// Tracks of the pool.
+    fn available(&self) -> u32 {
+        let end = if self.is_open() { self.run_of(self.pool).map(|(_, end)| end) } else { Some(self.tracks) };
+        end.map_or(0, |end| end - self.pool)
+    }
+
+    /// The next track of the pool; `None` if free tracks have to be gathered first.
+    fn allocate(&mut self) -> Option<u32> {
+        if self.available() <= self.keep {
+            let later = self.pools.range(self.pool..).next();
+            self.pool = *later.or(self.pools.first())?;
+        }
+        let track = self.pool;
+        // Less than 1 in W tracks is in use: no update has to move anything.
+        let gap = if u64::from(self.in_use) * u64::from(1 + self.reach) < u64::from(self.tracks)
+            && self.available() > self.keep + self.reach
+        {
+            self.reach
+        } else {
+            0
+        };
+        self.pool = track + 1 + gap;
+        Some(track)
+    }
+
+    /// Tracks of a run that can be written, the rest being the guard of what follows.
+    fn usable(&self, first: u32, tracks: u32) -> u32 {
+        if first + tracks == self.tracks { tracks } else { tracks.saturating_sub(self.reach) }
+    }
+
+    /// How the element between two runs is moved, if that gains anything.
+    fn gathering(&self, (first, tracks): (u32, u32), (next, more): (u32, u32), spared: u32) -> Option<Move> {
+        let (from, element) = (first + tracks, next - first - tracks);
+        let before = self.usable(first, tracks) + self.usable(next, more);
+        if tracks > self.reach {
+            let gain = self.usable(first + element, tracks + more) - before;
+            return (gain > 0).then_some(Move { from, tracks: element, to: first, is_to_pool: false, gain });
+        }
+        let is_pool = (first..first + tracks).contains(&self.pool) || (next..next + more).contains(&self.pool);
+        if is_pool || element > spared {
+            return None;
+        }
+        let gain =
+            self.usable(first, tracks + element + more).checked_sub(before + element).filter(|&gain| gain > 0)?;
+        Some(Move { from, tracks: element, to: self.pool, is_to_pool: true, gain })
+    }
+
+    /// The move that gains most for each track moved, among as many elements as are looked at; more where none of these gains. Elements of
+    /// up to `spared` tracks may move to the pool.
+    fn best(&mut self, spared: u32) -> Option<Move> {
+        let first_at_hand = self.runs.range(self.hand..).next().map_or(NONE, |(&first, _)| first);
+        let (mut best, mut seen) = (None::<Move>, 0);
+        for range in [self.hand..=NONE, 0..=first_at_hand] {
+            let mut runs = self.runs.range(range).map(|(&first, &tracks)| (first, tracks));
+            let Some(mut run) = runs.next() else { continue };
+            for next in runs {
+                let one = self.gathering(run, next, spared);
+                best = best.into_iter().chain(one).reduce(|a, b| if b.gains_more_than(&a) { b } else { a });
+                (seen, run) = (seen + 1, next);
+                if seen >= WINDOW && best.is_some() {
+                    self.hand = run.0;
+                    return best;
+                }
+            }
+        }
+        self.hand = 0;
+        best
+    }
+
+    /// Where no move gains anything: enough of the tracks after the first run go to the pool for the run to be longer than the reach.
+    fn enlarging(&self) -> Option<Move> {
+        let own = self.run_of(self.pool).map(|(first, _)| first);
+        let (&first, &tracks) = self
+            .runs
+            .iter()
+            .find(|&(&first, &tracks)| Some(first) != own && tracks <= self.reach && first + tracks < self.tracks)?;
+        let from = first + tracks;
+        let end = self.runs.range(from..).next().map_or(self.tracks, |(&next, _)| next);
+        let count = (self.reach + 1 - tracks).min(end - from);
+        (self.available() >= count + self.reach).then_some(Move {
+            from,
+            tracks: count,
+            to: self.pool,
+            is_to_pool: true,
+            gain: 0,
+        })
+    }
+
+    /// Checks that map and runs agree.
+    fn check(&self) -> DiskResult {
+        if !self.is_open() {
+            return Ok(());
+        }
+        for (logical, &track) in self.place.iter().enumerate() {
+            if track != NONE && self.owner.get(track as usize) != Some(&(logical as u32)) {
+                return inconsistent(format!("logical track {logical} is not the owner of its track {track}"));
+            }
+            if self.written[logical] > self.sectors {
+                return inconsistent(format!("logical track {logical} is written past its end"));
+            }
+        }
+        let mapped = self.place.iter().filter(|&&track| track != NONE).count();
+        if mapped != self.in_use as usize || self.owner.iter().filter(|&&owner| owner != NONE).count() != mapped {
+            return inconsistent(format!("{} tracks are counted as in use, and {mapped} are", self.in_use));
+        }
+        let mut end = None;
+        for (&first, &tracks) in &self.runs {
+            let own = first as usize..(first + tracks) as usize;
+            if end.is_some_and(|end| end >= first) || !self.owner[own].iter().all(|&owner| owner == NONE) {
+                return inconsistent(format!("the run of free tracks from {first} on is wrong"));
+            }
+            end = Some(first + tracks);
+        }
+        let free: u32 = self.runs.values().sum();
+        if free != self.free_tracks() {
+            return inconsistent(format!("{free} tracks lie in runs, and {} are free", self.free_tracks()));
+        }
+        Ok(())
+    }
+}
+
+/// The map is the state; who owns a track and which are free follows from it.
+impl State for Area {
+    fn save(&self, out: &mut Vec<u8>) {
+        state::write(&self.place, out);
+        state::write(&self.written, out);
+        state::write(&(self.began_full, self.in_use, self.pool, self.hand), out);
+    }
+
+    fn load(&mut self, from: &mut &[u8]) -> DiskResult {
+        (self.place, self.written) = (state::read(from)?, state::read(from)?);
+        (self.began_full, self.in_use, self.pool, self.hand) = state::read(from)?;
+        let is_whole = |table: &[u32]| table.is_empty() || table.len() == self.logical as usize;
+        if !is_whole(&self.place) || self.written.len() != self.place.len() || self.in_use > self.tracks {
+            return state::refused("has a table of tracks of another length");
+        }
+        self.owner.clear();
+        self.runs.clear();
+        self.pools.clear();
+        if !self.is_open() {
+            return Ok(());
+        }
+        self.owner.resize(self.tracks as usize, NONE);
+        for (logical, &track) in self.place.iter().enumerate().filter(|&(_, &track)| track != NONE) {
+            match self.owner.get_mut(track as usize) {
+                Some(owner) if *owner == NONE => *owner = logical as u32,
+                _ => return state::refused("has two tracks in one place, or one beyond its zone"),
+            }
+        }
+        self.in_use = self.place.iter().filter(|&&track| track != NONE).count() as u32;
+        self.find_runs();
+        Ok(())
+    }
+}
+
+impl Smart {
+    fn new(drive: &Drive, keys: &SmartKeys) -> Result<Smart, Error> {
+        let layout = Layout::new(drive, keys)?;
+        Ok(Smart {
+            areas: layout.shapes.iter().map(|shape| Area::new(shape, layout.reach)).collect(),
+            layout: Arc::new(layout),
+            in_track: matches!(drive.interference, Interference::Blocks { .. }),
+            idle_delay: keys.delay.when(keys.idle_clean),
+            counts: SmartCounts::default(),
+        })
+    }
+
+    fn track_of(&self, piece: &Piece) -> Option<(u32, u64)> {
+        self.areas[piece.area].track_of(piece.logical)
+    }
+
+    /// The parts of a piece that were written and were not.
+    fn mapped(&self, lba: Lba, piece: Piece) -> impl Iterator<Item = MappedPiece> + use<> {
+        let (written, start) = match self.track_of(&piece) {
+            Some((track, written)) => (written, self.layout.start(piece.area, track) + piece.first),
+            None => (0, Pba(0)),
+        };
+        let known = written.saturating_sub(piece.first).min(piece.sectors);
+        let first = lba + piece.at;
+        let parts = [
+            MappedPiece { lba: first, sectors: known, pba: Some(start) },
+            MappedPiece { lba: first + known, sectors: piece.sectors - known, pba: None },
+        ];
+        parts.into_iter().filter(|part| part.sectors > 0)
+    }
+
+    /// Reads, and writes elsewhere, tracks that lie side by side. What they are written to is free, and so is what that reaches.
+    fn relocate(&mut self, disk: &mut Disk, at: usize, from: u32, to: u32, tracks: u32) -> DiskResult {
+        let layout = Arc::clone(&self.layout);
+        let area = &mut self.areas[at];
+        let moved: Vec<(u32, u64)> = (from..from + tracks)
+            .map(|track| area.owner[track as usize])
+            .map(|logical| (logical, u64::from(area.written[logical as usize])))
+            .collect();
+        let mut buf = disk.buf(moved.iter().map(|&(_, written)| written).sum());
+        for (first, writes) in [(from, false), (to, true)] {
+            let (mut run, mut done) = (Joined::default(), 0);
+            let mut access = |run: Option<(Pba, u64, u64)>| match run {
+                Some((pba, at, n)) if writes => disk.write(pba, n, Cause::Clean, &buf, at),
+                Some((pba, at, n)) => disk.read(pba, n, Cause::Clean, &mut buf, at),
+                None => Ok(()),
+            };
+            for (track, &(_, written)) in (first..).zip(&moved) {
+                if written > 0 {
+                    access(run.add(layout.start(at, track), done, written))?;
+                    done += written;
+                }
+            }
+            access(run.end())?;
+        }
+        // Only now: until then the old places have the data.
+        for (i, (logical, _)) in (0..).zip(moved) {
+            area.take(to + i, logical);
+            area.release(from + i);
+        }
+        self.counts.tracks_gathered += u64::from(tracks);
+        Ok(())
+    }
+
+    /// Moves one element, which joins the free tracks on both sides of it, and leaves at least `kept` tracks in the pool if it moves there;
+    /// whether there was anything to gain.
+    fn gather(&mut self, disk: &mut Disk, at: usize, kept: u32) -> DiskResult<bool> {
+        let area = &mut self.areas[at];
+        let spared = area.available().saturating_sub(kept);
+        let Some(Move { from, tracks, to, is_to_pool, .. }) = area.best(spared).or_else(|| area.enlarging()) else {
+            return Ok(false);
+        };
+        // To the pool in one go. To the left by so many tracks at a time that the reach stays free before those not yet moved.
+        let at_once = if is_to_pool { tracks } else { (from - to - area.reach).min(TRACKS_AT_ONCE) };
+        let mut done = 0;
+        while done < tracks {
+            let count = at_once.min(tracks - done);
+            self.relocate(disk, at, from + done, to + done, count)?;
+            done += count;
+            if is_to_pool {
+                self.areas[at].pool += count;
+            }
+        }
+        let area = &mut self.areas[at];
+        let (first, end) = area.run_of(from + tracks - 1).expect("the element's last track was freed");
+        if end - first > area.available() {
+            area.pool = first;
+        }
+        self.counts.elements_moved += 1;
+        Ok(true)
+    }
+
+    /// The next track of the pool, after as much gathering as it takes.
+    fn allocate(&mut self, disk: &mut Disk, at: usize) -> DiskResult<u32> {
+        loop {
+            if let Some(track) = self.areas[at].allocate() {
+                return Ok(track);
+            }
+            self.counts.first_cleaning_request.get_or_insert(disk.requests());
+            if !self.gather(disk, at, 2 * self.layout.reach)? {
+                let free = self.areas[at].free_tracks();
+                inconsistent(format!("zone {at}: no pool can be made of {free} free tracks"))?;
+            }
+        }
+    }
+
+    /// Writes a part of a logical track; what can be written as it is may wait in `run` for what touches it.
+    fn write_piece(&mut self, disk: &mut Disk, piece: &Piece, data: &Buf, run: &mut Joined) -> DiskResult {
+        let end = piece.first + piece.sectors;
+        let logical = piece.logical as usize;
+        let track = match self.track_of(piece) {
+            Some((track, written)) => {
+                let spares_its_own = !self.in_track || piece.first >= written;
+                if !spares_its_own || !self.areas[piece.area].is_followed_by_free(track) {
+                    write_run(disk, run.end(), data)?;
+                    return self.move_track(disk, piece, data, written.max(end));
+                }
+                self.counts.updates_in_place += 1;
+                track
+            }
+            None => {
+                if self.areas[piece.area].available() <= self.areas[piece.area].keep {
+                    // Gathering may move what waits.
+                    write_run(disk, run.end(), data)?;
+                }
+                let track = self.allocate(disk, piece.area)?;
+                // It has nothing that a torn write could take.
+                self.areas[piece.area].take(track, piece.logical);
+                track
+            }
+        };
+        let written = &mut self.areas[piece.area].written[logical];
+        *written = (*written).max(end as u32);
+        let pba = self.layout.start(piece.area, track) + piece.first;
+        write_run(disk, run.add(pba, piece.at, piece.sectors), data)
+    }
+
+    /// Writes a logical track, up to `end`, to a track of the pool, with a piece of a request in it.
+    fn move_track(&mut self, disk: &mut Disk, piece: &Piece, data: &Buf, end: u64) -> DiskResult {
+        let to = self.allocate(disk, piece.area)?;
+        // Gathering may have moved it.
+        let Some((from, written)) = self.track_of(piece) else { unreachable!("it has a place") };
+        let [source, target] = [from, to].map(|track| self.layout.start(piece.area, track));
+        if piece.sectors == end {
+            disk.write(target, end, Cause::Host, data, piece.at)?;
+        } else {
+            let mut buf = disk.buf(end);
+            disk.read(source, written, Cause::Clean, &mut buf, 0)?;
+            buf.put(piece.first, data, piece.at, piece.sectors);
+            disk.write(target, end, Cause::Clean, &buf, 0)?;
+        }
+        // Only now: until then the old place has the data.
+        let area = &mut self.areas[piece.area];
+        area.release(from);
+        area.take(to, piece.logical);
+        area.written[piece.logical as usize] = end as u32;
+        self.counts.tracks_moved += 1;
+        Ok(())
+    }
+}
+
+fn write_run(disk: &mut Disk, run: Option<(Pba, u64, u64)>, data: &Buf) -> DiskResult {
+    match run {
+        Some((pba, at, n)) => disk.write(pba, n, Cause::Host, data, at),
+        None => Ok(()),
+    }
+}
+
+impl Layer for Smart {
+    fn capacity(&self) -> Capacity {
+        self.layout.capacity
+    }
+
+    fn read(&mut self, disk: &mut Disk, lba: Lba, n: u64, out: &mut Buf) -> DiskResult {
+        joined(self.layout.pieces(lba, n).flat_map(|piece| self.mapped(lba, piece)), |piece| match piece.pba {
+            Some(pba) => disk.read(pba, piece.sectors, Cause::Host, out, piece.lba - lba),
+            None => read_unwritten(disk, piece.lba, piece.sectors, out, piece.lba - lba),
+        })
+    }
+
+    fn write(&mut self, disk: &mut Disk, lba: Lba, n: u64, data: &Buf) -> DiskResult {
+        let layout = Arc::clone(&self.layout);
+        let mut run = Joined::default();
+        for piece in layout.pieces(lba, n) {
+            self.areas[piece.area].open();
+            self.write_piece(disk, &piece, data, &mut run)?;
+        }
+        write_run(disk, run.end(), data)
+    }
+
+    /// A track of which nothing is left is free.
+    fn discard(&mut self, _disk: &mut Disk, lba: Lba, n: u64) -> DiskResult {
+        let layout = Arc::clone(&self.layout);
+        for piece in layout.pieces(lba, n) {
+            let Some((track, written)) = self.track_of(&piece) else { continue };
+            if piece.first + piece.sectors < written || piece.first >= written {
+                continue;
+            }
+            let (area, logical) = (&mut self.areas[piece.area], piece.logical as usize);
+            area.open();
+            area.written[logical] = piece.first as u32;
+            if piece.first == 0 {
+                area.place[logical] = NONE;
+                area.release(track);
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
+        if need == Need::Must {
+            return Ok(false);
+        }
+        for at in 0..self.areas.len() {
+            let area = &self.areas[at];
+            let is_scattered = area.runs.len() > 1 && area.available() < area.free_tracks() / 2;
+            // What the host writes next finds room without gathering.
+            if is_scattered && self.gather(disk, at, self.areas[at].keep + 1)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn idle_delay(&self) -> Option<Nanos> {
+        self.idle_delay
+    }
+
+    fn fill(&mut self) -> Arc<dyn Placement> {
+        self.areas.iter_mut().for_each(Area::fill);
+        let layout = Arc::clone(&self.layout);
+        let steps: Vec<u32> = self.areas.iter().map(|area| area.step_of_full() as u32).collect();
+        Arc::new(Ascending::new(self.layout.capacity.host_sectors, move |lba| {
+            let piece = layout.piece(lba, 1);
+            layout.start(piece.area, piece.logical * steps[piece.area]) + piece.first
+        }))
+    }
+
+    fn keeps_acknowledged(&self) -> bool {
+        true
+    }
+
+    layer_state!();
+
+    fn locate(&self, lba: Lba) -> Pba {
+        let piece = self.layout.piece(lba, 1);
+        match self.track_of(&piece) {
+            Some((track, written)) if piece.first < written => self.layout.start(piece.area, track) + piece.first,
+            _ => Pba(lba.0),
+        }
+    }
+
+    fn is_mapped(&self, lba: Lba) -> bool {
+        let piece = self.layout.piece(lba, 1);
+        self.track_of(&piece).is_some_and(|(_, written)| piece.first < written)
+    }
+
+    fn check(&self) -> DiskResult {
+        self.areas.iter().try_for_each(Area::check)
+    }
+
+    fn map_bytes(&self) -> u64 {
+        let tables = |area: &Area| area.place.len() + area.written.len() + area.owner.len();
+        self.areas.iter().map(|area| 4 * tables(area) as u64).sum()
+    }
+
+    fn gauges(&self) -> Gauges {
+        let sum = |of: fn(&Area) -> u32| self.areas.iter().map(|area| u64::from(of(area))).sum::<u64>() as f64;
+        let (tracks, free) = (sum(|area| area.tracks), sum(Area::free_tracks));
+        let others = vec![
+            Gauge::share("share_in_use", 1.0 - free / tracks),
+            Gauge::share("pool_share", if free > 0.0 { sum(Area::available) / free } else { 0.0 }),
+        ];
+        Gauges { cache_fill: None, others }
+    }
+
+    fn stats(&self) -> LayerStats {
+        let counts = &self.counts;
+        let named = [
+            ("updates_in_place", counts.updates_in_place),
+            ("tracks_moved", counts.tracks_moved),
+            ("tracks_gathered", counts.tracks_gathered),
+            ("elements_moved", counts.elements_moved),
+        ];
+        LayerStats::new(named, counts.first_cleaning_request)
+    }
+
+    fn bands_moved(&self) -> u64 {
+        self.counts.elements_moved
+    }
+
+    fn reset_stats(&mut self) {
+        self.counts = SmartCounts::default();
+    }
+}
