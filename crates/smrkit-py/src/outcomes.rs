@@ -6,6 +6,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::stats::outcome::{self, Outcome};
+use smrkit_report::Terminal;
 
 use crate::error::{Raised, exception};
 
@@ -76,11 +77,11 @@ impl Outcomes {
 
     /// The tables that the command prints.
     fn text(&self) -> String {
-        smrkit_report::text(&self.0.runs)
+        smrkit_report::text_for(&self.0.runs, self.0.measured.as_ref(), Terminal::default())
     }
 
     /// The page that the command writes.
     fn page(&self) -> String {
-        smrkit_report::report(&self.0.runs, None)
+        smrkit_report::report(&self.0.runs, self.0.measured.as_ref(), None)
     }
 }

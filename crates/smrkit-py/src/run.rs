@@ -11,6 +11,7 @@ use smrkit::stats::counts::RequestRow;
 use smrkit::units::Nanos;
 use smrkit_options::run::RunOptions;
 use smrkit_options::{COMMIT, pairs};
+use smrkit_trace::latencies::with_measured;
 use smrkit_trace::rows::{MemberAccess, RowFiles};
 
 use crate::error::Raised;
@@ -68,7 +69,7 @@ pub fn compare(
         };
         let (experiment, systems) = asked.on(demand);
         match baseline || records.is_some() {
-            true => Ok(experiment.compare_watched(&systems, watcher, records)?.outcomes),
+            true => Ok(with_measured(experiment.compare_watched(&systems, watcher, records)?)),
             false => experiment.execute_watched(&systems, watcher).map(smrkit::stats::outcome::Outcomes::new),
         }
     };

@@ -4,6 +4,7 @@
 //! policy. Every text from outside is escaped.
 
 use serde_json::{Value, json};
+use smrkit::stats::measured::Measured;
 use smrkit::stats::outcome::Outcome;
 
 use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Key, Numbers, Panel, Series, Style, Theme};
@@ -11,7 +12,7 @@ use crate::format::escape;
 use crate::grid::Grid;
 use crate::label::distinct;
 use crate::series;
-use crate::table::{about, cost, headline, optional, power_cuts, speed, verdict_table};
+use crate::table::{about, cost, headline, optional, pause_table, pauses_told, power_cuts, speed, verdict_table};
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]
@@ -63,16 +64,23 @@ impl Section {
 
 /// The page of `smrkit run --report`: what tells most, the comparison, and the rest by topic, with the command that made the runs
 /// where there was one.
-pub fn report(runs: &[Outcome], command: Option<String>) -> String {
-    let (mut first, verdicts) = (series::telling(runs), verdict_table(runs));
+pub fn report(runs: &[Outcome], measured: Option<&Measured>, command: Option<String>) -> String {
+    let seen = series::beside(runs, measured);
+    let (mut first, verdicts) = (series::telling(&seen), verdict_table(runs));
     first.name = "telling".into();
-    let text = [headline(runs)].into_iter().chain(power_cuts(runs)).chain([first.note.clone()]).collect();
+    let said = power_cuts(runs).into_iter().chain(pauses_told(runs, measured));
+    let text = [headline(runs)].into_iter().chain(said).chain([first.note.clone()]).collect();
     let mut sections = vec![
         Section { heading: first.title.clone(), text, figure: Some(first), ..Section::default() },
         Section::of_table("What happens", verdicts),
-        Section::of_table("How fast", speed(runs)),
+        Section::of_table("How fast", speed(&seen)),
     ];
-    for figure in series::figures(runs) {
+    sections.extend(
+        measured
+            .and_then(|all| pause_table(runs, all))
+            .map(|grid| Section::of_table("When the measured drive paused", grid)),
+    );
+    for figure in series::figures(runs, measured) {
         let topic = topic(&figure.name);
         sections.push(Section::of_figure(figure).under(topic));
     }

@@ -4,6 +4,7 @@
 
 use smrkit::layer::{BASELINE, GaugeUnit};
 use smrkit::settings::Arrival;
+use smrkit::stats::measured::{MEASURED, Measured};
 use smrkit::stats::outcome::{ByCause, Capacity, Outcome, Surface};
 use smrkit::tally::Cause;
 use smrkit::units::{Nanos, SECTOR_BYTES};
@@ -26,15 +27,22 @@ const TOGETHER_MAX: usize = 4;
 /// Members of one array that get a row each.
 const MEMBERS_MAX: usize = 16;
 
+/// The runs, and behind them the drive that was measured, where there is one: what the host saw of each.
+pub fn beside(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Outcome> {
+    runs.iter().chain(measured.map(|measured| &measured.run)).cloned().collect()
+}
+
 /// Every figure of a comparison, in the order of a page.
-pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
-    let all = All { runs, names: names(runs), line_styles: line_styles(runs) };
+pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {
+    let all = All::of(runs);
+    let seen = beside(runs, measured);
+    let seen = All::of(&seen);
     let members = all.has_arrays().then(|| all.members());
     let mut figures = vec![
-        all.latency(),
-        all.iops(),
-        all.longest(),
-        all.throughput(),
+        seen.latency(),
+        seen.iops(),
+        seen.longest(),
+        seen.throughput(),
         all.cache_fill(),
         all.gauges(),
         all.amplification(),
@@ -49,7 +57,7 @@ pub fn figures(runs: &[Outcome]) -> Vec<Figure> {
 /// The figure that tells most: where somebody waits for single requests how long the longest takes, else the rate. The moment from
 /// which requests wait for cleaning is marked.
 pub fn telling(runs: &[Outcome]) -> Figure {
-    let all = All { runs, names: names(runs), line_styles: line_styles(runs) };
+    let all = All::of(runs);
     let is_waited_for = |run: &Outcome| {
         run.engine.arrival != Arrival::FlatOut || run.engine.think > Nanos::ZERO || run.rebuild.is_some()
     };
@@ -57,7 +65,7 @@ pub fn telling(runs: &[Outcome]) -> Figure {
     let (unit_s, _) = all.time_unit();
     let marks = runs.iter().zip(&all.names).filter_map(|(run, name)| {
         let at_s = run.verdict.cache_full_at_s.filter(|&at_s| at_s > 0.0)?;
-        let who = if runs.iter().filter(|run| run.layer != BASELINE).count() > 1 {
+        let who = if runs.iter().filter(|run| ![BASELINE, MEASURED].contains(&&*run.layer)).count() > 1 {
             format!("{name}: ")
         } else {
             String::new()
@@ -84,6 +92,10 @@ struct All<'a> {
 }
 
 impl All<'_> {
+    fn of(runs: &[Outcome]) -> All<'_> {
+        All { runs, names: names(runs), line_styles: line_styles(runs) }
+    }
+
     fn has_arrays(&self) -> bool {
         self.runs.iter().any(|run| !run.members.is_empty())
     }

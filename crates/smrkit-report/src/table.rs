@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use smrkit::layer::BASELINE;
 use smrkit::settings::{Arrival, Warmup};
+use smrkit::stats::measured::{Explanation, MEASURED, Measured, Pause};
 use smrkit::stats::outcome::{Causes, InFlight, MergedSource, Movement, Outcome, PowerCut, Steady};
 use smrkit::stats::verdict::Told;
 use smrkit::tally::Cause;
@@ -16,6 +17,7 @@ use crate::grid::Grid;
 use crate::label::{distinct, names, scalar};
 use crate::members::{members, some_latency};
 use crate::rebuild::rebuilds;
+use crate::series::beside;
 
 /// The terminal that a text is for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,19 +49,19 @@ impl Terminal {
 
 /// Everything that `smrkit run` prints about its results.
 pub fn text(runs: &[Outcome]) -> String {
-    text_for(runs, Terminal::default())
+    text_for(runs, None, Terminal::default())
 }
 
 /// [`text`] as it fits a terminal.
-pub fn text_for(runs: &[Outcome], terminal: Terminal) -> String {
+pub fn text_for(runs: &[Outcome], measured: Option<&Measured>, terminal: Terminal) -> String {
     if runs.is_empty() {
         return "No run was made.\n".into();
     }
     let mut out = String::new();
-    for line in verdicts(runs).into_iter().chain(power_cuts(runs)) {
+    for line in verdicts(runs).into_iter().chain(power_cuts(runs)).chain(pauses_told(runs, measured)) {
         out += &terminal.lines("", &line);
     }
-    out += &format!("\n{}{}", terminal.grid(&speed(runs)), terminal.grid(&cost(runs)));
+    out += &format!("\n{}{}", terminal.grid(&speed(&beside(runs, measured))), terminal.grid(&cost(runs)));
     for (_, grid) in optional(runs) {
         out += &terminal.grid(&grid);
     }
@@ -127,6 +129,70 @@ fn power_cut(cut: &PowerCut) -> String {
     )
 }
 
+/// What explains the pauses of the drive that was measured, a line for each run on a shingled drive.
+pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String> {
+    let Some(measured) = measured else { return Vec::new() };
+    let Some(longest) = measured.pauses.iter().max_by_key(|pause| pause.longest_ns) else {
+        return vec!["measured: no request of the trace took a second or more.".into()];
+    };
+    let pauses = match measured.pauses.len() {
+        1 => "it paused once".into(),
+        n => format!("it paused {} times", format::count(n as u64)),
+    };
+    let first = format!(
+        "measured: requests of the trace waited for a second or more: {pauses}, for {} at {} at the longest.",
+        format::nanos(longest.longest_ns),
+        format::seconds(longest.begin_ns as f64 / 1e9)
+    );
+    let line = |(number, name): (usize, String)| {
+        let count = |of| measured.pauses.iter().filter(|pause| pause.explanation(number) == of).count();
+        let of = measured.pauses.len();
+        let told = [
+            (Explanation::Shingling, "are explained by shingling: this drive pauses then, a conventional one does not"),
+            (Explanation::Load, "are explained by the load: a conventional drive would pause too"),
+            (
+                Explanation::Neither,
+                "are explained by neither: look for another cause, such as a bad sector, a link error or another program",
+            ),
+        ];
+        let told = told.map(|(why, what)| (count(why), what)).into_iter().filter(|(count, _)| *count > 0);
+        let told: Vec<String> = told.map(|(count, what)| format!("{count} of {of} {what}")).collect();
+        format!("measured, beside {name}: {}.", told.join("; "))
+    };
+    let shingled = names(runs).into_iter().enumerate().filter(|(number, _)| runs[*number].layer != BASELINE);
+    std::iter::once(first).chain(shingled.map(line)).collect()
+}
+
+/// The longest pauses of the drive that was measured, with those of the simulated drives at the same time.
+pub fn pause_table(runs: &[Outcome], measured: &Measured) -> Option<Grid> {
+    let mut longest: Vec<&Pause> = measured.pauses.iter().collect();
+    longest.sort_by_key(|pause| std::cmp::Reverse(pause.longest_ns));
+    longest.truncate(PAUSES_SHOWN);
+    let names = names(runs);
+    let mut grid = Grid::new(["at", "measured"]);
+    grid.header.extend(names.iter().cloned());
+    let is_shingled = |number: &usize| runs[*number].layer != BASELINE;
+    let shingled: Vec<usize> = (0..runs.len()).filter(is_shingled).collect();
+    grid.header.extend(shingled.iter().map(|&number| match shingled.len() {
+        1 => "explained by".to_string(),
+        _ => format!("by {}", names[number]),
+    }));
+    for pause in longest {
+        let mut row = vec![format::seconds(pause.begin_ns as f64 / 1e9), format::nanos(pause.longest_ns)];
+        row.extend(pause.simulated_ns.iter().map(|&ns| format::nanos(ns)));
+        row.extend(shingled.iter().map(|&number| match pause.explanation(number) {
+            Explanation::Load => "the load".into(),
+            Explanation::Shingling => "shingling".into(),
+            Explanation::Neither => NONE.into(),
+        }));
+        grid.rows.push(row);
+    }
+    Some(grid).filter(|grid| !grid.rows.is_empty())
+}
+
+/// Pauses that a page lists.
+const PAUSES_SHOWN: usize = 50;
+
 /// The table of speed: time, rate, latency, stalls.
 pub fn speed(runs: &[Outcome]) -> Grid {
     let columns: [(&str, Cell<Outcome>); 11] = [
@@ -166,7 +232,8 @@ fn by_run<T>(runs: &[Outcome], facts: &[T], columns: &[(&str, Cell<T>)]) -> Grid
 
 /// The run of a shingled disk with the least time: elapsed where the disk sets the pace, else the mean of its requests.
 fn best(runs: &[Outcome]) -> Option<usize> {
-    let shingled = runs.iter().enumerate().filter(|(_, run)| run.layer != BASELINE && run.requests > 0);
+    let is_shingled = |run: &Outcome| run.layer != BASELINE && run.layer != MEASURED;
+    let shingled = runs.iter().enumerate().filter(|(_, run)| is_shingled(run) && run.requests > 0);
     let timed = |run: &Outcome| match run.engine.arrival {
         Arrival::Trace => run.latency_ns.all.mean,
         _ => run.elapsed_ns,

@@ -84,8 +84,8 @@ fn a_narrow_terminal_gets_whole_cells_and_the_best_run_in_colour() {
     let runs = comparison();
     let plain = |text: &str| text.replace("\u{1b}[1;32m", "").replace("\u{1b}[0m", "");
     for columns in [79, 100] {
-        let [without, with] =
-            [false, true].map(|coloured| table::text_for(&runs, table::Terminal { columns: Some(columns), coloured }));
+        let [without, with] = [false, true]
+            .map(|coloured| table::text_for(&runs, None, table::Terminal { columns: Some(columns), coloured }));
         assert!(without.lines().all(|line| line.chars().count() <= columns), "{columns}: {without}");
         for cell in [table::speed(&runs), table::cost(&runs)].iter().flat_map(|grid| grid.rows.concat()) {
             assert!(without.contains(&cell), "{columns}: {cell} in {without}");
@@ -95,7 +95,7 @@ fn a_narrow_terminal_gets_whole_cells_and_the_best_run_in_colour() {
         let best = &table::speed(&runs).rows[table::speed(&runs).best[0]][0];
         assert!(!painted.is_empty() && painted.iter().all(|line| plain(line).starts_with(best)), "{painted:?}");
     }
-    assert_eq!(table::text_for(&runs, table::Terminal::default()), table::text(&runs));
+    assert_eq!(table::text_for(&runs, None, table::Terminal::default()), table::text(&runs));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_path_can_not_steer_the_terminal() {
 
 #[test]
 fn figures_hold_the_series_they_should() {
-    insta::assert_snapshot!(series::figures(&comparison()).iter().map(outline).collect::<String>());
+    insta::assert_snapshot!(series::figures(&comparison(), None).iter().map(outline).collect::<String>());
 }
 
 /// A value as text, in the form of an axis.
@@ -164,7 +164,7 @@ fn requests_per_second_times_time_gives_the_requests_back() {
     let mut run = set_assoc(1);
     // The last window is cut off in its first three quarters.
     run.elapsed_ns -= run.timeline.window_ns / 4;
-    let figures = series::figures(std::slice::from_ref(&run));
+    let figures = series::figures(std::slice::from_ref(&run), None);
     let iops = figures.iter().find(|f| f.name == "iops").unwrap();
     let Body::Lines(lines) = &iops.panels[0].body else { panic!("lines") };
     let minutes: f64 = lines[0].points.windows(2).map(|w| (w[1].0 - w[0].0) * w[0].1).sum();
@@ -192,7 +192,7 @@ fn shares_of_members_are_of_all_the_time_until_the_array_was_whole() {
     begins(&table(&[40, 200])[0], "10 %, 5 %, ");
     begins(&table(&[40, 200])[1], "50 %, 25 %, ");
     begins(&table(&[200; 17])[0], "50 %, 50 %, 50 %, ");
-    let figures = series::figures(&[run(&[40, 200])]);
+    let figures = series::figures(&[run(&[40, 200])], None);
     let figure = figures.iter().find(|figure| figure.name == "members").unwrap();
     let Body::Bars { totals, .. } = &figure.panels[0].body else { panic!("bars") };
     assert_eq!(totals, &["10 %", "50 %"]);
@@ -249,7 +249,7 @@ fn text_from_outside_is_escaped_in_every_output() {
     run.parameters = [(EVIL.to_string(), Scalar::Text(EVIL.into()))].into();
     run.timeline.gauges = [(EVIL.to_string(), vec![1.0, 2.0])].into();
     let runs = [run, in_place()];
-    let page = page::report(&runs, None);
+    let page = page::report(&runs, None, None);
     let (body, _) = page.split_once("<script>").unwrap();
     assert!(!page.contains("<img") && !body.contains("\"it's") && body.contains("&lt;img src=x"));
     // In the data of the script a name is a string of JSON, whose quotes are escaped.
@@ -260,9 +260,9 @@ fn text_from_outside_is_escaped_in_every_output() {
 #[test]
 fn the_page_has_every_section_one_script_and_no_address_to_load() {
     let runs = comparison();
-    let page = page::report(&runs, None);
+    let page = page::report(&runs, None, None);
     let headings = ["How fast over time", "What happens", "How fast", "What it costs", "What was run"];
-    let titles: Vec<String> = series::figures(&runs).iter().map(|f| format::escape(&f.title)).collect();
+    let titles: Vec<String> = series::figures(&runs, None).iter().map(|f| format::escape(&f.title)).collect();
     for heading in headings.into_iter().chain(titles.iter().map(String::as_str)) {
         assert_eq!(page.matches(&format!("\">{heading}</h2>")).count(), 1, "{heading}");
     }
@@ -292,11 +292,11 @@ fn script_data(page: &str) -> Value {
 
 #[test]
 fn the_charts_are_json_without_holes() {
-    let is_drawn = |runs: &Vec<Outcome>| series::figures(runs).iter().any(|figure| !figure.panels.is_empty());
+    let is_drawn = |runs: &Vec<Outcome>| series::figures(runs, None).iter().any(|figure| !figure.panels.is_empty());
     let drawn: Vec<_> = every_kind().into_iter().filter(is_drawn).collect();
     assert!(drawn.len() > 5);
     for runs in drawn {
-        let page = page::report(&runs, None);
+        let page = page::report(&runs, None, None);
         let data = script_data(&page);
         let charts = data["charts"].as_array().unwrap();
         assert_eq!(charts.len(), page.matches("class=\"chart\"").count());
@@ -313,10 +313,10 @@ fn the_charts_are_json_without_holes() {
 
 #[test]
 fn a_page_shows_one_legend_whose_keys_name_what_is_drawn() {
-    let page = page::report(&comparison(), None);
+    let page = page::report(&comparison(), None, None);
     let charts = script_data(&page)["charts"].as_array().unwrap().clone();
     for section in page.split("<section>").filter(|section| section.contains("class=\"legend\"")) {
-        let figures = [series::figures(&comparison()), vec![series::telling(&comparison())]].concat();
+        let figures = [series::figures(&comparison(), None), vec![series::telling(&comparison())]].concat();
         let figure =
             figures.iter().find(|f| section.contains(&format!("\">{}</h2>", format::escape(&f.title)))).unwrap();
         let legend = figure.legend();
@@ -340,7 +340,7 @@ fn a_page_shows_one_legend_whose_keys_name_what_is_drawn() {
 
 #[test]
 fn a_page_has_a_dark_theme_in_which_every_colour_can_be_seen() {
-    let data = script_data(&page::report(&comparison(), None));
+    let data = script_data(&page::report(&comparison(), None, None));
     let text = |theme: &str| data["themes"][theme]["ink"].as_str().unwrap().to_string();
     assert_eq!((text("light"), text("dark")), (Theme::LIGHT.ink.hex(), Theme::DARK.ink.hex()));
     // Relative luminance and contrast as WCAG 2.1 defines them; 3 is what it asks of figures.
@@ -360,7 +360,7 @@ fn a_page_has_a_dark_theme_in_which_every_colour_can_be_seen() {
 fn strips_have_columns_that_a_phone_can_show_and_keep_every_byte() {
     let run = set_assoc(1);
     let surface =
-        series::figures(std::slice::from_ref(&run)).into_iter().find(|figure| figure.name == "surface").unwrap();
+        series::figures(std::slice::from_ref(&run), None).into_iter().find(|figure| figure.name == "surface").unwrap();
     let Body::Strips { rows, .. } = &surface.panels[0].body else { panic!("strips") };
     assert!(rows.iter().all(|(_, cells)| cells.len() <= 256));
     let drawn: f64 = rows.iter().flat_map(|(_, cells)| cells).sum();
@@ -379,7 +379,8 @@ fn strips_have_columns_that_a_phone_can_show_and_keep_every_byte() {
 
 #[test]
 fn every_figure_is_there_whatever_was_run() {
-    let names = |runs: &[Outcome]| series::figures(runs).into_iter().map(|f| f.name).collect::<Vec<_>>().join(" ");
+    let names =
+        |runs: &[Outcome]| series::figures(runs, None).into_iter().map(|f| f.name).collect::<Vec<_>>().join(" ");
     insta::assert_snapshot!(names(&[empty()]), @"latency iops longest throughput cache-fill gauges amplification busy surface capacity");
     assert_eq!(names(&comparison()), names(&[empty()]));
 }
@@ -388,7 +389,7 @@ fn every_figure_is_there_whatever_was_run() {
 fn more_than_four_runs_have_a_panel_each_on_the_same_axes() {
     let panels = |count: u64, name: &str| {
         let runs: Vec<Outcome> = (1..=count).map(set_assoc).collect();
-        series::figures(&runs).into_iter().find(|figure| figure.name == name).unwrap().panels
+        series::figures(&runs, None).into_iter().find(|figure| figure.name == name).unwrap().panels
     };
     assert_eq!((panels(4, "iops").len(), panels(4, "throughput").len()), (1, 2));
     for (name, groups) in [("iops", 1), ("longest", 1), ("cache-fill", 1), ("throughput", 2)] {
@@ -444,7 +445,7 @@ fn no_latency_is_drawn_where_no_request_was() {
     let drawn = crate::figure::gapped(&steps);
     let text = format!("{drawn:?}");
     assert_eq!(text, "[(0.0, 70.0), (1.0, 70.0), (1.0, NaN), (3.0, 5.0), (4.0, 5.0)]");
-    let mut figure = crate::series::figures(&[single()]).remove(2);
+    let mut figure = crate::series::figures(&[single()], None).remove(2);
     let crate::figure::Body::Lines(series) = &mut figure.panels[0].body else { panic!("lines") };
     series.truncate(1);
     series[0].points = drawn;

@@ -7,7 +7,7 @@
 //! (a leading Z; blktrace with version 2 of its protocol) ZR, the reset of a zone, is the discard of its sectors; ZO and ZC, which
 //! open and close a zone, are passed by, since a write does that too; ZA, ZF and ZRA are errors.
 
-use crate::reader::{Heading, TextFormat};
+use crate::reader::{Heading, RowTimes, TextFormat};
 use crate::row::{Bad, Field, LineColumns, Problem, Rwbs, TraceRow, Volumes, extent, rwbs};
 use smrkit::request::Op;
 
@@ -39,6 +39,15 @@ impl Blkparse {
 }
 
 impl Event {
+    /// The events whose moments are `times`; `None` where the trace's best ones are.
+    pub fn with_times(times: RowTimes) -> Option<Event> {
+        match times {
+            RowTimes::Issue => Some(Event::Issued),
+            RowTimes::Completion => Some(Event::Completed),
+            RowTimes::Clock | RowTimes::Think | RowTimes::Response => None,
+        }
+    }
+
     /// Says which events are taken.
     pub fn detail(self) -> &'static str {
         match self {
@@ -77,6 +86,12 @@ impl TextFormat for Blkparse {
         if !self.chosen {
             self.event = head.split(|b| *b == b'\n').filter_map(event).min();
         }
+    }
+
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        let event = Event::with_times(times);
+        (self.event, self.chosen) = (event.or(self.event), self.chosen || event.is_some());
+        event.is_some() || times == RowTimes::Clock
     }
 
     fn heading(&self, _number: u64, line: &[u8]) -> Heading {

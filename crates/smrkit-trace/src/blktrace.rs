@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::blkparse::Event;
 use crate::number::{u16_at, u32_at, u64_at};
-use crate::reader::{RecordFormat, Step};
+use crate::reader::{RecordFormat, RowTimes, Step};
 use crate::row::{Bad, Field, Problem, TraceRow, Volumes};
 use smrkit::request::Op;
 
@@ -58,8 +58,16 @@ impl RecordFormat for Blktrace {
         record_bytes(head).is_some()
     }
 
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        self.event = Event::with_times(times);
+        self.event.is_some() || times == RowTimes::Clock
+    }
+
     /// The best kind that the beginning has.
     fn prepare(&mut self, head: &[u8]) {
+        if self.event.is_some() {
+            return;
+        }
         let mut rest = head;
         while let Some(length) = record_bytes(rest) {
             self.event = self.event.into_iter().chain(event(u32_at(rest, 28))).min();

@@ -5,7 +5,7 @@
 //! sectors, or a number of bytes. `op` is a column of R, W, D, F, their words (read, write, discard or trim, flush or sync),
 //! or 0 and 1; `op=1:wr` says that 0 is a write and 1 a read, `op=read` or `op=write` that all rows are. `header` is the
 //! number of lines to skip, `separator` one character, `tab` or `space` (any run of spaces and tabs). `time`, `think` (the pause
-//! after a request), `volume`, `header` and `separator` may be left out.
+//! after a request), `latency` (how long it took), `volume`, `header` and `separator` may be left out.
 
 use crate::iso;
 use crate::reader::{Heading, RowTimes, TextFormat};
@@ -25,6 +25,8 @@ pub(crate) struct Csv {
     time: Option<(usize, u64)>,
     /// The think time after a request.
     think: Option<(usize, u64)>,
+    /// How long a request took.
+    latency: Option<(usize, u64)>,
     op: OpColumn,
     offset: (usize, u64),
     size: (usize, u64),
@@ -36,6 +38,8 @@ pub(crate) struct Csv {
     text: String,
     /// The think times so far, where they are the times asked for.
     thought: Option<u64>,
+    /// Times are those of completions.
+    completes: bool,
 }
 
 /// Source of the kind of request.
@@ -46,7 +50,7 @@ enum OpColumn {
 }
 
 /// Keys of a map.
-const KEYS: [&str; 8] = ["time", "think", "op", "offset", "size", "volume", "header", "separator"];
+const KEYS: [&str; 9] = ["time", "think", "latency", "op", "offset", "size", "volume", "header", "separator"];
 
 const EXAMPLE: &str = "csv:time=0:us,op=1,offset=2:bytes,size=3:bytes";
 
@@ -56,6 +60,7 @@ impl Csv {
         let mut csv = Csv {
             time: None,
             think: None,
+            latency: None,
             op: OpColumn::Always(Op::Read),
             offset: (usize::MAX, 1),
             size: (usize::MAX, 1),
@@ -65,6 +70,7 @@ impl Csv {
             columns: 0,
             text: map.to_string(),
             thought: None,
+            completes: false,
         };
         let mut op = None;
         for part in map.split(',').filter(|part| !part.is_empty()) {
@@ -73,6 +79,7 @@ impl Csv {
             match key.trim() {
                 "time" => csv.time = Some((csv.column(part, column)?, time_unit(part, unit)?)),
                 "think" => csv.think = Some((csv.column(part, column)?, time_unit(part, unit)?)),
+                "latency" => csv.latency = Some((csv.column(part, column)?, time_unit(part, unit)?)),
                 "op" => op = Some(csv.op_column(part, column, unit)?),
                 "offset" => csv.offset = (csv.column(part, column)?, byte_unit(part, unit)?),
                 "size" => csv.size = (csv.column(part, column)?, byte_unit(part, unit)?),
@@ -152,7 +159,8 @@ impl TextFormat for Csv {
 
     fn choose_times(&mut self, times: RowTimes) -> bool {
         self.thought = (times == RowTimes::Think && self.think.is_some()).then_some(0);
-        times == RowTimes::Clock || self.thought.is_some()
+        self.completes = times == RowTimes::Completion && self.time.is_some() && self.latency.is_some();
+        matches!(times, RowTimes::Clock | RowTimes::Issue) || self.thought.is_some() || self.completes
     }
 
     fn detail(&self) -> Option<&str> {
@@ -185,6 +193,13 @@ impl TextFormat for Csv {
             Some((column, unit)) => {
                 let time = unquoted(column, "the time");
                 time.decimal(unit).or_else(|bad| iso::nanoseconds(time.text).ok_or(bad))?
+            }
+        };
+        let ticks = match self.latency.filter(|_| self.completes) {
+            None => ticks,
+            Some((column, unit)) => {
+                let latency_ns = unquoted(column, "the latency").decimal(unit)?;
+                ticks.saturating_add(latency_ns / self.tick_ns())
             }
         };
         let op = match self.op {
@@ -224,6 +239,7 @@ impl Csv {
             n if self.size.0 == n => "the size",
             n if self.volume == Some(n) => "the volume",
             n if self.think.is_some_and(|(column, _)| column == n) => "the think time",
+            n if self.latency.is_some_and(|(column, _)| column == n) => "the latency",
             _ => "a column",
         }
     }
@@ -234,7 +250,7 @@ const LINES: usize = 16;
 
 /// Names of columns by the key of the map, in small letters and without a unit. `action` and `rwbs` of `blkparse` are none: their
 /// letters mean other things.
-const CALLED: [(&str, &[&str]); 6] = [
+const CALLED: [(&str, &[&str]); 7] = [
     (
         "time",
         &["time", "timestamp", "ts", "date", "datetime", "start_time", "arrival_time", "arrival", "issue_time", "when"],
@@ -243,6 +259,7 @@ const CALLED: [(&str, &[&str]); 6] = [
     ("op", &["op", "operation", "opcode", "type", "io_type", "iotype", "op_type", "rw", "r_w", "direction"]),
     ("offset", &["offset", "lba", "lbn", "sector", "start_sector", "address", "addr", "start_lba", "block"]),
     ("size", &["size", "length", "len", "bytes", "count", "sectors", "nr_sectors", "num_sectors", "blocks", "io_size"]),
+    ("latency", &["latency", "response_time", "response", "lat"]),
     ("volume", &["volume", "vol", "device", "dev", "disk", "volume_id", "device_id", "disk_id", "lun", "disknumber"]),
 ];
 
@@ -330,14 +347,16 @@ impl HeaderTable {
 
     /// The part of a map for `key`'s column: of the names that it may have, the first that there is.
     fn found(&self, key: &str, called: &[&str]) -> Option<String> {
-        let at = called.iter().find_map(|own| self.names.iter().position(|name| plain(name).0 == *own));
-        Some(self.part(key, at?))
+        let at = called.iter().find_map(|own| self.names.iter().position(|name| plain(name).0 == *own))?;
+        // The values of a latency don't tell its unit, as those of a moment do.
+        let is_told = key != "latency" || plain(&self.names[at]).1.is_some_and(|(_, is_time)| is_time);
+        is_told.then(|| self.part(key, at))
     }
 
     /// The part of a map for this column, with the unit that its name or its first value tells.
     fn part(&self, key: &str, at: usize) -> String {
         let unit = match key {
-            "time" | "think" => self.unit_of_time(at),
+            "time" | "think" | "latency" => self.unit_of_time(at),
             "size" if self.counts_sectors(at) => "sectors",
             "offset" | "size" => unit_of_place(&self.names[at]),
             _ => return format!("{key}={at}"),

@@ -394,7 +394,8 @@ impl TextFormat for Measured {
         columns.end()?;
         let volume = volumes.numbered(0, action, || "0".into())?;
         let (before, after) = match self.times {
-            RowTimes::Clock => (0, response.saturating_add(think)),
+            RowTimes::Clock | RowTimes::Issue => (0, response.saturating_add(think)),
+            RowTimes::Completion => (response, think),
             RowTimes::Think => (0, think),
             RowTimes::Response => (response, 0),
         };

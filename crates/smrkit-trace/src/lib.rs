@@ -24,6 +24,7 @@ mod formats;
 pub mod parquet;
 mod trace;
 mod demand;
+pub mod latencies;
 pub mod recorded;
 pub mod info;
 pub mod rows;

@@ -1,9 +1,9 @@
 //! MSR Cambridge CSV (SNIA IOTTA 388): a Windows file time, host, disk, Read or Write, offset and size in bytes, response.
 //!
-//! The published sample rows and the traces' readme are the source. The response time must be a number but isn't used.
+//! The published sample rows and the traces' readme are the source. The time is that of a request's issue.
 
 use crate::number::{digits, leading_digits, word};
-use crate::reader::{Heading, TextFormat, first_line_is};
+use crate::reader::{Heading, RowTimes, TextFormat, first_line_is};
 use crate::row::{BYTES_MAX, Bad, Field, LineColumns, TraceRow, Volumes, extent};
 use smrkit::request::Op;
 
@@ -26,6 +26,7 @@ pub(crate) struct Msr {
     last: Key,
     /// Keys by their hash; a newer one takes the place of an older.
     lately: Vec<Key>,
+    times: RowTimes,
 }
 
 /// Keys remembered, a power of two.
@@ -33,7 +34,7 @@ const KEYS: usize = 1024;
 
 impl Default for Msr {
     fn default() -> Msr {
-        Msr { last: Key::default(), lately: vec![Key::default(); KEYS] }
+        Msr { last: Key::default(), lately: vec![Key::default(); KEYS], times: RowTimes::Clock }
     }
 }
 
@@ -91,6 +92,11 @@ impl TextFormat for Msr {
         100
     }
 
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        self.times = times;
+        times.are_moments()
+    }
+
     fn heading(&self, number: u64, line: &[u8]) -> Heading {
         first_line_is(number, line, "Timestamp,")
     }
@@ -98,7 +104,7 @@ impl TextFormat for Msr {
     fn parse(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<TraceRow>, Bad> {
         let mut columns = LineColumns::commas(line);
         let time = columns.next("column 1 (Timestamp)")?;
-        let ticks = time.integer()?;
+        let issued = time.integer()?;
         let host = columns.next("column 2 (Hostname)")?;
         let disk = columns.next("column 3 (DiskNumber)")?;
         let number = disk.integer()?;
@@ -107,8 +113,9 @@ impl TextFormat for Msr {
         let offset = columns.next("column 5 (Offset)")?;
         let size = columns.next("column 6 (Size)")?;
         let (offset, bytes) = extent(offset, 1, size, 1)?;
-        columns.next("column 7 (ResponseTime)")?.integer()?;
+        let response = columns.next("column 7 (ResponseTime)")?.integer()?;
         columns.end()?;
+        let ticks = if self.times == RowTimes::Completion { issued.saturating_add(response) } else { issued };
         // `host.disk`; a few bytes more than a name for the odd row, no allocation for one that is known.
         let mut name = [0; 64];
         let length = host.text.len() + 1 + disk.text.len();
@@ -126,6 +133,10 @@ impl TextFormat for Msr {
 
     #[inline(always)]
     fn fast(&mut self, text: &[u8]) -> Option<(TraceRow, usize)> {
+        // The response time is passed over here.
+        if self.times == RowTimes::Completion {
+            return None;
+        }
         let (ticks, at) = digits(text, 0)?;
         let found = u128::from_le_bytes(*text.get(at..)?.first_chunk::<KEY>()?);
         if found & self.last.mask != self.last.text || self.last.len == 0 {

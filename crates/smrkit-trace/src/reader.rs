@@ -21,7 +21,7 @@ const SAMPLE: u64 = 64;
 const COLUMNS_BEGUN: usize = 3;
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Meaning of `Request::time`: a trace's clock, or sums of think or response times.
+/// Meaning of `Request::time`: a moment by the trace's clock, or a sum of think or response times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowTimes {
     /// When the request arrived, from the first one on.
@@ -31,6 +31,17 @@ pub enum RowTimes {
     Think,
     /// The response times up to its own, summed.
     Response,
+    /// When the drive that was recorded got the request. Of block traces these are other rows than those of the clock: merged requests.
+    Issue,
+    /// When that drive completed it. Rows may be in another order.
+    Completion,
+}
+
+impl RowTimes {
+    /// True of moments by the trace's clock.
+    pub(crate) fn are_moments(self) -> bool {
+        !matches!(self, RowTimes::Think | RowTimes::Response)
+    }
 }
 
 /// A format of one row a line.
@@ -123,6 +134,11 @@ pub(crate) trait RecordFormat: Send {
 
     /// Looks at the beginning of the trace, before the first record is read.
     fn prepare(&mut self, _head: &[u8]) {}
+
+    /// Gives other times than the clock's; tells whether the format has them.
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        times == RowTimes::Clock
+    }
 
     /// The reader's choice, where there is one.
     fn detail(&self) -> Option<&str> {
@@ -568,7 +584,7 @@ impl<F: RecordFormat> Rows for Records<F> {
     }
 
     fn choose_times(&mut self, times: RowTimes) -> bool {
-        times == RowTimes::Clock
+        self.0.choose_times(times)
     }
 
     fn detail(&self) -> Option<&str> {

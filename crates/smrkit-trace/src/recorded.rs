@@ -17,8 +17,8 @@ use crate::trace::OpenOptions;
 /// The runs of a result file.
 pub struct Recorded {
     path: PathBuf,
-    /// At least one.
-    pub outcomes: Vec<Outcome>,
+    /// What it holds: at least one run.
+    pub file: Outcomes,
 }
 
 impl Recorded {
@@ -34,12 +34,12 @@ impl Recorded {
         if outcomes.runs.is_empty() {
             return Err(Error::input(path, "no run is recorded here: give a result file with one"));
         }
-        Ok(Recorded { path: path.into(), outcomes: outcomes.runs })
+        Ok(Recorded { path: path.into(), file: outcomes })
     }
 
     /// The runs, as they are to be repeated. Errors: a merge of several.
     pub fn runs(&self) -> Result<Vec<PlannedRun>, Error> {
-        self.outcomes.iter().map(record::run).collect()
+        self.file.runs.iter().map(record::run).collect()
     }
 
     /// The demands, each once, and the number of each run's.
@@ -52,7 +52,7 @@ impl Recorded {
                 demands.len() - 1
             })
         };
-        let served = self.outcomes.iter().map(number).collect();
+        let served = self.file.runs.iter().map(number).collect();
         (demands, served)
     }
 
@@ -85,7 +85,7 @@ impl Recorded {
             let pairs = hashes(own).into_iter().zip(hashes(again));
             pairs.into_iter().all(|(own, again)| own.is_none() || again.is_none() || own == again)
         };
-        match self.outcomes.iter().zip(repeated).all(same) {
+        match self.file.runs.iter().zip(repeated).all(same) {
             true => Ok(()),
             false => Err(Error::input(
                 &self.path,

@@ -127,7 +127,8 @@ impl Served {
         (self.arrived, self.clock) = (
             arrival,
             match self.times {
-                RowTimes::Clock => self.origin.saturating_add(arrival),
+                RowTimes::Clock | RowTimes::Issue => self.origin.saturating_add(arrival),
+                RowTimes::Completion => self.origin.saturating_add(end),
                 RowTimes::Think => self.clock.saturating_add(think),
                 RowTimes::Response => self.clock.saturating_add(end.saturating_sub(arrival)),
             },

@@ -5,7 +5,7 @@
 //! put in that order as far as [`TextFormat::ENDS`] can.
 
 use crate::blkparse::{self, Event};
-use crate::reader::{Heading, TextFormat};
+use crate::reader::{Heading, RowTimes, TextFormat};
 use crate::row::{Bad, Field, LineColumns, Problem, TraceRow, Volumes, extent, rwbs};
 use smrkit::request::Op;
 
@@ -19,6 +19,7 @@ pub(crate) struct Snoop {
     /// The lines up to the heading, and that.
     heading: u64,
     columns: Vec<&'static str>,
+    times: RowTimes,
 }
 
 /// Columns as the tools call them, and what they are here. What is not used has no name.
@@ -70,6 +71,11 @@ impl TextFormat for Snoop {
         }
     }
 
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        self.times = times;
+        times.are_moments()
+    }
+
     fn heading(&self, number: u64, _line: &[u8]) -> Heading {
         match number < self.heading {
             true => Heading::Yes,
@@ -97,11 +103,13 @@ impl TextFormat for Snoop {
         };
         let column = |name| find(name).ok_or(Bad { at: 0, len: 0, name, problem: Problem::Missing });
         let latency = find("the latency").map_or(Ok(0), |field| field.decimal(MILLISECOND))?;
-        let ticks = match (find("the start"), find("the time")) {
-            (Some(start), _) => start.decimal(SECOND)?,
-            (None, Some(end)) => end.decimal(SECOND)?.saturating_sub(latency),
-            (None, None) => 0,
+        let (start, end) = match (find("the start"), find("the time")) {
+            (Some(start), Some(end)) => (start.decimal(SECOND)?, end.decimal(SECOND)?),
+            (Some(start), None) => (start.decimal(SECOND)?, start.decimal(SECOND)?.saturating_add(latency)),
+            (None, Some(end)) => (end.decimal(SECOND)?.saturating_sub(latency), end.decimal(SECOND)?),
+            (None, None) => (0, latency),
         };
+        let ticks = if self.times == RowTimes::Completion { end } else { start };
         let (kind, sector, bytes) = (column("the type")?, column("the sector")?, column("the bytes")?);
         let letters = rwbs(kind.text).ok_or_else(|| kind.expected("R, W, or letters such as WS"))?;
         // Only a flush has no bytes; bcc gives it the letter R.
@@ -121,6 +129,8 @@ impl TextFormat for Snoop {
 #[derive(Debug, Default)]
 pub(crate) struct Ftrace {
     event: Option<Event>,
+    /// The events are those that were asked for.
+    chosen: bool,
 }
 
 /// The event of a line, the time in front of it, and the columns behind it; `None` of a line without time and event.
@@ -151,7 +161,15 @@ fn kind(event: &[u8]) -> Option<Event> {
 impl TextFormat for Ftrace {
     fn prepare(&mut self, head: &[u8]) {
         // The best kind that occurs, by the order of `Event`.
-        self.event = head.split(|byte| *byte == b'\n').filter_map(|line| kind(trace_event(line)?.0)).min();
+        if !self.chosen {
+            self.event = head.split(|byte| *byte == b'\n').filter_map(|line| kind(trace_event(line)?.0)).min();
+        }
+    }
+
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        self.event = Event::with_times(times);
+        self.chosen = self.event.is_some();
+        self.chosen || times == RowTimes::Clock
     }
 
     fn heading(&self, number: u64, line: &[u8]) -> Heading {
@@ -194,6 +212,7 @@ impl TextFormat for Ftrace {
 pub(crate) struct Xperf {
     /// Lines up to the end of the list of events that a dump begins with; 0 without one.
     heading: u64,
+    times: RowTimes,
 }
 
 impl TextFormat for Xperf {
@@ -201,6 +220,11 @@ impl TextFormat for Xperf {
 
     fn tick_ns(&self) -> u64 {
         1000
+    }
+
+    fn choose_times(&mut self, times: RowTimes) -> bool {
+        self.times = times;
+        times.are_moments()
     }
 
     fn prepare(&mut self, head: &[u8]) {
@@ -232,7 +256,8 @@ impl TextFormat for Xperf {
             Op::Flush => (0, 0),
             _ => extent(columns.next("the offset")?, 1, columns.next("the size")?, 1)?,
         };
-        let ticks = end.saturating_sub(columns.next("the elapsed time")?.integer()?);
+        let elapsed = columns.next("the elapsed time")?.integer()?;
+        let ticks = if self.times == RowTimes::Completion { end } else { end.saturating_sub(elapsed) };
         let disk = columns.next("the disk")?;
         let number = disk.integer()?;
         let volume = volumes.numbered(number, disk, || number.to_string())?;

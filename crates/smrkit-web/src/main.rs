@@ -144,13 +144,14 @@ fn run(options: &RunOptions) -> Result<(), Error> {
     asked.systems.stand_ins().for_each(|note| send(&Message::Note(&note)));
     let demand = asked.demand()?;
     let (experiment, systems) = asked.on(demand);
-    let outcomes = experiment.compare_watched(&systems, &Watch, RunRecorders::default())?.outcomes;
+    let compared = experiment.compare_watched(&systems, &Watch, RunRecorders::default())?;
+    let outcomes = smrkit_trace::latencies::with_measured(compared);
     if let Some(outcome) = outcomes.runs.first() {
         let notes = smrkit_report::trace_info::warnings(outcome.replayed.trace_notes);
         notes.iter().for_each(|note| send(&Message::Note(note)));
     }
     send(&Message::Json(pretty(&outcomes)));
-    send(&Message::Page { html: report(&outcomes.runs, Some(command())), is_whole: true });
+    send(&Message::Page { html: report(&outcomes.runs, outcomes.measured.as_ref(), Some(command())), is_whole: true });
     Ok(())
 }
 

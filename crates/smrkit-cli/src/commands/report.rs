@@ -51,11 +51,11 @@ impl Report {
         if self.sweep.is_some() {
             return Err(Error::Usage("--sweep names a sweep of a store: give the store's folder".into()).into());
         }
-        let runs = self.outcomes()?;
+        let outcomes = self.outcomes()?;
         let outputs = self.outputs.open()?;
-        let outcomes = Outcomes::new(runs);
-        let runs = &outcomes.runs;
-        outputs.write(|| text_for(runs, style::terminal()), || pretty(&outcomes), || report(runs, None))?;
+        let (runs, measured) = (&outcomes.runs, outcomes.measured.as_ref());
+        let text = || text_for(runs, measured, style::terminal());
+        outputs.write(text, || pretty(&outcomes), || report(runs, measured, None))?;
         Ok(Done::All)
     }
 
@@ -72,16 +72,19 @@ impl Report {
     }
 
     /// The runs of all files, in their order. Errors: what [`Recorded::read`] refuses, and runs of different demands.
-    fn outcomes(&self) -> Result<Vec<Outcome>, Error> {
+    fn outcomes(&self) -> Result<Outcomes, Error> {
+        if let [path] = self.results.as_slice() {
+            return Ok(Recorded::read(path)?.file);
+        }
         let mut runs: Vec<Outcome> = Vec::new();
         for path in &self.results {
-            runs.extend(Recorded::read(path)?.outcomes);
+            runs.extend(Recorded::read(path)?.file.runs);
             let demand = |run: &Outcome| (run.replayed.clone(), run.seed);
             if let Some(other) = runs.iter().find(|run| demand(run) != demand(&runs[0])) {
                 return Err(Error::input(path, format!("{}, and {}: {SAME}", named(other), named(&runs[0]))));
             }
         }
-        Ok(runs)
+        Ok(Outcomes::new(runs))
     }
 }
 

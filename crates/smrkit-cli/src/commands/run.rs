@@ -9,6 +9,7 @@ use smrkit::settings::Warmup;
 use smrkit::stats::outcome::TraceNotes;
 use smrkit_options::run::RunOptions;
 use smrkit_report::{report, text_for};
+use smrkit_trace::latencies::with_measured;
 use smrkit_trace::recorded::Recorded;
 use smrkit_trace::rows::{self, RowFiles};
 
@@ -94,7 +95,7 @@ impl RunCommand {
         let interrupt = Interrupt::watch();
         let mut inputs = vec![path.to_path_buf()];
         inputs.extend(recorded.traces());
-        let is_array = recorded.outcomes.iter().any(|outcome| !outcome.members.is_empty());
+        let is_array = recorded.file.runs.iter().any(|outcome| !outcome.members.is_empty());
         let (outputs, records, files) = self.open(inputs, is_array, &interrupt)?;
         let compared = recorded.repeat(&runs, &interrupt, records)?;
         self.write(compared, outputs, files, &interrupt)
@@ -140,20 +141,24 @@ impl RunCommand {
         files: RowFiles,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Done> {
-        let Compared { outcomes, complete, .. } = compared;
+        let complete = compared.complete;
+        let outcomes = with_measured(compared);
         warn(outcomes.runs.first().map_or_else(TraceNotes::default, |outcome| outcome.replayed.trace_notes));
         if complete && outcomes.runs.iter().all(|outcome| outcome.requests == 0) {
             warn_of_warmup(self.asked.conditions.warmup);
         }
         interrupt.writing();
         // The results come first: a full disk must not take them with it.
-        let runs = &outcomes.runs;
+        let (runs, measured) = (&outcomes.runs, outcomes.measured.as_ref());
         let record = || match self.json_detail {
             JsonDetail::Full => pretty(&outcomes),
             JsonDetail::Summary => serde_json::to_string(&outcomes.summary()),
         };
-        let written =
-            outputs.write(|| text_for(runs, style::terminal()), record, || report(runs, Some(command_given())));
+        let written = outputs.write(
+            || text_for(runs, measured, style::terminal()),
+            record,
+            || report(runs, measured, Some(command_given())),
+        );
         files.finish()?;
         written?;
         Ok(if complete { Done::All } else { Done::Interrupted })

@@ -121,7 +121,8 @@ fn figures_of_arrays_and_rebuilds_show_what_they_did() {
         ..in_place()
     };
     let array = Outcome { members: vec![member(40), member(200)], ..rebuilt() };
-    let figures = [series::figures(&[array, in_place()]), series::figures(&[merged(), set_assoc(1)])].concat();
+    let figures =
+        [series::figures(&[array, in_place()], None), series::figures(&[merged(), set_assoc(1)], None)].concat();
     insta::assert_snapshot!(figures.iter().map(sums).collect::<String>());
 }
 
@@ -168,7 +169,7 @@ fn every_kind_of_comparison_is_shown_as_it_was() {
     let member = |n: u64| Outcome { busy_ns: (n * 17 % 40 + 1) * 1_000_000_000, ..in_place() };
     let array = Outcome { members: (0..40).map(member).collect(), ..rebuilt() };
     for runs in every_kind().into_iter().chain([vec![array, in_place()]]) {
-        let figures: String = series::figures(&runs).iter().map(sums).collect();
+        let figures: String = series::figures(&runs, None).iter().map(sums).collect();
         made += &format!("{} runs\n{}\n{figures}\n", runs.len(), table::text(&runs));
     }
     insta::assert_snapshot!(made);

@@ -9,3 +9,4 @@ pub mod counts;
 mod join;
 mod rows;
 pub mod outcome;
+pub mod measured;

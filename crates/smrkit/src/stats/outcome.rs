@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::counts::HostSide;
 use super::join::*;
 pub use super::latency::{Histograms, Latencies, Latency, LatencyBuckets, OpLatencies};
+use super::measured::Measured;
 pub use super::rebuild::Rebuild;
 pub use super::records::*;
 pub use super::rows::LISTED_MAX;
@@ -33,6 +34,10 @@ pub struct Outcomes {
     pub schema: u32,
     /// The runs, in the order they were asked for.
     pub runs: Vec<Outcome>,
+    /// The drive that the trace was recorded on; absent where the trace doesn't tell how long requests took, or they were not replayed
+    /// at its times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
 }
 
 /// A drive at the end of a run, from which its columns are read.
@@ -318,6 +323,12 @@ impl Outcome {
         self
     }
 
+    /// Adds what the host saw.
+    pub(super) fn of_host(mut self, host: HostSide) -> Outcome {
+        self.measure_host(host);
+        self
+    }
+
     /// The outcome of an array of `members`, so far as it is made of theirs and of the host's side.
     pub(crate) fn of_array(members: Vec<Outcome>, host: HostSide) -> Result<Outcome, Error> {
         let mut all = Outcome::joined(&members.iter().collect::<Vec<_>>(), true)?;
@@ -402,12 +413,14 @@ impl Outcome {
 impl Outcomes {
     /// A result file of these runs.
     pub fn new(runs: Vec<Outcome>) -> Outcomes {
-        Outcomes { schema: 1, runs }
+        Outcomes { schema: 1, runs, measured: None }
     }
 
     /// Each run's [`Outcome::summary`].
     pub fn summary(&self) -> Outcomes {
-        Outcomes { schema: self.schema, runs: self.runs.iter().map(Outcome::summary).collect() }
+        let measured = self.measured.as_ref();
+        let measured = measured.map(|one| Measured { run: one.run.summary(), pauses: one.pauses.clone() });
+        Outcomes { schema: self.schema, runs: self.runs.iter().map(Outcome::summary).collect(), measured }
     }
 }
 

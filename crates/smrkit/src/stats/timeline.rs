@@ -38,6 +38,15 @@ record! {
     }
 }
 
+impl Timeline {
+    /// The longest latency of the requests that were completed in windows that overlap this time, in ns from the beginning.
+    pub fn longest_between(&self, from: u64, to: u64) -> u64 {
+        let window = |ns: u64| (ns / self.window_ns.max(1)) as usize;
+        let windows = self.longest_ns.iter().take(window(to) + 1).skip(window(from));
+        windows.copied().max().unwrap_or(0)
+    }
+}
+
 #[derive(Clone, Default)]
 struct TimelineWindow {
     requests: u64,

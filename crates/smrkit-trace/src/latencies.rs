@@ -1,0 +1,186 @@
+//! How long the drive took that a trace was recorded on, where the trace tells: its requests as that drive served them.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::Path;
+use std::str::FromStr;
+
+use smrkit::error::Error;
+use smrkit::experiment::comparison::Compared;
+use smrkit::request::{Op, Request, Source};
+use smrkit::settings::{Arrival, Warmup};
+use smrkit::stats::counts::Times;
+use smrkit::stats::measured::MeasuredBuilder;
+use smrkit::stats::outcome::Outcomes;
+use smrkit::units::{Lba, Nanos};
+
+use crate::VolumeChoice;
+use crate::reader::RowTimes;
+use crate::trace::{OpenOptions, Trace};
+
+/// The results of a comparison with what its trace tells of the drive that it was recorded on, where the trace was replayed at its own times.
+pub fn with_measured(compared: Compared) -> Outcomes {
+    let Compared { outcomes, conventional, complete } = compared;
+    let Some(run) = outcomes.runs.first() else { return outcomes };
+    let is_alike = run.engine.arrival == Arrival::Trace
+        && run.engine.time_scale == 1.0
+        && run.engine.warmup == Warmup::Requests(0)
+        && run.members.is_empty();
+    let (Some(path), Some(reading)) = (&run.replayed.trace, &run.replayed.trace_reading) else { return outcomes };
+    if !complete || !is_alike || path == "-" {
+        return outcomes;
+    }
+    let options =
+        OpenOptions { format: reading.format.clone(), skip_bad_rows: reading.skip_bad_rows, ..OpenOptions::default() };
+    let mut measured = MeasuredBuilder::default();
+    let count = |request: &Request, times: &Times| measured.count(request, times);
+    let volumes = VolumeChoice::from_str(&reading.volume);
+    // The trace was replayed without an error. What can't be read now are completions that it does not have.
+    match volumes.and_then(|volumes| each_served(path.as_ref(), &options, volumes, count)) {
+        Ok(()) => Outcomes { measured: measured.finish(&outcomes.runs, conventional.first()), ..outcomes },
+        Err(_) => outcomes,
+    }
+}
+
+/// Calls `each` with every request whose issue and completion the trace tells, in the order of completion; moments count from the
+/// first issue. Without such times there is no call.
+///
+/// Of several equal requests under way the one issued first is taken to be completed first.
+fn each_served(
+    path: &Path,
+    options: &OpenOptions,
+    volumes: VolumeChoice,
+    mut each: impl FnMut(&Request, &Times),
+) -> Result<(), Error> {
+    let open = |times| Rows::open(path, &OpenOptions { times, sha256: false, ..options.clone() }, volumes);
+    let (Ok(mut issues), Ok(mut completions)) = (open(RowTimes::Issue), open(RowTimes::Completion)) else {
+        // The format has no such times. What else may be wrong with the trace, its replay tells.
+        return Ok(());
+    };
+    let (mut origin, mut issue) = (None, issues.next()?);
+    let mut under_way: HashMap<Key, VecDeque<Nanos>> = HashMap::new();
+    let mut completed: BTreeMap<(Nanos, usize), (Nanos, Request)> = BTreeMap::new();
+    let mut count = 0;
+    while let Some(completion) = completions.next()? {
+        while let Some(issued) = issue.filter(|issued| issued.time <= completion.time) {
+            origin.get_or_insert(issued.time);
+            under_way.entry(key(&issued)).or_default().push_back(issued.time);
+            issue = issues.next()?;
+        }
+        let Some(origin) = origin else { continue };
+        let Some(equal) = under_way.get_mut(&key(&completion)) else { continue };
+        let Some(arrival) = equal.pop_front() else { continue };
+        if equal.is_empty() {
+            under_way.remove(&key(&completion));
+        }
+        count += 1;
+        completed.insert((completion.time, count), (arrival, completion));
+        // Rows stand in the order of issues or of completions: either way, what is still to come ends after this issue.
+        while let Some(first) = completed.first_entry().filter(|first| first.key().0 <= arrival) {
+            hand_out(first.remove_entry(), origin, &mut each);
+        }
+    }
+    for one in completed {
+        hand_out(one, origin.unwrap_or_default(), &mut each);
+    }
+    Ok(())
+}
+
+fn hand_out(
+    ((end, _), (arrival, request)): ((Nanos, usize), (Nanos, Request)),
+    origin: Nanos,
+    each: &mut impl FnMut(&Request, &Times),
+) {
+    let arrival = arrival.since(origin);
+    each(&Request { time: arrival, ..request }, &Times { arrival, start: arrival, end: end.since(origin) });
+}
+
+/// What an issue and its completion have in common.
+type Key = (u16, Op, Lba, u32);
+
+fn key(request: &Request) -> Key {
+    (request.volume, request.op, request.lba, request.sectors)
+}
+
+/// The requests of a trace, one by one.
+struct Rows {
+    trace: Trace,
+    volumes: VolumeChoice,
+    batch: Vec<Request>,
+    at: usize,
+}
+
+impl Rows {
+    fn open(path: &Path, options: &OpenOptions, volumes: VolumeChoice) -> Result<Rows, Error> {
+        let trace = Trace::open(path, options)?.with_absolute_times();
+        Ok(Rows { trace, volumes, batch: Vec::new(), at: 0 })
+    }
+
+    fn next(&mut self) -> Result<Option<Request>, Error> {
+        loop {
+            while let Some(&request) = self.batch.get(self.at) {
+                self.at += 1;
+                let number = self.trace.volumes().get(usize::from(request.volume)).map(|volume| volume.number);
+                match self.volumes {
+                    VolumeChoice::Number(chosen) if number != Some(chosen) => {}
+                    _ => return Ok(Some(request)),
+                }
+            }
+            self.at = 0;
+            self.trace.fill(&mut self.batch)?;
+            if self.batch.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The requests that a trace tells to have been served: issue, end in µs, first sector.
+    fn served(text: &str) -> Vec<(u64, u64, u64)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        std::fs::write(&path, text).unwrap();
+        let mut all = Vec::new();
+        let each = |request: &Request, times: &Times| {
+            all.push((times.arrival.0 / 1000, times.end.0 / 1000, request.lba.0));
+        };
+        // An error says that the trace has no completion at all.
+        let _ = each_served(&path, &OpenOptions::default(), VolumeChoice::All, each);
+        all
+    }
+
+    #[test]
+    fn requests_come_in_the_order_of_their_ends() {
+        // Windows' file times are of 100 ns.
+        let msr = "128166372003061629,web,0,Read,0,4096,200\n128166372003061639,web,0,Write,4096,512,50\n\
+                   128166372003061729,web,0,Read,8192,512,10\n";
+        assert_eq!(served(msr), [(1, 6, 8), (10, 11, 16), (0, 20, 0)]);
+        let snoop = "TIME(s)     COMM           PID    DISK    T  SECTOR    BYTES   LAT(ms)\n\
+                     0.002000 a 1 sda R 8 4096 1.500\n0.003000 b 2 sda W 64 512 2.900\n";
+        assert_eq!(served(snoop), [(400, 1900, 8), (0, 2900, 64)]);
+    }
+
+    #[test]
+    fn a_block_trace_tells_from_issue_to_completion() {
+        let line = |time: &str, action: &str, sector: u64| format!("8,16 0 1 {time} 9 {action} W {sector} + 8 [x]\n");
+        let rows = [
+            line("0.000100", "Q", 0),
+            line("0.000200", "D", 0),
+            line("0.000250", "D", 800),
+            line("0.000260", "D", 0),
+            line("0.000300", "C", 800),
+            line("0.000400", "C", 0),
+            // Issued before the recording began.
+            line("0.000450", "C", 1600),
+            line("0.000500", "C", 0),
+        ];
+        assert_eq!(served(&rows.concat()), [(50, 100, 800), (0, 200, 0), (60, 300, 0)]);
+        assert_eq!(served(&[rows[1].clone(), rows[2].clone()].concat()), []);
+        assert_eq!(served("time_us,op,offset,size\n0,W,0,4096\n9,W,4096,4096\n"), []);
+        let table = "time_us,op,offset,size,latency_ms\n0,W,0,4096,2.5\n9,W,4096,4096,1\n";
+        assert_eq!(served(table), [(9, 1009, 8), (0, 2500, 0)]);
+    }
+}
