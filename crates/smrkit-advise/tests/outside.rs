@@ -36,7 +36,7 @@ fn a_layer_of_another_crate_works_wherever_a_layer_is_named() {
         assert_eq!((runs[0].layer.as_str(), runs[1].layer.as_str()), ("outside", "rmw"));
         assert_eq!((runs[0].elapsed_ns, runs[0].slowdown), (runs[1].elapsed_ns, runs[1].slowdown));
         assert_eq!(runs[0].physical_written_sectors, runs[1].physical_written_sectors);
-        let (text, page) = (smrkit_report::text(&runs), smrkit_report::report(&runs, None));
+        let (text, page) = (smrkit_report::text(&runs), smrkit_report::report(&runs, None, None));
         assert!(text.contains("outside") && page.contains("outside"));
     }
     let one = Systems::new(&System { layers: vec!["outside".into()], set: Vec::new(), ..single }).unwrap();

@@ -135,29 +135,28 @@ pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String>
     let Some(longest) = measured.pauses.iter().max_by_key(|pause| pause.longest_ns) else {
         return vec!["measured: no request of the trace took a second or more.".into()];
     };
-    let pauses = match measured.pauses.len() {
-        1 => "it paused once".into(),
-        n => format!("it paused {} times", format::count(n as u64)),
-    };
+    let of = measured.pauses.len();
+    let often = if of == 1 { "once".into() } else { format!("{} times", format::count(of as u64)) };
     let first = format!(
-        "measured: requests of the trace waited for a second or more: {pauses}, for {} at {} at the longest.",
+        "measured: the recorded drive kept requests waiting for a second or more {often}; the longest wait was {}, from {} on.",
         format::nanos(longest.longest_ns),
         format::seconds(longest.begin_ns as f64 / 1e9)
     );
     let line = |(number, name): (usize, String)| {
-        let count = |of| measured.pauses.iter().filter(|pause| pause.explanation(number) == of).count();
-        let of = measured.pauses.len();
-        let told = [
-            (Explanation::Shingling, "are explained by shingling: this drive pauses then, a conventional one does not"),
-            (Explanation::Load, "are explained by the load: a conventional drive would pause too"),
-            (
-                Explanation::Neither,
-                "are explained by neither: look for another cause, such as a bad sector, a link error or another program",
-            ),
+        let causes = [
+            (Explanation::Shingling, "shingling (this drive pauses then, a conventional one does not)"),
+            (Explanation::Load, "the load (a conventional drive would pause too)"),
+            (Explanation::Neither, "something else, such as a bad sector, a link error or another program"),
         ];
-        let told = told.map(|(why, what)| (count(why), what)).into_iter().filter(|(count, _)| *count > 0);
-        let told: Vec<String> = told.map(|(count, what)| format!("{count} of {of} {what}")).collect();
-        format!("measured, beside {name}: {}.", told.join("; "))
+        let count = |why| measured.pauses.iter().filter(|pause| pause.explanation(number) == why).count();
+        let causes = causes.map(|(why, what)| (count(why), what)).into_iter().filter(|(count, _)| *count > 0);
+        let told = causes.enumerate().map(|(place, (count, what))| match (place, count) {
+            (0, 1) => format!("1 is due to {what}"),
+            (0, _) => format!("{} are due to {what}", format::count(count as u64)),
+            _ => format!("{} to {what}", format::count(count as u64)),
+        });
+        let pauses = if of == 1 { "pause" } else { "pauses" };
+        format!("measured, beside {name}: of {of} {pauses} {}.", told.collect::<Vec<_>>().join(", "))
     };
     let shingled = names(runs).into_iter().enumerate().filter(|(number, _)| runs[*number].layer != BASELINE);
     std::iter::once(first).chain(shingled.map(line)).collect()

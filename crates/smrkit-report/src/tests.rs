@@ -4,6 +4,7 @@ pub(crate) mod example;
 mod whole;
 
 use serde_json::Value;
+use smrkit::stats::measured::{MEASURED, Measured, Pause};
 use smrkit::stats::outcome::{Cleaning, Outcome, Scalar};
 use smrkit::stats::verdict::Told;
 
@@ -451,4 +452,37 @@ fn no_latency_is_drawn_where_no_request_was() {
     series[0].points = drawn;
     let chart = page::chart(&figure.panels[0], &figure.legend());
     assert_eq!(chart["series"][0]["y"].to_string(), "[70.0,70.0,null,5.0,5.0]");
+}
+
+#[test]
+fn pauses_of_the_recorded_drive_are_told_with_what_explains_them() {
+    let runs = [in_place(), set_assoc(1)];
+    let pause = |begin_s: u64, longest_s: u64, conventional_s: u64, simulated_s: u64| Pause {
+        begin_ns: begin_s * 1_000_000_000,
+        end_ns: (begin_s + longest_s) * 1_000_000_000,
+        longest_ns: longest_s * 1_000_000_000,
+        simulated_ns: vec![conventional_s * 1_000_000_000, simulated_s * 1_000_000_000],
+        conventional_ns: Some(conventional_s * 1_000_000_000),
+    };
+    let pauses = vec![pause(5, 8, 0, 4), pause(70, 3, 0, 2), pause(90, 2, 1, 9), pause(120, 6, 0, 2)];
+    let run = Outcome { layer: MEASURED.into(), requests: 7, ..set_assoc(1) };
+    let mut measured = Measured { run, pauses };
+    let text = table::text_for(&runs, Some(&measured), table::Terminal::default());
+    for line in [
+        "kept requests waiting for a second or more 4 times; the longest wait was 8 s, from 5 s on.",
+        "of 4 pauses 2 are due to shingling (this drive pauses then, a conventional one does not), 1 to the load",
+        ", 1 to something else",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(text.lines().any(|line| line.starts_with("measured ")), "it has a row among the speeds: {text}");
+    let page = page::report(&runs, Some(&measured), None);
+    for text in ["When the measured drive paused", "<td>shingling</td>", "<td>the load</td>", "</i>measured<"] {
+        assert!(page.contains(text), "{text}");
+    }
+    measured.pauses.clear();
+    assert_eq!(
+        table::pauses_told(&runs, Some(&measured)),
+        ["measured: no request of the trace took a second or more."]
+    );
 }

@@ -118,7 +118,7 @@ impl MeasuredBuilder {
         let run = Outcome {
             layer: MEASURED.into(),
             drive: like.drive.clone(),
-            engine: like.engine.clone(),
+            engine: like.engine,
             seed: like.seed,
             replayed: like.replayed.clone(),
             version: like.version.clone(),
