@@ -11,6 +11,7 @@ mod protocol;
 mod paths;
 mod replayed;
 mod stopped;
+mod zones;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};

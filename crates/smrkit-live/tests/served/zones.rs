@@ -1,0 +1,82 @@
+//! A host-managed drive that is served: its rules, and commands about its zones. Linux uses both by way of ublk, which the tests in a guest
+//! try.
+
+use std::path::Path;
+
+use smrkit::layer::{ZoneAction, ZoneCondition};
+use smrkit::settings::Queue;
+use smrkit_live::block::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
+use smrkit_live::block::log::{LogWriter, replay};
+use tempfile::TempDir;
+
+use super::{image, open_drive, open_image};
+
+const BLOCK: u64 = 4096;
+
+/// Serves a command on sectors of 4,096 bytes; the offset at which it ended.
+fn serve(drive: &mut ServedDrive, kind: CommandKind, offset: u64, bytes: u64) -> Result<u64, CommandError> {
+    let has_data = matches!(kind, CommandKind::Write | CommandKind::ZoneAppend);
+    let data = vec![1; if has_data { bytes as usize } else { 0 }];
+    let ended = drive.serve(Command::new(kind, offset, bytes, data)).unwrap();
+    let CommandState::Ended(_, result) = ended.state else { panic!("{ended:?} has not ended") };
+    result.map(|()| ended.offset)
+}
+
+fn read(path: &Path, offset: u64) -> u8 {
+    let mut byte = [0];
+    std::os::unix::fs::FileExt::read_exact_at(&std::fs::File::open(path).unwrap(), &mut byte, offset).unwrap();
+    byte[0]
+}
+
+#[test]
+fn what_breaks_a_rule_of_zones_fails_alone_and_commands_about_zones_are_replayed() {
+    use CommandKind::{Read, Trim, Write, Zone, ZoneAppend};
+    let folder = TempDir::new().unwrap();
+    let (path, log) = (image(folder.path(), "zoned on hc620"), folder.path().join("log"));
+    let opened = open_image(&path);
+    let writer = LogWriter::open(&log, opened.run_record()).unwrap();
+    let (mut drive, _) = ServedDrive::open(opened, Some(writer), Queue::Fcfs).unwrap();
+    let limits = drive.zones().unwrap().limits();
+    let zone = limits.zone_sectors * 512;
+    let at = |number: u64| (limits.conventional + number) * zone;
+    let refused = Err(CommandError::Io);
+    let condition =
+        |drive: &ServedDrive, number: u64| drive.zones().unwrap().report(limits.conventional + number).condition;
+
+    assert_eq!(serve(&mut drive, Write, at(0), 2 * BLOCK), Ok(at(0)));
+    for offset in [at(0), at(0) + 3 * BLOCK, at(1) + BLOCK] {
+        assert_eq!(serve(&mut drive, Write, offset, BLOCK), refused, "{offset}");
+    }
+    assert_eq!(serve(&mut drive, ZoneAppend, at(0), BLOCK), Ok(at(0) + 2 * BLOCK));
+    assert_eq!(serve(&mut drive, ZoneAppend, at(0), BLOCK), Ok(at(0) + 3 * BLOCK));
+    assert_eq!(serve(&mut drive, ZoneAppend, at(0), zone), refused);
+    assert_eq!(serve(&mut drive, Read, at(1), BLOCK), Ok(at(1)));
+    assert_eq!(serve(&mut drive, Zone(ZoneAction::Open), at(1), zone), Ok(at(1)));
+    assert_eq!(condition(&drive, 1), ZoneCondition::OpenedByCommand);
+    assert_eq!(serve(&mut drive, Zone(ZoneAction::Finish), at(0), zone), Ok(at(0)));
+    assert_eq!(serve(&mut drive, ZoneAppend, at(0), BLOCK), refused);
+    assert_eq!(serve(&mut drive, Write, at(1), BLOCK), Ok(at(1)));
+    assert_eq!(serve(&mut drive, Zone(ZoneAction::Close), at(1), zone), Ok(at(1)));
+    assert_eq!(condition(&drive, 1), ZoneCondition::Closed);
+    if limits.conventional > 0 {
+        assert_eq!(serve(&mut drive, Zone(ZoneAction::Open), 0, zone), refused);
+        assert_eq!(serve(&mut drive, ZoneAppend, 0, BLOCK), refused);
+        assert_eq!(serve(&mut drive, Write, 5 * BLOCK, BLOCK), Ok(5 * BLOCK));
+    }
+    assert_eq!(read(&path, at(0) + 3 * BLOCK), 1);
+    // A trim of a whole zone resets it.
+    assert_eq!(serve(&mut drive, Trim, at(0), zone), Ok(at(0)));
+    assert_eq!((condition(&drive, 0), read(&path, at(0) + 3 * BLOCK)), (ZoneCondition::Empty, 0));
+    assert_eq!(serve(&mut drive, Write, at(0), BLOCK), Ok(at(0)));
+    assert_eq!(drive.zone_violations, 5 + 2 * u64::from(limits.conventional > 0));
+    assert!(drive.failure.is_none());
+    drive.check().unwrap();
+    drive.close().unwrap();
+    let found = replay(&log).unwrap();
+    assert_eq!((found.differences, found.first), (0, None));
+
+    let mut drive = open_drive(&path);
+    assert_eq!((condition(&drive, 0), condition(&drive, 1)), (ZoneCondition::OpenedByWrite, ZoneCondition::Closed));
+    assert_eq!(serve(&mut drive, ZoneAppend, at(1), BLOCK), Ok(at(1) + BLOCK));
+    drive.close().unwrap();
+}
