@@ -323,14 +323,24 @@ fn remove_dead(control: &mut ControlDevice) {
     const DEAD: [u8; 2] = [0; 2];
     let names = fs::read_dir("/dev").into_iter().flatten().flatten().map(|entry| entry.file_name());
     let numbers = names.filter_map(|name| name.to_str()?.strip_prefix("ublkc")?.parse().ok());
+    let until = Instant::now() + PATIENCE;
     for number in numbers.collect::<Vec<u32>>() {
         let mut info = [0; 64];
-        let is_known = control.give(Control::Info, number, &mut info).is_ok();
-        let server = u32::from_ne_bytes([info[32], info[33], info[34], info[35]]);
-        // One that was added and not begun is dead as well.
-        let is_gone = !Path::new("/proc").join(server.to_string()).exists();
-        if is_known && info[4..6] == DEAD && info[36..40] == *MARK && is_gone {
-            delete(control, number);
+        while control.give(Control::Info, number, &mut info).is_ok() && info[36..40] == *MARK {
+            let server = u32::from_ne_bytes([info[32], info[33], info[34], info[35]]);
+            // One that was added and not begun is dead as well.
+            if Path::new("/proc").join(server.to_string()).exists() {
+                break;
+            }
+            if info[4..6] == DEAD {
+                delete(control, number);
+                break;
+            }
+            // The kernel takes a moment to notice that a server has died. One in another container is alive, and not seen from here.
+            if Instant::now() >= until {
+                break;
+            }
+            thread::sleep(LOOK);
         }
     }
 }
