@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use smrkit_live::daemon::{self, Started};
+
+use crate::remedy::ChildError;
 
 static INVOCATION: OnceLock<(Vec<OsString>, Option<PathBuf>)> = OnceLock::new();
 
@@ -23,4 +26,18 @@ pub fn words() -> &'static [OsString] {
 /// What starts this command anew.
 pub fn program() -> anyhow::Result<&'static Path> {
     INVOCATION.get().and_then(|(_, program)| program.as_deref()).context("the path of this command is not known")
+}
+
+/// The arguments behind the command's name.
+pub fn arguments(command: &str) -> &'static [OsString] {
+    words().iter().position(|word| word == command).map_or(&[], |at| &words()[at + 1..])
+}
+
+/// Starts a command of this program in the background; returns once it is ready.
+pub fn start_daemon(command: &str, arguments: &[OsString], log: &Path) -> anyhow::Result<()> {
+    let arguments = [&[command.into(), "--daemon".into()], arguments].concat();
+    match daemon::start(program()?, &arguments, log).with_context(|| format!("the log is {}", log.display()))? {
+        Started::Ready => Ok(()),
+        Started::Failed { error, code } => Err(ChildError { error, code }.into()),
+    }
 }

@@ -1,10 +1,10 @@
 //! The command `smrkit`: one short file a subcommand, results to standard output, the rest to standard error. The program of that name
 //! and the Python package's call [`main`].
 
+mod remedy;
 mod invocation;
 mod paths;
 mod output;
-mod remedy;
 mod exit;
 mod signals;
 mod style;

@@ -1,6 +1,5 @@
 //! `smrkit attach` and `smrkit detach`: a drive in an image as a file and a loop device, served in the background.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +62,7 @@ impl Attach {
     pub fn execute(self) -> anyhow::Result<Done> {
         let image = image::canonical(&self.image)?;
         if !self.foreground && !self.daemon {
-            start_daemon(&image)?;
+            invocation::start_daemon("attach", invocation::arguments("attach"), &run_directory::log(&image)?)?;
             print(format!("{}\n", shown(&place(&image, "mnt")?.join("disk")).display()))?;
             return Ok(Done::All);
         }
@@ -123,19 +122,6 @@ impl Attach {
 /// Path for something of this image in the directory of control sockets.
 fn place(image: &Path, end: &str) -> Result<PathBuf, MountError> {
     Ok(run_directory::socket(image)?.with_extension(end))
-}
-
-/// Starts this program anew in the background, with its own arguments.
-fn start_daemon(image: &Path) -> anyhow::Result<()> {
-    let log = run_directory::log(image)?;
-    let arguments: Vec<OsString> =
-        ["attach".into(), "--daemon".into()].into_iter().chain(invocation::words().iter().skip(2).cloned()).collect();
-    match daemon::start(invocation::program()?, &arguments, &log)
-        .with_context(|| format!("the log is {}", log.display()))?
-    {
-        Started::Ready => Ok(()),
-        Started::Failed { error, code } => Err(remedy::ChildError { error, code }.into()),
-    }
 }
 
 /// The loop device on a file, or the file where there is none.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, FromArgMatches};
 use smrfs::device::Model;
 use smrfs::fs::{self, FileSystem};
 use smrfs::space::Space;
@@ -18,7 +18,7 @@ use smrkit::message::worded;
 use smrkit_live::daemon::{self, Started};
 use smrkit_live::log::log;
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
-use smrkit_live::mount::helper::{self, Helper, HelperMount, HelperRequest, HelperUmount};
+use smrkit_live::mount::helper::{self, Helper, HelperRequest, HelperUmount};
 use smrkit_live::mount::{self, Handle, MountError, MountOptions, Session, Unmount, run_directory};
 use smrkit_live::volume::{Open, Volume};
 
@@ -91,7 +91,12 @@ pub fn help(helper: Helper, arguments: impl Iterator<Item = OsString>) -> u8 {
         Ok(HelperRequest::Remount { point, read_only }) => {
             mount::canonical(&point).and_then(|point| mount::remount(&point, read_only)).map_err(anyhow::Error::from)
         }
-        Ok(HelperRequest::Mount(asked)) => Mount::from(*asked).start_daemon().map(drop),
+        Ok(HelperRequest::Mount(arguments)) => {
+            let words = std::iter::once(OsString::from(helper.name())).chain(arguments.iter().cloned());
+            let matches = Mount::augment_args(clap::Command::new(helper.name())).try_get_matches_from(words);
+            let mount = matches.and_then(|matches| Mount::from_arg_matches(&matches));
+            mount.map_err(anyhow::Error::from).and_then(|mount| mount.start_daemon(&arguments)).map(drop)
+        }
     };
     let told = |error| worded(&remedy::chain(&error), &helper::option);
     done.map_or_else(|error| failed(HELPER_FAILED, &told(error)), |()| 0)
@@ -109,25 +114,8 @@ fn unmount(asked: &HelperUmount) -> Result<(), MountError> {
     }
 }
 
-impl From<HelperMount> for Mount {
-    fn from(asked: HelperMount) -> Mount {
-        Mount {
-            image: asked.image,
-            mount_point: asked.mount_point,
-            foreground: false,
-            volume: VolumeOptions { meta: asked.meta, trust_open_metadata: asked.trust_open_metadata },
-            read_only: asked.read_only,
-            allow_other: asked.allow_other,
-            log: asked.log,
-            placement: asked.placement,
-            commit_interval: asked.commit_interval,
-            daemon: false,
-        }
-    }
-}
-
 impl Mount {
-    pub fn execute(self) -> anyhow::Result<Done> {
+    pub fn execute(mut self) -> anyhow::Result<Done> {
         let interval = mount::commit_interval(self.commit_interval.as_deref())?;
         if self.foreground {
             // Its log, which names damaged maps, goes to standard error.
@@ -136,9 +124,13 @@ impl Mount {
             return serve(mounted);
         }
         if !self.daemon {
-            print(self.start_daemon()?)?;
+            print(self.start_daemon(invocation::arguments("mount"))?)?;
             return Ok(Done::All);
         }
+        // It leaves the directory that they may be relative to.
+        self.image = absolute(&self.image)?;
+        self.mount_point = mount::canonical(&self.mount_point)?;
+        self.volume.meta = self.volume.meta.as_deref().map(absolute).transpose()?;
         match daemon::detach().map_err(anyhow::Error::from).and_then(|()| self.start(interval)) {
             Ok((mounted, _)) => {
                 daemon::tell(&Started::Ready)?;
@@ -196,39 +188,18 @@ impl Mount {
         }
     }
 
-    /// Starts this program anew in the background; tells what is mounted.
-    fn start_daemon(&self) -> anyhow::Result<String> {
+    /// Starts this program anew in the background, with the same arguments; tells what is mounted.
+    fn start_daemon(&self, arguments: &[OsString]) -> anyhow::Result<String> {
         let mount_point = mount::canonical(&self.mount_point)?;
         mount::check(&mount_point)?;
-        let image = absolute(&self.image)?;
         let log = match &self.log {
             Some(log) => absolute(log)?,
             None => run_directory::log(&mount_point)?,
         };
-        let mut arguments: Vec<OsString> = vec!["mount".into(), "--daemon".into()];
-        if let Some(interval) = &self.commit_interval {
-            arguments.extend(["--commit-interval".into(), OsString::from(interval)]);
-        }
-        if let Some(meta) = &self.volume.meta {
-            arguments.extend(["--meta".into(), absolute(meta)?.into()]);
-        }
-        if let Some(placement) = self.placement {
-            arguments.extend(["--placement".into(), placement.name().into()]);
-        }
-        arguments.extend(self.read_only.then(|| "--read-only".into()));
-        arguments.extend(self.allow_other.then(|| "--allow-other".into()));
-        arguments.extend(self.volume.trust_open_metadata.then(|| "--trust-open-metadata".into()));
-        arguments.extend(["--".into(), OsString::from(&image), OsString::from(&mount_point)]);
-        let started = daemon::start(invocation::program()?, &arguments, &log)
-            .with_context(|| format!("the log is {}", log.display()))?;
-        match started {
-            Started::Ready => {
-                warn_of_damage(&mount_point);
-                let (image, point) = (image.display(), mount_point.display());
-                Ok(format!("{image} is mounted on {point}; the log is {}\n", log.display()))
-            }
-            Started::Failed { error, code } => Err(remedy::ChildError { error, code }.into()),
-        }
+        invocation::start_daemon("mount", arguments, &log)?;
+        warn_of_damage(&mount_point);
+        let (image, point) = (absolute(&self.image)?, mount_point.display());
+        Ok(format!("{} is mounted on {point}; the log is {}\n", image.display(), log.display()))
     }
 }
 

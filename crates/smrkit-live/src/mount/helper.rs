@@ -77,8 +77,8 @@ const WITHOUT_EFFECT_BEGIN: &[&str] =
 
 /// Request of mount(8).
 pub enum HelperRequest {
-    /// Mount an image.
-    Mount(Box<HelperMount>),
+    /// Mount an image: the arguments of `smrkit mount` that do what is asked for.
+    Mount(Vec<OsString>),
     /// Change what is mounted.
     Remount {
         /// The mount point.
@@ -88,29 +88,6 @@ pub enum HelperRequest {
     },
     /// A try without effect (`-f`).
     Nothing,
-}
-
-/// A mount as mount(8) asks for it.
-#[derive(Debug, Default, PartialEq)]
-pub struct HelperMount {
-    /// The image or block device.
-    pub image: PathBuf,
-    /// The mount point.
-    pub mount_point: PathBuf,
-    /// The metadata directory, if it is not where the image says.
-    pub meta: Option<PathBuf>,
-    /// True if other users may get at the image or the metadata directory.
-    pub trust_open_metadata: bool,
-    /// True if nothing may be changed.
-    pub read_only: bool,
-    /// True if other users may look in.
-    pub allow_other: bool,
-    /// File for the log.
-    pub log: Option<PathBuf>,
-    /// Placement policy on a Caveat-Scriptor disk.
-    pub placement: Option<Placement>,
-    /// Time for which data that nobody syncs may stay volatile.
-    pub commit_interval: Option<String>,
 }
 
 /// Request of umount(8).
@@ -178,46 +155,62 @@ impl HelperRequest {
         }
         let [image, point] = <[PathBuf; 2]>::try_from(places)
             .map_err(|_| "call it with an image and a mount point, as mount -t fuse.smrfs IMAGE MOUNTPOINT does")?;
-        let (mount, remount) = with_options(image, point, &options, lenient)?;
+        let AskedMount { mut arguments, read_only, remount } = with_options(&options, lenient)?;
         Ok(match remount {
             _ if fake => HelperRequest::Nothing,
-            true => HelperRequest::Remount { point: mount.mount_point, read_only: mount.read_only },
-            false => HelperRequest::Mount(Box::new(mount)),
+            true => HelperRequest::Remount { point, read_only },
+            false => {
+                arguments.extend(read_only.then(|| "--read-only".into()));
+                arguments.extend(["--".into(), image.into(), point.into()]);
+                HelperRequest::Mount(arguments)
+            }
         })
     }
 }
 
-/// The mount that options ask for; `true` if they change one that exists.
-fn with_options(
-    image: PathBuf,
-    point: PathBuf,
-    options: &[String],
-    lenient: bool,
-) -> Result<(HelperMount, bool), String> {
-    let mut mount = HelperMount { image, mount_point: point, ..HelperMount::default() };
-    let mut remount = false;
+/// The mount that options ask for.
+#[derive(Default)]
+struct AskedMount {
+    arguments: Vec<OsString>,
+    read_only: bool,
+    /// True if they change one that exists.
+    remount: bool,
+}
+
+fn with_options(options: &[String], lenient: bool) -> Result<AskedMount, String> {
+    let mut asked = AskedMount::default();
     for option in options {
-        match option.split_once('=').unwrap_or((option, "")) {
-            ("ro", "") => mount.read_only = true,
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match (name, value) {
+            ("ro", "") => asked.read_only = true,
             // The last one counts: mount(8) puts those of a remount behind those of the mount.
-            ("rw", "") => mount.read_only = false,
-            ("remount", "") => remount = true,
-            ("allow_other", "") => mount.allow_other = true,
-            ("trust_open_metadata", "") => mount.trust_open_metadata = true,
-            ("meta", path) if !path.is_empty() => mount.meta = Some(path.into()),
-            ("log", path) if !path.is_empty() => mount.log = Some(path.into()),
-            ("commit_interval", interval) if !interval.is_empty() => mount.commit_interval = Some(interval.to_string()),
-            ("placement", name) => {
-                mount.placement = Some(Placement::from_str(name).map_err(|error| error.to_string())?)
+            ("rw", "") => asked.read_only = false,
+            ("remount", "") => asked.remount = true,
+            ("allow_other" | "trust_open_metadata", "") => asked.set(name, None),
+            ("meta" | "log" | "commit_interval", value) if !value.is_empty() => asked.set(name, Some(value)),
+            ("placement", value) => {
+                Placement::from_str(value).map_err(|error| error.to_string())?;
+                asked.set(name, Some(value));
             }
             _ if WITHOUT_EFFECT.contains(&option.as_str()) => {}
             _ if WITHOUT_EFFECT_BEGIN.iter().any(|begin| option.starts_with(begin)) => {}
             _ if lenient => {}
             _ => return Err(format!("the option {option} is not supported: leave it away")),
         }
+        if name == "commit_interval" {
+            commit_interval(Some(value)).map_err(|error| worded(&error.message(), &self::option))?;
+        }
     }
-    commit_interval(mount.commit_interval.as_deref()).map_err(|error| worded(&error.message(), &option))?;
-    Ok((mount, remount))
+    Ok(asked)
+}
+
+impl AskedMount {
+    /// Adds an argument, in place of one of that name.
+    fn set(&mut self, name: &str, value: Option<&str>) {
+        let argument = format!("--{}", name.replace('_', "-"));
+        self.arguments.retain(|known| !known.to_string_lossy().starts_with(&argument));
+        self.arguments.push(value.map_or(argument.clone(), |value| format!("{argument}={value}")).into());
+    }
 }
 
 #[cfg(test)]
@@ -228,14 +221,19 @@ mod tests {
         HelperRequest::parse(line.split_whitespace().map(OsString::from))
     }
 
+    /// The arguments of the mount that a line asks for.
+    fn arguments(line: &str) -> String {
+        match parsed(line) {
+            Ok(HelperRequest::Mount(arguments)) => arguments.join(OsStr::new(" ")).into_string().unwrap(),
+            _ => panic!("no mount: {line}"),
+        }
+    }
+
     #[test]
     fn a_line_of_fstab_becomes_a_mount() {
         let line =
             "/d.img /mnt -o rw,nosuid,nodev,noauto,x-systemd.automount,meta=/m,commit_interval=1s,ro -n -t fuse.smrfs";
-        let Ok(HelperRequest::Mount(mount)) = parsed(line) else { panic!("no mount") };
-        assert_eq!((mount.image.as_path(), mount.mount_point.as_path()), (Path::new("/d.img"), Path::new("/mnt")));
-        assert_eq!((mount.meta.as_deref(), mount.commit_interval.as_deref()), (Some(Path::new("/m")), Some("1s")));
-        assert!(mount.read_only && !mount.trust_open_metadata && !mount.allow_other);
+        assert_eq!(arguments(line), "--meta=/m --commit-interval=1s --read-only -- /d.img /mnt");
     }
 
     #[test]
@@ -288,32 +286,19 @@ mod tests {
     }
 
     #[test]
-    fn every_option_has_its_field() {
+    fn every_option_is_one_of_smrkit_mount() {
         let line = "/d /m -o meta=/x,log=/l,placement=next-fit,commit_interval=2s,allow_other,trust_open_metadata -rw";
-        let Ok(HelperRequest::Mount(mount)) = parsed(line) else { panic!("no mount") };
-        let expected = HelperMount {
-            image: "/d".into(),
-            mount_point: "/m".into(),
-            meta: Some("/x".into()),
-            trust_open_metadata: true,
-            read_only: true,
-            allow_other: true,
-            log: Some("/l".into()),
-            placement: Some(Placement::NextFit),
-            commit_interval: Some("2s".into()),
-        };
-        assert_eq!(*mount, expected);
-        let (image, mount_point) = ("/d".into(), "/m".into());
-        let plain = HelperMount { image, mount_point, ..HelperMount::default() };
+        let all = "--meta=/x --log=/l --placement=next-fit --commit-interval=2s --allow-other --trust-open-metadata --read-only";
+        assert_eq!(arguments(line), format!("{all} -- /d /m"));
+        assert_eq!(arguments("/d /m -o meta=/x,allow_other,meta=/y"), "--allow-other --meta=/y -- /d /m");
         for options in ["", "-o defaults,,x-a,comment=b -v", "-w -N /proc/1/ns", "-o ro,rw", "-s -o log=,meta=,ro=1"] {
-            let Ok(HelperRequest::Mount(mount)) = parsed(&format!("/d /m {options}")) else { panic!("{options}") };
-            assert_eq!(*mount, plain, "{options}");
+            assert_eq!(arguments(&format!("/d /m {options}")), "-- /d /m", "{options}");
         }
         for line in ["/d /m -N", "/d /m -t", "/d /m -o log=", "/d /m -o ro=1", "/d /m -o commit_interval=", "/d /m -sx"]
         {
             assert!(parsed(line).is_err(), "{line}");
         }
-        assert!(matches!(parsed("- /m"), Ok(HelperRequest::Mount(mount)) if mount.image == Path::new("-")));
+        assert_eq!(arguments("- /m"), "-- - /m");
         assert!(matches!(parsed("/d /m -f -o remount"), Ok(HelperRequest::Nothing)));
     }
 }
