@@ -107,13 +107,9 @@ impl Session {
     pub fn wait(self, close: impl FnOnce() -> Result<(), MountError>) -> Result<(), MountError> {
         let waiting = self.serve();
         self.background.stop();
-        let shut = self.gate.shut(|core, result| match result {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let unsaved = Unsaved::lost(core, error, &self.options);
-                unsaved.lines().for_each(|line| log(&format!("not saved: {line}")));
-                Err(unsaved)
-            }
+        let shut = self.gate.shut(|core, result| {
+            let saved = result.map_err(|error| Unsaved::new(core, error, true, &self.options));
+            saved.inspect_err(|unsaved| unsaved.lines().for_each(|line| log(&format!("not saved: {line}"))))
         });
         let ended = shut.map_err(MountError::Unsaved).and_then(|()| close());
         drop(self.server);
@@ -213,82 +209,66 @@ struct Clients {
 impl Clients {
     fn answer(&self, command: ControlCommand) -> ControlReply {
         let value = match command {
-            ControlCommand::Report => {
-                let asked = |core: &FileSystem| Ok((core.usage()?, core.statistics(), core.flush_failed()));
-                match self.gate.quietly("report", asked) {
-                    Ok((usage, statistics, flush_failed)) => json!({
-                        "ok": true,
-                        "image": path_value(&self.options.image),
-                        "meta": path_value(&self.options.meta),
-                        "mount_point": path_value(&self.options.mount_point),
-                        "read_only": self.options.read_only || flush_failed,
-                        "flush_failed": flush_failed,
-                        "process": std::process::id(),
-                        "version": env!("CARGO_PKG_VERSION"),
-                        "mounted_s": self.started.elapsed().as_secs_f64(),
-                        "requests": self.gate.requests(),
-                        "damaged_maps": self.damaged,
-                        "usage": usage,
-                        "statistics": statistics,
-                    }),
-                    Err(error) => refused(&error),
-                }
-            }
+            ControlCommand::Report => self.report(),
             ControlCommand::Survey { cells } => self.survey(cells.min(CELLS_MAX)),
-            ControlCommand::Sync => self.outcome("sync", FileSystem::sync_all),
-            ControlCommand::Scrub => match scrub(&self.gate) {
-                Ok(report) => json!({"ok": true, "scrub": report}),
-                Err(error) => refused(&error),
-            },
+            ControlCommand::Sync => self.gate.quietly("sync", FileSystem::sync_all).map(|()| control::done()),
+            ControlCommand::Scrub => scrub(&self.gate).map(|report| json!({"ok": true, "scrub": report})),
             ControlCommand::Defragment { inode } => self.defragment(inode),
             ControlCommand::Inject { .. } => {
-                control::failure("a mount takes no faults: name the image of a served drive")
+                Ok(control::failure("a mount takes no faults: name the image of a served drive"))
             }
             ControlCommand::Unmount { give_up } => {
                 return ControlReply::of_end(|client| drop(self.events.send(MountEnd::Unmount(client, give_up))));
             }
             ControlCommand::Keep => return self.keep(),
-            ControlCommand::Kept => match self.gate.quietly("backup", |core| Ok(core.keeps())) {
-                Ok(true) => control::done(),
-                Ok(false) => control::failure(
+            ControlCommand::Kept => self.gate.quietly("backup", |core| Ok(core.keeps())).map(|keeps| match keeps {
+                true => control::done(),
+                false => control::failure(
                     "programs needed the room of what was being copied: free some room on the mount, or try when they write less",
                 ),
-                Err(error) => refused(&error),
-            },
+            }),
         };
-        value.into()
+        value.unwrap_or_else(|error| refused(&error)).into()
     }
 
-    fn survey(&self, cells: usize) -> Value {
-        let surveyed = self.gate.quietly("survey", |core| {
+    fn report(&self) -> FsResult<Value> {
+        let asked = |core: &FileSystem| Ok((core.usage()?, core.statistics(), core.flush_failed()));
+        let (usage, statistics, flush_failed) = self.gate.quietly("report", asked)?;
+        Ok(json!({
+            "ok": true,
+            "image": path_value(&self.options.image),
+            "meta": path_value(&self.options.meta),
+            "mount_point": path_value(&self.options.mount_point),
+            "read_only": self.options.read_only || flush_failed,
+            "flush_failed": flush_failed,
+            "process": std::process::id(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "mounted_s": self.started.elapsed().as_secs_f64(),
+            "requests": self.gate.requests(),
+            "damaged_maps": self.damaged,
+            "usage": usage,
+            "statistics": statistics,
+        }))
+    }
+
+    fn survey(&self, cells: usize) -> FsResult<Value> {
+        let survey = self.gate.quietly("survey", |core| {
             let device = self.device.upgrade().ok_or(FsError::Errno(Errno::ENODEV))?;
             survey_of_mount(core, &*device, cells)
-        });
-        match surveyed {
-            Ok(survey) => json!({
-                "ok": true,
-                "image": path_value(&self.options.image),
-                "meta": path_value(&self.options.meta),
-                "survey": survey,
-            }),
-            Err(error) => refused(&error),
-        }
-    }
-
-    fn outcome(&self, what: &str, work: impl FnOnce(&FileSystem) -> FsResult) -> Value {
-        self.gate.quietly(what, work).map_or_else(|error| refused(&error), |()| control::done())
+        })?;
+        Ok(json!({
+            "ok": true,
+            "image": path_value(&self.options.image),
+            "meta": path_value(&self.options.meta),
+            "survey": survey,
+        }))
     }
 
     /// Step by step: a mount that is to end need not wait for the last.
-    fn defragment(&self, inode: u64) -> Value {
-        loop {
-            let step = |core: &FileSystem| core.defragment(fuse::node(core, inode));
-            match self.gate.quietly("defragment", step) {
-                Ok(true) => {}
-                Ok(false) => return control::done(),
-                Err(error) => return refused(&error),
-            }
-        }
+    fn defragment(&self, inode: u64) -> FsResult<Value> {
+        let step = |core: &FileSystem| core.defragment(fuse::node(core, inode));
+        while self.gate.quietly("defragment", step)? {}
+        Ok(control::done())
     }
 
     /// A thread keeps names and maps as they are until the client goes on.
@@ -520,11 +500,6 @@ impl Unsaved {
             gate.quietly("sync", |core| Ok(core.sync_all().map_err(|error| Unsaved::new(core, error, false, options))));
         // A gate that lets nobody in is that of a mount that has ended.
         synced.unwrap_or(Ok(()))
-    }
-
-    /// What the end of a mount has lost.
-    pub(super) fn lost(core: &FileSystem, error: FsError, options: &MountOptions) -> Box<Unsaved> {
-        Unsaved::new(core, error, true, options)
     }
 
     /// A line for each file.
