@@ -163,12 +163,14 @@ fn a_loop_device_comes_with_attach_and_goes_with_detach() {
     attached.detach().says(3, &["not attached"]);
 }
 
-/// The server leaves the directory in which it was started, and looks whether its log is still there.
+/// The server leaves the directory in which it was started, and looks whether its log is still there. Options of every command may
+/// stand before this one.
 #[test]
 fn a_log_named_from_here_is_written_to_the_end() {
     let Some(mut attached) = Attached::new("in-place") else { return };
     attached.detach().done();
-    let mut attach = attached.bench.command(&["attach", "drive.img", "--pace", "none", "--log", "near.log"]);
+    let words = ["--quiet", "attach", "drive.img", "--pace", "none", "--log", "near.log"];
+    let mut attach = attached.bench.command(&words);
     let said = Ran(attach.current_dir(attached.bench.folder.path()).output().unwrap()).done();
     attached.device = PathBuf::from(said.trim());
     for _ in 0..2 {
