@@ -61,6 +61,10 @@ pub fn identified(disk: &Identified) -> String {
             let Model { name, family, basis, source, .. } = model;
             format!("{name} ({family}): {recording}\n  {basis}: {source}\n  {}\n", drive_in_words(model))
         }
+        Identified::Unknown(name) if is_box(name) => format!(
+            "{name}: the number of a USB product, in which one disk or another may be\n  look at the disk itself: smartctl -i /dev/sdX, or lsblk \
+             -o NAME,MODEL\n"
+        ),
         Identified::Unknown(name) => {
             let near = nearest_model(name).map_or_else(String::new, |near| {
                 format!("  nearest by name: {near}, which tells nothing of how this one records\n")
@@ -68,6 +72,18 @@ pub fn identified(disk: &Identified) -> String {
             format!("{name}: not in the catalogue, so that how it records is not known here\n{near}")
         }
     }
+}
+
+/// True of numbers that Seagate (STEL8000100), Western Digital (WDBBGB0040HBK) and Toshiba (HDTB410EK3AA) print on boxes with a disk in them.
+fn is_box(name: &str) -> bool {
+    let name = name.trim().to_ascii_uppercase();
+    let is_then_digits = |rest: &str, letters: usize| {
+        rest.len() >= letters + 7
+            && rest.chars().take(letters).all(|c| c.is_ascii_alphabetic())
+            && rest.chars().skip(letters).take(3).all(|c| c.is_ascii_digit())
+    };
+    let follows = |vendor: &str, letters| name.strip_prefix(vendor).is_some_and(|rest| is_then_digits(rest, letters));
+    follows("ST", 2) || follows("WDB", 3) || follows("HDT", 1)
 }
 
 fn drive_in_words(model: &Model) -> String {
@@ -111,7 +127,17 @@ fn degrees(turn: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::degrees;
+    use super::{degrees, is_box};
+
+    #[test]
+    fn a_product_with_a_disk_in_it_is_no_disk() {
+        for name in ["STEL8000100", "STDR5000200", "wdbbgb0040hbk-EESN", "HDTB410EK3AA"] {
+            assert!(is_box(name), "{name}");
+        }
+        for name in ["ST8000DM004", "ST4000VN008", "WD40EFAX", "HDWL120", "WD80EMAZ", ""] {
+            assert!(!is_box(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_turn_has_360_degrees() {

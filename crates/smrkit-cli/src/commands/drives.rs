@@ -7,14 +7,18 @@ mod validate;
 
 use clap::{Args, Subcommand};
 use smrkit::drive::catalogue::{Model, models, recording_in_words};
-use smrkit::drive::{DRIVES, Drive};
+use smrkit::drive::{DRIVES, Drive, DriveSetting};
 use smrkit::error::Error;
+use smrkit::experiment::system::System;
+use smrkit::layer::AS_SOLD;
 use smrkit::quantity::Bytes;
+use smrkit::settings::Settings;
+use smrkit::units::SECTOR_BYTES;
 
 use crate::exit::Done;
 use crate::output::print_as;
-use smrkit_report::Grid;
 use smrkit_report::catalogue::{self, drive_in_short, law_in_words};
+use smrkit_report::{Grid, format};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -118,14 +122,14 @@ fn show(drive: &Drive) -> String {
         geometry.zones.len(),
         geometry.longest_track()
     );
+    text += &capacity(drive).map_or(String::new(), |text| text + "\n");
     text += "Shingling, and the simpler forms derived from it (never more permissive):\n";
     for (form, law) in drive.forms() {
         text += &format!("  {:<10} {}\n", form.name(), law_in_words(&law));
     }
     let mut grid = Grid::new(["value", "", "known", "source"]);
     for setting in &drive.settings {
-        let range = setting.range.as_ref().map_or(String::new(), |(low, high)| format!(" ({low} to {high})"));
-        let value = format!("{}{range} {}", setting.value, setting.unit);
+        let value = in_words(setting);
         grid.rows.push(vec![setting.key.clone(), value, setting.basis().into(), setting.source.clone()]);
     }
     let assumed = drive.settings.iter().filter(|setting| setting.basis() == "assumed").count();
@@ -136,6 +140,36 @@ fn show(drive: &Drive) -> String {
         text += &curve(&drive.seek_curve());
     }
     text
+}
+
+/// A value with its range and unit; sizes in units that a person reads.
+fn in_words(setting: &DriveSetting) -> String {
+    let a_second = if setting.unit.ends_with("/s") { "/s" } else { "" };
+    let is_size = setting.unit.starts_with("bytes") || setting.unit.is_empty() && setting.key.ends_with("_bytes");
+    let size = |text: &str| text.parse().map_or(text.to_string(), |bytes| format!("{}{a_second}", Bytes(bytes)));
+    let (value, unit) = match is_size {
+        true => (size(&setting.value), ""),
+        false => (setting.value.clone(), setting.unit.as_str()),
+    };
+    let one = |text: &String| if is_size { size(text) } else { text.clone() };
+    let range = setting.range.as_ref().map_or(String::new(), |(low, high)| format!(" ({} to {})", one(low), one(high)));
+    format!("{value}{range} {unit}").trim_end().to_string()
+}
+
+/// What the drive offers its host as it is sold, and what it keeps for itself.
+fn capacity(drive: &Drive) -> Option<String> {
+    let system = System::of(drive.clone()).layer(AS_SOLD).run(Settings::default()).ok()?;
+    let own = &system.system().drives()[0];
+    let of = (own.layer.capacity)(&own.drive, &own.parameters).ok()?;
+    let size = |sectors| format::bytes((sectors * SECTOR_BYTES) as f64);
+    let mut text = format!("As sold, under {}, it offers {}", own.layer.name, size(of.host_sectors));
+    if of.cache_sectors > 0 {
+        text += &format!(", and has a persistent cache of {}", size(of.cache_sectors));
+    }
+    if of.spare_sectors > 0 {
+        text += &format!(", and {} of spare room", size(of.spare_sectors));
+    }
+    Some(text + ".\n")
 }
 
 /// The seek curve in characters: a line a distance, the time as its length.

@@ -72,6 +72,9 @@ fn a_model_is_identified_by_its_string_and_in_what_tools_print() {
     assert_eq!(of("model"), ["WD40EFAX", "ST4000VN008", "WD40EFXX"]);
     assert_eq!(all[2]["nearest"], "WD40EFAX");
     fed("drives identify -", "Filesystem 1K-blocks\n").says(3, &["names no disk"]);
+    let family: Value = serde_json::from_str(&smrkit("drives identify HC620 --json").done()).unwrap();
+    assert_eq!((&family["recording"], &family["preset"]), (&"HM-SMR".into(), &"hc620".into()));
+    assert!(smrkit("drives identify STEL8000100").done().contains("the number of a USB product"));
 }
 
 #[test]

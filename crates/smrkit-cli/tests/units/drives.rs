@@ -17,3 +17,16 @@ fn a_drive_without_mechanics_has_no_seek_curve() {
     let text = show(&Drive::load("tiny").unwrap());
     assert!(text.contains("Seek over a third of the stroke") && text.contains("Seek time by distance"), "{text}");
 }
+
+#[test]
+fn sizes_are_told_in_units_that_a_person_reads() {
+    let zoned = show(&Drive::load("hc620").unwrap());
+    for told in ["256 MiB", "32 MiB", "600.0 MB/s", "As sold, under zoned, it offers 15 TB"] {
+        assert!(zoned.contains(told), "{told}: {zoned}");
+    }
+    let cached = show(&Drive::load("st8000dm004").unwrap());
+    for told in ["64 MiB (8 MiB to 256 MiB)", "a persistent cache of 29", "2 MiB", "60.0 MB (15.0 MB to 60.0 MB)"] {
+        assert!(cached.contains(told), "{told}: {cached}");
+    }
+    assert!(!zoned.contains("268435456") && !cached.contains("67108864"));
+}

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::Args;
 use serde_json::{Value, json};
-use smrkit::drive::catalogue::{self, Identified};
+use smrkit::drive::catalogue::{self, Identified, Model};
 use smrkit::error::Error;
 use smrkit_report::catalogue::identified;
 
@@ -36,12 +36,30 @@ impl Identify {
     }
 }
 
-/// The disks that a model string names; itself where the catalogue has none.
+/// The disks that a model string names, or the name of a family; itself where the catalogue has none.
 fn one(model: &str) -> Vec<Identified> {
     match catalogue::identify(model) {
-        none if none.is_empty() => vec![Identified::Unknown(model.to_string())],
+        none if none.is_empty() => {
+            vec![of_family(model).unwrap_or_else(|| Identified::Unknown(model.to_string()))]
+        }
         found => found,
     }
+}
+
+/// A disk that stands for its family, such as HC620, if all of that record alike.
+fn of_family(text: &str) -> Option<Identified> {
+    let words = |text: &str| -> Vec<String> {
+        text.to_ascii_uppercase().split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_string).collect()
+    };
+    // Words such as Red or Ultrastar are of many families.
+    let is_name = |word: &String| {
+        word.len() >= 4
+            && [char::is_alphabetic, char::is_numeric].iter().all(|kind: &fn(char) -> bool| word.contains(*kind))
+    };
+    let name = words(text).into_iter().find(is_name)?;
+    let family: Vec<Model> = catalogue::models().filter(|model| words(model.family).contains(&name)).collect();
+    let first = family.iter().find(|model| model.is_own_preset).or(family.first())?;
+    family.iter().all(|model| model.recording == first.recording).then_some(Identified::Known(name, *first))
 }
 
 fn from_standard_input() -> anyhow::Result<Vec<Identified>> {
