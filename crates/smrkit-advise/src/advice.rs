@@ -6,14 +6,14 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use smrkit::VERSION;
 use smrkit::settings::rebuild::RebuildSpec;
-use smrkit::settings::{Arrival, Settings};
+use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
 use smrkit::stats::verdict;
-use smrkit::units::{Nanos, SECTOR_BYTES};
+use smrkit::units::{Nanos, Pba, SECTOR_BYTES};
 
 use crate::budget::Budget;
 use crate::changes::{self, ArrayFacts, Change, ChangeKind};
-use crate::comparison::{Comparison, Effect, Judged, Problems, Trajectory};
+use crate::comparison::{ALIKE, Comparison, Effect, Judged, Problems, Trajectory};
 use crate::measured::{self, Known};
 use crate::trial::Measured;
 use crate::uses::AskedUse;
@@ -75,6 +75,12 @@ pub struct Advice {
     /// True if nobody said that it was not.
     #[serde(skip)]
     pub assumes_written: bool,
+    /// Share of the requests that a host-managed disk would refuse unless its zones are empty, where the answer takes them to be.
+    #[serde(skip)]
+    pub refused_where_written: Option<f64>,
+    /// How fast a stream is at the inner edge of the disk, as a share of where this one went, if that was further out.
+    #[serde(skip)]
+    pub at_inner_edge: Option<f64>,
     /// The drive where everything that is known only roughly is as bad, and as good, as it may be.
     pub ends: Vec<End>,
     /// Changes that were tried.
@@ -304,6 +310,9 @@ pub struct AdvisedSystem {
     /// True of conventional disks.
     #[serde(skip)]
     pub is_conventional: bool,
+    /// True of disks that write wherever there is room.
+    #[serde(skip)]
+    pub is_dynamic: bool,
     /// True if some figures of its drives are estimates.
     #[serde(skip)]
     pub is_estimated: bool,
@@ -359,6 +368,8 @@ impl Advice {
             hardest,
             trimmed: Vec::new(),
             assumes_written: question.assumes_written,
+            refused_where_written: None,
+            at_inner_edge: at_inner_edge(question, own),
             ends: Vec::new(),
             remedies: Vec::new(),
             runs: vec![usual.outcome.clone(), outcome.clone()],
@@ -382,6 +393,7 @@ impl Advice {
                 cache_sectors: outcome.capacity.cache_sectors,
                 cleans: verdict::cleans(outcome),
                 is_conventional: question.run.is_conventional(),
+                is_dynamic: changes::is_dynamic(&question.run),
                 is_estimated: question.run.system().drives().iter().any(|own| own.drive.ranges().next().is_some()),
             },
             rebuild: outcome.run.rebuild,
@@ -435,12 +447,13 @@ impl Advice {
 
     /// True if a run does not do what is needed.
     pub fn misses(&self, run: &Trajectory) -> bool {
-        let Need { within, every, keep } = self.need;
+        let Need { within, every, keep, buffer } = self.need;
         let seconds = self.seconds(run);
         let is_over = |limit: Nanos, seconds: f64| seconds > limit.as_secs();
         within.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, seconds))
             || every.zip(seconds).is_some_and(|(limit, seconds)| is_over(limit, self.turn_s(seconds)))
             || keep.is_some_and(|limit| run.p99_ns > limit.0 || run.falls_behind)
+            || buffer.is_some_and(|buffer| buffer.longest_ns(run) > buffer.bridges.0 || run.falls_behind)
     }
 
     /// Seconds of rest after the load: as much of that after a full cache as it fills.
@@ -473,6 +486,24 @@ impl Advice {
             Some(whole) => (whole - own.bytes as f64) / own.lasting_bytes_per_s().max(1e-9) > more_s,
             None => self.is_endless,
         }
+    }
+
+    /// Takes the drive at both ends of what is known of it. Which is the worse one is seen in what they do: a larger cache, which takes more,
+    /// is cleaned for longer. An end that should be better and is worse than the drive as it is says nothing; that is the best then.
+    pub fn take_ends(&mut self, mut ends: Vec<End>) {
+        let badness = |run: &Trajectory| match self.measure() {
+            Measure::BytesPerS => (run.falls_behind, -self.figure(run)),
+            Measure::Seconds | Measure::MeanNs => (run.falls_behind, self.figure(run)),
+        };
+        let is_worse = |one: &Trajectory, other: &Trajectory| badness(one) > badness(other);
+        if let [worse, better] = ends.as_mut_slice()
+            && is_worse(&better.trajectory, &worse.trajectory)
+        {
+            std::mem::swap(&mut worse.trajectory, &mut better.trajectory);
+        }
+        let own = &self.calm().own;
+        ends.retain(|end| end.worse || !is_worse(&end.trajectory, own));
+        self.ends = ends;
     }
 
     /// What follows from the runs: the range, and the answer in a word.
@@ -570,13 +601,25 @@ impl Advice {
 
     /// What others have measured of it.
     pub fn known(&self) -> Option<Known> {
-        measured::find(self.rebuild?, &self.system.drive, self.judged().own.disks, self.array?.level)
+        measured::find(self)
     }
 
     /// The same, where that is more than twice as long as it may be by what is known of the drive.
     pub fn disputed(&self) -> Option<Known> {
-        let longest = self.range.map_or_else(|| self.seconds(&self.calm().own), |range| Some(range.high))?;
-        self.known().filter(|known| known.seconds > 2.0 * longest)
+        let range = self.range.filter(|range| range.of == Measure::Seconds);
+        let longest = range.map_or_else(|| self.seconds(&self.calm().own), |range| Some(range.high))?;
+        // Of a disk that was trimmed nobody has measured it.
+        let is_same = self.rebuild.is_some() || self.state.prefill != Prefill::None;
+        self.known().filter(|known| is_same && known.seconds(self.whole_bytes.unwrap_or(0.0)) > 2.0 * longest)
+    }
+
+    /// What the answer would be with the drive's cache full at the start: seconds for all of it, where that makes a difference.
+    pub fn seconds_from_full(&self) -> Option<f64> {
+        let (own, whole) =
+            (&self.judged().own, self.whole_bytes.filter(|_| !self.is_open() && self.rebuild.is_none())?);
+        let from_full = whole / self.budget?.after_bytes_per_s?.max(1e-9);
+        let takes_longer = from_full > ALIKE * own.seconds_for(whole);
+        (takes_longer && !matches!(self.state.prefill, Prefill::Random(_) | Prefill::Saved)).then_some(from_full)
     }
 
     /// The figure by which runs of it are told apart.
@@ -629,6 +672,23 @@ impl Advice {
     pub fn is_open(&self) -> bool {
         self.engine.arrival == Arrival::Trace
     }
+}
+
+/// How fast a stream is at the inner edge of a disk, as a share of what it is where this one went; `None` if that is no stream on the outer
+/// part, or makes little difference. Tracks are shorter inside, and turn as fast.
+fn at_inner_edge(question: &Question, own: &Measured) -> Option<f64> {
+    const OUTER: f64 = 0.25;
+    let run = &question.run;
+    let ([drive], true) = (run.system().drives(), own.stream_share? > 0.9) else { return None };
+    let (first, end) = own.span?;
+    let geometry = &drive.drive.geometry;
+    if end as f64 > OUTER * run.host_sectors().ok()? as f64 {
+        return None;
+    }
+    let here = geometry.zone_of(Pba((first + end) / 2)).track_sectors;
+    let inside = geometry.zones.iter().map(|zone| zone.track_sectors).min()?;
+    let share = inside as f64 / here as f64;
+    (share < 0.8).then_some(share)
 }
 
 /// Bytes of all of a load, of which some was run.

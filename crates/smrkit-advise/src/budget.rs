@@ -9,6 +9,7 @@ use smrkit::experiment::pool::{self, Monitor, RunWatch};
 use smrkit::settings::{Arrival, Settings};
 use smrkit::units::Nanos;
 
+use crate::comparison::share_until_full;
 use crate::trial::{Full, Measured, Pace, Trial};
 use crate::{Load, Question};
 
@@ -26,6 +27,7 @@ const FEWEST_PACED: u64 = 10_000;
 const MOST_PACED: u64 = 40_000;
 /// How finely a rate is told, and by how much at most it may differ from the first guess.
 const FINE_RATE: f64 = 1.04;
+const ROUGH_RATE: f64 = 1.4;
 const FARTHEST: f64 = 256.0;
 
 /// What a drive takes of requests like those of the load.
@@ -71,7 +73,7 @@ struct Search<'a, 'w> {
 impl Search<'_, '_> {
     fn budget(&mut self, own: &Measured) -> Result<Option<Budget>, Error> {
         let request_bytes = own.trajectory.bytes as f64 / own.trajectory.requests.max(1) as f64;
-        let is_open = self.load.settings.arrival != Arrival::FlatOut;
+        let (outcome, is_open) = (&own.outcome, self.load.settings.arrival != Arrival::FlatOut);
         let mut budget = Budget { request_bytes, ..Budget::default() };
         if !is_open {
             budget.at_once_bytes = own.trajectory.cache_full_after_bytes;
@@ -80,10 +82,13 @@ impl Search<'_, '_> {
         }
         let full = match &own.full {
             Some(full) => Some(full.clone()),
-            None if is_open || own.trajectory.cache_full_at_s.is_some() => self.fill(own)?,
+            // Of a load that ends before it has filled the cache it is of interest what would come if that had been full.
+            None if is_open || own.trajectory.cache_full_at_s.is_some() || share_until_full(outcome).is_some() => {
+                self.fill(own)?
+            }
             None => None,
         };
-        if let Some(full) = full.as_ref().filter(|_| is_open) {
+        if let Some(full) = full.as_ref().filter(|_| is_open || budget.at_once_bytes.is_none()) {
             budget.at_once_bytes = Some(full.bytes);
             budget.at_once_bytes_per_s = full.bytes as f64 / full.seconds.max(1e-9);
             budget.after_bytes_per_s = full.after_bytes_per_s;
@@ -105,7 +110,7 @@ impl Search<'_, '_> {
     fn fill(&mut self, own: &Measured) -> Result<Option<Full>, Error> {
         let trial = Trial::for_run(self.question.run.clone().with(self.load.settings));
         let writes = own.requests_until_full().map_or(own.asked, |requests| requests as u64);
-        trial.fill(&self.load.demand, self.sectors, writes, self.watch)
+        trial.fill(&self.load.demand, self.sectors, (writes, own.written_a_request()), self.watch)
     }
 
     /// The load's first requests at a pace, from a full cache on where there is one.
@@ -126,22 +131,46 @@ impl Search<'_, '_> {
     /// Bytes a second of a load at its own times up to which the drive keeps up with it: once its cache is full, or where the load does
     /// not fill it, from the beginning on. `None` after an interrupt.
     fn hastened(&mut self, full: Option<&Full>, own: &Measured) -> Result<Option<f64>, Error> {
-        let asked = own.trajectory.bytes as f64 / (own.trajectory.arrivals_ns as f64 / 1e9).max(1e-9);
-        let times = edge(1.0, |times| {
-            let time_scale = self.load.settings.time_scale / times;
+        let question = self.question;
+        let (Some(hastened), Some(filled)) = (&question.hastened, full) else {
+            return self.most_hastened(full, own, 1.0, FINE_RATE);
+        };
+        // What is in a full cache depends on how fast the load came: how many writes there were between two commits. That must not be
+        // the rate which was asked for, but the one that is found.
+        let asked = asked_bytes_per_s(own);
+        let Some(rough) = self.most_hastened(full, own, 1.0, ROUGH_RATE)? else { return Ok(None) };
+        let times = rough / asked.max(1e-9);
+        let writes = filled.requests.max(FEWEST_PACED);
+        let trial = Trial::for_run(question.run.clone().with(self.load.settings));
+        let refilled = trial.fill(&hastened(times)?, self.sectors, (writes, own.written_a_request()), self.watch)?;
+        self.most_hastened(refilled.as_ref().or(full), own, times, FINE_RATE)
+    }
+
+    /// The same from one state on, as finely as asked for.
+    fn most_hastened(
+        &mut self,
+        full: Option<&Full>,
+        own: &Measured,
+        guess: f64,
+        fine: f64,
+    ) -> Result<Option<f64>, Error> {
+        // For the load asked for, and later for what was served: not all of it grows with the rest.
+        let mut bytes_per_s = asked_bytes_per_s(own);
+        let times = edge(guess, fine, |times| {
+            let time_scale = self.load.settings.time_scale;
+            let (demand, time_scale) = match &self.question.hastened {
+                Some(hastened) => (hastened(times)?, time_scale),
+                None => (Arc::clone(&self.load.demand), time_scale / times),
+            };
             let trial = self.from(full.map(|full| &full.state), Settings { time_scale, ..self.load.settings });
             let served = match full {
-                Some(_) => trial.serve_until_decided(&self.load.demand, self.sectors, own.asked, self.watch)?,
-                None => Trial { first: Some(own.asked), ..trial }.serve(
-                    &self.load.demand,
-                    self.sectors,
-                    false,
-                    self.watch,
-                )?,
+                Some(full) => trial.serve_until_decided(&demand, self.sectors, full, self.watch)?,
+                None => Trial { first: Some(own.asked), ..trial }.serve(&demand, self.sectors, false, self.watch)?,
             };
+            bytes_per_s = asked_bytes_per_s(&served) / times;
             Ok(keeps_up(&served))
         })?;
-        Ok(times.map(|times| asked * times))
+        Ok(times.map(|times| bytes_per_s * times))
     }
 
     /// Bytes a second that the drive keeps up with its cache full, where requests come as fast as it takes them; `None` after an
@@ -150,8 +179,9 @@ impl Search<'_, '_> {
         let until_full = own.requests_until_full().unwrap_or(0.0) as u64;
         let count = (until_full * 2).clamp(FEWEST_PACED, MOST_PACED);
         // What remains in a closed loop is a good guess.
-        let guess = own.trajectory.lasting_bytes_per_s() / request_bytes.max(1.0);
-        let found = edge(guess, |rate| {
+        let after = full.after_bytes_per_s.filter(|_| own.trajectory.rate_after_bytes_per_s.is_none());
+        let guess = after.unwrap_or(own.trajectory.lasting_bytes_per_s()) / request_bytes.max(1.0);
+        let found = edge(guess, FINE_RATE, |rate| {
             let pace = Pace { rest: Nanos::ZERO, interval: Nanos((1e9 / rate) as u64) };
             Ok(keeps_up(&self.paced(Some(&full.state), count, pace)?))
         })?;
@@ -193,13 +223,22 @@ impl Search<'_, '_> {
     }
 }
 
+/// Bytes a second of requests at times of their own.
+fn asked_bytes_per_s(served: &Measured) -> f64 {
+    served.trajectory.bytes as f64 / (served.trajectory.arrivals_ns as f64 / 1e9).max(1e-9)
+}
+
 /// Whether a drive keeps up with requests at times of their own; `None` after an interrupt.
 fn keeps_up(served: &Measured) -> Option<bool> {
-    (!served.outcome.interrupted).then(|| !served.is_later_and_later())
+    (!served.outcome.interrupted).then(|| served.keeps_up())
 }
 
 /// The largest value for which something holds that holds for smaller ones; `None` where that was not told.
-fn edge(guess: f64, mut holds: impl FnMut(f64) -> Result<Option<bool>, Error>) -> Result<Option<f64>, Error> {
+fn edge(
+    guess: f64,
+    fine: f64,
+    mut holds: impl FnMut(f64) -> Result<Option<bool>, Error>,
+) -> Result<Option<f64>, Error> {
     let Some(is_low) = holds(guess)? else { return Ok(None) };
     let (mut low, mut high) = (guess, guess);
     // Outwards until it lies between two, and then inwards.
@@ -220,7 +259,7 @@ fn edge(guess: f64, mut holds: impl FnMut(f64) -> Result<Option<bool>, Error>) -
             break;
         }
     }
-    while high > low * FINE_RATE {
+    while high > low * fine {
         let middle = f64::sqrt(low * high);
         match holds(middle)? {
             None => return Ok(None),
@@ -238,11 +277,11 @@ mod tests {
     #[test]
     fn an_edge_is_found_wherever_it_is() {
         for guess in [0.01, 0.9, 1.0, 7.0, 200.0] {
-            let found = edge(guess, |value| Ok(Some(value <= 1.0))).unwrap().unwrap();
+            let found = edge(guess, FINE_RATE, |value| Ok(Some(value <= 1.0))).unwrap().unwrap();
             assert!((found - 1.0).abs() < 0.02, "{found} from {guess}");
         }
-        assert_eq!(edge(1.0, |_| Ok(None)).unwrap(), None);
-        let far = |holds| edge(1.0, |_| Ok(Some(holds))).unwrap();
+        assert_eq!(edge(1.0, FINE_RATE, |_| Ok(None)).unwrap(), None);
+        let far = |holds| edge(1.0, FINE_RATE, |_| Ok(Some(holds))).unwrap();
         assert_eq!((far(true), far(false)), (Some(256.0), Some(1.0 / 256.0)));
     }
 }

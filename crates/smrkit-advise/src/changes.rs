@@ -1,12 +1,15 @@
 //! The changes that are tried, each as a run with all else equal: what the program could do, what the array's software could, and
 //! other disks.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use smrkit::device::level::Level;
 use smrkit::drive::Drive;
 use smrkit::engine::rebuild::{RebuildOrder, RebuildSpec, Task};
 use smrkit::engine::system::DriveRun;
 use smrkit::error::Error;
+use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::layer;
 use smrkit::quantity::Bytes;
@@ -47,6 +50,8 @@ pub enum ChangeKind {
     HostLayer,
     /// A disk that is trimmed before it is written to.
     Trim,
+    /// The program with another option, or another way to do it.
+    Program,
 }
 
 /// Software that makes an array of disks, as far as the question tells: its words, and its kind of rebuild.
@@ -99,7 +104,7 @@ impl ArrayFacts {
             }
             Software::Zfs => {
                 let one = RebuildSpec { window: 1, ..spec };
-                others.push((one, ChangeKind::RebuildPieces, "one piece at a time".into()));
+                others.push((one, ChangeKind::RebuildPieces, "one command at a time".into()));
             }
         }
         if let RebuildOrder::Scattered { record_sectors, run_sectors, live, sorted } = spec.order {
@@ -132,11 +137,13 @@ pub struct Change {
     pub name: String,
     /// The run, or why there is none.
     pub trial: Result<Trial, Error>,
+    /// What is asked of the disk with it, where that is not the load.
+    pub demand: Option<Arc<dyn Demand>>,
 }
 
 impl Change {
     fn new(kind: ChangeKind, name: impl Into<String>, trial: Result<Trial, Error>) -> Change {
-        Change { kind, name: name.into(), trial }
+        Change { kind, name: name.into(), trial, demand: None }
     }
 
     /// A change that was run beside the system as it is, and needs no run of its own.
@@ -164,8 +171,14 @@ pub fn all(question: &Question, load: &Load, own: &Measured, is_refused: bool) -
     // The load beside a rebuild stands for whatever else is done, and is not what an owner would change. Judged by the load's own
     // requests, a change of it would seem to help though the rebuild takes as long.
     match load.kind {
-        // Nobody can tell a program of a kind how much to write at a time.
-        LoadKind::Asked if question.asked_use.is_some() && run.rebuild().is_none() => Ok(Vec::new()),
+        // Nobody can tell a program of a kind how much to write at a time, but for the options that it has.
+        LoadKind::Asked if question.asked_use.is_some() && run.rebuild().is_none() => {
+            let changes = question.instead.iter().map(|(name, demand)| {
+                let change = Change::new(ChangeKind::Program, *name, Ok(Trial::for_run(run.clone())));
+                Change { demand: Some(Arc::clone(demand)), ..change }
+            });
+            Ok(changes.collect())
+        }
         LoadKind::Asked if run.rebuild().is_none() => write_sizes(&run, own),
         _ => Ok(rebuilds(&run, own, question.whole_disk_bytes)),
     }
@@ -218,12 +231,16 @@ fn host_layer(run: &PlannedRun) -> Result<Change, Error> {
 /// Layer of disks that write wherever there is room, and know of room only what was never written or was trimmed.
 const DYNAMIC: &str = "log";
 
+/// True if any disk of the run is of that kind.
+pub fn is_dynamic(run: &PlannedRun) -> bool {
+    run.system().drives().iter().any(|own| own.layer.name == DYNAMIC)
+}
+
 /// The run where the disk was trimmed that is written to, the new one of a rebuild, or any where there is none; `None` if it is so already,
 /// or if that makes no difference since each LBA has its place, written or not.
 pub fn trimmed(run: &PlannedRun) -> Option<PlannedRun> {
-    let is_dynamic = run.system().drives().iter().any(|own| own.layer.name == DYNAMIC);
     match run.rebuild() {
-        _ if !is_dynamic => None,
+        _ if !is_dynamic(run) => None,
         Some(RebuildSpec { task: Task::Rebuild { disk, before, used: true }, .. }) => {
             let task = Task::Rebuild { disk, before, used: false };
             run.rebuild().map(|spec| run.clone().rebuilding(RebuildSpec { task, ..spec }))
@@ -251,7 +268,16 @@ pub fn at_end(run: &PlannedRun, worse: bool) -> Result<Option<PlannedRun>, Error
         keys.iter()
             .try_fold(drive.clone(), |drive, key| drive.at(key, if is_cost(key) == worse { "high" } else { "low" }))
     };
-    let changed = |own: &DriveRun| own.with_drive(at_end(&own.drive)?);
+    // A larger cache takes nothing of what the product offers its host: there is that much more on its platters.
+    let changed = |own: &DriveRun| -> Result<DriveRun, Error> {
+        let (mut end, wanted) = (own.with_drive(at_end(&own.drive)?)?, own.host_sectors()?);
+        while end.host_sectors()? < wanted {
+            let (offered, raw) = (end.host_sectors()?, end.drive.geometry.sectors);
+            let needed = (raw as f64 * wanted as f64 / offered.max(1) as f64).ceil() as u64;
+            end = end.with_drive(end.drive.clone().with_capacity(needed.max(raw + raw / 10_000 + 1))?)?;
+        }
+        Ok(end)
+    };
     run.on(run.system().with_drives(&changed)?).possible().map(Some)
 }
 
@@ -269,6 +295,10 @@ mod tests {
         assert!(worse.contains("seek=high") && better.contains("seek=low"), "{worse}");
         assert!(worse.contains("cache_percent=low") && better.contains("cache_percent=high"), "{worse}");
         assert!(worse.contains("append_time=high") && better.contains("append_time=low"), "{worse}");
+        // The product holds as much, however large its cache may be.
+        for worse in [true, false] {
+            assert!(at_end(&run, worse).unwrap().unwrap().host_sectors().unwrap() >= run.host_sectors().unwrap());
+        }
         let exact = System::drive("tiny").layer("drive-managed").run(Settings::default()).unwrap();
         assert!(at_end(&exact, true).unwrap().is_none());
     }

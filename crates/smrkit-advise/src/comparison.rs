@@ -15,7 +15,7 @@ use crate::stretches::{Figures, P99_ERROR};
 const FACTOR: f64 = 2.0;
 
 /// Up to this multiple a run does as well as conventional disks.
-const ALIKE: f64 = 1.5;
+pub const ALIKE: f64 = 1.5;
 
 /// Factor by which a quotient of two p99 of stretches may be off.
 const DOUBT: f64 = (1.0 + P99_ERROR) / (1.0 - P99_ERROR);
@@ -65,6 +65,10 @@ pub struct Trajectory {
     pub p99_ns: u64,
     /// The longest latency of a request.
     pub longest_stall_ns: u64,
+    /// That of a read.
+    pub longest_read_ns: u64,
+    /// That of a write.
+    pub longest_write_ns: u64,
     /// True if any of its disks has cleaning to do some day: all but conventional ones.
     pub cleans: bool,
     /// Disks in it.
@@ -117,6 +121,8 @@ impl Trajectory {
             mean_ns: outcome.latency_ns.all.mean,
             p99_ns: outcome.latency_ns.all.p99,
             longest_stall_ns: outcome.latency_ns.all.max,
+            longest_read_ns: outcome.latency_ns.read.max,
+            longest_write_ns: outcome.latency_ns.write.max,
             cleans: disks.iter().any(|disk| disk.layer != BASELINE),
             disks: disks.len() as u64,
             dropped_7s: over(|times| times.commands_over_7s),
@@ -125,6 +131,11 @@ impl Trajectory {
             rebuild: rebuilt(outcome),
             idle_share: 1.0 - (working_ns as f64 / outcome.elapsed_ns.max(1) as f64).min(1.0),
         }
+    }
+
+    /// The share of its requests that a host-managed disk would have refused.
+    pub fn refused_share(&self) -> f64 {
+        self.refused as f64 / self.requests.max(self.refused).max(1) as f64
     }
 
     /// The rate that remains: from when the cache is full, or throughout.

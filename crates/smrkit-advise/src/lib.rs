@@ -25,12 +25,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Demand;
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{self, Monitor, RunWatch};
-use smrkit::settings::{Arrival, Settings};
+use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::units::Nanos;
 
 use advice::{Advice, Answer, End, NotRun, Present, Remedy};
@@ -44,6 +44,7 @@ const MOST_REQUESTS: u64 = 160_000;
 const MOST_PACKED: u64 = 16 * MOST_REQUESTS;
 
 /// Question to the advice.
+#[derive(Clone)]
 pub struct Question {
     /// The drive or array as it is; its settings are those of each load.
     pub run: PlannedRun,
@@ -51,6 +52,10 @@ pub struct Question {
     pub loads: Vec<Load>,
     /// The use that the load stands for.
     pub asked_use: Option<AskedUse>,
+    /// The load at times of its own with so many times as much to do, where the question knows what that is.
+    pub hastened: Option<Hastened>,
+    /// What the program would ask of the disk with another option, by its name, or done in another way.
+    pub instead: Vec<(&'static str, Arc<dyn Demand>)>,
     /// What is needed.
     pub need: Need,
     /// What can't be known of the load, where it was made of sums.
@@ -61,7 +66,7 @@ pub struct Question {
     pub even_requests: Option<u64>,
     /// Bytes of a whole disk, where a rebuild is run on a part of one.
     pub whole_disk_bytes: Option<u64>,
-    /// True if nobody said that the disk that is written to was written before.
+    /// True if nobody said whether the disk that is written to was written before.
     pub assumes_written: bool,
 }
 
@@ -72,6 +77,8 @@ impl Question {
             run,
             loads,
             asked_use: None,
+            hastened: None,
+            instead: Vec::new(),
             need: Need::default(),
             note: None,
             times: 1.0,
@@ -80,7 +87,17 @@ impl Question {
             assumes_written: false,
         }
     }
+
+    /// The question of disks that were never written.
+    fn on_empty_disks(&self) -> Question {
+        let empty = |settings: &Settings| Settings { prefill: Prefill::None, ..*settings };
+        let loads = self.loads.iter().map(|load| Load { settings: empty(&load.settings), ..load.clone() });
+        Question { loads: loads.collect(), run: self.run.clone().with(empty(self.run.settings())), ..self.clone() }
+    }
 }
+
+/// Makes a load that asks for so many times as much.
+pub type Hastened = Arc<dyn Fn(f64) -> Result<Arc<dyn Demand>, Error> + Send + Sync>;
 
 /// What is needed; nothing, where all are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -94,6 +111,33 @@ pub struct Need {
     /// Ninety-nine requests of a hundred have to be answered in this time.
     #[serde(rename = "keep_ns")]
     pub keep: Option<Nanos>,
+    /// No request of the program may take longer than its buffer bridges.
+    #[serde(rename = "buffer_ns", serialize_with = "bridged_ns")]
+    pub buffer: Option<Buffer>,
+}
+
+/// What a program holds in memory, so that nobody notices a wait for the disk until it is full, or empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// The time that it bridges.
+    pub bridges: Nanos,
+    /// True if it is filled by reads: a player's; a recorder's is emptied by writes.
+    pub is_read: bool,
+    /// What it is, in words: "the player's buffer".
+    pub name: &'static str,
+    /// What happens when it does not bridge a wait.
+    pub harm: &'static str,
+}
+
+impl Buffer {
+    /// The longest request that it had to bridge.
+    pub fn longest_ns(&self, run: &Trajectory) -> u64 {
+        if self.is_read { run.longest_read_ns } else { run.longest_write_ns }
+    }
+}
+
+fn bridged_ns<S: Serializer>(buffer: &Option<Buffer>, serializer: S) -> Result<S::Ok, S::Error> {
+    buffer.map(|buffer| buffer.bridges.0).serialize(serializer)
 }
 
 impl Need {
@@ -157,7 +201,21 @@ pub fn advise(
 ) -> Result<Option<Advice>, Error> {
     let own_sectors = question.run.host_sectors().map_err(|error| question.run.named(error))?;
     let sectors = own_sectors.min(question.run.conventional()?.host_sectors()?);
-    let Some(pairs) = as_it_is(question, sectors, false, monitor)? else { return Ok(None) };
+    let Some(mut pairs) = as_it_is(question, sectors, false, monitor)? else { return Ok(None) };
+    // Who writes a zone of a host-managed disk again resets it before. A load that is refused for nothing else is judged on empty zones.
+    let refused = |pairs: &[(Measured, Measured)]| pairs.iter().any(|(own, _)| own.trajectory.refused > 0);
+    let (mut question, mut refused_where_written) = (question, None);
+    let on_empty = question.on_empty_disks();
+    if question.assumes_written && refused(&pairs) {
+        let Some(others) = as_it_is(&on_empty, sectors, false, monitor)? else { return Ok(None) };
+        let most = |pairs: &[(Measured, Measured)]| {
+            pairs.iter().map(|(own, _)| own.trajectory.refused_share()).fold(0.0, f64::max)
+        };
+        refused_where_written = Some(most(&pairs)).filter(|_| !refused(&others));
+        if most(&others) < most(&pairs) {
+            (question, pairs) = (&on_empty, others);
+        }
+    }
     let present: Vec<Present> = pairs.iter().zip(&question.loads).map(present_of).collect();
     let Some(hardest) = hardest(&present) else { return Ok(None) };
     let (own, _) = &pairs[hardest];
@@ -166,11 +224,12 @@ pub fn advise(
         return Err(Error::Usage(message.into()));
     }
     let mut advice = Advice::new(question, &pairs[hardest], present, hardest);
+    advice.refused_where_written = refused_where_written;
     let calm = if advice.tries_calm() { 0 } else { hardest };
     let (load, (calm_own, calm_usual)) = (&question.loads[calm], &pairs[calm]);
     let is_open = !advice.is_too_short() && !advice.problems.refused;
     if is_open {
-        advice.ends = ends(question, load, sectors, monitor)?;
+        advice.take_ends(ends(question, load, sectors, monitor)?);
         advice.conclude();
     }
     if is_open && advice.answer != Answer::Yes && changes::trimmed(&question.run).is_some() {
@@ -243,10 +302,14 @@ fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Resu
         return Ok(served);
     }
     let later = trial.serve_from_full(demand, sectors, &served, watch).map_err(named)?;
+    let more = served.trajectory.full_in_s.unwrap_or(0.0) / (served.outcome.elapsed_ns as f64 / 1e9).max(1e-9);
+    let until_full = served.asked as f64 * (1.0 + more);
     match later {
         Some(later) => Ok(later),
         // Streams that come at once may go past a cache that they fill one by one: only their own times tell what comes then.
-        _ if load.is_even => trial.serve_enough(demand, sectors, MOST_FILLING, false, watch).map_err(named),
+        _ if load.is_even && until_full <= MOST_FILLING as f64 => {
+            trial.serve_enough(demand, sectors, MOST_FILLING, false, watch).map_err(named)
+        }
         _ => Ok(served),
     }
 }
@@ -290,8 +353,6 @@ fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -
     let ends: Vec<(bool, PlannedRun)> =
         ends.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     let made = pool::make_all(&ends, monitor, "the drive's range, run", |_, (worse, run), mut watch| {
-        // A larger cache may leave less room.
-        let sectors = run.host_sectors()?.min(sectors);
         let measured = serve(&Trial::for_run(run.clone()), load, sectors, &mut watch)?;
         let problems = Problems::default();
         Ok((!measured.outcome.interrupted).then_some(End { worse: *worse, problems, trajectory: measured.trajectory }))
@@ -332,6 +393,7 @@ fn tried(
         Err(error) => return Ok(Remedy::new(change, Err(NotRun::Refused(changes::one_line(error))))),
     };
     let what = format!("trying {}", change.name);
+    let load = &Load { demand: Arc::clone(change.demand.as_ref().unwrap_or(&load.demand)), ..load.clone() };
     let served = pool::make_one(monitor, &what, |watch| serve(trial, load, sectors, watch));
     let made = match served {
         Err(error) => Err(NotRun::Refused(changes::one_line(&error))),
@@ -344,7 +406,7 @@ fn tried(
     };
     let before = judged(advice, &own.trajectory, &own.compared_with(usual));
     let judged = made.map(|made| {
-        if change.kind != ChangeKind::WriteSize {
+        if !matches!(change.kind, ChangeKind::WriteSize | ChangeKind::Program) {
             let against = made.compared_with(usual);
             let after = judged(advice, &made.trajectory, &against);
             return (effect(&before, &after), made.trajectory, against, after.problems);

@@ -2,53 +2,141 @@
 
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::{RebuildOrder, Task};
-use smrkit::settings::rebuild::RebuildSpec;
+use smrkit_report::format;
+
+use crate::advice::Advice;
 
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
     /// The drive, by its preset's name.
     drive: &'static str,
-    /// Disks of the array.
-    disks: u64,
-    /// True of a resilver in ZFS's order.
-    is_scattered: bool,
-    /// Its level.
-    level: Level,
-    /// How long the rebuild took.
-    pub seconds: f64,
+    /// Drives of which nobody has measured this, but whose firmware is of the same kind.
+    alike: &'static [&'static str],
+    work: Work,
+    figure: Figure,
     /// Who says so, and of which state.
     pub source: &'static str,
 }
 
-static KNOWN: [Known; 2] = [
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Work {
+    /// A rebuild in an array of so many disks; a resilver in ZFS's order is scattered.
+    Rebuild { disks: u64, is_scattered: bool, level: Level },
+    /// A use, by its name and values.
+    Use(&'static [&'static str]),
+    /// Streams in writes of up to so many bytes.
+    Streams(f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Figure {
+    /// How long all of it took.
+    Seconds(f64),
+    /// Bytes a second over all of it.
+    BytesPerS(f64),
+    /// The most bytes a second that were left of its speed.
+    AtMostBytesPerS(f64),
+    /// A fall far below that of conventional disks, whose figure is in a picture only.
+    Fall,
+}
+
+/// Western Digital's disks of one mapping (their drive files).
+const DYNAMIC: &[&str] = &["wd40efax", "wd60efax", "wd40ndzw", "wd20spzx"];
+
+static KNOWN: [Known; 5] = [
     Known {
         drive: "wd40efax",
-        disks: 4,
-        is_scattered: true,
-        level: Level::Raid5,
-        seconds: 229.0 * 3600.0,
+        alike: &[],
+        work: Work::Rebuild { disks: 4, is_scattered: true, level: Level::Raid5 },
+        figure: Figure::Seconds(229.0 * 3600.0),
         source: "ServeTheHome, 2020, on a pool that was three quarters full",
     },
     Known {
         drive: "st8000as0002",
-        disks: 2,
-        is_scattered: false,
-        level: Level::Raid1,
-        seconds: 57.0 * 3600.0,
+        alike: &[],
+        work: Work::Rebuild { disks: 2, is_scattered: false, level: Level::Raid1 },
+        figure: Figure::Seconds(57.0 * 3600.0),
         source: "StorageReview, 2015, by a NAS in use",
+    },
+    Known {
+        drive: "wd40efax",
+        alike: DYNAMIC,
+        work: Work::Use(&["badblocks", "badblocks:passes=4", "format"]),
+        // Eight passes in 65.1 h.
+        figure: Figure::BytesPerS(8.0 * 4.0e12 / (65.1 * 3600.0)),
+        source: "openzfs/zfs issue 10214, 2020, four patterns of badblocks",
+    },
+    Known {
+        drive: "wd20spzx",
+        alike: DYNAMIC,
+        work: Work::Use(&["format"]),
+        figure: Figure::AtMostBytesPerS(10e6),
+        source: "veracrypt/VeraCrypt issue 791, 2021, a disk that had been filled before; trimming it cured that",
+    },
+    // A log of all writes, as is simulated, takes many streams as well as one, and small writes of them as well as large ones.
+    Known {
+        drive: "wd40efax",
+        alike: DYNAMIC,
+        work: Work::Streams(49_152.0),
+        figure: Figure::Fall,
+        source: "Ars Technica, June 2020, streams in writes of 32 KiB, as a RAIDZ writes them",
     },
 ];
 
-/// What was measured of such a rebuild, in an array of so many disks.
-pub fn find(rebuild: RebuildSpec, drive: &str, disks: u64, level: Level) -> Option<Known> {
-    let is_scattered = matches!(rebuild.order, RebuildOrder::Scattered { .. });
-    let is_same = |known: &&Known| {
-        matches!(rebuild.task, Task::Rebuild { .. })
-            && known.drive == drive
-            && known.disks == disks
-            && known.is_scattered == is_scattered
-            && known.level == level
-    };
-    KNOWN.iter().find(is_same).copied()
+impl Known {
+    /// Seconds that all of it takes where `bytes` are moved.
+    pub fn seconds(&self, bytes: f64) -> f64 {
+        match self.figure {
+            Figure::Seconds(seconds) => seconds,
+            Figure::BytesPerS(rate) | Figure::AtMostBytesPerS(rate) => bytes / rate,
+            Figure::Fall => f64::INFINITY,
+        }
+    }
+
+    /// The figure in words.
+    pub fn told(&self) -> String {
+        match self.figure {
+            Figure::Seconds(seconds) => format::seconds(seconds),
+            Figure::BytesPerS(rate) => format::rate(rate),
+            Figure::AtMostBytesPerS(rate) => format!("{} and less", format::rate(rate)),
+            Figure::Fall => "a fall far below that of a CMR disk".into(),
+        }
+    }
+
+    /// The drive that was measured, as it is printed on the disk.
+    pub fn model(&self) -> String {
+        self.drive.to_uppercase()
+    }
+
+    fn is_of(&self, advice: &Advice) -> bool {
+        match (self.work, advice.rebuild, &advice.asked_use) {
+            (Work::Rebuild { disks, is_scattered, level }, Some(rebuild), _) => {
+                matches!(rebuild.task, Task::Rebuild { .. })
+                    && is_scattered == matches!(rebuild.order, RebuildOrder::Scattered { .. })
+                    && advice.array.is_some_and(|array| array.level == level)
+                    && advice.judged().own.disks == disks
+            }
+            (Work::Streams(most_bytes), None, _) => {
+                let demand = &advice.demand;
+                !advice.is_open()
+                    && demand.mean_write_bytes.is_some_and(|bytes| bytes <= most_bytes)
+                    && demand.sequential_share.is_some_and(|share| share > 0.5)
+            }
+            (Work::Use(uses), None, Some(asked)) => uses.contains(&asked.as_str()) && advice.array.is_none(),
+            _ => false,
+        }
+    }
+}
+
+/// What was measured of this drive at this work.
+pub fn find(advice: &Advice) -> Option<Known> {
+    KNOWN.iter().find(|known| known.drive == advice.system.drive && known.is_of(advice)).copied()
+}
+
+/// What was measured at this work of drives of the same kind.
+pub fn of_the_kind(advice: &Advice) -> impl Iterator<Item = &'static Known> {
+    let drive = advice.system.drive.as_str();
+    KNOWN.iter().filter(move |known| known.drive != drive && known.alike.contains(&drive) && known.is_of(advice))
 }

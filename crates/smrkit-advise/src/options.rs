@@ -17,6 +17,7 @@ use smrkit::experiment::system::{AskedCapacity, DefaultLayers, System, Systems};
 use smrkit::interleave::SourcePlacement;
 use smrkit::schema::Time;
 use smrkit::settings::{Arrival, Settings, Warmup};
+use smrkit::stats::outcome::Scalar;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit::workload::Workload;
 use smrkit_options::run::{Conditions, DemandOptions, SystemOptions};
@@ -25,8 +26,8 @@ use smrkit_options::value::{count, value};
 use crate::advice::Advice;
 use crate::changes::{ArrayFacts, Software};
 use crate::sums::{self, Measured};
-use crate::uses::{AskedUse, Pace, USES, Use, Work};
-use crate::{Listener, Load, LoadKind, Need, Question, advise};
+use crate::uses::{AskedUse, Disk, Pace, USES, Use, Work};
+use crate::{Hastened, Listener, Load, LoadKind, Need, Question, advise};
 
 /// Sectors of the part of a disk on which a rebuild is run: 20 GB.
 const PART_SECTORS: u64 = 20_000_000_000 / SECTOR_BYTES;
@@ -225,7 +226,11 @@ impl AdviseOptions {
 
     /// True if nobody said whether the disk that is written to was written before.
     fn assumes_written(&self) -> bool {
-        !matches!(self.rebuild, Some(AskedRebuild::Spec(_, true)))
+        match (self.rebuild, &self.asked_use) {
+            (Some(spec), _) => !matches!(spec, AskedRebuild::Spec(_, true)),
+            (None, Some(AskedUse { info: Use { work: Work::Replace, .. }, .. })) => true,
+            (None, _) => self.conditions.prefill.is_none(),
+        }
     }
 
     /// A new disk may come from another array, or was tested by writing all of it: the worse of both is taken, unless it was said.
@@ -254,8 +259,8 @@ impl AdviseOptions {
             }
             (Some(asked), _) => {
                 let run = systems.runs(&[Settings::default()], None)?.pop();
-                let sectors = run.map_or(Ok(0), |run| run.host_sectors())?;
-                let (workload, times) = asked.workload(sectors * SECTOR_BYTES).unwrap_or_default();
+                let disk = run.as_ref().map_or(Ok(Disk::default()), disk)?;
+                let (workload, times) = asked.workload(&disk).unwrap_or_default();
                 match asked.info.pace {
                     Pace::AtOnce(own) => (made(workload, times, None), settings(own)),
                     Pace::Own(_) => {
@@ -296,6 +301,18 @@ impl AdviseOptions {
         let sectors = members.map(DriveRun::host_sectors).collect::<Result<Vec<u64>, _>>()?.into_iter().min();
         Ok(sectors.filter(|&sectors| sectors > PART_SECTORS).map(|sectors| sectors * SECTOR_BYTES))
     }
+}
+
+/// What a use has to know of the disk.
+fn disk(run: &PlannedRun) -> Result<Disk, Error> {
+    let mut disk = Disk { bytes: run.host_sectors()? * SECTOR_BYTES, zone_bytes: None };
+    if let Some(zoned) = run.system().drives().first().filter(|_| run.refuses_writes()) {
+        let parameters = (zoned.layer.settled)(&zoned.drive, &zoned.parameters)?.scalars();
+        if let Some(Scalar::Int(bytes)) = parameters.get("zone_bytes") {
+            disk.zone_bytes = Some(*bytes);
+        }
+    }
+    Ok(disk)
 }
 
 /// An array, by the word that it was asked for with.
@@ -384,16 +401,35 @@ impl AskedAdvice<'_> {
             _ => (1.0, None),
         };
         let AdviseOptions { within, every, keep, .. } = *self.options;
-        let bridged = self.options.asked_use.as_ref().and_then(|asked| match asked.info.pace {
-            Pace::Own(ms) => ms,
+        let buffer = self.options.asked_use.as_ref().and_then(|asked| match asked.info.pace {
+            // Who says how long requests may take knows better.
+            Pace::Own(buffer) => buffer.filter(|_| keep.is_none()),
             Pace::AtOnce(_) => None,
         });
-        let keep = keep.or(bridged.map(|ms| Nanos(ms * 1_000_000)));
+        let hastened = match self.options.asked_use.clone().filter(|asked| matches!(asked.info.pace, Pace::Own(_))) {
+            Some(asked) => Some((asked, disk(&run)?)),
+            None => None,
+        };
+        let hastened = hastened.map(|(asked, disk)| -> Hastened {
+            Arc::new(move |haste| {
+                let (workload, _) = asked.hastened(&disk, haste).unwrap_or_default();
+                Ok(Arc::new(GeneratedDemand::from(Workload::parse(&workload)?)))
+            })
+        });
+        let disk = disk(&run)?;
+        let others = self.options.asked_use.iter().flat_map(AskedUse::instead).map(|(name, asked)| {
+            let (workload, _) = asked.workload(&disk).unwrap_or_default();
+            let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(&workload)?));
+            Ok((name, demand))
+        });
+        let instead = others.collect::<Result<Vec<_>, Error>>()?;
         let mut question = Question {
             run,
             loads,
             asked_use: self.options.asked_use.clone(),
-            need: Need { within, every, keep },
+            hastened,
+            instead,
+            need: Need { within, every, keep, buffer },
             note,
             times,
             even_requests: None,

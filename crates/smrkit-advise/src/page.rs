@@ -120,7 +120,10 @@ fn row_of(advice: &Advice, name: String) -> impl Iterator<Item = Estimate> {
     let colour = if is_conventional { Colour::GREY } else { Colour::nth(0) };
     let row = estimate(advice, name, &advice.calm().own, colour).map(|row| Estimate {
         range: advice.range.map(|range| (scaled(range.of, range.low), scaled(range.of, range.high))),
-        measured: advice.known().map(|known| known.seconds),
+        measured: advice
+            .known()
+            .map(|known| known.seconds(advice.whole_bytes.unwrap_or(0.0)))
+            .filter(|seconds| seconds.is_finite() && advice.measure() == Measure::Seconds),
         ..row
     });
     row.into_iter()

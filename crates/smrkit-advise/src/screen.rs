@@ -12,7 +12,7 @@ use crate::words;
 const BOLD: &str = "1";
 
 /// Columns of the table of what was tried: narrow enough for 80 in all.
-const COLUMNS: [usize; 4] = [30, 13, 12, 9];
+const COLUMNS: [usize; 4] = [27, 13, 11, 12];
 
 /// How the answer is shown on a terminal.
 #[derive(Clone, Copy, Debug)]
@@ -54,13 +54,27 @@ pub fn tried_row(advice: &Advice, screen: Screen) -> String {
 
 fn table_head(advice: &Advice, screen: Screen) -> String {
     let mut out = "\n".to_string();
-    let head = [head(advice).as_str(), figure_name(advice), "longest", "timeout", ""].map(str::to_string);
+    let head = [head(advice).as_str(), figure_name(advice), "longest", "dropped", ""].map(str::to_string);
     out += &table_row(&head);
     out += &format!("{}\n", "─".repeat(screen.width.min(80)));
     if !advice.problems.refused {
-        out += &table_row(&cells(advice, "as it is".into(), &advice.calm().own, String::new()));
+        out += &as_it_is(advice).into_iter().map(|row| table_row(&row)).collect::<String>();
     }
     out + &(0..advice.run_beside()).filter_map(|nth| row(advice, nth, screen)).collect::<String>()
+}
+
+/// The rows of the system as it is: under the load that changes serve, and in light use, where that is the problem, beside CMR disks.
+fn as_it_is(advice: &Advice) -> Vec<[String; 5]> {
+    let row = |name: &str, run| cells(advice, name.into(), run, String::new());
+    let mut rows = vec![row("as it is", &advice.calm().own)];
+    if advice.tries_calm() {
+        let used = advice.judged();
+        rows.push(row("as it is, in light use", &used.own));
+        if !advice.system.is_conventional {
+            rows.push(row("CMR disks, in light use", &used.conventional));
+        }
+    }
+    rows
 }
 
 /// The row of a change that was tried.
@@ -168,20 +182,39 @@ pub fn compared(all: &[Advice], screen: Screen) -> String {
 }
 
 pub(crate) fn comparison(all: &[Advice]) -> Grid {
-    let mut grid = Grid::new(["", "answer", "figure", "range", "longest", "timeout"]);
-    if let Some(first) = all.first() {
-        grid.header[2] = figure_name(first).into();
-    }
+    let Some(first) = all.first() else { return Grid::default() };
+    // A column has one unit, so that it can be read downwards.
+    let seconds_ns = |ns: f64| ns / 1e9;
+    let value = |advice: &Advice, figure: f64| match advice.measure() {
+        Measure::MeanNs => seconds_ns(figure),
+        Measure::Seconds | Measure::BytesPerS => figure,
+    };
+    let own = |advice: &Advice| value(advice, advice.figure(&advice.judged().own));
+    let high = |advice: &Advice| advice.range.map_or(0.0, |range| value(advice, range.high));
+    let longest = |advice: &Advice| seconds_ns(words::longest_ns(advice, &advice.judged().own) as f64);
+    let largest =
+        |of: &dyn Fn(&Advice) -> f64| all.iter().map(of).filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let ((unit, name), a_second) = match first.measure() {
+        Measure::BytesPerS => (format::byte_unit(largest(&own).max(largest(&high))), "/s"),
+        Measure::Seconds | Measure::MeanNs => (format::time_unit(largest(&own).max(largest(&high))), ""),
+    };
+    let (longest_unit, longest_name) = format::time_unit(largest(&longest));
+    let short = |value: f64, unit: f64| format::short(value / unit);
+    let mut grid = Grid::new(["", "answer", "", "", "", "dropped"]);
+    grid.header[2] = format!("{}, {name}{a_second}", figure_name(first));
+    grid.header[3] = format!("range, {name}{a_second}");
+    grid.header[4] = format!("longest, {longest_name}");
     for advice in all {
-        let own = &advice.judged().own;
-        let range = advice.range.map_or("within 10 %".into(), |range| words::between(&range));
+        let range = advice.range.map_or("within 10 %".into(), |range| {
+            format!("{} to {}", short(value(advice, range.low), unit), short(value(advice, range.high), unit))
+        });
         grid.rows.push(vec![
             advice.system.drive.clone(),
             words::answer_word(advice.answer).into(),
-            figure(advice, own),
+            short(own(advice), unit),
             range,
-            longest(advice, own),
-            dropped(advice, own),
+            short(longest(advice), longest_unit),
+            dropped(advice, &advice.judged().own),
         ]);
     }
     grid
@@ -191,8 +224,10 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
 pub(crate) fn tried(advice: &Advice) -> Grid {
     let load = Some(head(advice)).filter(|load| !load.is_empty());
     let first = load.as_deref().unwrap_or("change");
-    let mut grid = Grid::new([first, figure_name(advice), "longest", "timeout", "effect"]);
-    grid.rows.push(cells(advice, "as it is".into(), &advice.calm().own, String::new()).into());
+    let mut grid = Grid::new([first, figure_name(advice), "longest", "dropped", "effect"]);
+    let as_it_is = as_it_is(advice);
+    let before = as_it_is.len();
+    grid.rows.extend(as_it_is.into_iter().map(Vec::from));
     for remedy in &advice.remedies {
         let effect = words::effect(advice.problems.any(), remedy).to_string();
         grid.rows.push(match &remedy.trajectory {
@@ -200,15 +235,15 @@ pub(crate) fn tried(advice: &Advice) -> Grid {
             None => [vec![remedy.change.clone()], vec![NONE.to_string(); 3], vec![effect]].concat(),
         });
     }
-    grid.best.extend(advice.best().map(|best| best + 1));
+    grid.best.extend(advice.best().map(|best| best + before));
     grid
 }
 
-/// The shortest timeout into which a command runs. A drive alone is behind no RAID controller, which waits 7 s.
+/// Who drops a disk, by the shortest timeout into which a command runs. A drive alone is behind no RAID controller, which waits 7 s.
 pub(crate) fn dropped(advice: &Advice, run: &Trajectory) -> String {
     match (run.dropped_7s, run.dropped_30s) {
-        (_, 1..) => "of 30 s",
-        (1.., _) if advice.array.is_some() => "of 7 s",
+        (_, 1..) => "after 30 s",
+        (1.., _) if advice.array.is_some() => "after 7 s",
         _ => "no",
     }
     .into()
@@ -247,7 +282,7 @@ fn head(advice: &Advice) -> String {
 /// The system as it is under each load, next to conventional disks.
 pub(crate) fn present(advice: &Advice) -> Grid {
     let name = figure_name(advice);
-    let mut grid = Grid::new(["", name, &format!("CMR {name}"), "longest", "CMR longest", "timeout"]);
+    let mut grid = Grid::new(["", name, &format!("CMR {name}"), "longest", "CMR longest", "dropped"]);
     for Present { load, own, conventional, .. } in &advice.present {
         let load = match load {
             LoadKind::Unused => "unused",

@@ -42,6 +42,8 @@ pub struct Stretches {
 struct Stretch {
     requests: u64,
     sum_ns: u128,
+    /// None before the first request.
+    shortest_ns: Option<u64>,
     longest_ns: u64,
     end_ns: u64,
     /// The buckets that hold any, in order; empty in the last stretch.
@@ -110,6 +112,12 @@ impl Stretches {
         if between_ns == 0 { 0.0 } else { (mean_ns(last) - mean_ns(before)) / between_ns as f64 }
     }
 
+    /// The shortest latency from a moment on: where requests come at times of their own and wait in turn, no backlog is shorter.
+    pub fn shortest_ns_from(&self, moment_ns: u64) -> Option<u64> {
+        // The stretch in which the moment lies may have begun before it.
+        self.all.get(self.at(moment_ns) + 1..)?.iter().filter_map(|stretch| stretch.shortest_ns).min()
+    }
+
     /// Figures of the requests from a stretch on; `None` where there are none.
     pub fn from(&self, first: usize) -> Option<Figures> {
         let wanted = self.all.get(first..)?;
@@ -134,6 +142,7 @@ impl Stretch {
     fn add(&mut self, row: &RequestRow) {
         self.requests += 1;
         self.sum_ns += u128::from(row.latency_ns);
+        self.shortest_ns = Some(self.shortest_ns.map_or(row.latency_ns, |shortest| shortest.min(row.latency_ns)));
         self.longest_ns = self.longest_ns.max(row.latency_ns);
         self.end_ns = row.end_ns;
     }
@@ -144,6 +153,7 @@ impl Stretch {
         Stretch {
             requests: self.requests + next.requests,
             sum_ns: self.sum_ns + next.sum_ns,
+            shortest_ns: self.shortest_ns.into_iter().chain(next.shortest_ns).min(),
             longest_ns: self.longest_ns.max(next.longest_ns),
             end_ns: next.end_ns,
             latencies: counts.take(),
@@ -247,6 +257,17 @@ mod tests {
         assert!((growth(10.0, 12.5) - 0.2).abs() < 0.005, "{}", growth(10.0, 12.5));
         assert!(growth(10.0, 10.0).abs() < 1e-6);
         assert_eq!(Stretches::default().growth(), 0.0);
+    }
+
+    #[test]
+    fn a_backlog_that_was_worked_off_shows() {
+        let mut stretches = Stretches::default();
+        // Served at once for a second, then ever later.
+        (0..2000).for_each(|at| stretches.add(&row(at, at.saturating_sub(1000) * 1000, at * 1_000_000)));
+        assert_eq!(stretches.shortest_ns_from(0), Some(0));
+        let late = stretches.shortest_ns_from(1_500_000_000).unwrap();
+        assert!((490_000..520_000).contains(&late), "{late}");
+        assert_eq!(stretches.shortest_ns_from(1_999_000_000), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::changes::{ArrayFacts, ChangeKind, Software};
 use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, RebuildFigures, Trajectory};
 use crate::screen::{self, Screen};
 use crate::words;
-use crate::{LoadKind, Need};
+use crate::{Buffer, LoadKind, Need};
 
 const S: u64 = 1_000_000_000;
 
@@ -32,6 +32,8 @@ fn run(bytes_per_s: f64, longest_s: u64) -> Trajectory {
         elapsed_ns: 100 * S,
         rate_before_bytes_per_s: bytes_per_s,
         longest_stall_ns: longest_s * S,
+        longest_read_ns: longest_s * S,
+        longest_write_ns: longest_s * S,
         longest_command_ns: longest_s * S,
         dropped_7s: u64::from(longest_s > 7),
         dropped_30s: u64::from(longest_s > 30),
@@ -66,6 +68,8 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         hardest: 0,
         trimmed: Vec::new(),
         assumes_written: true,
+        refused_where_written: None,
+        at_inner_edge: None,
         ends: Vec::new(),
         remedies: Vec::new(),
         runs: Vec::new(),
@@ -81,6 +85,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
             cache_sectors: 8,
             cleans: true,
             is_conventional: false,
+            is_dynamic: false,
             is_estimated: false,
         },
         demand: AdvisedDemand {
@@ -289,7 +294,8 @@ fn a_load_without_an_end_is_judged_by_a_full_cache() {
     assert_eq!((unseen.answer, unseen.verdict), (Answer::Unknown, Verdict::TooShort));
     assert_eq!(
         unseen.text,
-        "Too short to say: after 100 s the drive's cache is still filling; it would be full after about 10 min of this."
+        "Too short to say for longer: until the drive's cache is full, after about 10 min of this, it does as well as a CMR disk. What comes \
+         then was not simulated.\nHow fast: 1 MB/s; a CMR disk 1 MB/s."
     );
     // 100 MB were run at 1 MB/s; in 500 s more it is full.
     assert_eq!(filling(false, Some(5e8)).verdict, Verdict::Fine, "it ends before the cache is full");
@@ -304,8 +310,11 @@ fn a_need_is_what_counts() {
     let hour = Nanos(3_600 * S);
     // 18 GB at 1 MB/s are 5 hours.
     let asked = |within: Option<u64>, every: Option<u64>| {
-        let need =
-            Need { within: within.map(|h| Nanos(h * hour.0)), every: every.map(|h| Nanos(h * hour.0)), keep: None };
+        let need = Need {
+            within: within.map(|h| Nanos(h * hour.0)),
+            every: every.map(|h| Nanos(h * hour.0)),
+            ..Need::default()
+        };
         Advice { need, ..amount(9.0, 18e9) }
     };
     let text = "Yes: a backup by restic takes 5 h of the 8 h that you have.";
@@ -892,6 +901,152 @@ fn what_was_measured_is_not_contradicted() {
 }
 
 #[test]
+fn a_format_stands_beside_what_was_measured_of_the_drive_and_its_kind() {
+    let said = |drive: &str| {
+        let mut one = amount(1.0, 4e12);
+        (one.asked_use, one.what) = (Some("format".into()), Some("a full format"));
+        (one.system.drive, one.whole_bytes) = (drive.into(), Some(1e10));
+        (one.present[0].own, one.present[0].conventional) = (run(1e8, 1), run(1e8, 1));
+        answered(one)
+    };
+    let blue = said("wd20spzx");
+    assert_eq!((blue.answer, blue.verdict), (Answer::Perhaps, Verdict::Depends), "{}", blue.text);
+    let red = said("wd40efax");
+    assert_eq!(red.answer, Answer::Yes);
+    for told in [
+        "; 137 MB/s was measured by others (openzfs",
+        "; of a WD20SPZX, which is of the same kind, 10 MB/s and less was measured (veracrypt",
+    ] {
+        assert!(red.text.contains(told), "{}", red.text);
+    }
+    assert!(!said("st8000dm004").text.contains("measured by others"));
+}
+
+#[test]
+fn what_rests_on_an_empty_cache_or_disk_says_so_where_that_matters() {
+    let full = |after: f64| {
+        let budget = Budget { after_bytes_per_s: Some(after), ..Budget::default() };
+        answered(Advice { budget: Some(budget), ..amount(1.0, 36e8) }).text
+    };
+    assert!(full(1e5).contains("begun with a full cache, all of this takes 10 h"), "{}", full(1e5));
+    assert!(!full(0.9e6).contains("full cache"), "{}", full(0.9e6));
+    let replaced = |text: &str, is_dynamic| {
+        let mut one = advice(1.0, 1);
+        one.system.is_dynamic = is_dynamic;
+        one.rebuild = Some(RebuildSpec::parse(text).unwrap());
+        words::certainty(&one)
+    };
+    assert!(replaced("resilver:new=empty", true).contains("the new disk was never written"));
+    assert!(replaced("resilver:new=full", true).contains("had been written before"));
+    // Where each LBA has its place it makes no difference.
+    assert!(!replaced("resilver:new=empty", false).contains("never written"));
+    let zones = Advice { refused_where_written: Some(0.996), ..advice(1.0, 1) };
+    let told = "the disk's zones were empty: unless you reset those that were written before (blkzone reset, which erases them), it refuses 100 %";
+    assert!(words::certainty(&zones).contains(told), "{}", words::certainty(&zones));
+}
+
+#[test]
+fn a_wait_that_no_buffer_bridges_is_a_miss() {
+    let recorder =
+        Buffer { bridges: Nanos(2 * S), is_read: false, name: "the recorder's buffer", harm: "pictures are lost" };
+    let waits = |read_s: u64, write_s: u64| {
+        let mut one = advice(1.0, 1);
+        one.need.buffer = Some(recorder);
+        let own = &mut one.present[0].own;
+        (own.longest_read_ns, own.longest_write_ns) = (read_s * S, write_s * S);
+        said(one, "")
+    };
+    let text =
+        "No: the recorder's buffer bridges 2 s, and the longest wait for the disk is 5 s, so that pictures are lost.";
+    assert_eq!(waits(1, 5), (Answer::No, Verdict::Misses, text.into()));
+    let text = "Yes: the longest wait for the disk is 1 s, and the recorder's buffer bridges 2 s.";
+    assert_eq!(waits(5, 1), (Answer::Yes, Verdict::Meets, text.into()), "nobody sees how long a read takes");
+}
+
+#[test]
+fn an_end_is_the_worse_one_by_what_it_does() {
+    let ends = |at_worse: f64, at_better: f64| {
+        let mut one = advice(1.0, 1);
+        one.take_ends(vec![end(true, run(at_worse, 1)), end(false, run(at_better, 1))]);
+        let rates = one.ends.iter().map(|end| (end.worse, end.trajectory.rate_before_bytes_per_s));
+        rates.collect::<Vec<_>>()
+    };
+    // The drive as it is does 1 MB/s.
+    assert_eq!(ends(0.5e6, 2e6), [(true, 0.5e6), (false, 2e6)]);
+    assert_eq!(ends(2e6, 0.5e6), [(true, 0.5e6), (false, 2e6)]);
+    assert_eq!(ends(0.5e6, 0.7e6), [(true, 0.5e6)], "the drive as it is is the best then");
+}
+
+#[test]
+fn a_stream_at_the_outer_edge_is_told_for_the_inner_one() {
+    let stream = Advice { at_inner_edge: Some(0.5), ..advice(1.0, 1) };
+    let told = "How fast: 1 MB/s at the outer edge of the disk, 500 kB/s at its inner edge; a CMR disk 1 MB/s.";
+    assert_eq!(said(stream, "How fast").2, told);
+}
+
+#[test]
+fn light_use_has_its_rows_where_it_is_the_problem() {
+    let mut one = advice(1.0, 1);
+    let rebuilt = |hours: u64| Some(RebuildFigures { elapsed_ns: hours * 3600 * S, bytes: 1, disk_bytes: 1 });
+    (one.rebuild, one.array) =
+        (Some(RebuildSpec::parse("rebuild").unwrap()), Some(ArrayFacts::new("raid5", Level::Raid5, None)));
+    one.present[0].load = LoadKind::Unused;
+    (one.present[0].own.rebuild, one.present[0].conventional.rebuild) = (rebuilt(14), rebuilt(14));
+    let mut used = Present { load: LoadKind::Light, ..advice(9.0, 1).present.remove(0) };
+    (used.own.rebuild, used.conventional.rebuild) = (rebuilt(100), rebuilt(15));
+    one.present.push(used);
+    one.hardest = 1;
+    one.remedies.push(remedy(
+        ChangeKind::Conventional,
+        "CMR disks",
+        Effect::None,
+        one.present[0].conventional.clone(),
+        times(1.0),
+    ));
+    let one = answered(one);
+    let table = screen::text(&one, Screen { details: true, ..Screen::default() });
+    for row in ["as it is, in light use         4.17 days", "CMR disks, in light use             15 h"] {
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let is_shown = |line: &str| line.split_whitespace().collect::<Vec<_>>().starts_with(&words);
+        assert!(table.lines().any(is_shown), "{row}:\n{table}");
+    }
+    let grid = screen::tried(&one);
+    assert_eq!(grid.rows.len(), 4);
+}
+
+#[test]
+fn columns_of_drives_side_by_side_have_one_unit() {
+    let drive = |ms: u64| {
+        let mut one = Advice { whole_bytes: None, ..advice(1.0, 1) };
+        one.engine.arrival = Arrival::Trace;
+        (one.present[0].own.mean_ns, one.present[0].own.longest_stall_ns) = (ms * 1_000_000, ms * 10_000_000);
+        answered(one)
+    };
+    let grid = screen::comparison(&[drive(4), drive(1200)]);
+    assert_eq!(grid.header[2..5], ["mean, s", "range, s", "longest, s"]);
+    assert_eq!([&grid.rows[0][2], &grid.rows[1][2], &grid.rows[1][4]], ["0.004", "1.2", "12"]);
+}
+
+#[test]
+fn a_trim_is_told_with_what_does_not_pass_it_on_and_what_it_costs() {
+    let trimmed = |array: Option<ArrayFacts>| {
+        let mut one = advice(9.0, 1);
+        one.array = array;
+        one.trimmed = vec![Present { own: run(9e6, 1), against: times(1.0), ..advice(9.0, 1).present.remove(0) }];
+        one.remedies.push(remedy(ChangeKind::Trim, "trimmed", Effect::Fixes, run(9e6, 1), times(1.0)));
+        answered(one).actions.remove(0).cost
+    };
+    let of = |name: &str, level| trimmed(Some(ArrayFacts::new(name, level, None)));
+    for (cost, words) in [
+        (trimmed(None), ["USB", "LUKS", "answers slowly"]),
+        (of("raidz1", Level::Raid5), ["autotrim", "32 KiB", "iXsystems"]),
+        (of("raid5", Level::Raid5), ["raid456.devices_handle_discard_safely", "USB", "answer slowly"]),
+    ] {
+        assert!(words.iter().all(|word| cost.contains(word)), "{cost}");
+    }
+}
+
+#[test]
 fn a_timeout_is_told_by_who_waits_how_long() {
     let in_array =
         |longest_s| Advice { array: Some(ArrayFacts::new("raid5", Level::Raid5, None)), ..advice(1.0, longest_s) };
@@ -947,8 +1102,8 @@ fn each_effect_has_its_word() {
             words::effect(is_problem, &remedy(ChangeKind::WriteSize, "any", effect, run(1.0, 1), times(1.0)))
         })
     };
-    assert_eq!(words(true), ["enough", "enough so far", "helps", "mixed", "does not help", "worse"]);
-    assert_eq!(words(false), ["enough", "enough so far", "better", "mixed", "no difference", "worse"]);
+    assert_eq!(words(true), ["enough", "enough at first", "helps", "mixed", "does not help", "worse"]);
+    assert_eq!(words(false), ["enough", "enough at first", "better", "mixed", "no difference", "worse"]);
 }
 
 #[test]

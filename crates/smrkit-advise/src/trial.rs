@@ -40,6 +40,9 @@ const LATE: f64 = 0.015;
 const HOPELESS: f64 = 4.0;
 /// By how many times as many requests as are served at most a cache may be expected to be full, for that to be tried at all (assumption).
 const FAR: f64 = 2.0;
+/// A backlog that is shorter than this has been worked off, and from this share in use down a full cache has been cleaned (assumptions).
+const CAUGHT_UP_NS: u64 = 1_000_000_000;
+const CLEANED: f64 = 0.8;
 /// How often a load is repeated at most for that: of a shorter one nobody knows whether it is typical.
 const MOST_REPEATED: u32 = 32;
 /// The golden section, whose multiples spread evenly over a whole; requests keep their alignment to 1 MiB.
@@ -81,6 +84,10 @@ pub struct Measured {
     pub trajectory: Trajectory,
     /// Share of the bytes written that continue another write; `None` without writes.
     pub sequential_share: Option<f64>,
+    /// The same of all bytes, read or written.
+    pub stream_share: Option<f64>,
+    /// The first sector that was read or written, and the end of the last one.
+    pub span: Option<(u64, u64)>,
     /// Requests of the load, before any were packed.
     pub asked: u64,
     /// The system with its cache full, where the run begins there.
@@ -96,6 +103,8 @@ pub struct Full {
     pub state: Arc<SavedState>,
     /// Bytes written until one first waited for cleaning.
     pub bytes: u64,
+    /// Requests of the load, reads among them, that write as much.
+    pub requests: u64,
     /// The time that they took.
     pub seconds: f64,
     /// Bytes a second from then on.
@@ -110,44 +119,60 @@ pub struct Full {
 #[derive(Default)]
 struct Served {
     stretches: Stretches,
-    order: WriteOrder,
+    writes: Order,
+    reads: Order,
 }
 
-/// How much is written behind another write. Streams and queues mix, so that the other one may be one of the last few, and come
-/// after it.
+/// How much is written, or read, behind another such request. Streams and queues mix, so that the other one may be one of the last few,
+/// and come after it.
 #[derive(Default)]
-struct WriteOrder {
-    /// First sector and end of the last few writes.
+struct Order {
+    /// First sector and end of the last few.
     last: VecDeque<(u64, u64)>,
     sequential: u64,
     all: u64,
+    /// First sector and end of all of them.
+    span: Option<(u64, u64)>,
 }
 
-/// Writes among which one is looked for that another continues: twice what a drive takes at once.
-const RECENT_WRITES: usize = 64;
+/// Requests among which one is looked for that another continues: twice what a drive takes at once.
+const RECENT: usize = 64;
 
-impl WriteOrder {
+impl Order {
     fn add(&mut self, row: &RequestRow) {
-        if row.index == 0 {
-            *self = WriteOrder::default();
-        }
-        if row.op != Op::Write {
-            return;
-        }
         let (sectors, end) = (u64::from(row.sectors), row.lba + u64::from(row.sectors));
         self.all += sectors;
         if self.last.iter().any(|&(first, past)| past == row.lba || end == first) {
             self.sequential += sectors;
         }
-        if self.last.len() == RECENT_WRITES {
+        if self.last.len() == RECENT {
             self.last.pop_front();
         }
         self.last.push_back((row.lba, end));
+        let (first, past) = self.span.unwrap_or((row.lba, end));
+        self.span = Some((first.min(row.lba), past.max(end)));
     }
+}
 
-    fn share(&self) -> Option<f64> {
-        (self.all > 0).then(|| self.sequential as f64 / self.all as f64)
+impl Served {
+    fn add(&mut self, row: &RequestRow) {
+        if row.index == 0 {
+            (self.writes, self.reads) = (Order::default(), Order::default());
+        }
+        self.stretches.add(row);
+        match row.op {
+            Op::Write => self.writes.add(row),
+            Op::Read => self.reads.add(row),
+            _ => {}
+        }
     }
+}
+
+/// The share of the bytes that continue another request; `None` where there are none.
+fn sequential_share(orders: &[&Order]) -> Option<f64> {
+    let sum = |of: fn(&Order) -> u64| orders.iter().map(|order| of(order)).sum::<u64>();
+    let all = sum(|order| order.all);
+    (all > 0).then(|| sum(|order| order.sequential) as f64 / all as f64)
 }
 
 impl Full {
@@ -218,9 +243,14 @@ impl Trial {
         let (outcome, more_s) = (&measured.outcome, measured.trajectory.full_in_s.unwrap_or(0.0));
         let times = 1.0 + more_s / (outcome.elapsed_ns as f64 / 1e9).max(1e-9);
         let writes = (outcome.commands.host_write as f64 * times) as u64;
-        let Some(full) = self.fill(demand, sectors, writes, watch)? else { return Ok(None) };
+        if writes > MOST_FILLING {
+            return Ok(None);
+        }
+        let Some(full) = self.fill(demand, sectors, (writes, measured.written_a_request()), watch)? else {
+            return Ok(None);
+        };
         let run = self.run.clone().beginning_with(Arc::clone(&full.state));
-        let mut later = Trial { run, ..self.clone() }.serve_until_decided(demand, sectors, measured.asked, watch)?;
+        let mut later = Trial { run, ..self.clone() }.serve_until_decided(demand, sectors, &full, watch)?;
         later.trajectory.full_after_s = measured.trajectory.full_in_s.map(|more_s| {
             let until_now_s = measured.outcome.elapsed_ns as f64 / 1e9;
             until_now_s + more_s
@@ -231,15 +261,16 @@ impl Trial {
         Ok(Some(later))
     }
 
-    /// Serves `first` requests from a full cache, or more until those that wait are more and more, or are not.
+    /// Serves requests from a full cache on, at least so many as fill it twice, or more until those that wait are more and more, or are
+    /// not: some caches are cleaned in turns, and take everything for as long as they fill up again.
     pub fn serve_until_decided(
         &self,
         demand: &Arc<dyn Demand>,
         sectors: u64,
-        first: u64,
+        full: &Full,
         watch: &mut RunWatch,
     ) -> Result<Measured, Error> {
-        let mut first = first.max(ENOUGH_OPEN);
+        let mut first = (2 * full.requests).clamp(ENOUGH_OPEN, MOST_FROM_FULL);
         loop {
             let trial = Trial { first: Some(first), ..self.clone() };
             let mut later = trial.serve(demand, sectors, true, watch)?;
@@ -247,24 +278,25 @@ impl Trial {
             // And a band that was cleaned may have made room for many requests before one waits again.
             let trajectory = &later.trajectory;
             let is_open = match trajectory.cache_full_at_s {
-                Some(_) => trajectory.falls_behind && !later.is_later_and_later(),
+                Some(_) => trajectory.falls_behind && later.keeps_up() || !later.has_seen_refilling(),
                 None => true,
             };
             if !is_open || later.asked < first || first >= MOST_FROM_FULL || later.outcome.interrupted {
-                later.trajectory.falls_behind &= later.is_later_and_later();
+                later.trajectory.falls_behind &= !later.keeps_up();
                 return Ok(later);
             }
-            first *= 2;
+            first = (first * 2).min(MOST_FROM_FULL);
         }
     }
 
-    /// The system once the writes of the load have filled its cache, where they come as fast as they can and again and again, `writes` at first; `None` if
+    /// The system once the writes of the load have filled its cache, where they come as fast as they can and again and again, `writes` at first,
+    /// each request of the load writing so many bytes on average; `None` if
     /// that takes more requests or repetitions than are served for it, or after an interrupt.
     pub fn fill(
         &self,
         demand: &Arc<dyn Demand>,
         sectors: u64,
-        writes: u64,
+        (writes, written_a_request): (u64, f64),
         watch: &mut RunWatch,
     ) -> Result<Option<Full>, Error> {
         let settings = Settings {
@@ -292,9 +324,11 @@ impl Trial {
             let until_full = served.requests_until_full().map(|requests| requests as u64);
             let Measured { outcome, trajectory, asked, .. } = served;
             if let Some((at_s, until)) = trajectory.cache_full_at_s.zip(trajectory.cache_full_after_bytes) {
+                let bytes = bytes + until;
                 return Ok(Some(Full {
                     state,
-                    bytes: bytes + until,
+                    bytes,
+                    requests: (bytes as f64 / written_a_request.max(1.0)) as u64,
                     seconds: seconds + at_s,
                     after_bytes_per_s: trajectory.rate_after_bytes_per_s,
                     has_fill: !outcome.timeline.cache_fill.is_empty(),
@@ -362,16 +396,18 @@ impl Trial {
         let served = Arc::new(Mutex::new(Served::default()));
         let kept = Arc::clone(&served);
         let sink: RequestSink = Box::new(move |row| {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.stretches.add(row);
-            kept.order.add(row);
+            kept.lock().unwrap_or_else(PoisonError::into_inner).add(row);
         });
         watch.requests = Some(sink);
         let outcome = self.run.serve(demand.as_ref(), open, watch).map_err(|error| demand.named(error))?;
         let trajectory = Trajectory::from_outcome(&outcome);
-        let Served { stretches, order } = std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));
+        let Served { stretches, writes, reads } =
+            std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));
         let asked = asked.load(Ordering::Relaxed);
-        Ok(Measured { outcome, trajectory, sequential_share: order.share(), asked, full: None, stretches })
+        let spans = || writes.span.into_iter().chain(reads.span);
+        let span = spans().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        let (sequential_share, stream_share) = (sequential_share(&[&writes]), sequential_share(&[&writes, &reads]));
+        Ok(Measured { outcome, trajectory, sequential_share, stream_share, span, asked, full: None, stretches })
     }
 }
 
@@ -494,6 +530,32 @@ impl Measured {
         let Some(until_full) = self.requests_until_full() else { return false };
         let after = self.outcome.requests as f64 - until_full;
         after >= (until_full * SETTLED).max(FEW_AFTER)
+    }
+
+    /// Bytes that a request of the load writes, reads counted with none.
+    pub fn written_a_request(&self) -> f64 {
+        (self.outcome.host_written_sectors * SECTOR_BYTES) as f64 / self.outcome.requests.max(1) as f64
+    }
+
+    /// True if the drive keeps up with requests at times of their own, from a full cache on: once that was full again, it worked off what
+    /// waited, or its requests are not later and later.
+    pub fn keeps_up(&self) -> bool {
+        let again_ns = self.refilled_at_ns().unwrap_or(0).max(self.outcome.elapsed_ns / 2);
+        let has_caught_up = self.stretches.shortest_ns_from(again_ns).is_some_and(|shortest| shortest < CAUGHT_UP_NS);
+        has_caught_up || !self.is_later_and_later()
+    }
+
+    /// True if half of the run or more came after its cache was full again, or if that was full all the time.
+    fn has_seen_refilling(&self) -> bool {
+        self.refilled_at_ns().is_some_and(|at_ns| self.outcome.elapsed_ns >= 2 * at_ns)
+    }
+
+    /// When the cache was full again after it had been cleaned; 0 if it never was, `None` if it was not full again.
+    fn refilled_at_ns(&self) -> Option<u64> {
+        let timeline = &self.outcome.timeline;
+        let Some(cleaned) = timeline.cache_fill.iter().position(|&fill| fill < CLEANED) else { return Some(0) };
+        let again = timeline.cache_fill[cleaned..].iter().position(|&fill| fill >= comparison::FULL)?;
+        Some((cleaned + again) as u64 * timeline.window_ns)
     }
 
     /// True if its last requests are answered later than those before them. What it was late with at the beginning, as after a full cache,

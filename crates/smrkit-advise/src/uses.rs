@@ -7,7 +7,10 @@ use std::str::FromStr;
 
 use smrkit::error::Error;
 use smrkit::names::known;
-use smrkit::quantity::{exact_bytes, parse_bytes, parse_count};
+use smrkit::quantity::{exact_bytes, parse_bytes, parse_count, parse_duration};
+use smrkit::units::Nanos;
+
+use crate::Buffer;
 
 /// A use of a disk or an array.
 pub struct Use {
@@ -30,24 +33,36 @@ pub struct Use {
 pub enum Pace {
     /// As fast as the disk takes them, this many outstanding: an amount that has to be done.
     AtOnce(u32),
-    /// At times of their own, day in, day out. Where a buffer makes nobody notice less, 99 of 100 requests have to be answered in so many
-    /// milliseconds (assumption).
-    Own(Option<u64>),
+    /// At times of their own, day in, day out; perhaps with a buffer that bridges waits.
+    Own(Option<Buffer>),
 }
 
 /// The work of a use.
 #[derive(Clone, Copy)]
 pub enum Work {
-    /// A workload, made of the values and the bytes of the disk; how many times as much as it names has to be done.
-    Workload(fn(&Values, u64) -> (String, f64)),
+    /// A workload, made of the values and the disk; how many times as much as it names has to be done.
+    Workload(fn(&Values, &Disk) -> (String, f64)),
     /// An array replaces a disk.
     Replace,
     /// An array reads all of its disks.
     Scrub,
 }
 
+/// What a use has to know of the disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk {
+    /// Its size.
+    pub bytes: u64,
+    /// The size of its zones, if it takes writes only in order within each.
+    pub zone_bytes: Option<u64>,
+}
+
 /// Values of a use's keys.
-pub struct Values<'a>(&'a AskedUse);
+pub struct Values<'a> {
+    asked: &'a AskedUse,
+    /// How many times as often as was asked for what makes its load comes.
+    haste: f64,
+}
 
 /// A use as it was asked for; `Display` gives its text.
 #[derive(Clone)]
@@ -60,7 +75,7 @@ pub struct AskedUse {
 
 impl Values<'_> {
     fn text(&self, key: &str) -> &str {
-        let AskedUse { info, given } = self.0;
+        let AskedUse { info, given } = self.asked;
         let default = || info.keys.iter().find(|(name, ..)| *name == key).map_or("", |(_, default, _)| *default);
         given.iter().find(|(name, _)| *name == key).map_or_else(default, |(_, value)| value)
     }
@@ -74,17 +89,32 @@ impl Values<'_> {
         parse_bytes(self.text(key)).expect("checked by AskedUse")
     }
 
-    /// Bytes a second.
+    /// Bytes a second of the load.
     fn rate(&self, key: &str) -> f64 {
-        parse_rate(self.text(key)).expect("checked by AskedUse")
+        parse_rate(self.text(key)).expect("checked by AskedUse") * self.haste
+    }
+
+    /// How often a second, or by how many at once, something of the load is done.
+    fn often(&self, key: &str) -> f64 {
+        self.count(key) as f64 * self.haste
     }
 }
 
 impl AskedUse {
     /// The workload, and how many times as much has to be done; `None` for what an array does by itself.
-    pub fn workload(&self, disk_bytes: u64) -> Option<(String, f64)> {
+    pub fn workload(&self, disk: &Disk) -> Option<(String, f64)> {
+        self.hastened(disk, 1.0)
+    }
+
+    /// The same with `haste` times the load at times of its own. What does not depend on how much there is to do stays: commits every
+    /// 5 s, and the areas of the disk.
+    pub fn hastened(&self, disk: &Disk, haste: f64) -> Option<(String, f64)> {
         match self.info.work {
-            Work::Workload(made) => Some(made(&Values(self), disk_bytes)),
+            // With less to do it takes longer until as much is done.
+            Work::Workload(made) => {
+                let (workload, times) = made(&Values { asked: self, haste }, disk);
+                Some((if haste < 1.0 { lasting(&workload, 1.0 / haste) } else { workload }, times))
+            }
             Work::Replace | Work::Scrub => None,
         }
     }
@@ -126,7 +156,67 @@ impl FromStr for AskedUse {
     }
 }
 
+/// What the program could do instead, or the person: another use, or an option.
+pub struct Instead {
+    /// The use for which it is of help.
+    of: &'static str,
+    /// The name of the change.
+    pub name: &'static str,
+    /// The use that it makes, with values besides those that were given.
+    makes: &'static str,
+    /// What to do.
+    pub what: &'static str,
+    /// What it costs.
+    pub cost: &'static str,
+    /// The command that does it.
+    pub command: Option<&'static str>,
+}
+
+static INSTEAD: [Instead; 3] = [
+    Instead {
+        of: "restic",
+        name: "packs of 128 MiB",
+        makes: "restic:pack=128Mi",
+        what: "Have restic write packs of 128 MiB (0.14 or later)",
+        cost: "a prune writes more again; packs that are there stay as they are",
+        command: Some("restic backup --pack-size 128 FOLDER"),
+    },
+    Instead {
+        of: "duplicati",
+        name: "volumes of 1 GB",
+        makes: "duplicati:volume=1G",
+        what: "Have Duplicati write volumes of 1 GB: the option dblock-size=1GB",
+        cost: "to restore a file a whole volume is read",
+        command: None,
+    },
+    Instead {
+        of: "chia-plot",
+        name: "copied plots",
+        makes: "chia",
+        what: "Plot on an SSD, or on another disk, and copy finished plots to this one",
+        cost: "another disk, with room for the plots under way",
+        command: None,
+    },
+];
+
+/// The change of this name.
+pub fn instead(name: &str) -> Option<&'static Instead> {
+    INSTEAD.iter().find(|one| one.name == name)
+}
+
 impl AskedUse {
+    /// What could be done instead, by its name; nothing that was asked for already.
+    pub fn instead(&self) -> impl Iterator<Item = (&'static str, AskedUse)> {
+        INSTEAD.iter().filter(|one| one.of == self.info.name).filter_map(|one| {
+            let mut other: AskedUse = one.makes.parse().expect("a use");
+            let is_new = |(key, _): &&(&str, String)| !other.given.iter().any(|(own, _)| own == key);
+            let known = |(key, _): &&(&str, String)| other.info.keys.iter().any(|(own, ..)| own == key);
+            let kept: Vec<_> = self.given.iter().filter(is_new).filter(known).cloned().collect();
+            other.given.extend(kept);
+            (other.to_string() != self.to_string()).then_some((one.name, other))
+        })
+    }
+
     /// What was assumed of a load, and how to say otherwise. Of work of an array's own the answer says it.
     pub fn assumed(&self) -> Option<String> {
         let Work::Workload(_) = self.info.work else { return None };
@@ -163,6 +253,17 @@ const COMMITS: &str = "flush:interval=5s";
 const MI: u64 = 1 << 20;
 const GI: u64 = 1 << 30;
 
+/// A workload of which each part that has a duration lasts this many times as long.
+fn lasting(workload: &str, times: f64) -> String {
+    let mut parts = workload.split("duration=");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |text, part| {
+        let (value, rest) = part.split_at(part.find([',', '+', ';']).unwrap_or(part.len()));
+        let nanos = parse_duration(value).expect("uses are written with durations");
+        format!("{text}duration={}{rest}", seconds(nanos.as_secs() * times))
+    })
+}
+
 fn seconds(value: f64) -> String {
     format!("{}ns", (value * 1e9).round().max(1.0) as u64)
 }
@@ -187,19 +288,27 @@ fn files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
 }
 
 /// Work on all of the disk, in order: the part of it that is run, and how many times as much the whole is. Spread over the disk, since it
-/// is faster at the beginning than at the end.
-fn whole_disk(disk_bytes: u64, passes: f64, work: impl Fn(&str) -> String) -> (String, f64) {
-    let piece = disk_bytes / PLACES / MI * MI;
-    let bytes = LONG_PART.min(piece).max(MI);
-    let parts = (0..PLACES)
-        .map(|nth| work(&format!("start={},bytes={bytes}", nth * piece + (piece - bytes.min(piece)) / 2 / MI * MI)));
-    (parts.collect::<Vec<_>>().join(";"), passes * disk_bytes as f64 / (PLACES * bytes) as f64)
+/// is faster at the beginning than at the end. Of zones that have to be written in order each part begins where one does, and all passes
+/// are run, since the second finds the zones full.
+fn whole_disk(disk: &Disk, passes: u64, work: impl Fn(&str) -> String) -> (String, f64) {
+    let piece = disk.bytes / PLACES / MI * MI;
+    let run_passes = if disk.zone_bytes.is_some() { passes.min(MOST_PASSES) } else { 1 };
+    let bytes = (LONG_PART / run_passes / MI * MI).min(piece).max(MI);
+    let begin = disk.zone_bytes.unwrap_or(MI).max(MI);
+    let part = |nth: u64| {
+        let start = (nth * piece + (piece - bytes.min(piece)) / 2) / begin * begin;
+        vec![work(&format!("start={start},bytes={bytes}")); run_passes as usize].join(";")
+    };
+    let parts: Vec<String> = (0..PLACES).map(part).collect();
+    (parts.join(";"), passes as f64 * disk.bytes as f64 / (run_passes * PLACES * bytes) as f64)
 }
 
 /// Places of the disk at which whole-disk work is run, and the bytes there: so many that how a drive takes up a stream counts for little
 /// (assumption).
 const PLACES: u64 = 16;
-const LONG_PART: u64 = 2 * GI;
+const LONG_PART: u64 = 4 * GI;
+/// Passes that are run at most.
+const MOST_PASSES: u64 = 8;
 
 /// Files each of which is durable before the next one begins: the disk has to put what it holds in memory on its platters.
 fn durable_files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
@@ -274,8 +383,41 @@ pub static USES: &[Use] = &[
         pace: Pace::AtOnce(16),
         work: Work::Workload(|of, _| (committed_files(of.bytes("bytes"), of.bytes("chunk"), 2, "10%"), 1.0)),
         assumed: "Chunks of 4 MiB (Proxmox Backup Server's documentation), compressed to half of that, each a file in one of 65,536 \
-                  directories; two writes of 4 KiB to metadata for each; ext4 commits every 5 s. Garbage collection, which touches every file, is \
-                  left out.",
+                  directories; two writes of 4 KiB to metadata for each; ext4 commits every 5 s. Garbage collection is \
+                  `proxmox-gc`.",
+    },
+    Use {
+        name: "proxmox-gc",
+        what: "a garbage collection of Proxmox Backup Server",
+        keys: &[("bytes", "2T", "what is stored"), ("chunk", "2Mi", "size of a chunk as it is stored")],
+        pace: Pace::AtOnce(16),
+        work: Work::Workload(|of, _| {
+            let chunks = (of.bytes("bytes") / of.bytes("chunk")).max(1);
+            (
+                format!(
+                    "random-write:size=4Ki,span=2%,interval=1ms,count={chunks}+random-read:size=4Ki,span=2%,interval=1ms,\
+                     count={chunks}+{COMMITS},count={}",
+                    chunks / 5000 + 1
+                ),
+                1.0,
+            )
+        }),
+        assumed: "Each chunk's file is touched, which reads and writes a block of 4 KiB of inodes (Proxmox Backup Server's documentation: \
+                  marking sets the access time), anywhere among them: 2 % of the disk; ext4 commits every 5 s. Chunks that nobody uses are \
+                  then removed, which is left out. Run it when no backup does.",
+    },
+    Use {
+        name: "restic-prune",
+        what: "a prune of a restic repository",
+        keys: &[("repacked", "20G", "what is written again"), ("pack", "16Mi", "size of a pack")],
+        pace: Pace::AtOnce(4),
+        work: Work::Workload(|of, _| {
+            let (bytes, pack) = (of.bytes("repacked"), of.bytes("pack"));
+            let reads = exact_bytes(bytes);
+            (format!("{}+random-read:size=1Mi,interval=8ms,bytes={reads}", durable_files(bytes, pack, 2, "10%")), 1.0)
+        }),
+        assumed: "Packs in which some is no longer used are read, and what is still used of them is written to new ones (restic's \
+                  documentation: prune). --max-repack-size bounds how much that is, and with --max-unused unlimited nothing is.",
     },
     Use {
         name: "zfs-receive",
@@ -291,7 +433,12 @@ pub static USES: &[Use] = &[
         name: "surveillance",
         what: "a recorder of cameras",
         keys: &[("cameras", "8", "cameras"), ("rate", "4Mbit", "of each")],
-        pace: Pace::Own(Some(2000)),
+        pace: Pace::Own(Some(Buffer {
+            bridges: Nanos(2_000_000_000),
+            is_read: false,
+            name: "the recorder's buffer",
+            harm: "pictures are lost",
+        })),
         work: Work::Workload(|of, _| {
             let (cameras, rate) = (of.count("cameras").min(200), of.rate("rate"));
             let share = 90.0 / cameras as f64;
@@ -317,7 +464,12 @@ pub static USES: &[Use] = &[
         name: "torrent",
         what: "a download by BitTorrent",
         keys: &[("rate", "80Mbit", "of the download"), ("bytes", "50G", "size of the files")],
-        pace: Pace::Own(Some(5000)),
+        pace: Pace::Own(Some(Buffer {
+            bridges: Nanos(5_000_000_000),
+            is_read: false,
+            name: "the client's cache",
+            harm: "the download stops meanwhile",
+        })),
         work: Work::Workload(|of, _| {
             let (rate, span) = (of.rate("rate"), exact_bytes(of.bytes("bytes")));
             let (write, read) = (seconds(266_240.0 / rate), seconds(2.0 * 266_240.0 / rate));
@@ -336,7 +488,12 @@ pub static USES: &[Use] = &[
         name: "plex",
         what: "a media server",
         keys: &[("streams", "4", "films at once"), ("rate", "20Mbit", "of each")],
-        pace: Pace::Own(Some(1000)),
+        pace: Pace::Own(Some(Buffer {
+            bridges: Nanos(1_000_000_000),
+            is_read: true,
+            name: "a player's buffer",
+            harm: "the picture stops meanwhile",
+        })),
         work: Work::Workload(|of, _| {
             let (streams, rate) = (of.count("streams").min(200), of.rate("rate"));
             let share = 90.0 / streams as f64;
@@ -377,7 +534,7 @@ pub static USES: &[Use] = &[
         keys: &[("tps", "20", "transactions a second that write"), ("bytes", "100G", "size of the database")],
         pace: Pace::Own(None),
         work: Work::Workload(|of, _| {
-            let (tps, span) = (of.count("tps") as f64, exact_bytes(of.bytes("bytes")));
+            let (tps, span) = (of.often("tps"), exact_bytes(of.bytes("bytes")));
             let (log, pages) = (seconds(1.0 / tps), seconds(0.5 / tps));
             (
                 format!(
@@ -416,12 +573,25 @@ pub static USES: &[Use] = &[
         what: "a copy of Chia plots",
         keys: &[("plots", "70", "plots of 101.4 GiB")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, disk_bytes| {
+        work: Work::Workload(|of, disk| {
             let all = (of.count("plots") as f64 * 101.4 * GI as f64) as u64;
-            (committed_files(all.min(disk_bytes), GI, 1, "1Gi"), 1.0)
+            (committed_files(all.min(disk.bytes), GI, 1, "1Gi"), 1.0)
         }),
         assumed: "Plots of 101.4 GiB (k=32), as many as fit, are made elsewhere and copied in order, a write of 4 KiB to metadata for every GiB; ext4 \
-                  commits every 5 s. To plot on the disk itself is a load of random writes.",
+                  commits every 5 s. To plot on the disk itself is `chia-plot`.",
+    },
+    Use {
+        name: "chia-plot",
+        what: "plotting on the disk itself",
+        keys: &[("plots", "1", "plots of 101.4 GiB"), ("piece", "512Ki", "bytes that are written in one place")],
+        pace: Pace::AtOnce(4),
+        work: Work::Workload(|of, _| {
+            let bytes = of.count("plots") * 1014 * GI / 10;
+            let (piece, all) = (exact_bytes(of.bytes("piece")), exact_bytes(bytes));
+            (format!("random-write:size={piece},span={all},bytes={all}"), 1.0)
+        }),
+        assumed: "A plotter that writes its tables in pieces all over the file, as those do that work with little memory (a GPU plotter's \
+                  scoops, Chia's buckets): each plot is written once, 512 KiB in a place. The pieces are an assumption.",
     },
     Use {
         name: "storj",
@@ -429,7 +599,7 @@ pub static USES: &[Use] = &[
         keys: &[("uploads", "3", "pieces a second that come in")],
         pace: Pace::Own(None),
         work: Work::Workload(|of, _| {
-            let uploads = of.count("uploads") as f64;
+            let uploads = of.often("uploads");
             let of_rate = |by: f64| seconds(1.0 / (by * uploads));
             let (pieces, metadata, reads) = (of_rate(1.0), of_rate(3.0), of_rate(2.0));
             (
@@ -452,7 +622,7 @@ pub static USES: &[Use] = &[
         keys: &[("ops", "20", "client operations a second that reach this disk")],
         pace: Pace::Own(None),
         work: Work::Workload(|of, _| {
-            let ops = of.count("ops") as f64;
+            let ops = of.often("ops");
             let (data, log) = (seconds(1.0 / ops), seconds(1.0 / ops));
             (
                 format!(
@@ -471,7 +641,7 @@ pub static USES: &[Use] = &[
         keys: &[("users", "20", "people who work at once")],
         pace: Pace::Own(None),
         work: Work::Workload(|of, _| {
-            let interval = seconds(2.0 / of.count("users") as f64);
+            let interval = seconds(2.0 / of.often("users"));
             (
                 format!(
                     "hot-cold:size=4Ki/50:64Ki/35:1Mi/15,align=4Ki,write_share=0.3,hot_share=0.1,interval={interval},arrivals=poisson,\
@@ -488,24 +658,23 @@ pub static USES: &[Use] = &[
         what: "a full format",
         keys: &[],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|_, disk_bytes| {
-            whole_disk(disk_bytes, 1.0, |part| format!("sequential-write:size=1Mi,{part}"))
-        }),
-        assumed: "All of the disk is written in order, 1 MiB at a time, as Windows' full format and VeraCrypt's do. Parts at sixteen places of \
-                  the disk are simulated.",
+        work: Work::Workload(|_, disk| whole_disk(disk, 1, |part| format!("sequential-write:size=1Mi,{part}"))),
+        assumed: "All of the disk is written in order, 1 MiB at a time, as Windows' full format, VeraCrypt's and dd do. Parts at sixteen places \
+                  of the disk are simulated.",
     },
     Use {
         name: "badblocks",
         what: "badblocks -w",
         keys: &[("passes", "4", "patterns, each written and read")],
         pace: Pace::AtOnce(1),
-        work: Work::Workload(|of, disk_bytes| {
-            whole_disk(disk_bytes, of.count("passes") as f64, |part| {
+        work: Work::Workload(|of, disk| {
+            whole_disk(disk, of.count("passes"), |part| {
                 format!("sequential-write:size=256Ki,{part};sequential-read:size=256Ki,{part}")
             })
         }),
         assumed: "Four patterns, each written to all of the disk and read again (badblocks' manual page), 64 blocks of 4 KiB at a time \
-                  (-b 4096). Parts at sixteen places of the disk are simulated.",
+                  (-b 4096). Parts at sixteen places of the disk are simulated. A host-managed disk refuses the second pattern, since its zones \
+                  are full then: `passes=1`, and reset them between.",
     },
     Use {
         name: "replace",
@@ -529,8 +698,8 @@ pub static USES: &[Use] = &[
         what: "a reshape of an array",
         keys: &[],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|_, disk_bytes| {
-            let half = disk_bytes / 2;
+        work: Work::Workload(|_, disk| {
+            let half = disk.bytes / 2;
             (
                 format!(
                     "sequential-read:size=512Ki,start=50%,span=50%,bytes={half}+sequential-write:size=512Ki,span=50%,bytes={half}"
@@ -551,10 +720,10 @@ mod tests {
     fn every_use_is_a_workload_on_disks_of_any_size() {
         for one in USES {
             let asked: AskedUse = one.name.parse().unwrap();
-            for disk_bytes in [1_000_000_000_000, 20_000_000_000_000] {
-                let Some((text, times)) = asked.workload(disk_bytes) else { continue };
+            for (bytes, zone_bytes) in [(1_000_000_000_000, None), (20_000_000_000_000, Some(256 * MI))] {
+                let Some((text, times)) = asked.workload(&Disk { bytes, zone_bytes }) else { continue };
                 let workload = Workload::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", one.name));
-                workload.source(disk_bytes / 512, 1).unwrap_or_else(|error| panic!("{}: {error}", one.name));
+                workload.source(bytes / 512, 1).unwrap_or_else(|error| panic!("{}: {error}", one.name));
                 assert!(times >= 1.0, "{}", one.name);
             }
             assert!(one.assumed.ends_with('.') && !one.what.ends_with('.'), "{}", one.name);
@@ -565,7 +734,7 @@ mod tests {
     fn values_are_read_by_their_kind_and_told_again() {
         let asked: AskedUse = "surveillance:cameras=2,rate=8Mbit".parse().unwrap();
         assert_eq!(asked.to_string(), "surveillance:cameras=2,rate=8Mbit");
-        let (text, _) = asked.workload(1_000_000_000_000).unwrap();
+        let (text, _) = asked.workload(&Disk { bytes: 1_000_000_000_000, zone_bytes: None }).unwrap();
         assert_eq!(text.matches("sequential-write").count(), 2);
         assert!(text.contains("interval=524288000ns"), "512 KiB at 1 MB/s: {text}");
         for (bad, why) in [
@@ -576,6 +745,41 @@ mod tests {
         ] {
             let error = bad.parse::<AskedUse>().err().expect(bad).to_string();
             assert!(error.contains(why), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn work_on_a_whole_disk_begins_where_its_zones_do_and_does_all_passes_there() {
+        let zoned = Disk { bytes: 15_000_000_000_000, zone_bytes: Some(256 * MI) };
+        let made = |text: &str, disk: &Disk| text.parse::<AskedUse>().unwrap().workload(disk).unwrap();
+        for (text, passes) in [("format", 1), ("badblocks", 4), ("badblocks:passes=2", 2)] {
+            let (workload, times) = made(text, &zoned);
+            let starts = workload.split("start=").skip(1).map(|part| part.split(',').next().unwrap());
+            assert!(starts.map(|start| start.parse::<u64>().unwrap() % (256 * MI)).all(|into| into == 0), "{workload}");
+            assert_eq!(workload.matches("sequential-write").count() as u64, PLACES * passes, "{text}");
+            // All of it is as much as without zones.
+            let bytes = |workload: &str| {
+                let parts = workload.split("bytes=").skip(1).map(|part| part.split([',', ';']).next().unwrap());
+                parts.map(|bytes| bytes.parse::<f64>().unwrap()).sum::<f64>()
+            };
+            let (plain, of_plain) = made(text, &Disk { zone_bytes: None, ..zoned });
+            let [own, other] = [bytes(&workload) * times, bytes(&plain) * of_plain];
+            assert!((own / other - 1.0).abs() < 1e-9, "{text}: {own} {other}");
+        }
+    }
+
+    #[test]
+    fn more_of_a_load_leaves_commits_where_they_are() {
+        let disk = Disk { bytes: 8_000_000_000_000, zone_bytes: None };
+        let hastened = |text: &str, haste| text.parse::<AskedUse>().unwrap().hastened(&disk, haste).unwrap().0;
+        for (slow, fast) in [
+            ("torrent:rate=8Mbit", "torrent:rate=160Mbit"),
+            ("surveillance:rate=1Mbit", "surveillance:rate=20Mbit"),
+            ("postgres:tps=2", "postgres:tps=40"),
+            ("storj:uploads=1", "storj:uploads=20"),
+        ] {
+            assert_eq!(hastened(slow, 20.0), hastened(fast, 1.0));
+            assert_eq!(hastened(slow, 3.0).contains(COMMITS), hastened(slow, 1.0).contains(COMMITS), "{slow}");
         }
     }
 

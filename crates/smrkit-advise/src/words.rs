@@ -12,16 +12,23 @@ use crate::LoadKind;
 use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Remedy, Verdict};
 use crate::budget::Budget;
 use crate::changes::{ArrayFacts, ChangeKind, LONGEST_REBUILD_S, Software};
-use crate::comparison::{Effect, FULL, SHORT_NS, Trajectory};
+use crate::comparison::{ALIKE, Effect, FULL, SHORT_NS, Trajectory};
+use crate::measured;
+use crate::uses;
 
-/// Up to this multiple nobody notices a difference.
-const ALIKE: f64 = 1.5;
 /// Writes of less than this that continue no other one are small and random: what a database or a virtual machine does (assumption).
 const SMALL_BYTES: f64 = 131_072.0;
 /// Seconds that kernels wait for a command unless told otherwise.
 const KERNEL_S: u64 = 30;
-/// What a trim of free room costs.
-const TRIM_COST: &str = "room that files use stays as it is, and many USB adapters don't pass a trim on";
+/// What a trim of free room costs, and what does not pass it on.
+const TRIM_COST: &str = "room that files use stays as it is. Most USB adapters, hardware RAID and LUKS (unless it was opened with discards) don't \
+                         pass it on: lsblk -D shows 0 there. The disk answers slowly while it trims";
+/// The same of ZFS (zfsprops and zfs(4): zfs_trim_extent_bytes_min; openzfs/zfs issue 10591).
+const ZFS_TRIM_COST: &str = "nothing trims by itself unless you set autotrim=on; free room in pieces of less than 32 KiB stays, of which a RAIDZ \
+                             has many; USB adapters don't pass it on. iXsystems advises against it on WD Red disks, which may stop answering \
+                             meanwhile: trim while nobody needs the pool";
+const MD_TRIM_COST: &str = "md passes it on for RAID 5 and 6 only where raid456.devices_handle_discard_safely is set, and no USB adapter does; the \
+                            disks answer slowly while they trim";
 /// Nobody waits longer than this for a command: ZFS calls a pool hung then (zfs_deadman_ziotime_ms).
 const LONGEST_TIMEOUT_S: u64 = 300;
 
@@ -31,9 +38,11 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     advice.conclude();
     advice.actions = actions(advice);
     let mut lines = vec![headline(advice) + &once_full(advice)];
-    if !matches!(advice.verdict, Verdict::Refused | Verdict::TooShort) {
+    let is_seen = !advice.is_too_short() && advice.is_endless && advice.is_unsettled();
+    if !matches!(advice.verdict, Verdict::Refused | Verdict::TooShort) || advice.verdict == Verdict::TooShort && is_seen
+    {
         lines.push(figures(advice));
-        if advice.verdict != Verdict::Conventional {
+        if !matches!(advice.verdict, Verdict::Conventional | Verdict::TooShort) {
             lines.push(format!("Why: {}.", reason(advice, &outcome.timeline)));
         }
     }
@@ -92,7 +101,7 @@ fn headline(advice: &Advice) -> String {
     match advice.verdict {
         Verdict::Refused => format!(
             "No: {who} is host-managed and takes writes only in order within each zone. It would refuse {} of these requests.",
-            share(own.refused as f64, own.requests.max(own.refused) as f64)
+            share(own.refused_share(), 1.0)
         ),
         Verdict::TooShort if advice.is_unsettled() => {
             let full_s = own.elapsed_ns as f64 / 1e9 + own.full_in_s.unwrap_or(0.0);
@@ -103,9 +112,17 @@ fn headline(advice: &Advice) -> String {
                     format::bytes(whole),
                     rate(own.lasting_bytes_per_s()),
                 ),
-                None => format!(
-                    "Too short to say: after {until} the drive's cache is still filling; it would be full after about {full} of this."
-                ),
+                None => {
+                    let so_far = match present.against.is_alike() {
+                        true => format!("it does as well as {disks}"),
+                        false => slower(advice),
+                    };
+                    format!(
+                        "Too short to say for longer: until the drive's {} full, after about {full} of this, {so_far}. What comes then was not \
+                         simulated.",
+                        if advice.system.is_dynamic { "free room is" } else { "cache is" }
+                    )
+                }
             }
         }
         Verdict::TooShort => format!(
@@ -159,7 +176,7 @@ fn headline(advice: &Advice) -> String {
         Verdict::Depends => match advice.disputed() {
             Some(known) => format!(
                 "Perhaps: simulated {who} does as well as {disks}, but {} was measured by others ({}).",
-                format::seconds(known.seconds),
+                known.told(),
                 known.source
             ),
             None => format!("Perhaps: some figures of {who} are estimates, and {}.", doubt(advice)),
@@ -261,6 +278,17 @@ fn need(advice: &Advice) -> String {
     let seconds = advice.seconds(&present.own).unwrap_or(0.0);
     let need = advice.need;
     let keeps = need.keep.is_some_and(|limit| present.own.p99_ns > limit.0 || present.own.falls_behind);
+    if let Some(buffer) = need.buffer {
+        let longest = format::nanos(buffer.longest_ns(&present.own));
+        let (name, bridges) = (buffer.name, limit(buffer.bridges));
+        return match is_missed {
+            true => format!(
+                "No: {name} bridges {bridges}, and the longest wait for the disk is {longest}, so that {}.{too}",
+                buffer.harm
+            ),
+            false => format!("Yes: the longest wait for the disk is {longest}, and {name} bridges {bridges}."),
+        };
+    }
     match (is_missed, need.keep, need.within, need.every) {
         (true, Some(keep), ..) if keeps => {
             format!("No: one request in a hundred waits longer than the {} that you allow.{too}", limit(keep))
@@ -340,6 +368,11 @@ fn figures(advice: &Advice) -> String {
     }
     let Present { own, conventional, .. } = advice.judged();
     let (range, disks) = (range(advice), disks(advice));
+    let usual_as_fast = own.lasting_bytes_per_s() * ALIKE > conventional.lasting_bytes_per_s();
+    let place = |pace: f64| match advice.at_inner_edge.filter(|_| usual_as_fast) {
+        Some(share) => format!(" at the outer edge of the disk, {} at its inner edge", rate(pace * share)),
+        None => String::new(),
+    };
     let trimmed =
         advice.trimmed_calm().map_or(String::new(), |trimmed| format!("; trimmed {}", pace(advice, &trimmed.own)));
     let beside =
@@ -378,7 +411,8 @@ fn figures(advice: &Advice) -> String {
             let bytes = advice.whole_bytes.unwrap_or(0.0);
             let seconds = advice.figure(own);
             let usual = beside(format!("{disks} {}", format::seconds(advice.figure(conventional))));
-            let pace = rate(bytes / seconds.max(1e-9));
+            let pace = bytes / seconds.max(1e-9);
+            let pace = rate(pace) + &place(pace);
             format!(
                 "How long: {}{range} for {}, which is {pace}{usual}.{slowest}",
                 format::seconds(seconds),
@@ -394,7 +428,8 @@ fn figures(advice: &Advice) -> String {
             let first = later.filter(|_| !advice.system.is_conventional).map_or(String::new(), |at_s| {
                 format!("{} for {}, then ", rate(own.rate_before_bytes_per_s), format::seconds(at_s))
             });
-            format!("How fast: {first}{}{range}{usual}.{slowest}", rate(own.lasting_bytes_per_s()))
+            let pace = own.lasting_bytes_per_s();
+            format!("How fast: {first}{}{range}{}{usual}.{slowest}", rate(pace), place(pace))
         }
     }
 }
@@ -593,16 +628,34 @@ fn grounds(advice: &Advice) -> Vec<String> {
     let whose = if present.own.disks > 1 { "each disk" } else { "the disk" };
     grounds.extend(match (advice.verdict, advice.state.prefill) {
         (Verdict::Refused, _) => None,
+        _ if let Some(refused) = advice.refused_where_written => Some(format!(
+            "all of {whose}'s zones were empty: unless you reset those that were written before (blkzone reset, which erases them), it refuses \
+             {} of these requests",
+            share(refused, 1.0)
+        )),
         (_, Prefill::None) => Some(format!("{whose} was new, and one in use may be slower")),
+        _ if advice.system.is_dynamic && matches!(advice.rebuild.map(|spec| spec.task), Some(Task::Rebuild { used: false, .. })) => {
+            Some("the new disk was never written, or all of it was trimmed: a used one may take far longer".into())
+        }
         _ => Some(format!("all of {whose} had been written before")),
     });
+    if let Some(seconds) = advice.seconds_from_full() {
+        let all = format::seconds(seconds);
+        grounds.push(format!(
+            "it had rested before, so that its cache was empty: begun with a full cache, all of this takes {all}"
+        ));
+    }
     if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Rebuild { .. })) && !advice.system.is_conventional {
         grounds.push("errors of firmware are not modelled".into());
     }
     // Where it disagrees it is the headline.
     if let Some(known) = advice.known().filter(|_| advice.disputed().is_none()) {
-        grounds.push(format!("{} was measured by others ({})", format::seconds(known.seconds), known.source));
+        grounds.push(format!("{} was measured by others ({})", known.told(), known.source));
     }
+    grounds.extend(measured::of_the_kind(advice).map(|known| {
+        let (model, told, source) = (known.model(), known.told(), known.source);
+        format!("of a {model}, which is of the same kind, {told} was measured ({source})")
+    }));
     grounds
 }
 
@@ -732,6 +785,10 @@ pub fn actions(advice: &Advice) -> Vec<Action> {
                 add(format!("Use CMR disks: {used} in light use"), "other disks", None)
             }
             ChangeKind::Conventional => add(format!("Use CMR disks: {shown}"), "other disks", None),
+            ChangeKind::Program => {
+                let Some(instead) = uses::instead(&remedy.change) else { continue };
+                add(format!("{}: {shown}", instead.what), instead.cost, instead.command.map(str::to_string));
+            }
             ChangeKind::WriteSize if is_small_and_random(advice) => add(
                 format!(
                     "Use a program that gathers small writes and writes {} in one place: {shown}. A larger recordsize or chunk does not do that",
@@ -820,13 +877,11 @@ fn trim(advice: &Advice) -> (&'static str, &'static str, Option<&'static str>) {
             Some("blkdiscard /dev/NEW-DISK"),
         ),
         (None, Some(ArrayFacts { software: Software::Zfs, .. })) => {
-            ("Trim the pool, and again every week", TRIM_COST, Some("zpool trim POOL"))
+            ("Trim the pool, and again every week", ZFS_TRIM_COST, Some("zpool trim POOL"))
         }
-        (None, Some(array)) if array.level.parities() > 0 => (
-            "Trim the file system, and again every week",
-            "md passes that on for RAID 5 and 6 only where raid456.devices_handle_discard_safely is set",
-            None,
-        ),
+        (None, Some(array)) if array.level.parities() > 0 => {
+            ("Trim the file system, and again every week", MD_TRIM_COST, None)
+        }
         (None, _) => (
             "Trim the file system, and again every week (in Windows: Optimize-Volume -ReTrim)",
             TRIM_COST,
@@ -945,7 +1000,8 @@ pub fn effect(is_problem: bool, remedy: &Remedy) -> &'static str {
     match remedy.effect {
         None => "not run",
         Some(Effect::Fixes) => "enough",
-        Some(Effect::FixesSoFar) => "enough so far",
+        // The cache was not full before it ended.
+        Some(Effect::FixesSoFar) => "enough at first",
         Some(Effect::Helps) if is_problem => "helps",
         Some(Effect::Helps) => "better",
         Some(Effect::Mixed) => "mixed",

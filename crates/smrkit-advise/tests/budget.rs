@@ -15,7 +15,7 @@ use smrkit::stats::outcome::Outcome;
 use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
 use smrkit_advise::budget::Budget;
-use smrkit_advise::{Deaf, Load, LoadKind, Question, advise};
+use smrkit_advise::{Deaf, Hastened, Load, LoadKind, Question, advise};
 
 const TINY: &str = include_str!("../../smrkit/drives/tiny.toml");
 
@@ -78,6 +78,27 @@ fn a_drive_keeps_up_its_rate_and_no_more() {
         assert!(keeps_up(lasting * 0.95), "less than that is too much: {what}");
         assert!(!keeps_up(lasting * 1.05), "more than that is kept up: {what}");
     }
+}
+
+#[test]
+fn the_rate_that_is_kept_up_is_not_that_which_was_asked_for() {
+    // Commits come every 2 s, however much there is to commit.
+    let text = |rate: f64| format!("random-write:size=4Ki,count=100k,rate={rate}+flush:interval=2s,count=100k");
+    let found = [0.4, 2.0, 12.0].map(|asked| {
+        let run = tiny("drive-managed", 65536, settings(Arrival::Trace));
+        let load = Load {
+            kind: LoadKind::Asked,
+            demand: Arc::new(workload(&text(asked))),
+            settings: *run.settings(),
+            is_even: true,
+        };
+        let hastened: Hastened = Arc::new(move |haste| Ok(Arc::new(workload(&text(asked * haste)))));
+        let question = Question { hastened: Some(hastened), ..Question::of(run, vec![load]) };
+        let budget = advise(&question, &Unwatched, &mut Deaf).unwrap().unwrap().budget.unwrap();
+        budget.for_ever_bytes_per_s.unwrap()
+    });
+    let (least, most) = (found.iter().copied().fold(f64::MAX, f64::min), found.iter().copied().fold(0.0, f64::max));
+    assert!(most < least * 1.15, "{found:?}");
 }
 
 #[test]

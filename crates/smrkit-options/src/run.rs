@@ -403,10 +403,10 @@ pub struct Conditions {
     /// Order of waiting commands [default: drive; with --like as served].
     #[arg(long, value_parser = one_of(&Queue::ALL))]
     pub queue: Option<Queue>,
-    /// State of the disk before. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache
-    /// (of the disk, where there is none) is in use.
-    #[arg(long, value_parser = Prefill::from_str, default_value = "full", value_name = "full|none|sequential|random[:SHARE]")]
-    pub prefill: Prefill,
+    /// State of the disk before [default: full]. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent
+    /// cache (of the disk, where there is none) is in use.
+    #[arg(long, value_parser = Prefill::from_str, value_name = "full|none|sequential|random[:SHARE]")]
+    pub prefill: Option<Prefill>,
     /// Requests served before counting begins: N, or until cleaning has settled.
     #[arg(long, value_parser = Warmup::from_str, default_value = "0", value_name = "N|until-steady")]
     pub warmup: Warmup,
@@ -446,7 +446,7 @@ impl Conditions {
             think: self.think,
             time_scale: self.time_scale,
             queue: self.queue.unwrap_or_default(),
-            prefill: self.prefill,
+            prefill: self.prefill.unwrap_or(Prefill::Full),
             warmup: self.warmup,
             fold: self.fold,
             seed: self.seed,

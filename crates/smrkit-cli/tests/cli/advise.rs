@@ -152,7 +152,7 @@ fn a_use_is_answered_and_judged_by_what_is_needed() {
     assert!(missed.starts_with("No: a backup by restic takes longer than the 1 s that you have."), "{missed}");
     let cameras = advice("--for surveillance:cameras=2");
     assert_eq!(
-        (&cameras["engine"]["arrival"], &cameras["need"]["keep_ns"]),
+        (&cameras["engine"]["arrival"], &cameras["need"]["buffer_ns"]),
         (&"trace".into(), &2_000_000_000_u64.into())
     );
     // Far more than what is run.
@@ -297,10 +297,37 @@ fn what_a_host_managed_disk_refuses_comes_first() {
     assert!(actions.contains("SMRfs") && answer["actions"][0]["command"].is_null(), "{actions}");
     assert!(!actions.contains("dm-zoned"), "it is as slow with that: {actions}");
     // The first zones of this drive take everything; what is refused comes after 140 GB.
-    let later = advice("--drive hc620 --workload sequential-write:size=4Mi,bytes=200G");
+    let later = advice("--drive hc620 --workload sequential-write:size=4Mi,bytes=200G --prefill full");
     assert!(later["verdict"] == "refused" && later["actions"].to_string().contains("dm-zoned"), "{later}");
     let run = outcome(&format!("{asked} --layer zoned"));
     assert!(run["verdict"]["text"].as_str().unwrap().starts_with("A host-managed disk would refuse "));
+}
+
+#[test]
+fn who_writes_zones_in_order_resets_them_before() {
+    for order in ["--for format", "--for badblocks:passes=1", "--workload sequential-write:size=4Mi,bytes=200G"] {
+        let answer = advice(&format!("--drive hc620 {order}"));
+        let text = answer["text"].as_str().unwrap();
+        assert!(answer["answer"] == "yes" && text.contains("blkzone reset"), "{order}: {text}");
+    }
+    // The second of four patterns finds the zones full: three of eight passes are refused.
+    let patterns = text("--drive hc620 --for badblocks");
+    assert!(patterns.starts_with("No: hc620 is host-managed"), "{patterns}");
+    assert!(text("--drive hc620 --for format --prefill full").contains("It would refuse"));
+}
+
+#[test]
+fn a_trace_may_reach_the_end_of_a_disk_that_is_known_only_roughly() {
+    let scratch = Scratch::new();
+    for drive in ["st8000dm004", "wd40efax"] {
+        let sectors =
+            advice(&format!("--drive {drive} --workload random-write:count=20"))["system"]["host_sectors"].as_u64();
+        let end = sectors.unwrap() * 512 / 4096;
+        let place = |number: u64| if number % 2 == 0 { end - 1 - number } else { number * 7919 };
+        let writes: Vec<_> = (0..2000).map(|number| (number * 10, place(number) * 4096, 4096)).collect();
+        let trace = scratch.msr(&format!("{drive}.csv"), &writes);
+        assert_eq!(advice(&format!("--drive {drive} --trace {trace}"))["ends"].as_array().unwrap().len(), 2, "{drive}");
+    }
 }
 
 #[test]
