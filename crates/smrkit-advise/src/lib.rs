@@ -353,7 +353,12 @@ fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -
     let ends: Vec<(bool, PlannedRun)> =
         ends.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     let made = pool::make_all(&ends, monitor, "the drive's range, run", |_, (worse, run), mut watch| {
-        let measured = serve(&Trial::for_run(run.clone()), load, sectors, &mut watch)?;
+        // A larger cache may leave less room, and of a trace that needs the last of it nothing is known at that end.
+        let sectors = run.host_sectors()?.min(sectors);
+        let measured = match serve(&Trial::for_run(run.clone()), load, sectors, &mut watch) {
+            Err(error) if matches!(error.cause(), Error::NoRoom(_)) => return Ok(None),
+            measured => measured?,
+        };
         let problems = Problems::default();
         Ok((!measured.outcome.interrupted).then_some(End { worse: *worse, problems, trajectory: measured.trajectory }))
     });

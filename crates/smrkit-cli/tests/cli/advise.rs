@@ -323,10 +323,10 @@ fn a_trace_may_reach_the_end_of_a_disk_that_is_known_only_roughly() {
         let sectors =
             advice(&format!("--drive {drive} --workload random-write:count=20"))["system"]["host_sectors"].as_u64();
         let end = sectors.unwrap() * 512 / 4096;
-        let place = |number: u64| if number % 2 == 0 { end - 1 - number } else { number * 7919 };
-        let writes: Vec<_> = (0..2000).map(|number| (number * 10, place(number) * 4096, 4096)).collect();
+        let place = |number: u64| if number.is_multiple_of(2) { end - 1 - number } else { number * 7919 };
+        let writes: Vec<_> = (0..8000).map(|number| (number * 10, place(number) * 4096, 4096)).collect();
         let trace = scratch.msr(&format!("{drive}.csv"), &writes);
-        assert_eq!(advice(&format!("--drive {drive} --trace {trace}"))["ends"].as_array().unwrap().len(), 2, "{drive}");
+        assert_ne!(advice(&format!("--drive {drive} --trace {trace}"))["answer"], "unknown", "{drive}");
     }
 }
 
