@@ -91,16 +91,21 @@ impl TextFormat for Snoop {
             *words.get_mut(count).ok_or_else(|| word.bad(Problem::Surplus))? = word;
             count += 1;
         }
-        let process = self.columns.iter().position(|name| *name == "the process").unwrap_or(usize::MAX);
-        let more = match count.checked_sub(self.columns.len()) {
-            None => return Err(Bad { at: line.len(), len: 0, name: self.columns[count], problem: Problem::Missing }),
-            Some(more) if more > 0 && process == usize::MAX => return Err(words[count - 1].bad(Problem::Surplus)),
-            Some(more) => more,
-        };
+        let (columns, process) = (self.columns.len(), self.columns.iter().position(|name| *name == "the process"));
+        let behind = process.unwrap_or(usize::MAX);
         let find = |name| {
             let at = self.columns.iter().position(|own| *own == name)?;
-            Some(Field { name, ..words[if at > process { at + more } else { at }] })
+            Some(Field { name, ..words[if at > behind { at + count - columns } else { at }] })
         };
+        // bcc leaves the name blank where the kernel asked by itself. A row that was cut short has no type in its place.
+        let is_nameless = || {
+            process.is_some() && count + 1 == columns && find("the type").is_some_and(|kind| rwbs(kind.text).is_some())
+        };
+        if count > columns && process.is_none() {
+            return Err(words[count - 1].bad(Problem::Surplus));
+        } else if count < columns && !is_nameless() {
+            return Err(Bad { at: line.len(), len: 0, name: self.columns[count], problem: Problem::Missing });
+        }
         let column = |name| find(name).ok_or(Bad { at: 0, len: 0, name, problem: Problem::Missing });
         let latency = find("the latency").map_or(Ok(0), |field| field.decimal(MILLISECOND))?;
         let (start, end) = match (find("the start"), find("the time")) {
@@ -297,6 +302,19 @@ TIME(s)     COMM           PID     DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)
 5.004000    fio            9       sdb     D 1600       8192     0.00    7.00
 ";
         assert_eq!(requests("biosnoop", queued), ["0 D 1600+16@1", "1000000 R 800+8@0"]);
+    }
+
+    #[test]
+    fn a_request_of_the_kernel_alone_has_no_process() {
+        let text = "\
+TIME(s)        COMM           PID    DISK    T  SECTOR    BYTES   LAT(ms)
+0.000004001    supervise      1950   xvda1   W  13092560  4096       0.00
+0.104371000                   0      vda     R  1298304   4096       0.00
+";
+        assert_eq!(requests("biosnoop", text), ["0 W 13092560+8@0", "104366999 R 1298304+8@1"]);
+        let cut = text.replace("4096       0.00\n0.1", "4096\n0.1");
+        let error = refused(cut.as_bytes(), &OpenOptions::default());
+        assert!(error.contains("the row ends before the latency"), "{error}");
     }
 
     #[test]

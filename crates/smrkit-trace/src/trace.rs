@@ -277,11 +277,16 @@ fn remedy(head: &[u8]) -> Option<&'static str> {
              command, and name FILE",
         );
     }
+    if is_kernel_log(beginning) {
+        return Some(
+            "the kernel's log, which names no requests but those that failed: record with blktrace or biosnoop",
+        );
+    }
     NO_TRACES.iter().find(|(marks, _)| marks.iter().all(|mark| holds(mark.as_bytes()))).map(|(_, what)| *what)
 }
 
 /// What other tools print and people have at hand: all of the marks stand in its beginning.
-const NO_TRACES: [(&[&str], &str); 6] = [
+const NO_TRACES: [(&[&str], &str); 5] = [
     (
         &["TIME(ms)", "DISK", "COMM", "LAT(ms)"],
         "bpftrace's biosnoop, which says nothing of where: record with bcc's biosnoop",
@@ -293,14 +298,21 @@ const NO_TRACES: [(&[&str], &str); 6] = [
         &["smartctl ", "smartmontools"],
         "smartctl's report on a disk, not a recording of requests: `drives identify` reads it",
     ),
-    (
-        &["] Linux version", "] Command line"],
-        "the kernel's log, which names no requests but those that failed: record with blktrace or biosnoop",
-    ),
 ];
 
 const SUMS: &str = "sums over intervals, as iostat prints them, which list no requests: `advise` takes them, or record with blktrace \
                     or biosnoop";
+
+/// True if the first lines begin as those of `dmesg`: `[ 1234.567890] `.
+fn is_kernel_log(head: &[u8]) -> bool {
+    let is_stamp = |line: &[u8]| {
+        let stamp = line.strip_prefix(b"[").and_then(|rest| rest.split(|byte| *byte == b']').next());
+        stamp.is_some_and(|text| {
+            text.contains(&b'.') && text.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b' '))
+        })
+    };
+    head.split(|byte| *byte == b'\n').take(3).all(is_stamp)
+}
 
 /// True if the first lines are of fio's logs: `time, value, direction, size`, and in newer versions offset and priority.
 fn is_fio_log(head: &[u8]) -> bool {
@@ -387,13 +399,15 @@ mod tests {
         let iostat = "Linux 6.1 (nas)\n\navg-cpu:  %user\n           1.0\n\nDevice r/s\nsda 1.0\n";
         let smartctl =
             "smartctl 7.3 2022-02-28 r5338 [x86_64-linux-6.1.0]\nCopyright (C) 2002-22, www.smartmontools.org\n";
-        let kernel = "[    0.000000] Linux version 6.1.0\n[    0.000000] Command line: root=/dev/sda\n";
+        let kernel = "[    0.000000] Linux version 6.1.0\n[    0.000000] Command line: root=/dev/sda\n[    0.100000] x86/fpu: x\n";
+        let later = "[1234567.890123] sd 2:0:0:0: [sdb] tag#0 FAILED\n[1234567.890124] sd 2:0:0:0: [sdb] Sense Key\n[1234568.000001] I/O error\n";
         let bpftrace =
             "TIME(ms)     DISK    COMM             PID    LAT(ms)\n611          nvme0n1 bash  4179          10\n";
-        let cases: [(&[u8], [&str; 2]); 10] = [
+        let cases: [(&[u8], [&str; 2]); 11] = [
             (iostat.as_bytes(), ["sums over intervals", "advise"]),
             (smartctl.as_bytes(), ["smartctl's report", "drives identify"]),
             (kernel.as_bytes(), ["the kernel's log", "blktrace"]),
+            (later.as_bytes(), ["the kernel's log", "blktrace"]),
             (bpftrace.as_bytes(), ["bpftrace's biosnoop", "bcc's"]),
             (&tar, ["a tar archive", "tar xf"]),
             (b"{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : []}", ["fio's report", "--write_iolog"]),
