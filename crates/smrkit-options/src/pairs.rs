@@ -26,11 +26,23 @@ pub fn read<T: Args + FromArgMatches>(pairs: &[Pair], word: &dyn Fn(&str) -> Str
     parsed.map_err(|error| refused(&error, word))
 }
 
-/// The options of `T`, in the order of the command's help: name, kind of value, and true if there may be several.
-pub fn names<T: Args>() -> Vec<(String, &'static str, bool)> {
+/// An option: its name, the kind of its value, true if there may be several, the words that it may be (none where it is none), and what it
+/// is for.
+pub type Described = (String, &'static str, bool, Vec<String>, String);
+
+/// The options of `T`, in the order of the command's help.
+pub fn described<T: Args>() -> Vec<Described> {
     let command = T::augment_args(Command::new("smrkit"));
     let is_list = |arg: &Arg| arg.get_value_delimiter().is_some() || matches!(arg.get_action(), ArgAction::Append);
-    command.get_arguments().map(|arg| (arg.get_id().to_string(), kind(arg), is_list(arg))).collect()
+    let words = |arg: &Arg| match is_switch(arg) {
+        true => Vec::new(),
+        false => arg.get_possible_values().iter().map(|value| value.get_name().to_string()).collect(),
+    };
+    let help = |arg: &Arg| arg.get_help().map_or_else(String::new, ToString::to_string);
+    command
+        .get_arguments()
+        .map(|arg| (arg.get_id().to_string(), kind(arg), is_list(arg), words(arg), help(arg)))
+        .collect()
 }
 
 /// The kind of an option's value: a switch, path, time, number or amount; else a text.
@@ -148,9 +160,9 @@ mod tests {
 
     #[test]
     fn options_are_told_with_their_kinds() {
-        let known = names::<RunOptions>();
-        let told =
-            |name: &str| known.iter().find(|(known, ..)| known == name).map(|&(_, kind, is_list)| (kind, is_list));
+        let known = described::<RunOptions>();
+        let find = |name: &str| known.iter().find(|(known, ..)| known == name);
+        let told = |name: &str| find(name).map(|&(_, kind, is_list, ..)| (kind, is_list));
         let names = ["trace", "layer", "think", "depth", "warmup", "time_scale", "fold", "queue"];
         let expected = [
             ("path", true),
@@ -163,5 +175,8 @@ mod tests {
             ("text", false),
         ];
         assert_eq!(names.map(told), expected.map(Some));
+        let (.., words, help) = find("arrival").unwrap();
+        assert!(words.contains(&"flat-out".into()) && !help.is_empty(), "{words:?} {help}");
+        assert!(find("fold").unwrap().3.is_empty(), "a switch is no word");
     }
 }

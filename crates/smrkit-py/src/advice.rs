@@ -67,6 +67,6 @@ pub fn advise(
 
 /// The options of advice, as those of a run.
 #[pyfunction]
-pub fn advise_options() -> Vec<(String, &'static str, bool)> {
-    pairs::names::<AdviseOptions>()
+pub fn advise_options() -> Vec<pairs::Described> {
+    pairs::described::<AdviseOptions>()
 }

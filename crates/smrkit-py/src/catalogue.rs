@@ -59,8 +59,8 @@ pub fn drive_file(py: Python, name: &str) -> PyResult<&'static str> {
 
 /// The options of a run: name, kind of value, and true if there may be several.
 #[pyfunction]
-pub fn options() -> Vec<(String, &'static str, bool)> {
-    pairs::names::<RunOptions>()
+pub fn options() -> Vec<pairs::Described> {
+    pairs::described::<RunOptions>()
 }
 
 /// Statistics of a trace.

@@ -41,10 +41,17 @@ OTHER_TYPES = {"array": "Path", "drive": "Path", "set": "Mapping[str, Any]"}
 def declared(name, doc, options, base="TypedDict"):
     """A class whose keys are options, as the command's parser has them."""
     text = f'\n\nclass {name}({base}, total=False):\n    """{doc}"""\n\n'
-    for option, kind, is_list in options:
-        several = f"{TYPES[kind]} | Sequence[{TYPES[kind]}]" if is_list else TYPES[kind]
-        text += f"    {option}: {OTHER_TYPES.get(option, several)}\n"
+    for option, kind, is_list, words, help in options:
+        one = f"Literal[{', '.join(json.dumps(word) for word in words)}]" if words else TYPES[kind]
+        several = f"{one} | Sequence[{one}]" if is_list else one
+        text += f'    {option}: {OTHER_TYPES.get(option, several)}\n    """{help}"""\n'
     return text
+
+
+def typed(option):
+    """Name and type of an option, whatever it is for."""
+    name, kind, is_list, words, _ = option
+    return name, kind, is_list, tuple(words)
 
 
 def command(options):
@@ -136,9 +143,11 @@ class SameBytes(unittest.TestCase):
         own = path.read_text()
         made = own.partition("\n\nclass ")[0]
         run, advice = _native.options(), _native.advise_options()
-        made += declared("Arguments", "Options of runs and of advice.", [one for one in run if one in advice])
-        made += declared("RunArguments", "Options of a run.", [one for one in run if one not in advice], "Arguments")
-        made += declared("AdviceArguments", "Options of advice.", [one for one in advice if one not in run], "Arguments")
+        # What both have may be for other things.
+        both = {typed(one) for one in run} & {typed(one) for one in advice}
+        made += declared("Arguments", "Options of runs and of advice.", [one for one in run if typed(one) in both])
+        made += declared("RunArguments", "Options of a run.", [one for one in run if typed(one) not in both], "Arguments")
+        made += declared("AdviceArguments", "Options of advice.", [one for one in advice if typed(one) not in both], "Arguments")
         if os.environ.get("UPDATE"):
             path.write_text(made)
         else:

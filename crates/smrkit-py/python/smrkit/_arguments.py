@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 Path: TypeAlias = str | os.PathLike[str]
 Amount: TypeAlias = str | int
