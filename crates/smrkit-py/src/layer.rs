@@ -4,17 +4,20 @@
 //! Python raises is set aside, and raised again where the run was asked for.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict, PyFloat};
 use smrkit::disk::Disk;
 use smrkit::drive::Drive;
 use smrkit::error::{DiskResult, Error, Fault};
-use smrkit::layer::{self, Capacity, Layer, LayerSpec, LayerStats, Need, Scalar};
+use smrkit::geometry::{Edge, Guard, RecordingZone};
+use smrkit::layer::{self, Capacity, Gauge, Gauges, Layer, LayerSpec, LayerStats, Need, Parameters, Scalar};
+use smrkit::medium::interference::Interference;
 use smrkit::medium::{Ascending, Buf, Medium, Placement};
+use smrkit::schema::{AnyKind, Count, Key, Switch, Word, number};
 use smrkit::tally::Cause;
 use smrkit::units::{Lba, Nanos, Pba, Track};
 
@@ -55,43 +58,124 @@ fn raised(error: PyErr) -> Box<Fault> {
     told
 }
 
-/// A drive as layers see it: its sectors and tracks.
+/// A drive as layers see it: its sectors, tracks and recording zones, and what a write destroys.
 #[pyclass(frozen)]
-pub struct Geometry(smrkit::geometry::Geometry);
+pub struct Geometry {
+    of: smrkit::geometry::Geometry,
+    law: Interference,
+}
 
 #[pymethods]
 impl Geometry {
     #[getter]
     fn sectors(&self) -> u64 {
-        self.0.sectors
+        self.of.sectors
     }
 
     #[getter]
     fn tracks(&self) -> u64 {
-        self.0.tracks
+        self.of.tracks
     }
 
     fn track_start(&self, track: u64) -> PyResult<u64> {
-        self.checked(track).map(|track| self.0.track_start(track).0)
+        self.checked(track).map(|track| self.of.track_start(track).0)
     }
 
     fn track_sectors(&self, track: u64) -> PyResult<u64> {
-        self.checked(track).map(|track| self.0.track_sectors(track))
+        self.checked(track).map(|track| self.of.track_sectors(track))
     }
 
     fn track_of(&self, pba: u64) -> PyResult<u64> {
-        match pba < self.0.sectors {
-            true => Ok(self.0.track_of(Pba(pba)).0),
-            false => Err(PyValueError::new_err(format!("PBA {pba} is past the disk of {} sectors", self.0.sectors))),
+        match pba < self.of.sectors {
+            true => Ok(self.of.track_of(Pba(pba)).0),
+            false => Err(PyValueError::new_err(format!("PBA {pba} is past the disk of {} sectors", self.of.sectors))),
         }
+    }
+
+    /// Where each track begins, and the end of the last: `array.array("Q")`, which numpy takes without a copy.
+    fn track_starts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let starts = (0..self.of.tracks).map(|track| self.of.track_start(Track(track)).0);
+        let bytes: Vec<u8> = starts.chain([self.of.sectors]).flat_map(u64::to_ne_bytes).collect();
+        let array = py.import("array")?.call_method1("array", ("Q",))?;
+        array.call_method1("frombytes", (PyBytes::new(py, &bytes),))?;
+        Ok(array)
+    }
+
+    /// The recording zones in the order of PBAs.
+    #[getter]
+    fn zones<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let zone = |zone: &RecordingZone| {
+            let told = PyDict::new(py);
+            told.set_item("first_pba", zone.first_pba.0)?;
+            told.set_item("first_track", zone.first_track.0)?;
+            told.set_item("tracks", zone.tracks)?;
+            told.set_item("track_sectors", zone.track_sectors)?;
+            told.set_item("toward", if zone.toward == Edge::Inner { "inner" } else { "outer" })?;
+            Ok(told)
+        };
+        self.of.zones.iter().map(zone).collect()
+    }
+
+    /// The law by which a write destroys others, with its values in tracks or sectors.
+    #[getter]
+    fn interference<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let told = PyDict::new(py);
+        told.set_item("form", self.law.form().map_or("none", |form| form.name()))?;
+        match self.law {
+            Interference::None | Interference::Interlaced => {}
+            Interference::Blocks { reach } => told.set_item("reach", reach)?,
+            Interference::Tracks { width, band } => {
+                told.set_item("width", width)?;
+                told.set_item("band", band)?;
+            }
+            Interference::Distances { did, dpid, writes } => {
+                told.set_item("did", did)?;
+                told.set_item("dpid", dpid)?;
+                told.set_item("writes", writes)?;
+            }
+            Interference::Physical(profile) => {
+                told.set_item("inner_tracks", profile.inner_tracks)?;
+                told.set_item("outer_tracks", profile.outer_tracks)?;
+            }
+        }
+        Ok(told)
+    }
+
+    /// Tracks to leave unwritten between two regions so that neither endangers the other; zero where the law counts sectors.
+    #[getter]
+    fn guard_tracks(&self) -> u64 {
+        match self.law.guard(&self.of) {
+            Guard::Tracks(tracks) => tracks,
+            Guard::Sectors(_) => 0,
+        }
+    }
+
+    /// The same in sectors; zero where the law counts tracks.
+    #[getter]
+    fn guard_sectors(&self) -> u64 {
+        match self.law.guard(&self.of) {
+            Guard::Sectors(sectors) => sectors,
+            Guard::Tracks(_) => 0,
+        }
+    }
+
+    /// What a write of sectors destroys behind it, as pairs of PBA and sectors.
+    fn destroyed(&self, pba: u64, sectors: u64) -> PyResult<Vec<(u64, u64)>> {
+        if pba.checked_add(sectors).is_none_or(|end| end > self.of.sectors) {
+            let message = format!("{sectors} sectors from {pba} on are past the disk of {} sectors", self.of.sectors);
+            return Err(PyValueError::new_err(message));
+        }
+        let mut runs = Vec::new();
+        self.law.destroyed(&self.of, Pba(pba), sectors, |pba, sectors| runs.push((pba.0, sectors)));
+        Ok(runs)
     }
 }
 
 impl Geometry {
     fn checked(&self, track: u64) -> PyResult<Track> {
-        match track < self.0.tracks {
+        match track < self.of.tracks {
             true => Ok(Track(track)),
-            false => Err(PyValueError::new_err(format!("track {track} is past the disk of {} tracks", self.0.tracks))),
+            false => Err(PyValueError::new_err(format!("track {track} is past the disk of {} tracks", self.of.tracks))),
         }
     }
 }
@@ -174,6 +258,11 @@ impl LentDisk {
         self.access(py, |disk| Ok(Buffer::new(disk.buf(sectors), sectors)))
     }
 
+    /// Makes all that was written durable: what the drive's write cache holds goes to the platters.
+    fn flush(&self, py: Python) -> PyResult<()> {
+        self.access(py, Disk::flush)
+    }
+
     /// The time in nanoseconds.
     #[getter]
     fn now_ns(&self, py: Python) -> PyResult<u64> {
@@ -216,14 +305,15 @@ struct PythonLayer {
     /// Its optional methods.
     steps: bool,
     discards: bool,
+    flushes: bool,
+    gauges: bool,
     checks: bool,
 }
 
 impl PythonLayer {
-    fn new(class: &Py<PyAny>, drive: &Drive) -> Result<PythonLayer, Error> {
+    fn new(made: Made, drive: &Drive) -> Result<PythonLayer, Error> {
         Python::attach(|py| {
-            let object = make(py, class, drive)?;
-            let capacity = capacity(&object, drive)?;
+            let (object, capacity) = (made.object.into_bound(py), made.capacity);
             let has = |name| object.hasattr(name).unwrap_or(false);
             let delay = object.getattr_opt("idle_delay_ns").map_err(refused)?;
             let delay = delay.map_or(Ok(None), |delay| delay.extract::<Option<u64>>().map_err(refused))?;
@@ -232,16 +322,17 @@ impl PythonLayer {
             let made =
                 || PyResult::Ok((Py::new(py, LentDisk(Mutex::new(lent)))?, Py::new(py, Buffer::new(Buf::NoData, 0))?));
             let (disk, buffer) = made().map_err(refused)?;
-            let (steps, discards, checks) = (has("step"), has("discard"), has("check"));
             Ok(PythonLayer {
-                object: object.unbind(),
                 disk,
                 buffer,
                 capacity,
                 idle_delay: delay.map(Nanos),
-                steps,
-                discards,
-                checks,
+                steps: has("step"),
+                discards: has("discard"),
+                flushes: has("flush"),
+                gauges: has("gauges"),
+                checks: has("check"),
+                object: object.unbind(),
             })
         })
     }
@@ -275,20 +366,103 @@ fn refused(error: PyErr) -> Error {
     told
 }
 
-fn make<'py>(py: Python<'py>, class: &Py<PyAny>, drive: &Drive) -> Result<Bound<'py, PyAny>, Error> {
-    class.bind(py).call1((Geometry(drive.geometry.clone()),)).map_err(refused)
+/// A layer's object and what it offers, on a drive with parameters.
+struct Made {
+    drive: String,
+    /// Copies of a drive share its zones.
+    zones: Arc<[RecordingZone]>,
+    law: Interference,
+    parameters: Parameters,
+    capacity: Capacity,
+    object: Py<PyAny>,
+}
+
+/// Objects that were made to learn what they offer, until they are run: making one may take long on a large drive. Comparisons ask for all
+/// capacities before the first run.
+#[derive(Default)]
+struct Spares(Mutex<Vec<Made>>);
+
+/// Objects that are kept at most: where only capacities are asked for, none would go.
+const SPARES_MAX: usize = 64;
+
+impl Made {
+    fn new(class: &Py<PyAny>, drive: &Drive, parameters: &Parameters) -> Result<Made, Error> {
+        Python::attach(|py| {
+            let geometry = Geometry { of: drive.geometry.clone(), law: drive.interference };
+            let arguments = keywords(py, parameters).map_err(refused)?;
+            let object = class.bind(py).call((geometry,), Some(&arguments)).map_err(refused)?;
+            Ok(Made {
+                drive: drive.name.clone(),
+                zones: drive.geometry.zones.clone(),
+                law: drive.interference,
+                parameters: parameters.clone(),
+                capacity: capacity(&object, drive)?,
+                object: object.unbind(),
+            })
+        })
+    }
+
+    fn is_for(&self, drive: &Drive, parameters: &Parameters) -> bool {
+        Arc::ptr_eq(&self.zones, &drive.geometry.zones)
+            && self.law == drive.interference
+            && self.drive == drive.name
+            && self.parameters == *parameters
+    }
+}
+
+// The lock is never held while Python runs: a thread that waits for it may hold the interpreter's.
+impl Spares {
+    fn capacity(&self, class: &Py<PyAny>, drive: &Drive, parameters: &Parameters) -> Result<Capacity, Error> {
+        if let Some(known) = lock(&self.0).iter().find(|made| made.is_for(drive, parameters)) {
+            return Ok(known.capacity);
+        }
+        let made = Made::new(class, drive, parameters)?;
+        let capacity = made.capacity;
+        let mut spares = lock(&self.0);
+        spares.push(made);
+        let oldest = (spares.len() > SPARES_MAX).then(|| spares.remove(0));
+        drop(spares);
+        drop(oldest);
+        Ok(capacity)
+    }
+
+    fn take(&self, class: &Py<PyAny>, drive: &Drive, parameters: &Parameters) -> Result<Made, Error> {
+        let mut spares = lock(&self.0);
+        let at = spares.iter().position(|made| made.is_for(drive, parameters));
+        let spare = at.map(|at| spares.swap_remove(at));
+        drop(spares);
+        spare.map_or_else(|| Made::new(class, drive, parameters), Ok)
+    }
+}
+
+/// Parameters as arguments of a layer's class.
+fn keywords<'py>(py: Python<'py>, parameters: &Parameters) -> PyResult<Bound<'py, PyDict>> {
+    let arguments = PyDict::new(py);
+    for (name, value) in parameters.scalars() {
+        match value {
+            Scalar::Bool(value) => arguments.set_item(name, value)?,
+            Scalar::Int(value) => arguments.set_item(name, value)?,
+            Scalar::Float(value) => arguments.set_item(name, value)?,
+            other => arguments.set_item(name, other.to_string())?,
+        }
+    }
+    Ok(arguments)
 }
 
 fn capacity(object: &Bound<PyAny>, drive: &Drive) -> Result<Capacity, Error> {
-    let of = |name: &str| object.getattr(name).and_then(|value| value.extract::<u64>());
-    let (raw_sectors, host_sectors) = (drive.geometry.sectors, of("host_sectors").map_err(refused)?);
-    let cache_sectors = of("cache_sectors").unwrap_or(0);
-    let Some(guard_sectors) = raw_sectors.checked_sub(host_sectors).and_then(|rest| rest.checked_sub(cache_sectors))
-    else {
-        let message = format!("host_sectors and cache_sectors exceed the drive's {raw_sectors} sectors: offer fewer");
+    let of = |name: &str| object.getattr(name).and_then(|value| value.extract::<u64>()).map_err(refused);
+    let raw_sectors = drive.geometry.sectors;
+    let (host_sectors, cache_sectors, spare_sectors) =
+        (of("host_sectors")?, of("cache_sectors")?, of("spare_sectors")?);
+    let guard_sectors =
+        [host_sectors, cache_sectors, spare_sectors].iter().try_fold(raw_sectors, |rest, part| rest.checked_sub(*part));
+    let Some(guard_sectors) = guard_sectors else {
+        let message = format!(
+            "host_sectors, cache_sectors and spare_sectors exceed the drive's {raw_sectors} sectors: offer fewer"
+        );
         return Err(Error::Impossible(message));
     };
-    Ok(Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, ..Capacity::default() })
+    Ok(Capacity { raw_sectors, host_sectors, cache_sectors, guard_sectors, spare_sectors })
 }
 
 /// A method that saves or restores a layer's state, which a layer need not have.
@@ -374,6 +548,13 @@ impl Layer for PythonLayer {
         }
     }
 
+    fn flush(&mut self, disk: &mut Disk) -> DiskResult {
+        match self.flushes {
+            true => self.call(disk, |object, disk| object.call_method1("flush", (disk,)).map(drop)),
+            false => disk.flush(),
+        }
+    }
+
     fn step(&mut self, disk: &mut Disk, need: Need) -> DiskResult<bool> {
         match self.steps {
             true => self.call(disk, |object, disk| object.call_method1("step", (disk, need == Need::Must))?.extract()),
@@ -435,6 +616,34 @@ impl Layer for PythonLayer {
         if self.checks { Python::attach(check) } else { Ok(()) }
     }
 
+    fn map_bytes(&self) -> u64 {
+        let told = |py: Python| self.object.bind(py).getattr("map_bytes")?.extract();
+        Python::attach(told).unwrap_or_else(|error| {
+            set_aside(error);
+            0
+        })
+    }
+
+    fn gauges(&self) -> Gauges {
+        if !self.gauges {
+            return Gauges::default();
+        }
+        Python::attach(|py| self.object.bind(py).call_method0("gauges").and_then(|told| gauges(&told))).unwrap_or_else(
+            |error| {
+                set_aside(error);
+                Gauges::default()
+            },
+        )
+    }
+
+    fn reset_stats(&mut self) {
+        let reset = |py: Python| match self.object.bind(py).getattr_opt("reset_stats")? {
+            Some(method) => method.call0().map(drop),
+            None => Ok(()),
+        };
+        Python::attach(reset).unwrap_or_else(set_aside);
+    }
+
     fn stats(&self) -> LayerStats {
         let counted = |py: Python| self.object.call_method0(py, "stats")?.extract::<BTreeMap<String, u64>>(py);
         let stats = Python::attach(counted).unwrap_or_else(|error| {
@@ -446,18 +655,88 @@ impl Layer for PythonLayer {
     }
 }
 
+/// Gauges of a dict: `cache_fill`, and others by their names. Fractions are shares, whole numbers counts, or bytes where the name says so.
+fn gauges(told: &Bound<PyAny>) -> PyResult<Gauges> {
+    /// Names of gauges last as long as the process; a layer has few.
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut gauges = Gauges::default();
+    for (name, value) in told.extract::<BTreeMap<String, Bound<PyAny>>>()? {
+        let number: f64 = value.extract()?;
+        if name == "cache_fill" {
+            gauges.cache_fill = Some(number);
+            continue;
+        }
+        let mut names = lock(&NAMES);
+        let known = names.get(name.as_str()).copied().unwrap_or_else(|| String::from(name.as_str()).leak());
+        names.insert(known);
+        gauges.others.push(match () {
+            () if name.ends_with("_bytes") => Gauge::bytes(known, number as u64),
+            () if value.is_instance_of::<PyFloat>() => Gauge::share(known, number),
+            () => Gauge::count(known, number),
+        });
+    }
+    Ok(gauges)
+}
+
+/// A parameter: its name, its default, and the words that it may be, where it is one.
+type Told<'py> = (String, Bound<'py, PyAny>, Vec<String>);
+
+/// The key of a parameter. Like the layer's name, it lives as long as the process.
+fn key((name, default, words): Told) -> PyResult<Key> {
+    let text = default.str()?.to_string();
+    let (kind, text): (&'static dyn AnyKind, String) = if let Ok(on) = default.extract::<bool>() {
+        (&Switch, if on { "on" } else { "off" }.into())
+    } else if default.is_instance_of::<PyFloat>() {
+        (const { &number(0.0, f64::INFINITY) }, text)
+    } else if default.extract::<u64>().is_ok() {
+        (const { &Count(0, u64::MAX) }, text)
+    } else if words.contains(&text) {
+        let words = words.into_iter().enumerate().map(|(at, word)| (&*word.leak(), at)).collect::<Vec<_>>();
+        (Box::leak(Box::new(Word(words.leak()))), text)
+    } else {
+        return Err(PyTypeError::new_err(format!(
+            "the argument {name} of the layer is a parameter, and {} is no default for one: give it a bool, a number from 0 on, or a \
+             word and the annotation Literal[…] with all words",
+            default.repr()?
+        )));
+    };
+    Ok(Key::new(name.leak(), text.leak(), "An argument of the layer's class.", kind))
+}
+
 /// Makes a layer written in Python known by its name; `code` tells it from other versions of it.
 #[pyfunction]
-pub fn register(py: Python, name: String, summary: &str, class_: Py<PyAny>, code: Option<&str>) -> PyResult<()> {
+pub fn register(
+    py: Python,
+    name: String,
+    summary: &str,
+    class_: Py<PyAny>,
+    code: Option<&str>,
+    parameters: Vec<Told>,
+) -> PyResult<()> {
     // A name is a word of the command line.
     if name.is_empty() || name.contains([',', '.', ' ', ':', '=']) {
         return Err(exception(py, &Error::Usage(format!("'{name}' is no name of a layer: use letters and dashes"))));
     }
-    let own = class_.clone_ref(py);
-    let offered = move |drive: &Drive| Python::attach(|py| capacity(&make(py, &own, drive)?, drive));
-    let build = move |drive: &Drive| Ok(Box::new(PythonLayer::new(&class_, drive)?) as Box<dyn Layer>);
-    let spec = LayerSpec::from_closures(&name, summary, offered, build);
-    layer::register(code.map_or(LayerSpec { ..spec }, |code| spec.with_code(code))).raised(py)?;
+    let keys = parameters.into_iter().map(key).collect::<PyResult<Vec<Key>>>()?;
+    // The layer is known until the process ends.
+    let (class, spares): (&'static Py<PyAny>, &'static Spares) =
+        (Box::leak(Box::new(class_)), Box::leak(Box::default()));
+    let spec = LayerSpec {
+        name: name.clone().leak(),
+        summary: String::from(summary).leak(),
+        paper: "none",
+        keys: Box::leak(Box::new(move || keys.clone())),
+        copes_with: &[],
+        puts_rewriting_off: false,
+        capacity: Box::leak(Box::new(move |drive: &Drive, set: &Parameters| spares.capacity(class, drive, set))),
+        settled: &|_, set| Ok(set.clone()),
+        build: Box::leak(Box::new(move |drive: &Drive, set: &Parameters| {
+            let layer = PythonLayer::new(spares.take(class, drive, set)?, drive)?;
+            Ok(Box::new(layer) as Box<dyn Layer>)
+        })),
+        code: code.map(|code| &*String::from(code).leak()),
+    };
+    layer::register(spec).raised(py)?;
     let mut names = lock(&NAMES);
     if !names.contains(&name) {
         names.push(name);

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import unittest
+from typing import Literal
 
 import smrkit
 
@@ -120,6 +121,16 @@ class Asking(InPlace):
             start = drive.track_start(track)
             assert drive.track_of(start) == drive.track_of(start + drive.track_sectors(track) - 1) == track
         assert drive.track_start(last) + drive.track_sectors(last) == drive.sectors
+        starts = drive.track_starts()
+        assert starts.itemsize == 8 and len(starts) == drive.tracks + 1 and starts[last] == drive.track_start(last)
+        assert starts[0] == 0 and starts[-1] == drive.sectors
+        first, *more = drive.zones
+        assert first["first_pba"] == first["first_track"] == 0 and sum(zone["tracks"] for zone in drive.zones) == drive.tracks
+        assert more[0]["first_pba"] == drive.track_start(more[0]["first_track"]) and first["toward"] in ("inner", "outer")
+        law = drive.interference
+        assert law["form"] in ("tracks", "physical") and drive.guard_tracks > 0 and drive.guard_sectors == 0, law
+        behind = drive.destroyed(0, 8)
+        assert behind and all(drive.track_of(pba) <= drive.guard_tracks for pba, _ in behind), behind
         for question, number in ((drive.track_of, drive.sectors), (drive.track_start, last + 1), (drive.track_sectors, last + 1)):
             try:
                 question(number)
@@ -149,6 +160,36 @@ class Trimming(InPlace):
     def stats(self):
         assert all(took > 0 for took in self.now)
         return {"discards": len(self.discarded), "discarded": sum(n for _, n in self.discarded)}
+
+
+class Spared(InPlace):
+    """Has parameters of every kind, and says all that a layer may say of itself."""
+
+    made = 0
+    map_bytes = 4096
+
+    def __init__(self, drive, spare: int = 0, share: float = 0.5, eager: bool = False, policy: Literal["fifo", "greedy"] = "fifo"):
+        Spared.made += 1
+        self.host_sectors, self.spare_sectors = drive.sectors - spare - 8, spare
+        self.told = {"spare": spare, "half_shares": int(2 * share), "eager": int(eager), "greedy": int(policy == "greedy")}
+        self.share, self.writes, self.flushes = share, 0, 0
+
+    def write(self, disk, lba, sectors, data):
+        self.writes += 1
+        super().write(disk, lba, sectors, data)
+
+    def flush(self, disk):
+        self.flushes += 1
+        disk.flush()
+
+    def reset_stats(self):
+        self.writes = 0
+
+    def gauges(self):
+        return {"cache_fill": self.share, "dirty_share": 0.25, "open_bands": 3, "log_bytes": 512}
+
+    def stats(self):
+        return {"writes": self.writes, "flushes": self.flushes, **self.told}
 
 
 class Descending(InPlace):
@@ -245,6 +286,7 @@ def setUpModule():
     smrkit.register("py-silent", Silent)
     smrkit.register("py-wrong", Wrong)
     smrkit.register("py-asks", Asks)
+    smrkit.register("py-spared", Spared)
 
 
 class PythonLayers(unittest.TestCase):
@@ -327,6 +369,52 @@ class PythonLayers(unittest.TestCase):
         self.assertEqual(smrkit.run(layer="py-trimming", **reads).requests, 5)
         with self.assertRaisesRegex(ArithmeticError, "the books are wrong"):
             smrkit.run(layer="py-wrong", **reads)
+
+    def test_parameters_are_those_of_every_layer_and_an_object_is_made_for_each_run(self):
+        load = {"drive": "tiny", "workload": "random-write:count=20,span=1MiB"}
+        Spared.made = 0
+        sets = {"py-spared.spare": [0, 800], "py-spared.policy": ["fifo", "greedy"], "py-spared.share": 1.5, "py-spared.eager": True}
+        runs = smrkit.compare(layer="py-spared", set=sets, **load)
+        self.assertEqual(Spared.made, 4)
+        told = [(run.layer_stats.spare, run.layer_stats.greedy, run.parameters.policy) for run in runs]
+        self.assertEqual(told, [(0, 0, "fifo"), (0, 1, "greedy"), (800, 0, "fifo"), (800, 1, "greedy")])
+        run = runs[2]
+        self.assertEqual((run.layer_stats.half_shares, run.layer_stats.eager, run.parameters.share, run.parameters.eager), (3, 1, 1.5, True))
+        self.assertEqual((run.capacity.spare_sectors, run.capacity.guard_sectors, run.map_bytes), (800, 8, 4096))
+        self.assertEqual(smrkit.run(layer="py-spared", **load).layer_stats.half_shares, 1)
+        known = {key["key"]: (key["default"], key["takes"]) for key in smrkit.layers("py-spared")["parameters"]}
+        self.assertEqual(known["policy"], ("fifo", "one of fifo, greedy"))
+        self.assertEqual(known["share"], ("0.5", "a number from 0"))
+        with self.assertRaisesRegex(smrkit.UsageError, "py-spared.policy=lifo: .* did you mean `fifo`"):
+            smrkit.run(layer="py-spared", set={"py-spared.policy": "lifo"}, **load)
+
+    def test_a_sweep_varies_parameters_of_a_layer(self):
+        store = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, store)
+        options = {"drive": "tiny", "layer": "py-spared", "workload": "random-write:count=20,span=1MiB"}
+        swept = smrkit.sweep(store=store, set={"py-spared.spare": [0, 80, 800]}, **options)
+        self.assertEqual((swept, [run.capacity.spare_sectors for run in smrkit.results(store)]), ((3, 0), [0, 80, 800]))
+
+    def test_an_argument_without_a_value_to_begin_with_is_no_parameter(self):
+        def taking(**default):
+            class Taking(InPlace):
+                def __init__(self, drive, limit):
+                    super().__init__(drive)
+
+            Taking.__init__.__defaults__ = tuple(default.values()) or None
+            return Taking
+
+        for layer in (taking(), taking(limit=None), taking(limit=-1), taking(limit="word")):
+            with self.assertRaisesRegex(TypeError, "the argument limit of the layer is a parameter"):
+                smrkit.register("py-taking", layer)
+
+    def test_a_layer_flushes_and_tells_its_gauges(self):
+        requests = {"op": [1, 1, 2, 1], "lba": [0, 64, 0, 128], "sectors": [8, 8, 0, 8]}
+        run = smrkit.run(drive="tiny", layer="py-spared", requests=requests, warmup=1)
+        self.assertEqual((run.layer_stats.flushes, run.layer_stats.writes), (1, 2))
+        self.assertEqual(run.timeline.cache_fill[-1], 0.5)
+        gauges = {name: values[-1] for name, values in run.timeline.gauges.items()}
+        self.assertEqual(gauges, {"dirty_share": 0.25, "open_bands": 3, "log_bytes": 512})
 
     def test_a_layer_offers_no_more_than_there_is_and_says_what(self):
         with self.assertRaisesRegex(smrkit.ImpossibleError, "exceed the drive's .* sectors: offer fewer"):

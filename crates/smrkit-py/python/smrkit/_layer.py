@@ -4,9 +4,10 @@ import builtins
 import hashlib
 import inspect
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, get_args, get_origin
 
 from smrkit import _native
 
@@ -40,15 +41,27 @@ class Disk(Protocol):
         """
         ...
 
+    def flush(self) -> None:
+        """Makes all that was written durable: the drive's write cache goes to the platters."""
+        ...
+
 
 class Layer:
     """A translation layer: derive from it, set ``host_sectors``, and :func:`register` it.
 
-    Methods of your own may be added: ``step(disk, must)`` does one stage of cleaning and tells whether there was any
-    (``must`` is false for what merely helps, in idle time),
-    ``discard(disk, lba, sectors)`` drops data, ``check()`` raises where the layer's books are wrong, ``power_cut()`` forgets what is in
-    volatile memory, and ``state()`` and ``restore(state)`` save the layer's state as bytes for ``save_state`` and ``from_state``. Set
-    ``keeps_acknowledged = True`` if nothing that was acknowledged is lost in a power cut. A layer runs on the thread that called.
+    Arguments of ``__init__`` behind the drive are the layer's parameters: ``def __init__(self, drive, spare=5.0, policy: Literal["fifo",
+    "greedy"] = "fifo")`` is run as ``set={"mine.spare": [5, 10]}``. Each has a default, which is a bool, a number from 0 on, or a word.
+
+    Methods of your own may be added:
+
+    - ``step(disk, must)`` does one stage of cleaning and tells whether there was any; ``must`` is false for what merely helps, in idle time
+    - ``discard(disk, lba, sectors)`` drops data; ``flush(disk)`` writes what only memory holds, and ends with ``disk.flush()``
+    - ``gauges()`` is a dict for the timeline: ``cache_fill``, from 0 to 1, and others, where a float is a share, an int a count, or bytes if the
+      name ends in ``_bytes``. ``reset_stats()`` begins counting anew, after a warm-up
+    - ``check()`` raises where the layer's books are wrong; ``power_cut()`` forgets what is in volatile memory
+    - ``state()`` and ``restore(state)`` save the layer's state as bytes, for ``save_state`` and ``from_state``
+
+    Set ``keeps_acknowledged = True`` if nothing that was acknowledged is lost in a power cut. A layer runs on the thread that called.
 
     Examples
     --------
@@ -94,11 +107,21 @@ class Layer:
     host_sectors: int
     #: Those of a persistent cache, beside them.
     cache_sectors: int = 0
+    #: Those of spare and scratch space; what is left of the drive counts as guards.
+    spare_sectors: int = 0
+    #: Bytes of memory that the maps take; a property may count them.
+    map_bytes: int = 0
     #: Nanoseconds without a command after which ``step(disk, False)`` is called; ``None`` if idle time is left unused.
     idle_delay_ns: int | None = None
 
     def __init__(self, drive: _native.Geometry) -> None:
-        """Makes the layer for an empty drive with ``sectors``, ``tracks``, ``track_start``, ``track_sectors``, ``track_of``."""
+        """Makes the layer for an empty drive.
+
+        ``drive.sectors`` and ``drive.tracks`` are its size. ``track_start``, ``track_sectors`` and ``track_of`` tell of one track,
+        ``track_starts()`` is an array of where all begin, with the end of the last. ``zones`` are the recording zones, and ``interference``
+        is the law by which a write destroys others: ``guard_tracks`` or ``guard_sectors`` keep two regions apart, and
+        ``destroyed(pba, sectors)`` is what a write destroys.
+        """
         self.host_sectors = drive.sectors
 
     def read(self, disk: Disk, lba: int, sectors: int, out: _native.Buffer) -> None:
@@ -131,10 +154,23 @@ def register(name: str, layer: type[Layer], summary: str | None = None, *, versi
     ----------
     version
         What tells the layer's code from other versions of it: :func:`smrkit.sweep` keeps results under it. Without it that is a hash of the
-        source of the class, its bases, and the functions, classes, constants and modules of yours that they name.
+        source of the class, its bases, and the functions, classes, constants and modules of yours that they name. Give one where the source
+        can't be read (classes made by ``exec`` or at the Python prompt, compiled modules), or where files that the layer reads decide.
     """
     text = summary or next(iter((layer.__doc__ or "A layer of one's own.").strip().splitlines()))
-    _native.register(name, text, layer, version or _hash_of(layer))
+    _native.register(name, text, layer, version or _hash_of(layer), list(_parameters(layer)))
+
+
+def _parameters(layer: type[Layer]) -> Iterator[tuple[str, Any, list[str]]]:
+    """Parameters: arguments of the class behind the drive, with their defaults and the words that they may be."""
+    try:
+        signature = inspect.signature(layer, eval_str=True)
+    except NameError:
+        signature = inspect.signature(layer)
+    for argument in list(signature.parameters.values())[1:]:
+        if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+            words = get_args(argument.annotation) if get_origin(argument.annotation) is Literal else ()
+            yield argument.name, argument.default, [str(word) for word in words]
 
 
 def _hash_of(layer: type) -> str | None:

@@ -365,7 +365,7 @@ pub struct LayerSpec {
     /// Paper that published it.
     pub paper: &'static str,
     /// Its parameters.
-    pub keys: fn() -> Vec<Key>,
+    pub keys: &'static (dyn Fn() -> Vec<Key> + Send + Sync),
     /// The forms of interference that it copes with.
     pub copes_with: &'static [Form],
     /// True if it puts rewriting off though it has no persistent cache: a log, or zones that buffer writes.
@@ -392,7 +392,7 @@ impl LayerSpec {
             name,
             summary,
             paper,
-            keys: K::keys,
+            keys: &K::keys,
             copes_with,
             puts_rewriting_off: false,
             capacity: &|drive, parameters| K::read(parameters)?.capacity(drive),
@@ -423,7 +423,7 @@ impl LayerSpec {
             name: String::from(name).leak(),
             summary: String::from(summary).leak(),
             paper: "none",
-            keys: Vec::new,
+            keys: &Vec::new,
             copes_with: &[],
             puts_rewriting_off: false,
             capacity: Box::leak(Box::new(move |drive: &Drive, _: &Parameters| capacity(drive))),

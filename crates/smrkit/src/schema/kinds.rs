@@ -29,6 +29,7 @@ impl Display for Domain {
             Domain::Whole(low, high) => write!(f, "a whole number from {low} to {high}"),
             Domain::Bytes(low, u64::MAX) => write!(f, "a size from {}", exact_bytes(*low)),
             Domain::Bytes(low, high) => write!(f, "a size from {} to {}", exact_bytes(*low), exact_bytes(*high)),
+            Domain::Fraction(what, low, high) if high.is_infinite() => write!(f, "{what} from {low}"),
             Domain::Fraction(what, low, high) => write!(f, "{what} from {low} to {high}"),
             Domain::Time(Nanos(1)) => f.write_str("a duration above 0"),
             Domain::Time(least) => write!(f, "a duration from {}", exact_duration(*least)),
