@@ -161,3 +161,9 @@ class Calls(unittest.TestCase):
             self.assertLess(len(drawn["text/html"]), 200_000)
         self.assertIn("vguard", both._repr_mimebundle_()["text/html"])
         self.assertNotIn("vguard", both[0]._repr_mimebundle_()["text/html"])
+
+    def test_hundreds_of_outcomes_are_shown_in_a_notebook_as_one_table(self):
+        sizes = {"rmw.region_sectors": [256 + 3 * at for at in range(360)]}
+        shown = smrkit.compare(drive="tiny", layer="rmw", set=sizes, workload="random-write:count=20")._repr_mimebundle_()
+        self.assertIn("<table", shown["text/html"])
+        self.assertLess(max(map(len, shown.values())), 200_000)

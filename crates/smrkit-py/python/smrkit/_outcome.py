@@ -12,6 +12,10 @@ from smrkit._record import Record, Recorded
 from smrkit._table import Table
 
 
+#: Outcomes of which a notebook shows charts, at most.
+_CHARTED = 12
+
+
 class _Shown:
     """What one outcome and several have in common: how they are shown and handed on."""
 
@@ -28,9 +32,14 @@ class _Shown:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """The tables; in a notebook the page with its charts, in a frame of its own, since it brings a script and a style."""
+        text, page = self._notebook()
         # Pages quote with double quotes: escaped too, they would make a notebook a quarter larger.
-        page = self._page().replace("&", "&amp;").replace("'", "&#39;")
-        return {"text/plain": str(self), "text/html": f"<iframe srcdoc='{page}' width='100%' height='700'></iframe>"}
+        page = page.replace("&", "&amp;").replace("'", "&#39;")
+        return {"text/plain": text, "text/html": f"<iframe srcdoc='{page}' width='100%' height='700'></iframe>"}
+
+    def _notebook(self) -> tuple[str, str]:
+        """The text and the page that a notebook shows."""
+        return str(self), self._page()
 
     def json(self, *, detail: str = "full") -> str:
         """The result file, as ``smrkit run --json`` writes it; ``detail`` is ``full`` or ``summary``."""
@@ -264,6 +273,9 @@ class Outcomes(_Shown, Sequence[Outcome]):
     [True, True]
     """
 
+    #: What a page calls them.
+    _name = "runs"
+
     def __init__(self, native: _native.Outcomes) -> None:
         self._native = native
         self._each: dict[int, Outcome] = {}
@@ -289,6 +301,12 @@ class Outcomes(_Shown, Sequence[Outcome]):
     @property
     def _shown(self) -> _native.Outcomes:
         return self._native
+
+    def _notebook(self) -> tuple[str, str]:
+        # Charts of hundreds of runs can't be read, and are megabytes in a notebook: there one table has them all, as of a sweep.
+        if len(self) <= _CHARTED:
+            return super()._notebook()
+        return _native.sweep_text(self._native), _native.sweep_page(self._name, self._native)
 
     def plot(self, key: str = "longest_ns", ax: Any = None) -> Any:
         """Draws the courses of the runs with matplotlib, one line each: a key of ``timeline``; the axes are returned."""
