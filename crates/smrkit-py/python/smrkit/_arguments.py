@@ -14,44 +14,76 @@ class Arguments(TypedDict, total=False):
     """Options of runs and of advice."""
 
     drive: Path
+    """The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004]"""
     layer: str | Sequence[str]
+    """Layers, with commas between; as-sold is the drive's own. See smrkit layers [default: in-place,as-sold; with --check as-sold; without a drive and a demand, or on a drive that is not sold, all]"""
     array: Path
+    """An array: LEVEL:key=value,… or a TOML file. What it leaves out of a member (layer, drive, capacity) is that of this run. Levels: span, raid0, raid1, raid10, raid4, raid5, raid6, raidz3, dedicated, mirror, raidz, raidz1, raidz2"""
     rebuild: str
+    """A rebuild while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all members of the array"""
     trace: Path | Sequence[Path]
+    """A trace file; - is standard input. May be repeated, and in any format that trace info recognises"""
     workload: str | Sequence[str]
+    """A workload: name:key=value,… or a TOML file. May be repeated [default: desktop]"""
     span: Amount
+    """Size that a workload takes for the disk's [default: the least that a layer offers]"""
     interleave: str
+    """Merging of several traces and workloads. In bursts of N requests, each from a source drawn at random, by their times, or one after another"""
     sources: str
+    """Placement of their addresses, one behind the other or all from 0 [default: end-to-end]"""
     set: Mapping[str, Any]
+    """A parameter; several values, and several of these options, multiply into runs"""
     depth: Amount
+    """Commands outstanding; of a served drive's log, as many as there were, of which the drive sees N [default: 1; of a log 32]"""
     think: Time
-    arrival: str
+    """Pause between a completion and the next request"""
+    arrival: Literal["flat-out", "trace", "closed"]
+    """Ignore the trace's times, or keep them [default: flat-out; of the log of a served drive closed]"""
     time_scale: float | str
-    queue: str
+    """Factor on the trace's times"""
+    queue: Literal["fcfs", "elevator", "sptf", "drive"]
+    """Order of waiting commands [default: drive; with --like as served]"""
     prefill: str
+    """State of the disk before. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache (of the disk, where there is none) is in use"""
     warmup: Amount
+    """Requests served before counting begins: N, or until cleaning has settled"""
     volume: Amount
+    """Volume of the trace, or all laid end to end"""
     capacity: Amount
+    """Size of the drive, or of each member. Auto: its own, or more of the same platters where the trace needs them [default: auto]"""
     fold: bool
+    """Take addresses modulo the capacity"""
     format: str
+    """The trace's format, if not recognised"""
     skip_bad_rows: bool
+    """Count and report malformed rows instead of stopping"""
     seed: Amount
+    """The seed of everything random"""
 
 
 class RunArguments(Arguments, total=False):
     """Options of a run."""
 
     from_state: Path
+    """Begin with the state that --save-state wrote. Without options that name a system, the state's own runs"""
     like: Path
+    """The drive of a served drive's log, and its state and order of commands; the log is the trace if none is named. Options that name a drive or a layer change that"""
     check: bool
+    """Verify every read, and that nothing of the host's is damaged"""
     power_cut: Amount
+    """Cut the power at this physical write. Tells what is lost; turns on --check"""
     movement: bool
+    """Count head movements and bands moved"""
 
 
 class AdviceArguments(Arguments, total=False):
     """Options of advice."""
 
     use: str
+    """What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. Names: restic, borg, duplicati, copy, timemachine, proxmox-backup, zfs-receive, surveillance, torrent, plex, photos, postgres, bitcoin, chia, storj, ceph-osd, file-server, format, badblocks, replace, scrub, reshape"""
     within: Time
+    """All of it has to be done in this time"""
     every: Time
+    """It comes again after this time, and has to be done and cleaned by then"""
     keep: Time
+    """Ninety-nine requests of a hundred have to be answered in this time"""
