@@ -209,9 +209,15 @@ impl AskedUse {
     pub fn instead(&self) -> impl Iterator<Item = (&'static str, AskedUse)> {
         INSTEAD.iter().filter(|one| one.of == self.info.name).filter_map(|one| {
             let mut other: AskedUse = one.makes.parse().expect("a use");
-            let is_new = |(key, _): &&(&str, String)| !other.given.iter().any(|(own, _)| own == key);
-            let known = |(key, _): &&(&str, String)| other.info.keys.iter().any(|(own, ..)| own == key);
-            let kept: Vec<_> = self.given.iter().filter(is_new).filter(known).cloned().collect();
+            // As much has to be done, whether that was said or is what is usual of this use.
+            let values = Values { asked: self, haste: 1.0 };
+            let is_said = |key: &str| other.given.iter().any(|(own, _)| *own == key);
+            let shared = other.info.keys.iter().map(|(key, ..)| *key).filter(|key| !is_said(key));
+            let kept: Vec<_> = shared
+                .filter(|key| self.info.keys.iter().any(|(own, ..)| own == key))
+                .filter(|key| self.info.name != other.info.name || self.given.iter().any(|(own, _)| own == key))
+                .map(|key| (key, values.text(key).to_string()))
+                .collect();
             other.given.extend(kept);
             (other.to_string() != self.to_string()).then_some((one.name, other))
         })
@@ -766,6 +772,17 @@ mod tests {
             let [own, other] = [bytes(&workload) * times, bytes(&plain) * of_plain];
             assert!((own / other - 1.0).abs() < 1e-9, "{text}: {own} {other}");
         }
+    }
+
+    #[test]
+    fn what_is_done_instead_does_as_much() {
+        let made = |text: &str| -> Vec<String> {
+            text.parse::<AskedUse>().unwrap().instead().map(|(_, other)| other.to_string()).collect()
+        };
+        assert_eq!(made("chia-plot"), ["chia:plots=1"]);
+        assert_eq!(made("chia-plot:plots=3,piece=1Mi"), ["chia:plots=3"]);
+        assert_eq!(made("restic:bytes=60G"), ["restic:pack=128Mi,bytes=60G"]);
+        assert_eq!(made("restic:pack=128Mi"), [""; 0], "nothing is advised that is done already");
     }
 
     #[test]
