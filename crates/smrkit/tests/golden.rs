@@ -47,6 +47,11 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
             ("fifo", &[("policy", "fifo"), ("separate", "source"), ("segment_tracks", "4")]),
         ],
         "vguard" => &[("whole", &[("partial", "off")])],
+        "zone-log" => &[
+            ("xfs", &[("host", "xfs"), ("low_space_percent", "50")]),
+            ("btrfs", &[("host", "btrfs")]),
+            ("f2fs", &[("host", "f2fs"), ("spare_percent", "30"), ("zone_bytes", "16Ki")]),
+        ],
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
         "drive-managed" => &[
             ("idle", &[("idle_clean", "on"), ("partial", "on"), ("alpha", "60")]),
@@ -67,7 +72,7 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
 
 /// Figures that a reader can check by eye: sums, not distributions.
 fn readable(outcome: &Outcome) -> serde_json::Value {
-    json!({
+    let mut figures = json!({
         "requests": outcome.requests,
         "host_read_sectors": outcome.host_read_sectors,
         "host_written_sectors": outcome.host_written_sectors,
@@ -89,7 +94,11 @@ fn readable(outcome: &Outcome) -> serde_json::Value {
         "rate_before_bytes_per_s": outcome.verdict.rate_before_bytes_per_s,
         "rate_after_bytes_per_s": outcome.verdict.rate_after_bytes_per_s,
         "windows": outcome.timeline.requests.len(),
-    })
+    });
+    if let Some(counted) = outcome.garbage_collection {
+        figures["garbage_collection"] = json!(counted);
+    }
+    figures
 }
 
 fn snapshot(name: &str, drive: &str, spec: &LayerSpec, set: &[(&str, &str)], settings: Settings) {
