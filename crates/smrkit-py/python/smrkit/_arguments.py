@@ -44,7 +44,7 @@ class Arguments(TypedDict, total=False):
     queue: Literal["fcfs", "elevator", "sptf", "drive"]
     """Order of waiting commands [default: drive; with --like as served]"""
     prefill: str
-    """State of the disk before. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache (of the disk, where there is none) is in use"""
+    """State of the disk before [default: full]. Full: every LBA was written once, the cache is empty; random: SHARE of the persistent cache (of the disk, where there is none) is in use"""
     warmup: Amount
     """Requests served before counting begins: N, or until cleaning has settled"""
     volume: Amount
