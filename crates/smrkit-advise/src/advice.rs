@@ -502,7 +502,10 @@ impl Advice {
             std::mem::swap(&mut worse.trajectory, &mut better.trajectory);
         }
         let own = &self.calm().own;
-        ends.retain(|end| end.worse || !is_worse(&end.trajectory, own));
+        // One on which a disk would be dropped says a good deal.
+        let says =
+            |end: &End| end.worse || end.trajectory.dropped_30s > own.dropped_30s || !is_worse(&end.trajectory, own);
+        ends.retain(says);
         self.ends = ends;
     }
 
@@ -561,7 +564,7 @@ impl Advice {
             Problems { slow: true, .. } if !self.system.is_conventional => Verdict::Slow,
             _ if may_drop => Verdict::Depends,
             _ if self.is_unsettled() => Verdict::TooShort,
-            _ if self.need.is_some() => Verdict::Meets,
+            _ if self.need.is_some() && !self.is_refuted() => Verdict::Meets,
             _ if self.system.is_conventional => Verdict::Conventional,
             _ if may_differ || self.disputed().is_some() => Verdict::Depends,
             _ if is_alike => Verdict::Fine,
@@ -611,6 +614,15 @@ impl Advice {
         // Of a disk that was trimmed nobody has measured it.
         let is_same = self.rebuild.is_some() || self.state.prefill != Prefill::None;
         self.known().filter(|known| is_same && known.seconds(self.whole_bytes.unwrap_or(0.0)) > 2.0 * longest)
+    }
+
+    /// True if what others have measured is longer than what is needed, and than what it may be by what is known of the drive.
+    fn is_refuted(&self) -> bool {
+        let limit = self.need.within.into_iter().chain(self.need.every).min();
+        self.disputed().is_some_and(|known| {
+            let seconds = known.seconds(self.whole_bytes.unwrap_or(0.0));
+            limit.is_none_or(|limit| seconds > limit.as_secs())
+        })
     }
 
     /// What the answer would be with the drive's cache full at the start: seconds for all of it, where that makes a difference.

@@ -189,7 +189,12 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
         Measure::MeanNs => seconds_ns(figure),
         Measure::Seconds | Measure::BytesPerS => figure,
     };
-    let own = |advice: &Advice| value(advice, advice.figure(&advice.judged().own));
+    // The latency of a backlog that grows is no figure.
+    let grows = |advice: &Advice| advice.measure() == Measure::MeanNs && advice.judged().own.falls_behind;
+    let own = |advice: &Advice| match grows(advice) {
+        true => f64::NAN,
+        false => value(advice, advice.figure(&advice.judged().own)),
+    };
     let high = |advice: &Advice| advice.range.map_or(0.0, |range| value(advice, range.high));
     let longest = |advice: &Advice| seconds_ns(words::longest_ns(advice, &advice.judged().own) as f64);
     let largest =
@@ -211,7 +216,7 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
         grid.rows.push(vec![
             advice.system.drive.clone(),
             words::answer_word(advice.answer).into(),
-            short(own(advice), unit),
+            if grows(advice) { "grows".into() } else { short(own(advice), unit) },
             range,
             short(longest(advice), longest_unit),
             dropped(advice, &advice.judged().own),

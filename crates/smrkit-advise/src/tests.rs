@@ -695,7 +695,6 @@ fn broken_rule(asked: &Asked, advice: &Advice, command: &str) -> Option<&'static
             .or(of(matches!(asked.rebuild, Some("rebuild" | "resilver")), "no disk is new"));
     }
     match command {
-        "zpool trim POOL" => of(is_zfs && asked.rebuild.is_none(), "not ZFS"),
         "fstrim -v /MOUNT-POINT" => of(
             !is_zfs && asked.rebuild.is_none() && !["raid5", "raid6"].contains(&asked.array),
             "md does not pass it on, or ZFS has a command of its own",
@@ -881,8 +880,9 @@ fn what_depends_on_a_trim_is_told_for_both() {
 
 #[test]
 fn what_was_measured_is_not_contradicted() {
-    let said = |hours: u64| {
+    let said = |hours: u64, within_days: Option<u64>| {
         let mut one = advice(1.0, 1);
+        one.need.within = within_days.map(|days| Nanos(days * 24 * 3600 * S));
         let rebuild = Some(RebuildSpec::parse("resilver").unwrap());
         (one.rebuild, one.array) = (rebuild, Some(ArrayFacts::new("raidz1", Level::Raid5, rebuild)));
         (one.system.drive, one.present[0].own.disks) = ("wd40efax".into(), 4);
@@ -890,14 +890,18 @@ fn what_was_measured_is_not_contradicted() {
         (one.present[0].own.rebuild, one.present[0].conventional.rebuild) = (Some(rebuilt), Some(rebuilt));
         answered(one)
     };
-    let far = said(15);
+    let far = said(15, None);
     assert_eq!((far.answer, far.verdict), (Answer::Perhaps, Verdict::Depends));
     let headline = "Perhaps: simulated wd40efax does as well as CMR disks, but 9.54 days was measured by others (ServeTheHome, 2020, on a \
                     pool that was three quarters full).";
     assert_eq!(far.text.lines().next().unwrap(), headline);
     assert!(!far.text.contains("; 9.54 days was measured"), "{}", far.text);
-    let near = said(130);
+    let near = said(130, None);
     assert!(near.answer == Answer::Yes && near.text.contains("; 9.54 days was measured"), "{}", near.text);
+    // A need that the simulated time meets, and the measured one does not.
+    assert_eq!(said(15, Some(3)).text.lines().next().unwrap(), headline);
+    let enough = said(15, Some(12));
+    assert!(enough.answer == Answer::Yes && enough.text.contains("; 9.54 days was measured"), "{}", enough.text);
 }
 
 #[test]
@@ -975,6 +979,11 @@ fn an_end_is_the_worse_one_by_what_it_does() {
     assert_eq!(ends(0.5e6, 2e6), [(true, 0.5e6), (false, 2e6)]);
     assert_eq!(ends(2e6, 0.5e6), [(true, 0.5e6), (false, 2e6)]);
     assert_eq!(ends(0.5e6, 0.7e6), [(true, 0.5e6)], "the drive as it is is the best then");
+    let mut one = advice(1.0, 1);
+    let mut drops = end(false, run(0.7e6, 1));
+    drops.trajectory.dropped_30s = true;
+    one.take_ends(vec![end(true, run(0.5e6, 1)), drops]);
+    assert_eq!(one.ends.len(), 2, "an end on which a disk is dropped stays");
 }
 
 #[test]

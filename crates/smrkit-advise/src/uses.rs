@@ -211,6 +211,11 @@ impl AskedUse {
             let mut other: AskedUse = one.makes.parse().expect("a use");
             // As much has to be done, whether that was said or is what is usual of this use.
             let values = Values { asked: self, haste: 1.0 };
+            let made = Values { asked: &other, haste: 1.0 };
+            let is_done = other.given.iter().all(|(key, _)| values.bytes(key) >= made.bytes(key));
+            if self.info.name == other.info.name && is_done {
+                return None;
+            }
             let is_said = |key: &str| other.given.iter().any(|(own, _)| *own == key);
             let shared = other.info.keys.iter().map(|(key, ..)| *key).filter(|key| !is_said(key));
             let kept: Vec<_> = shared
@@ -219,7 +224,7 @@ impl AskedUse {
                 .map(|key| (key, values.text(key).to_string()))
                 .collect();
             other.given.extend(kept);
-            (other.to_string() != self.to_string()).then_some((one.name, other))
+            Some((one.name, other))
         })
     }
 
@@ -297,16 +302,17 @@ fn files(bytes: u64, file: u64, updates: u64, area: &str) -> String {
 /// is faster at the beginning than at the end. Of zones that have to be written in order each part begins where one does, and all passes
 /// are run, since the second finds the zones full.
 fn whole_disk(disk: &Disk, passes: u64, work: impl Fn(&str) -> String) -> (String, f64) {
-    let piece = disk.bytes / PLACES / MI * MI;
+    let begin = disk.zone_bytes.unwrap_or(MI).max(MI);
+    let places = (disk.bytes / begin).clamp(1, PLACES);
+    let piece = disk.bytes / places / begin * begin;
     let run_passes = if disk.zone_bytes.is_some() { passes.min(MOST_PASSES) } else { 1 };
     let bytes = (LONG_PART / run_passes / MI * MI).min(piece).max(MI);
-    let begin = disk.zone_bytes.unwrap_or(MI).max(MI);
     let part = |nth: u64| {
         let start = (nth * piece + (piece - bytes.min(piece)) / 2) / begin * begin;
         vec![work(&format!("start={start},bytes={bytes}")); run_passes as usize].join(";")
     };
-    let parts: Vec<String> = (0..PLACES).map(part).collect();
-    (parts.join(";"), passes as f64 * disk.bytes as f64 / (run_passes * PLACES * bytes) as f64)
+    let parts: Vec<String> = (0..places).map(part).collect();
+    (parts.join(";"), passes as f64 * disk.bytes as f64 / (run_passes * places * bytes) as f64)
 }
 
 /// Places of the disk at which whole-disk work is run, and the bytes there: so many that how a drive takes up a stream counts for little
@@ -591,13 +597,13 @@ pub static USES: &[Use] = &[
         what: "plotting on the disk itself",
         keys: &[("plots", "1", "plots of 101.4 GiB"), ("piece", "512Ki", "bytes that are written in one place")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, _| {
-            let bytes = of.count("plots") * 1014 * GI / 10;
+        work: Work::Workload(|of, disk| {
+            let bytes = ((of.count("plots") as f64 * 101.4 * GI as f64) as u64).min(disk.bytes);
             let (piece, all) = (exact_bytes(of.bytes("piece")), exact_bytes(bytes));
             (format!("random-write:size={piece},span={all},bytes={all}"), 1.0)
         }),
-        assumed: "A plotter that writes its tables in pieces all over the file, as those do that work with little memory (a GPU plotter's \
-                  scoops, Chia's buckets): each plot is written once, 512 KiB in a place. The pieces are an assumption.",
+        assumed: "A plotter that works with little memory writes its tables in pieces all over its files: as many bytes as a plot has, 512 KiB in \
+                  a place, anywhere in the room that the plots take. The pieces are an assumption.",
     },
     Use {
         name: "storj",
@@ -768,6 +774,18 @@ mod tests {
                 let parts = workload.split("bytes=").skip(1).map(|part| part.split([',', ';']).next().unwrap());
                 parts.map(|bytes| bytes.parse::<f64>().unwrap()).sum::<f64>()
             };
+            for gib in [1, 15, 60, 3000] {
+                let (workload, _) = made(text, &Disk { bytes: gib * GI, ..zoned });
+                let parts = workload.split("start=").skip(1).map(|part| {
+                    let (start, rest) = part.split_once(",bytes=").unwrap();
+                    let bytes = rest.split([',', ';']).next().unwrap();
+                    (start.parse::<u64>().unwrap(), bytes.parse::<u64>().unwrap())
+                });
+                let mut parts: Vec<(u64, u64)> = parts.collect();
+                parts.dedup();
+                parts.push((gib * GI, 0));
+                assert!(parts.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{gib} GiB: {workload}");
+            }
             let (plain, of_plain) = made(text, &Disk { zone_bytes: None, ..zoned });
             let [own, other] = [bytes(&workload) * times, bytes(&plain) * of_plain];
             assert!((own / other - 1.0).abs() < 1e-9, "{text}: {own} {other}");
@@ -782,7 +800,9 @@ mod tests {
         assert_eq!(made("chia-plot"), ["chia:plots=1"]);
         assert_eq!(made("chia-plot:plots=3,piece=1Mi"), ["chia:plots=3"]);
         assert_eq!(made("restic:bytes=60G"), ["restic:pack=128Mi,bytes=60G"]);
-        assert_eq!(made("restic:pack=128Mi"), [""; 0], "nothing is advised that is done already");
+        for text in ["restic:pack=128Mi", "restic:bytes=60G,pack=128Mi", "restic:pack=256M"] {
+            assert_eq!(made(text), [""; 0], "nothing is advised that is done already: {text}");
+        }
     }
 
     #[test]

@@ -25,8 +25,8 @@ const TRIM_COST: &str = "room that files use stays as it is. Most USB adapters, 
                          pass it on: lsblk -D shows 0 there. The disk answers slowly while it trims";
 /// The same of ZFS (zfsprops and zfs(4): zfs_trim_extent_bytes_min; openzfs/zfs issue 10591).
 const ZFS_TRIM_COST: &str = "nothing trims by itself unless you set autotrim=on; free room in pieces of less than 32 KiB stays, of which a RAIDZ \
-                             has many; USB adapters don't pass it on. iXsystems advises against it on WD Red disks, which may stop answering \
-                             meanwhile: trim while nobody needs the pool";
+                             has many; USB adapters don't pass it on. iXsystems recommends no shingled WD Red in a pool, for such disks have \
+                             stopped answering: have a backup before you trim";
 const MD_TRIM_COST: &str = "md passes it on for RAID 5 and 6 only where raid456.devices_handle_discard_safely is set, and no USB adapter does; the \
                             disks answer slowly while they trim";
 /// Nobody waits longer than this for a command: ZFS calls a pool hung then (zfs_deadman_ziotime_ms).
@@ -143,11 +143,18 @@ fn headline(advice: &Advice) -> String {
             )
         }
         Verdict::FallsBehind => {
-            let but = match advice.need.keep.filter(|_| advice.misses(conventional)) {
-                Some(keep) => {
+            let but = match (advice.misses(conventional), advice.need.keep, &advice.need.buffer) {
+                (true, Some(keep), _) => {
                     format!(", though one request in a hundred takes longer there than {}", format::nanos(keep.0))
                 }
-                None => String::new(),
+                (true, None, Some(buffer)) => {
+                    format!(
+                        ", though its longest wait is {}, more than {} bridges",
+                        format::nanos(buffer.longest_ns(conventional)),
+                        buffer.name
+                    )
+                }
+                _ => String::new(),
             };
             format!("No: {who} can't keep up with {}; {disks} can{but}.", what(advice))
         }
@@ -648,8 +655,9 @@ fn grounds(advice: &Advice) -> Vec<String> {
     if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Rebuild { .. })) && !advice.system.is_conventional {
         grounds.push("errors of firmware are not modelled".into());
     }
-    // Where it disagrees it is the headline.
-    if let Some(known) = advice.known().filter(|_| advice.disputed().is_none()) {
+    // Where it disagrees it is the headline of what depends on it.
+    let is_headline = advice.verdict == Verdict::Depends && advice.disputed().is_some();
+    if let Some(known) = advice.known().filter(|_| !is_headline) {
         grounds.push(format!("{} was measured by others ({})", known.told(), known.source));
     }
     grounds.extend(measured::of_the_kind(advice).map(|known| {
@@ -871,13 +879,18 @@ pub fn has_price(action: &Action) -> bool {
 fn trim(advice: &Advice) -> (&'static str, &'static str, Option<&'static str>) {
     match (advice.rebuild, advice.array) {
         (Some(_), _) => (
-            "Trim the new disk before you put it in",
+            "Trim the new disk before you put it in, which erases it",
             "all that is on it is erased, so that you first look for its serial number (lsblk -o NAME,MODEL,SERIAL); many USB adapters and \
              RAID controllers don't pass a trim on",
             Some("blkdiscard /dev/NEW-DISK"),
         ),
         (None, Some(ArrayFacts { software: Software::Zfs, .. })) => {
-            ("Trim the pool, and again every week", ZFS_TRIM_COST, Some("zpool trim POOL"))
+            // Nothing to be done week by week: such pools have hung, and could then be imported read-only at best (openzfs/zfs issue 16056).
+            (
+                "Other (CMR) disks are safer in a pool. If these must do, trim the pool while nobody needs it",
+                ZFS_TRIM_COST,
+                None,
+            )
         }
         (None, Some(array)) if array.level.parities() > 0 => {
             ("Trim the file system, and again every week", MD_TRIM_COST, None)

@@ -26,8 +26,9 @@ def specification(image, claim, workers):
         (container,) = whole["spec"][part]["spec"]["containers"]
         # The specification calls dask-scheduler and dask-worker, which distributed has had no more since 2026.7.
         container["command"], container["args"] = ["dask", part], container["args"][1:]
-    whole["spec"]["worker"]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
-    container["volumeMounts"] = [{"name": "data", "mountPath": DATA}]
+    worker = whole["spec"]["worker"]["spec"]
+    worker["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    worker["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": DATA}]
     return whole
 
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use smrkit::layer::BASELINE;
 use smrkit::settings::{Arrival, Warmup};
-use smrkit::stats::measured::{Explanation, MEASURED, Measured, Pause};
+use smrkit::stats::measured::{Explanation, MEASURED, Measured, PAUSES_MAX, Pause};
 use smrkit::stats::outcome::{Causes, InFlight, MergedSource, Movement, Outcome, PowerCut, Steady};
 use smrkit::stats::verdict::Told;
 use smrkit::tally::Cause;
@@ -136,7 +136,11 @@ pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String>
         return vec!["measured: no request of the trace took a second or more.".into()];
     };
     let of = measured.pauses.len();
-    let often = if of == 1 { "once".into() } else { format!("{} times", format::count(of as u64)) };
+    let often = match of {
+        1 => "once".into(),
+        PAUSES_MAX => format!("at least {} times", format::count(of as u64)),
+        _ => format!("{} times", format::count(of as u64)),
+    };
     let first = format!(
         "measured: the recorded drive kept requests waiting for a second or more {often}; the longest wait was {}, from {} on.",
         format::nanos(longest.longest_ns),
@@ -156,7 +160,11 @@ pub fn pauses_told(runs: &[Outcome], measured: Option<&Measured>) -> Vec<String>
             _ => format!("{} to {what}", format::count(count as u64)),
         });
         let pauses = if of == 1 { "pause" } else { "pauses" };
-        format!("measured, beside {name}: of {of} {pauses} {}.", told.collect::<Vec<_>>().join(", "))
+        format!(
+            "measured, beside {name}: of {} {pauses} {}.",
+            format::count(of as u64),
+            told.collect::<Vec<_>>().join(", ")
+        )
     };
     let shingled = names(runs).into_iter().enumerate().filter(|(number, _)| runs[*number].layer != BASELINE);
     std::iter::once(first).chain(shingled.map(line)).collect()

@@ -24,6 +24,8 @@ pub fn with_measured(compared: Compared) -> Outcomes {
     let is_alike = run.engine.arrival == Arrival::Trace
         && run.engine.time_scale == 1.0
         && run.engine.warmup == Warmup::Requests(0)
+        && run.engine.until.is_none()
+        && run.engine.power_cut.is_none()
         && run.members.is_empty();
     let (Some(path), Some(reading)) = (&run.replayed.trace, &run.replayed.trace_reading) else { return outcomes };
     if !complete || !is_alike || path == "-" {
@@ -44,7 +46,8 @@ pub fn with_measured(compared: Compared) -> Outcomes {
 /// Calls `each` with every request whose issue and completion the trace tells, in the order of completion; moments count from the
 /// first issue. Without such times there is no call.
 ///
-/// Of several equal requests under way the one issued first is taken to be completed first.
+/// Of several equal requests under way the one issued last is taken to be completed first: so an issue whose completion was lost, or that was
+/// requeued, spoils no later one.
 fn each_served(
     path: &Path,
     options: &OpenOptions,
@@ -68,7 +71,7 @@ fn each_served(
         }
         let Some(origin) = origin else { continue };
         let Some(equal) = under_way.get_mut(&key(&completion)) else { continue };
-        let Some(arrival) = equal.pop_front() else { continue };
+        let Some(arrival) = equal.pop_back() else { continue };
         if equal.is_empty() {
             under_way.remove(&key(&completion));
         }
@@ -177,7 +180,10 @@ mod tests {
             line("0.000450", "C", 1600),
             line("0.000500", "C", 0),
         ];
-        assert_eq!(served(&rows.concat()), [(50, 100, 800), (0, 200, 0), (60, 300, 0)]);
+        assert_eq!(served(&rows.concat()), [(50, 100, 800), (60, 200, 0), (0, 300, 0)]);
+        let requeued = [("0.000100", "D"), ("0.000110", "D"), ("0.000200", "C"), ("9.000000", "D"), ("9.000100", "C")];
+        let requeued = requeued.map(|(time, action)| line(time, action, 8));
+        assert_eq!(served(&requeued.concat()), [(10, 100, 8), (8_999_900, 9_000_000, 8)]);
         assert_eq!(served(&[rows[1].clone(), rows[2].clone()].concat()), []);
         assert_eq!(served("time_us,op,offset,size\n0,W,0,4096\n9,W,4096,4096\n"), []);
         let table = "time_us,op,offset,size,latency_ms\n0,W,0,4096,2.5\n9,W,4096,4096,1\n";

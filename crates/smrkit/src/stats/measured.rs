@@ -16,7 +16,7 @@ pub const MEASURED: &str = "measured";
 const PAUSE: Nanos = Nanos(1_000_000_000);
 
 /// Pauses that are kept: the longest.
-const PAUSES_MAX: usize = 1000;
+pub const PAUSES_MAX: usize = 1000;
 
 /// The drive that was recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
