@@ -14,7 +14,7 @@ use smrkit::units::{Nanos, Pba, SECTOR_BYTES};
 use crate::budget::Budget;
 use crate::changes::{self, ArrayFacts, Change, ChangeKind};
 use crate::comparison::{ALIKE, Comparison, Effect, Judged, Problems, Trajectory};
-use crate::measured::{self, Known};
+use crate::measured::{self, AskedWork, Known};
 use crate::trial::Measured;
 use crate::uses::AskedUse;
 use crate::{LoadKind, Need, Question};
@@ -604,7 +604,20 @@ impl Advice {
 
     /// What others have measured of it.
     pub fn known(&self) -> Option<Known> {
-        measured::find(self)
+        measured::find(&self.asked_work())
+    }
+
+    /// What is asked, for whoever may have measured it.
+    pub fn asked_work(&self) -> AskedWork<'_> {
+        let is_stream = !self.is_open() && self.demand.sequential_share.is_some_and(|share| share > 0.5);
+        AskedWork {
+            drive: &self.system.drive,
+            level: self.array.map(|array| array.level),
+            disks: self.judged().own.disks,
+            rebuild: self.rebuild,
+            asked_use: self.asked_use.as_deref(),
+            stream_write_bytes: self.demand.mean_write_bytes.filter(|_| is_stream),
+        }
     }
 
     /// The same, where that is more than twice as long as it may be by what is known of the drive.

@@ -2,9 +2,8 @@
 
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::{RebuildOrder, Task};
+use smrkit::settings::rebuild::RebuildSpec;
 use smrkit_report::format;
-
-use crate::advice::Advice;
 
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,6 +84,23 @@ static KNOWN: [Known; 5] = [
     },
 ];
 
+/// What is asked of a drive, as far as a measurement may be of it.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedWork<'a> {
+    /// The drive, by its preset's name.
+    pub drive: &'a str,
+    /// The level of an array.
+    pub level: Option<Level>,
+    /// Disks at work.
+    pub disks: u64,
+    /// The rebuild.
+    pub rebuild: Option<RebuildSpec>,
+    /// The use, as it was asked for.
+    pub asked_use: Option<&'a str>,
+    /// Mean bytes of a write, of streams that take the drive's pace.
+    pub stream_write_bytes: Option<f64>,
+}
+
 impl Known {
     /// Seconds that all of it takes where `bytes` are moved.
     pub fn seconds(&self, bytes: f64) -> f64 {
@@ -110,33 +126,28 @@ impl Known {
         self.drive.to_uppercase()
     }
 
-    fn is_of(&self, advice: &Advice) -> bool {
-        match (self.work, advice.rebuild, &advice.asked_use) {
+    fn is_of(&self, asked: &AskedWork) -> bool {
+        match (self.work, asked.rebuild, asked.asked_use) {
             (Work::Rebuild { disks, is_scattered, level }, Some(rebuild), _) => {
                 matches!(rebuild.task, Task::Rebuild { .. })
                     && is_scattered == matches!(rebuild.order, RebuildOrder::Scattered { .. })
-                    && advice.array.is_some_and(|array| array.level == level)
-                    && advice.judged().own.disks == disks
+                    && asked.level == Some(level)
+                    && asked.disks == disks
             }
-            (Work::Streams(most_bytes), None, _) => {
-                let demand = &advice.demand;
-                !advice.is_open()
-                    && demand.mean_write_bytes.is_some_and(|bytes| bytes <= most_bytes)
-                    && demand.sequential_share.is_some_and(|share| share > 0.5)
-            }
-            (Work::Use(uses), None, Some(asked)) => uses.contains(&asked.as_str()) && advice.array.is_none(),
+            (Work::Streams(most_bytes), None, _) => asked.stream_write_bytes.is_some_and(|bytes| bytes <= most_bytes),
+            (Work::Use(uses), None, Some(name)) => uses.contains(&name) && asked.level.is_none(),
             _ => false,
         }
     }
 }
 
 /// What was measured of this drive at this work.
-pub fn find(advice: &Advice) -> Option<Known> {
-    KNOWN.iter().find(|known| known.drive == advice.system.drive && known.is_of(advice)).copied()
+pub fn find(asked: &AskedWork) -> Option<Known> {
+    KNOWN.iter().find(|known| known.drive == asked.drive && known.is_of(asked)).copied()
 }
 
 /// What was measured at this work of drives of the same kind.
-pub fn of_the_kind(advice: &Advice) -> impl Iterator<Item = &'static Known> {
-    let drive = advice.system.drive.as_str();
-    KNOWN.iter().filter(move |known| known.drive != drive && known.alike.contains(&drive) && known.is_of(advice))
+pub fn of_the_kind<'a>(asked: AskedWork<'a>) -> impl Iterator<Item = &'static Known> + use<'a> {
+    let is_alike = move |known: &Known| known.drive != asked.drive && known.alike.contains(&asked.drive);
+    KNOWN.iter().filter(move |known| is_alike(known) && known.is_of(&asked))
 }

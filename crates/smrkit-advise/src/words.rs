@@ -660,7 +660,7 @@ fn grounds(advice: &Advice) -> Vec<String> {
     if let Some(known) = advice.known().filter(|_| !is_headline) {
         grounds.push(format!("{} was measured by others ({})", known.told(), known.source));
     }
-    grounds.extend(measured::of_the_kind(advice).map(|known| {
+    grounds.extend(measured::of_the_kind(advice.asked_work()).map(|known| {
         let (model, told, source) = (known.model(), known.told(), known.source);
         format!("of a {model}, which is of the same kind, {told} was measured ({source})")
     }));

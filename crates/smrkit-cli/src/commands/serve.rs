@@ -87,6 +87,11 @@ impl DriveOptions {
             return Err(Error::Impossible(remedy.into()).into());
         }
         match image.note() {
+            Some(note) if image::is_host_managed(&image.system) && !self.choice.is_made() => {
+                let problem =
+                    "and would forget up to where each zone is written: serve it with the smrkit that saved it";
+                return Err(Error::Impossible(format!("{note}, {problem}")).into());
+            }
             Some(note) => eprintln!("smrkit: {note}"),
             None if self.choice.is_made() => {
                 let beside = image::state_path(&image.path).display().to_string();

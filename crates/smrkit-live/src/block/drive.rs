@@ -230,6 +230,18 @@ pub struct ServedDrive {
     events_bytes: u64,
 }
 
+/// Where an append of `sectors` to the zone that begins at `start` goes; `None` where it breaks a rule.
+fn append_place(zones: &dyn HostZones, start: u64, sectors: u64) -> Option<Lba> {
+    let size = zones.limits().zone_sectors;
+    let report = zones.report(start / size);
+    // The pointer of a full zone is the beginning of another.
+    let has_room = report.pointer + sectors <= size;
+    let may_append = report.condition != ZoneCondition::Conventional && start % size == 0 && has_room;
+    let lba = Lba(start + report.pointer);
+    let is_allowed = || zones.check_request(&Request::new(Op::Write, lba, sectors as u32)).is_ok();
+    (may_append && is_allowed()).then_some(lba)
+}
+
 impl ServedDrive {
     /// Opens the drive of `image` in the state in which it was left.
     pub fn open(
@@ -246,7 +258,11 @@ impl ServedDrive {
         if !saved.model.is_empty() {
             found = FoundState::Clean;
             if let Err(fault) = model.restore(&saved.model) {
-                // Only times are lost with it, and what is half restored is of no use.
+                // The data of a host-managed drive is of no use without its write pointers.
+                if super::image::is_host_managed(&image.system) {
+                    return Err(wrong(&fault));
+                }
+                // Of others only times are lost with it, and what is half restored is of no use.
                 log(&format!("{}: {fault}: the drive starts with a fresh state", image.path.display()));
                 model = Model::new(&image.system).map_err(|error| wrong(&error))?;
                 found = FoundState::New;
@@ -379,7 +395,10 @@ impl ServedDrive {
     pub fn begin_next(&mut self, now: Nanos) -> bool {
         let Some(command) = self.queue.get(self.begun) else { return false };
         let zone_sectors = self.zones().map(|zones| zones.limits().zone_sectors);
-        let must_wait = self.queue.iter().take(self.begun).any(|other| command.conflicts(other, zone_sectors));
+        // A zone is active once the model serves its first write: until then the limit can't be looked at.
+        let counts_active = self.zones().is_some_and(|zones| zones.limits().max_active > 0);
+        let must_wait = self.begun > 0 && counts_active && command.changes()
+            || self.queue.iter().take(self.begun).any(|other| command.conflicts(other, zone_sectors));
         // A checkpoint needs an idle drive. Once the events are four times their limit, no command begins until those in flight are done.
         let checkpoint_is_due =
             self.events_bytes > 4 * EVENTS_BYTES_MAX && self.begun > 0 && !self.model.is_rebuilding();
@@ -405,28 +424,17 @@ impl ServedDrive {
         let (limits, command) = (zones.limits(), &self.queue[self.begun]);
         let Range { start, end } = command.sectors();
         let zone = start / limits.zone_sectors;
-        let allowed = match command.kind {
-            CommandKind::Zone(_) => None,
-            CommandKind::ZoneAppend => {
-                let report = zones.report(zone);
-                let lba = Lba(zone * limits.zone_sectors + report.pointer);
-                let is_refused = report.condition == ZoneCondition::Conventional || start % limits.zone_sectors > 0;
-                // The pointer of a full zone is the beginning of another.
-                let has_room = report.pointer + (end - start) <= limits.zone_sectors;
-                match zones.check_request(&Request::new(Op::Write, lba, (end - start) as u32)) {
-                    Ok(()) if has_room && !is_refused => {
-                        let command = &mut self.queue[self.begun];
-                        (command.kind, command.offset) = (CommandKind::Write, lba.0 * SECTOR_BYTES);
-                        Some(true)
-                    }
-                    _ => Some(false),
+        let result = match command.kind {
+            CommandKind::Zone(action) => self.act_on_zone(action, zone, now),
+            CommandKind::ZoneAppend => match append_place(zones, start, end - start) {
+                Some(lba) => {
+                    let command = &mut self.queue[self.begun];
+                    (command.kind, command.offset) = (CommandKind::Write, lba.0 * SECTOR_BYTES);
+                    return true;
                 }
-            }
-            _ => Some(steps(command).iter().all(|step| zones.check_request(&step.request).is_ok())),
-        };
-        let result = match (allowed, self.queue[self.begun].kind) {
-            (Some(true), _) => return true,
-            (None, CommandKind::Zone(action)) => self.act_on_zone(action, zone, now),
+                None => Err(CommandError::Io),
+            },
+            _ if steps(command).iter().all(|step| zones.check_request(&step.request).is_ok()) => return true,
             _ => Err(CommandError::Io),
         };
         self.zone_violations += u64::from(result.is_err());

@@ -536,7 +536,8 @@ impl DriveImage {
             Some(read) => {
                 let StateRead { head, state, events, inode } = *read;
                 state_file.iter_mut().for_each(|file| file.own = Some(inode));
-                // Layers read their own states alone. Only times are lost with another's: the events still tell what can't be read.
+                // Layers read their own states alone. Only times are lost with another's, but of a host-managed drive: the events still tell what can't
+                // be read.
                 let (state, note) = match head.made_by == smrkit::VERSION {
                     true => (state, None),
                     false => {

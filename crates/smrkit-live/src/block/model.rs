@@ -415,7 +415,8 @@ impl Model {
         {
             let mut own = RangeMap::default();
             forgotten.into_iter().for_each(|range| own.cover(range.start.0..range.end.0, ()));
-            if drive.layer.rewrites_in_place() && run.drive.interference != Interference::None {
+            let is_shingled = drive.layer.interlaces() || run.drive.interference != Interference::None;
+            if drive.layer.rewrites_in_place() && is_shingled {
                 let torn = platters.insert(torn_platters(run, &written.0.lock(), random)?);
                 let damages = torn.disk.stamps().map(Stamps::take_damages).unwrap_or_default();
                 for damage in damages.iter().filter(|damage| drive.layer.locate(damage.was.lba()) == damage.pba) {

@@ -45,6 +45,8 @@ const WORK: Duration = Duration::from_millis(10);
 const UNDER_WAY_BYTES: u64 = 8 << 20;
 /// Time on the wall clock in which commands that the drive has begun may end once the server is asked to stop (assumption).
 const GRACE: Duration = Duration::from_millis(500);
+/// The same for the kernel, which writes back what it has in its cache (assumption).
+const WRITE_BACK: Duration = Duration::from_secs(300);
 /// Lateness that programs hardly notice: replies that are no later were in time, however short their latency.
 const LATE: Duration = Duration::from_millis(1);
 
@@ -213,13 +215,17 @@ impl DriveServer {
 
     /// Commands that the drive has not begun fail; those that it has begun have a moment to end. Asked once more, it ends now.
     fn stop(&mut self) {
-        let now = Instant::now();
-        self.stops_by = Some(if self.stops_by.is_some() { now } else { now + GRACE });
-        self.fail_waiting();
-        if let Door::Ublk(device) = &mut self.clients.door
-            && let Err(error) = device.stop()
-        {
-            self.clients.door_error = Some(error);
+        let (now, is_first) = (Instant::now(), self.stops_by.is_none());
+        match &mut self.clients.door {
+            // The kernel writes back its cache first, in the drive's time: what fails now is lost.
+            Door::Ublk(device) if is_first && self.clients.door_error.is_none() => {
+                self.stops_by = Some(now + WRITE_BACK);
+                self.clients.door_error = device.stop().err();
+            }
+            _ => {
+                self.stops_by = Some(if is_first { now + GRACE } else { now });
+                self.fail_waiting();
+            }
         }
     }
 

@@ -155,14 +155,16 @@ impl HelperRequest {
         }
         let [image, point] = <[PathBuf; 2]>::try_from(places)
             .map_err(|_| "call it with an image and a mount point, as mount -t fuse.smrfs IMAGE MOUNTPOINT does")?;
-        let AskedMount { mut arguments, read_only, remount } = with_options(&options, lenient)?;
-        Ok(match remount {
+        let mut asked = with_options(&options, lenient)?;
+        Ok(match asked.remount {
             _ if fake => HelperRequest::Nothing,
-            true => HelperRequest::Remount { point, read_only },
+            true => HelperRequest::Remount { point, read_only: asked.read_only },
             false => {
-                arguments.extend(read_only.then(|| "--read-only".into()));
-                arguments.extend(["--".into(), image.into(), point.into()]);
-                HelperRequest::Mount(arguments)
+                if asked.read_only {
+                    asked.set("read_only", None);
+                }
+                asked.arguments.extend(["--".into(), image.into(), point.into()]);
+                HelperRequest::Mount(asked.arguments)
             }
         })
     }
@@ -187,7 +189,11 @@ fn with_options(options: &[String], lenient: bool) -> Result<AskedMount, String>
             ("rw", "") => asked.read_only = false,
             ("remount", "") => asked.remount = true,
             ("allow_other" | "trust_open_metadata", "") => asked.set(name, None),
-            ("meta" | "log" | "commit_interval", value) if !value.is_empty() => asked.set(name, Some(value)),
+            ("meta" | "log", value) if !value.is_empty() => asked.set(name, Some(value)),
+            ("commit_interval", value) if !value.is_empty() => {
+                commit_interval(Some(value)).map_err(|error| worded(&error.message(), &self::option))?;
+                asked.set(name, Some(value));
+            }
             ("placement", value) => {
                 Placement::from_str(value).map_err(|error| error.to_string())?;
                 asked.set(name, Some(value));
@@ -196,9 +202,6 @@ fn with_options(options: &[String], lenient: bool) -> Result<AskedMount, String>
             _ if WITHOUT_EFFECT_BEGIN.iter().any(|begin| option.starts_with(begin)) => {}
             _ if lenient => {}
             _ => return Err(format!("the option {option} is not supported: leave it away")),
-        }
-        if name == "commit_interval" {
-            commit_interval(Some(value)).map_err(|error| worded(&error.message(), &self::option))?;
         }
     }
     Ok(asked)

@@ -55,6 +55,9 @@ fn what_breaks_a_rule_of_zones_fails_alone_and_commands_about_zones_are_replayed
     assert_eq!(condition(&drive, 1), ZoneCondition::OpenedByCommand);
     assert_eq!(serve(&mut drive, Zone(ZoneAction::Finish), at(0), zone), Ok(at(0)));
     assert_eq!(serve(&mut drive, ZoneAppend, at(0), BLOCK), refused);
+    let last = at(limits.zones - limits.conventional - 1);
+    assert_eq!(serve(&mut drive, Zone(ZoneAction::Finish), last, zone), Ok(last));
+    assert_eq!(serve(&mut drive, ZoneAppend, last, BLOCK), refused, "no zone is behind it");
     assert_eq!(serve(&mut drive, Write, at(1), BLOCK), Ok(at(1)));
     assert_eq!(serve(&mut drive, Zone(ZoneAction::Close), at(1), zone), Ok(at(1)));
     assert_eq!(condition(&drive, 1), ZoneCondition::Closed);
@@ -62,13 +65,15 @@ fn what_breaks_a_rule_of_zones_fails_alone_and_commands_about_zones_are_replayed
         assert_eq!(serve(&mut drive, Zone(ZoneAction::Open), 0, zone), refused);
         assert_eq!(serve(&mut drive, ZoneAppend, 0, BLOCK), refused);
         assert_eq!(serve(&mut drive, Write, 5 * BLOCK, BLOCK), Ok(5 * BLOCK));
+        assert_eq!(serve(&mut drive, Trim, 0, zone), refused, "a conventional zone can't be reset");
+        assert_eq!(read(&path, 5 * BLOCK), 1);
     }
     assert_eq!(read(&path, at(0) + 3 * BLOCK), 1);
     // A trim of a whole zone resets it.
     assert_eq!(serve(&mut drive, Trim, at(0), zone), Ok(at(0)));
     assert_eq!((condition(&drive, 0), read(&path, at(0) + 3 * BLOCK)), (ZoneCondition::Empty, 0));
     assert_eq!(serve(&mut drive, Write, at(0), BLOCK), Ok(at(0)));
-    assert_eq!(drive.zone_violations, 5 + 2 * u64::from(limits.conventional > 0));
+    assert_eq!(drive.zone_violations, 6 + 3 * u64::from(limits.conventional > 0));
     assert!(drive.failure.is_none());
     drive.check().unwrap();
     drive.close().unwrap();

@@ -498,7 +498,12 @@ impl HostZones for Zoned {
             // A disk that reads what was never written gives zeros.
             Op::Read if !self.refuses => None,
             Op::Read => self.broken_by_read(lba, n),
-            Op::Flush | Op::Discard => None,
+            // The reset of a zone, of which a conventional one has nothing.
+            Op::Discard => {
+                let zone = self.layout.of(lba).0;
+                (!self.is_sequential(zone)).then_some(BrokenRule { rule: Rule::Conventional, zone, limit: 0 })
+            }
+            Op::Flush => None,
         };
         broken.map_or(Ok(()), |broken| Err(broken.problem()))
     }

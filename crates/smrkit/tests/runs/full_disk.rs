@@ -93,7 +93,7 @@ impl Checked {
 /// - The chunks of `dm-zoned` lie in the zones that reclaim found free.
 /// - The logs of `vguard` and `drive-managed` go on where they stopped.
 /// - `log` may leave the outermost segments of a full disk free.
-/// - The files of `zone-log` have their open zones.
+/// - The files of `zone-log` have their open zones, which hosts other than `mixed` choose by rules of their own.
 /// - `track-map` with a limit of overwriting remembers how often filling rewrote a track, which no one sees.
 struct Comparable {
     places: bool,
@@ -103,6 +103,9 @@ struct Comparable {
 fn comparable(spec: &LayerSpec, drive: &Drive, parameters: &Parameters) -> Comparable {
     match spec.name {
         "log" if parameters.given().any(|given| given == ("spare_outer", "on")) => {
+            Comparable { places: false, accesses: false }
+        }
+        "zone-log" if parameters.given().any(|(key, value)| key == "host" && value != "mixed") => {
             Comparable { places: false, accesses: false }
         }
         "s-block" | "smart" | "dm-zoned" => Comparable { places: false, accesses: false },

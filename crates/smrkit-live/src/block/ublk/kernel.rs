@@ -61,7 +61,9 @@ pub struct ControlDevice {
 impl ControlDevice {
     pub fn open() -> io::Result<ControlDevice> {
         let file = File::options().read(true).write(true).open(CONTROL)?;
-        Ok(ControlDevice { file, ring: IoUring::builder().build(8)?, ended: Vec::new() })
+        // Refused as a device that only root may open is.
+        let ring = IoUring::builder().build(8).map_err(|error| io::Error::other(format!("io_uring: {error}")))?;
+        Ok(ControlDevice { file, ring, ended: Vec::new() })
     }
 
     /// Begins a command without a buffer; [`ControlDevice::ended`] tells its result.

@@ -160,8 +160,16 @@ impl UblkDevice {
 
     /// Takes in what the kernel has to say. Errors: there is no device.
     pub(super) fn receive(&mut self) -> io::Result<()> {
-        let came = self.queue.iter_mut().flat_map(RequestQueue::receive);
-        self.came.extend(came.filter(|(_, is_request)| *is_request).map(|(tag, _)| tag));
+        for (tag, is_request) in self.queue.iter_mut().flat_map(RequestQueue::receive) {
+            match is_request {
+                true => self.came.push_back(tag),
+                // The device would never start.
+                false if self.state == DeviceState::Starting => {
+                    return Err(io::Error::other("the kernel refuses to hand out requests"));
+                }
+                false => {}
+            }
+        }
         if self.state == DeviceState::Starting
             && let Some(started) = self.control.ended(Control::Start)
         {
@@ -390,7 +398,10 @@ fn unavailable(error: &io::Error) -> String {
             (kernel::CONTROL, "load the module (modprobe ublk_drv), which Linux has from 6.0 on")
         }
         io::ErrorKind::PermissionDenied => (kernel::CONTROL, "only root may make block devices"),
-        _ => (kernel::CONTROL, "io_uring may be switched off here (sysctl kernel.io_uring_disabled)"),
+        _ => (
+            kernel::CONTROL,
+            "io_uring may be switched off here (sysctl kernel.io_uring_disabled, or a container's filter)",
+        ),
     };
     format!("{path}: {error}: {remedy}")
 }

@@ -147,8 +147,19 @@ impl Victims {
             (VictimPolicy::GreedyCostBenefit, Need::Must) => VictimPolicy::Greedy,
             (policy, _) => policy,
         };
+        let least_dead = self.least_dead;
+        let is_eligible = |at: &u32| {
+            let segment = &segments[*at as usize];
+            segment.dead() as f64 >= least_dead * f64::from(segment.place.sectors)
+        };
         match policy {
-            VictimPolicy::Fifo => self.in_order.pop_front(),
+            VictimPolicy::Fifo => {
+                if self.in_order.front().is_some_and(is_eligible) {
+                    self.in_order.pop_front()
+                } else {
+                    None
+                }
+            }
             VictimPolicy::Greedy => {
                 let lowest = self.lowest();
                 self.first(segments, lowest)
@@ -161,7 +172,7 @@ impl Victims {
                     (now - segment.youngest + 1) as f64 * (1.0 - u) / (1.0 + u)
                 };
                 let mut best: Option<(f64, u32)> = None;
-                for at in (0..BUCKETS).filter_map(|bucket| self.first(segments, bucket)) {
+                for at in (0..BUCKETS).filter_map(|bucket| self.first(segments, bucket)).filter(is_eligible) {
                     if best.is_none_or(|best| benefit(at) > best.0) {
                         best = Some((benefit(at), at));
                     }
@@ -169,10 +180,7 @@ impl Victims {
                 best.map(|best| best.1)
             }
         }
-        .filter(|&at| {
-            let segment = &segments[at as usize];
-            segment.dead() as f64 >= self.least_dead * f64::from(segment.place.sectors)
-        })
+        .filter(is_eligible)
         .inspect(|&at| self.leave(segments, at))
     }
 
@@ -345,6 +353,10 @@ mod tests {
             victims.least_dead = 0.75;
             assert_eq!((victims.take(&segments, 10, Need::Must), victims.len()), (taken, 1 - taken.iter().count()));
         }
+        // The older one would be chosen, but has too little garbage.
+        let (mut victims, segments) = closed(VictimPolicy::CostBenefit, &[(50, 1), (20, 990)]);
+        victims.least_dead = 0.75;
+        assert_eq!(victims.take(&segments, 1000, Need::Must), Some(1));
     }
 
     #[test]
