@@ -981,7 +981,7 @@ fn an_end_is_the_worse_one_by_what_it_does() {
     assert_eq!(ends(0.5e6, 0.7e6), [(true, 0.5e6)], "the drive as it is is the best then");
     let mut one = advice(1.0, 1);
     let mut drops = end(false, run(0.7e6, 1));
-    drops.trajectory.dropped_30s = true;
+    drops.trajectory.dropped_30s = 1;
     one.take_ends(vec![end(true, run(0.5e6, 1)), drops]);
     assert_eq!(one.ends.len(), 2, "an end on which a disk is dropped stays");
 }
