@@ -47,11 +47,7 @@ fn cases(spec: &LayerSpec) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
             ("fifo", &[("policy", "fifo"), ("separate", "source"), ("segment_tracks", "4")]),
         ],
         "vguard" => &[("whole", &[("partial", "off")])],
-        "zone-log" => &[
-            ("xfs", &[("host", "xfs"), ("low_space_percent", "50")]),
-            ("btrfs", &[("host", "btrfs")]),
-            ("f2fs", &[("host", "f2fs"), ("spare_percent", "30"), ("zone_bytes", "16Ki")]),
-        ],
+        "zone-log" => &[("xfs", &[("host", "xfs"), ("low_space_percent", "50")]), ("btrfs", &[("host", "btrfs")])],
         "set-assoc" => &[("half", &[("cache_percent", "50")])],
         "drive-managed" => &[
             ("idle", &[("idle_clean", "on"), ("partial", "on"), ("alpha", "60")]),
