@@ -3,10 +3,16 @@
 use std::collections::BTreeMap;
 
 use smrkit::layer::BASELINE;
+use smrkit::stats::measured::Measured;
 use smrkit::stats::outcome::{Outcome, Scalar};
 
 use crate::figure::{Colour, Style};
 use crate::format;
+
+/// The runs, and behind them the drive that was measured, where there is one: what the host saw of each.
+pub fn beside(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Outcome> {
+    runs.iter().chain(measured.map(|measured| &measured.run)).cloned().collect()
+}
 
 /// The name of each run: its array's level and its layer, and what differs from the other runs of that layer.
 pub fn names(runs: &[Outcome]) -> Vec<String> {

@@ -10,7 +10,7 @@ use smrkit::stats::outcome::Outcome;
 use crate::figure::{Axis, BarPart, Body, Colour, Estimate, Figure, Key, Numbers, Panel, Series, Style, Theme};
 use crate::format::escape;
 use crate::grid::Grid;
-use crate::label::distinct;
+use crate::label::{beside, distinct};
 use crate::series;
 use crate::table::{about, cost, headline, optional, pause_table, pauses_told, power_cuts, speed, verdict_table};
 
@@ -65,7 +65,7 @@ impl Section {
 /// The page of `smrkit run --report`: what tells most, the comparison, and the rest by topic, with the command that made the runs
 /// where there was one.
 pub fn report(runs: &[Outcome], measured: Option<&Measured>, command: Option<String>) -> String {
-    let seen = series::beside(runs, measured);
+    let seen = beside(runs, measured);
     let (mut first, verdicts) = (series::telling(&seen), verdict_table(runs));
     first.name = "telling".into();
     let said = power_cuts(runs).into_iter().chain(pauses_told(runs, measured));

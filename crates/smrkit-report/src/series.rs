@@ -11,7 +11,7 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::figure::{Axis, BarPart, Body, Colour, Figure, Numbers, Panel, Series, Style, gapped};
 use crate::format;
-use crate::label::{LineStyle, line_styles, names};
+use crate::label::{LineStyle, beside, line_styles, names};
 use crate::members::{by_busy, member_names, share};
 use crate::rebuild;
 
@@ -26,11 +26,6 @@ const TOGETHER_MAX: usize = 4;
 
 /// Members of one array that get a row each.
 const MEMBERS_MAX: usize = 16;
-
-/// The runs, and behind them the drive that was measured, where there is one: what the host saw of each.
-pub fn beside(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Outcome> {
-    runs.iter().chain(measured.map(|measured| &measured.run)).cloned().collect()
-}
 
 /// Every figure of a comparison, in the order of a page.
 pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {

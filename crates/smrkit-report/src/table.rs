@@ -14,10 +14,9 @@ use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use crate::format::{self, NONE};
 use crate::grid::Grid;
-use crate::label::{distinct, names, scalar};
+use crate::label::{beside, distinct, names, scalar};
 use crate::members::{members, some_latency};
 use crate::rebuild::rebuilds;
-use crate::series::beside;
 
 /// The terminal that a text is for.
 #[derive(Clone, Copy, Debug, Default)]

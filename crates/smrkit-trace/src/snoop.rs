@@ -328,7 +328,7 @@ STARTs         ENDs           COMM         PID    TYPE DEV      BLOCK        BYT
         assert_eq!(requests("biosnoop", text), ["0 R 17039664+8@0", "1000000000 W 8+1@1"]);
         let plain = "COMM PID TYPE DEV BLOCK BYTES LATms\nthe app 4 R 8,0 16 512 0.81\n";
         assert_eq!(requests("biosnoop", plain), ["0 R 16+1@0"]);
-        for (row, said) in [("4 R 8,0 16 512 0.8", "ends before"), ("a 4 X 8,0 16 512 0.8", "the type is \"X\"")] {
+        for (row, said) in [("R 8,0 16 512 0.8", "ends before"), ("a 4 X 8,0 16 512 0.8", "the type is \"X\"")] {
             let error = refused(format!("{plain}{row}\n").as_bytes(), &OpenOptions::default());
             assert!(error.contains(said), "{row}: {error}");
         }
