@@ -236,7 +236,7 @@ fn append_place(zones: &dyn HostZones, start: u64, sectors: u64) -> Option<Lba> 
     let report = zones.report(start / size);
     // The pointer of a full zone is the beginning of another.
     let has_room = report.pointer + sectors <= size;
-    let may_append = report.condition != ZoneCondition::Conventional && start % size == 0 && has_room;
+    let may_append = report.condition != ZoneCondition::Conventional && start.is_multiple_of(size) && has_room;
     let lba = Lba(start + report.pointer);
     let is_allowed = || zones.check_request(&Request::new(Op::Write, lba, sectors as u32)).is_ok();
     (may_append && is_allowed()).then_some(lba)
