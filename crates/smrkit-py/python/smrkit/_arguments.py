@@ -80,7 +80,7 @@ class AdviceArguments(Arguments, total=False):
     """Options of advice."""
 
     use: str
-    """What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. Names: restic, borg, duplicati, copy, timemachine, proxmox-backup, zfs-receive, surveillance, torrent, plex, photos, postgres, bitcoin, chia, storj, ceph-osd, file-server, format, badblocks, replace, scrub, reshape"""
+    """What the disks are for: NAME or NAME:key=value,…, such as surveillance:cameras=8,rate=4Mbit. Names: restic, borg, duplicati, copy, timemachine, proxmox-backup, proxmox-gc, restic-prune, zfs-receive, surveillance, torrent, plex, photos, postgres, bitcoin, chia, chia-plot, storj, ceph-osd, file-server, format, badblocks, replace, scrub, reshape"""
     within: Time
     """All of it has to be done in this time"""
     every: Time
