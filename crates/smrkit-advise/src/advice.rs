@@ -9,12 +9,13 @@ use smrkit::settings::rebuild::RebuildSpec;
 use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::{Outcome, Replayed, Scalar, Scaled, State};
 use smrkit::stats::verdict;
-use smrkit::units::{Nanos, Pba, SECTOR_BYTES};
+use smrkit::units::{Nanos, SECTOR_BYTES};
+use smrkit_report::format;
 
 use crate::budget::Budget;
 use crate::changes::{self, ArrayFacts, Change, ChangeKind};
 use crate::comparison::{ALIKE, Comparison, Effect, Judged, Problems, Trajectory};
-use crate::measured::{self, AskedWork, Known};
+use crate::measured::{AskedWork, Known};
 use crate::trial::Measured;
 use crate::uses::AskedUse;
 use crate::{LoadKind, Need, Question};
@@ -78,9 +79,6 @@ pub struct Advice {
     /// Share of the requests that a host-managed disk would refuse unless its zones are empty, where the answer takes them to be.
     #[serde(skip)]
     pub refused_where_written: Option<f64>,
-    /// How fast a stream is at the inner edge of the disk, as a share of where this one went, if that was further out.
-    #[serde(skip)]
-    pub at_inner_edge: Option<f64>,
     /// The drive where everything that is known only roughly is as bad, and as good, as it may be.
     pub ends: Vec<End>,
     /// Changes that were tried.
@@ -204,6 +202,26 @@ pub enum Measure {
     BytesPerS,
     /// Mean latency.
     MeanNs,
+}
+
+impl Measure {
+    /// The unit that keeps figures up to the largest readable: how much of the figure it is, and its name.
+    pub fn unit(self, largest: f64) -> (f64, String) {
+        match self {
+            Measure::BytesPerS => {
+                let (unit, name) = format::byte_unit(largest);
+                (unit, format!("{name}/s"))
+            }
+            Measure::Seconds => {
+                let (unit, name) = format::time_unit(largest);
+                (unit, name.into())
+            }
+            Measure::MeanNs => {
+                let (unit, name) = format::time_unit(largest / 1e9);
+                (unit * 1e9, name.into())
+            }
+        }
+    }
 }
 
 /// The drive at an end of what is known of it.
@@ -369,7 +387,6 @@ impl Advice {
             trimmed: Vec::new(),
             assumes_written: question.assumes_written,
             refused_where_written: None,
-            at_inner_edge: at_inner_edge(question, own),
             ends: Vec::new(),
             remedies: Vec::new(),
             runs: vec![usual.outcome.clone(), outcome.clone()],
@@ -491,21 +508,18 @@ impl Advice {
     /// Takes the drive at both ends of what is known of it. Which is the worse one is seen in what they do: a larger cache, which takes more,
     /// is cleaned for longer. An end that should be better and is worse than the drive as it is says nothing; that is the best then.
     pub fn take_ends(&mut self, mut ends: Vec<End>) {
-        let badness = |run: &Trajectory| match self.measure() {
-            Measure::BytesPerS => (run.falls_behind, -self.figure(run)),
-            Measure::Seconds | Measure::MeanNs => (run.falls_behind, self.figure(run)),
+        let sign = if self.measure() == Measure::BytesPerS { -1.0 } else { 1.0 };
+        let is_worse = |one: &Trajectory, other: &Trajectory| {
+            (one.falls_behind, sign * self.figure(one)) > (other.falls_behind, sign * self.figure(other))
         };
-        let is_worse = |one: &Trajectory, other: &Trajectory| badness(one) > badness(other);
-        if let [worse, better] = ends.as_mut_slice()
-            && is_worse(&better.trajectory, &worse.trajectory)
-        {
-            std::mem::swap(&mut worse.trajectory, &mut better.trajectory);
+        if let [one, other] = ends.as_mut_slice() {
+            one.worse = !is_worse(&other.trajectory, &one.trajectory);
+            other.worse = !one.worse;
         }
         let own = &self.calm().own;
         // One on which a disk would be dropped says a good deal.
-        let says =
-            |end: &End| end.worse || end.trajectory.dropped_30s > own.dropped_30s || !is_worse(&end.trajectory, own);
-        ends.retain(says);
+        ends.retain(|end| end.worse || end.trajectory.dropped_30s > own.dropped_30s || !is_worse(&end.trajectory, own));
+        ends.sort_by_key(|end| !end.worse);
         self.ends = ends;
     }
 
@@ -602,40 +616,37 @@ impl Advice {
         self.trimmed.get(self.hardest).is_some_and(does)
     }
 
-    /// What others have measured of it.
-    pub fn known(&self) -> Option<Known> {
-        measured::find(&self.asked_work())
-    }
-
     /// What is asked, for whoever may have measured it.
     pub fn asked_work(&self) -> AskedWork<'_> {
         let is_stream = !self.is_open() && self.demand.sequential_share.is_some_and(|share| share > 0.5);
         AskedWork {
             drive: &self.system.drive,
-            level: self.array.map(|array| array.level),
-            disks: self.judged().own.disks,
+            array: self.array.map(|array| (array.level, self.judged().own.disks)),
             rebuild: self.rebuild,
-            asked_use: self.asked_use.as_deref(),
+            use_name: self.asked_use.as_deref().and_then(|asked| asked.split(':').next()),
             stream_write_bytes: self.demand.mean_write_bytes.filter(|_| is_stream),
         }
     }
 
-    /// The same, where that is more than twice as long as it may be by what is known of the drive.
-    pub fn disputed(&self) -> Option<Known> {
+    /// Seconds that all of it took by what others have measured.
+    pub fn known_seconds(&self, known: &Known) -> f64 {
+        let disk_bytes = self.calm().own.rebuild.map(|rebuilt| self.whole_disk_bytes.unwrap_or(rebuilt.disk_bytes));
+        known.seconds(disk_bytes.map(|bytes| bytes as f64).or(self.whole_bytes).unwrap_or(0.0))
+    }
+
+    /// What others have measured of it, where that is more than twice as long as it may be by what is known of the drive.
+    pub fn disputed(&self) -> Option<&'static Known> {
         let range = self.range.filter(|range| range.of == Measure::Seconds);
         let longest = range.map_or_else(|| self.seconds(&self.calm().own), |range| Some(range.high))?;
         // Of a disk that was trimmed nobody has measured it.
         let is_same = self.rebuild.is_some() || self.state.prefill != Prefill::None;
-        self.known().filter(|known| is_same && known.seconds(self.whole_bytes.unwrap_or(0.0)) > 2.0 * longest)
+        self.asked_work().known().filter(|known| is_same && self.known_seconds(known) > 2.0 * longest)
     }
 
     /// True if what others have measured is longer than what is needed, and than what it may be by what is known of the drive.
     fn is_refuted(&self) -> bool {
         let limit = self.need.within.into_iter().chain(self.need.every).min();
-        self.disputed().is_some_and(|known| {
-            let seconds = known.seconds(self.whole_bytes.unwrap_or(0.0));
-            limit.is_none_or(|limit| seconds > limit.as_secs())
-        })
+        self.disputed().is_some_and(|known| limit.is_none_or(|limit| self.known_seconds(known) > limit.as_secs()))
     }
 
     /// What the answer would be with the drive's cache full at the start: seconds for all of it, where that makes a difference.
@@ -697,23 +708,6 @@ impl Advice {
     pub fn is_open(&self) -> bool {
         self.engine.arrival == Arrival::Trace
     }
-}
-
-/// How fast a stream is at the inner edge of a disk, as a share of what it is where this one went; `None` if that is no stream on the outer
-/// part, or makes little difference. Tracks are shorter inside, and turn as fast.
-fn at_inner_edge(question: &Question, own: &Measured) -> Option<f64> {
-    const OUTER: f64 = 0.25;
-    let run = &question.run;
-    let ([drive], true) = (run.system().drives(), own.stream_share? > 0.9) else { return None };
-    let (first, end) = own.span?;
-    let geometry = &drive.drive.geometry;
-    if end as f64 > OUTER * run.host_sectors().ok()? as f64 {
-        return None;
-    }
-    let here = geometry.zone_of(Pba((first + end) / 2)).track_sectors;
-    let inside = geometry.zones.iter().map(|zone| zone.track_sectors).min()?;
-    let share = inside as f64 / here as f64;
-    (share < 0.8).then_some(share)
 }
 
 /// Bytes of all of a load, of which some was run.

@@ -137,7 +137,7 @@ impl Search<'_, '_> {
         };
         // What is in a full cache depends on how fast the load came: how many writes there were between two commits. That must not be
         // the rate which was asked for, but the one that is found.
-        let asked = asked_bytes_per_s(own);
+        let asked = own.trajectory.asked_bytes_per_s();
         let Some(rough) = self.most_hastened(full, own, 1.0, ROUGH_RATE)? else { return Ok(None) };
         let times = rough / asked.max(1e-9);
         let writes = filled.requests.max(FEWEST_PACED);
@@ -155,7 +155,7 @@ impl Search<'_, '_> {
         fine: f64,
     ) -> Result<Option<f64>, Error> {
         // For the load asked for, and later for what was served: not all of it grows with the rest.
-        let mut bytes_per_s = asked_bytes_per_s(own);
+        let mut bytes_per_s = own.trajectory.asked_bytes_per_s();
         let times = edge(guess, fine, |times| {
             let time_scale = self.load.settings.time_scale;
             let (demand, time_scale) = match &self.question.hastened {
@@ -167,7 +167,7 @@ impl Search<'_, '_> {
                 Some(full) => trial.serve_until_decided(&demand, self.sectors, full, self.watch)?,
                 None => Trial { first: Some(own.asked), ..trial }.serve(&demand, self.sectors, false, self.watch)?,
             };
-            bytes_per_s = asked_bytes_per_s(&served) / times;
+            bytes_per_s = served.trajectory.asked_bytes_per_s() / times;
             Ok(keeps_up(&served))
         })?;
         Ok(times.map(|times| bytes_per_s * times))
@@ -221,11 +221,6 @@ impl Search<'_, '_> {
         }
         Ok(Some(high))
     }
-}
-
-/// Bytes a second of requests at times of their own.
-fn asked_bytes_per_s(served: &Measured) -> f64 {
-    served.trajectory.bytes as f64 / (served.trajectory.arrivals_ns as f64 / 1e9).max(1e-9)
 }
 
 /// Whether a drive keeps up with requests at times of their own; `None` after an interrupt.

@@ -173,11 +173,11 @@ pub fn all(question: &Question, load: &Load, own: &Measured, is_refused: bool) -
     match load.kind {
         // Nobody can tell a program of a kind how much to write at a time, but for the options that it has.
         LoadKind::Asked if question.asked_use.is_some() && run.rebuild().is_none() => {
-            let changes = question.instead.iter().map(|(name, demand)| {
-                let change = Change::new(ChangeKind::Program, *name, Ok(Trial::for_run(run.clone())));
-                Change { demand: Some(Arc::clone(demand)), ..change }
+            let change = question.instead.as_ref().map(|(name, demand)| Change {
+                demand: Some(Arc::clone(demand)),
+                ..Change::new(ChangeKind::Program, *name, Ok(Trial::for_run(run)))
             });
-            Ok(changes.collect())
+            Ok(change.into_iter().collect())
         }
         LoadKind::Asked if run.rebuild().is_none() => write_sizes(&run, own),
         _ => Ok(rebuilds(&run, own, question.whole_disk_bytes)),

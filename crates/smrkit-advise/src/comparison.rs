@@ -143,6 +143,11 @@ impl Trajectory {
         self.rate_after_bytes_per_s.unwrap_or(self.rate_before_bytes_per_s)
     }
 
+    /// Bytes a second that are asked for, where requests come at times of their own.
+    pub fn asked_bytes_per_s(&self) -> f64 {
+        self.bytes as f64 / (self.arrivals_ns as f64 / 1e9).max(1e-9)
+    }
+
     /// Seconds to move `bytes`: the time of the run, and for what the run did not move the rate that remains once the cache is full.
     pub fn seconds_for(&self, bytes: f64) -> f64 {
         let elapsed_s = self.elapsed_ns as f64 / 1e9;

@@ -55,7 +55,7 @@ pub struct Question {
     /// The load at times of its own with so many times as much to do, where the question knows what that is.
     pub hastened: Option<Hastened>,
     /// What the program would ask of the disk with another option, by its name, or done in another way.
-    pub instead: Vec<(&'static str, Arc<dyn Demand>)>,
+    pub instead: Option<(&'static str, Arc<dyn Demand>)>,
     /// What is needed.
     pub need: Need,
     /// What can't be known of the load, where it was made of sums.
@@ -78,7 +78,7 @@ impl Question {
             loads,
             asked_use: None,
             hastened: None,
-            instead: Vec::new(),
+            instead: None,
             need: Need::default(),
             note: None,
             times: 1.0,
@@ -302,8 +302,7 @@ fn serve(trial: &Trial, load: &Load, sectors: u64, watch: &mut RunWatch) -> Resu
         return Ok(served);
     }
     let later = trial.serve_from_full(demand, sectors, &served, watch).map_err(named)?;
-    let more = served.trajectory.full_in_s.unwrap_or(0.0) / (served.outcome.elapsed_ns as f64 / 1e9).max(1e-9);
-    let until_full = served.asked as f64 * (1.0 + more);
+    let until_full = served.asked as f64 * served.times_until_full().unwrap_or(1.0);
     match later {
         Some(later) => Ok(later),
         // Streams that come at once may go past a cache that they fill one by one: only their own times tell what comes then.

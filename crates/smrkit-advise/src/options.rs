@@ -197,7 +197,7 @@ impl AdviseOptions {
     /// The work of the array's own, by the words that it was named in.
     fn rebuild_of(&self, array: Option<&ArraySpec>) -> Result<Option<RebuildSpec>, Error> {
         let word = match (&self.asked_use, self.rebuild, array) {
-            (Some(asked), _, None) if !matches!(asked.info.work, Work::Workload(_)) => {
+            (Some(asked), _, None) if asked.info.work.is_of_array() => {
                 return Err(Error::Usage(format!(
                     "{asked} is work of an array: add {{array}} raidz1:disks=4, or another"
                 )));
@@ -345,8 +345,8 @@ impl AskedAdvice<'_> {
     /// The requests: the traces and workloads that were named, those of a use, or light use where there is nothing but a rebuild.
     pub fn demand(&self) -> Result<Arc<dyn Demand>, Error> {
         match &self.source {
-            LoadSource::Light(light) => Ok(Arc::new(GeneratedDemand::from(Workload::parse(light.workload)?))),
-            LoadSource::Made { workload, .. } => Ok(Arc::new(GeneratedDemand::from(Workload::parse(workload)?))),
+            LoadSource::Light(light) => generated(light.workload),
+            LoadSource::Made { workload, .. } => generated(workload),
             LoadSource::Given => Ok(Arc::from(self.options.demand.open(&self.options.conditions, self.placement)?)),
         }
     }
@@ -400,33 +400,23 @@ impl AskedAdvice<'_> {
             LoadSource::Made { times, note, .. } => (*times, note.clone()),
             _ => (1.0, None),
         };
-        let AdviseOptions { within, every, keep, .. } = *self.options;
-        let buffer = self.options.asked_use.as_ref().and_then(|asked| match asked.info.pace {
+        let AdviseOptions { within, every, keep, ref asked_use, .. } = *self.options;
+        let disk = disk(&run)?;
+        let (mut buffer, mut hastened) = (None, None);
+        if let Some((asked, Pace::Own(bridges))) = asked_use.as_ref().map(|asked| (asked.clone(), asked.info.pace)) {
             // Who says how long requests may take knows better.
-            Pace::Own(buffer) => buffer.filter(|_| keep.is_none()),
-            Pace::AtOnce(_) => None,
-        });
-        let hastened = match self.options.asked_use.clone().filter(|asked| matches!(asked.info.pace, Pace::Own(_))) {
-            Some(asked) => Some((asked, disk(&run)?)),
+            buffer = bridges.filter(|_| keep.is_none());
+            hastened =
+                Some(Arc::new(move |haste| generated(&asked.hastened(&disk, haste).unwrap_or_default().0)) as Hastened);
+        }
+        let instead = match asked_use.as_ref().and_then(AskedUse::instead) {
+            Some((one, other)) => Some((one.name, generated(&other.workload(&disk).unwrap_or_default().0)?)),
             None => None,
         };
-        let hastened = hastened.map(|(asked, disk)| -> Hastened {
-            Arc::new(move |haste| {
-                let (workload, _) = asked.hastened(&disk, haste).unwrap_or_default();
-                Ok(Arc::new(GeneratedDemand::from(Workload::parse(&workload)?)))
-            })
-        });
-        let disk = disk(&run)?;
-        let others = self.options.asked_use.iter().flat_map(AskedUse::instead).map(|(name, asked)| {
-            let (workload, _) = asked.workload(&disk).unwrap_or_default();
-            let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(&workload)?));
-            Ok((name, demand))
-        });
-        let instead = others.collect::<Result<Vec<_>, Error>>()?;
         let mut question = Question {
             run,
             loads,
-            asked_use: self.options.asked_use.clone(),
+            asked_use: asked_use.clone(),
             hastened,
             instead,
             need: Need { within, every, keep, buffer },
@@ -443,6 +433,11 @@ impl AskedAdvice<'_> {
         }
         advise(&question, monitor, listener)
     }
+}
+
+/// The requests of a workload.
+fn generated(workload: &str) -> Result<Arc<dyn Demand>, Error> {
+    Ok(Arc::new(GeneratedDemand::from(Workload::parse(workload)?)))
 }
 
 /// Workloads that do different things one after another.

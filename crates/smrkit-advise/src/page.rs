@@ -119,10 +119,9 @@ fn row_of(advice: &Advice, name: String) -> impl Iterator<Item = Estimate> {
     let is_conventional = advice.system.is_conventional || advice.system.layer == BASELINE;
     let colour = if is_conventional { Colour::GREY } else { Colour::nth(0) };
     let row = estimate(advice, name, &advice.calm().own, colour).map(|row| Estimate {
-        range: advice.range.map(|range| (scaled(range.of, range.low), scaled(range.of, range.high))),
-        measured: advice
-            .known()
-            .map(|known| known.seconds(advice.whole_bytes.unwrap_or(0.0)))
+        range: advice.range.map(|range| (range.low, range.high)),
+        measured: (advice.asked_work().known())
+            .map(|known| advice.known_seconds(known))
             .filter(|seconds| seconds.is_finite() && advice.measure() == Measure::Seconds),
         ..row
     });
@@ -130,33 +129,20 @@ fn row_of(advice: &Advice, name: String) -> impl Iterator<Item = Estimate> {
 }
 
 fn estimate(advice: &Advice, name: String, run: &Trajectory, colour: Colour) -> Option<Estimate> {
-    let value = scaled(advice.measure(), advice.figure(run));
+    let value = advice.figure(run);
     let text = screen::figure(advice, run);
     value.is_finite().then_some(Estimate { name, value, range: None, measured: None, text, colour })
-}
-
-/// A figure in seconds or in bytes a second.
-fn scaled(of: Measure, figure: f64) -> f64 {
-    if of == Measure::MeanNs { figure / 1e9 } else { figure }
 }
 
 /// Bars with what is not known of them.
 fn bars(rows: &[Estimate], of: Measure) -> Figure {
     let longest = rows.iter().map(|row| row.value.max(row.range.map_or(0.0, |range| range.1))).fold(0.0, f64::max);
-    let (title, unit, label) = match of {
-        Measure::BytesPerS => {
-            let (unit, name) = format::byte_unit(longest);
-            ("How fast", unit, format!("Rate that remains ({name}/s)"))
-        }
-        Measure::Seconds => {
-            let (unit, name) = format::time_unit(longest);
-            ("How long it takes", unit, format!("Time ({name})"))
-        }
-        Measure::MeanNs => {
-            let (unit, name) = format::time_unit(longest);
-            ("How long a request takes", unit, format!("Mean time of a request ({name})"))
-        }
+    let (title, axis) = match of {
+        Measure::BytesPerS => ("How fast", "Rate that remains"),
+        Measure::Seconds => ("How long it takes", "Time"),
+        Measure::MeanNs => ("How long a request takes", "Mean time of a request"),
     };
+    let (unit, name) = of.unit(longest);
     let in_unit = |row: &Estimate| Estimate {
         value: row.value / unit,
         range: row.range.map(|(low, high)| (low / unit, high / unit)),
@@ -171,7 +157,12 @@ fn bars(rows: &[Estimate], of: Measure) -> Figure {
         note += " The dot is what somebody has measured.";
     }
     let body = Body::Estimates(rows.iter().map(in_unit).collect());
-    Figure::new("bars", title, note, [Panel::new(None, Axis::linear(label), Axis::default(), body)])
+    Figure::new(
+        "bars",
+        title,
+        note,
+        [Panel::new(None, Axis::linear(format!("{axis} ({name})")), Axis::default(), body)],
+    )
 }
 
 /// The drive where all that is known only roughly is as bad, and as good, as it may be.

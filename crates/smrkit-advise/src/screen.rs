@@ -183,42 +183,27 @@ pub fn compared(all: &[Advice], screen: Screen) -> String {
 
 pub(crate) fn comparison(all: &[Advice]) -> Grid {
     let Some(first) = all.first() else { return Grid::default() };
-    // A column has one unit, so that it can be read downwards.
-    let seconds_ns = |ns: f64| ns / 1e9;
-    let value = |advice: &Advice, figure: f64| match advice.measure() {
-        Measure::MeanNs => seconds_ns(figure),
-        Measure::Seconds | Measure::BytesPerS => figure,
-    };
     // The latency of a backlog that grows is no figure.
     let grows = |advice: &Advice| advice.measure() == Measure::MeanNs && advice.judged().own.falls_behind;
-    let own = |advice: &Advice| match grows(advice) {
-        true => f64::NAN,
-        false => value(advice, advice.figure(&advice.judged().own)),
-    };
-    let high = |advice: &Advice| advice.range.map_or(0.0, |range| value(advice, range.high));
-    let longest = |advice: &Advice| seconds_ns(words::longest_ns(advice, &advice.judged().own) as f64);
-    let largest =
-        |of: &dyn Fn(&Advice) -> f64| all.iter().map(of).filter(|value| value.is_finite()).fold(0.0, f64::max);
-    let ((unit, name), a_second) = match first.measure() {
-        Measure::BytesPerS => (format::byte_unit(largest(&own).max(largest(&high))), "/s"),
-        Measure::Seconds | Measure::MeanNs => (format::time_unit(largest(&own).max(largest(&high))), ""),
-    };
-    let (longest_unit, longest_name) = format::time_unit(largest(&longest));
-    let short = |value: f64, unit: f64| format::short(value / unit);
-    let mut grid = Grid::new(["", "answer", "", "", "", "dropped"]);
-    grid.header[2] = format!("{}, {name}{a_second}", figure_name(first));
-    grid.header[3] = format!("range, {name}{a_second}");
-    grid.header[4] = format!("longest, {longest_name}");
+    let own = |advice: &Advice| if grows(advice) { 0.0 } else { advice.figure(&advice.judged().own) };
+    let longest = |advice: &Advice| words::longest_ns(advice, &advice.judged().own) as f64;
+    let largest = |of: &dyn Fn(&Advice) -> f64| all.iter().map(of).fold(0.0, f64::max);
+    // A column has one unit, so that it can be read downwards.
+    let high = |advice: &Advice| advice.range.map_or(0.0, |range| range.high).max(own(advice));
+    let (unit, name) = first.measure().unit(largest(&high));
+    let (longest_unit, longest_name) = Measure::MeanNs.unit(largest(&longest));
+    let short = |value: f64| format::short(value / unit);
+    let figure = format!("{}, {name}", figure_name(first));
+    let heads = ["", "answer", &figure, &format!("range, {name}"), &format!("longest, {longest_name}"), "dropped"];
+    let mut grid = Grid::new(heads);
     for advice in all {
-        let range = advice.range.map_or("within 10 %".into(), |range| {
-            format!("{} to {}", short(value(advice, range.low), unit), short(value(advice, range.high), unit))
-        });
+        let range = advice.range.map(|range| format!("{} to {}", short(range.low), short(range.high)));
         grid.rows.push(vec![
             advice.system.drive.clone(),
             words::answer_word(advice.answer).into(),
-            if grows(advice) { "grows".into() } else { short(own(advice), unit) },
-            range,
-            short(longest(advice), longest_unit),
+            if grows(advice) { "grows".into() } else { short(own(advice)) },
+            range.unwrap_or("within 10 %".into()),
+            format::short(longest(advice) / longest_unit),
             dropped(advice, &advice.judged().own),
         ]);
     }

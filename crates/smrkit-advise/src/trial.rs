@@ -84,10 +84,6 @@ pub struct Measured {
     pub trajectory: Trajectory,
     /// Share of the bytes written that continue another write; `None` without writes.
     pub sequential_share: Option<f64>,
-    /// The same of all bytes, read or written.
-    pub stream_share: Option<f64>,
-    /// The first sector that was read or written, and the end of the last one.
-    pub span: Option<(u64, u64)>,
     /// Requests of the load, before any were packed.
     pub asked: u64,
     /// The system with its cache full, where the run begins there.
@@ -119,29 +115,28 @@ pub struct Full {
 #[derive(Default)]
 struct Served {
     stretches: Stretches,
-    writes: Order,
-    reads: Order,
-}
-
-/// How much is written, or read, behind another such request. Streams and queues mix, so that the other one may be one of the last few,
-/// and come after it.
-#[derive(Default)]
-struct Order {
-    /// First sector and end of the last few.
+    /// First sector and end of the last few writes.
     last: VecDeque<(u64, u64)>,
+    /// Sectors that were written behind another write. Streams and queues mix, so that this one may be one of the last few, and come after it.
     sequential: u64,
-    all: u64,
-    /// First sector and end of all of them.
-    span: Option<(u64, u64)>,
+    written: u64,
 }
 
 /// Requests among which one is looked for that another continues: twice what a drive takes at once.
 const RECENT: usize = 64;
 
-impl Order {
+impl Served {
     fn add(&mut self, row: &RequestRow) {
+        // A run that begins anew.
+        if row.index == 0 {
+            *self = Served::default();
+        }
+        self.stretches.add(row);
+        if row.op != Op::Write {
+            return;
+        }
         let (sectors, end) = (u64::from(row.sectors), row.lba + u64::from(row.sectors));
-        self.all += sectors;
+        self.written += sectors;
         if self.last.iter().any(|&(first, past)| past == row.lba || end == first) {
             self.sequential += sectors;
         }
@@ -149,30 +144,7 @@ impl Order {
             self.last.pop_front();
         }
         self.last.push_back((row.lba, end));
-        let (first, past) = self.span.unwrap_or((row.lba, end));
-        self.span = Some((first.min(row.lba), past.max(end)));
     }
-}
-
-impl Served {
-    fn add(&mut self, row: &RequestRow) {
-        if row.index == 0 {
-            (self.writes, self.reads) = (Order::default(), Order::default());
-        }
-        self.stretches.add(row);
-        match row.op {
-            Op::Write => self.writes.add(row),
-            Op::Read => self.reads.add(row),
-            _ => {}
-        }
-    }
-}
-
-/// The share of the bytes that continue another request; `None` where there are none.
-fn sequential_share(orders: &[&Order]) -> Option<f64> {
-    let sum = |of: fn(&Order) -> u64| orders.iter().map(|order| of(order)).sum::<u64>();
-    let all = sum(|order| order.all);
-    (all > 0).then(|| sum(|order| order.sequential) as f64 / all as f64)
 }
 
 impl Full {
@@ -212,10 +184,7 @@ impl Trial {
             let measured = part.serve(demand, sectors, false, watch)?;
             let is_flat_out = measured.outcome.engine.arrival == Arrival::FlatOut;
             let trajectory = &measured.trajectory;
-            let until_full = trajectory.full_in_s.map(|more_s| {
-                let elapsed_s = measured.outcome.elapsed_ns as f64 / 1e9;
-                first as f64 * (1.0 + more_s / elapsed_s.max(1e-9))
-            });
+            let until_full = measured.times_until_full().map(|times| first as f64 * times);
             let can_fill = until_full.is_some_and(|requests| requests < FAR * MOST_FILLING as f64);
             let most = if is_flat_out && can_fill { most.max(MOST_FILLING) } else { most };
             let is_close = trajectory.cache_full_at_s.is_some();
@@ -240,9 +209,8 @@ impl Trial {
         measured: &Measured,
         watch: &mut RunWatch,
     ) -> Result<Option<Measured>, Error> {
-        let (outcome, more_s) = (&measured.outcome, measured.trajectory.full_in_s.unwrap_or(0.0));
-        let times = 1.0 + more_s / (outcome.elapsed_ns as f64 / 1e9).max(1e-9);
-        let writes = (outcome.commands.host_write as f64 * times) as u64;
+        let times = measured.times_until_full().unwrap_or(1.0);
+        let writes = (measured.outcome.commands.host_write as f64 * times) as u64;
         if writes > MOST_FILLING {
             return Ok(None);
         }
@@ -251,10 +219,7 @@ impl Trial {
         };
         let run = self.run.clone().beginning_with(Arc::clone(&full.state));
         let mut later = Trial { run, ..self.clone() }.serve_until_decided(demand, sectors, &full, watch)?;
-        later.trajectory.full_after_s = measured.trajectory.full_in_s.map(|more_s| {
-            let until_now_s = measured.outcome.elapsed_ns as f64 / 1e9;
-            until_now_s + more_s
-        });
+        later.trajectory.full_after_s = Some(measured.outcome.elapsed_ns as f64 / 1e9 * times);
         // It was full from the beginning on, and this is what comes then.
         later.trajectory.full_in_s = None;
         later.full = Some(full);
@@ -401,13 +366,11 @@ impl Trial {
         watch.requests = Some(sink);
         let outcome = self.run.serve(demand.as_ref(), open, watch).map_err(|error| demand.named(error))?;
         let trajectory = Trajectory::from_outcome(&outcome);
-        let Served { stretches, writes, reads } =
+        let Served { stretches, sequential, written, .. } =
             std::mem::take(&mut *served.lock().unwrap_or_else(PoisonError::into_inner));
+        let sequential_share = (written > 0).then(|| sequential as f64 / written as f64);
         let asked = asked.load(Ordering::Relaxed);
-        let spans = || writes.span.into_iter().chain(reads.span);
-        let span = spans().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
-        let (sequential_share, stream_share) = (sequential_share(&[&writes]), sequential_share(&[&writes, &reads]));
-        Ok(Measured { outcome, trajectory, sequential_share, stream_share, span, asked, full: None, stretches })
+        Ok(Measured { outcome, trajectory, sequential_share, asked, full: None, stretches })
     }
 }
 
@@ -562,6 +525,12 @@ impl Measured {
     /// says nothing of how that goes on.
     pub fn is_later_and_later(&self) -> bool {
         self.stretches.growth() > LATE
+    }
+
+    /// How many times as long as the run it takes until the cache is full, where that was still filling at the end.
+    pub fn times_until_full(&self) -> Option<f64> {
+        let more_s = self.trajectory.full_in_s?;
+        Some(1.0 + more_s / (self.outcome.elapsed_ns as f64 / 1e9).max(1e-9))
     }
 
     /// Requests until one first waited for cleaning; `None` if none did.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use smrkit::error::Error;
 use smrkit::names::known;
-use smrkit::quantity::{exact_bytes, parse_bytes, parse_count, parse_duration};
+use smrkit::quantity::{exact_bytes, parse_bytes, parse_count};
 use smrkit::units::Nanos;
 
 use crate::Buffer;
@@ -40,12 +40,21 @@ pub enum Pace {
 /// The work of a use.
 #[derive(Clone, Copy)]
 pub enum Work {
-    /// A workload, made of the values and the disk; how many times as much as it names has to be done.
-    Workload(fn(&Values, &Disk) -> (String, f64)),
+    /// A workload, made of the values.
+    Workload(fn(&Values) -> String),
+    /// One that depends on the disk; and how many times as much as it names has to be done.
+    OnDisk(fn(&Values, &Disk) -> (String, f64)),
     /// An array replaces a disk.
     Replace,
     /// An array reads all of its disks.
     Scrub,
+}
+
+impl Work {
+    /// True of what an array does by itself.
+    pub fn is_of_array(self) -> bool {
+        matches!(self, Work::Replace | Work::Scrub)
+    }
 }
 
 /// What a use has to know of the disk.
@@ -98,6 +107,11 @@ impl Values<'_> {
     fn often(&self, key: &str) -> f64 {
         self.count(key) as f64 * self.haste
     }
+
+    /// The end of a load without one, after so many hours: with less to do it takes longer until as much is done.
+    fn lasting(&self, hours: f64) -> String {
+        format!("duration={}", seconds(hours * 3600.0 / self.haste.min(1.0)))
+    }
 }
 
 impl AskedUse {
@@ -109,12 +123,10 @@ impl AskedUse {
     /// The same with `haste` times the load at times of its own. What does not depend on how much there is to do stays: commits every
     /// 5 s, and the areas of the disk.
     pub fn hastened(&self, disk: &Disk, haste: f64) -> Option<(String, f64)> {
+        let values = Values { asked: self, haste };
         match self.info.work {
-            // With less to do it takes longer until as much is done.
-            Work::Workload(made) => {
-                let (workload, times) = made(&Values { asked: self, haste }, disk);
-                Some((if haste < 1.0 { lasting(&workload, 1.0 / haste) } else { workload }, times))
-            }
+            Work::Workload(made) => Some((made(&values), 1.0)),
+            Work::OnDisk(made) => Some(made(&values, disk)),
             Work::Replace | Work::Scrub => None,
         }
     }
@@ -205,32 +217,32 @@ pub fn instead(name: &str) -> Option<&'static Instead> {
 }
 
 impl AskedUse {
-    /// What could be done instead, by its name; nothing that was asked for already.
-    pub fn instead(&self) -> impl Iterator<Item = (&'static str, AskedUse)> {
-        INSTEAD.iter().filter(|one| one.of == self.info.name).filter_map(|one| {
-            let mut other: AskedUse = one.makes.parse().expect("a use");
-            // As much has to be done, whether that was said or is what is usual of this use.
-            let values = Values { asked: self, haste: 1.0 };
-            let made = Values { asked: &other, haste: 1.0 };
-            let is_done = other.given.iter().all(|(key, _)| values.bytes(key) >= made.bytes(key));
-            if self.info.name == other.info.name && is_done {
-                return None;
-            }
-            let is_said = |key: &str| other.given.iter().any(|(own, _)| *own == key);
-            let shared = other.info.keys.iter().map(|(key, ..)| *key).filter(|key| !is_said(key));
-            let kept: Vec<_> = shared
-                .filter(|key| self.info.keys.iter().any(|(own, ..)| own == key))
-                .filter(|key| self.info.name != other.info.name || self.given.iter().any(|(own, _)| own == key))
-                .map(|key| (key, values.text(key).to_string()))
-                .collect();
-            other.given.extend(kept);
-            Some((one.name, other))
-        })
+    /// What could be done instead; nothing that was asked for already.
+    pub fn instead(&self) -> Option<(&'static Instead, AskedUse)> {
+        let one = INSTEAD.iter().find(|one| one.of == self.info.name)?;
+        let mut other: AskedUse = one.makes.parse().expect("a use");
+        let (own, made) = (Values { asked: self, haste: 1.0 }, Values { asked: &other, haste: 1.0 });
+        let is_same = self.info.name == other.info.name;
+        if is_same && other.given.iter().all(|(key, _)| own.bytes(key) >= made.bytes(key)) {
+            return None;
+        }
+        // As much has to be done, whether that was said or is what is usual of this use.
+        let keys = other.info.keys.iter().map(|(key, ..)| *key);
+        let kept = keys.filter(|&key| {
+            made.text(key) != own.text(key)
+                && !own.text(key).is_empty()
+                && !other.given.iter().any(|(given, _)| *given == key)
+        });
+        let kept: Vec<_> = kept.map(|key| (key, own.text(key).to_string())).collect();
+        other.given.extend(kept);
+        Some((one, other))
     }
 
     /// What was assumed of a load, and how to say otherwise. Of work of an array's own the answer says it.
     pub fn assumed(&self) -> Option<String> {
-        let Work::Workload(_) = self.info.work else { return None };
+        if self.info.work.is_of_array() {
+            return None;
+        }
         let keys: Vec<String> = self.info.keys.iter().map(|(key, default, _)| format!("{key}={default}")).collect();
         let otherwise = match keys.as_slice() {
             [] => String::new(),
@@ -263,17 +275,6 @@ pub fn parse_rate(text: &str) -> Result<f64, Error> {
 const COMMITS: &str = "flush:interval=5s";
 const MI: u64 = 1 << 20;
 const GI: u64 = 1 << 30;
-
-/// A workload of which each part that has a duration lasts this many times as long.
-fn lasting(workload: &str, times: f64) -> String {
-    let mut parts = workload.split("duration=");
-    let first = parts.next().unwrap_or_default().to_string();
-    parts.fold(first, |text, part| {
-        let (value, rest) = part.split_at(part.find([',', '+', ';']).unwrap_or(part.len()));
-        let nanos = parse_duration(value).expect("uses are written with durations");
-        format!("{text}duration={}{rest}", seconds(nanos.as_secs() * times))
-    })
-}
 
 fn seconds(value: f64) -> String {
     format!("{}ns", (value * 1e9).round().max(1.0) as u64)
@@ -341,7 +342,7 @@ pub static USES: &[Use] = &[
         what: "a backup by restic",
         keys: &[("bytes", "200G", "what a backup writes"), ("pack", "16Mi", "size of a pack")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), of.bytes("pack"), 2, "10%"), 1.0)),
+        work: Work::Workload(|of| durable_files(of.bytes("bytes"), of.bytes("pack"), 2, "10%")),
         assumed: "Packs of 16 MiB (restic's documentation: --pack-size), each a file in one of 256 directories, which ext4 spreads over \
                   the disk; two writes of 4 KiB to its metadata for each, and a flush, since restic syncs each file (its changelog, 0.9.6). \
                   Four outstanding: the page cache is written back while restic goes on. Older versions made packs of 4 to 8 MB: `pack=5M`.",
@@ -351,7 +352,7 @@ pub static USES: &[Use] = &[
         what: "a backup by Borg",
         keys: &[("bytes", "200G", "what a backup writes")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), 500 * MI, 4, "1Gi"), 1.0)),
+        work: Work::Workload(|of| durable_files(of.bytes("bytes"), 500 * MI, 4, "1Gi")),
         assumed: "Segments of 500 MiB (Borg's documentation: max_segment_size), written in order; four writes of 4 KiB to metadata for \
                   each, and a flush.",
     },
@@ -360,7 +361,7 @@ pub static USES: &[Use] = &[
         what: "a backup by Duplicati",
         keys: &[("bytes", "200G", "what a backup writes"), ("volume", "50M", "size of a remote volume")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), of.bytes("volume"), 8, "1Gi"), 1.0)),
+        work: Work::Workload(|of| durable_files(of.bytes("bytes"), of.bytes("volume"), 8, "1Gi")),
         assumed: "To a USB disk under Windows. Volumes of 50 MB (Duplicati's documentation: dblock-size), each a file; eight writes of 4 KiB \
                   for each, since NTFS writes the master file table, bitmap and journal, and a flush, since Windows keeps nothing of such disks \
                   in memory (Microsoft: quick removal, the default since Windows 10 1809). The database is on another disk.",
@@ -370,7 +371,7 @@ pub static USES: &[Use] = &[
         what: "a copy of files",
         keys: &[("bytes", "200G", "size of all of them"), ("file", "128Mi", "size of a file")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, _| (durable_files(of.bytes("bytes"), of.bytes("file"), 8, "1Gi"), 1.0)),
+        work: Work::Workload(|of| durable_files(of.bytes("bytes"), of.bytes("file"), 8, "1Gi")),
         assumed: "Onto a USB disk under Windows, such as photos, films and images of a disk. Each file is written in order; then eight writes \
                   of 4 KiB to NTFS's master file table, bitmap and journal, and a flush, since Windows keeps nothing of such disks in memory \
                   (Microsoft: quick removal, the default since Windows 10 1809). Linux's ext4 commits every 5 s instead: `file=640Mi`.",
@@ -380,10 +381,10 @@ pub static USES: &[Use] = &[
         what: "a backup by Time Machine",
         keys: &[("bytes", "20G", "what a backup writes"), ("band", "8Mi", "size of a band of the sparse bundle")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
             let bands = committed_files(of.bytes("bytes") / 2, of.bytes("band"), 4, "10%");
             let small = of.bytes("bytes") / 2;
-            (format!("{bands}+random-write:size=16Ki-512Ki,interval=4ms,bytes={}", exact_bytes(small)), 1.0)
+            format!("{bands}+random-write:size=16Ki-512Ki,interval=4ms,bytes={}", exact_bytes(small))
         }),
         assumed: "Over the network: a sparse bundle of bands of 8 MiB (hdiutil's manual page). Half of the bytes go to new bands, half \
                   as pieces of 16 to 512 KiB into old ones, since the file system inside reuses its room: assumption. The file server commits every 5 s.",
@@ -393,7 +394,7 @@ pub static USES: &[Use] = &[
         what: "a backup to Proxmox Backup Server",
         keys: &[("bytes", "200G", "what a backup writes"), ("chunk", "2Mi", "size of a chunk as it is stored")],
         pace: Pace::AtOnce(16),
-        work: Work::Workload(|of, _| (committed_files(of.bytes("bytes"), of.bytes("chunk"), 2, "10%"), 1.0)),
+        work: Work::Workload(|of| committed_files(of.bytes("bytes"), of.bytes("chunk"), 2, "10%")),
         assumed: "Chunks of 4 MiB (Proxmox Backup Server's documentation), compressed to half of that, each a file in one of 65,536 \
                   directories; two writes of 4 KiB to metadata for each; ext4 commits every 5 s. Garbage collection is \
                   `proxmox-gc`.",
@@ -403,15 +404,12 @@ pub static USES: &[Use] = &[
         what: "a garbage collection of Proxmox Backup Server",
         keys: &[("bytes", "2T", "what is stored"), ("chunk", "2Mi", "size of a chunk as it is stored")],
         pace: Pace::AtOnce(16),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
             let chunks = (of.bytes("bytes") / of.bytes("chunk")).max(1);
-            (
-                format!(
-                    "random-write:size=4Ki,span=2%,interval=1ms,count={chunks}+random-read:size=4Ki,span=2%,interval=1ms,\
-                     count={chunks}+{COMMITS},count={}",
-                    chunks / 5000 + 1
-                ),
-                1.0,
+            format!(
+                "random-write:size=4Ki,span=2%,interval=1ms,count={chunks}+random-read:size=4Ki,span=2%,interval=1ms,\
+                 count={chunks}+{COMMITS},count={}",
+                chunks / 5000 + 1
             )
         }),
         assumed: "Each chunk's file is touched, which reads and writes a block of 4 KiB of inodes (Proxmox Backup Server's documentation: \
@@ -423,10 +421,10 @@ pub static USES: &[Use] = &[
         what: "a prune of a restic repository",
         keys: &[("repacked", "20G", "what is written again"), ("pack", "16Mi", "size of a pack")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
             let (bytes, pack) = (of.bytes("repacked"), of.bytes("pack"));
             let reads = exact_bytes(bytes);
-            (format!("{}+random-read:size=1Mi,interval=8ms,bytes={reads}", durable_files(bytes, pack, 2, "10%")), 1.0)
+            format!("{}+random-read:size=1Mi,interval=8ms,bytes={reads}", durable_files(bytes, pack, 2, "10%"))
         }),
         assumed: "Packs in which some is no longer used are read, and what is still used of them is written to new ones (restic's \
                   documentation: prune). --max-repack-size bounds how much that is, and with --max-unused unlimited nothing is.",
@@ -436,7 +434,7 @@ pub static USES: &[Use] = &[
         what: "a zfs receive",
         keys: &[("bytes", "200G", "what is received")],
         pace: Pace::AtOnce(10),
-        work: Work::Workload(|of, _| (committed_files(of.bytes("bytes"), 64 * MI, 1, "10%"), 1.0)),
+        work: Work::Workload(|of| committed_files(of.bytes("bytes"), 64 * MI, 1, "10%")),
         assumed: "Records joined to writes of up to 1 MiB (zfs_vdev_aggregation_limit), in free room that is in one piece, ten \
                   outstanding (zfs_vdev_async_write_max_active); a block of 4 KiB of metadata for every 64 MiB: assumption. A flush \
                   every 5 s (zfs_txg_timeout).",
@@ -451,23 +449,18 @@ pub static USES: &[Use] = &[
             name: "the recorder's buffer",
             harm: "pictures are lost",
         })),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
+            let lasts = of.lasting(24.0);
             let (cameras, rate) = (of.count("cameras").min(200), of.rate("rate"));
             let share = 90.0 / cameras as f64;
             let one = |at: u64| {
                 let interval = seconds((MI / 2) as f64 / rate);
                 let (span, start) = (format!("{share:.4}%"), format!("{:.4}%", 2.0 + share * at as f64));
-                format!("sequential-write:size=512Ki,span={span},start={start},interval={interval},duration=1d")
+                format!("sequential-write:size=512Ki,span={span},start={start},interval={interval},{lasts}")
             };
             let all: Vec<String> = (0..cameras).map(one).collect();
             let updates = seconds(8.0 / cameras as f64);
-            (
-                format!(
-                    "{}+random-write:size=4Ki,span=1Gi,interval={updates},duration=1d+{COMMITS},duration=1d",
-                    all.join("+")
-                ),
-                1.0,
-            )
+            format!("{}+random-write:size=4Ki,span=1Gi,interval={updates},{lasts}+{COMMITS},{lasts}", all.join("+"))
         }),
         assumed: "Each camera writes a file of its own in order, 512 KiB at a time; its index is updated by 4 KiB every 8 s; ext4 \
                   commits every 5 s. Nobody watches. A day of it. A recorder's buffer bridges 2 s. The rate is that of the camera's settings.",
@@ -482,15 +475,13 @@ pub static USES: &[Use] = &[
             name: "the client's cache",
             harm: "the download stops meanwhile",
         })),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
+            let lasts = of.lasting(2.0);
             let (rate, span) = (of.rate("rate"), exact_bytes(of.bytes("bytes")));
             let (write, read) = (seconds(266_240.0 / rate), seconds(2.0 * 266_240.0 / rate));
-            (
-                format!(
-                    "random-write:size=16Ki-504Ki,span={span},align=16Ki,interval={write},duration=2h+random-read:size=16Ki-504Ki,\
-                     span={span},align=16Ki,interval={read},duration=2h+{COMMITS},duration=2h"
-                ),
-                1.0,
+            format!(
+                "random-write:size=16Ki-504Ki,span={span},align=16Ki,interval={write},{lasts}+random-read:size=16Ki-504Ki,\
+                 span={span},align=16Ki,interval={read},{lasts}+{COMMITS},{lasts}"
             )
         }),
         assumed: "Blocks of 16 KiB (BEP 3) that come in any order, joined by the client's cache to 16 to 504 KiB; half as much is read \
@@ -506,22 +497,17 @@ pub static USES: &[Use] = &[
             name: "a player's buffer",
             harm: "the picture stops meanwhile",
         })),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
+            let lasts = of.lasting(2.0);
             let (streams, rate) = (of.count("streams").min(200), of.rate("rate"));
             let share = 90.0 / streams as f64;
             let one = |at: u64| {
                 let interval = seconds((MI / 2) as f64 / rate);
                 let start = format!("{:.4}%", 5.0 + share * at as f64);
-                format!("sequential-read:size=512Ki,span={share:.4}%,start={start},interval={interval},duration=2h")
+                format!("sequential-read:size=512Ki,span={share:.4}%,start={start},interval={interval},{lasts}")
             };
             let all: Vec<String> = (0..streams).map(one).collect();
-            (
-                format!(
-                    "{}+random-write:size=4Ki,span=5Gi,interval=2s,duration=2h+{COMMITS},duration=2h",
-                    all.join("+")
-                ),
-                1.0,
-            )
+            format!("{}+random-write:size=4Ki,span=5Gi,interval=2s,{lasts}+{COMMITS},{lasts}", all.join("+"))
         }),
         assumed: "Each film is read in order, 512 KiB at a time, at the rate of a good 1080p file; a write of 4 KiB to the database \
                   every 2 s; ext4 commits every 5 s. Two hours of it. A player's buffer bridges 1 s.",
@@ -531,11 +517,11 @@ pub static USES: &[Use] = &[
         what: "an import of photos",
         keys: &[("bytes", "100G", "size of the photos"), ("photo", "5M", "size of a photo")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
             let (bytes, photo) = (of.bytes("bytes"), of.bytes("photo"));
             let (count, every) = ((bytes / photo).max(1) * 2, seconds(0.004 * (photo / MI).max(1) as f64));
             let thumbnails = format!("random-write:size=16Ki-64Ki,span=10%,start=80%,interval={every},count={count}");
-            (format!("{}+{thumbnails}", committed_files(bytes, photo, 2, "1Gi")), 1.0)
+            format!("{}+{thumbnails}", committed_files(bytes, photo, 2, "1Gi"))
         }),
         assumed: "Photos of 5 MB, a file each; two previews of 16 to 64 KiB and two writes of 4 KiB to metadata and database for each, \
                   as gallery servers such as Immich make them: assumption; ext4 commits every 5 s.",
@@ -545,15 +531,13 @@ pub static USES: &[Use] = &[
         what: "a PostgreSQL database",
         keys: &[("tps", "20", "transactions a second that write"), ("bytes", "100G", "size of the database")],
         pace: Pace::Own(None),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
+            let lasts = of.lasting(1.0);
             let (tps, span) = (of.often("tps"), exact_bytes(of.bytes("bytes")));
             let (log, pages) = (seconds(1.0 / tps), seconds(0.5 / tps));
-            (
-                format!(
-                    "sequential-write:size=8Ki,span=1Gi,interval={log},duration=1h+zipf:size=8Ki,span={span},start=2Gi,write_share=0.4,\
-                     interval={pages},duration=1h+flush:interval={log},duration=1h"
-                ),
-                1.0,
+            format!(
+                "sequential-write:size=8Ki,span=1Gi,interval={log},{lasts}+zipf:size=8Ki,span={span},start=2Gi,write_share=0.4,\
+                 interval={pages},{lasts}+flush:interval={log},{lasts}"
             )
         }),
         assumed: "Pages of 8 KiB; each transaction appends a page to the log (wal), has it flushed (fsync=on), and asks for two pages of the \
@@ -564,16 +548,13 @@ pub static USES: &[Use] = &[
         what: "the first synchronisation of Bitcoin Core",
         keys: &[("bytes", "700G", "size of the chain")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
             let bytes = of.bytes("bytes");
             let (blocks, tables) = (committed_files(bytes, 128 * MI, 4, "1Gi"), (bytes / MI / 8).max(1));
             let lookups = (bytes / MI) * 2;
-            (
-                format!(
-                    "{blocks}+random-write:size=2Mi,span=16Gi,start=50%,interval=64ms,count={tables}+random-read:size=4Ki,span=16Gi,\
-                     start=50%,interval=4ms,count={lookups}"
-                ),
-                1.0,
+            format!(
+                "{blocks}+random-write:size=2Mi,span=16Gi,start=50%,interval=64ms,count={tables}+random-read:size=4Ki,span=16Gi,\
+                 start=50%,interval=4ms,count={lookups}"
             )
         }),
         assumed: "Block files of 128 MiB (`blk*.dat`) are written in order. Beside them LevelDB (`chainstate`) writes tables of 2 MiB, a \
@@ -585,7 +566,7 @@ pub static USES: &[Use] = &[
         what: "a copy of Chia plots",
         keys: &[("plots", "70", "plots of 101.4 GiB")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, disk| {
+        work: Work::OnDisk(|of, disk| {
             let all = (of.count("plots") as f64 * 101.4 * GI as f64) as u64;
             (committed_files(all.min(disk.bytes), GI, 1, "1Gi"), 1.0)
         }),
@@ -597,7 +578,7 @@ pub static USES: &[Use] = &[
         what: "plotting on the disk itself",
         keys: &[("plots", "1", "plots of 101.4 GiB"), ("piece", "512Ki", "bytes that are written in one place")],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|of, disk| {
+        work: Work::OnDisk(|of, disk| {
             let bytes = ((of.count("plots") as f64 * 101.4 * GI as f64) as u64).min(disk.bytes);
             let (piece, all) = (exact_bytes(of.bytes("piece")), exact_bytes(bytes));
             (format!("random-write:size={piece},span={all},bytes={all}"), 1.0)
@@ -610,18 +591,16 @@ pub static USES: &[Use] = &[
         what: "a Storj node",
         keys: &[("uploads", "3", "pieces a second that come in")],
         pace: Pace::Own(None),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
+            let lasts = of.lasting(2.0);
             let uploads = of.often("uploads");
             let of_rate = |by: f64| seconds(1.0 / (by * uploads));
             let (pieces, metadata, reads) = (of_rate(1.0), of_rate(3.0), of_rate(2.0));
-            (
-                format!(
-                    "random-write:size=4Ki/40:64Ki/30:256Ki/15:2304Ki/15,align=4Ki,span=80%,interval={pieces},arrivals=poisson,\
-                     duration=2h+random-write:size=4Ki,span=10%,start=80%,interval={metadata},arrivals=poisson,\
-                     duration=2h+random-read:size=4Ki/50:64Ki/50,span=90%,interval={reads},arrivals=poisson,duration=2h+{COMMITS},\
-                     duration=2h"
-                ),
-                1.0,
+            format!(
+                "random-write:size=4Ki/40:64Ki/30:256Ki/15:2304Ki/15,align=4Ki,span=80%,interval={pieces},arrivals=poisson,\
+                 {lasts}+random-write:size=4Ki,span=10%,start=80%,interval={metadata},arrivals=poisson,\
+                 {lasts}+random-read:size=4Ki/50:64Ki/50,span=90%,interval={reads},arrivals=poisson,{lasts}+{COMMITS},\
+                 {lasts}"
             )
         }),
         assumed: "Pieces of 4 KiB to 2.3 MiB (a segment of 64 MiB in 29 pieces), a file each; three writes of 4 KiB for each, to the \
@@ -633,15 +612,13 @@ pub static USES: &[Use] = &[
         what: "a Ceph OSD",
         keys: &[("ops", "20", "client operations a second that reach this disk")],
         pace: Pace::Own(None),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
+            let lasts = of.lasting(1.0);
             let ops = of.often("ops");
             let (data, log) = (seconds(1.0 / ops), seconds(1.0 / ops));
-            (
-                format!(
-                    "mix:size=4Ki/50:64Ki/50,align=4Ki,start=4Gi,span=90%,write_share=0.7,interval={data},arrivals=poisson,\
-                     duration=1h+sequential-write:size=4Ki,span=1Gi,interval={log},duration=1h+flush:interval={log},duration=1h"
-                ),
-                1.0,
+            format!(
+                "mix:size=4Ki/50:64Ki/50,align=4Ki,start=4Gi,span=90%,write_share=0.7,interval={data},arrivals=poisson,\
+                 {lasts}+sequential-write:size=4Ki,span=1Gi,interval={log},{lasts}+flush:interval={log},{lasts}"
             )
         }),
         assumed: "BlueStore with log and database on the same disk: half of the operations of 4 KiB, half of 64 KiB, 70 % of them \
@@ -652,14 +629,12 @@ pub static USES: &[Use] = &[
         what: "a file server",
         keys: &[("users", "20", "people who work at once")],
         pace: Pace::Own(None),
-        work: Work::Workload(|of, _| {
+        work: Work::Workload(|of| {
+            let lasts = of.lasting(4.0);
             let interval = seconds(2.0 / of.often("users"));
-            (
-                format!(
-                    "hot-cold:size=4Ki/50:64Ki/35:1Mi/15,align=4Ki,write_share=0.3,hot_share=0.1,interval={interval},arrivals=poisson,\
-                     duration=4h+{COMMITS},duration=4h"
-                ),
-                1.0,
+            format!(
+                "hot-cold:size=4Ki/50:64Ki/35:1Mi/15,align=4Ki,write_share=0.3,hot_share=0.1,interval={interval},arrivals=poisson,\
+                 {lasts}+{COMMITS},{lasts}"
             )
         }),
         assumed: "Each asks for something every 2 s: half of it 4 KiB, a third 64 KiB, the rest 1 MiB; 30 % are writes, and 80 % go to a \
@@ -670,7 +645,7 @@ pub static USES: &[Use] = &[
         what: "a full format",
         keys: &[],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|_, disk| whole_disk(disk, 1, |part| format!("sequential-write:size=1Mi,{part}"))),
+        work: Work::OnDisk(|_, disk| whole_disk(disk, 1, |part| format!("sequential-write:size=1Mi,{part}"))),
         assumed: "All of the disk is written in order, 1 MiB at a time, as Windows' full format, VeraCrypt's and dd do. Parts at sixteen places \
                   of the disk are simulated.",
     },
@@ -679,7 +654,7 @@ pub static USES: &[Use] = &[
         what: "badblocks -w",
         keys: &[("passes", "4", "patterns, each written and read")],
         pace: Pace::AtOnce(1),
-        work: Work::Workload(|of, disk| {
+        work: Work::OnDisk(|of, disk| {
             whole_disk(disk, of.count("passes"), |part| {
                 format!("sequential-write:size=256Ki,{part};sequential-read:size=256Ki,{part}")
             })
@@ -710,7 +685,7 @@ pub static USES: &[Use] = &[
         what: "a reshape of an array",
         keys: &[],
         pace: Pace::AtOnce(4),
-        work: Work::Workload(|_, disk| {
+        work: Work::OnDisk(|_, disk| {
             let half = disk.bytes / 2;
             (
                 format!(
@@ -794,14 +769,17 @@ mod tests {
 
     #[test]
     fn what_is_done_instead_does_as_much() {
-        let made = |text: &str| -> Vec<String> {
-            text.parse::<AskedUse>().unwrap().instead().map(|(_, other)| other.to_string()).collect()
-        };
-        assert_eq!(made("chia-plot"), ["chia:plots=1"]);
-        assert_eq!(made("chia-plot:plots=3,piece=1Mi"), ["chia:plots=3"]);
-        assert_eq!(made("restic:bytes=60G"), ["restic:pack=128Mi,bytes=60G"]);
-        for text in ["restic:pack=128Mi", "restic:bytes=60G,pack=128Mi", "restic:pack=256M"] {
-            assert_eq!(made(text), [""; 0], "nothing is advised that is done already: {text}");
+        let made = |text: &str| Some(text.parse::<AskedUse>().unwrap().instead()?.1.to_string());
+        for (text, instead) in [
+            ("chia-plot", Some("chia:plots=1")),
+            ("chia-plot:plots=3,piece=1Mi", Some("chia:plots=3")),
+            ("restic:bytes=60G", Some("restic:pack=128Mi,bytes=60G")),
+            // Nothing is advised that is done already.
+            ("restic:pack=128Mi", None),
+            ("restic:bytes=60G,pack=128Mi", None),
+            ("restic:pack=256M", None),
+        ] {
+            assert_eq!(made(text).as_deref(), instead, "{text}");
         }
     }
 

@@ -13,7 +13,6 @@ use crate::advice::{Action, Advice, Answer, Measure, NotRun, Present, Range, Rem
 use crate::budget::Budget;
 use crate::changes::{ArrayFacts, ChangeKind, LONGEST_REBUILD_S, Software};
 use crate::comparison::{ALIKE, Effect, FULL, SHORT_NS, Trajectory};
-use crate::measured;
 use crate::uses;
 
 /// Writes of less than this that continue no other one are small and random: what a database or a virtual machine does (assumption).
@@ -38,13 +37,13 @@ pub fn answer(advice: &mut Advice, outcome: &Outcome) {
     advice.conclude();
     advice.actions = actions(advice);
     let mut lines = vec![headline(advice) + &once_full(advice)];
-    let is_seen = !advice.is_too_short() && advice.is_endless && advice.is_unsettled();
-    if !matches!(advice.verdict, Verdict::Refused | Verdict::TooShort) || advice.verdict == Verdict::TooShort && is_seen
-    {
-        lines.push(figures(advice));
-        if !matches!(advice.verdict, Verdict::Conventional | Verdict::TooShort) {
-            lines.push(format!("Why: {}.", reason(advice, &outcome.timeline)));
-        }
+    match advice.verdict {
+        Verdict::Refused => {}
+        // What was seen of a load without an end.
+        Verdict::TooShort if advice.is_endless && !advice.is_too_short() => lines.push(figures(advice)),
+        Verdict::TooShort => {}
+        Verdict::Conventional => lines.push(figures(advice)),
+        _ => lines.extend([figures(advice), format!("Why: {}.", reason(advice, &outcome.timeline))]),
     }
     lines.extend(what_to_do(advice));
     if advice.verdict != Verdict::TooShort {
@@ -78,11 +77,6 @@ pub fn system(advice: &Advice) -> String {
         Some(array) => format!("{} of {}", array.split(",chunk=").next().unwrap_or(array), system.drive),
         None => system.drive.clone(),
     }
-}
-
-/// The rate at which requests come at times of their own.
-fn asked_bytes_per_s(run: &Trajectory) -> f64 {
-    run.bytes as f64 / (run.arrivals_ns as f64 / 1e9).max(1e-9)
 }
 
 /// What is done.
@@ -183,8 +177,7 @@ fn headline(advice: &Advice) -> String {
         Verdict::Depends => match advice.disputed() {
             Some(known) => format!(
                 "Perhaps: simulated {who} does as well as {disks}, but {} was measured by others ({}).",
-                known.told(),
-                known.source
+                known.told, known.source
             ),
             None => format!("Perhaps: some figures of {who} are estimates, and {}.", doubt(advice)),
         },
@@ -375,11 +368,6 @@ fn figures(advice: &Advice) -> String {
     }
     let Present { own, conventional, .. } = advice.judged();
     let (range, disks) = (range(advice), disks(advice));
-    let usual_as_fast = own.lasting_bytes_per_s() * ALIKE > conventional.lasting_bytes_per_s();
-    let place = |pace: f64| match advice.at_inner_edge.filter(|_| usual_as_fast) {
-        Some(share) => format!(" at the outer edge of the disk, {} at its inner edge", rate(pace * share)),
-        None => String::new(),
-    };
     let trimmed =
         advice.trimmed_calm().map_or(String::new(), |trimmed| format!("; trimmed {}", pace(advice, &trimmed.own)));
     let beside =
@@ -391,7 +379,7 @@ fn figures(advice: &Advice) -> String {
     };
     match advice.measure() {
         Measure::MeanNs if own.falls_behind => {
-            let asked = rate(asked_bytes_per_s(own));
+            let asked = rate(own.asked_bytes_per_s());
             let hours = own.elapsed_ns as f64 / own.arrivals_ns.max(1) as f64;
             let when = if advice.decided_by_trim().is_some() { "once it was filled, " } else { "" };
             format!(
@@ -418,12 +406,11 @@ fn figures(advice: &Advice) -> String {
             let bytes = advice.whole_bytes.unwrap_or(0.0);
             let seconds = advice.figure(own);
             let usual = beside(format!("{disks} {}", format::seconds(advice.figure(conventional))));
-            let pace = bytes / seconds.max(1e-9);
-            let pace = rate(pace) + &place(pace);
             format!(
-                "How long: {}{range} for {}, which is {pace}{usual}.{slowest}",
+                "How long: {}{range} for {}, which is {}{usual}.{slowest}",
                 format::seconds(seconds),
-                format::bytes(bytes)
+                format::bytes(bytes),
+                rate(bytes / seconds.max(1e-9))
             )
         }
         Measure::BytesPerS => {
@@ -435,8 +422,7 @@ fn figures(advice: &Advice) -> String {
             let first = later.filter(|_| !advice.system.is_conventional).map_or(String::new(), |at_s| {
                 format!("{} for {}, then ", rate(own.rate_before_bytes_per_s), format::seconds(at_s))
             });
-            let pace = own.lasting_bytes_per_s();
-            format!("How fast: {first}{}{range}{}{usual}.{slowest}", rate(pace), place(pace))
+            format!("How fast: {first}{}{range}{usual}.{slowest}", rate(own.lasting_bytes_per_s()))
         }
     }
 }
@@ -563,11 +549,7 @@ fn reason(advice: &Advice, timeline: &Timeline) -> String {
 
 /// The first thing to do.
 fn what_to_do(advice: &Advice) -> Option<String> {
-    let nothing = matches!(
-        advice.verdict,
-        Verdict::Fine | Verdict::Meets | Verdict::Conventional | Verdict::SomewhatSlower | Verdict::TooShort
-    );
-    if nothing {
+    if matches!(advice.answer, Answer::Yes | Answer::Unknown) {
         return None;
     }
     if advice.verdict == Verdict::Overloaded {
@@ -657,12 +639,13 @@ fn grounds(advice: &Advice) -> Vec<String> {
     }
     // Where it disagrees it is the headline of what depends on it.
     let is_headline = advice.verdict == Verdict::Depends && advice.disputed().is_some();
-    if let Some(known) = advice.known().filter(|_| !is_headline) {
-        grounds.push(format!("{} was measured by others ({})", known.told(), known.source));
+    let asked = advice.asked_work();
+    if let Some(known) = asked.known().filter(|_| !is_headline) {
+        grounds.push(format!("{} was measured by others ({})", known.told, known.source));
     }
-    grounds.extend(measured::of_the_kind(advice.asked_work()).map(|known| {
-        let (model, told, source) = (known.model(), known.told(), known.source);
-        format!("of a {model}, which is of the same kind, {told} was measured ({source})")
+    grounds.extend(asked.known_of_its_kind().map(|known| {
+        let model = known.model();
+        format!("of a {model}, which is of the same kind, {} was measured ({})", known.told, known.source)
     }));
     grounds
 }
@@ -674,7 +657,7 @@ pub fn budget(advice: &Advice) -> Option<String> {
         budget;
     let write = format::bytes(advice.demand.mean_write_bytes.unwrap_or(request_bytes));
     if let Some(lasting) = for_ever_bytes_per_s.filter(|_| advice.is_open()) {
-        let asked = asked_bytes_per_s(&advice.judged().own);
+        let asked = advice.judged().own.asked_bytes_per_s();
         // Keeping up is not enough where requests wait too long all the same.
         let but = match advice.answer {
             Answer::No if asked <= lasting => {
@@ -909,7 +892,7 @@ const FEWER: &str = "fewer requests in the same time";
 /// How much less would be bearable.
 fn less(advice: &Advice) -> Option<Action> {
     let lasting = advice.budget?.for_ever_bytes_per_s?;
-    let is_less = lasting < asked_bytes_per_s(&advice.judged().own);
+    let is_less = lasting < advice.judged().own.asked_bytes_per_s();
     is_less.then(|| Action {
         what: format!("Ask less of it: up to {} for as long as you like", rate(lasting)),
         cost: FEWER.into(),

@@ -21,7 +21,7 @@ use smrkit::message::worded;
 use smrkit_advise::advice::Advice;
 use smrkit_advise::options::{AdviseOptions, AskedAdvice};
 use smrkit_advise::screen::{self, Screen};
-use smrkit_advise::uses::{Pace, USES, Use, Work};
+use smrkit_advise::uses::{Pace, USES, Use};
 use smrkit_advise::{Deaf, Listener, page};
 use smrkit_options::COMMIT;
 use smrkit_options::run::RunOptions;
@@ -235,7 +235,7 @@ fn choices() -> Result<Value, Error> {
         let keys = one.keys.iter().map(|(key, default, what)| json!({"key": key, "default": default, "what": what}));
         json!({
             "name": one.name, "what": one.what, "keys": keys.collect::<Vec<_>>(), "assumed": one.assumed,
-            "is_paced": matches!(one.pace, Pace::Own(_)), "is_of_array": !matches!(one.work, Work::Workload(_)),
+            "is_paced": matches!(one.pace, Pace::Own(_)), "is_of_array": one.work.is_of_array(),
         })
     };
     let layers: Vec<&str> = LAYERS.iter().map(|layer| layer.name).collect();

@@ -16,7 +16,7 @@ use smrkit::request::Op;
 use smrkit::schema::Key;
 use smrkit::stats::outcome::{JoinedColumn, Outcome, Section, sections};
 use smrkit::workload::{WORKLOADS, Workload};
-use smrkit_advise::uses::{Pace, USES, Use, Work};
+use smrkit_advise::uses::{Pace, USES, Use};
 
 use super::docs::pages;
 use super::helped::options;
@@ -82,10 +82,10 @@ fn uses() -> String {
     let section = |one: &Use| {
         let keys: String =
             one.keys.iter().map(|(key, default, meaning)| format!("- `{key}={default}`: {meaning}\n")).collect();
-        let how = match (one.work, one.pace) {
-            (Work::Workload(_), Pace::Own(_)) => "goes on at its own times",
-            (Work::Workload(_), Pace::AtOnce(_)) => "an amount that has to be done",
-            _ => "the work of an array",
+        let how = match one.pace {
+            _ if one.work.is_of_array() => "the work of an array",
+            Pace::Own(_) => "goes on at its own times",
+            Pace::AtOnce(_) => "an amount that has to be done",
         };
         let what = one.what[..1].to_uppercase() + &one.what[1..];
         let keys = if keys.is_empty() { keys } else { format!("{keys}\n") };
