@@ -10,10 +10,32 @@ use crate::data::{Data, ReadBuffer};
 use crate::error::DeviceResult;
 use crate::units::{Granule, HostJournal, Span};
 
+/// All methods of [`HostManaged`], each passed on.
+macro_rules! all {
+    ($($to:tt)*) => {
+        pass_on! { $($to)*
+            fn shape(&self) -> &Shape;
+            fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
+            fn expect(&self, span: Span);
+            fn start_flush(&self);
+            fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
+            fn reset(&self, band: u64) -> DeviceResult;
+            fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>>;
+            fn discard(&self, span: Span);
+            fn reserve(&self, bytes: u64) -> DeviceResult;
+            fn room_bytes(&self) -> DeviceResult<Option<u64>>;
+            fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
+            fn now(&self) -> Nanos;
+            fn wait_until(&self, time: Nanos);
+        }
+    };
+}
+
 /// A disk that stands before another one. What an implementation leaves out is passed on; with it comes [`HostManaged`].
 ///
 /// Best named by its path (`stacked::Stacked`): where both traits are in scope, a call could mean either. An implementation
 /// calls `self.below()`.
+#[allow(missing_docs, reason = "each is that of `HostManaged`")]
 pub trait Stacked: Send + Sync {
     /// The disk below.
     type Below: HostManaged + ?Sized;
@@ -21,34 +43,7 @@ pub trait Stacked: Send + Sync {
     /// The disk below.
     fn below(&self) -> &Self::Below;
 
-    pass_on! { self => self.below();
-        /// As [`HostManaged::shape`].
-        fn shape(&self) -> &Shape;
-        /// As [`HostManaged::read`].
-        fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
-        /// As [`HostManaged::expect`].
-        fn expect(&self, span: Span);
-        /// As [`HostManaged::start_flush`].
-        fn start_flush(&self);
-        /// As [`HostManaged::write`].
-        fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
-        /// As [`HostManaged::reset`].
-        fn reset(&self, band: u64) -> DeviceResult;
-        /// As [`HostManaged::report`].
-        fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>>;
-        /// As [`HostManaged::discard`].
-        fn discard(&self, span: Span);
-        /// As [`HostManaged::reserve`].
-        fn reserve(&self, bytes: u64) -> DeviceResult;
-        /// As [`HostManaged::room_bytes`].
-        fn room_bytes(&self) -> DeviceResult<Option<u64>>;
-        /// As [`HostManaged::flush_with`].
-        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
-        /// As [`HostManaged::now`].
-        fn now(&self) -> Nanos;
-        /// As [`HostManaged::wait_until`].
-        fn wait_until(&self, time: Nanos);
-    }
+    all! { self => self.below(); }
 }
 
 impl<D: HostManaged + ?Sized> Stacked for Arc<D> {
@@ -60,21 +55,7 @@ impl<D: HostManaged + ?Sized> Stacked for Arc<D> {
 }
 
 impl<S: Stacked> HostManaged for S {
-    pass_on! { self => Stacked::;
-        fn shape(&self) -> &Shape;
-        fn read(&self, at: Granule, room: ReadBuffer<'_>, cause: Cause) -> DeviceResult;
-        fn expect(&self, span: Span);
-        fn start_flush(&self);
-        fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult;
-        fn reset(&self, band: u64) -> DeviceResult;
-        fn report(&self, first: u64, count: u64) -> DeviceResult<Vec<BandReport>>;
-        fn discard(&self, span: Span);
-        fn reserve(&self, bytes: u64) -> DeviceResult;
-        fn room_bytes(&self) -> DeviceResult<Option<u64>>;
-        fn flush_with(&self, journal: Option<HostJournal>) -> DeviceResult;
-        fn now(&self) -> Nanos;
-        fn wait_until(&self, time: Nanos);
-    }
+    all! { self => Stacked::; }
 }
 
 #[cfg(test)]
