@@ -5,7 +5,6 @@
 
 mod disk;
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use smrfs::device::HostManaged;
 use smrfs::fs::{FileSystem, FsOptions};
 use smrfs::meta::Durability;
 use smrfs::superblock::Area;
-use smrfs::units::{NodeId, Span};
+use smrfs::units::NodeId;
 use smrkit::quantity::Bytes;
 
 pub use crate::contents::GoesOn;
@@ -86,9 +85,6 @@ pub struct Damage {
     pub data: Vec<String>,
 }
 
-/// Granules that are read at a time: 1 MiB (assumption).
-const PIECE: u64 = 256;
-
 /// Makes a copied directory durable, compares all data with its checksums, and saves what an unmount saves: all maps have been read.
 fn leave_in_order(
     device: Arc<dyn HostManaged>,
@@ -107,17 +103,12 @@ fn leave_in_order(
 
 /// Files with data that is not what was written.
 fn wrong_data(core: &FileSystem, meta: &Path, goes_on: &GoesOn) -> Result<Vec<String>, LiveError> {
-    let mut wrong: BTreeMap<NodeId, u64> = BTreeMap::new();
-    for (span, owner) in [core.live(), core.further_owners()].concat() {
-        for skip in (0..span.count).step_by(PIECE as usize) {
-            contents::check(goes_on).map_err(|error| LiveError::io(meta, error))?;
-            let piece = Span { at: span.at + skip, count: PIECE.min(span.count - skip) };
-            let read = core.scrub(piece, owner.further(skip)).map_err(|error| LiveError::file_system(meta, error))?;
-            *wrong.entry(owner.file).or_default() += read.damaged_bytes;
-        }
-    }
+    let (_, mut wrong) = mount::scrub_pieces([core.live(), core.further_owners()].concat(), |piece, owner| {
+        contents::check(goes_on).map_err(|error| LiveError::io(meta, error))?;
+        core.scrub(piece, owner).map_err(|error| LiveError::file_system(meta, error))
+    })?;
     let maps: Vec<NodeId> = core.damaged_maps().iter().map(|map| map.file).collect();
-    wrong.retain(|file, bytes| *bytes > 0 && !maps.contains(file));
+    wrong.retain(|file, _| !maps.contains(file));
     let told = wrong.into_iter().map(|(file, bytes)| {
         let path = core.path_to(file).map(|path| String::from_utf8_lossy(&path).into_owned());
         format!("{}: {} of it are not what was written", path.unwrap_or(format!("file {file}")), Bytes(bytes))

@@ -19,6 +19,7 @@ use smrkit::quantity;
 use crate::error::LiveError;
 
 pub use point::{Unmount, canonical, check, check_system, end, keep_apart, remount, sync, unmount};
+pub(crate) use session::scrub_pieces;
 pub use session::{Damaged, Handle, ScrubReport as Scrubbed, Session, Unsaved};
 
 /// Time for which data that nobody syncs stays volatile at most, unless a mount is told otherwise.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use smrfs::device::HostManaged;
 use smrfs::error::{Errno, FsError, FsResult};
-use smrfs::fs::FileSystem;
+use smrfs::fs::{FileSystem, Scrubbed};
 use smrfs::units::{NodeId, Owner, Span};
 use smrkit::quantity::Bytes;
 
@@ -449,29 +449,35 @@ pub struct Damaged {
 }
 
 /// Reads what is live now.
-pub(super) fn scrub(gate: &Gate) -> FsResult<ScrubReport> {
-    let mut report = ScrubReport::default();
-    let mut damaged: BTreeMap<NodeId, u64> = BTreeMap::new();
-    // What files share is read for each of them.
-    let all = gate.quietly("scrub", |core| Ok([core.live(), core.further_owners()].concat()))?;
-    for (span, owner) in all {
+fn scrub(gate: &Gate) -> FsResult<ScrubReport> {
+    let live = gate.quietly("scrub", |core| Ok([core.live(), core.further_owners()].concat()))?;
+    let (read_bytes, damaged) =
+        scrub_pieces(live, |piece, owner| gate.quietly("scrub", |core| core.scrub(piece, owner)))?;
+    let path = |core: &FileSystem, id| core.path_to(id).map(|path| String::from_utf8_lossy(&path).into_owned());
+    let name =
+        |(id, damaged_bytes)| Ok(Damaged { path: gate.quietly("scrub", |core| Ok(path(core, id)))?, damaged_bytes });
+    let files: Vec<Damaged> = damaged.into_iter().map(name).collect::<FsResult<_>>()?;
+    let damaged_bytes = files.iter().map(|file| file.damaged_bytes).sum();
+    Ok(ScrubReport { read_bytes, damaged_bytes, files })
+}
+
+/// Reads live data in pieces; what files share, for each of them. Tells the bytes that were read, and of each file those that can't be.
+pub(crate) fn scrub_pieces<E>(
+    live: Vec<(Span, Owner)>,
+    mut scrub: impl FnMut(Span, Owner) -> Result<Scrubbed, E>,
+) -> Result<(u64, BTreeMap<NodeId, u64>), E> {
+    let (mut read_bytes, mut damaged) = (0, BTreeMap::new());
+    for (span, owner) in live {
         for skip in (0..span.count).step_by(PIECE as usize) {
             let piece = Span { at: span.at + skip, count: PIECE.min(span.count - skip) };
-            let owner = Owner { granule: owner.granule + skip, ..owner };
-            let found = gate.quietly("scrub", |core| core.scrub(piece, owner))?;
-            report.read_bytes += found.read_bytes;
-            report.damaged_bytes += found.damaged_bytes;
+            let found = scrub(piece, owner.further(skip))?;
+            read_bytes += found.read_bytes;
             if found.damaged_bytes > 0 {
                 *damaged.entry(owner.file).or_default() += found.damaged_bytes;
             }
         }
     }
-    let path = |core: &FileSystem, id| core.path_to(id).map(|path| String::from_utf8_lossy(&path).into_owned());
-    for (id, damaged_bytes) in damaged {
-        let path = gate.quietly("scrub", |core| Ok(path(core, id)))?;
-        report.files.push(Damaged { path, damaged_bytes });
-    }
-    Ok(report)
+    Ok((read_bytes, damaged))
 }
 
 /// Files that are named; of more only the number is told.
