@@ -66,7 +66,16 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
     let late = |what: &str| report["lateness_ns"][what].as_u64().unwrap_or_default();
     if late("count") > 0 {
         let [p50, p99, max] = ["p50", "p99", "max"].map(|what| nanos(late(what)));
-        latencies += &format!("replies were late by {p50} (median), {p99} (99 %), {max} (longest)\n");
+        let priority = if report["is_real_time"] == true { "real-time" } else { "ordinary" };
+        latencies += &format!(
+            "replies were late by {p50} (median), {p99} (99 %), {max} (longest), at {priority} priority of the server\n"
+        );
+    }
+    if report["fell_behind"] == true {
+        let mean = nanos(report["latency_ns"]["all"]["mean"].as_u64().unwrap_or_default());
+        latencies += &format!(
+            "that is much for a mean latency of {mean}: use a slower --pace, or do not rely on latencies of this run\n"
+        );
     }
     for missing in report["missing_members"].as_array().into_iter().flatten() {
         latencies += &match missing[1].as_f64() {

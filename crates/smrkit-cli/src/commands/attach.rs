@@ -11,7 +11,7 @@ use smrkit::error::Error;
 use smrkit_live::block::attached::{self, Attached};
 use smrkit_live::block::control::{ControlRequest, control, listen};
 use smrkit_live::block::image;
-use smrkit_live::block::server::{Door, DriveServer, Listener};
+use smrkit_live::block::server::{DriveServer, Frontend};
 use smrkit_live::daemon::{self, Started};
 use smrkit_live::mount::control::{ControlClient, ControlCommand};
 use smrkit_live::mount::{self, MountError, run_directory};
@@ -82,12 +82,11 @@ impl Attach {
             daemon::detach()?;
         }
         let (controller, requests) = control().context("a pair of sockets")?;
-        let socket = place(image, "nbd")?;
-        let listener = Listener::unix(&socket).with_context(|| socket.display().to_string())?;
-        let server = DriveServer::new(drive, Door::Nbd(listener), pace);
+        let (file, file_requests) = attached::file_of(&drive).context("a pair of sockets")?;
+        let server = DriveServer::new(drive, Frontend::File(file_requests), pace);
         let serving = thread::spawn(move || server.run(&requests));
         let attached =
-            Attached::new(&socket, &place(image, "mnt")?).inspect_err(|_| controller.send(ControlRequest::Stop));
+            Attached::new(file, &place(image, "mnt")?).inspect_err(|_| controller.send(ControlRequest::Stop));
         let attached = match attached {
             Ok(attached) => Arc::new(Mutex::new(attached)),
             Err(error) => {

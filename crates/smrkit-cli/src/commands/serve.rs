@@ -6,10 +6,10 @@ use std::process::{Command, ExitStatus};
 use std::str::FromStr;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use serde_json::Value;
 use smrkit::error::Error;
 use smrkit::schema::{Switch, ValueKind};
 use smrkit::settings::Queue;
@@ -19,8 +19,9 @@ use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::{FoundState, LogWriter};
 use smrkit_live::block::model::usual_order;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{Door, DriveServer, Listener, ServeReport, UblkDevice};
+use smrkit_live::block::server::{DriveServer, Frontend, Listener, UblkDevice};
 use smrkit_options::value::one_of;
+use smrkit_report::activity;
 use tempfile::TempDir;
 
 use super::create::DriveChoice;
@@ -86,7 +87,7 @@ impl DriveOptions {
                           use smrkit serve --ublk, or create the drive with dm-zoned or zone-log";
             return Err(Error::Impossible(remedy.into()).into());
         }
-        match image.note() {
+        match &image.note {
             Some(note) if image::is_host_managed(&image.system) && !self.choice.is_made() => {
                 let problem =
                     "and would forget up to where each zone is written: serve it with the smrkit that saved it";
@@ -100,7 +101,7 @@ impl DriveOptions {
             }
             None => {}
         }
-        let log = self.log.as_deref().map(|path| LogWriter::open(path, image.run_record())).transpose()?;
+        let log = self.log.as_deref().map(|path| LogWriter::open(path, &image.run)).transpose()?;
         let queue = self.queue.unwrap_or_else(|| usual_order(&image.system));
         let (mut drive, found) = ServedDrive::open(image, log, queue)?;
         if found == FoundState::Recovered {
@@ -147,24 +148,24 @@ impl Serve {
         let stop = controller.clone();
         signals::handle(move || stop.send(ControlRequest::Stop))?;
         let (tell_uri, uri) = mpsc::channel();
-        let (door, _place) = match nbd {
+        let (frontend, _place) = match nbd {
             Some((listener, place)) => {
                 let _ = tell_uri.send(listener.to_string());
-                (Door::Nbd(listener), place)
+                (Frontend::Nbd(listener), place)
             }
             None => {
                 let ready = move |device: &Path| drop(tell_uri.send(device.display().to_string()));
-                (Door::Ublk(Box::new(UblkDevice::new(&drive, ready)?)), None)
+                (Frontend::Ublk(Box::new(UblkDevice::new(&drive, ready)?)), None)
             }
         };
         // Whoever passed on a socket knows its address, and may use this output for something else.
         let is_silent = is_inherited && self.command.is_empty();
         // Before the server takes its priority, which the command would inherit.
         let commanded = (!is_silent).then(|| self.start(uri, controller));
-        let (report, closed) = DriveServer::new(drive, door, pace).run(&requests);
+        let (report, closed) = DriveServer::new(drive, frontend, pace).run(&requests);
         print_report(&report);
         if self.json {
-            print_json(&report.described)?;
+            print_json(&report)?;
         }
         closed?;
         let Some(commanded) = commanded else { return Ok(Done::All) };
@@ -240,31 +241,11 @@ fn with_uri(argument: &OsString, uri: &str) -> OsString {
     argument.to_str().map_or_else(|| argument.clone(), |text| text.replace("${uri}", uri).replace("$uri", uri).into())
 }
 
-/// Prints how late a server's completions were.
-pub fn print_report(report: &ServeReport) {
-    if report.has_failed {
-        eprintln!("smrkit: the drive failed; see above");
+/// Prints what a drive did, if anybody asked it for anything.
+pub fn print_report(report: &Value) {
+    if report["completed"] != 0 || report["has_failed"] == true {
+        eprint!("{}", activity::page(report, None));
     }
-    let lateness = report.lateness.list().summary().all;
-    if lateness.count == 0 {
-        return;
-    }
-    let [p50, p99, max] = [lateness.p50, lateness.p99, lateness.max].map(|ns| shown(Duration::from_nanos(ns)));
-    let priority = if report.is_real_time { "real-time" } else { "ordinary" };
-    eprintln!(
-        "smrkit: {} completions at {priority} priority, late by {p50} (median), {p99} (99 %), {max} (longest)",
-        lateness.count
-    );
-    if report.fell_behind() {
-        let mean = shown(report.mean_latency);
-        eprintln!(
-            "smrkit: it fell behind the drive, whose mean latency was {mean}: give it a slower --pace, or trust no latencies here"
-        );
-    }
-}
-
-fn shown(span: Duration) -> String {
-    format!("{span:.1?}")
 }
 
 #[cfg(test)]

@@ -213,7 +213,6 @@ fn a_request_that_hangs_leaves_no_dead_mount_behind() {
     assert!(!mounts.contains(&own), "{mounts}");
 }
 
-/// More than a command of NBD can take, so that it becomes several.
 #[test]
 fn a_long_range_fails_if_any_part_of_it_does() {
     let Some(attached) = Attached::new("in-place") else { return };

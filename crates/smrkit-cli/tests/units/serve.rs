@@ -17,9 +17,3 @@ fn commands_get_the_address_in_either_spelling() {
     assert_eq!(of("a=${uri}/1,$uri"), "a=nbd://x/1,nbd://x");
     assert_eq!(of("plain"), "plain");
 }
-
-#[test]
-fn spans_have_a_unit_that_fits() {
-    assert_eq!(shown(Duration::from_micros(1250)), "1.2ms");
-    assert_eq!(shown(Duration::from_secs(90)), "90.0s");
-}

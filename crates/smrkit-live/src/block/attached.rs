@@ -1,17 +1,15 @@
 //! A served drive as a file, by FUSE, and as a loop device on it: for programs that want a path.
 //!
-//! The file is a client of the server like any other. A loop device takes root; others have the file alone.
+//! Threads of FUSE pass the kernel's requests on to the server, which replies. A loop device takes root; others have the file alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread::{self, sleep};
+use std::process::Command as Program;
+use std::thread::sleep;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use fuser::{
@@ -19,17 +17,15 @@ use fuser::{
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
     ReplyOpen, ReplyWrite, Request, Session, SessionACL, WriteFlags,
 };
-use parking_lot::Mutex;
 use rustix::fs::FallocateFlags;
 use rustix::process::{getegid, geteuid};
 
-use super::nbd::wire::{self, command, option};
+use super::control::{WakingReceiver, WakingSender, waking_channel};
+use super::drive::{Command, CommandError, CommandKind, ServedDrive};
 use crate::mount::point::{self, Unmount};
 
 /// Bytes of a loop device's sectors: those of today's disks.
 const SECTOR_BYTES: u64 = 4096;
-/// The longest command without data: the protocol's numbers of bytes have 32 bits.
-const PART_BYTES: u64 = 1 << 30;
 /// Threads that take the kernel's requests.
 const THREADS: usize = 2;
 /// Time in which whoever glances at a loop device closes it.
@@ -43,8 +39,8 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Shows the drive that is served at `socket` as a file in `directory`, which is made, and to root as a loop device too.
-    pub fn new(socket: &Path, directory: &Path) -> io::Result<Attached> {
+    /// Shows a drive that is served as a file in `directory`, which is made, and to root as a loop device too.
+    pub fn new(file: DriveFile, directory: &Path) -> io::Result<Attached> {
         clear(directory)?;
         fs::create_dir_all(directory)?;
         let mut config = Config::default();
@@ -52,7 +48,7 @@ impl Attached {
         config.acl = SessionACL::Owner;
         config.n_threads = Some(THREADS);
         config.clone_fd = true;
-        let session = Session::new(DriveFile(DriveClient::connect(socket)?), directory, &config)?.spawn()?;
+        let session = Session::new(file, directory, &config)?.spawn()?;
         let mut attached = Attached { directory: directory.into(), device: None, session: Some(session) };
         if geteuid().is_root() {
             attached.device = Some(loop_device(&attached.file())?);
@@ -114,7 +110,7 @@ fn is_taken(device: &Path) -> bool {
 /// Frees a loop device on `file`. The kernel does so when the last one who has it open closes it, and whoever looks through all
 /// disks may have: it is gone when this returns, unless somebody has mounted it or keeps it open for long.
 fn free(device: &Path, file: &Path) -> io::Result<()> {
-    told(Command::new("losetup").arg("-d").arg(device))?;
+    told(Program::new("losetup").arg("-d").arg(device))?;
     let end = Instant::now() + LETS_GO;
     while loop_devices(file)?.iter().any(|found| found == device) && !is_taken(device) && Instant::now() < end {
         sleep(Duration::from_millis(5));
@@ -137,7 +133,7 @@ fn loop_devices(file: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// A loop device on `file`, past the page cache of the file: a disk that rotates, with the sectors that such disks have.
 fn loop_device(file: &Path) -> io::Result<PathBuf> {
-    let mut setup = Command::new("losetup");
+    let mut setup = Program::new("losetup");
     setup.args(["--find", "--show", "--direct-io=on"]);
     // A loop device has one size for logical and physical sectors. It would leave out the end of an odd file.
     if fs::metadata(file)?.len().is_multiple_of(SECTOR_BYTES) {
@@ -152,7 +148,7 @@ fn loop_device(file: &Path) -> io::Result<PathBuf> {
 }
 
 /// Output of a command that succeeds.
-fn told(command: &mut Command) -> io::Result<String> {
+fn told(command: &mut Program) -> io::Result<String> {
     let name = command.get_program().display().to_string();
     let output = command.output().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
     match output.status.success() {
@@ -169,15 +165,36 @@ const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// The longest request of the kernel.
 const BYTES_MAX: u32 = 1 << 20;
 
+/// The drive as a file, and where its requests come to the server.
+pub fn file_of(drive: &ServedDrive) -> io::Result<(DriveFile, FileRequests)> {
+    let (requests, incoming) = waking_channel()?;
+    let (bytes, is_read_only) = (drive.image.bytes, drive.image.is_read_only);
+    let file = DriveFile { requests, bytes, is_read_only };
+    Ok((file, FileRequests { incoming, pending: VecDeque::new(), replies: BTreeMap::new(), count: 0 }))
+}
+
 /// The drive as a file.
-struct DriveFile(DriveClient);
+pub struct DriveFile {
+    requests: WakingSender<(Command, FileReply)>,
+    bytes: u64,
+    is_read_only: bool,
+}
 
 impl DriveFile {
+    /// Passes a command on to the server, which sends the reply.
+    fn ask(&self, kind: CommandKind, offset: u64, bytes: u64, data: Vec<u8>, reply: FileReply) {
+        let command = Command::new(kind, offset, bytes, data);
+        match command.check(self.bytes, self.is_read_only) {
+            Ok(()) => self.requests.send((command, reply)),
+            Err(error) => reply.send(&command, Some(error)),
+        }
+    }
+
     fn attributes(&self, node: INodeNo) -> FileAttr {
         let is_file = node == FILE;
         FileAttr {
             ino: node,
-            size: if is_file { self.0.bytes } else { 0 },
+            size: if is_file { self.bytes } else { 0 },
             blocks: 0,
             atime: UNIX_EPOCH,
             mtime: UNIX_EPOCH,
@@ -229,10 +246,9 @@ impl fuser::Filesystem for DriveFile {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let bytes = self.0.bytes.saturating_sub(offset).min(u64::from(size)) as u32;
-        match bytes {
+        match self.bytes.saturating_sub(offset).min(u64::from(size)) {
             0 => reply.data(&[]),
-            _ => self.0.ask(command::READ, offset, bytes, &[], Waiting::Data(reply, bytes as usize)),
+            bytes => self.ask(CommandKind::Read, offset, bytes, Vec::new(), FileReply::Data(reply)),
         }
     }
 
@@ -248,8 +264,7 @@ impl fuser::Filesystem for DriveFile {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let bytes = data.len() as u32;
-        self.0.ask(command::WRITE, offset, bytes, data, Waiting::Written(reply, bytes));
+        self.ask(CommandKind::Write, offset, data.len() as u64, data.to_vec(), FileReply::Written(reply));
     }
 
     fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _lock_owner: LockOwner, reply: ReplyEmpty) {
@@ -257,7 +272,7 @@ impl fuser::Filesystem for DriveFile {
     }
 
     fn fsync(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.0.flush(reply);
+        self.ask(CommandKind::Flush, 0, 0, Vec::new(), FileReply::Done(reply));
     }
 
     fn fallocate(
@@ -272,11 +287,11 @@ impl fuser::Filesystem for DriveFile {
     ) {
         let mode = FallocateFlags::from_bits_retain(mode as u32);
         let kind = match () {
-            () if mode.contains(FallocateFlags::PUNCH_HOLE) => command::TRIM,
-            () if mode.contains(FallocateFlags::ZERO_RANGE) => command::WRITE_ZEROES,
+            () if mode.contains(FallocateFlags::PUNCH_HOLE) => CommandKind::Trim,
+            () if mode.contains(FallocateFlags::ZERO_RANGE) => CommandKind::WriteZeroes,
             () => return reply.error(Errno::EOPNOTSUPP),
         };
-        self.0.ask_range(kind, offset, length, reply);
+        self.ask(kind, offset, length, Vec::new(), FileReply::Done(reply));
     }
 
     fn readdir(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
@@ -294,129 +309,65 @@ impl fuser::Filesystem for DriveFile {
     }
 }
 
-/// Receiver of a reply.
-enum Waiting {
-    Data(ReplyData, usize),
-    Written(ReplyWrite, u32),
-    Done(Arc<SharedReply>),
+/// The reply to a request of the kernel. One that is dropped tells of an error.
+pub enum FileReply {
+    /// To a read.
+    Data(ReplyData),
+    /// To a write.
+    Written(ReplyWrite),
+    /// To others.
+    Done(ReplyEmpty),
 }
 
-impl Waiting {
-    fn refuse(self, error: Errno) {
-        match self {
-            Waiting::Data(reply, _) => reply.error(error),
-            Waiting::Written(reply, _) => reply.error(error),
-            Waiting::Done(reply) => *reply.error.lock() = Some(error),
+impl FileReply {
+    fn send(self, command: &Command, error: Option<CommandError>) {
+        match (self, error.map(|error| Errno::from_i32(error as i32))) {
+            (FileReply::Data(reply), None) => reply.data(&command.data[..command.bytes as usize]),
+            (FileReply::Data(reply), Some(error)) => reply.error(error),
+            (FileReply::Written(reply), None) => reply.written(command.bytes as u32),
+            (FileReply::Written(reply), Some(error)) => reply.error(error),
+            (FileReply::Done(reply), None) => reply.ok(),
+            (FileReply::Done(reply), Some(error)) => reply.error(error),
         }
     }
 }
 
-/// The reply to a request that may take several commands, which end in any order. It is sent when the last of them lets go of it.
-struct SharedReply {
-    reply: Option<ReplyEmpty>,
-    /// Error of a command that failed.
-    error: Mutex<Option<Errno>>,
+/// The requests for the file, as they come to the server.
+pub struct FileRequests {
+    incoming: WakingReceiver<(Command, FileReply)>,
+    /// Commands that the server has not taken. The kernel bounds how many there are.
+    pending: VecDeque<Command>,
+    /// Replies to the commands that have none, by their cookies.
+    replies: BTreeMap<u64, FileReply>,
+    count: u64,
 }
 
-impl SharedReply {
-    fn new(reply: ReplyEmpty) -> Arc<SharedReply> {
-        Arc::new(SharedReply { reply: Some(reply), error: Mutex::new(None) })
+impl FileRequests {
+    /// Takes in what has come.
+    pub(super) fn receive(&mut self) {
+        for (command, reply) in self.incoming.receive() {
+            self.count += 1;
+            self.pending.push_back(Command { cookie: self.count, ..command });
+            self.replies.insert(self.count, reply);
+        }
     }
-}
 
-impl Drop for SharedReply {
-    fn drop(&mut self) {
-        match (self.reply.take(), self.error.get_mut().take()) {
-            (Some(reply), Some(error)) => reply.error(error),
-            (Some(reply), None) => reply.ok(),
-            (None, _) => {}
+    /// The next command.
+    pub(super) fn next(&mut self) -> Option<Command> {
+        self.pending.pop_front()
+    }
+
+    /// Sends the reply to a command.
+    pub(super) fn reply(&mut self, command: &Command, error: Option<CommandError>) {
+        if let Some(reply) = self.replies.remove(&command.cookie) {
+            reply.send(command, error);
         }
     }
 }
 
-type Waiters = Arc<Mutex<BTreeMap<u64, Waiting>>>;
-
-/// A connection to a served drive.
-struct DriveClient {
-    stream: Mutex<UnixStream>,
-    waiting: Waiters,
-    next: AtomicU64,
-    bytes: u64,
-}
-
-impl DriveClient {
-    /// Connects to the server at `socket`; replies come on a thread of their own.
-    fn connect(socket: &Path) -> io::Result<DriveClient> {
-        let mut stream = UnixStream::connect(socket)?;
-        stream.read_exact(&mut [0; 18])?;
-        let mut words = u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes().to_vec();
-        words.extend_from_slice(&wire::OPTION_MAGIC.to_be_bytes());
-        words.extend_from_slice(&option::EXPORT_NAME.to_be_bytes());
-        words.extend_from_slice(&0u32.to_be_bytes());
-        stream.write_all(&words)?;
-        let mut export = [0; 10];
-        stream.read_exact(&mut export)?;
-        let bytes = u64::from_be_bytes(export[..8].try_into().unwrap_or_default());
-        let waiting = Waiters::default();
-        let (answers, waiters) = (stream.try_clone()?, waiting.clone());
-        thread::Builder::new().name("answers".to_string()).spawn(move || {
-            let _ = deliver(answers, &waiters);
-            // The server has gone.
-            std::mem::take(&mut *waiters.lock()).into_values().for_each(|waiter| waiter.refuse(Errno::EIO));
-        })?;
-        Ok(DriveClient { stream: Mutex::new(stream), waiting, next: AtomicU64::new(1), bytes })
-    }
-
-    /// Sends a command; `waiting` gets the answer.
-    fn ask(&self, kind: u16, offset: u64, bytes: u32, data: &[u8], waiting: Waiting) {
-        let cookie = self.next.fetch_add(1, Relaxed);
-        self.waiting.lock().insert(cookie, waiting);
-        let mut words = [0; 28];
-        words[..4].copy_from_slice(&wire::REQUEST_MAGIC.to_be_bytes());
-        words[6..8].copy_from_slice(&kind.to_be_bytes());
-        words[8..16].copy_from_slice(&cookie.to_be_bytes());
-        words[16..24].copy_from_slice(&offset.to_be_bytes());
-        words[24..].copy_from_slice(&bytes.to_be_bytes());
-        let mut stream = self.stream.lock();
-        let sent = stream.write_all(&words).and_then(|()| stream.write_all(data));
-        if sent.is_err()
-            && let Some(waiting) = self.waiting.lock().remove(&cookie)
-        {
-            waiting.refuse(Errno::EIO);
-        }
-    }
-
-    /// Sends a command without data for any number of bytes, in as many parts as it takes.
-    fn ask_range(&self, kind: u16, offset: u64, bytes: u64, reply: ReplyEmpty) {
-        let (reply, end) = (SharedReply::new(reply), offset + bytes);
-        for at in (offset..end).step_by(PART_BYTES as usize) {
-            self.ask(kind, at, PART_BYTES.min(end - at) as u32, &[], Waiting::Done(reply.clone()));
-        }
-    }
-
-    fn flush(&self, reply: ReplyEmpty) {
-        self.ask(command::FLUSH, 0, 0, &[], Waiting::Done(SharedReply::new(reply)));
-    }
-}
-
-/// Gives answers to those who wait, until the server hangs up.
-fn deliver(mut stream: UnixStream, waiting: &Waiters) -> io::Result<()> {
-    let mut data = Vec::new();
-    loop {
-        let mut reply = [0; 16];
-        stream.read_exact(&mut reply)?;
-        let error = i32::from_be_bytes([reply[4], reply[5], reply[6], reply[7]]);
-        let cookie = u64::from_be_bytes(reply[8..].try_into().unwrap_or_default());
-        let Some(waiter) = waiting.lock().remove(&cookie) else { continue };
-        match waiter {
-            waiter if error != 0 => waiter.refuse(Errno::from_i32(error)),
-            Waiting::Data(reply, bytes) => {
-                data.resize(bytes, 0);
-                stream.read_exact(&mut data)?;
-                reply.data(&data);
-            }
-            Waiting::Written(reply, bytes) => reply.written(bytes),
-            Waiting::Done(reply) => drop(reply),
-        }
+/// Ready to be read once a request has come.
+impl AsFd for FileRequests {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.incoming.as_fd()
     }
 }

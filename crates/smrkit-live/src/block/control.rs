@@ -24,7 +24,7 @@ use crate::mount::MountError;
 use crate::mount::control::{ControlCommand, ControlReply, ControlServer, EndClient, done, ending, failure};
 
 /// Time that a busy server has to answer (assumption).
-const PATIENCE: Duration = Duration::from_secs(20);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A fault that is injected into a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -274,11 +274,11 @@ pub fn listen(
 
 fn answer(controller: &Controller, let_go: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {
     match command {
-        ControlCommand::Report => ask(controller, PATIENCE, ControlRequest::Report, |report| report),
+        ControlCommand::Report => ask(controller, REPLY_TIMEOUT, ControlRequest::Report, |report| report),
         ControlCommand::Inject { fault } => match fault.parse::<InjectedFault>() {
             Ok(fault) => {
                 let request = |reply| ControlRequest::Inject(fault, reply);
-                ask(controller, PATIENCE, request, |injected| injected.map_or_else(failure, |()| done()))
+                ask(controller, REPLY_TIMEOUT, request, |injected| injected.map_or_else(failure, |()| done()))
             }
             Err(error) => failure(error),
         },

@@ -64,13 +64,21 @@ pub enum CommandKind {
     Zone(ZoneAction),
 }
 
-/// Why a command failed.
+/// Why a command failed, with its number in Linux, which is that of NBD too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandError {
+    /// The drive can only be read.
+    NotPermitted = 1,
     /// The drive or the image failed.
-    Io,
-    /// The image's file system is full.
-    NoSpace,
+    Io = 5,
+    /// It makes no sense.
+    Invalid = 22,
+    /// The image's file system is full, or the drive ends before.
+    NoSpace = 28,
+    /// It is longer than any may be.
+    Overflow = 75,
+    /// The server ends.
+    Shutdown = 108,
 }
 
 /// A host's command, from its arrival to its reply.
@@ -136,6 +144,19 @@ impl Command {
         Command { client, cookie, kind, offset, bytes, fua, no_hole, one_extent, data, arrival, state }
     }
 
+    /// Refuses what makes no sense on a drive of that many bytes.
+    pub(super) fn check(&self, drive_bytes: u64, is_read_only: bool) -> Result<(), CommandError> {
+        let (offset, bytes) = (self.offset, self.bytes);
+        let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= drive_bytes);
+        match self.kind {
+            CommandKind::Flush if (offset, bytes) == (0, 0) => Ok(()),
+            _ if self.changes() && is_read_only => Err(CommandError::NotPermitted),
+            _ if bytes == 0 || !(offset | bytes).is_multiple_of(SECTOR_BYTES) => Err(CommandError::Invalid),
+            _ if is_inside => Ok(()),
+            _ => Err(if self.changes() { CommandError::NoSpace } else { CommandError::Invalid }),
+        }
+    }
+
     fn sectors(&self) -> Range<u64> {
         self.offset / SECTOR_BYTES..(self.offset + self.bytes) / SECTOR_BYTES
     }
@@ -196,7 +217,6 @@ pub struct ServedDrive {
     pub(super) queue: VecDeque<Command>,
     /// Those that were begun.
     pub(super) begun: usize,
-    order: Queue,
     /// How many times faster than the host's clock its time passes.
     pace: f64,
     pub(super) ended: VecDeque<Command>,
@@ -249,7 +269,7 @@ impl ServedDrive {
         writer: Option<LogWriter>,
         queue: Queue,
     ) -> Result<(ServedDrive, FoundState), LiveError> {
-        let saved = image.take_saved();
+        let saved = std::mem::take(&mut image.saved);
         let wrong = |error: &dyn ToString| LiveError::image(&image.path, error.to_string());
         let mut unreadable = RangeMap::default();
         saved.unreadable.iter().for_each(|&(lba, n)| unreadable.cover(lba..lba + n, ()));
@@ -281,14 +301,13 @@ impl ServedDrive {
         }
         model.order_commands(queue, &image.system);
         let may_lose = model.may_lose();
-        let syncer = Syncer::new(image.shared_storage()).map_err(|error| LiveError::io(&image.path, error))?;
+        let syncer = Syncer::new(image.storage.clone()).map_err(|error| LiveError::io(&image.path, error))?;
         let mut drive = ServedDrive {
             image,
             model,
             events: Events::new(writer),
             queue: VecDeque::new(),
             begun: 0,
-            order: queue,
             pace: 1.0,
             ended: VecDeque::new(),
             syncing: VecDeque::new(),
@@ -313,7 +332,7 @@ impl ServedDrive {
         if let Err(error) = drive.checkpoint() {
             // The data can be served without the state.
             log(&format!("{error}: the drive is served, and its state will not be kept"));
-            drive.image.keep_no_state();
+            drive.image.state_file = None;
         }
         if found != FoundState::New {
             drive.events.add_state(&drive.model.state());
@@ -566,7 +585,7 @@ impl ServedDrive {
                     self.undo.note_commits(self.model.commits());
                     self.undo.remember(&self.image, range.clone(), request.op).map_err(|error| self.failed(&error))?;
                 }
-                let (command, storage) = (&self.queue[at], self.image.storage());
+                let (command, storage) = (&self.queue[at], &*self.image.storage);
                 let written = match command.kind {
                     CommandKind::Write => storage.write(bytes.start, &command.data),
                     _ if command.no_hole => write_zeros(storage, bytes),
@@ -603,7 +622,7 @@ impl ServedDrive {
         }
         let data = &mut self.queue[at].data;
         data.resize((bytes.end - bytes.start) as usize, 0);
-        Ok(self.image.storage().read(bytes.start, data))
+        Ok(self.image.storage.read(bytes.start, data))
     }
 
     fn failed(&self, error: &io::Error) -> CommandError {
@@ -783,7 +802,7 @@ impl ServedDrive {
         };
         let (mut at, end) = (range.start, range.end);
         while at < end {
-            let data = self.image.storage().data_from(at * SECTOR_BYTES, end * SECTOR_BYTES)?;
+            let data = self.image.storage.data_from(at * SECTOR_BYTES, end * SECTOR_BYTES)?;
             let data = data
                 .map_or(end..end, |data| (data.start / SECTOR_BYTES).max(at)..data.end.div_ceil(SECTOR_BYTES).min(end));
             add(data.start - at, true);
@@ -856,8 +875,8 @@ impl ServedDrive {
             && !self.model.will_lose_power();
         if is_plain && self.events.log_was_moved() {
             let opened = LogEvent::Open(FoundState::Clean, self.model.now);
-            let begun = [opened, LogEvent::Queue(self.order), LogEvent::Pace(self.pace)];
-            self.events.begin_log(self.image.run_record(), &self.model.state(), begun);
+            let begun = [opened, LogEvent::Queue(self.model.order), LogEvent::Pace(self.pace)];
+            self.events.begin_log(&self.image.run, &self.model.state(), begun);
         }
     }
 }
@@ -949,7 +968,7 @@ mod tests {
         bytes[at] = b'9';
         std::fs::write(&state_file, bytes).unwrap();
         let opened = open();
-        assert!(opened.note().is_some_and(|note| note.contains("was saved by smrkit")), "{:?}", opened.note());
+        assert!(opened.note.as_ref().is_some_and(|note| note.contains("was saved by smrkit")), "{:?}", opened.note);
         let (mut drive, found) = ServedDrive::open(opened, None, Queue::Fcfs).unwrap();
         assert_eq!(found, FoundState::New);
         let read = drive.serve(Command::new(CommandKind::Read, 0, 4096, Vec::new())).unwrap();

@@ -251,22 +251,24 @@ pub struct DriveImage {
     /// The path that it was opened by.
     pub path: PathBuf,
     file: Option<File>,
-    storage: Arc<dyn Storage>,
-    bytes: u64,
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) bytes: u64,
     /// The drive under its layer, or the array of such drives.
     pub system: SystemRun,
-    run: RunRecord,
-    saved: SavedState,
+    /// The record of the drive or the array.
+    pub run: RunRecord,
+    pub(super) saved: SavedState,
     /// True if it was closed cleanly.
     pub was_clean: bool,
-    note: Option<String>,
+    /// Why the drive starts with a fresh state, where it did not have to.
+    pub note: Option<String>,
     /// True if it can't be written.
     pub is_read_only: bool,
     /// Where the state is kept; nowhere if a file that is not ours is in its place.
-    state_file: Option<StateFile>,
+    pub(super) state_file: Option<StateFile>,
 }
 
-struct StateFile {
+pub(super) struct StateFile {
     path: PathBuf,
     /// Device and inode of the file that is there, if there is one, and the end of its events, where it is open for more.
     own: Option<(u64, u64)>,
@@ -378,19 +380,8 @@ pub fn create(path: &Path, run: RunRecord, force: bool) -> Result<DriveImage, Li
         _ => LiveError::io(path, error),
     });
     let image = made.and_then(|()| {
-        let mut image = DriveImage {
-            path: path.into(),
-            storage: Arc::new(file.try_clone().map_err(|error| LiveError::io(path, error))?),
-            file: Some(file),
-            bytes,
-            system,
-            run,
-            saved: SavedState::default(),
-            was_clean: true,
-            note: None,
-            is_read_only: false,
-            state_file: Some(StateFile { path: state, own, out: None }),
-        };
+        let mut image = DriveImage::new(path, file, bytes, system, run)?;
+        image.state_file = Some(StateFile { path: state, own, out: None });
         image.save(&[], &[])?;
         Ok(image)
     });
@@ -480,6 +471,14 @@ fn not_opened(path: &Path, error: io::Error) -> LiveError {
 }
 
 impl DriveImage {
+    /// A new drive in a file, without a place for its state.
+    fn new(path: &Path, file: File, bytes: u64, system: SystemRun, run: RunRecord) -> Result<DriveImage, LiveError> {
+        let storage = Arc::new(file.try_clone().map_err(|error| LiveError::io(path, error))?);
+        let (path, file, saved) = (path.into(), Some(file), SavedState::default());
+        let (was_clean, note, is_read_only, state_file) = (true, None, false, None);
+        Ok(DriveImage { path, file, storage, bytes, system, run, saved, was_clean, note, is_read_only, state_file })
+    }
+
     /// Opens the image at `path` as [`DriveImage::open`] does, to be read alone; its state stays as it is.
     pub fn open_to_read(
         path: &Path,
@@ -569,37 +568,13 @@ impl DriveImage {
                 "the image is longer than the drive that it is served as: give a larger one",
             ));
         }
-        let storage = Arc::new(file.try_clone().map_err(failed)?);
-        Ok(DriveImage {
-            path: path.into(),
-            file: Some(file),
-            storage,
-            bytes,
-            system,
-            run,
-            saved,
-            was_clean,
-            note,
-            is_read_only,
-            state_file,
-        })
+        let image = DriveImage::new(path, file, bytes, system, run)?;
+        Ok(DriveImage { saved, was_clean, note, is_read_only, state_file, ..image })
     }
 
-    /// The drive over other storage, and without a file for its state: for tests that cut the power.
-    pub fn over(&self, storage: Arc<dyn Storage>) -> DriveImage {
-        DriveImage {
-            path: self.path.clone(),
-            file: None,
-            storage,
-            bytes: self.bytes,
-            system: self.system.clone(),
-            run: self.run.clone(),
-            saved: SavedState::default(),
-            was_clean: true,
-            note: None,
-            is_read_only: false,
-            state_file: None,
-        }
+    /// A new drive over other storage, and without a file for its state: for tests that cut the power.
+    pub fn over(self, storage: Arc<dyn Storage>) -> DriveImage {
+        DriveImage { file: None, storage, state_file: None, ..self }
     }
 
     /// The image without a place for its state: what is beside it stays as it is.
@@ -607,19 +582,9 @@ impl DriveImage {
         DriveImage { state_file: None, ..self }
     }
 
-    /// The record of the drive or the array.
-    pub fn run_record(&self) -> &RunRecord {
-        &self.run
-    }
-
     /// Sectors that a host is offered.
     pub fn sectors(&self) -> u64 {
         self.bytes / SECTOR_BYTES
-    }
-
-    /// Why the drive starts with a fresh state, where it did not have to.
-    pub fn note(&self) -> Option<&str> {
-        self.note.as_deref()
     }
 
     /// The drive or the array that it is served as, its layers and their sizes.
@@ -644,23 +609,6 @@ impl DriveImage {
             described["array"] = format!("{} of {} drives", array.level, array.members.len()).into();
         }
         described
-    }
-
-    pub(super) fn storage(&self) -> &dyn Storage {
-        &*self.storage
-    }
-
-    pub(super) fn shared_storage(&self) -> Arc<dyn Storage> {
-        self.storage.clone()
-    }
-
-    /// What is beside the image stays as it is from now on.
-    pub(super) fn keep_no_state(&mut self) {
-        self.state_file = None;
-    }
-
-    pub(super) fn take_saved(&mut self) -> SavedState {
-        std::mem::take(&mut self.saved)
     }
 
     /// Replaces the state file: by this state, and no events since.

@@ -56,7 +56,7 @@ const VERSION: u32 = 1;
 /// Bytes of a state in one line (assumption).
 const STATE_BYTES: usize = 16 << 10;
 /// Time between looks at whether a log was moved away (assumption).
-const LOOK: Duration = Duration::from_secs(1);
+const MOVED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The latest moment of a log: 292 years, half of what a number holds, so that durations can be added.
 const LATEST_NS: u64 = u64::MAX / 2;
 
@@ -292,7 +292,9 @@ impl Events {
 
     /// True if the log was moved away, so that it is to begin anew.
     pub fn log_was_moved(&mut self) -> bool {
-        let Some(log) = self.log.as_ref().filter(|_| self.looked.elapsed() >= LOOK) else { return false };
+        let Some(log) = self.log.as_ref().filter(|_| self.looked.elapsed() >= MOVED_CHECK_INTERVAL) else {
+            return false;
+        };
         self.looked = Instant::now();
         log.was_moved()
     }

@@ -1,5 +1,5 @@
 //! A simulated drive, or an array of them, as a block device: timing beside data. The bytes are in a plain image by LBA, the time is the
-//! simulator's, the door an NBD server or a block device of this machine's kernel.
+//! simulator's, the frontend an NBD server or a block device of this machine's kernel.
 //!
 //! One thread owns the model, the image, the queue and the connections: when a request completes depends on what came before it and
 //! on nothing else, so that the log of a run can be replayed in the simulator.

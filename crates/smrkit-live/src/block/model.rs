@@ -43,7 +43,8 @@ pub(super) struct Model {
     done: Vec<Completion>,
     /// Tags of writes that are under way.
     writes: BTreeSet<u64>,
-    order: Queue,
+    /// The order in which the drives serve commands.
+    pub order: Queue,
     rebuild: Option<Rebuild>,
     /// Where the drives have written since a power cut was planned; nothing where none is.
     written: Vec<PhysicalWrites>,

@@ -16,7 +16,7 @@ fn a_spoilt_state_file_costs_the_state_and_no_data() {
     for (layer, set, _) in LAYERS {
         let folder = TempDir::new().unwrap();
         let image = make(folder.path(), layer, set, 0);
-        let (path, run) = (image.path.to_path_buf(), image.run_record().clone());
+        let (path, run) = (image.path.to_path_buf(), image.run.clone());
         drop(image);
         let open = || DriveImage::open(&path, |_| Ok(Some(run.clone()))).map_err(|error| error.to_string());
         let mut drive = ServedDrive::open(open().unwrap(), None, Queue::Fcfs).unwrap().0;

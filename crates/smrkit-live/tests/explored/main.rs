@@ -175,11 +175,12 @@ struct Run {
 }
 
 impl Run {
-    fn new(image: &DriveImage, what: &str, seed: u64) -> Run {
-        let memory = Memory::new(vec![0; image.sectors() as usize * SECTOR]);
+    fn new(image: DriveImage, what: &str, seed: u64) -> Run {
+        let sectors = image.sectors();
+        let memory = Memory::new(vec![0; sectors as usize * SECTOR]);
         let (drive, _) = ServedDrive::open(image.over(memory.clone()), None, Queue::Sptf).unwrap();
         let mut random = Pcg64Mcg::seed_from_u64(seed);
-        let span = [image.sectors(), 500, 120][random.random_range(0..3)];
+        let span = [sectors, 500, 120][random.random_range(0..3)];
         let what = format!("{what}, seed {seed}");
         Run { drive, memory, model: Model::default(), random, span, request: 0, what }
     }
@@ -241,12 +242,12 @@ impl Run {
 }
 
 /// Runs on every layer, with and without a write cache, until `crash` has crashed often enough.
-fn explore(mut crash: impl FnMut(&DriveImage, &str, Promise, u64) -> u64) {
+fn explore(mut crash: impl FnMut(DriveImage, &str, Promise, u64) -> u64) {
     for (layer, set, promise) in LAYERS {
         let (mut tried, folder) = (0, TempDir::new().unwrap());
         for seed in 0.. {
             let image = make(folder.path(), layer, set, seed);
-            tried += crash(&image, layer, promise, seed);
+            tried += crash(image, layer, promise, seed);
             if tried >= cuts() && seed > 0 {
                 break;
             }

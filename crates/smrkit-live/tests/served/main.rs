@@ -27,7 +27,7 @@ use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::LogWriter;
 use smrkit_live::block::pace::Pace;
-use smrkit_live::block::server::{Door, DriveServer, Listener, ServeReport};
+use smrkit_live::block::server::{DriveServer, Frontend, Listener};
 use tempfile::TempDir;
 
 const LAYERS: [&str; 10] =
@@ -94,7 +94,7 @@ struct Served {
     socket: PathBuf,
     uri: String,
     controller: Controller,
-    serving: Option<JoinHandle<ServeReport>>,
+    serving: Option<JoinHandle<Value>>,
     /// Folder of the image, if it is this server's own.
     folder: Option<TempDir>,
 }
@@ -118,7 +118,7 @@ impl Served {
     /// Serves the image at `path`.
     fn open(path: &Path, options: ServeOptions, log: Option<&Path>) -> Served {
         let image = open_image(path);
-        let log = log.map(|log| LogWriter::open(log, image.run_record()).unwrap());
+        let log = log.map(|log| LogWriter::open(log, &image.run).unwrap());
         let socket = path.with_extension("sock");
         let (drive, _) = ServedDrive::open(image, log, options.queue).unwrap();
         Served::start(drive, &socket, options.pace)
@@ -130,8 +130,8 @@ impl Served {
         let uri = listener.to_string();
         let (controller, requests) = control().unwrap();
         let serving = std::thread::spawn(move || {
-            let (report, closed) = DriveServer::new(drive, Door::Nbd(listener), pace).run(&requests);
-            if !report.has_failed {
+            let (report, closed) = DriveServer::new(drive, Frontend::Nbd(listener), pace).run(&requests);
+            if report["has_failed"] == false {
                 closed.unwrap();
             }
             report
@@ -153,7 +153,7 @@ impl Served {
         answer.recv().unwrap()
     }
 
-    fn stop(mut self) -> ServeReport {
+    fn stop(mut self) -> Value {
         self.controller.send(ControlRequest::Stop);
         self.serving.take().unwrap().join().unwrap()
     }

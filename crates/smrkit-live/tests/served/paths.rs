@@ -49,7 +49,7 @@ fn a_socket_takes_the_place_of_no_file() {
 fn a_drive_file_that_a_head_names_by_its_path_is_not_opened() {
     let folder = TempDir::new().unwrap();
     let path = made(folder.path(), "log");
-    let mut run = open_image(&path).run_record().clone();
+    let mut run = open_image(&path).run;
     let file = folder.path().join("drive.toml");
     fs::write(&file, include_str!("../../../smrkit/drives/tiny.toml")).unwrap();
     run.system = run.system.replace("drive=st5000as0011", &format!("drive={}", file.display()));
@@ -76,7 +76,7 @@ fn a_copy_of_image_and_state_goes_on_where_the_drive_was() {
         assert!(std::process::Command::new("cp").args([from, to]).status().unwrap().success());
     }
     let image = open_image(&copy);
-    assert!(image.was_clean && image.note().is_none());
+    assert!(image.was_clean && image.note.is_none());
     assert!(ServedDrive::open(image, None, Queue::Fcfs).unwrap().0.now() >= now);
     // Other data in the place of the copy is no such copy.
     fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&[7; 4096], 0).unwrap();
@@ -135,7 +135,7 @@ fn no_file_that_was_there_is_changed() {
         let other = folder.join("other.img");
         fs::rename(made(&folder, "in-place"), &other).unwrap();
         fs::rename(state_path(&folder.join("drive.img")), state_path(&other)).unwrap();
-        let run = open_image(&other).run_record().clone();
+        let run = open_image(&other).run;
         fs::OpenOptions::new().write(true).open(&other).unwrap().write_all_at(&[round as u8 + 1; 4096], 0).unwrap();
         let [path, socket, log] = ["drive.img", "s", "log"].map(|name| folder.join(name));
         let state = state_path(&path);
@@ -170,8 +170,8 @@ fn no_file_that_was_there_is_changed() {
         if has_image {
             let image = image.unwrap();
             let is_foreign = there.iter().any(|(_, path)| *path == state);
-            assert_eq!(image.note().is_some(), is_foreign || !state.exists(), "{what}");
-            let log = LogWriter::open(&log, image.run_record()).ok();
+            assert_eq!(image.note.is_some(), is_foreign || !state.exists(), "{what}");
+            let log = LogWriter::open(&log, &image.run).ok();
             let mut drive = ServedDrive::open(image, log, Queue::Fcfs).unwrap().0;
             let read = drive.serve(Command::new(CommandKind::Read, 0, 512, Vec::new())).unwrap();
             assert!(matches!(read.state, CommandState::Ended(_, Ok(()))) && read.data == [7; 512], "{what}");

@@ -34,7 +34,7 @@ fn what_breaks_a_rule_of_zones_fails_alone_and_commands_about_zones_are_replayed
     let folder = TempDir::new().unwrap();
     let (path, log) = (image(folder.path(), "zoned on hc620"), folder.path().join("log"));
     let opened = open_image(&path);
-    let writer = LogWriter::open(&log, opened.run_record()).unwrap();
+    let writer = LogWriter::open(&log, &opened.run).unwrap();
     let (mut drive, _) = ServedDrive::open(opened, Some(writer), Queue::Fcfs).unwrap();
     let limits = drive.zones().unwrap().limits();
     let zone = limits.zone_sectors * 512;

@@ -44,7 +44,7 @@ impl UndoLog {
         let before = match op == Op::Write && bytes <= UNDO_BYTES / 4 {
             true => {
                 let mut before = vec![0; bytes];
-                image.storage().read(sectors.start * SECTOR_BYTES, &mut before)?;
+                image.storage.read(sectors.start * SECTOR_BYTES, &mut before)?;
                 self.bytes += bytes;
                 Some(before)
             }
@@ -138,14 +138,14 @@ impl ServedDrive {
     fn tear_image(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
         self.undo_unflushed(random, &losses.lost)?;
         self.tear_under_way(losses, random)?;
-        self.image.storage().sync()?;
+        self.image.storage.sync()?;
         // What the host never wrote, or has trimmed, reads as zeros whatever becomes of the platters. Holes of the file would not tell, since
         // they are whole pages.
         for (range, _) in losses.lost.iter() {
             for from in range.clone().step_by(ZERO_SECTORS as usize) {
                 let sectors = from..range.end.min(from + ZERO_SECTORS);
                 let mut data = vec![0; ((sectors.end - from) * SECTOR_BYTES) as usize];
-                self.image.storage().read(from * SECTOR_BYTES, &mut data)?;
+                self.image.storage.read(from * SECTOR_BYTES, &mut data)?;
                 let held =
                     sectors.zip(data.chunks_exact(SECTOR)).filter(|(_, sector)| sector.iter().any(|&byte| byte != 0));
                 held.for_each(|(lba, _)| self.unreadable.cover(lba..lba + 1, ()));
@@ -168,7 +168,7 @@ impl ServedDrive {
                 if !self.model.reached_platters(losses, lba).unwrap_or(number < most) {
                     continue;
                 }
-                self.image.storage().write(lba.0 * SECTOR_BYTES, data)?;
+                self.image.storage.write(lba.0 * SECTOR_BYTES, data)?;
                 self.unreadable.uncover(lba.0..lba.0 + 1);
             }
         }
@@ -177,6 +177,6 @@ impl ServedDrive {
 
     fn undo_unflushed(&mut self, random: &mut Pcg64Mcg, destroyed: &RangeMap<()>) -> io::Result<()> {
         let undone = self.undo.undo(random, destroyed);
-        undone.iter().try_for_each(|(lba, sector)| self.image.storage().write(lba * SECTOR_BYTES, sector))
+        undone.iter().try_for_each(|(lba, sector)| self.image.storage.write(lba * SECTOR_BYTES, sector))
     }
 }

@@ -13,10 +13,15 @@ use std::io::{self, IoSlice, Read, Write};
 use std::time::{Duration, Instant};
 
 pub use stream::Listener;
-use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, Extent, NbdError, command, info, option, reply};
+use wire::{ALLOCATION, ALLOCATION_ID, EXPORT_FLAGS, Extent, command, info, option, reply};
 
-use crate::block::drive::{Command, CommandKind};
+use crate::block::drive::{Command, CommandError, CommandKind};
+use smrkit::units::SECTOR_BYTES;
 
+/// The longest read or write (that of the protocol's specification).
+pub const LONGEST_BYTES: u32 = 32 << 20;
+/// Size that hosts had better read and write.
+const PREFERRED_BYTES: u32 = 4096;
 /// Bytes of a request without its payload.
 const REQUEST_BYTES: usize = 28;
 /// Bytes of an option without its data.
@@ -57,7 +62,7 @@ enum Phase {
     Skip {
         head: RequestHead,
         left: usize,
-        error: NbdError,
+        error: CommandError,
     },
     Closing,
 }
@@ -293,7 +298,7 @@ impl Connection {
             return Step::Again;
         };
         let takes = match head.kind {
-            command::READ | command::WRITE if head.bytes <= export.longest_bytes => head.bytes as usize,
+            command::READ | command::WRITE if head.bytes <= LONGEST_BYTES => head.bytes as usize,
             // Its reply.
             command::BLOCK_STATUS => 1,
             _ => 0,
@@ -305,8 +310,8 @@ impl Connection {
         }
         match head.kind {
             command::DISCONNECT => self.phase = Phase::Closing,
-            command::WRITE if head.bytes > export.longest_bytes => {
-                self.phase = Phase::Skip { head, left: head.bytes as usize, error: NbdError::Overflow };
+            command::WRITE if head.bytes > LONGEST_BYTES => {
+                self.phase = Phase::Skip { head, left: head.bytes as usize, error: CommandError::Overflow };
             }
             command::WRITE => {
                 let mut data = pool.pop().unwrap_or_default();
@@ -342,7 +347,7 @@ impl Connection {
         }
     }
 
-    fn refuse(&mut self, cookie: u64, error: NbdError) {
+    fn refuse(&mut self, cookie: u64, error: CommandError) {
         wire::failed(&mut self.small, self.agreed.structured, cookie, error);
     }
 
@@ -353,7 +358,7 @@ impl Connection {
     }
 
     /// Completes a command with an error.
-    pub fn failed(&mut self, cookie: u64, error: NbdError) {
+    pub fn failed(&mut self, cookie: u64, error: CommandError) {
         self.outstanding -= 1;
         self.refuse(cookie, error);
     }
@@ -458,7 +463,7 @@ impl RequestHead {
     }
 
     /// The command's kind, if it makes sense.
-    fn kind(&self, export: &Export, tells_allocation: bool) -> Result<CommandKind, NbdError> {
+    fn kind(&self, export: &Export, tells_allocation: bool) -> Result<CommandKind, CommandError> {
         use command::{DONT_FRAGMENT, FUA, NO_HOLE, ONE_EXTENT};
         let (kind, flags) = match self.kind {
             command::READ => (CommandKind::Read, DONT_FRAGMENT),
@@ -467,26 +472,17 @@ impl RequestHead {
             command::TRIM => (CommandKind::Trim, 0),
             command::WRITE_ZEROES => (CommandKind::WriteZeroes, NO_HOLE),
             command::BLOCK_STATUS if tells_allocation => (CommandKind::BlockStatus, ONE_EXTENT),
-            _ => return Err(NbdError::Invalid),
+            _ => return Err(CommandError::Invalid),
         };
         if self.flags & !(flags | FUA) != 0 {
-            return Err(NbdError::Invalid);
+            return Err(CommandError::Invalid);
         }
-        if kind == CommandKind::Flush {
-            return if self.bytes == 0 && self.offset == 0 { Ok(kind) } else { Err(NbdError::Invalid) };
+        if kind == CommandKind::Flush && self.bytes > 0 {
+            return Err(CommandError::Invalid);
         }
-        let (bytes, sector) = (u64::from(self.bytes), u64::from(export.sector_bytes));
-        let is_inside = self.offset.checked_add(bytes).is_some_and(|end| end <= export.bytes);
-        let writes = matches!(kind, CommandKind::Write | CommandKind::WriteZeroes | CommandKind::Trim);
-        match () {
-            () if writes && export.is_read_only => Err(NbdError::NotPermitted),
-            () if bytes == 0 || !bytes.is_multiple_of(sector) || !self.offset.is_multiple_of(sector) => {
-                Err(NbdError::Invalid)
-            }
-            () if !is_inside => Err(if writes { NbdError::NoSpace } else { NbdError::Invalid }),
-            () if kind == CommandKind::Read && self.bytes > export.longest_bytes => Err(NbdError::Overflow),
-            () => Ok(kind),
-        }
+        Command::new(kind, self.offset, self.bytes.into(), Vec::new()).check(export.bytes, export.is_read_only)?;
+        let is_too_long = kind == CommandKind::Read && self.bytes > LONGEST_BYTES;
+        if is_too_long { Err(CommandError::Overflow) } else { Ok(kind) }
     }
 }
 
@@ -494,9 +490,6 @@ impl RequestHead {
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
     pub bytes: u64,
-    pub sector_bytes: u32,
-    pub preferred_bytes: u32,
-    pub longest_bytes: u32,
     pub is_read_only: bool,
 }
 
@@ -561,7 +554,7 @@ impl Agreed {
                 // Any name is the one export's.
                 Some(_) => {
                     say(reply::INFO, &export_info(export));
-                    say(reply::INFO, &block_sizes(export));
+                    say(reply::INFO, &block_sizes());
                     say(reply::ACK, &[]);
                     return if option == option::GO { Next::Commands } else { Next::Option };
                 }
@@ -608,9 +601,9 @@ fn export_info(export: &Export) -> Vec<u8> {
     data
 }
 
-fn block_sizes(export: &Export) -> Vec<u8> {
+fn block_sizes() -> Vec<u8> {
     let mut data = info::BLOCK_SIZE.to_be_bytes().to_vec();
-    for bytes in [export.sector_bytes, export.preferred_bytes, export.longest_bytes] {
+    for bytes in [SECTOR_BYTES as u32, PREFERRED_BYTES, LONGEST_BYTES] {
         data.extend_from_slice(&bytes.to_be_bytes());
     }
     data

@@ -5,8 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use super::*;
 
-const EXPORT: Export =
-    Export { bytes: 1 << 30, sector_bytes: 512, preferred_bytes: 4096, longest_bytes: 64 << 20, is_read_only: false };
+const EXPORT: Export = Export { bytes: 1 << 30, is_read_only: false };
 
 /// A client whose handshake is over, and its connection.
 fn connected() -> (UnixStream, Connection) {
@@ -112,13 +111,13 @@ fn a_command_is_aligned_inside_the_export_and_has_its_own_flags() {
         assert_eq!(kind(head(0, number, 512, 512)), Ok(expected));
         assert_eq!(kind(head(FUA, number, end - 512, 512)), Ok(expected));
         let beyond = match number {
-            READ | BLOCK_STATUS => NbdError::Invalid,
-            _ => NbdError::NoSpace,
+            READ | BLOCK_STATUS => CommandError::Invalid,
+            _ => CommandError::NoSpace,
         };
         assert_eq!(kind(head(0, number, end - 512, 1024)), Err(beyond));
         assert_eq!(kind(head(0, number, u64::MAX - 511, 512)), Err(beyond));
         for (offset, bytes) in [(512, 0), (511, 512), (512, 511), (1, 1)] {
-            assert_eq!(kind(head(0, number, offset, bytes)), Err(NbdError::Invalid));
+            assert_eq!(kind(head(0, number, offset, bytes)), Err(CommandError::Invalid));
         }
         let own = [NO_HOLE, DONT_FRAGMENT, ONE_EXTENT, 16].map(|flag| kind(head(flag, number, 0, 512)).is_ok());
         let expected = [number == WRITE_ZEROES, number == READ, number == BLOCK_STATUS, false];
@@ -127,12 +126,12 @@ fn a_command_is_aligned_inside_the_export_and_has_its_own_flags() {
     assert_eq!(kind(head(0, FLUSH, 0, 0)), Ok(CommandKind::Flush));
     assert_eq!(kind(head(FUA, FLUSH, 0, 0)), Ok(CommandKind::Flush));
     for wrong in [head(0, FLUSH, 512, 0), head(0, FLUSH, 0, 512), head(0, DISCONNECT, 0, 0), head(0, 5, 0, 512)] {
-        assert_eq!(kind(wrong), Err(NbdError::Invalid));
+        assert_eq!(kind(wrong), Err(CommandError::Invalid));
     }
-    assert_eq!(head(0, BLOCK_STATUS, 0, 512).kind(&EXPORT, false), Err(NbdError::Invalid), "no context was agreed");
-    let longest = EXPORT.longest_bytes;
+    assert_eq!(head(0, BLOCK_STATUS, 0, 512).kind(&EXPORT, false), Err(CommandError::Invalid), "no context was agreed");
+    let longest = LONGEST_BYTES;
     assert_eq!(kind(head(0, READ, 0, longest)), Ok(CommandKind::Read));
-    assert_eq!(kind(head(0, READ, 0, longest + 512)), Err(NbdError::Overflow));
+    assert_eq!(kind(head(0, READ, 0, longest + 512)), Err(CommandError::Overflow));
     assert_eq!(kind(head(0, TRIM, 0, longest + 512)), Ok(CommandKind::Trim));
 }
 
@@ -158,7 +157,7 @@ fn replies_are_sent_in_order_and_their_buffers_used_again() {
     connection.data(8, 0, vec![2; LONG_BYTES + 5], LONG_BYTES, &mut pool);
     assert_eq!(pool.len(), 1, "a long one is lent");
     connection.data(9, 0, vec![3; 1024], 1024, &mut pool);
-    connection.failed(10, NbdError::Io);
+    connection.failed(10, CommandError::Io);
     assert_eq!(connection.outstanding, 0);
     assert!(connection.wants_to_send());
     connection.send(&mut pool);
@@ -209,12 +208,12 @@ fn a_reply_longer_than_the_socket_takes_is_sent_in_parts() {
 #[test]
 fn what_is_too_long_is_skipped_and_refused() {
     let (mut client, mut connection) = connected();
-    let longest = EXPORT.longest_bytes;
+    let longest = LONGEST_BYTES;
     ask(&mut client, command::WRITE, longest + 1);
     connection.receive();
     assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none());
     assert!(
-        matches!(connection.phase, Phase::Skip { left, error: NbdError::Overflow, .. } if left == longest as usize + 1)
+        matches!(connection.phase, Phase::Skip { left, error: CommandError::Overflow, .. } if left == longest as usize + 1)
     );
     if let Phase::Skip { left, .. } = &mut connection.phase {
         *left = 5;
@@ -226,7 +225,7 @@ fn what_is_too_long_is_skipped_and_refused() {
     connection.send(&mut Vec::new());
     let mut reply = [0; 16];
     client.read_exact(&mut reply).unwrap();
-    assert_eq!(reply[7], NbdError::Overflow as u8);
+    assert_eq!(reply[7], CommandError::Overflow as u8);
     ask(&mut client, command::WRITE, longest);
     connection.receive();
     assert!(connection.next(&EXPORT, &mut Vec::new(), Some(usize::MAX)).is_none());
@@ -319,7 +318,7 @@ fn options_are_answered_word_for_word() {
     assert_eq!(answer(99, b"x"), go_on(99, &[(reply::UNSUPPORTED, b"")]));
     assert_eq!(answer(EXPORT_NAME, b"other").0, Next::Commands);
     let export = [&[0, 0][..], &EXPORT.bytes.to_be_bytes(), &[1, 0xfd]].concat();
-    let sizes = [&[0, 3][..], &[0, 0, 2, 0], &[0, 0, 16, 0], &[4, 0, 0, 0]].concat();
+    let sizes = [&[0, 3][..], &[0, 0, 2, 0], &[0, 0, 16, 0], &[2, 0, 0, 0]].concat();
     let told = [(reply::INFO, &export[..]), (reply::INFO, &sizes), (reply::ACK, b"")];
     let named = |name: &[u8], infos: &[u8]| {
         [with_length(name), ((infos.len() / 2) as u16).to_be_bytes().to_vec(), infos.to_vec()].concat()

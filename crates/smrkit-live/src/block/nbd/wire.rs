@@ -2,6 +2,8 @@
 //!
 //! From the protocol's specification, `doc/proto.md` of NetworkBlockDevice/nbd. All numbers are big-endian.
 
+use crate::block::drive::CommandError;
+
 pub const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
@@ -61,17 +63,6 @@ pub mod command {
     pub const ONE_EXTENT: u16 = 8;
 }
 
-/// Why a command was not carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NbdError {
-    NotPermitted = 1,
-    Io = 5,
-    Invalid = 22,
-    NoSpace = 28,
-    Shutdown = 108,
-    Overflow = 75,
-}
-
 /// The context of block status that tells holes from data: its name and its number.
 pub const ALLOCATION: &str = "base:allocation";
 pub const ALLOCATION_ID: u32 = 1;
@@ -116,7 +107,7 @@ pub fn done(out: &mut Vec<u8>, structured: bool, cookie: u64) {
 }
 
 /// The reply to a command that failed.
-pub fn failed(out: &mut Vec<u8>, structured: bool, cookie: u64, error: NbdError) {
+pub fn failed(out: &mut Vec<u8>, structured: bool, cookie: u64, error: CommandError) {
     if !structured {
         return simple(out, error as u32, cookie);
     }
@@ -162,9 +153,9 @@ mod tests {
         let ok = [0; 4];
         assert_eq!(written(&|out| done(out, false, cookie)), words(&[&simple, &ok, &own]));
         assert_eq!(written(&|out| done(out, true, cookie)), words(&[&chunk, &[0, 1, 0, 0], &own, &ok]));
-        let refused = written(&|out| failed(out, false, cookie, NbdError::NoSpace));
+        let refused = written(&|out| failed(out, false, cookie, CommandError::NoSpace));
         assert_eq!(refused, words(&[&simple, &[0, 0, 0, 28], &own]));
-        let refused = written(&|out| failed(out, true, cookie, NbdError::Overflow));
+        let refused = written(&|out| failed(out, true, cookie, CommandError::Overflow));
         assert_eq!(refused, words(&[&chunk, &[0, 1, 0x80, 1], &own, &[0, 0, 0, 6], &[0, 0, 0, 75], &[0, 0]]));
         let data = written(&|out| before_data(out, false, cookie, 9, 512));
         assert_eq!(data, words(&[&simple, &ok, &own]));

@@ -73,7 +73,7 @@ impl ControlDevice {
     }
 
     /// Gives a command, which reads and writes `buffer`, and waits for its end.
-    pub fn give(&mut self, command: Control, device: u32, buffer: &mut [u8]) -> io::Result<()> {
+    pub fn execute(&mut self, command: Control, device: u32, buffer: &mut [u8]) -> io::Result<()> {
         self.push(command, device, 0, (buffer.as_mut_ptr() as u64, buffer.len() as u16))?;
         loop {
             if let Some(result) = self.ended(command) {
@@ -103,7 +103,7 @@ impl ControlDevice {
         words[8..16].copy_from_slice(&buffer.0.to_ne_bytes());
         words[16..24].copy_from_slice(&argument.to_ne_bytes());
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command as u32).cmd(words).build();
-        // SAFETY: only `give` passes a buffer, which it borrows until the command has ended.
+        // SAFETY: only `execute` passes a buffer, which it borrows until the command has ended.
         unsafe { self.ring.submission().push(&entry.user_data(command as u64)) }.map_err(io::Error::other)
     }
 }

@@ -21,14 +21,11 @@ use smrkit::layer::{HostZones, ZoneAction, ZoneCondition, ZoneLimits};
 use smrkit::quantity::Bytes;
 use smrkit::units::SECTOR_BYTES;
 
-use super::drive::{self, Command, CommandKind, ServedDrive};
-use super::nbd::wire::NbdError;
+use super::drive::{self, Command, CommandError, CommandKind, ServedDrive};
 use super::pace::timespec;
 use crate::error::LiveError;
 use kernel::{Control, ControlDevice, Descriptor, RequestQueue};
 
-/// Number of this client among those of a server.
-pub(super) const CLIENT: u64 = u64::MAX;
 /// Requests at a time.
 const DEPTH: u16 = NCQ_COMMANDS as u16;
 /// Bytes of the longest request (assumption).
@@ -36,11 +33,11 @@ const LONGEST_BYTES: u32 = 1 << 20;
 /// Sectors of the longest discard: 1 GiB (assumption).
 const DISCARD_SECTORS: u32 = 1 << 21;
 /// Time in which the device's file appears, and in which the device goes that nobody uses.
-const PATIENCE: Duration = Duration::from_secs(2);
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time between looks at whether that has happened, where nothing else wakes the server.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// What marks a device as smrkit's, among the flags that the kernel keeps for its server; the rest of them is the process.
-const MARK: &[u8; 4] = b"smrk";
+const OWNER_MAGIC: &[u8; 4] = b"smrk";
 /// Bytes of a `struct blk_zone`.
 const ZONE_BYTES: usize = 64;
 
@@ -53,7 +50,7 @@ pub struct UblkDevice {
     /// None once the kernel wants nothing any more.
     queue: Option<RequestQueue>,
     /// Tags with a request that was not taken yet.
-    came: VecDeque<u16>,
+    pending_tags: VecDeque<u16>,
     /// For each tag, whether its request is an append.
     appends: [bool; DEPTH as usize],
     limits: Option<ZoneLimits>,
@@ -80,7 +77,7 @@ impl UblkDevice {
         let mut control = ControlDevice::open().map_err(|error| failed(unavailable(&error)))?;
         let mut features = [0; 8];
         // A kernel that does not know this command has none of what is needed.
-        let asked = control.give(Control::Features, u32::MAX, &mut features);
+        let asked = control.execute(Control::Features, u32::MAX, &mut features);
         let features = if asked.is_ok() { u64::from_ne_bytes(features) } else { 0 };
         let needed = kernel::USER_COPY | kernel::ENCODED | limits.map_or(0, |_| kernel::ZONED);
         if features & needed != needed {
@@ -92,15 +89,15 @@ impl UblkDevice {
         remove_dead(&mut control);
         let mut added = device_info(needed);
         control
-            .give(Control::Add, u32::MAX, &mut added)
+            .execute(Control::Add, u32::MAX, &mut added)
             .map_err(|error| failed(format!("no block device: {error}")))?;
         let number = u32::from_ne_bytes([added[12], added[13], added[14], added[15]]);
         let (bytes, state) = (drive.image.sectors() * SECTOR_BYTES, DeviceState::Added);
-        let (queue, came, appends) = (None, VecDeque::new(), [false; DEPTH as usize]);
+        let (queue, pending_tags, appends) = (None, VecDeque::new(), [false; DEPTH as usize]);
         let ready = Some(Box::new(ready) as Ready);
-        let mut device = UblkDevice { control, number, queue, came, appends, limits, bytes, state, ready };
+        let mut device = UblkDevice { control, number, queue, pending_tags, appends, limits, bytes, state, ready };
         let mut parameters = parameters(bytes / SECTOR_BYTES, drive.image.is_read_only, limits);
-        let made = device.control.give(Control::SetParameters, number, &mut parameters);
+        let made = device.control.execute(Control::SetParameters, number, &mut parameters);
         made.map_err(|error| failed(format!("the kernel takes no such block device: {error}")))?;
         Ok(device)
     }
@@ -121,7 +118,7 @@ impl UblkDevice {
 
     /// Opens the file of the queue, which appears once udev or the kernel has made it.
     fn open(&self) -> io::Result<File> {
-        let (path, until) = (format!("/dev/ublkc{}", self.number), Instant::now() + PATIENCE);
+        let (path, until) = (format!("/dev/ublkc{}", self.number), Instant::now() + DEVICE_TIMEOUT);
         loop {
             match File::options().read(true).write(true).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < until => {
@@ -140,7 +137,7 @@ impl UblkDevice {
                 self.state = DeviceState::Stopping;
                 self.control.begin(Control::Stop, self.number, 0)
             }
-            DeviceState::Added | DeviceState::Stopping | DeviceState::Stopped => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -162,7 +159,7 @@ impl UblkDevice {
     pub(super) fn receive(&mut self) -> io::Result<()> {
         for (tag, is_request) in self.queue.iter_mut().flat_map(RequestQueue::receive) {
             match is_request {
-                true => self.came.push_back(tag),
+                true => self.pending_tags.push_back(tag),
                 // The device would never start.
                 false if self.state == DeviceState::Starting => {
                     return Err(io::Error::other("the kernel refuses to hand out requests"));
@@ -192,7 +189,7 @@ impl UblkDevice {
 
     /// The next request, as a command; those that only ask are answered here.
     pub(super) fn next(&mut self, zones: Option<&dyn HostZones>, pool: &mut Vec<Vec<u8>>) -> Option<Command> {
-        while let Some(tag) = self.came.pop_front() {
+        while let Some(tag) = self.pending_tags.pop_front() {
             let descriptor = self.queue.as_ref()?.descriptor(tag);
             self.appends[usize::from(tag)] = false;
             if descriptor.op == op::REPORT_ZONES {
@@ -230,29 +227,26 @@ impl UblkDevice {
             }
             _ => return Err(Errno::OPNOTSUPP),
         };
-        if bytes == 0 && kind != CommandKind::Flush || offset.checked_add(bytes).is_none_or(|end| end > self.bytes) {
-            return Err(Errno::INVAL);
-        }
-        let mut data = Vec::new();
+        let mut command = Command::new(kind, offset, bytes, Vec::new());
+        command.check(self.bytes, false).map_err(errno)?;
         if matches!(kind, CommandKind::Write | CommandKind::ZoneAppend) {
-            data = pool.pop().unwrap_or_default();
-            data.resize(bytes as usize, 0);
+            command.data = pool.pop().unwrap_or_default();
+            command.data.resize(bytes as usize, 0);
             let Some(queue) = &self.queue else { return Err(Errno::IO) };
-            queue.read(tag, &mut data).map_err(|_| Errno::IO)?;
+            queue.read(tag, &mut command.data).map_err(|_| Errno::IO)?;
         }
         self.appends[usize::from(tag)] = kind == CommandKind::ZoneAppend;
-        let mut command = Command::new(kind, offset, bytes, data);
-        (command.client, command.cookie) = (CLIENT, tag.into());
+        command.cookie = tag.into();
         command.fua = descriptor.flags & op::FUA != 0 && kind != CommandKind::Flush;
         command.no_hole = descriptor.flags & op::NO_UNMAP != 0;
         Ok(command)
     }
 
     /// Ends the request of a command.
-    pub(super) fn reply(&mut self, command: &Command, error: Option<NbdError>) {
+    pub(super) fn reply(&mut self, command: &Command, error: Option<CommandError>) {
         let tag = command.cookie as u16;
         let result = match (error, &self.queue) {
-            (Some(error), _) => Err(Errno::from_raw_os_error(error as i32)),
+            (Some(error), _) => Err(errno(error)),
             (None, Some(queue)) if command.kind == CommandKind::Read => {
                 queue.write(tag, &command.data[..command.bytes as usize]).map_err(|_| Errno::IO)
             }
@@ -291,17 +285,19 @@ impl UblkDevice {
     /// Fails every request until the device has stopped.
     pub(super) fn end(&mut self) {
         let _ = self.stop();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + DEVICE_TIMEOUT;
         while !self.is_stopped() && Instant::now() < until {
-            while let Some(tag) = self.came.pop_front() {
+            while let Some(tag) = self.pending_tags.pop_front() {
                 self.commit(tag, Err(Errno::IO), 0);
             }
             self.send();
             let mut files = Vec::new();
             self.wait_for(&mut files);
-            let _ = rustix::event::poll(&mut files, Some(&timespec(LOOK)));
+            let _ = rustix::event::poll(&mut files, Some(&timespec(POLL_INTERVAL)));
             let _ = self.receive();
         }
+        // However that went: it is not to be waited for once more.
+        self.state = DeviceState::Stopped;
     }
 }
 
@@ -314,14 +310,18 @@ impl Drop for UblkDevice {
     }
 }
 
+fn errno(error: CommandError) -> Errno {
+    Errno::from_raw_os_error(error as i32)
+}
+
 /// Has the kernel forget a device. It waits until whoever has mounted the device lets go of it, which is not waited for here: the device
 /// goes then by itself.
 fn delete(control: &mut ControlDevice, number: u32) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + DEVICE_TIMEOUT;
     let mut ended = control.begin(Control::Delete, number, 0).is_err();
     while !ended && Instant::now() < until {
         let mut files = [PollFd::new(control, PollFlags::IN)];
-        let _ = rustix::event::poll(&mut files, Some(&timespec(LOOK)));
+        let _ = rustix::event::poll(&mut files, Some(&timespec(POLL_INTERVAL)));
         ended = control.ended(Control::Delete).is_some();
     }
 }
@@ -331,10 +331,10 @@ fn remove_dead(control: &mut ControlDevice) {
     const DEAD: [u8; 2] = [0; 2];
     let names = fs::read_dir("/dev").into_iter().flatten().flatten().map(|entry| entry.file_name());
     let numbers = names.filter_map(|name| name.to_str()?.strip_prefix("ublkc")?.parse().ok());
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + DEVICE_TIMEOUT;
     for number in numbers.collect::<Vec<u32>>() {
         let mut info = [0; 64];
-        while control.give(Control::Info, number, &mut info).is_ok() && info[36..40] == *MARK {
+        while control.execute(Control::Info, number, &mut info).is_ok() && info[36..40] == *OWNER_MAGIC {
             let server = u32::from_ne_bytes([info[32], info[33], info[34], info[35]]);
             // One that was added and not begun is dead as well.
             if Path::new("/proc").join(server.to_string()).exists() {
@@ -348,7 +348,7 @@ fn remove_dead(control: &mut ControlDevice) {
             if Instant::now() >= until {
                 break;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -416,7 +416,7 @@ fn device_info(features: u64) -> [u8; 64] {
     info[12..16].copy_from_slice(&u32::MAX.to_ne_bytes());
     info[24..32].copy_from_slice(&features.to_ne_bytes());
     info[32..36].copy_from_slice(&std::process::id().to_ne_bytes());
-    info[36..40].copy_from_slice(MARK);
+    info[36..40].copy_from_slice(OWNER_MAGIC);
     info
 }
 
