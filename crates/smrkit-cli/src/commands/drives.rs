@@ -146,7 +146,7 @@ fn show(drive: &Drive) -> String {
 fn in_words(setting: &DriveSetting) -> String {
     let a_second = if setting.unit.ends_with("/s") { "/s" } else { "" };
     let is_size = setting.unit.starts_with("bytes") || setting.unit.is_empty() && setting.key.ends_with("_bytes");
-    let size = |text: &str| text.parse().map_or(text.to_string(), |bytes| format!("{}{a_second}", Bytes(bytes)));
+    let size = |text: &str| text.parse().map_or(text.to_string(), |bytes: Bytes| format!("{bytes}{a_second}"));
     let (value, unit) = match is_size {
         true => (size(&setting.value), ""),
         false => (setting.value.clone(), setting.unit.as_str()),

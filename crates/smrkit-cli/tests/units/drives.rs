@@ -25,7 +25,7 @@ fn sizes_are_told_in_units_that_a_person_reads() {
         assert!(zoned.contains(told), "{told}: {zoned}");
     }
     let cached = show(&Drive::load("st8000dm004").unwrap());
-    for told in ["64 MiB (8 MiB to 256 MiB)", "a persistent cache of 39"] {
+    for told in ["64 MiB (8 MiB to 256 MiB)", "2 MiB", "60.0 MB (15.0 MB to 60.0 MB)", "a persistent cache of 39"] {
         assert!(cached.contains(told), "{told}: {cached}");
     }
     assert!(!zoned.contains("268435456") && !cached.contains("67108864"));
