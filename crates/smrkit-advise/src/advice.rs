@@ -81,6 +81,9 @@ pub struct Advice {
     pub refused_where_written: Option<f64>,
     /// The drive where everything that is known only roughly is as bad, and as good, as it may be.
     pub ends: Vec<End>,
+    /// True if one of them is left out, since the load has no room on it.
+    #[serde(skip)]
+    pub lacks_room_at_an_end: bool,
     /// Changes that were tried.
     pub remedies: Vec<Remedy>,
     /// The system as it is and conventional disks, under the load on which the answer rests.
@@ -388,6 +391,7 @@ impl Advice {
             assumes_written: question.assumes_written,
             refused_where_written: None,
             ends: Vec::new(),
+            lacks_room_at_an_end: false,
             remedies: Vec::new(),
             runs: vec![usual.outcome.clone(), outcome.clone()],
             complete: true,

@@ -11,7 +11,7 @@ use smrkit::units::Nanos;
 
 use crate::comparison::share_until_full;
 use crate::trial::{Full, Measured, Pace, Trial};
-use crate::{Load, Question};
+use crate::{Load, MOST_REQUESTS, Question};
 
 /// Rests that are tried at first: half an hour, and so on to two days.
 const FIRST_REST: Nanos = Nanos(1_800_000_000_000);
@@ -21,16 +21,14 @@ const SHORTEST_REST_S: f64 = 0.5;
 const FINE_REST: f64 = 1.05;
 /// From this share of it in use down, a cache is called empty (assumption).
 const EMPTY: f64 = 0.01;
-/// Requests at a rate, from a full cache on, by which it is seen whether the drive keeps up: as many as fill the cache twice, but at
-/// least and at most so many.
-const FEWEST_PACED: u64 = 10_000;
-const MOST_PACED: u64 = 40_000;
+/// Requests that are served at least to fill a cache at another rate.
+const FEWEST_REFILLING: u64 = 10_000;
 /// How finely a rate is told, and by how much at most it may differ from the first guess.
 const FINE_RATE: f64 = 1.04;
 const ROUGH_RATE: f64 = 1.4;
 const FARTHEST: f64 = 256.0;
 
-/// What a drive takes of requests like those of the load.
+/// What a drive takes of requests like those of the load, in bytes that these read and write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Budget {
     /// Bytes before a request first waits for cleaning; null if none did.
@@ -39,6 +37,8 @@ pub struct Budget {
     pub at_once_bytes_per_s: f64,
     /// Bytes of a request, on average.
     pub request_bytes: f64,
+    /// The share of the bytes that are written: reads take no room.
+    pub written_share: f64,
     /// Bytes a second from then on; null if it never came.
     pub after_bytes_per_s: Option<f64>,
     /// Seconds without requests after which it takes as much again; null if more than two days, or if it never came.
@@ -73,8 +73,9 @@ struct Search<'a, 'w> {
 impl Search<'_, '_> {
     fn budget(&mut self, own: &Measured) -> Result<Option<Budget>, Error> {
         let request_bytes = own.trajectory.bytes as f64 / own.trajectory.requests.max(1) as f64;
+        let written_share = own.written_a_request() / request_bytes;
         let (outcome, is_open) = (&own.outcome, self.load.settings.arrival != Arrival::FlatOut);
-        let mut budget = Budget { request_bytes, ..Budget::default() };
+        let mut budget = Budget { request_bytes, written_share, ..Budget::default() };
         if !is_open {
             budget.at_once_bytes = own.trajectory.cache_full_after_bytes;
             budget.at_once_bytes_per_s = own.trajectory.rate_before_bytes_per_s;
@@ -88,16 +89,24 @@ impl Search<'_, '_> {
             }
             None => None,
         };
+        // It was filled by the writes alone.
         if let Some(full) = full.as_ref().filter(|_| is_open || budget.at_once_bytes.is_none()) {
-            budget.at_once_bytes = Some(full.bytes);
-            budget.at_once_bytes_per_s = full.bytes as f64 / full.seconds.max(1e-9);
-            budget.after_bytes_per_s = full.after_bytes_per_s;
+            let at_once = full.bytes as f64 / written_share;
+            budget.at_once_bytes = Some(at_once as u64);
+            match is_open {
+                true => budget.at_once_bytes_per_s = at_once / full.seconds.max(1e-9),
+                false => budget.after_bytes_per_s = Some(self.rate_from_full(full)?),
+            }
         }
         budget.for_ever_bytes_per_s = match (&full, self.load.settings.arrival) {
             // Of a cache that was still filling, and could not be filled, nobody knows what comes after.
             (None, Arrival::Trace) if own.trajectory.full_in_s.is_some() => None,
             (_, Arrival::Trace) => self.hastened(full.as_ref(), own)?,
-            (Some(full), _) => self.paced_rate(full, own, request_bytes)?,
+            (Some(full), _) => {
+                // What remains in a closed loop is a good guess.
+                let guess = budget.after_bytes_per_s.unwrap_or(budget.at_once_bytes_per_s) / request_bytes.max(1.0);
+                self.paced_rate(full, guess)?.map(|rate| rate * request_bytes)
+            }
             (None, _) => None,
         };
         if let Some(full) = full.filter(|full| full.has_fill) {
@@ -113,10 +122,15 @@ impl Search<'_, '_> {
         trial.fill(&self.load.demand, self.sectors, (writes, own.written_a_request()), self.watch)
     }
 
-    /// The load's first requests at a pace, from a full cache on where there is one.
-    fn paced(&mut self, full: Option<&Arc<SavedState>>, requests: u64, pace: Pace) -> Result<Measured, Error> {
+    /// The load at a pace, from a full cache on where there is one.
+    fn at_pace(&self, full: Option<&Arc<SavedState>>, pace: Pace) -> Trial {
         let settings = Settings { arrival: Arrival::Trace, think: Nanos::ZERO, time_scale: 1.0, ..self.load.settings };
-        let trial = Trial { first: Some(requests), pace: Some(pace), ..self.from(full, settings) };
+        Trial { pace: Some(pace), ..self.from(full, settings) }
+    }
+
+    /// Its first requests.
+    fn paced(&mut self, full: Option<&Arc<SavedState>>, requests: u64, pace: Pace) -> Result<Measured, Error> {
+        let trial = Trial { first: Some(requests), ..self.at_pace(full, pace) };
         trial.serve(&self.load.demand, self.sectors, false, self.watch)
     }
 
@@ -140,7 +154,7 @@ impl Search<'_, '_> {
         let asked = own.trajectory.asked_bytes_per_s();
         let Some(rough) = self.most_hastened(full, own, 1.0, ROUGH_RATE)? else { return Ok(None) };
         let times = rough / asked.max(1e-9);
-        let writes = filled.requests.max(FEWEST_PACED);
+        let writes = filled.requests.max(FEWEST_REFILLING);
         let trial = Trial::for_run(question.run.clone().with(self.load.settings));
         let refilled = trial.fill(&hastened(times)?, self.sectors, (writes, own.written_a_request()), self.watch)?;
         self.most_hastened(refilled.as_ref().or(full), own, times, FINE_RATE)
@@ -173,19 +187,20 @@ impl Search<'_, '_> {
         Ok(times.map(|times| bytes_per_s * times))
     }
 
-    /// Bytes a second that the drive keeps up with its cache full, where requests come as fast as it takes them; `None` after an
-    /// interrupt.
-    fn paced_rate(&mut self, full: &Full, own: &Measured, request_bytes: f64) -> Result<Option<f64>, Error> {
-        let until_full = own.requests_until_full().unwrap_or(0.0) as u64;
-        let count = (until_full * 2).clamp(FEWEST_PACED, MOST_PACED);
-        // What remains in a closed loop is a good guess.
-        let after = full.after_bytes_per_s.filter(|_| own.trajectory.rate_after_bytes_per_s.is_none());
-        let guess = after.unwrap_or(own.trajectory.lasting_bytes_per_s()) / request_bytes.max(1.0);
-        let found = edge(guess, FINE_RATE, |rate| {
+    /// Bytes a second that the load is served with as fast as it can, from a full cache on.
+    fn rate_from_full(&mut self, full: &Full) -> Result<f64, Error> {
+        let trial = self.from(Some(&full.state), self.load.settings);
+        let served = trial.serve_enough(&self.load.demand, self.sectors, MOST_REQUESTS, false, self.watch)?;
+        Ok(served.trajectory.lasting_bytes_per_s())
+    }
+
+    /// Requests a second that the drive keeps up with its cache full, where they come one by one; `None` after an interrupt.
+    fn paced_rate(&mut self, full: &Full, guess: f64) -> Result<Option<f64>, Error> {
+        edge(guess, FINE_RATE, |rate| {
             let pace = Pace { rest: Nanos::ZERO, interval: Nanos((1e9 / rate) as u64) };
-            Ok(keeps_up(&self.paced(Some(&full.state), count, pace)?))
-        })?;
-        Ok(found.map(|rate| rate * request_bytes))
+            let trial = self.at_pace(Some(&full.state), pace);
+            Ok(keeps_up(&trial.serve_until_decided(&self.load.demand, self.sectors, full, self.watch)?))
+        })
     }
 
     /// Seconds of rest until a cache that is all but full is empty; `None` if that takes longer than any that is tried, or after an interrupt.

@@ -229,7 +229,9 @@ pub fn advise(
     let (load, (calm_own, calm_usual)) = (&question.loads[calm], &pairs[calm]);
     let is_open = !advice.is_too_short() && !advice.problems.refused;
     if is_open {
-        advice.take_ends(ends(question, load, sectors, monitor)?);
+        let (ends, lacks_room) = ends(question, load, sectors, monitor)?;
+        advice.lacks_room_at_an_end = lacks_room;
+        advice.take_ends(ends);
         advice.conclude();
     }
     if is_open && advice.answer != Answer::Yes && changes::trimmed(&question.run).is_some() {
@@ -345,8 +347,8 @@ fn present_of(((own, conventional), load): (&(Measured, Measured), &Load)) -> Pr
     }
 }
 
-/// The drive at both ends of what is known of it.
-fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -> Result<Vec<End>, Error> {
+/// The drive at both ends of what is known of it; and true if the load has no room at one of them.
+fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -> Result<(Vec<End>, bool), Error> {
     let run = question.run.clone().with(load.settings);
     let ends = [true, false].map(|worse| changes::at_end(&run, worse).map(|run| run.map(|run| (worse, run))));
     let ends: Vec<(bool, PlannedRun)> =
@@ -358,11 +360,13 @@ fn ends(question: &Question, load: &Load, sectors: u64, monitor: &dyn Monitor) -
             Err(error) if matches!(error.cause(), Error::NoRoom(_)) => return Ok(None),
             measured => measured?,
         };
-        let problems = Problems::default();
-        Ok((!measured.outcome.interrupted).then_some(End { worse: *worse, problems, trajectory: measured.trajectory }))
+        let end = End { worse: *worse, problems: Problems::default(), trajectory: measured.trajectory };
+        Ok(Some((end, measured.outcome.interrupted)))
     });
-    let all: Result<Vec<Option<Option<End>>>, Error> = made.into_iter().collect();
-    Ok(all?.into_iter().flatten().flatten().collect())
+    let all = made.into_iter().filter_map(Result::transpose).collect::<Result<Vec<_>, Error>>()?;
+    let lacks_room = all.iter().any(Option::is_none);
+    let whole = all.into_iter().flatten().filter(|(_, is_interrupted)| !is_interrupted);
+    Ok((whole.map(|(end, _)| end).collect(), lacks_room))
 }
 
 /// A change that has been run: conventional disks, or a disk that is trimmed.

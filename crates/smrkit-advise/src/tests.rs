@@ -1,19 +1,25 @@
 //! Sentences and actions on made-up figures, and the rules that no printed command may break.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use smrkit::device::level::Level;
 use smrkit::engine::rebuild::{RebuildSpec, Task};
+use smrkit::experiment::demand::{Demand, GeneratedDemand};
+use smrkit::experiment::pool::{self, Unwatched};
+use smrkit::experiment::system::{AskedCapacity, System};
 use smrkit::settings::{Arrival, Settings};
 use smrkit::stats::outcome::{Outcome, Replayed, State};
 use smrkit::stats::timeline::Timeline;
 use smrkit::units::Nanos;
+use smrkit::workload::Workload;
 
 use crate::advice::{Advice, AdvisedDemand, AdvisedSystem, Answer, End, Present, Remedy, Verdict};
 use crate::budget::Budget;
 use crate::changes::{ArrayFacts, ChangeKind, Software};
 use crate::comparison::{Comparison, Effect, Judged, Multiples, Problems, RebuildFigures, Trajectory};
 use crate::screen::{self, Screen};
+use crate::trial::Trial;
 use crate::words;
 use crate::{Buffer, LoadKind, Need};
 
@@ -70,6 +76,7 @@ fn advice(multiple: f64, longest_s: u64) -> Advice {
         assumes_written: true,
         refused_where_written: None,
         ends: Vec::new(),
+        lacks_room_at_an_end: false,
         remedies: Vec::new(),
         runs: Vec::new(),
         complete: true,
@@ -464,6 +471,7 @@ fn a_budget_is_told_beside_what_is_asked() {
         at_once_bytes: Some(150_000_000_000),
         at_once_bytes_per_s: 70e6,
         request_bytes: 1_048_576.0,
+        written_share: 1.0,
         after_bytes_per_s: Some(8e6),
         rest_s: Some(18_000.0),
         for_ever_bytes_per_s: Some(7e6),
@@ -476,6 +484,12 @@ fn a_budget_is_told_beside_what_is_asked() {
         format!("{all} These 60 GB are 40 % of what it takes at once, and 2 h of rest make up for them.")
     );
     assert_eq!(told(300e9), format!("{all} These 300 GB are 2 times as much as it takes at once."));
+    // Half of it is read, which takes no room.
+    let half = Advice { budget: Some(Budget { written_share: 0.5, ..budget }), ..amount(1.0, 60e9) };
+    let half = words::budget(&half).unwrap();
+    let told =
+        ["How much: 75 GB written at once, at 35 MB/s", "then 4 MB/s, and 3.5 MB/s", "These 30 GB written are 40 %"];
+    assert!(told.iter().all(|told| half.contains(told)), "{half}");
     let never =
         Budget { at_once_bytes: None, after_bytes_per_s: None, rest_s: None, for_ever_bytes_per_s: None, ..budget };
     assert_eq!(
@@ -942,6 +956,9 @@ fn what_rests_on_an_empty_cache_or_disk_says_so_where_that_matters() {
     assert!(replaced("resilver:new=full", true).contains("had been written before"));
     // Where each LBA has its place it makes no difference.
     assert!(!replaced("resilver:new=empty", false).contains("never written"));
+    let end = Advice { lacks_room_at_an_end: true, ..advice(1.0, 1) };
+    let told = "; at one end of what is known of the drive this load has no room, so that nothing is known of it there";
+    assert!(words::certainty(&end).contains(told), "{}", words::certainty(&end));
     let zones = Advice { refused_where_written: Some(0.996), ..advice(1.0, 1) };
     let told = "the disk's zones were empty: unless you reset those that were written before (blkzone reset, which erases them), it refuses 100 %";
     assert!(words::certainty(&zones).contains(told), "{}", words::certainty(&zones));
@@ -1098,6 +1115,21 @@ fn each_effect_has_its_word() {
     };
     assert_eq!(words(true), ["enough", "enough at first", "helps", "mixed", "does not help", "worse"]);
     assert_eq!(words(false), ["enough", "enough at first", "better", "mixed", "no difference", "worse"]);
+}
+
+#[test]
+fn a_cache_that_is_cleaned_in_turns_is_seen_through_a_whole_one() {
+    let system = System::drive("st8000dm004").layer("drive-managed").capacity(AskedCapacity::Sectors(3_900_000_000));
+    let run = system.run(Settings { depth: 16, ..Settings::default() }).unwrap();
+    let (trial, sectors) = (Trial::for_run(run.clone()), run.host_sectors().unwrap());
+    let text = "mix:size=4Ki,write_share=0.5,span=2%,count=480k";
+    let demand: Arc<dyn Demand> = Arc::new(GeneratedDemand::from(Workload::parse(text).unwrap()));
+    let served = pool::make_one(&Unwatched, "", |watch| {
+        Ok([trial.serve_enough(&demand, sectors, 160_000, false, watch)?, trial.serve(&demand, sectors, false, watch)?])
+    });
+    let [part, whole] = served.unwrap().map(|served| served.trajectory);
+    let times = part.seconds_for(whole.bytes as f64) / (whole.elapsed_ns as f64 / 1e9);
+    assert!(part.bytes < whole.bytes && (0.67..1.5).contains(&times), "{times}");
 }
 
 #[test]

@@ -21,7 +21,8 @@ use crate::stretches::Stretches;
 
 /// Requests of the shortest part of a load that is run.
 const FEWEST: u64 = 10_000;
-/// Requests after the cache was full from which the rate that remains is told: a share of those before, and a number (assumptions).
+/// Requests after the cache was full from which the rate that remains is told: a share of those before, and a number (assumptions). Where the
+/// log is cleaned in turns, in which hardly any request is served, as many as before: one turn is over then.
 const SETTLED: f64 = 0.1;
 const FEW_AFTER: f64 = 1000.0;
 /// Requests that are served at most to see a cache full.
@@ -103,8 +104,6 @@ pub struct Full {
     pub requests: u64,
     /// The time that they took.
     pub seconds: f64,
-    /// Bytes a second from then on.
-    pub after_bytes_per_s: Option<f64>,
     /// True if the layer tells how full its cache is.
     pub has_fill: bool,
     /// The run that filled the last of it, up to the first request that waited for cleaning.
@@ -186,8 +185,8 @@ impl Trial {
             let trajectory = &measured.trajectory;
             let until_full = measured.times_until_full().map(|times| first as f64 * times);
             let can_fill = until_full.is_some_and(|requests| requests < FAR * MOST_FILLING as f64);
-            let most = if is_flat_out && can_fill { most.max(MOST_FILLING) } else { most };
             let is_close = trajectory.cache_full_at_s.is_some();
+            let most = if is_flat_out && (can_fill || is_close) { most.max(MOST_FILLING) } else { most };
             let is_long =
                 first >= ENOUGH_OPEN && measured.outcome.host_written_sectors * SECTOR_BYTES >= ENOUGH_WRITTEN;
             let is_filling = trajectory.full_in_s.is_some();
@@ -196,7 +195,12 @@ impl Trial {
             if is_all || measured.outcome.interrupted || measured.has_settled() || !is_flat_out && is_steady {
                 return Ok(measured);
             }
-            first = if is_close { first + first / 4 } else { first * 2 }.min(most);
+            first = match measured.requests_until_full().filter(|_| measured.is_cleaned_in_turns()) {
+                Some(until_full) => ((2.1 * until_full) as u64).max(first + first / 4),
+                None if is_close => first + first / 4,
+                None => first * 2,
+            }
+            .min(most);
         }
     }
 
@@ -244,7 +248,7 @@ impl Trial {
             let trajectory = &later.trajectory;
             let is_open = match trajectory.cache_full_at_s {
                 Some(_) => trajectory.falls_behind && later.keeps_up() || !later.has_seen_refilling(),
-                None => true,
+                None => trajectory.full_in_s.is_some(),
             };
             if !is_open || later.asked < first || first >= MOST_FROM_FULL || later.outcome.interrupted {
                 later.trajectory.falls_behind &= !later.keeps_up();
@@ -295,7 +299,6 @@ impl Trial {
                     bytes,
                     requests: (bytes as f64 / written_a_request.max(1.0)) as u64,
                     seconds: seconds + at_s,
-                    after_bytes_per_s: trajectory.rate_after_bytes_per_s,
                     has_fill: !outcome.timeline.cache_fill.is_empty(),
                     last: Trial { first: until_full, ..trial },
                 }));
@@ -492,7 +495,19 @@ impl Measured {
     fn has_settled(&self) -> bool {
         let Some(until_full) = self.requests_until_full() else { return false };
         let after = self.outcome.requests as f64 - until_full;
-        after >= (until_full * SETTLED).max(FEW_AFTER)
+        let share = if self.is_cleaned_in_turns() { 1.0 } else { SETTLED };
+        after >= (until_full * share).max(FEW_AFTER)
+    }
+
+    /// True if much less was in the cache at some time than when that was full, though its log may have been as long.
+    fn is_cleaned_in_turns(&self) -> bool {
+        let timeline = &self.outcome.timeline;
+        let Some((entries, at_s)) = timeline.gauges.get("map_entries").zip(self.trajectory.cache_full_at_s) else {
+            return false;
+        };
+        let full = (at_s * 1e9) as u64 / timeline.window_ns.max(1);
+        let after = entries.get(full as usize..).unwrap_or_default();
+        after.iter().any(|&now| now < CLEANED * after[0])
     }
 
     /// Bytes that a request of the load writes, reads counted with none.
@@ -500,12 +515,13 @@ impl Measured {
         (self.outcome.host_written_sectors * SECTOR_BYTES) as f64 / self.outcome.requests.max(1) as f64
     }
 
-    /// True if the drive keeps up with requests at times of their own, from a full cache on: once that was full again, it worked off what
-    /// waited, or its requests are not later and later.
+    /// True if the drive keeps up with requests at times of their own, from a full cache on: it worked off what waited, or once that was
+    /// full again its requests are not later and later. While an emptied cache fills again they are served sooner, whatever comes then.
     pub fn keeps_up(&self) -> bool {
-        let again_ns = self.refilled_at_ns().unwrap_or(0).max(self.outcome.elapsed_ns / 2);
+        let refilled_ns = self.refilled_at_ns();
+        let again_ns = refilled_ns.unwrap_or(0).max(self.outcome.elapsed_ns / 2);
         let has_caught_up = self.stretches.shortest_ns_from(again_ns).is_some_and(|shortest| shortest < CAUGHT_UP_NS);
-        has_caught_up || !self.is_later_and_later()
+        has_caught_up || refilled_ns.is_some() && !self.is_later_and_later()
     }
 
     /// True if half of the run or more came after its cache was full again, or if that was full all the time.

@@ -601,6 +601,12 @@ fn grounds(advice: &Advice) -> Vec<String> {
         true => "some of the drive's figures are estimates".into(),
         false => "the drive's figures are published or measured".into(),
     }];
+    if advice.lacks_room_at_an_end {
+        grounds.push(
+            "at one end of what is known of the drive this load has no room, so that nothing is known of it there"
+                .into(),
+        );
+    }
     let present = advice.judged();
     if let (Some(rebuilt), Some(_)) = (present.own.rebuild, advice.whole_disk_bytes) {
         let part = format::bytes(rebuilt.disk_bytes as f64);
@@ -653,10 +659,9 @@ fn grounds(advice: &Advice) -> Vec<String> {
 /// What the drive takes, and how that stands to what is asked.
 pub fn budget(advice: &Advice) -> Option<String> {
     let budget = advice.budget?;
-    let Budget { at_once_bytes, at_once_bytes_per_s, after_bytes_per_s, request_bytes, rest_s, for_ever_bytes_per_s } =
-        budget;
+    let Budget { at_once_bytes, at_once_bytes_per_s, after_bytes_per_s, request_bytes, written_share, .. } = budget;
     let write = format::bytes(advice.demand.mean_write_bytes.unwrap_or(request_bytes));
-    if let Some(lasting) = for_ever_bytes_per_s.filter(|_| advice.is_open()) {
+    if let Some(lasting) = budget.for_ever_bytes_per_s.filter(|_| advice.is_open()) {
         let asked = advice.judged().own.asked_bytes_per_s();
         // Keeping up is not enough where requests wait too long all the same.
         let but = match advice.answer {
@@ -681,24 +686,27 @@ pub fn budget(advice: &Advice) -> Option<String> {
             rate(at_once_bytes_per_s)
         ));
     };
-    let again = match rest_s {
+    // Reads take no room, so that only what is written is told.
+    let (written, reads) = (|bytes: f64| bytes * written_share, if written_share < 0.99 { " written" } else { "" });
+    let again = match budget.rest_s {
         Some(rest_s) => format!("After a rest of {} it takes as much again.", format::seconds(rest_s)),
         None => "Two days of rest are not enough for as much again.".into(),
     };
     // What comes as fast as the drive takes it goes at another rate than what comes evenly.
-    let lasting = match for_ever_bytes_per_s.filter(|rate| (rate / after - 1.0).abs() > 0.05) {
-        Some(for_ever) => {
-            format!("{}, and {} for as long as you like if they come evenly", rate(after), rate(for_ever))
+    let later = rate(written(after));
+    let lasting = match budget.for_ever_bytes_per_s.filter(|rate| (rate / after - 1.0).abs() > 0.05) {
+        Some(lasting) => {
+            format!("{later}, and {} for as long as you like if they come evenly", rate(written(lasting)))
         }
-        None => format!("{} for as long as you like", rate(after)),
+        None => format!("{later} for as long as you like"),
     };
     let mut text = format!(
-        "How much: {} at once, at {} (in writes of {write}; smaller ones fill the cache sooner), then {lasting}. {again}",
-        format::bytes(at_once as f64),
-        rate(at_once_bytes_per_s),
+        "How much: {}{reads} at once, at {} (in writes of {write}; smaller ones fill the cache sooner), then {lasting}. {again}",
+        format::bytes(written(at_once as f64)),
+        rate(written(at_once_bytes_per_s)),
     );
     if let Some(bytes) = advice.whole_bytes.filter(|_| advice.is_amount()) {
-        let (all, part) = (format::bytes(bytes), bytes / at_once as f64);
+        let (all, part) = (format::bytes(written(bytes)) + reads, bytes / at_once as f64);
         text += &match (part <= 1.0, advice.rest_s()) {
             (true, Some(rest)) => format!(
                 " These {all} are {} of what it takes at once, and {} of rest make up for them.",

@@ -8,9 +8,9 @@ use smrkit::engine::RequestRows;
 use smrkit::experiment::demand::{Demand, GeneratedDemand, Opening, Table};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::Unwatched;
-use smrkit::experiment::system::System;
+use smrkit::experiment::system::{AskedCapacity, System};
 use smrkit::request::{Op, Request};
-use smrkit::settings::{Arrival, Settings};
+use smrkit::settings::{Arrival, Prefill, Settings};
 use smrkit::stats::outcome::Outcome;
 use smrkit::units::{Lba, Nanos};
 use smrkit::workload::Workload;
@@ -99,6 +99,28 @@ fn the_rate_that_is_kept_up_is_not_that_which_was_asked_for() {
     });
     let (least, most) = (found.iter().copied().fold(f64::MAX, f64::min), found.iter().copied().fold(0.0, f64::max));
     assert!(most < least * 1.15, "{found:?}");
+}
+
+#[test]
+fn room_that_was_left_is_no_rate_that_lasts() {
+    let system = System::drive("wd20spzx").layer("log").capacity(AskedCapacity::Sectors(100_000_000));
+    let run = system.run(Settings { prefill: Prefill::Full, ..settings(Arrival::FlatOut) }).unwrap();
+    let found = budget(run, "random-write:size=64Ki,count=100k");
+    let (after, lasting) = (found.after_bytes_per_s.unwrap(), found.for_ever_bytes_per_s.unwrap());
+    assert!((0.67..1.5).contains(&(lasting / after)), "{lasting} for {after}");
+}
+
+#[test]
+fn reads_take_no_room() {
+    let at_once = |text: &str| {
+        let run = System::drive("st8000dm004").layer("drive-managed").run(settings(Arrival::FlatOut)).unwrap();
+        let found = budget(run, text);
+        (found.at_once_bytes.unwrap() as f64 * found.written_share, found.written_share)
+    };
+    // Neither fills the cache by itself.
+    let (writes, _) = at_once("random-write:size=4Mi,bytes=8G");
+    let (mix, share) = at_once("mix:size=4Mi,write_share=0.3,bytes=8G");
+    assert!((share - 0.3).abs() < 0.03 && (mix / writes - 1.0).abs() < 0.05, "{mix} for {writes}, {share}");
 }
 
 #[test]
