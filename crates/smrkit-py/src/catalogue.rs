@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use smrkit::drive::{DRIVES, Drive};
 use smrkit::error::Error;
 use smrkit::experiment::demand::Opening;
-use smrkit::experiment::pool::{Monitor, RunStage, WatchedSource};
+use smrkit::experiment::pool::WatchedSource;
 use smrkit::layer;
 use smrkit::request::{Request, Source};
 use smrkit::units::SECTOR_BYTES;
@@ -15,7 +15,6 @@ use smrkit_options::pairs;
 use smrkit_options::run::{self, RunOptions};
 use smrkit_report::{catalogue, trace_info as info};
 use smrkit_trace::info::{InfoSettings, TraceInfo};
-use smrkit_trace::split::Splitter;
 use smrkit_trace::{OpenOptions, Trace};
 
 use crate::error::Raised;
@@ -112,34 +111,4 @@ pub fn trace_generate(py: Python, workload: &str, bytes: u64, seed: u64) -> PyRe
         Ok(rows.table())
     };
     py.detach(generate).raised(py)
-}
-
-/// Splits a trace by volume into a folder; the list of its volumes, as JSON.
-#[pyfunction]
-pub fn trace_split(
-    py: Python,
-    path: PathBuf,
-    folder: PathBuf,
-    buckets: usize,
-    format: Option<String>,
-    skip_bad_rows: bool,
-    progress: Option<Bound<PyAny>>,
-) -> PyResult<String> {
-    let split = move |watcher: &Watcher| -> Result<String, Error> {
-        let options = OpenOptions { format, skip_bad_rows, ..OpenOptions::default() };
-        let mut trace = Trace::open(&path, &options)?;
-        let mut splitter = Splitter::create(&folder, buckets)?;
-        let stage = watcher.begin(1, "splitting");
-        let is_whole = splitter.split(&mut trace, |progress| {
-            stage.show(0, RunStage::Serving { progress, rate: None });
-            watcher.goes_on()
-        })?;
-        if !is_whole {
-            // Nobody listens any more; the folder must not appear.
-            return Ok(String::new());
-        }
-        let list = splitter.finish(&path, &options, &trace)?;
-        serde_json::to_string(&list).map_err(|error| Error::Usage(error.to_string()))
-    };
-    watched(py, progress.as_ref(), split)?.raised(py)
 }

@@ -23,7 +23,7 @@ mod _native {
     #[pymodule_export]
     use crate::catalogue::{drive_file, drives, layers, options, show_drive, show_layer};
     #[pymodule_export]
-    use crate::catalogue::{trace_generate, trace_info, trace_read, trace_split};
+    use crate::catalogue::{trace_generate, trace_info, trace_read};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::command::command;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use smrkit::error::Error;
 use smrkit::stats::outcome;
-use smrkit_sweep::execute::{SweepAccount, begin, end, execute, missing};
+use smrkit_sweep::execute::{SweepAccount, begin, execute, missing};
 use smrkit_sweep::plan::{Part, Sweep};
 use smrkit_sweep::store::Store;
 use smrkit_sweep::table;
-use smrkit_sweep::task::{Comparison, Task};
+use smrkit_sweep::task::Task;
 
 use crate::error::{Raised, exception};
 use crate::outcomes::Outcomes;
@@ -48,7 +48,7 @@ pub fn sweep(
 /// A sweep whose tasks are computed elsewhere.
 #[pyclass(frozen)]
 pub struct SweepPlan {
-    comparisons: Vec<Comparison>,
+    tasks: Vec<Task>,
     store: Store,
 }
 
@@ -65,27 +65,27 @@ impl SweepPlan {
     ) -> PyResult<SweepPlan> {
         let plan = move |_: &Watcher| -> Result<SweepPlan, Error> {
             let store = Store::create(&store)?;
-            Ok(SweepPlan { comparisons: begin(&read(&name, json.as_deref(), file)?, &store)?, store })
+            Ok(SweepPlan { tasks: begin(&read(&name, json.as_deref(), file)?, &store)?, store })
         };
         watched(py, None, plan)?.raised(py)
     }
 
     /// Number of its runs.
     fn runs(&self) -> usize {
-        self.comparisons.iter().map(Comparison::runs).sum()
+        self.tasks.iter().map(|task| task.runs).sum()
     }
 
     /// The tasks that the store lacks, as JSON, and how many runs each has.
     fn missing(&self, py: Python) -> PyResult<Vec<(String, usize)>> {
         let text = |task: &Task| Ok((serde_json::to_string(task)?, task.runs));
         let texts: Result<Vec<_>, serde_json::Error> =
-            missing(&self.comparisons, Part::ALL, &self.store).into_iter().map(text).collect();
+            missing(&self.tasks, Part::ALL, &self.store).into_iter().map(text).collect();
         texts.map_err(|error| Error::Usage(error.to_string())).raised(py)
     }
 
     /// Completes the store, once the tasks were computed.
     fn end(&self, py: Python) -> PyResult<()> {
-        end(&self.comparisons, &self.store).raised(py)
+        self.store.tidy().raised(py)
     }
 }
 
@@ -95,7 +95,7 @@ pub fn compute(py: Python, task: String, store: PathBuf) -> PyResult<()> {
     let work = move |watcher: &Watcher| -> Result<(), Error> {
         let task: Task = serde_json::from_str(&task).map_err(|error| Error::Usage(error.to_string()))?;
         let store = Store::create(&store)?;
-        if task.is_done(&store) { Ok(()) } else { task.compute(&store, watcher, 0).map(drop) }
+        if store.has(&task.key) { Ok(()) } else { task.compute(&store, watcher, 0).map(drop) }
     };
     watched(py, None, work)?.raised(py)
 }

@@ -126,7 +126,7 @@ class Calls(unittest.TestCase):
     def test_keys_are_typed_attributes(self):
         outcome = smrkit.run(drive="wd20spzx", layer="vguard", workload="mix:count=100")
         typed = set(smrkit.Outcome.__annotations__) - {"latencies", "accesses"}
-        of_merges = {"merged_runs", "merged_verdicts"}
+        of_merges = {"merged_runs"}
         of_arrays_and_sources = {"members", "rebuild", "movement", "interleave", "sources", "by_source", "requests_sha256"}
         others = of_arrays_and_sources | {"garbage_collection"}
         self.assertEqual(typed - of_merges - others, set(outcome))

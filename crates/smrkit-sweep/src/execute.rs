@@ -7,7 +7,7 @@ use smrkit::experiment::pool::{self, Monitor};
 
 use crate::plan::{Part, Sweep};
 use crate::store::{FileHashes, Store};
-use crate::task::{Comparison, Task};
+use crate::task::Task;
 
 /// Account of a sweep.
 #[derive(Debug, Default)]
@@ -23,37 +23,31 @@ pub struct SweepAccount {
 }
 
 /// Plans the comparisons of a sweep, and notes them in the store.
-pub fn begin(sweep: &Sweep, store: &Store) -> Result<Vec<Comparison>, Error> {
+pub fn begin(sweep: &Sweep, store: &Store) -> Result<Vec<Task>, Error> {
     let mut contents = FileHashes::default();
-    let plan = |options: &Vec<_>| Comparison::plan(options, &mut contents);
-    let comparisons = sweep.comparisons.iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
-    let keys: Vec<String> = comparisons.iter().map(|one| one.key.clone()).collect();
-    // A comparison without volumes is its own task.
-    let groups = comparisons.iter().flat_map(|one| one.tasks.iter().filter(|task| task.key != one.key));
-    store.note(sweep, &keys, &groups.map(|group| group.key.clone()).collect::<Vec<_>>())?;
-    Ok(comparisons)
+    let plan = |options: &Vec<_>| Task::plan(options, &mut contents);
+    let tasks = sweep.comparisons.iter().map(plan).collect::<Result<Vec<_>, Error>>()?;
+    store.note(sweep, &tasks.iter().map(|task| task.key.as_str()).collect::<Vec<_>>())?;
+    Ok(tasks)
 }
 
-/// The tasks of a part of the sweep, each once, and their comparisons. What the store has by now is among them: other parts may have
-/// started earlier.
-fn tasks(comparisons: &[Comparison], part: Part) -> Vec<(&Comparison, &Task)> {
+/// The tasks of a part of the sweep, each once. What the store has by now is among them: other parts may have started earlier.
+fn tasks(all: &[Task], part: Part) -> impl Iterator<Item = &Task> {
     let mut known = HashSet::new();
-    let all = comparisons.iter().flat_map(|one| one.tasks.iter().map(move |task| (one, task)));
-    all.filter(|(_, task)| known.insert(&task.key)).skip(part.at - 1).step_by(part.of).collect()
+    all.iter().filter(move |task| known.insert(&task.key)).skip(part.at - 1).step_by(part.of)
 }
 
 /// The tasks of a part of the sweep that the store lacks.
-pub fn missing<'a>(comparisons: &'a [Comparison], part: Part, store: &Store) -> Vec<&'a Task> {
-    let lacks = |(one, task): &(&Comparison, &Task)| !store.has(&one.key) && !task.is_done(store);
-    tasks(comparisons, part).into_iter().filter(lacks).map(|(_, task)| task).collect()
+pub fn missing<'a>(all: &'a [Task], part: Part, store: &Store) -> Vec<&'a Task> {
+    tasks(all, part).filter(|task| !store.has(&task.key)).collect()
 }
 
 /// Computes what is missing, and keeps each task's results as soon as they are whole. An interrupt loses those in flight. A task that fails
 /// does not stop the others.
 pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<SweepAccount, Error> {
-    let comparisons = begin(sweep, store)?;
-    let all: usize = tasks(&comparisons, sweep.part).iter().map(|(_, task)| task.runs).sum();
-    let tasks = missing(&comparisons, sweep.part, store);
+    let planned = begin(sweep, store)?;
+    let all: usize = tasks(&planned, sweep.part).map(|task| task.runs).sum();
+    let tasks = missing(&planned, sweep.part, store);
     let mut done =
         SweepAccount { found: all - tasks.iter().map(|task| task.runs).sum::<usize>(), ..SweepAccount::default() };
     // Many tasks keep all cores busy by themselves; few need their runs next to each other.
@@ -73,14 +67,8 @@ pub fn execute(sweep: &Sweep, store: &Store, monitor: &dyn Monitor) -> Result<Sw
             }
         }
     }
-    end(&comparisons, store)?;
+    store.tidy()?;
     Ok(done)
-}
-
-/// Merges groups of volumes where all are there, and removes what killed processes left of what is there.
-pub fn end(comparisons: &[Comparison], store: &Store) -> Result<(), Error> {
-    comparisons.iter().try_for_each(|one| one.merge_groups(store))?;
-    store.tidy()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Many runs into a store: lists of options are planned into comparisons, which are computed once, kept, and selected from.
 //!
 //! `plan` multiplies the lists of a sweep's file, `store` keeps comparisons as Parquet under a hash of what they are of, `task`
-//! computes one comparison or a group of a trace's volumes, and `execute` computes what is missing. `table` makes tables and a page of what is
-//! there with the `words` for keys.
+//! computes one comparison, and `execute` computes what is missing. `table` makes tables and a page of what is there with the `words`
+//! for keys.
 
 pub mod plan;
 pub mod words;

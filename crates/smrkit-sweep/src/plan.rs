@@ -12,8 +12,6 @@ use smrkit::quantity::parse_count;
 use smrkit_options::pairs::Pair;
 use toml::{Table, Value};
 
-/// Key of a split trace, whose volumes are run as independent disks and merged.
-pub const VOLUMES: &str = "volumes";
 /// Key of the number of repetitions, each with a seed of its own.
 const REPEAT: &str = "repeat";
 /// Options whose values may be files; what they hold counts, not what they are called.
@@ -82,7 +80,7 @@ impl Sweep {
         for (option, value) in sweep.comparisons.iter_mut().flatten() {
             // A name, such as a preset's, stays one.
             let beside = folder.join(&*value);
-            if (FILES.contains(&option.as_str()) || option == VOLUMES) && beside.exists() {
+            if FILES.contains(&option.as_str()) && beside.exists() {
                 *value = beside.display().to_string();
             }
         }
@@ -108,8 +106,7 @@ impl Sweep {
             return Err(Error::Usage("seed and repeat both say the seeds: leave one out".into()));
         }
         // Requests of a trace are what they are; a seed decides about what is drawn beside them.
-        let is_replay = ["trace", VOLUMES].iter().any(|name| table.contains_key(*name));
-        let is_alike = is_replay && !DRAWN.iter().any(|name| table.contains_key(*name));
+        let is_alike = table.contains_key("trace") && !DRAWN.iter().any(|name| table.contains_key(*name));
         let note =
             (is_alike && table.contains_key(REPEAT)).then_some("seeds play no part in a replay, which is run once");
         let mut comparisons = vec![Vec::new()];

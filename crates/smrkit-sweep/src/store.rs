@@ -22,9 +22,8 @@ use smrkit::stats::outcome::{Outcome, sections};
 use smrkit_options::COMMIT;
 use smrkit_options::pairs::Pair;
 use smrkit_trace::parquet::table::{TableWriter, read_words};
-use smrkit_trace::split::{SplitTrace, SplitVolume};
 
-use crate::plan::{FILES, Sweep, VOLUMES};
+use crate::plan::{FILES, Sweep};
 use crate::table::{FlatRun, flat};
 
 const RECORD: &str = "outcome";
@@ -79,22 +78,15 @@ impl Store {
     /// Removes what killed processes left of results that are there, and of notes that a later one has replaced.
     pub fn tidy(&self) -> Result<(), Error> {
         let time = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-        for folder in [self.0.clone(), self.0.join("groups"), self.0.join("volumes")] {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
-            for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let is_of_no_use = |(key, own): (&str, &str)| {
-                    // Names of sweeps are free, and may look like those of files under construction.
-                    let is_own = own.trim_end_matches(".partial").bytes().all(|b| b.is_ascii_digit() || b == b'-');
-                    let noted = time(&folder.join(format!("{key}{NOTE}")));
-                    is_own && (folder.join(format!("{key}.parquet")).is_file() || noted > time(&path))
-                };
-                if name.rsplit_once(OWN).is_some_and(is_of_no_use) {
-                    match fs::remove_file(&path) {
-                        Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::writing(&path, error)),
-                        _ => {}
-                    }
-                }
+        for path in self.paths()? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_of_no_use = |(key, own): (&str, &str)| {
+                // Names of sweeps are free, and may look like those of files under construction.
+                let is_own = own.trim_end_matches(".partial").bytes().all(|b| b.is_ascii_digit() || b == b'-');
+                is_own && (self.has(key) || time(&self.sweep(key)) > time(&path))
+            };
+            if name.rsplit_once(OWN).is_some_and(is_of_no_use) {
+                remove(&path)?;
             }
         }
         Ok(())
@@ -102,7 +94,6 @@ impl Store {
 
     /// Keeps a comparison.
     pub fn keep(&self, key: &str, outcomes: &[Outcome]) -> Result<(), Error> {
-        fs::create_dir_all(&self.0).map_err(|error| Error::writing(&self.0, error))?;
         let record = |run: &Outcome| {
             let record = json!(run);
             let text = record.to_string();
@@ -111,16 +102,6 @@ impl Store {
             row
         };
         self.write(key, "results", &outcomes.iter().map(record).collect::<Vec<_>>())
-    }
-
-    /// The store of groups of volumes, whose merges are comparisons.
-    pub fn groups(&self) -> Store {
-        Store(self.0.join("groups"))
-    }
-
-    /// Keeps what became of each volume of a group, a row a run.
-    pub fn keep_volumes(&self, key: &str, rows: &[FlatRun]) -> Result<(), Error> {
-        Store::create(&self.0.join("volumes"))?.write(key, "volumes", rows)
     }
 
     /// The outcomes of a comparison.
@@ -137,10 +118,10 @@ impl Store {
         read_words(&path, RECORD)?.iter().map(read).collect()
     }
 
-    /// Notes which comparisons a sweep has, and which groups of volumes some of them consist of.
-    pub fn note(&self, sweep: &Sweep, keys: &[String], groups: &[String]) -> Result<(), Error> {
+    /// Notes which comparisons a sweep has.
+    pub fn note(&self, sweep: &Sweep, keys: &[&str]) -> Result<(), Error> {
         let (own, path) = (self.own(&sweep.name), self.sweep(&sweep.name));
-        let text = json!({"sweep": sweep.name, "comparisons": keys, "groups": groups}).to_string() + "\n";
+        let text = json!({"sweep": sweep.name, "comparisons": keys}).to_string() + "\n";
         let written =
             File::create(&own).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
         let noted = written.and_then(|()| fs::rename(&own, &path)).inspect_err(|_| drop(fs::remove_file(&own)));
@@ -157,14 +138,15 @@ impl Store {
 
     /// Names of the sweeps that wrote into it, sorted.
     pub fn sweeps(&self) -> Result<Vec<String>, Error> {
-        let failed = |error| Error::reading(&self.0, error);
-        let names = fs::read_dir(&self.0).map_err(failed)?.filter_map(|entry| {
-            let name = entry.ok()?.file_name().into_string().ok()?;
-            name.strip_suffix(NOTE).map(str::to_string)
-        });
-        let mut names: Vec<String> = names.collect();
+        let name = |path: PathBuf| Some(path.file_name()?.to_str()?.strip_suffix(NOTE)?.to_string());
+        let mut names: Vec<String> = self.paths()?.filter_map(name).collect();
         names.sort();
         Ok(names)
+    }
+
+    fn paths(&self) -> Result<impl Iterator<Item = PathBuf>, Error> {
+        let entries = fs::read_dir(&self.0).map_err(|error| Error::reading(&self.0, error))?;
+        Ok(entries.filter_map(|entry| Some(entry.ok()?.path())))
     }
 
     /// The outcomes of one sweep, or of all. Errors: a sweep that is not there, and no outcome at all.
@@ -206,26 +188,15 @@ impl Store {
     pub fn prune(&self) -> Result<usize, Error> {
         let mut named = HashSet::new();
         for sweep in self.sweeps()? {
-            named.extend(self.noted(&sweep, "comparisons")?);
-            named.extend(self.noted(&sweep, "groups")?);
+            named.extend(self.keys_of(&sweep)?);
         }
         let mut removed = 0;
-        for folder in [self.0.clone(), self.0.join("groups"), self.0.join("volumes")] {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
-            for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                // Other people's tables have other names than hashes.
-                let is_key = |key: &&str| key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-                if name.strip_suffix(".parquet").filter(is_key).is_some_and(|key| !named.contains(key)) {
-                    match fs::remove_file(&path) {
-                        // Another process prunes, too.
-                        Err(error) if error.kind() == ErrorKind::NotFound => {}
-                        done => {
-                            done.map_err(|error| Error::writing(&path, error))?;
-                            removed += 1;
-                        }
-                    }
-                }
+        for path in self.paths()? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            // Other people's tables have other names than hashes.
+            let is_key = |key: &&str| key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if name.strip_suffix(".parquet").filter(is_key).is_some_and(|key| !named.contains(key)) {
+                removed += usize::from(remove(&path)?);
             }
         }
         Ok(removed)
@@ -233,26 +204,22 @@ impl Store {
 
     /// Keys of a sweep's comparisons.
     fn keys_of(&self, name: &str) -> Result<Vec<String>, Error> {
-        self.noted(name, "comparisons")
-    }
-
-    /// Keys that a sweep's note has of a kind.
-    fn noted(&self, name: &str, kind: &str) -> Result<Vec<String>, Error> {
         let path = self.sweep(name);
         let text = fs::read_to_string(&path).map_err(|error| Error::reading(&path, error))?;
         let noted: Value = serde_json::from_str(&text).map_err(|error| {
             Error::input(&path, format!("damaged ({error}): start the sweep again, which computes nothing twice"))
         })?;
-        let keys = noted[kind].as_array().into_iter().flatten();
+        let keys = noted["comparisons"].as_array().into_iter().flatten();
         Ok(keys.filter_map(|key| key.as_str().map(str::to_string)).collect())
     }
 }
 
-/// A row of a volume's outcome.
-pub fn volume_row(volume: &SplitVolume, outcome: &Outcome) -> FlatRun {
-    let mut row = flat(json!(outcome));
-    row.extend([("volume".to_string(), json!(volume.number)), ("name".to_string(), json!(volume.name))]);
-    row
+/// Removes a file, unless another process did.
+fn remove(path: &Path) -> Result<bool, Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        done => done.map(|()| true).map_err(|error| Error::writing(path, error)),
+    }
 }
 
 /// Writes rows as Parquet, a column for each key that has a value in some row.
@@ -297,7 +264,7 @@ fn whole_numbers() -> HashSet<String> {
             }
         }
     }
-    let mut keys = HashSet::from(["volume".to_string()]);
+    let mut keys = HashSet::new();
     let columns = sections().into_iter().flat_map(|section| section.columns);
     add(&mut keys, "", columns.map(|one| one.column).collect());
     keys
@@ -333,7 +300,6 @@ pub fn key(options: &[Pair], contents: &mut FileHashes) -> Result<String, Error>
     for (name, value) in sorted {
         parts.push(name.replace('-', "_").into());
         parts.push(match name.as_str() {
-            VOLUMES => contents.of_split(Path::new(value))?,
             name if FILES.contains(&name) && Path::new(value).is_file() => contents.of_file(Path::new(value))?,
             _ => value.as_bytes().to_vec(),
         });
@@ -370,15 +336,6 @@ impl FileHashes {
             }
         }
         Ok(self.0.entry(path.into()).or_insert(hash.finalize().to_vec()).clone())
-    }
-
-    /// Text that decides the requests of a split trace's volumes: the trace, and how it was read; not its buckets.
-    fn of_split(&mut self, folder: &Path) -> Result<Vec<u8>, Error> {
-        let split = SplitTrace::open(folder)?;
-        match &split.trace_sha256 {
-            Some(sha256) => Ok(json!([sha256, split.trace_reading, split.requests]).to_string().into_bytes()),
-            None => Err(Error::input(folder, "the hash of the trace is missing: split it again")),
-        }
     }
 }
 

@@ -270,19 +270,14 @@ pub fn shown(rows: &[FlatRun]) -> Vec<String> {
     std::iter::once(measure).chain(others).map(str::to_string).collect()
 }
 
-/// The page of a sweep called `name`: the table of its runs, what becomes of merged volumes, and what was run. Figures are for a library of
-/// data frames, as `docs/how-to/sweep.md` shows.
+/// The page of a sweep called `name`: the table of its runs, and what was run. Figures are for a library of data frames, as
+/// `docs/how-to/sweep.md` shows.
 pub fn page(name: &str, outcomes: &[Outcome]) -> Result<String, Error> {
     let rows = rows(outcomes);
-    let merged = outcomes.iter().filter(|outcome| outcome.merged_verdicts.is_some());
-    let merged = merged.map(|one| format!("{}: {}", one.layer, one.verdict.text));
     let runs =
         format!("{} runs; the best of those that had the same requests are marked.", count(outcomes.len() as u64));
     let sections = [
-        Section {
-            text: std::iter::once(runs).chain(merged).collect(),
-            ..Section::of_table("All runs", table(&rows, &shown(&rows))?)
-        },
+        Section { text: vec![runs], ..Section::of_table("All runs", table(&rows, &shown(&rows))?) },
         Section::of_table("What was run", facts(outcomes)),
     ];
     Ok(smrkit_report::page(&format!("smrkit sweep: {name}"), &sections))

@@ -28,7 +28,6 @@ pub mod latencies;
 pub mod recorded;
 pub mod info;
 pub mod rows;
-pub mod split;
 pub mod measure;
 #[cfg(test)]
 mod tests;

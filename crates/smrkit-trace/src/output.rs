@@ -5,7 +5,7 @@
 //! ([`temporary_of`]), unlike those of the crate tempfile, so that an interrupt can remove what was begun.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use smrkit::error::Error;
@@ -46,71 +46,6 @@ impl Drop for Partial {
             let _ = fs::remove_file(temporary);
         }
     }
-}
-
-/// A folder that appears whole or not at all; dropping it without `commit` removes it with all that is in it.
-#[derive(Debug)]
-pub struct PartialFolder {
-    target: PathBuf,
-    temporary: Option<PathBuf>,
-}
-
-impl PartialFolder {
-    /// Makes the folder that will become `path`, which must be missing or empty. What a killed process left of it goes away.
-    pub fn create(path: &Path) -> Result<PartialFolder, Error> {
-        let failed = |error| Error::writing(path, error);
-        match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
-            Ok(false) => {
-                return Err(Error::Usage(format!(
-                    "{}: there is something in this folder: name an empty one, or one that does not exist",
-                    path.display()
-                )));
-            }
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        let target = target_of(path);
-        let temporary = folder_beside(&target);
-        match fs::remove_dir_all(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => fs::create_dir(&temporary).map_err(failed)?,
-        }
-        Ok(PartialFolder { target, temporary: Some(temporary) })
-    }
-
-    /// The path of a file in it, by its name.
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.temporary.as_ref().unwrap_or(&self.target).join(name)
-    }
-
-    /// Makes the folder appear under its name.
-    pub fn commit(mut self) -> Result<(), Error> {
-        let Some(temporary) = &self.temporary else { return Ok(()) };
-        fs::rename(temporary, &self.target).map_err(|error| Error::writing(&self.target, error))?;
-        self.temporary = None;
-        Ok(())
-    }
-}
-
-impl Drop for PartialFolder {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            // Nothing more can be done about a folder that can't be removed.
-            let _ = fs::remove_dir_all(temporary);
-        }
-    }
-}
-
-/// The name under which the folder that will become `path` is filled.
-pub fn temporary_folder_of(path: &Path) -> PathBuf {
-    folder_beside(&target_of(path))
-}
-
-/// Unlike the name of any file under construction.
-fn folder_beside(target: &Path) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_os_string();
-    name.push(".folder.partial");
-    target.with_file_name(name)
 }
 
 /// The file that `path` names; a link keeps pointing where it points.

@@ -33,9 +33,8 @@ Layers and parameters are compared on drives of one size; every other list multi
 the store already is not computed again, also after an interrupt. A comparison that fails is told at the end, and stops no other. Paths \
 count from the folder of the file.
 
-volumes = \"DIR\" in place of a trace runs each volume of a split trace (smrkit trace split) on a disk of its own, all of one size, and \
-merges their outcomes exactly; merged_verdicts counts how many wait, stall and would be dropped. What became of each volume is in the \
-store's folder volumes, as Parquet; one by itself: smrkit run --trace DIR/bucket-000.parquet --volume N.
+Volumes of a trace, each on a disk of its own, are a list too: convert the trace to Parquet once (smrkit trace convert), then \
+trace = \"cloud.parquet\" and volume = [0, 1, 2].
 
 Examples:
   smrkit sweep caches.toml
@@ -84,9 +83,6 @@ impl Sweep {
         ))?;
         let outcomes = store.of_sweep(&plan.name)?;
         report.map_or(Ok(()), |report| report.write(page(&plan.name, &outcomes)?.as_bytes()))?;
-        for merged in outcomes.iter().filter(|outcome| outcome.merged_verdicts.is_some()) {
-            print(format!("{}: {}\n", merged.layer, merged.verdict.text))?;
-        }
         if !interrupt.goes_on() {
             eprintln!("smrkit: interrupted; start it again to go on from there");
             return Ok(Done::Interrupted);

@@ -1,16 +1,15 @@
-//! `smrkit trace`: what a trace holds, its first rows, conversion to the compact columnar format, and its volumes apart.
+//! `smrkit trace`: what a trace holds, its first rows, conversion to the compact columnar format.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use smrkit::error::Error;
-use smrkit::experiment::pool::{Monitor, RunStage, WatchedSource};
+use smrkit::experiment::pool::WatchedSource;
 use smrkit::request::{Request, Source};
-use smrkit::schema::{Count, Size, ValueKind};
+use smrkit::schema::Size;
 use smrkit_trace::info::{InfoSettings, TraceInfo};
-use smrkit_trace::output::{TargetFile, temporary_folder_of};
+use smrkit_trace::output::TargetFile;
 use smrkit_trace::parquet::{self, Converter};
-use smrkit_trace::split::{BUCKETS_MAX, Splitter};
 use smrkit_trace::{OpenOptions, Trace as Reader, TraceNotes};
 
 use crate::exit::Done;
@@ -25,8 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   smrkit trace head trace.csv.zst
   smrkit trace info trace.csv.zst --report trace.html
-  smrkit trace convert trace.csv.zst trace.parquet
-  smrkit trace split cloud.csv.zst cloud.volumes";
+  smrkit trace convert trace.csv.zst trace.parquet";
 
 const INFO_EXAMPLES: &str = "\
 Examples:
@@ -38,14 +36,6 @@ const CONVERT_EXAMPLES: &str = "\
 Examples:
   smrkit trace convert trace.csv.zst trace.parquet
   smrkit trace convert unordered.csv ordered.parquet --sort";
-
-const SPLIT_EXAMPLES: &str = "\
-The folder gets a Parquet trace for each bucket of volumes, and volumes.json, which lists the volumes. Memory does not grow with \
-the trace. In a sweep, volumes = \"DIR\" runs each volume on a disk of its own.
-
-Examples:
-  smrkit trace split cloud.csv.zst cloud.volumes
-  zcat part-*.csv.gz | smrkit trace split - cloud.volumes --buckets 256";
 
 const HEAD_EXAMPLES: &str = "\
 Examples:
@@ -65,8 +55,6 @@ enum TraceCommand {
     Info(Info),
     /// Write a trace in the compact columnar format (Parquet).
     Convert(Convert),
-    /// Sort a trace into buckets of volumes, for sweeps over them.
-    Split(Split),
     /// The first requests, as they are understood.
     Head(Head),
 }
@@ -113,18 +101,6 @@ struct Convert {
 }
 
 #[derive(Args)]
-#[command(after_help = SPLIT_EXAMPLES)]
-struct Split {
-    #[command(flatten)]
-    input: Input,
-    /// The folder to make; it must be missing or empty.
-    folder: PathBuf,
-    /// Number of buckets, 256 at most. More for a trace of many billions of requests.
-    #[arg(long, value_parser = |text: &str| BUCKETS.read(text, true), default_value = "64", value_name = "N")]
-    buckets: u64,
-}
-
-#[derive(Args)]
 #[command(after_help = HEAD_EXAMPLES)]
 struct Head {
     #[command(flatten)]
@@ -137,14 +113,11 @@ struct Head {
     json: bool,
 }
 
-const BUCKETS: Count = Count(1, BUCKETS_MAX as u64);
-
 impl Trace {
     pub fn execute(self) -> anyhow::Result<Done> {
         match self.what {
             TraceCommand::Info(info) => info.execute(),
             TraceCommand::Convert(convert) => convert.execute(),
-            TraceCommand::Split(split) => split.execute(),
             TraceCommand::Head(head) => head.execute(),
         }
     }
@@ -222,37 +195,6 @@ impl Convert {
             bytes as f64 / rows.max(1) as f64
         );
         Ok(done)
-    }
-}
-
-impl Split {
-    fn execute(self) -> anyhow::Result<Done> {
-        let options = self.input.options();
-        let interrupt = Interrupt::watch();
-        let mut reader = self.input.open()?;
-        interrupt.opening().push(temporary_folder_of(&self.folder));
-        let mut splitter = Splitter::create(&self.folder, self.buckets as usize)?;
-        let stage = interrupt.begin(1, "splitting");
-        let is_whole = splitter.split(&mut reader, |progress| {
-            stage.show(0, RunStage::Serving { progress, rate: None });
-            !interrupt.is_set()
-        })?;
-        drop(stage);
-        if !is_whole {
-            return Ok(Done::Interrupted);
-        }
-        interrupt.writing();
-        let split = splitter.finish(&self.input.trace, &options, &reader)?;
-        warn(split.trace_notes);
-        let files = split.buckets.iter().map(|bucket| bucket.files.len()).sum::<usize>();
-        eprintln!(
-            "{} requests ({}) of {} volumes into {}: {files} files",
-            split.requests,
-            split.trace_format,
-            split.volumes.len(),
-            self.folder.display()
-        );
-        Ok(Done::All)
     }
 }
 

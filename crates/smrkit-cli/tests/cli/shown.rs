@@ -131,7 +131,6 @@ fn traces_are_told_as_they_were() {
         "trace convert -q ROOT/testdata/office.csv.gz office.parquet --sort",
         "trace info office.parquet",
         "trace head office.parquet -n 20 --json",
-        "trace split -q ROOT/testdata/traces/msr.csv volumes --buckets 2",
     ] {
         commands.push(more.into());
     }

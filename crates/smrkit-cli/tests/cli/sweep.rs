@@ -113,45 +113,21 @@ fn cloud(scratch: &Scratch) {
 }
 
 #[test]
-fn volumes_of_a_split_trace_are_swept_as_disks_and_merged() {
+fn volumes_of_a_trace_are_a_list_of_a_sweep() {
     let scratch = Scratch::new();
     cloud(&scratch);
-    let split = at(&scratch, "trace split cloud.csv cloud.volumes --buckets 4");
-    assert_eq!(
-        (split.code, split.err.as_str()),
-        (0, "4000 requests (alibaba) of 40 volumes into cloud.volumes: 4 files\n")
-    );
-    at(&scratch, "trace split cloud.csv cloud.volumes").says(2, &["there is something in this folder", "empty one"]);
-    at(&scratch, "trace split cloud.csv other --buckets 257").says(2, &["from 1 to 256"]);
-    at(&scratch, "trace split missing.csv other").says(3, &["missing.csv"]);
-    fs::write(scratch.0.path().join("bad.csv"), "1,W,0,4096,5\n1,W,x,4096,5\n").unwrap();
-    at(&scratch, "trace split bad.csv other").failed(3);
-    assert!(!scratch.names().iter().any(|name| name.starts_with("other")), "{:?}", scratch.names());
-
-    let sweep = "drive = 'tiny'\nlayer = ['drive-managed', 'vguard']\nvolumes = 'cloud.volumes'";
+    at(&scratch, "trace convert cloud.csv cloud.parquet").done();
+    let sweep = "drive = 'tiny'\nlayer = 'vguard'\ntrace = 'cloud.parquet'\nvolume = [3, 4, 39]";
     fs::write(scratch.0.path().join("cloud.toml"), sweep).unwrap();
     let said = at(&scratch, "sweep cloud.toml").done();
-    assert!(said.starts_with("cloud: 1 comparison; 80 runs computed, 0 found in cloud.results\n"), "{said}");
-    assert!(at(&scratch, "sweep cloud.toml").done().contains("0 runs computed, 80 found"));
-    at(&scratch, "results cloud.results --json merged.json").done();
-    let merged: Value = serde_json::from_slice(&fs::read(scratch.0.path().join("merged.json")).unwrap()).unwrap();
-    assert_eq!(merged["runs"].as_array().unwrap().len(), 2);
-    let run = &merged["runs"][0];
-    assert_eq!((&run["merged_verdicts"]["runs"], &run["requests"]), (&40.into(), &4000.into()));
-    assert!(run["verdict"]["text"].as_str().unwrap().contains("Of 40 runs with requests"), "{}", run["verdict"]);
-
-    // A volume by itself: of the trace, and of its bucket.
-    let alone = |words: &str| -> Value {
-        let words = format!("run --drive tiny --layer vguard --volume 3 {words} --json alone.json");
-        at(&scratch, &words).done();
-        let alone: Value = serde_json::from_slice(&fs::read(scratch.0.path().join("alone.json")).unwrap()).unwrap();
-        alone["runs"][0].clone()
-    };
-    let (of_trace, of_bucket) = (alone("--trace cloud.csv"), alone("--trace cloud.volumes/bucket-003.parquet"));
+    assert!(said.starts_with("cloud: 3 comparisons; 3 runs computed, 0 found in cloud.results\n"), "{said}");
+    let read =
+        |name: &str| -> Value { serde_json::from_slice(&fs::read(scratch.0.path().join(name)).unwrap()).unwrap() };
+    at(&scratch, "results cloud.results --json swept.json").done();
+    at(&scratch, "run --drive tiny --layer vguard --volume 3 --trace cloud.csv --json alone.json").done();
+    let (swept, alone) = (read("swept.json"), read("alone.json"));
+    assert_eq!(swept["runs"].as_array().map(Vec::len), Some(3));
     for key in ["requests", "latency_ns", "elapsed_ns", "physical_written_sectors", "slowdown"] {
-        assert_eq!(of_trace[key], of_bucket[key], "{key}");
+        assert_eq!(swept["runs"][0][key], alone["runs"][0][key], "{key}");
     }
-    let json: Value =
-        serde_json::from_slice(&fs::read(scratch.0.path().join("cloud.volumes/volumes.json")).unwrap()).unwrap();
-    assert_eq!((&json["volumes"][3]["number"], &json["volumes"][3]["requests"]), (&3.into(), &100.into()));
 }

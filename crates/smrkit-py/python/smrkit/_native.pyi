@@ -32,7 +32,6 @@ __all__ = [
     "trace_generate",
     "trace_info",
     "trace_read",
-    "trace_split",
 ]
 __version__: str
 
@@ -144,12 +143,4 @@ def drive_file(name: str) -> str: ...
 def show_drive(name: str) -> str: ...
 def trace_generate(workload: str, bytes: int, seed: int) -> Rows: ...
 def trace_info(path: str | PathLike[str], format: str | None, skip_bad_rows: bool, progress: _Said) -> str: ...
-def trace_split(
-    path: str | PathLike[str],
-    folder: str | PathLike[str],
-    buckets: int,
-    format: str | None,
-    skip_bad_rows: bool,
-    progress: _Said,
-) -> str: ...
 def trace_read(options: _Pairs, progress: _Said) -> Rows: ...

@@ -137,8 +137,6 @@ class Outcome(_Shown, Recorded):
     trace_notes: Record
     #: Number of runs that this is the merge of; absent for a run.
     merged_runs: int
-    #: Counts of the merged runs' verdicts; absent for a run.
-    merged_verdicts: Record
     #: True if a signal ended the run.
     interrupted: bool
     #: Requests completed and counted.

@@ -52,8 +52,7 @@ def sweep(
         nothing but what it was at.
     **options
         The options of :func:`smrkit.run`, each a value or a list; layers and the values of ``set`` are compared with each other, every
-        other list multiplies the comparisons. ``volumes`` is a folder that :func:`smrkit.trace.split` made: each volume is run on a
-        disk of its own, and their outcomes are merged.
+        other list multiplies the comparisons.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from smrkit._record import Record
 from smrkit._run import Progress, bar
 from smrkit._table import Table
 
-__all__ = ["generate", "info", "read", "split"]
+__all__ = ["generate", "info", "read"]
 
 
 def info(
@@ -71,37 +71,3 @@ def generate(workload: str, *, capacity: int, seed: int = 1) -> Table:
     <1000 rows: time_ns, op, lba, sectors, volume>
     """
     return Table(_native.trace_generate(workload, capacity, seed))
-
-
-def split(
-    path: str | os.PathLike[str],
-    folder: str | os.PathLike[str],
-    *,
-    buckets: int = 64,
-    format: str | None = None,
-    skip_bad_rows: bool = False,
-    progress: Progress = False,
-) -> Record:
-    """Splits a trace by volume into a folder of Parquet files, for sweeps over volumes; memory does not grow with the trace.
-
-    Returns
-    -------
-    Record
-        The folder's ``volumes.json``: buckets, and of each volume its number, requests and end.
-
-    Examples
-    --------
-    >>> import pathlib, smrkit
-    >>> rows = [f"{volume},W,{at * 4096},4096,{at}" for at in range(100) for volume in (7, 9)]
-    >>> _ = pathlib.Path("cloud.csv").write_text("\\n".join(rows))
-    >>> [volume.requests for volume in smrkit.trace.split("cloud.csv", "cloud.volumes").volumes]
-    [100, 100]
-    >>> smrkit.sweep(store="cloud.results", drive="tiny", layer="drive-managed", volumes="cloud.volumes")
-    Swept(computed=2, found=0)
-    >>> smrkit.results("cloud.results")[0].merged_verdicts.runs
-    2
-    """
-    with bar(progress) as said:
-        text = _native.trace_split(os.fspath(path), os.fspath(folder), buckets, format, skip_bad_rows, said)
-    record: Record = json.loads(text, object_hook=Record)
-    return record

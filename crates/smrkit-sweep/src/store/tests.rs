@@ -58,9 +58,7 @@ fn columns_hold_what_they_are_called_by() {
     store.keep("k", &[outcome.clone(), later.clone()]).unwrap();
     assert!(store.has("k"));
     assert_eq!(store.outcomes("k").unwrap(), [outcome.clone(), later]);
-    let volume = SplitVolume { number: 77, name: "src".into(), ..SplitVolume::default() };
-    store.keep_volumes("k", &[volume_row(&volume, &outcome)]).unwrap();
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing under construction is left");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing under construction is left");
 
     let columns = |path: &Path| -> HashMap<String, Vec<Field>> {
         let rows = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
@@ -71,7 +69,7 @@ fn columns_hold_what_they_are_called_by() {
         }
         columns
     };
-    let (runs, volumes) = (columns(&store.file("k")), columns(&folder.path().join("volumes/k.parquet")));
+    let runs = columns(&store.file("k"));
     let texts = |words: [&str; 2]| words.map(|word| Field::Str(word.into())).to_vec();
     let counts = |counts: [u64; 2]| counts.map(Field::ULong).to_vec();
     assert_eq!(runs["layer"], texts(["rmw", "rmw"]));
@@ -87,26 +85,16 @@ fn columns_hold_what_they_are_called_by() {
     assert!(missing.is_nan());
     assert!(!runs.contains_key("commit") || COMMIT.is_some(), "a key without a value has no column");
     assert_eq!(runs["outcome"][0], Field::Str(json!(outcome).to_string()));
-    assert_eq!((&volumes["volume"][0], &volumes["name"][0]), (&Field::ULong(77), &Field::Str("src".into())));
-    assert_eq!((&volumes["verdict.stalls_over_7s"][0], volumes.get("outcome")), (&Field::ULong(10), None));
 }
 
 #[test]
 fn what_a_killed_process_left_goes_once_its_result_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path()).unwrap();
-    let place = |within: &str| folder.path().join(within);
-    for within in ["", "groups", "volumes"] {
-        fs::create_dir_all(place(within)).unwrap();
-        for name in ["a.parquet", "a.of-1-2", "b.of-1-2", "c"] {
-            fs::write(place(within).join(name), "").unwrap();
-        }
-    }
+    let paths = ["a.parquet", "a.of-1-2", "b.of-1-2", "c"].map(|name| folder.path().join(name));
+    paths.iter().for_each(|path| fs::write(path, "").unwrap());
     store.tidy().unwrap();
-    for within in ["", "groups", "volumes"] {
-        let there = ["a.parquet", "a.of-1-2", "b.of-1-2", "c"].map(|name| place(within).join(name).exists());
-        assert_eq!(there, [true, false, true, true], "{within}");
-    }
+    assert_eq!(paths.map(|path| path.exists()), [true, false, true, true]);
     let own = [store.own("k"), store.own("k")];
     assert_ne!(own[0], own[1], "two tries have two files");
 }
@@ -117,9 +105,7 @@ fn a_note_that_a_killed_process_left_goes_once_a_later_one_is_there() {
     let store = Store::create(folder.path()).unwrap();
     // The second is called like something left of the first.
     for name in ["a.of-1", "a"] {
-        store
-            .note(&Sweep { name: name.into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &[], &[])
-            .unwrap();
+        store.note(&Sweep { name: name.into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &[]).unwrap();
     }
     let noted = store.sweep("a").metadata().unwrap().modified().unwrap();
     let left = |name: &str, time: SystemTime| {
@@ -157,9 +143,10 @@ fn two_processes_may_note_one_sweep_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let note = || {
         let store = Store::create(folder.path()).unwrap();
-        let keys = vec!["k".repeat(64); 30];
+        let key = "k".repeat(64);
+        let keys = vec![key.as_str(); 30];
         store
-            .note(&Sweep { name: "test".into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &keys, &[])
+            .note(&Sweep { name: "test".into(), comparisons: Vec::new(), part: Part::ALL, note: None }, &keys)
             .unwrap();
         assert_eq!(store.keys_of("test").unwrap(), keys);
     };
@@ -187,7 +174,7 @@ fn sweeps_are_found_by_name_and_their_outcomes_once() {
     let store = Store::create(folder.path()).unwrap();
     let note = |name: &str, keys: &[&str]| {
         let sweep = Sweep { name: name.into(), comparisons: Vec::new(), part: Part::ALL, note: None };
-        store.note(&sweep, &keys.iter().map(|key| key.to_string()).collect::<Vec<_>>(), &[]).unwrap();
+        store.note(&sweep, keys).unwrap();
     };
     let error = |sweep: Option<&str>| store.chosen(sweep).unwrap_err().to_string();
     assert!(error(None).contains("no outcomes yet"));

@@ -10,7 +10,7 @@ use super::latency::{LatencyBuckets, LatencyCounts, LatencyLists};
 use super::outcome::Outcome;
 use super::records::{Commands, Replayed, RunRecord, Scaled, SourceCounts, Surface, TraceNotes};
 use super::timeline::Timeline;
-use super::verdict::{Verdict, VerdictCounts};
+use super::verdict::Verdict;
 use crate::error::Error;
 use crate::layer::LayerStats;
 use crate::schema::Scalar;
@@ -157,16 +157,6 @@ pub(super) fn largest(column: &Joined, of: Of<Option<Scaled>>) -> Result<Option<
 /// Runs, each merge by as many as it is of.
 pub(super) fn number_of_runs(column: &Joined, of: Of<Option<u64>>) -> Result<Option<u64>, Error> {
     Ok(Some(column.values(of).map(|runs| runs.unwrap_or(1)).sum()))
-}
-
-/// Counts of the verdicts of all runs.
-pub(super) fn verdicts(column: &Joined, of: Of<Option<VerdictCounts>>) -> Result<Option<VerdictCounts>, Error> {
-    let counts = |one: &Outcome| match of(one) {
-        Some(counts) => *counts,
-        None if one.requests == 0 => VerdictCounts::default(),
-        None => VerdictCounts::from_outcome(one),
-    };
-    Ok(Some(column.all.iter().map(|one| counts(one)).fold(VerdictCounts::default(), Add::add)))
 }
 
 /// The latencies of all, each with the count that it must have.

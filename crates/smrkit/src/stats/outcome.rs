@@ -16,8 +16,8 @@ pub use super::records::*;
 pub use super::rows::LISTED_MAX;
 use super::rows::{self, Row};
 pub use super::timeline::Timeline;
+pub use super::verdict::Verdict;
 use super::verdict::sentence;
-pub use super::verdict::{Verdict, VerdictCounts};
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::layer::Layer;
@@ -167,9 +167,6 @@ outcome! {
             /// Number of runs that this is the merge of; absent for a run.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub merged_runs: Option<u64> [drives: unset, runs: number_of_runs];
-            /// Counts of the merged runs' verdicts; absent for a run.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub merged_verdicts: Option<VerdictCounts> [drives: unset, runs: verdicts];
             /// True if a signal ended the run.
             pub interrupted: bool [drives: unset, runs: any];
         }

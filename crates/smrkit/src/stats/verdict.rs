@@ -76,40 +76,6 @@ impl Verdict {
     }
 }
 
-record! {
-    /// How many runs came to each verdict: of a cloud's volumes, how many would stall. Sums, so that merges of merges are exact.
-    #[derive(Copy, Eq)]
-    pub struct VerdictCounts: Add {
-        /// Runs that counted a request.
-        pub runs: u64,
-        /// Runs with a request that waited for cleaning.
-        pub waiting_for_cleaning: u64,
-        /// Runs with a request over 7 s.
-        pub stalling_over_7s: u64,
-        /// Runs with a request over 30 s.
-        pub stalling_over_30s: u64,
-        /// Runs with a command over 7 s: a timeout would drop the drive.
-        pub dropped_at_7s: u64,
-        /// Runs whose conventional disk had a request over 7 s.
-        pub baseline_stalling_over_7s: u64,
-    }
-}
-
-impl VerdictCounts {
-    /// The counts of one run.
-    pub(super) fn from_outcome(run: &Outcome) -> VerdictCounts {
-        let verdict = &run.verdict;
-        VerdictCounts {
-            runs: 1,
-            waiting_for_cleaning: verdict.cache_full_at_s.is_some().into(),
-            stalling_over_7s: u64::from(verdict.stalls_over_7s > 0),
-            stalling_over_30s: u64::from(verdict.stalls_over_30s > 0),
-            dropped_at_7s: u64::from(verdict.commands.commands_over_7s > 0),
-            baseline_stalling_over_7s: u64::from(verdict.baseline_stalls_over_7s > Some(0)),
-        }
-    }
-}
-
 /// Compares `outcome` with the conventional disk's: slowdown, stalls, the sentence.
 pub fn judge(outcome: &mut Outcome, baseline: &Baseline) {
     // A run with a rebuild ends with it, whatever the host still wanted: not the same requests.
@@ -240,7 +206,7 @@ impl Told {
         if outcome.requests == 0 {
             return Told { course: "No request was counted.".into(), ..Told::default() };
         }
-        let mut more = distribution(outcome) + &scaling(outcome).map_or(String::new(), |text| format!(" {text}"));
+        let mut more = scaling(outcome).unwrap_or_default();
         if verdict.baseline_overloaded {
             let who = if is_array(outcome) { "An array of conventional disks" } else { "The conventional disk" };
             more += &format!(" {who} itself can't keep up with these arrival times: stretch them.");
@@ -268,22 +234,6 @@ impl Told {
             more: more.trim().into(),
         }
     }
-}
-
-/// Counts of the verdicts of merged runs, as a sentence.
-fn distribution(outcome: &Outcome) -> String {
-    let Some(counts) = &outcome.merged_verdicts else { return String::new() };
-    let baseline = match outcome.verdict.baseline_mean_ns {
-        Some(_) if outcome.layer != BASELINE => {
-            format!(" ({} on a conventional disk)", counts.baseline_stalling_over_7s)
-        }
-        _ => String::new(),
-    };
-    let VerdictCounts { runs, waiting_for_cleaning, stalling_over_7s, stalling_over_30s, dropped_at_7s, .. } = counts;
-    format!(
-        " Of {runs} runs with requests, {waiting_for_cleaning} wait for cleaning, {stalling_over_7s}{baseline} have a request \
-         over 7 s, {stalling_over_30s} one over 30 s; a timeout of 7 s would drop the drive in {dropped_at_7s}."
-    )
 }
 
 /// A sentence on the drive's size, where it has more platters than its own.

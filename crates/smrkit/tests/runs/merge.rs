@@ -274,14 +274,3 @@ fn what_differs_or_is_no_plain_run_is_not_merged() {
     refused(|other| other.latency_buckets.write.buckets = "?".into(), "damaged");
     assert!(Outcome::merge(&[]).is_err());
 }
-
-#[test]
-fn a_run_without_requests_has_no_verdict_to_be_counted() {
-    let mut disks = Disks::new(4);
-    let drive = disks.drive_with(TinyClock::Constant, Form::Tracks);
-    let spec = find("in-place").unwrap();
-    let run = DriveRun { drive, layer: spec, parameters: disks.parameters(spec) };
-    let (runs, all) = runs(&mut disks, run.into(), [50, 0, 60], WINDOWS_NS);
-    let counts = hold(&runs, &all).merged_verdicts.unwrap();
-    assert_eq!((counts.runs, counts.waiting_for_cleaning), (2, 0));
-}

@@ -178,29 +178,7 @@ fn requests_that_break_a_rule_of_zones_are_counted_and_told() {
 }
 
 #[test]
-fn merged_verdicts_and_sizes_are_sentences_of_their_own() {
-    let counts = VerdictCounts {
-        runs: 9,
-        waiting_for_cleaning: 8,
-        stalling_over_7s: 7,
-        stalling_over_30s: 6,
-        dropped_at_7s: 5,
-        baseline_stalling_over_7s: 4,
-    };
-    let told = |layer: &str, baseline_mean_ns| {
-        let mut one = base();
-        (one.layer, one.merged_verdicts) = (layer.into(), Some(counts));
-        one.verdict.baseline_mean_ns = baseline_mean_ns;
-        distribution(&one)
-    };
-    let text = |beside: &str| {
-        format!(
-            " Of 9 runs with requests, 8 wait for cleaning, 7{beside} have a request over 7 s, 6 one over 30 s; a timeout of \
-             7 s would drop the drive in 5."
-        )
-    };
-    assert_eq!((told("x", None), told("x", Some(1))), (text(""), text(" (4 on a conventional disk)")));
-    assert_eq!((told(BASELINE, Some(1)), distribution(&base())), (text(""), String::new()));
+fn a_scaled_size_is_a_sentence_of_its_own() {
     let scaled = |array: bool, cache_sectors| {
         let mut one = if array { changed(&[ARRAY]) } else { base() };
         one.scaled = Some(Scaled { platters: 18, needed_bytes: 92 << 40, own_bytes: 5 << 40 });
@@ -270,41 +248,6 @@ fn a_judged_run_takes_over_what_its_baseline_shows() {
         " An array of conventional disks itself can't keep up with these arrival times: stretch them. The run was \
          interrupted; this is what it had so far."
     ));
-}
-
-#[test]
-fn each_verdict_is_counted_by_itself_and_sums_are_by_class() {
-    let of =
-        |verdict: &Verdict| VerdictCounts::from_outcome(&Outcome { verdict: verdict.clone(), ..Outcome::default() });
-    let none = of(&Verdict::default());
-    let commands = CommandTimes { commands_over_7s: 3, ..CommandTimes::default() };
-    let alone = [
-        Verdict { cache_full_at_s: Some(1.0), ..Verdict::default() },
-        Verdict { stalls_over_7s: 3, ..Verdict::default() },
-        Verdict { stalls_over_30s: 3, ..Verdict::default() },
-        Verdict { commands, ..Verdict::default() },
-        Verdict { baseline_stalls_over_7s: Some(3), ..Verdict::default() },
-    ];
-    let counts = |counts: &VerdictCounts| {
-        [
-            counts.waiting_for_cleaning,
-            counts.stalling_over_7s,
-            counts.stalling_over_30s,
-            counts.dropped_at_7s,
-            counts.baseline_stalling_over_7s,
-        ]
-    };
-    assert_eq!((none.runs, counts(&none)), (1, [0; 5]));
-    let mut sum = VerdictCounts::default();
-    for (at, run) in alone.iter().enumerate() {
-        let one = of(run);
-        assert_eq!(counts(&one), std::array::from_fn(|other| u64::from(other == at)));
-        // The first is counted once, the next twice, and so on.
-        for _ in 0..=at {
-            sum = sum + one;
-        }
-    }
-    assert_eq!((sum.runs, counts(&sum)), (15, [1, 2, 3, 4, 5]));
 }
 
 #[test]
