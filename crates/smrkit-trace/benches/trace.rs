@@ -42,12 +42,6 @@ fn main() {
         )
     });
     let moments = OpenOptions { format: Some("csv:op=0,offset=1,size=2,time=3".into()), ..no_hash.clone() };
-    let web = from_msr(&csv, |t, op, offset, size| {
-        let (s, method) = (t / 10_000_000, if op == "R" { "GET" } else { "PUT" });
-        let time =
-            format!("{:02}/Jul/2026:{:02}:{:02}:{:02} +0200", s / 86_400 % 28 + 1, s / 3600 % 24, s / 60 % 60, s % 60);
-        format!("host - - [{time}] \"{method} /{} HTTP/1.0\" 200 {size}\n", offset / (1 << 24))
-    });
     let map = OpenOptions { format: Some("csv:volume=0,op=1,offset=2,size=3,time=4:us".into()), ..no_hash.clone() };
     let volumes = from_msr(&csv, |t, op, offset, size| {
         let op = if op == "R" { "Read" } else { "Write" };
@@ -63,7 +57,6 @@ fn main() {
         ("alibaba-memory", &alibaba, &no_hash),
         ("csv-map-memory", &alibaba, &map),
         ("csv-dates-memory", &dated, &moments),
-        ("clf-memory", &web, &no_hash),
     ] {
         if !wanted.is_empty() && !wanted.iter().any(|w| name.contains(w.as_str())) {
             continue;

@@ -9,7 +9,6 @@ use smrkit::request::Op;
 use crate::blkparse::{Blkparse, Fiu};
 use crate::blktrace::Blktrace;
 use crate::cachesim::{self, Cachesim};
-use crate::clf::Clf;
 use crate::fio::{self, Fio};
 use crate::msr::Msr;
 use crate::number;
@@ -192,11 +191,6 @@ pub const FORMATS: &[Format] = &[
             volume "column 1 (device_id)", letter "column 2 (opcode)", byte "column 3 (offset)",
             bytes "column 4 (length)", ticks "column 5 (timestamp)",
         ] then nothing
-    ),
-    text::<Clf>(
-        "clf",
-        "web-server log, Common Log Format or combined",
-        "host7 - - [01/Jul/1995:00:00:01 -0400] \"GET /a/index.html HTTP/1.0\" 200 6245",
     ),
     Format {
         name: "csv",

@@ -29,7 +29,7 @@ pub(crate) fn nanoseconds(text: &[u8]) -> Option<u64> {
 }
 
 /// Seconds since 1970 of a date and a time of day in a zone that is ahead by so much; `None` of what is no such moment.
-pub(crate) fn seconds([year, month, day]: [i64; 3], [hour, minute, second]: [i64; 3], ahead_s: i64) -> Option<u64> {
+fn seconds([year, month, day]: [i64; 3], [hour, minute, second]: [i64; 3], ahead_s: i64) -> Option<u64> {
     let narrow = |value: i64| i8::try_from(value).ok();
     let date = Date::new(i16::try_from(year).ok()?, narrow(month)?, narrow(day)?).ok()?;
     // A leap second is a 61st, which the crate does not know: it is the one after the 60th.
@@ -46,7 +46,7 @@ fn digits(text: &str) -> Option<i64> {
 }
 
 /// The time of day, and by how many seconds its zone is ahead.
-pub(crate) fn zone(time: &str) -> Option<(&str, i64)> {
+fn zone(time: &str) -> Option<(&str, i64)> {
     if let Some(clock) = time.strip_suffix('Z') {
         return Some((clock, 0));
     }

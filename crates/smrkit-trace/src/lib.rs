@@ -12,7 +12,6 @@ mod reader;
 mod blkparse;
 mod blktrace;
 mod cachesim;
-mod clf;
 mod csv;
 mod fio;
 mod msr;

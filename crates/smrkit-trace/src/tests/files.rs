@@ -1,7 +1,7 @@
 //! The project's own traces whose format is found by their content.
 
 /// Files in `testdata/traces`, and their formats.
-pub const FILES: [(&str, &str); 12] = [
+pub const FILES: [(&str, &str); 11] = [
     ("msr.csv", "msr"),
     ("spc.csv", "spc"),
     ("blkparse.txt", "blkparse"),
@@ -13,5 +13,4 @@ pub const FILES: [(&str, &str); 12] = [
     ("systor17.csv", "systor17"),
     ("tencent.csv", "tencent"),
     ("alibaba.csv", "alibaba"),
-    ("access.log", "clf"),
 ];

@@ -49,10 +49,6 @@ fn text_formats_are_recognised_and_give_their_requests() {
     check("tencent.csv", &any, "tencent", &["1058=1058", "70000=70000"], &tencent);
     let alibaba = ["0 R 2048+8@0", "380000 W 8+16@1", "1000000 W 2056+1@0"];
     check("alibaba.csv", &any, "alibaba", &["3=3", "64=64"], &alibaba);
-    // Each object at the next multiple of 4 KiB; /logo.gif moves when it grows.
-    let web =
-        ["0 R 0+13@0", "2000000000 R 16+1@0", "10000000000 W 24+9@0", "11000000000 R 40+18@0", "12000000000 R 0+1@0"];
-    check("access.log", &any, "clf", &["0=objects"], &web);
     let map = forced("csv:time=0:us,op=1,offset=2,size=3:bytes,volume=4,header=1,separator=;");
     check("table.csv", &map, "csv", &["0=sda", "1=sdb"], &["0 W 16+8@0", "250500 R 0+1@1", "350000 F 0+0@0"]);
     let rows = b"128166372003061629,W,512,512\n128166372003061639,R,0,512\n";
