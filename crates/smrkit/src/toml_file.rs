@@ -134,18 +134,6 @@ impl<'i> TomlKeys<'i> {
         self.left.keys().map(|key| key.get_ref().to_string()).collect()
     }
 
-    /// The tables of a key; none if it is not given.
-    pub fn tables(&mut self, key: &str, known: &'static [&'static str]) -> Result<Vec<TomlKeys<'i>>, Mistake> {
-        let Some(value) = self.left.remove(key) else { return Ok(Vec::new()) };
-        let place = value.span();
-        match value.into_inner() {
-            DeValue::Array(list) => list.into_iter().map(|value| TomlKeys::of(value, known)).collect(),
-            other => {
-                Err(Mistake::Form(format!("invalid type: {}, expected [[{key}]] tables", other.type_str()), place))
-            }
-        }
-    }
-
     /// Ends the table, of which every known key has been taken.
     pub fn end(self) {
         debug_assert!(self.left.is_empty(), "keys that are known and never taken");

@@ -27,7 +27,7 @@ Examples:
   smrkit run --layer set-assoc --set set-assoc.cache_percent=1,2,5 --workload random-write
   smrkit run --trace trace.csv --arrival trace --depth 32 --queue sptf --report report.html
   smrkit run --array raid5:disks=4,chunk=512KiB --layer in-place,drive-managed --workload random-write
-  smrkit run --array mixed.toml --trace trace.csv     members that differ, described in a file
+  smrkit run --array 'raid1:member=(layer=in-place),member=(layer=vguard)'     members that differ
   smrkit run --array raid5:disks=4 --capacity 100GB --rebuild disk=1,write=64KiB
 
 Sizes: k, M, G, T are decimal, Ki, Mi, Gi, Ti binary. Durations: 5ms, 2s, 1h. Exit codes: 0 done, 1 anything else, \

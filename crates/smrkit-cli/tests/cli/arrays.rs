@@ -106,14 +106,9 @@ fn the_baseline_is_the_same_array_of_conventional_disks() {
 }
 
 #[test]
-fn a_file_describes_members_that_differ() {
-    let scratch = Scratch::new();
-    let file = scratch.file(
-        "mixed.toml",
-        "level = \"raid0\"\nchunk = \"64KiB\"\n[[member]]\nlayer = \"log\"\nset = { segment_tracks = 4 }\n\
-         [[member]]\nlayer = \"in-place\"\ncapacity = \"8MB\"\n[[member]]\ncount = 2\n",
-    );
-    let run = outcome(&format!("{SMALL} --array {file} --layer in-place --capacity 9MB"));
+fn a_text_describes_members_that_differ() {
+    let array = "raid0:chunk=64KiB,member=(layer=log,set=(segment_tracks=4)),member=(layer=in-place,capacity=8MB),member=(),member=()";
+    let run = outcome(&format!("{SMALL} --array {array} --layer in-place --capacity 9MB"));
     let layers: Vec<&str> = members(&run).iter().map(|member| member["layer"].as_str().unwrap()).collect();
     assert_eq!((run["layer"].as_str(), layers), (Some("mixed"), vec!["log", "in-place", "in-place", "in-place"]));
     let raw = |at: usize| int(&members(&run)[at], "/capacity/raw_sectors");
@@ -240,17 +235,6 @@ fn checking_a_large_array_takes_no_longer_than_what_was_written() {
 }
 
 #[test]
-fn a_path_that_is_no_array_names_what_files_are() {
-    let scratch = Scratch::new();
-    let path = scratch.path("array.txt");
-    std::fs::write(&path, "level = \"raid1\"\ndisks = 2\n").unwrap();
-    smrkit(&format!("run {SMALL} --array {path}")).says(2, &["array.txt", "must end in .toml"]);
-    let path = scratch.path("binary.toml");
-    std::fs::write(&path, [0xff, 0xfe, 0]).unwrap();
-    smrkit(&format!("run {SMALL} --array {path}")).says(3, &["binary.toml", "give an array in TOML"]);
-}
-
-#[test]
 fn the_terminal_shows_array_layer_and_members() {
     let few = smrkit(&format!("run {SMALL} --array raid1:disks=2,layer=in-place")).done();
     assert!(few.starts_with("raid1 conventional (CMR): Nothing had to be rewritten: "), "{few}");
@@ -349,7 +333,6 @@ fn what_no_array_could_be_says_the_remedy() {
     smrkit("run --array raid0:disks=2,layer=nope").says(2, &["`nope`", "in-place"]);
     smrkit("run --array raid0:disks=2,drive=tiny --drive tiny").says(2, &["--drive"]);
     smrkit("run --array raid0:disks=2,capacity=1G --capacity 1G").says(2, &["--capacity"]);
-    run("--array missing.toml").says(3, &["missing.toml", "check the path"]);
     run("--array raid0:disks=2 --set rmw.hold=1").says(2, &["add it to --layer"]);
     run("--array raid0:disks=2 --power-cut 5").says(2, &["--power-cut", "single drives"]);
     smrkit("run --drive tiny --layer rmw --array raid0:disks=2").says(4, &["rmw", "lower region_sectors"]);

@@ -122,10 +122,9 @@ fn an_output_never_takes_the_place_of_an_input() {
     std::fs::hard_link(&trace, &hard).unwrap();
     std::os::unix::fs::symlink(&trace, &soft).unwrap();
     let drive = scratch.file("d.toml", std::fs::read(super::root().join("crates/smrkit/drives/tiny.toml")).unwrap());
-    let array = scratch.file("a.toml", format!("level = \"raid0\"\n[[member]]\ndrive = \"{drive}\"\n[[member]]\n"));
     let workload = scratch.file("w.toml", "[[phase]]\nname = \"mix\"\ncount = 10\n");
     let twice = scratch.path("twice");
-    let before: Vec<Vec<u8>> = [&trace, &drive, &array, &workload].map(|path| std::fs::read(path).unwrap()).into();
+    let before: Vec<Vec<u8>> = [&trace, &drive, &workload].map(|path| std::fs::read(path).unwrap()).into();
     let run = "run --layer in-place";
     let refused = [
         format!("{run} --trace {trace} --json {trace}"),
@@ -134,7 +133,6 @@ fn an_output_never_takes_the_place_of_an_input() {
         format!("{run} --trace {soft} --requests {trace}"),
         format!("{run} --trace {trace} --accesses {hard}"),
         format!("{run} --drive {drive} --json {drive}"),
-        format!("{run} --array {array} --json {array}"),
         format!("{run} --workload {workload} --json {workload}"),
         format!("{run} --workload mix:count=1 --json {twice} --report {twice}"),
         format!("advise --trace {trace} --json {hard}"),
@@ -146,9 +144,9 @@ fn an_output_never_takes_the_place_of_an_input() {
         let err = smrkit(arguments).failed(2);
         assert!(err.contains("write to another file") || err.contains("give each its own"), "{arguments}: {err}");
     }
-    let after: Vec<Vec<u8>> = [&trace, &drive, &array, &workload].map(|path| std::fs::read(path).unwrap()).into();
+    let after: Vec<Vec<u8>> = [&trace, &drive, &workload].map(|path| std::fs::read(path).unwrap()).into();
     assert_eq!(before, after);
-    assert_eq!(scratch.names(), ["a.toml", "d.toml", "hard.csv", "soft.csv", "t.csv", "w.toml"]);
+    assert_eq!(scratch.names(), ["d.toml", "hard.csv", "soft.csv", "t.csv", "w.toml"]);
 }
 
 #[test]

@@ -1,26 +1,20 @@
-//! The description of an array as users write it: a short text, or a TOML file where members differ.
+//! The description of an array as users write it, a short text.
 //!
-//! The short form is `LEVEL:key=value,…`, with `member=(…)` for each drive that differs. Values with commas, parentheses or blanks stand
-//! in double quotes; a quote inside is written twice. The TOML form has the same keys, and `[[member]]` tables with a `count`.
-//! Names of layers and drives are not looked up here. `docs/reference/arrays.md` has the keys.
+//! It is `LEVEL:key=value,…`, with `member=(…)` for each drive where they differ. Values with commas, parentheses or blanks stand in
+//! double quotes; a quote inside is written twice. Names of layers and drives are not looked up here. `docs/reference/arrays.md` has the keys.
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
-
-use serde::Deserialize;
-use toml::Table;
 
 use super::level::{CHUNK_SECTORS, Copies, Level, WritePolicy};
 use crate::error::Error;
 use crate::keys;
 use crate::names::known;
 use crate::quantity::exact_bytes;
-use crate::schema::{Count, Key, Keyed, Maybe, Sectors, Size, TextPiece, ValueKind, Values, Word, toml_text};
-use crate::toml_file::{Mistake, TomlKeys};
+use crate::schema::{Count, Key, Keyed, Maybe, Sectors, Size, TextPiece, ValueKind, Values, Word};
 use crate::units::SECTOR_BYTES;
 
 /// The most drives of an array (assumption: no controller has more).
@@ -81,26 +75,15 @@ impl ArraySpec {
         [ArrayKeys::keys(), DriveKeys::keys()].concat()
     }
 
-    /// Reads the short form: `raid5:disks=4,chunk=512KiB,layer=drive-managed`.
+    /// Reads the text: `raid5:disks=4,chunk=512KiB,layer=drive-managed`.
     pub fn parse(text: &str) -> Result<ArraySpec, Error> {
         resolved(&array_of_text(text).map_err(|error| *error)?)
     }
 
-    /// Reads the TOML form; `path` is for messages.
-    pub fn from_toml(path: &Path, text: &str) -> Result<ArraySpec, Error> {
-        let remedy =
-            "an array is level = \"raid0\", chunk = \"64KiB\" and [[member]] tables, see docs/reference/arrays.md";
-        let keys = TomlKeys::parse(text, ARRAY).and_then(array_of_file);
-        let raw = keys.map_err(|mistake| mistake.in_file(path, text, remedy))?;
-        resolved(&raw).map_err(|error| match error {
-            Error::Usage(message) => Error::input(path, message),
-            other => other,
-        })
-    }
 }
 
 impl SystemSpec {
-    /// Reads the short form of an array, or that of a drive: `layer=rmw,drive=tiny,set=(region_sectors=1k)`.
+    /// Reads the text of an array, or that of a drive: `layer=rmw,drive=tiny,set=(region_sectors=1k)`.
     pub fn parse(text: &str) -> Result<SystemSpec, Error> {
         if Level::named(text.split(':').next().unwrap_or_default()).is_ok() {
             return ArraySpec::parse(text).map(SystemSpec::Array);
@@ -209,22 +192,13 @@ keys! {
     }
 }
 
-keys! {
-    /// The values of a member in a file.
-    struct MemberKeys {
-        /// Number of members like this one.
-        count: u64 = Count(1, u64::MAX), "1";
-    }
-}
-
 /// An array as it was written.
 struct RawArray {
     level: String,
     /// The values of [`ArrayKeys`].
     values: Values,
     drive: RawDrive,
-    /// Groups of members: how many, and each of them.
-    members: Vec<(u64, RawDrive)>,
+    members: Vec<RawDrive>,
 }
 
 impl RawArray {
@@ -279,29 +253,22 @@ fn level(raw: &RawArray, keys: &ArrayKeys) -> Result<Level, Error> {
 }
 
 fn members(raw: &RawArray, disks: Option<u64>, name: &str, own: &DriveSpec) -> Result<Vec<DriveSpec>, Error> {
-    // Any number too large for an array is the largest.
-    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let disks = disks.map(size);
-    let group = |(count, raw): &(u64, RawDrive)| Ok((size(*count), drive(raw, own)?));
-    let mut groups: Vec<(usize, DriveSpec)> = raw.members.iter().map(group).collect::<Result<_, Error>>()?;
-    match (disks, groups.as_mut_slice()) {
-        (None, []) => return usage(format!("{name} of how many disks? Write disks=N, or its members")),
-        (Some(disks), []) => groups.push((disks, own.clone())),
-        (Some(disks), [(count @ 1, _)]) => *count = disks,
-        (Some(disks), groups) => {
-            let given = groups.iter().fold(0usize, |sum, (count, _)| sum.saturating_add(*count));
-            if given != disks {
-                return usage(format!(
-                    "disks={disks}, but {given} members are given: leave out disks, or list {disks}"
-                ));
-            }
-        }
-        (None, _) => {}
+    let mut members = raw.members.iter().map(|raw| drive(raw, own)).collect::<Result<Vec<_>, Error>>()?;
+    let given = members.len();
+    let disks = match (disks, given) {
+        (None, 0) => return usage(format!("{name} of how many disks? Write disks=N, or its members")),
+        (None, _) => given,
+        // Any number too large for an array is the largest.
+        (Some(disks), _) => usize::try_from(disks).unwrap_or(usize::MAX),
+    };
+    if given > 1 && given != disks {
+        return usage(format!("disks={disks}, but {given} members are given: leave out disks, or list {disks}"));
     }
-    if groups.iter().fold(0usize, |sum, (count, _)| sum.saturating_add(*count)) > DRIVES_MAX {
-        return Err(Error::Impossible(format!("{name} of more than {DRIVES_MAX} drives: lower disks or count")));
+    if disks > DRIVES_MAX {
+        return Err(Error::Impossible(format!("{name} of more than {DRIVES_MAX} drives: lower disks")));
     }
-    Ok(groups.into_iter().flat_map(|(count, member)| std::iter::repeat_n(member, count)).collect())
+    members.resize(disks, members.first().unwrap_or(own).clone());
+    Ok(members)
 }
 
 /// A drive that takes from `inherited` what it is not given. Whoever names a layer names its parameters too.
@@ -319,56 +286,6 @@ fn drive(raw: &RawDrive, inherited: &DriveSpec) -> Result<DriveSpec, Error> {
         capacity_sectors: capacity.or(inherited.capacity_sectors),
         set,
     })
-}
-
-/// Keys of an array.
-const ARRAY: &[&str] = &["level", "disks", "chunk", "copies", "write", "layer", "drive", "capacity", "set", "member"];
-/// Keys of a member.
-const MEMBER: &[&str] = &["count", "layer", "drive", "capacity", "set"];
-
-/// A number, or its text with a unit.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a whole number, or a text such as \"512KiB\"")]
-enum Plain {
-    Number(u64),
-    Text(String),
-}
-
-fn array_of_file(mut keys: TomlKeys) -> Result<RawArray, Mistake> {
-    let mut array = RawArray::new(keys.need::<String>("level")?);
-    for key in ["disks", "chunk", "copies"] {
-        put_plain(&mut array.values, key, keys.get(key)?)?;
-    }
-    put_plain(&mut array.values, "write", keys.get("write")?.map(Plain::Text))?;
-    array.members = keys.tables("member", MEMBER)?.into_iter().map(member_of_file).collect::<Result<_, _>>()?;
-    array.drive = drive_of_file(keys)?;
-    Ok(array)
-}
-
-fn member_of_file(mut keys: TomlKeys) -> Result<(u64, RawDrive), Mistake> {
-    let mut values = Values::new(MemberKeys::keys());
-    put_plain(&mut values, "count", keys.get("count")?)?;
-    let count = MemberKeys::read(&values).map_err(|error| Mistake::Refused(error.to_string()))?.count;
-    Ok((count, drive_of_file(keys)?))
-}
-
-fn drive_of_file(mut keys: TomlKeys) -> Result<RawDrive, Mistake> {
-    let set = keys.get::<Table>("set")?;
-    let set = set.map(|table| table.into_iter().map(|(key, value)| (key, toml_text(&value))).collect());
-    let mut made = RawDrive { layer: keys.get("layer")?, drive: keys.get("drive")?, set, ..RawDrive::default() };
-    put_plain(&mut made.values, "capacity", keys.get("capacity")?)?;
-    keys.end();
-    Ok(made)
-}
-
-/// Sets a key that was given.
-fn put_plain(values: &mut Values, key: &str, value: Option<Plain>) -> Result<(), Mistake> {
-    let text = match value {
-        None => return Ok(()),
-        Some(Plain::Number(number)) => number.to_string(),
-        Some(Plain::Text(text)) => text,
-    };
-    values.set(key, &text).map_err(|refused| Mistake::Refused(format!("{key}={text}: {refused}")))
 }
 
 /// Keys of a drive that are no values.
@@ -464,7 +381,7 @@ fn array_of_text(text: &str) -> Result2<RawArray> {
     for item in part.slice((end + 1).min(part.text.len()), part.text.len()).items()? {
         let (key, value) = item.setting()?;
         match key.text {
-            "member" => array.members.push((1, member(value.inside()?)?)),
+            "member" => array.members.push(member(value.inside()?)?),
             name if array.values.keys.iter().any(|known| known.name == name) => {
                 put(&mut array.values, key, value)?;
             }

@@ -37,7 +37,6 @@ proptest! {
     fn no_text_panics(text in "\\PC*|(raid[0-9]{1,2}|span)?[:(),=\" a-z0-9é]{0,40}", keys in "[a-z]{1,3}") {
         let _ = ArraySpec::parse(&text);
         let _ = ArraySpec::parse(&format!("raid0:disks=2,member=({text}),{keys}=1"));
-        let _ = ArraySpec::from_toml(Path::new("a.toml"), &text);
     }
 }
 
@@ -72,28 +71,6 @@ fn the_short_form_reads_as_people_write_it() {
     ] {
         assert_eq!(parse(text).to_string(), canonical);
     }
-}
-
-#[test]
-fn the_toml_form_reads_as_the_short_form_does() {
-    let text = r#"
-        level = "raid5"
-        chunk = "64KiB"
-        write = "reconstruct"
-        layer = "drive-managed"
-        set = { alpha = 30, idle_clean = true }
-
-        [[member]]
-        count = 2
-        [[member]]
-        layer = "vguard"
-        drive = "tiny"
-        capacity = 1048576
-    "#;
-    let spec = ArraySpec::from_toml(Path::new("a.toml"), text).unwrap();
-    let short = "raid5:chunk=64Ki,write=reconstruct,layer=drive-managed,set=(alpha=30,idle_clean=true),member=(),member=(),\
-                 member=(layer=vguard,drive=tiny,capacity=1Mi)";
-    assert_eq!(spec, parse(short));
 }
 
 #[test]
@@ -143,31 +120,11 @@ fn mistakes_say_where_they_are_and_what_to_do() {
 }
 
 #[test]
-fn mistakes_in_a_file_name_it() {
-    for (text, message) in [
-        ("level = \"raid0\"\ndisk = 2\n", "a.toml:2:1: unknown field `disk`"),
-        ("level = \"raid0\"\nchnk = 2\n", "did you mean `chunk`?"),
-        ("level = \"raid0\"\n[[member]]\ncount = -1\n", "expected a whole number"),
-        ("level = \"raid0\"\nmember = 3\n", "a.toml:2:10: invalid type: integer, expected [[member]] tables"),
-        ("level = \"raid0\"\n[[member]]\n[member.array]\n", "unknown field `array`"),
-        ("disks = 2", "missing field `level`"),
-        ("level = \"raid0\"\ndisks = 2\nchunk = 0", "a.toml: chunk=0"),
-        ("level = \"raid9\"\ndisks = 2", "a.toml: no array is called `raid9`"),
-    ] {
-        let error = ArraySpec::from_toml(Path::new("a.toml"), text).unwrap_err();
-        assert!(matches!(error, Error::Input(_)) && error.to_string().contains(message), "{text}: {error}");
-    }
-    let error = ArraySpec::from_toml(Path::new("a.toml"), "level = \"raid5\"\ndisks = 2").unwrap_err();
-    assert!(matches!(error, Error::Impossible(_)));
-}
-
-#[test]
 fn the_descriptions_in_the_docs_can_be_read() {
     let page =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/arrays.md")).unwrap();
     let section = page.split("## Descriptions").nth(1).unwrap().split("\n## ").next().unwrap();
     let blocks: Vec<&str> = section.split("\n```").skip(1).step_by(2).collect();
     let texts = blocks[0].trim().lines().map(parse).count();
-    let file = ArraySpec::from_toml(Path::new("docs"), blocks[1].trim_start_matches("toml")).unwrap();
-    assert_eq!((texts, blocks.len(), file.members.len()), (2, 2, 3));
+    assert_eq!((texts, blocks.len()), (2, 1));
 }

@@ -1,6 +1,5 @@
 """Le, Holliday & Amer, "The Peril and Promise of Shingled Disk Arrays": movement of heads when sources are merged; and rebuilds."""
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -47,8 +46,8 @@ def in_runs(shortest: int, longest: int, count: int, placement: str = "end-to-en
 
 
 def member(layer: str, set_: dict[str, Any], drive: Any) -> str:
-    settings = ", ".join(f"{key} = {json.dumps(value)}" for key, value in set_.items())
-    return f'[[member]]\nlayer = "{layer}"\ndrive = {json.dumps(str(drive))}\n' + (f"set = {{ {settings} }}\n" if set_ else "")
+    settings = ",".join(f"{key}={value}" for key, value in set_.items())
+    return f',member=(layer={layer},drive="{drive}",set=({settings}))'
 
 
 def array(study: Study, scheme: str, configuration: str, of: Sources, seed: int) -> dict[str, Any]:
@@ -65,12 +64,10 @@ def array(study: Study, scheme: str, configuration: str, of: Sources, seed: int)
             name, tracks=bands * (BAND_TRACKS + 1), track_sectors=TRACK, switch_ms=0.0, skew_ms=0.0, seek=seek
         )
         members += member(chosen["layer"], chosen["set"], drive)
-    chunk = 'chunk = "4KiB"\n' if level == "raid0" else ""
-    name = f"{scheme}-{configuration}-{'-'.join(map(str, used))}.toml".replace(" ", "-").replace("'", "").replace(",", "")
-    file = study.file(name, f'level = "{level}"\n{chunk}{members}')
+    chunk = ",chunk=4KiB" if level == "raid0" else ""
     burst = configuration.partition("bursts of ")[2]
     merged = {"interleave": f"burst:{burst}" if burst else "none"} | ({} if level == "dedicated" else {"sources": of.placement})
-    return of.arguments | merged | {"array": file, "used_sectors": used, "prefill": "sequential", "movement": True, "seed": seed}
+    return of.arguments | merged | {"array": f"{level}:disks={DISKS}{chunk}{members}", "used_sectors": used, "prefill": "sequential", "movement": True, "seed": seed}
 
 
 @dataclass
@@ -373,7 +370,6 @@ def rebuilds(study: Study) -> None:
         order, kib, window = way
         new = kinds[kind]
         members = member("in-place", {}, survivor) + member(new["layer"], new["set"], drives[new.get("buffered", False)])
-        file = study.file(f"{kind}.toml".replace(" ", "-").replace(",", ""), f'level = "raid1"\n{members}')
         pieces = {
             "in order": f"write={kib}KiB",
             "scattered singly": f"order=scattered,record={kib}KiB",
@@ -381,7 +377,7 @@ def rebuilds(study: Study) -> None:
         }
         demand: dict[str, Any] = {"workload": light} if beside else {"requests": none}
         rebuild = f"disk=1,{pieces[order]},window={window}"
-        return demand | {"array": file, "capacity": sectors // part[order] * 512, "rebuild": rebuild, "arrival": "trace"}
+        return demand | {"array": f"raid1:disks=2{members}", "capacity": sectors // part[order] * 512, "rebuild": rebuild, "arrival": "trace"}
 
     every = [kind for kind, of in kinds.items() if not of.get("beside")]
     main = {order: (order, kib, MANY) for order, kib in ORDERS.items()}

@@ -249,9 +249,9 @@ def rebuilds(study: Study) -> None:
 
     def run(case: tuple[str, str, str, float, str]) -> Outcome:
         _, drive, layer, _, rebuild = case
-        text = f'level = "raid1"\n[[member]]\nlayer = "in-place"\n[[member]]\nlayer = "{layer}"\n'
+        array = f"raid1:member=(layer=in-place),member=(layer={layer})"
         part = smrkit.drives(drive)["raw_sectors"] // study.pick(50, 200) * 512
-        own = {"capacity": part, "array": study.file(f"{layer}.toml", text), "rebuild": rebuild, "requests": none}
+        own = {"capacity": part, "array": array, "rebuild": rebuild, "requests": none}
         return study.run({"drive": drive, "arrival": "trace", "depth": 32, "prefill": "full"} | own)
 
     ours = {}
