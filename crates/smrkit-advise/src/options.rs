@@ -339,7 +339,7 @@ impl AskedAdvice<'_> {
 
     /// Files that are read for it.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
-        self.systems.files().chain(self.options.system.files()).chain(self.options.demand.files())
+        self.systems.files().chain(self.options.system.files()).chain(self.options.demand.trace.iter().cloned())
     }
 
     /// The requests: the traces and workloads that were named, those of a use, or light use where there is nothing but a rebuild.

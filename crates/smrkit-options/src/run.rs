@@ -174,7 +174,7 @@ impl AskedRuns<'_> {
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         let state = self.options.from_state.iter().chain(&self.options.like).cloned();
         let system = self.systems.files().chain(self.options.system.files()).chain(state);
-        system.chain(self.demand.files())
+        system.chain(self.demand.trace.iter().cloned())
     }
 
     /// True if the system is an array.
@@ -217,7 +217,7 @@ pub struct SystemOptions {
 
 fn array_help() -> String {
     format!(
-        "An array: LEVEL:key=value,… What it leaves out of a member (layer, drive, capacity) is \
+        "An array: LEVEL:key=value,…. What it leaves out of a member (layer, drive, capacity) is \
          that of this run. Levels: {}",
         Level::names()
     )
@@ -245,7 +245,7 @@ pub struct DemandOptions {
     /// A trace file; - is standard input. May be repeated, and in any format that trace info recognises.
     #[arg(long, value_name = "FILE")]
     pub trace: Vec<PathBuf>,
-    /// A workload: name:key=value,… or a TOML file. May be repeated [default: desktop].
+    /// A workload: name:key=value,…. May be repeated [default: desktop].
     #[arg(long, value_name = "TEXT")]
     pub workload: Vec<String>,
     /// Size that a workload takes for the disk's [default: the least that a layer offers].
@@ -261,12 +261,6 @@ pub struct DemandOptions {
 }
 
 impl DemandOptions {
-    /// Files that are read for it.
-    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
-        let workloads = self.workload.iter().filter(|text| text.ends_with(".toml")).map(PathBuf::from);
-        self.trace.iter().cloned().chain(workloads)
-    }
-
     /// True if the demand is the log of a served drive.
     pub fn is_log(&self) -> bool {
         self.count() == 1 && self.trace.iter().any(|path| ServedDrive::has_log(path))
@@ -351,7 +345,10 @@ impl DemandOptions {
     }
 
     fn generated(&self, text: &str) -> Result<Box<dyn Demand>, Error> {
-        Ok(Box::new(GeneratedDemand { workload: workload(text)?, span: self.span.map(|bytes| bytes / SECTOR_BYTES) }))
+        Ok(Box::new(GeneratedDemand {
+            workload: Workload::parse(text)?,
+            span: self.span.map(|bytes| bytes / SECTOR_BYTES),
+        }))
     }
 }
 
@@ -360,14 +357,6 @@ pub fn trace(path: &Path, how: &Conditions) -> Result<Box<dyn Demand>, Error> {
     let options =
         OpenOptions { format: how.format.clone(), skip_bad_rows: how.skip_bad_rows, ..OpenOptions::default() };
     Ok(Box::new(TraceDemand::new(path, options, how.volume)?))
-}
-
-fn workload(text: &str) -> Result<Workload, Error> {
-    if !text.ends_with(".toml") {
-        return Workload::parse(text);
-    }
-    let content = std::fs::read_to_string(text).map_err(|error| Error::reading(text, error))?;
-    Workload::from_toml(&content)
 }
 
 /// Conditions of a run: how requests come, what they find, and how a trace is read.

@@ -35,7 +35,7 @@ LAYERS = {
 
 TYPES = {"amount": "Amount", "number": "float | str", "path": "Path", "switch": "bool", "text": "str", "time": "Time"}
 # Names or paths of files, and parameters by their names.
-OTHER_TYPES = {"array": "Path", "drive": "Path", "set": "Mapping[str, Any]"}
+OTHER_TYPES = {"drive": "Path", "set": "Mapping[str, Any]"}
 
 
 def declared(name, doc, options, base="TypedDict"):

@@ -15,7 +15,7 @@ use toml::{Table, Value};
 /// Key of the number of repetitions, each with a seed of its own.
 const REPEAT: &str = "repeat";
 /// Options whose values may be files; what they hold counts, not what they are called.
-pub(crate) const FILES: [&str; 3] = ["trace", "drive", "workload"];
+pub(crate) const FILES: [&str; 2] = ["trace", "drive"];
 
 /// Options by which something is drawn beside the requests of a trace.
 const DRAWN: [&str; 5] = ["workload", "interleave", "rebuild", "power_cut", "prefill"];

@@ -17,19 +17,14 @@ pub(crate) struct TomlKeys<'i> {
     place: Range<usize>,
 }
 
-/// A mistake in a file: in its form, at a place, or a value that was refused with its remedy.
-pub(crate) enum Mistake {
-    Form(String, Range<usize>),
-    Refused(String),
-}
+/// A mistake in a file, and its place.
+pub(crate) struct Mistake(pub String, pub Range<usize>);
 
 impl Mistake {
-    /// The error of a file with this text. `remedy` is that of a wrong form.
+    /// The error of a file with this text.
     pub fn in_file(self, path: &Path, text: &str, remedy: &str) -> Error {
-        let (message, place) = match self {
-            Mistake::Refused(message) => return Error::input(path, message),
-            Mistake::Form(message, place) => (format!("{}; {remedy}", message.trim_end()), place),
-        };
+        let Mistake(message, place) = self;
+        let message = format!("{}; {remedy}", message.trim_end());
         let Some(before) = text.get(..place.start.min(text.len())) else { return Error::input(path, message) };
         let line = before.matches('\n').count() as u64 + 1;
         let column = (before.len() - before.rfind('\n').map_or(0, |at| at + 1)) as u64 + 1;
@@ -37,7 +32,7 @@ impl Mistake {
     }
 
     fn form(error: &TomlError, place: Range<usize>) -> Mistake {
-        Mistake::Form(error.message().into(), error.span().unwrap_or(place))
+        Mistake(error.message().into(), error.span().unwrap_or(place))
     }
 }
 
@@ -64,7 +59,7 @@ impl<'i> TomlKeys<'i> {
             DeValue::Table(table) => TomlKeys::checked(table, place, known),
             other => {
                 let message = format!("invalid type: {}, expected a table with {}", other.type_str(), known.join(", "));
-                Err(Mistake::Form(message, place))
+                Err(Mistake(message, place))
             }
         }
     }
@@ -79,7 +74,7 @@ impl<'i> TomlKeys<'i> {
                 let error = TomlError::unknown_field(key.as_ref(), known);
                 let near = nearest(key.as_ref(), known.iter().copied());
                 let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                Err(Mistake::Form(format!("{}{near}", error.message()), key.span()))
+                Err(Mistake(format!("{}{near}", error.message()), key.span()))
             }
             None => Ok(TomlKeys { left, place }),
         }
@@ -100,7 +95,7 @@ impl<'i> TomlKeys<'i> {
         let Some((read, place)) = text.and_then(|(text, place)| Some((number(text)?, place))) else {
             return self.get(key);
         };
-        let number = read.map_err(|error| Mistake::Form(error.to_string(), place.clone()))?;
+        let number = read.map_err(|error| Mistake(error.to_string(), place.clone()))?;
         self.left.remove(key);
         let made = match number.fract() == 0.0 {
             true => T::deserialize(U64Deserializer::<TomlError>::new(number as u64)),
@@ -125,7 +120,7 @@ impl<'i> TomlKeys<'i> {
         let place = value.span();
         match value.into_inner() {
             DeValue::Table(left) => Ok(Some(TomlKeys { left, place })),
-            other => Err(Mistake::Form(format!("invalid type: {}, expected a table", other.type_str()), place)),
+            other => Err(Mistake(format!("invalid type: {}, expected a table", other.type_str()), place)),
         }
     }
 

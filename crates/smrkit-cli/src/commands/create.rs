@@ -34,7 +34,7 @@ pub struct DriveChoice {
     /// The layer. See smrkit layers [default: as the drive is sold].
     #[arg(long, value_name = "NAME")]
     layer: Option<String>,
-    /// An array: LEVEL:key=value,… or a TOML file. See smrkit run --help.
+    /// An array: LEVEL:key=value,…. See smrkit run --help.
     #[arg(long, value_name = "SPEC")]
     array: Option<String>,
     /// Size of the drive, or of each member. A host is offered what the layer leaves of it [default: the drive's own].

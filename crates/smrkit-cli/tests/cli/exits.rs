@@ -90,7 +90,6 @@ fn an_impossible_parameter_is_named_with_its_layer_once() {
 fn files_that_are_not_there_exit_with_3() {
     smrkit("run --trace missing.csv").says(3, &["missing.csv", "check the path"]);
     smrkit("run --drive missing.toml").says(3, &["missing.toml", "check the path"]);
-    smrkit("run --workload missing.toml").says(3, &["missing.toml", "check the path"]);
     smrkit("trace info missing.csv").says(3, &["missing.csv", "check the path"]);
     smrkit("drives show missing.toml").says(3, &["missing.toml"]);
 }
@@ -122,9 +121,8 @@ fn an_output_never_takes_the_place_of_an_input() {
     std::fs::hard_link(&trace, &hard).unwrap();
     std::os::unix::fs::symlink(&trace, &soft).unwrap();
     let drive = scratch.file("d.toml", std::fs::read(super::root().join("crates/smrkit/drives/tiny.toml")).unwrap());
-    let workload = scratch.file("w.toml", "[[phase]]\nname = \"mix\"\ncount = 10\n");
     let twice = scratch.path("twice");
-    let before: Vec<Vec<u8>> = [&trace, &drive, &workload].map(|path| std::fs::read(path).unwrap()).into();
+    let before: Vec<Vec<u8>> = [&trace, &drive].map(|path| std::fs::read(path).unwrap()).into();
     let run = "run --layer in-place";
     let refused = [
         format!("{run} --trace {trace} --json {trace}"),
@@ -133,7 +131,6 @@ fn an_output_never_takes_the_place_of_an_input() {
         format!("{run} --trace {soft} --requests {trace}"),
         format!("{run} --trace {trace} --accesses {hard}"),
         format!("{run} --drive {drive} --json {drive}"),
-        format!("{run} --workload {workload} --json {workload}"),
         format!("{run} --workload mix:count=1 --json {twice} --report {twice}"),
         format!("advise --trace {trace} --json {hard}"),
         format!("advise --drive {drive} --json {drive}"),
@@ -144,9 +141,9 @@ fn an_output_never_takes_the_place_of_an_input() {
         let err = smrkit(arguments).failed(2);
         assert!(err.contains("write to another file") || err.contains("give each its own"), "{arguments}: {err}");
     }
-    let after: Vec<Vec<u8>> = [&trace, &drive, &workload].map(|path| std::fs::read(path).unwrap()).into();
+    let after: Vec<Vec<u8>> = [&trace, &drive].map(|path| std::fs::read(path).unwrap()).into();
     assert_eq!(before, after);
-    assert_eq!(scratch.names(), ["d.toml", "hard.csv", "soft.csv", "t.csv", "w.toml"]);
+    assert_eq!(scratch.names(), ["d.toml", "hard.csv", "soft.csv", "t.csv"]);
 }
 
 #[test]

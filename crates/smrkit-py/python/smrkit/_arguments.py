@@ -17,14 +17,14 @@ class Arguments(TypedDict, total=False):
     """The drive's name, a model string, or a drive file. See smrkit drives [default: st8000dm004]"""
     layer: str | Sequence[str]
     """Layers, with commas between; as-sold is the drive's own. See smrkit layers [default: in-place,as-sold; with --check as-sold; without a drive and a demand, or on a drive that is not sold, all]"""
-    array: Path
-    """An array: LEVEL:key=value,… or a TOML file. What it leaves out of a member (layer, drive, capacity) is that of this run. Levels: span, raid0, raid1, raid10, raid4, raid5, raid6, raidz3, dedicated, mirror, raidz, raidz1, raidz2"""
+    array: str
+    """An array: LEVEL:key=value,…. What it leaves out of a member (layer, drive, capacity) is that of this run. Levels: span, raid0, raid1, raid10, raid4, raid5, raid6, raidz3, dedicated, mirror, raidz, raidz1, raidz2"""
     rebuild: str
     """A rebuild while requests come: rebuild, resilver, scrub or key=value,…. A scrub reads all members of the array"""
     trace: Path | Sequence[Path]
     """A trace file; - is standard input. May be repeated, and in any format that trace info recognises"""
     workload: str | Sequence[str]
-    """A workload: name:key=value,… or a TOML file. May be repeated [default: desktop]"""
+    """A workload: name:key=value,…. May be repeated [default: desktop]"""
     span: Amount
     """Size that a workload takes for the disk's [default: the least that a layer offers]"""
     interleave: str

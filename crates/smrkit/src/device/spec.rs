@@ -79,7 +79,6 @@ impl ArraySpec {
     pub fn parse(text: &str) -> Result<ArraySpec, Error> {
         resolved(&array_of_text(text).map_err(|error| *error)?)
     }
-
 }
 
 impl SystemSpec {

@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::quantity::{
     parse_bytes, parse_count, parse_duration, parse_number, parse_percent, parse_sectors, parse_share,
 };
-use crate::schema::toml_text;
 use crate::toml_file::{Mistake, TomlKeys};
 
 /// A table of a drive file: each key with its type, its unit, and the range of its values with the remedy, where it has one.
@@ -308,7 +307,16 @@ pub(super) struct Parameter(String);
 
 impl From<toml::Value> for Parameter {
     fn from(value: toml::Value) -> Parameter {
-        Parameter(toml_text(&value))
+        Parameter(match value {
+            toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Float(number) => number.to_string(),
+            toml::Value::Boolean(yes) => yes.to_string(),
+            toml::Value::Datetime(time) => time.to_string(),
+            // No key takes these: the text is for a message.
+            toml::Value::Array(_) => "a list".into(),
+            toml::Value::Table(_) => "a table".into(),
+            toml::Value::String(text) => text,
+        })
     }
 }
 

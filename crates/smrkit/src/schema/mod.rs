@@ -344,19 +344,6 @@ macro_rules! kept_as_text {
 
 pub(crate) use kept_as_text;
 
-/// A TOML value as the short form would have it; lists and tables, which no key takes, for a message.
-pub(crate) fn toml_text(value: &toml::Value) -> String {
-    match value {
-        toml::Value::Integer(number) => number.to_string(),
-        toml::Value::Float(number) => number.to_string(),
-        toml::Value::Boolean(yes) => yes.to_string(),
-        toml::Value::Datetime(time) => time.to_string(),
-        toml::Value::Array(_) => "a list".into(),
-        toml::Value::Table(_) => "a table".into(),
-        toml::Value::String(text) => text.clone(),
-    }
-}
-
 /// A piece of a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextPiece<'a> {

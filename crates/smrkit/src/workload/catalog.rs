@@ -1,9 +1,6 @@
-//! The table of workloads: name, keys, and what makes the requests. Help, docs, parsing (the short text form and TOML) and checks all read
-//! it.
+//! The table of workloads: name, keys, and what makes the requests. Help, docs, parsing and checks all read it.
 
 use std::fmt;
-
-use toml::{Table, Value as Toml};
 
 use super::recipes::{
     Backup, Burst, CassutoDay, DesktopDay, Flush, HotCold, LocalInSpace, LocalInTime, Mix, Overwrite, RandomRead,
@@ -11,7 +8,7 @@ use super::recipes::{
 };
 use crate::error::Error;
 use crate::names::known;
-use crate::schema::{Key, Refused, Switch, TextPiece, ValueKind, Values, toml_text};
+use crate::schema::{Key, Refused, TextPiece, Values};
 
 /// A workload: its name, what it does, its keys, and how its requests are made.
 pub struct WorkloadInfo {
@@ -213,51 +210,4 @@ fn part(piece: TextPiece<'_>) -> Result<WorkloadPart, Box<Error>> {
     }
     part.check().map_err(|e| piece.error(e))?;
     Ok(part)
-}
-
-/// Reads a TOML file: `[[part]]` tables with `workload`, its keys, and `together = true` for a part that is merged with
-/// the one before it.
-pub(super) fn from_toml(text: &str) -> Result<Vec<Vec<WorkloadPart>>, Error> {
-    let table: Table = text.parse().map_err(|e| Error::Usage(format!("workload file: {e}")))?;
-    let unknown = table.keys().find(|key| *key != "part");
-    if let Some(key) = unknown {
-        return Err(Error::Usage(format!(
-            "workload file: unknown key `{key}`: write the workloads as [[part]] tables"
-        )));
-    }
-    let Some(Toml::Array(parts)) = table.get("part") else {
-        return Err(Error::Usage("workload file: no [[part]] table: write one for each workload".into()));
-    };
-    let mut phases: Vec<Vec<WorkloadPart>> = Vec::new();
-    for (i, value) in parts.iter().enumerate() {
-        let (part, together) =
-            toml_part(value).map_err(|e| Error::Usage(format!("workload file, part {}: {e}", i + 1)))?;
-        match phases.last_mut() {
-            Some(phase) if together => phase.push(part),
-            None if together => return Err(Error::Usage("workload file, part 1: nothing to be together with".into())),
-            _ => phases.push(vec![part]),
-        }
-    }
-    Ok(phases)
-}
-
-fn toml_part(value: &Toml) -> Result<(WorkloadPart, bool), Error> {
-    let Toml::Table(table) = value else {
-        return Err(Error::Usage("expected a table".into()));
-    };
-    let Some(Toml::String(name)) = table.get("workload") else {
-        return Err(Error::Usage("expected workload = \"NAME\"".into()));
-    };
-    let mut part = WorkloadPart::named(name).map_err(|e| Error::Usage(format!("`{name}`: {e}")))?;
-    let mut together = false;
-    for (key, value) in table.iter().filter(|(key, _)| *key != "workload") {
-        let text = toml_text(value);
-        let taken = match key.as_str() {
-            "together" => Switch.read(text.trim(), true).map(|yes| together = yes).map_err(|e| e.to_string()),
-            key => part.set(key, text.trim()).map_err(|e| e.to_string()),
-        };
-        taken.map_err(|e| Error::Usage(format!("key `{key}`: {e}")))?;
-    }
-    part.check()?;
-    Ok((part, together))
 }

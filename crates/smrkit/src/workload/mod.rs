@@ -36,15 +36,9 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Reads the short form: `zipf:size=4Ki,count=10k;backup+desktop`.
+    /// Reads a text such as `zipf:size=4Ki,count=10k;backup+desktop`.
     pub fn parse(text: &str) -> Result<Workload, Error> {
-        Workload::from_phases(catalog::from_text(text)?)
-    }
-
-    /// Reads the TOML form: `[[part]]` tables with `workload = "NAME"`, its keys, and `together = true` to merge a
-    /// part with the one before it.
-    pub fn from_toml(text: &str) -> Result<Workload, Error> {
-        Workload::from_phases(catalog::from_toml(text)?)
+        Ok(Workload { phases: catalog::from_text(text)? })
     }
 
     /// The requests for a host that sees `span_sectors` sectors. Merged parts are told apart by `Request::source`.
@@ -69,13 +63,6 @@ impl Workload {
             phases.push(if streams.len() == 1 { streams.remove(0) } else { Box::new(MergedStreams::new(streams)) });
         }
         Ok(Box::new(StreamSource(if phases.len() == 1 { phases.remove(0) } else { Box::new(Chained::new(phases)) })))
-    }
-
-    fn from_phases(phases: Vec<Vec<WorkloadPart>>) -> Result<Workload, Error> {
-        if phases.is_empty() {
-            return Err(Error::Usage("a workload needs at least one part".into()));
-        }
-        Ok(Workload { phases })
     }
 }
 
