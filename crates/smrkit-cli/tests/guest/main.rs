@@ -182,7 +182,7 @@ fn served_drives_are_block_devices_of_linux_with_their_zones() {
     let folder = tempfile::tempdir().unwrap();
     let Some(guest) = Guest::boot(folder.path(), "served", &[]) else { return };
     let (_, passed) = guest.live();
-    assert_eq!(passed.len(), 6, "{passed:?}");
+    assert_eq!(passed.len(), 7, "{passed:?}");
 }
 
 /// Takes minutes, or hours: every instruction is emulated.

@@ -58,11 +58,16 @@ pub struct ControlDevice {
     ended: Vec<(u64, i32)>,
 }
 
+/// What could not be had: the device, or a ring to give commands by.
+pub enum OpenError {
+    Device(io::Error),
+    Ring(io::Error),
+}
+
 impl ControlDevice {
-    pub fn open() -> io::Result<ControlDevice> {
-        let file = File::options().read(true).write(true).open(CONTROL)?;
-        // Refused as a device that only root may open is.
-        let ring = IoUring::builder().build(8).map_err(|error| io::Error::other(format!("io_uring: {error}")))?;
+    pub fn open() -> Result<ControlDevice, OpenError> {
+        let file = File::options().read(true).write(true).open(CONTROL).map_err(OpenError::Device)?;
+        let ring = IoUring::builder().build(8).map_err(OpenError::Ring)?;
         Ok(ControlDevice { file, ring, ended: Vec::new() })
     }
 

@@ -24,7 +24,7 @@ use smrkit::units::SECTOR_BYTES;
 use super::drive::{self, Command, CommandError, CommandKind, ServedDrive};
 use super::pace::timespec;
 use crate::error::LiveError;
-use kernel::{Control, ControlDevice, Descriptor, RequestQueue};
+use kernel::{Control, ControlDevice, Descriptor, OpenError, RequestQueue};
 
 /// Requests at a time.
 const DEPTH: u16 = NCQ_COMMANDS as u16;
@@ -74,7 +74,9 @@ impl UblkDevice {
     pub fn new(drive: &ServedDrive, ready: impl FnOnce(&Path) + Send + 'static) -> Result<UblkDevice, LiveError> {
         let failed = |problem: String| LiveError::image(&drive.image.path, problem);
         let limits = checked_limits(drive).map_err(failed)?;
-        let mut control = ControlDevice::open().map_err(|error| failed(unavailable(&error)))?;
+        let setting = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+        let [release, disabled] = ["osrelease", "io_uring_disabled"].map(|name| setting(name).trim().to_string());
+        let mut control = ControlDevice::open().map_err(|error| failed(unavailable(&error, &release, &disabled)))?;
         let mut features = [0; 8];
         // A kernel that does not know this command has none of what is needed.
         let asked = control.execute(Control::Features, u32::MAX, &mut features);
@@ -83,7 +85,7 @@ impl UblkDevice {
         if features & needed != needed {
             let since = if limits.is_some() { "6.6 on, built with CONFIG_BLK_DEV_ZONED" } else { "6.5 on" };
             return Err(failed(format!(
-                "this kernel's ublk lacks what a device of smrkit needs: take Linux from {since}"
+                "the ublk of Linux {release} lacks what a device of smrkit needs: take Linux from {since}"
             )));
         }
         remove_dead(&mut control);
@@ -391,19 +393,34 @@ fn checked_limits(drive: &ServedDrive) -> Result<Option<ZoneLimits>, String> {
     }
 }
 
-/// Why there is no control device, and what to do.
-fn unavailable(error: &io::Error) -> String {
-    let (path, remedy) = match error.kind() {
-        io::ErrorKind::NotFound => {
-            (kernel::CONTROL, "load the module (modprobe ublk_drv), which Linux has from 6.0 on")
+/// Why commands can't be given, on that release of Linux and with that value of `kernel.io_uring_disabled`, and what to do.
+fn unavailable(error: &OpenError, release: &str, disabled: &str) -> String {
+    let number = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
+    let mut parts = release.split(|letter: char| !letter.is_ascii_digit());
+    let is_old = (number(parts.next()), number(parts.next())) < (6, 0);
+    match error {
+        OpenError::Device(error) if error.kind() == io::ErrorKind::NotFound && is_old => {
+            format!("Linux {release} has no ublk: take one from 6.5 on, or from 6.6 on for zones")
         }
-        io::ErrorKind::PermissionDenied => (kernel::CONTROL, "only root may make block devices"),
-        _ => (
-            kernel::CONTROL,
-            "io_uring may be switched off here (sysctl kernel.io_uring_disabled, or a container's filter)",
-        ),
-    };
-    format!("{path}: {error}: {remedy}")
+        OpenError::Device(error) => {
+            let remedy = match error.kind() {
+                io::ErrorKind::NotFound => {
+                    "load the module (modprobe ublk_drv); if there is none, take a kernel built with CONFIG_BLK_DEV_UBLK"
+                }
+                _ => "only root may make block devices: run it as root",
+            };
+            format!("{}: {error}: {remedy}", kernel::CONTROL)
+        }
+        OpenError::Ring(error) => {
+            let remedy = match disabled {
+                "1" | "2" => "it is switched off: sysctl kernel.io_uring_disabled=0",
+                _ => {
+                    "a container's filter may refuse it (docker's security option seccomp=unconfined lifts it), or the kernel lacks CONFIG_IO_URING"
+                }
+            };
+            format!("io_uring, which ublk needs: {error}: {remedy}")
+        }
+    }
 }
 
 /// A `struct ublksrv_ctrl_dev_info`.
@@ -481,4 +498,29 @@ fn zone_words(zones: &dyn HostZones, zone: u64) -> [u8; ZONE_BYTES] {
     }
     (words[24], words[25]) = (kind, condition);
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_its_remedy() {
+        use io::ErrorKind::{NotFound, PermissionDenied, Unsupported};
+        let device = |kind: io::ErrorKind| OpenError::Device(kind.into());
+        let ring = |kind: io::ErrorKind| OpenError::Ring(kind.into());
+        for (error, release, disabled, remedy) in [
+            (device(NotFound), "5.15.0-91-generic", "", "Linux 5.15.0-91-generic has no ublk: take one from 6.5 on"),
+            (device(NotFound), "6.1.0-18-amd64", "0", "modprobe ublk_drv"),
+            (device(NotFound), "10.0", "", "CONFIG_BLK_DEV_UBLK"),
+            (device(PermissionDenied), "6.8.0", "", "run it as root"),
+            (ring(PermissionDenied), "6.8.0", "2", "sysctl kernel.io_uring_disabled=0"),
+            (ring(PermissionDenied), "6.8.0", "1", "sysctl kernel.io_uring_disabled=0"),
+            (ring(PermissionDenied), "6.8.0", "0", "a container's filter"),
+            (ring(Unsupported), "6.5.0", "", "CONFIG_IO_URING"),
+        ] {
+            let said = unavailable(&error, release, disabled);
+            assert!(said.contains(remedy), "{said}");
+        }
+    }
 }
