@@ -20,7 +20,7 @@ use super::client::{Client, FLUSH, FUA, WRITE};
 use super::{ARRAYS, CACHED, LAYERS, ServeOptions, Served, check_image, image, open_image};
 
 /// Layers that promise it.
-const SAFE: [&str; 7] = ["in-place", "s-block", "drive-managed", "vguard", "log", "dm-zoned", "zone-log"];
+const SAFE: [&str; 8] = ["in-place", "s-block", "drive-managed", "vguard", "smart", "log", "dm-zoned", "zone-log"];
 const PIECE: usize = 4096;
 const PIECES: u64 = 256;
 

@@ -30,8 +30,20 @@ use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{DriveServer, Frontend, Listener};
 use tempfile::TempDir;
 
-const LAYERS: [&str; 10] =
-    ["in-place", "rmw", "set-assoc", "s-block", "drive-managed", "vguard", "track-map", "log", "dm-zoned", "zone-log"];
+const LAYERS: [&str; 12] = [
+    "in-place",
+    "rmw",
+    "set-assoc",
+    "s-block",
+    "drive-managed",
+    "vguard",
+    "track-map",
+    "smart",
+    "log",
+    "dm-zoned",
+    "zone-log",
+    "imr",
+];
 
 /// Arrays of drives of 1 GB: every kind, and layers that recover in different ways.
 const ARRAYS: [&str; 6] = [
@@ -46,7 +58,7 @@ const ARRAYS: [&str; 6] = [
 /// Drives with a write cache of their own.
 const CACHED: [&str; 2] = ["in-place on st8000as0002", "drive-managed on st8000as0002"];
 
-/// An image of a drive of 1 GB under `layer`, whose regions are small, or of an array.
+/// An image of a drive of 1 GB, or 8 GB, under `layer`, whose regions are small, or of an array.
 fn image(folder: &Path, layer: &str) -> PathBuf {
     let path = folder.join("drive.img");
     let (layer, drive) = layer.split_once(" on ").unwrap_or((layer, "st5000as0011"));
@@ -56,7 +68,9 @@ fn image(folder: &Path, layer: &str) -> PathBuf {
         Err(_) if ["dm-zoned", "zone-log"].contains(&layer) => System::drive("wdc-2tb").layer(layer),
         Err(_) => System::drive(drive).layer(layer),
     };
-    let mut system = system.capacity(AskedCapacity::Sectors(2_000_000));
+    // smart keeps tracks of each recording zone free.
+    let sectors = if layer == "smart" { 16_000_000 } else { 2_000_000 };
+    let mut system = system.capacity(AskedCapacity::Sectors(sectors));
     if matches!(layer, "rmw" | "set-assoc") {
         system = system.set(&format!("{layer}.region_sectors"), 4096);
     }

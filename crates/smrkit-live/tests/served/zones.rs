@@ -5,6 +5,7 @@ use std::path::Path;
 
 use smrkit::layer::{ZoneAction, ZoneCondition};
 use smrkit::settings::Queue;
+use smrkit_live::block::control::InjectedFault;
 use smrkit_live::block::drive::{Command, CommandError, CommandKind, CommandState, ServedDrive};
 use smrkit_live::block::log::{LogWriter, replay};
 use tempfile::TempDir;
@@ -84,4 +85,31 @@ fn what_breaks_a_rule_of_zones_fails_alone_and_commands_about_zones_are_replayed
     assert_eq!((condition(&drive, 0), condition(&drive, 1)), (ZoneCondition::OpenedByWrite, ZoneCondition::Closed));
     assert_eq!(serve(&mut drive, ZoneAppend, at(1), BLOCK), Ok(at(1) + BLOCK));
     drive.close().unwrap();
+}
+
+#[test]
+fn a_power_cut_leaves_write_pointers_and_may_undo_what_was_not_flushed() {
+    use CommandKind::{Flush, Write, ZoneAppend};
+    let mut undone = 0;
+    for seed in 0..8 {
+        let folder = TempDir::new().unwrap();
+        let path = image(folder.path(), "zoned on hc620");
+        let mut drive = open_drive(&path);
+        let limits = drive.zones().unwrap().limits();
+        let at = limits.conventional * limits.zone_sectors * 512;
+        serve(&mut drive, Write, at, 2 * BLOCK).unwrap();
+        serve(&mut drive, Flush, 0, 0).unwrap();
+        (2..6).for_each(|block| assert_eq!(serve(&mut drive, ZoneAppend, at, BLOCK), Ok(at + block * BLOCK)));
+        drive.inject(InjectedFault::PowerCut(seed), drive.now()).unwrap();
+        assert_eq!(serve(&mut drive, ZoneAppend, at, BLOCK), Err(CommandError::Io));
+        assert_eq!(drive.power_cuts, 1);
+        let report = drive.zones().unwrap().report(limits.conventional);
+        assert_eq!((report.condition, report.pointer >= 6 * BLOCK / 512), (ZoneCondition::Closed, true));
+        assert_eq!([0, 1].map(|block| read(&path, at + block * BLOCK)), [1, 1], "what was flushed is there");
+        undone += (2..6).filter(|block| read(&path, at + block * BLOCK) == 0).count();
+        let end = at + report.pointer * 512;
+        assert_eq!(serve(&mut drive, ZoneAppend, at, BLOCK), Ok(end), "it goes on at the pointer");
+        drive.close().unwrap();
+    }
+    assert!(undone > 0);
 }
