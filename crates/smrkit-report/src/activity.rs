@@ -5,7 +5,7 @@
 use serde_json::Value;
 use smrkit::quantity::Bytes;
 
-use crate::format::{bytes, count, counted, nanos, seconds as duration};
+use crate::format::{bytes, count, counted, nanos, rate, seconds as duration};
 
 /// Width of the bar that shows the disk.
 const BAR: usize = 60;
@@ -13,26 +13,6 @@ const BAR: usize = 60;
 /// The page of `report`, with rates since `last`.
 pub fn page(report: &Value, last: Option<&Value>) -> String {
     if report["kind"] == "drive" { drive(report, last) } else { mount(report, last) }
-}
-
-/// The numbers of `report` as text for Prometheus, each with the image or the mount point as its label.
-pub fn prometheus(report: &Value) -> String {
-    let key = if report["kind"] == "drive" { "image" } else { "mount_point" };
-    let label = text_of(report, key).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let (mut text, label) = (String::new(), format!("{key}=\"{label}\""));
-    add_gauges(&mut text, "smrkit", &label, report);
-    text
-}
-
-fn add_gauges(text: &mut String, name: &str, label: &str, value: &Value) {
-    match value {
-        Value::Object(parts) => {
-            parts.iter().for_each(|(key, part)| add_gauges(text, &format!("{name}_{key}"), label, part));
-        }
-        Value::Number(number) => *text += &format!("# TYPE {name} gauge\n{name}{{{label}}} {number}\n"),
-        Value::Bool(is) => *text += &format!("# TYPE {name} gauge\n{name}{{{label}}} {}\n", u8::from(*is)),
-        _ => {}
-    }
 }
 
 /// Page on the work of a served drive.
@@ -74,7 +54,7 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
     if report["fell_behind"] == true {
         let mean = nanos(report["latency_ns"]["all"]["mean"].as_u64().unwrap_or_default());
         latencies += &format!(
-            "that is much for a mean latency of {mean}: use a slower --pace, or do not rely on latencies of this run\n"
+            "that is much for a mean latency of {mean}: serve it at a slower pace, or do not rely on latencies of this run\n"
         );
     }
     for missing in report["missing_members"].as_array().into_iter().flatten() {
@@ -83,6 +63,9 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
             Some(share) => format!("member {} is new, and {:.1} % of it are rebuilt\n", missing[0], 100.0 * share),
         };
     }
+    // Per second of the drive's time.
+    let seconds = (since("served_ns") as f64 / 1e9).max(1e-9);
+    let host = |key: &str| format!("{} ({})", Bytes(since(key)), rate(since(key) as f64 / seconds));
     let failure = report["failure"].as_str().map_or(String::new(), |failure| format!("failed: {failure}\n"));
     format!(
         "{} of {} under {}{fill}\n{failure}{} clients, {} requests waiting, {completed}\nhost: {} read, {} written\nplatters: {} read, {} written\n{latencies}",
@@ -91,8 +74,8 @@ fn drive(report: &Value, last: Option<&Value>) -> String {
         word("layer"),
         number("clients"),
         number("waiting"),
-        Bytes(since("host_read_bytes")),
-        Bytes(since("host_written_bytes")),
+        host("host_read_bytes"),
+        host("host_written_bytes"),
         Bytes(since("physical_read_bytes")),
         Bytes(since("physical_written_bytes")),
     )
@@ -205,7 +188,7 @@ fn number(of: &Value, key: &str) -> u64 {
 }
 
 /// A text, or a path that is none and comes as bytes.
-fn text_of(of: &Value, key: &str) -> String {
+pub(crate) fn text_of(of: &Value, key: &str) -> String {
     match &of[key] {
         Value::Array(bytes) => {
             let bytes: Vec<u8> = bytes.iter().filter_map(|byte| byte.as_u64()?.try_into().ok()).collect();
@@ -217,23 +200,6 @@ fn text_of(of: &Value, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn numbers_are_gauges_with_their_image() {
-        let report = serde_json::json!({
-            "kind": "drive", "image": "/a \"b\"", "completed": 7, "has_failed": false, "failure": null,
-            "latency_ns": {"read": {"p99": 5}}, "latency_histogram_ns": {"read": [[1, 2]]},
-        });
-        let expected = [
-            "# TYPE smrkit_completed gauge",
-            r#"smrkit_completed{image="/a \"b\""} 7"#,
-            "# TYPE smrkit_has_failed gauge",
-            r#"smrkit_has_failed{image="/a \"b\""} 0"#,
-            "# TYPE smrkit_latency_ns_read_p99 gauge",
-            r#"smrkit_latency_ns_read_p99{image="/a \"b\""} 5"#,
-        ];
-        assert_eq!(super::prometheus(&report).lines().collect::<Vec<_>>(), expected);
-    }
-
     use super::*;
     use serde_json::json;
 
@@ -281,15 +247,18 @@ mod tests {
     fn a_served_drive_tells_what_was_done_since_the_last_report() {
         let report = |completed: u64, read: u64| {
             json!({"kind": "drive", "drive": "tiny", "layer": "rmw", "export_bytes": 1 << 20, "clients": 2, "waiting": 3,
-                "completed": completed, "physical_read_bytes": read, "physical_written_bytes": 2048})
+                "completed": completed, "physical_read_bytes": read, "physical_written_bytes": 2048,
+                "host_read_bytes": completed * 1024, "served_ns": completed * 500_000_000})
         };
-        let whole = "1Mi of tiny under rmw\n2 clients, 3 requests waiting, 9 requests completed\nhost: 0 B read, 0 B written\nplatters: 4Ki read, 2Ki written\n";
+        let whole = "1Mi of tiny under rmw\n2 clients, 3 requests waiting, 9 requests completed\nhost: 9Ki (2.05 kB/s) read, 0 B (0 B/s) written\nplatters: 4Ki read, 2Ki written\n";
         let plain =
             |text: String| text.replace("MiB", "Mi").replace("KiB", "Ki").replace(" Mi", "Mi").replace(" Ki", "Ki");
         assert_eq!(plain(page(&report(9, 4096), None)), whole);
         let since = plain(page(&report(9, 4096), Some(&report(5, 1024))));
         assert!(
-            since.contains("4 requests since\nhost: 0 B read, 0 B written\nplatters: 3Ki read, 0 B written"),
+            since.contains(
+                "4 requests since\nhost: 4Ki (2.05 kB/s) read, 0 B (0 B/s) written\nplatters: 3Ki read, 0 B written"
+            ),
             "{since}"
         );
         let mut full = report(9, 0);

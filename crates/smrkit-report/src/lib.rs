@@ -17,6 +17,7 @@ mod page;
 pub mod catalogue;
 pub mod trace_info;
 pub mod activity;
+pub mod metrics;
 pub mod progress;
 #[cfg(test)]
 mod tests;

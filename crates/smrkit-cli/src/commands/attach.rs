@@ -76,12 +76,13 @@ impl Attach {
     /// Serves until it is detached, or a signal comes.
     fn serve(&self, image: &Path) -> anyhow::Result<Done> {
         mount::check_system()?;
+        let (controller, requests) = control().context("a pair of sockets")?;
+        let metrics = self.how.publish(&controller)?;
         let (drive, pace) = self.how.open(image, false)?;
         if self.daemon {
             // Every path of the user's has been opened.
             daemon::detach()?;
         }
-        let (controller, requests) = control().context("a pair of sockets")?;
         let (file, file_requests) = attached::file_of(&drive).context("a pair of sockets")?;
         let server = DriveServer::new(drive, Frontend::File(file_requests), pace);
         let serving = thread::spawn(move || server.run(&requests));
@@ -106,6 +107,7 @@ impl Attach {
         self.tell_ready(&attached.lock().unwrap_or_else(PoisonError::into_inner))?;
         let (report, closed) = serving.join().map_err(|_| anyhow::anyhow!("the server has failed"))?;
         print_report(&report);
+        metrics.map_or(Ok(()), |metrics| metrics.finish(&report)).context("the metrics can't be written")?;
         closed?;
         Ok(Done::All)
     }

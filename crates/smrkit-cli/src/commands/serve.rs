@@ -17,11 +17,12 @@ use smrkit_live::block::control::{ControlRequest, Controller, control, listen};
 use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{self, DriveImage};
 use smrkit_live::block::log::{FoundState, LogWriter};
+use smrkit_live::block::metrics::{Metrics, MetricsTarget};
 use smrkit_live::block::model::usual_order;
 use smrkit_live::block::pace::Pace;
 use smrkit_live::block::server::{DriveServer, Frontend, Listener, UblkDevice};
 use smrkit_options::value::one_of;
-use smrkit_report::activity;
+use smrkit_report::{activity, metrics};
 use tempfile::TempDir;
 
 use super::create::DriveChoice;
@@ -66,6 +67,9 @@ pub struct DriveOptions {
     /// Write every request with its times, for smrkit replay and as a trace. Moved away, it begins anew.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Publish metrics for Prometheus: in a file, or by HTTP at a socket or a port.
+    #[arg(long, value_name = "FILE|unix:SOCKET|HOST:PORT", value_parser = MetricsTarget::from_str)]
+    metrics: Option<MetricsTarget>,
     /// Wait at a flush until the image is durable on the host, too. Off: a crash of the host may lose what was flushed, and its disk never
     /// delays a reply.
     #[arg(long, value_name = "on|off", value_parser = |text: &str| Switch.read(text, true), default_value = "on", action = clap::ArgAction::Set)]
@@ -111,6 +115,13 @@ impl DriveOptions {
         drive.is_durable = self.durable;
         Ok((drive, self.pace))
     }
+
+    /// Publishes what the server reports, if that is asked for.
+    pub fn publish(&self, controller: &Controller) -> anyhow::Result<Option<Metrics>> {
+        let publish =
+            |target| Metrics::publish(target, controller.clone(), metrics::text).with_context(|| target.to_string());
+        self.metrics.as_ref().map(publish).transpose()
+    }
 }
 
 #[derive(Args)]
@@ -142,8 +153,9 @@ impl Serve {
         let inherited = if self.ublk { None } else { Listener::inherited().transpose()? };
         let is_inherited = inherited.is_some();
         let nbd = if self.ublk { None } else { Some(self.listener(inherited)?) };
-        let (drive, pace) = self.how.open(&self.image, self.ublk)?;
         let (controller, requests) = control().context("a pair of sockets")?;
+        let metrics = self.how.publish(&controller)?;
+        let (drive, pace) = self.how.open(&self.image, self.ublk)?;
         let _socket = listen(&image, &controller, || Ok(()))?;
         let stop = controller.clone();
         signals::handle(move || stop.send(ControlRequest::Stop))?;
@@ -164,6 +176,7 @@ impl Serve {
         let commanded = (!is_silent).then(|| self.start(uri, controller));
         let (report, closed) = DriveServer::new(drive, frontend, pace).run(&requests);
         print_report(&report);
+        metrics.map_or(Ok(()), |metrics| metrics.finish(&report)).context("the metrics can't be written")?;
         if self.json {
             print_json(&report)?;
         }

@@ -13,7 +13,7 @@ use smrkit_live::mount::{self, MountError};
 
 use crate::exit::Done;
 use crate::output::{print, print_json};
-use smrkit_report::activity;
+use smrkit_report::{activity, metrics};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +55,7 @@ impl Top {
             return Ok(Done::All);
         }
         if self.prometheus {
-            print(activity::prometheus(&report))?;
+            print(metrics::text(&report))?;
             return Ok(Done::All);
         }
         print(activity::page(&report, None))?;

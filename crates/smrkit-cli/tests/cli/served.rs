@@ -1,6 +1,8 @@
 //! Served drives by the command: images, captive commands, a server that is killed, faults.
 
-use std::io::{BufRead, BufReader};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
 
 use super::{Scratch, command, finish, smrkit};
@@ -14,8 +16,12 @@ fn image(scratch: &Scratch, layer: &str) -> String {
 
 /// A server in the background, once it listens; its address.
 fn serve(image: &str, socket: &str) -> (Child, String) {
+    serve_with(image, socket, &[])
+}
+
+fn serve_with(image: &str, socket: &str, more: &[&str]) -> (Child, String) {
     let mut command = command();
-    command.args(["serve", image, "--pace", "none", "--listen", &format!("unix:{socket}")]);
+    command.args(["serve", image, "--pace", "none", "--listen", &format!("unix:{socket}")]).args(more);
     let mut child = command.spawn().expect("smrkit starts");
     let mut uri = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut uri).unwrap();
@@ -231,6 +237,94 @@ fn an_injected_fault_reaches_the_drive_and_its_report() {
     assert_eq!(keys(), [&sizes[..], &["raw_bytes", "was_clean"]].concat());
 }
 
+/// Samples of a text for Prometheus, which must keep the rules of its format.
+fn samples(text: &str) -> BTreeMap<String, f64> {
+    let (mut samples, mut kinds, mut helped) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+    for line in text.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words[..] {
+            ["#", "HELP", name, help] => assert!(helped.insert(name) && help.ends_with('.'), "{line}"),
+            ["#", "TYPE", name, kind] => {
+                assert!(helped.contains(name) && kinds.insert(name, kind).is_none(), "{line}");
+                assert_eq!(name.ends_with("_total"), kind == "counter", "{line}");
+                assert!(!name.contains("_ns") && !name.contains("_ms"), "{line}");
+            }
+            _ => {
+                let (sample, value) = line.rsplit_once(' ').unwrap();
+                let (name, labels) = sample.split_once('{').unwrap();
+                let family =
+                    ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+                let kind = if kinds.contains_key(name) { kinds[name] } else { kinds[family] };
+                assert_eq!(kind == "histogram", family != name && !kinds.contains_key(name), "{line}");
+                assert!(name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_'), "{line}");
+                assert!(labels.starts_with("image=\"") && labels.ends_with("\"}"), "{line}");
+                assert!(samples.insert(sample.to_string(), value.parse().unwrap()).is_none(), "{line}");
+            }
+        }
+    }
+    for (sample, count) in samples.iter().filter(|(sample, _)| sample.contains("_count{")) {
+        let buckets = sample.replace("_count{", "_bucket{").replace('}', ",le=");
+        // In the order of the text: the map has another.
+        let of_it = text.lines().filter(|line| line.starts_with(&buckets)).map(|line| line.rsplit_once(' ').unwrap().1);
+        let counts: Vec<f64> = of_it.map(|count| count.parse().unwrap()).collect();
+        assert!(counts.is_sorted() && counts.last() == Some(count), "{buckets}: {counts:?}");
+    }
+    samples
+}
+
+#[test]
+fn metrics_are_what_prometheus_reads_in_a_file_and_at_a_socket() {
+    let scratch = Scratch::new();
+    let (image, socket) = (image(&scratch, "drive-managed"), scratch.path("s"));
+    let [file, scraped] = ["metrics.prom", "metrics"].map(|name| scratch.path(name));
+    let sample = scratch.file("sample", vec![7; 1 << 20]);
+    let mut written = command();
+    written.args(["serve", &image, "--pace", "none", "--metrics", &file, "--", "nbdcopy", "--flush", &sample, "$uri"]);
+    finish(written).done();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let found = samples(&text);
+    let of = |name: &str| found[&format!("smrkit_drive_{name}")];
+    let whose = format!("{{image=\"{image}\"");
+    assert_eq!(of(&format!("written_bytes_total{whose}}}")), f64::from(1 << 20));
+    let writes = of(&format!("request_duration_seconds_count{whose},op=\"write\"}}"));
+    let took = of(&format!("request_duration_seconds_sum{whose},op=\"write\"}}"));
+    assert!(writes > 0.0 && (1e-5..10.0).contains(&(took / writes)), "{took} s for {writes} writes");
+    assert_eq!(of(&format!("stalls_total{whose},over=\"30s\"}}")), 0.0);
+    for op in ["read", "flush", "discard"] {
+        assert!(
+            found.contains_key(&format!("smrkit_drive_request_duration_seconds_count{whose},op=\"{op}\"}}")),
+            "{op}"
+        );
+    }
+    // Over HTTP, and by the command.
+    let (mut server, _) = serve_with(&image, &socket, &["--metrics", &format!("unix:{scraped}")]);
+    let mut client = UnixStream::connect(&scraped).unwrap();
+    client.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    client.read_to_string(&mut reply).unwrap();
+    let (head, text) = reply.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("text/plain; version=0.0.4"), "{head}");
+    assert!(samples(text).keys().eq(found.keys()), "{text}");
+    assert!(samples(&smrkit(&format!("top --prometheus {image}")).done()).keys().eq(found.keys()));
+    let mut other = UnixStream::connect(&scraped).unwrap();
+    other.write_all(b"PUT / HTTP/1.1\r\n\r\n").unwrap();
+    let mut refused = String::new();
+    other.read_to_string(&mut refused).unwrap();
+    assert!(refused.starts_with("HTTP/1.1 405"), "{refused}");
+    // One that stays mute is not waited for.
+    let mute = UnixStream::connect(&scraped).unwrap();
+    smrkit(&format!("detach {image}")).done();
+    assert!(server.wait().unwrap().success());
+    drop(mute);
+    assert!(!std::path::Path::new(&scraped).exists());
+    let thesis = scratch.file("thesis.txt", "a year's work");
+    for target in [thesis.clone(), format!("unix:{thesis}")] {
+        smrkit(&format!("serve {image} --metrics {target} -- true")).says(1, &["thesis.txt", "give another path"]);
+    }
+    assert_eq!(std::fs::read(thesis).unwrap(), b"a year's work");
+    smrkit(&format!("fsck -n {image}")).done();
+}
+
 #[test]
 fn a_snapshot_begins_where_its_drive_was() {
     let scratch = Scratch::new();
@@ -241,7 +335,7 @@ fn a_snapshot_begins_where_its_drive_was() {
     smrkit(&format!("snapshot {image} {copy}")).says(3, &["copy.img"]);
     let (mut server, _) = serve(&copy, &socket);
     let gauges = smrkit(&format!("top --prometheus {copy}")).done();
-    let fill = gauges.lines().find_map(|line| line.strip_prefix("smrkit_cache_fill{image=")).unwrap();
+    let fill = gauges.lines().find_map(|line| line.strip_prefix("smrkit_drive_cache_fill_ratio{image=")).unwrap();
     assert!(fill.rsplit(' ').next().unwrap().parse::<f64>().unwrap() > 0.94, "{fill}");
     let told = smrkit(&format!("detach {copy}")).done();
     assert!(told.contains("0 requests completed") && told.contains("under drive-managed, cache 9"), "{told}");

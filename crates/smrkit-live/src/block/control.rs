@@ -274,11 +274,11 @@ pub fn listen(
 
 fn answer(controller: &Controller, let_go: &dyn Fn() -> Result<(), String>, command: ControlCommand) -> ControlReply {
     match command {
-        ControlCommand::Report => ask(controller, REPLY_TIMEOUT, ControlRequest::Report, |report| report),
+        ControlCommand::Report => ask(controller, ControlRequest::Report, |report| report),
         ControlCommand::Inject { fault } => match fault.parse::<InjectedFault>() {
             Ok(fault) => {
                 let request = |reply| ControlRequest::Inject(fault, reply);
-                ask(controller, REPLY_TIMEOUT, request, |injected| injected.map_or_else(failure, |()| done()))
+                ask(controller, request, |injected| injected.map_or_else(failure, |()| done()))
             }
             Err(error) => failure(error),
         },
@@ -292,9 +292,17 @@ fn answer(controller: &Controller, let_go: &dyn Fn() -> Result<(), String>, comm
 }
 
 /// Asks the server and waits for its reply, but not for ever.
-fn ask<T>(
+pub(super) fn ask<T>(
     controller: &Controller,
+    request: impl FnOnce(Sender<T>) -> ControlRequest,
+    reply: impl FnOnce(T) -> Value,
+) -> Value {
+    ask_for(REPLY_TIMEOUT, controller, request, reply)
+}
+
+fn ask_for<T>(
     patience: Duration,
+    controller: &Controller,
     request: impl FnOnce(Sender<T>) -> ControlRequest,
     reply: impl FnOnce(T) -> Value,
 ) -> Value {
@@ -314,10 +322,10 @@ mod tests {
     #[test]
     fn a_busy_server_keeps_nobody_waiting_for_its_report() {
         let (controller, server) = control().unwrap();
-        let reply = ask(&controller, Duration::from_millis(50), ControlRequest::Report, |report| report);
+        let reply = ask_for(Duration::from_millis(50), &controller, ControlRequest::Report, |report| report);
         assert!(reply["error"].as_str().unwrap().contains("the drive is busy"), "{reply}");
         drop(server);
-        assert_eq!(ask(&controller, Duration::from_secs(60), ControlRequest::Report, |report| report), ending());
+        assert_eq!(ask(&controller, ControlRequest::Report, |report| report), ending());
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod control;
 pub mod drive;
 pub mod image;
 pub mod log;
+pub mod metrics;
 pub mod model;
 mod nbd;
 pub mod pace;

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use serde_json::{Value, json};
 use smrkit::device::NCQ_COMMANDS;
 use smrkit::request::Op;
-use smrkit::stats::latency::LatencyCounts;
+use smrkit::stats::latency::{LatencyCounts, LatencyLists};
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
 use super::attached::FileRequests;
@@ -83,6 +83,11 @@ impl Counters {
         let late = Duration::from_nanos(self.lateness.list().summary().all.p99);
         late > mean_latency.div_f64(20.0).max(LATE)
     }
+}
+
+/// What there is of each operation, with its name.
+fn by_op<T>(of: [T; 4]) -> BTreeMap<&'static str, T> {
+    [Op::Read, Op::Write, Op::Flush, Op::Discard].map(Op::name).into_iter().zip(of).collect()
 }
 
 /// The way in for hosts.
@@ -303,6 +308,9 @@ impl DriveServer {
         let [latencies, lateness] = [&self.counters.latencies, &self.counters.lateness].map(LatencyCounts::list);
         let summary = latencies.summary();
         let mean_latency = self.clock.as_ref().map_or(Duration::ZERO, |clock| clock.wall(Nanos(summary.all.mean)));
+        let histogram = |lists: &LatencyLists| by_op(lists.steps());
+        let sums = |lists: &LatencyLists| by_op(lists.sums_ns().map(|sum| sum as u64));
+        let rate = |bytes: u64| bytes as f64 * 1e9 / served.0.max(1) as f64;
         let described = json!({
             "ok": true,
             "kind": "drive",
@@ -316,15 +324,21 @@ impl DriveServer {
             "served_ns": served.0,
             "host_read_bytes": self.counters.read_bytes,
             "host_written_bytes": self.counters.written_bytes,
+            "host_read_bytes_per_s": rate(self.counters.read_bytes),
+            "host_written_bytes_per_s": rate(self.counters.written_bytes),
             "latency_ns": summary,
-            "latency_histogram_ns": latencies.histograms(),
+            "latency_histogram_ns": histogram(&latencies),
+            "latency_sum_ns": sums(&latencies),
             "stalls": STALLS.iter().zip(self.counters.stalls).map(|((name, _), count)| (*name, count)).collect::<BTreeMap<_, _>>(),
+            "cleaning_ns": cleaning.0,
             "cleaning_share": (cleaning.0 as f64 / (served.0.max(1) * drives.len() as u64) as f64).min(1.0),
             "cache_fill": self.drive.gauges().cache_fill,
             "map_bytes": drives.iter().map(|drive| drive.layer.map_bytes()).sum::<u64>(),
             "physical_read_bytes": read * SECTOR_BYTES,
             "physical_written_bytes": written * SECTOR_BYTES,
             "lateness_ns": lateness.summary().all,
+            "lateness_histogram_ns": histogram(&lateness),
+            "lateness_sum_ns": sums(&lateness),
             "is_real_time": self.clock.as_ref().map(PacedClock::is_real_time),
             "fell_behind": self.counters.fell_behind(mean_latency),
             "power_cuts": self.drive.power_cuts,

@@ -482,9 +482,20 @@ impl LatencyLists {
         LatencyBuckets { read, write, flush, discard }
     }
 
+    /// The distribution of each operation, coarse enough to draw.
+    pub fn steps(&self) -> [Vec<(u64, u64)>; 4] {
+        self.0.each_ref().map(OpList::steps)
+    }
+
+    /// The exact sum of each operation.
+    pub fn sums_ns(&self) -> [u128; 4] {
+        self.0.each_ref().map(|list| list.sum_ns)
+    }
+
     /// The distributions, coarse enough to draw.
     pub fn histograms(&self) -> Histograms {
-        Histograms { read: self.0[Op::Read as usize].steps(), write: self.0[Op::Write as usize].steps() }
+        let [read, write, ..] = self.steps();
+        Histograms { read, write }
     }
 }
 

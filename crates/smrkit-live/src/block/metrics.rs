@@ -1,0 +1,229 @@
+//! The report of a served drive for Prometheus: as a file that is replaced every few seconds, or over HTTP at a socket.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::OFlags;
+use serde_json::Value;
+use smrkit::error::Error;
+
+use super::control::{ControlRequest, Controller, ask};
+use super::nbd::Listener;
+use super::pace::timespec;
+
+/// Time between writes of the file: scrapers come every 15 s by default (assumption).
+const INTERVAL: Duration = Duration::from_secs(5);
+/// Time that a scraper has to say what it wants, and to take it (assumption).
+const SCRAPE: Duration = Duration::from_secs(2);
+/// Time between looks at whether the server has ended.
+const LOOK: Duration = Duration::from_millis(100);
+/// Bytes of a scraper's request at most.
+const REQUEST_BYTES: usize = 8192;
+/// The first bytes of a file of metrics, so that nothing else is replaced.
+const BEGINNING: &[u8] = b"# HELP smrkit_";
+
+/// Where the metrics go.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetricsTarget {
+    /// A file.
+    File(PathBuf),
+    /// A socket of Unix, by its path.
+    Unix(PathBuf),
+    /// An address and a port.
+    Tcp(String),
+}
+
+impl FromStr for MetricsTarget {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<MetricsTarget, Error> {
+        // A server in the background leaves the directory to which it may be relative.
+        let path = |path: &str| std::path::absolute(path).map_err(|error| Error::Usage(format!("'{text}': {error}")));
+        let is_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        match text.strip_prefix("unix:") {
+            Some(socket) => Ok(MetricsTarget::Unix(path(socket)?)),
+            None if is_port && !text.contains('/') => Ok(MetricsTarget::Tcp(text.into())),
+            None => Ok(MetricsTarget::File(path(text)?)),
+        }
+    }
+}
+
+impl fmt::Display for MetricsTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MetricsTarget::File(path) | MetricsTarget::Unix(path) => path.display().fmt(f),
+            MetricsTarget::Tcp(address) => f.write_str(address),
+        }
+    }
+}
+
+/// Metrics that are being published, until this is dropped.
+pub struct Metrics {
+    /// The file, and what makes text of a report.
+    file: Option<PathBuf>,
+    text: fn(&Value) -> String,
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Metrics {
+    /// Publishes what the server reports, as `text`. Errors: there is something else at the path, or the address can't be had.
+    pub fn publish(target: &MetricsTarget, controller: Controller, text: fn(&Value) -> String) -> io::Result<Metrics> {
+        let report = move || {
+            let report = ask(&controller, ControlRequest::Report, |report| report);
+            if report["error"].is_null() { Some(text(&report)) } else { None }
+        };
+        let (stop, stopped) = mpsc::channel::<()>();
+        let (mut file, mut listener) = (None, None);
+        match target {
+            MetricsTarget::File(path) => {
+                refuse_other(path)?;
+                file = Some(path.clone());
+            }
+            MetricsTarget::Unix(path) => listener = Some(Listener::unix(path)?),
+            MetricsTarget::Tcp(address) => listener = Some(Listener::tcp(address)?),
+        }
+        let path = file.clone();
+        let thread = thread::Builder::new().name("metrics".into()).spawn(move || match (path, listener) {
+            (Some(path), _) => {
+                while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                    // What can't be written now may be later; the server does not end for it.
+                    report().into_iter().for_each(|text| drop(replace(&path, &text)));
+                }
+            }
+            (None, Some(listener)) => {
+                while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                    let mut files = [PollFd::new(&listener, PollFlags::IN)];
+                    let _ = rustix::event::poll(&mut files, Some(&timespec(LOOK)));
+                    while let Ok(Some(client)) = listener.accept() {
+                        // A client that goes or stays mute gets nothing.
+                        let _ = answer(client, &report);
+                    }
+                }
+            }
+            (None, None) => {}
+        })?;
+        Ok(Metrics { file, text, thread: Some((stop, thread)) })
+    }
+
+    /// Writes the last report, where there is a file.
+    pub fn finish(mut self, report: &Value) -> io::Result<()> {
+        self.end();
+        self.file.as_ref().map_or(Ok(()), |path| replace(path, &(self.text)(report)))
+    }
+
+    fn end(&mut self) {
+        if let Some((stop, thread)) = self.thread.take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Refuses a file that holds no metrics.
+fn refuse_other(path: &Path) -> io::Result<()> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let mut begins = [0; BEGINNING.len()];
+    match File::options().read(true).custom_flags(flags).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(file) if file.read_exact_at(&mut begins, 0).is_ok() && begins == BEGINNING => Ok(()),
+        _ => {
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, "something else is there: give another path for metrics"))
+        }
+    }
+}
+
+/// Replaces the file as a whole, so that nobody reads half of it.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    refuse_other(path)?;
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".{}", std::process::id()));
+    fs::write(&new, text).and_then(|()| fs::rename(&new, path)).inspect_err(|_| drop(fs::remove_file(&new)))
+}
+
+/// Answers one scraper.
+fn answer(mut client: File, report: &dyn Fn() -> Option<String>) -> io::Result<()> {
+    let until = Instant::now() + SCRAPE;
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < REQUEST_BYTES {
+        wait(&client, PollFlags::IN, until)?;
+        let mut bytes = [0; 1024];
+        match client.read(&mut bytes)? {
+            0 => return Ok(()),
+            count => request.extend_from_slice(&bytes[..count]),
+        }
+    }
+    let (status, text) = match report() {
+        _ if !request.starts_with(b"GET ") => ("405 Method Not Allowed", String::new()),
+        Some(text) => ("200 OK", text),
+        None => ("503 Service Unavailable", String::new()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        text.len()
+    );
+    let reply = head + &text;
+    let mut sent = 0;
+    while sent < reply.len() {
+        wait(&client, PollFlags::OUT, until)?;
+        sent += client.write(&reply.as_bytes()[sent..])?;
+    }
+    Ok(())
+}
+
+/// Waits until the client has said or taken something. Errors: it has not.
+fn wait(client: &File, what: PollFlags, until: Instant) -> io::Result<()> {
+    let left = until.saturating_duration_since(Instant::now());
+    match rustix::event::poll(&mut [PollFd::new(client, what)], Some(&timespec(left)))? {
+        0 => Err(io::ErrorKind::TimedOut.into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_socket_a_port_or_else_a_file() {
+        let of = |text: &str| text.parse::<MetricsTarget>().unwrap();
+        assert_eq!(of("unix:/run/m"), MetricsTarget::Unix("/run/m".into()));
+        for address in ["127.0.0.1:9100", "[::1]:9100", "localhost:0"] {
+            assert_eq!(of(address), MetricsTarget::Tcp(address.into()));
+        }
+        for file in ["/tmp/a:9100", "/tmp/a.prom", "/tmp/70000:70000"] {
+            assert_eq!(of(file), MetricsTarget::File(file.into()));
+        }
+        assert!(matches!(of("a.prom"), MetricsTarget::File(path) if path.is_absolute()));
+    }
+
+    #[test]
+    fn no_file_that_holds_something_else_is_replaced() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("m");
+        replace(&path, "# HELP smrkit_drive_info What it is.\n").unwrap();
+        replace(&path, "# HELP smrkit_drive_info 2\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "# HELP smrkit_drive_info 2\n");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(replace(&link, "").is_err());
+        for other in ["", "thesis", "# HELP node_load1\n"] {
+            fs::write(&path, other).unwrap();
+            assert!(replace(&path, "new").unwrap_err().to_string().contains("another path"));
+            assert_eq!(fs::read_to_string(&path).unwrap(), other);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,170 @@
+//! The report of a mount or a served drive as text for Prometheus: one table says which numbers, under which names.
+
+use serde_json::Value;
+
+use crate::activity::text_of;
+
+/// A number of a report, or an object of them, whose keys become values of a label.
+struct Metric {
+    /// Its name, less what all have in common.
+    name: &'static str,
+    kind: Kind,
+    /// Place in the report, as a JSON pointer.
+    at: &'static str,
+    label: &'static str,
+    help: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Counter,
+    Gauge,
+    /// Pairs of a number of nanoseconds at most and a count; their sum is beside them.
+    Histogram,
+}
+
+const fn metric(kind: Kind, name: &'static str, at: &'static str, help: &'static str) -> Metric {
+    Metric { name, kind, at, label: "op", help }
+}
+
+use Kind::{Counter, Gauge, Histogram};
+
+/// What a served drive tells. Seconds are the drive's.
+const DRIVE: [Metric; 18] = [
+    metric(Counter, "served_seconds_total", "/served_ns", "Time that has passed since the server began."),
+    metric(Counter, "cleaning_seconds_total", "/cleaning_ns", "Time that drives spent on work of their own."),
+    metric(Gauge, "cleaning_ratio", "/cleaning_share", "Share of the time that drives spent on work of their own."),
+    metric(Gauge, "cache_fill_ratio", "/cache_fill", "Share of the persistent cache in use."),
+    metric(Histogram, "request_duration_seconds", "/latency", "Latencies of requests, as the drive has them."),
+    metric(Histogram, "reply_lateness_seconds", "/lateness", "Lateness of replies by the host's clock."),
+    Metric { label: "over", ..metric(Counter, "stalls_total", "/stalls", "Requests that took longer than this.") },
+    metric(Counter, "read_bytes_total", "/host_read_bytes", "Bytes that hosts read."),
+    metric(Counter, "written_bytes_total", "/host_written_bytes", "Bytes that hosts wrote."),
+    metric(Counter, "platters_read_bytes_total", "/physical_read_bytes", "Bytes read from the platters."),
+    metric(Counter, "platters_written_bytes_total", "/physical_written_bytes", "Bytes written to the platters."),
+    metric(Gauge, "waiting_requests", "/waiting", "Requests without a reply."),
+    metric(Gauge, "held_bytes", "/held_bytes", "Bytes of requests and replies in the server's memory."),
+    metric(Gauge, "clients", "/clients", "Clients over NBD."),
+    metric(Counter, "power_cuts_total", "/power_cuts", "Power cuts that were injected and met."),
+    metric(Counter, "zone_violations_total", "/zone_violations", "Requests that broke a rule of zones."),
+    metric(Gauge, "failed", "/has_failed", "1 once the drive has failed."),
+    metric(Gauge, "map_bytes", "/map_bytes", "Memory of the layers' maps."),
+];
+
+/// What a mount tells.
+const MOUNT: [Metric; 17] = [
+    metric(Counter, "mounted_seconds_total", "/mounted_s", "Time since the mount."),
+    metric(Counter, "requests_total", "/requests", "Requests of the kernel."),
+    metric(Counter, "read_bytes_total", "/statistics/host_read_bytes", "Bytes that hosts read."),
+    metric(Counter, "written_bytes_total", "/statistics/host_written_bytes", "Bytes that hosts wrote."),
+    metric(Counter, "disk_read_bytes_total", "/statistics/read_bytes", "Bytes read from the disk."),
+    metric(Counter, "disk_written_bytes_total", "/statistics/written_bytes", "Bytes written to the disk for hosts."),
+    metric(Counter, "moved_bytes_total", "/statistics/moved_bytes", "Bytes that cleaning moved."),
+    metric(Counter, "resets_total", "/statistics/resets", "Bands that were reset."),
+    metric(Counter, "commits_total", "/statistics/commits", "Commits, and fsyncs."),
+    metric(Counter, "stalls_total", "/statistics/stalls", "Writes that found no room without cleaning."),
+    metric(Counter, "waited_seconds_total", "/statistics/waited_ns", "Time that writes waited for cleaning."),
+    metric(Gauge, "buffered_bytes", "/statistics/buffered_bytes", "Unwritten bytes in memory."),
+    metric(Gauge, "granule_bytes", "/usage/granule_bytes", "Bytes of a granule."),
+    metric(Gauge, "live_granules", "/usage/live", "Granules that hold data."),
+    metric(Gauge, "free_granules", "/usage/free", "Granules that are free."),
+    metric(Gauge, "usable_granules", "/usage/usable", "Granules that files can fill in all."),
+    metric(Gauge, "read_only", "/read_only", "1 if nothing can be written."),
+];
+
+/// Upper ends of the buckets, with those at which stalls are counted. A latency may be in the next bucket if it is less than 3 % shorter.
+const BOUNDS_S: [f64; 15] =
+    [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 7.0, 30.0];
+
+/// The metrics of `report`, each with the image or the mount point as its label.
+pub fn text(report: &Value) -> String {
+    let (kind, key, metrics) = match report["kind"] == "drive" {
+        true => ("drive", "image", &DRIVE[..]),
+        false => ("mount", "mount_point", &MOUNT[..]),
+    };
+    let whose = label(key, &text_of(report, key));
+    let about = ["layer", "drive", "array", "version"].map(|key| (key, report[key].as_str()));
+    let about = about.into_iter().filter_map(|(key, value)| Some(",".to_string() + &label(key, value?)));
+    let mut text = format!("# HELP smrkit_{kind}_info What it is.\n# TYPE smrkit_{kind}_info gauge\n");
+    text += &format!("smrkit_{kind}_info{{{whose}{}}} 1\n", about.collect::<String>());
+    for metric in metrics {
+        add(&mut text, &format!("smrkit_{kind}_{}", metric.name), metric, &whose, report);
+    }
+    text
+}
+
+fn label(key: &str, value: &str) -> String {
+    format!("{key}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+fn add(text: &mut String, name: &str, metric: &Metric, whose: &str, report: &Value) {
+    let at = if metric.kind == Histogram { format!("{}_histogram_ns", metric.at) } else { metric.at.to_string() };
+    let kind = ["counter", "gauge", "histogram"][metric.kind as usize];
+    // A drive without a persistent cache has none to fill.
+    let Some(found) = report.pointer(&at).filter(|found| !found.is_null()) else { return };
+    *text += &format!("# HELP {name} {}\n# TYPE {name} {kind}\n", metric.help);
+    let scale = if at.ends_with("_ns") { 1e-9 } else { 1.0 };
+    for (key, value) in found.as_object().into_iter().flatten() {
+        let labels = format!("{whose},{}", label(metric.label, key.trim_start_matches("over_")));
+        match metric.kind {
+            Histogram => {
+                let sum = report.pointer(&format!("{}_sum_ns/{key}", metric.at)).and_then(Value::as_f64);
+                add_histogram(text, name, &labels, value, sum.unwrap_or_default() * scale);
+            }
+            _ => *text += &format!("{name}{{{labels}}} {value}\n"),
+        }
+    }
+    match found {
+        Value::Bool(is) => *text += &format!("{name}{{{whose}}} {}\n", u8::from(*is)),
+        Value::Number(number) if scale == 1.0 => *text += &format!("{name}{{{whose}}} {number}\n"),
+        found => found.as_f64().into_iter().for_each(|ns| *text += &format!("{name}{{{whose}}} {}\n", ns * scale)),
+    }
+}
+
+fn add_histogram(text: &mut String, name: &str, labels: &str, steps: &Value, sum_s: f64) {
+    let steps = steps.as_array().into_iter().flatten().filter_map(|step| Some((step[0].as_f64()?, step[1].as_u64()?)));
+    let steps: Vec<(f64, u64)> = steps.collect();
+    let up_to = |bound_ns: f64| steps.iter().filter(|step| step.0 <= bound_ns).map(|step| step.1).sum::<u64>();
+    for bound in BOUNDS_S {
+        *text += &format!("{name}_bucket{{{labels},le=\"{bound}\"}} {}\n", up_to(bound * 1e9));
+    }
+    let all = up_to(f64::INFINITY);
+    *text += &format!("{name}_bucket{{{labels},le=\"+Inf\"}} {all}\n{name}_sum{{{labels}}} {sum_s}\n");
+    *text += &format!("{name}_count{{{labels}}} {all}\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_have_base_units_and_names_of_prometheus() {
+        let report = json!({
+            "kind": "drive", "image": "/a \"b\"", "layer": "log", "served_ns": 2_500_000_000u64, "has_failed": false,
+            "cache_fill": null, "stalls": {"over_7s": 3}, "host_read_bytes": 7, "latency_sum_ns": {"read": 6_000_000},
+            "latency_histogram_ns": {"read": [[1_000_000, 2], [4_000_000, 1]]},
+        });
+        let text = text(&report);
+        for line in [
+            r#"smrkit_drive_info{image="/a \"b\"",layer="log"} 1"#,
+            "# TYPE smrkit_drive_served_seconds_total counter",
+            r#"smrkit_drive_served_seconds_total{image="/a \"b\""} 2.5"#,
+            r#"smrkit_drive_failed{image="/a \"b\""} 0"#,
+            r#"smrkit_drive_stalls_total{image="/a \"b\"",over="7s"} 3"#,
+            r#"smrkit_drive_request_duration_seconds_bucket{image="/a \"b\"",op="read",le="0.001"} 2"#,
+            r#"smrkit_drive_request_duration_seconds_bucket{image="/a \"b\"",op="read",le="0.0005"} 0"#,
+            r#"smrkit_drive_request_duration_seconds_bucket{image="/a \"b\"",op="read",le="+Inf"} 3"#,
+            r#"smrkit_drive_request_duration_seconds_sum{image="/a \"b\"",op="read"} 0.006"#,
+            r#"smrkit_drive_request_duration_seconds_count{image="/a \"b\"",op="read"} 3"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("cache_fill"), "{text}");
+        let mount = json!({"mount_point": "/mnt", "read_only": true, "statistics": {"waited_ns": 500_000_000}});
+        let mount = super::text(&mount);
+        assert!(mount.contains("smrkit_mount_read_only{mount_point=\"/mnt\"} 1\n"), "{mount}");
+        assert!(mount.contains("smrkit_mount_waited_seconds_total{mount_point=\"/mnt\"} 0.5\n"), "{mount}");
+    }
+}
