@@ -1,4 +1,7 @@
 //! The documentation: its examples run, its links lead somewhere, and each page has its place in the book.
+//!
+//! `UPDATE=1 cargo test -p smrkit-cli --test cli examples` writes what the commands print now in place of `…` in a line, so that a
+//! page shows numbers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,9 +26,10 @@ pub fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// An example: where it stands, the command, and the lines of output that are shown.
+/// An example: the page and the number of its line, the command, and the lines of output that are shown.
 struct Example {
-    place: String,
+    page: PathBuf,
+    line: usize,
     command: String,
     shown: Vec<String>,
 }
@@ -42,8 +46,7 @@ fn examples(page: &Path) -> Vec<Example> {
         } else if let (true, Some(command)) = (inside, line.strip_prefix("$ ")) {
             takes_output = command.starts_with("smrkit ");
             if takes_output {
-                let place = format!("{}:{}", page.display(), number + 1);
-                found.push(Example { place, command: command.into(), shown: Vec::new() });
+                found.push(Example { page: page.into(), line: number, command: command.into(), shown: Vec::new() });
             }
         } else if takes_output && !line.is_empty() {
             found.last_mut().expect("a command came first").shown.push(line.into());
@@ -95,7 +98,15 @@ fn every_example_of_the_documentation_works() {
     assert!(examples.len() >= 15, "only {} examples were found", examples.len());
     // Studies are tried by the tests of the Python package.
     let own = examples.iter().filter(|example| !example.command.starts_with("smrkit reproduce"));
-    let wrong: Vec<String> = own.filter_map(|example| example.fault(&in_a_shell(&example.command, &scratch))).collect();
+    let mut wrong = Vec::new();
+    for example in own {
+        let ran = in_a_shell(&example.command, &scratch);
+        if std::env::var_os("UPDATE").is_some() {
+            example.write(&ran);
+        } else {
+            wrong.extend(example.fault(&ran));
+        }
+    }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
@@ -107,10 +118,37 @@ impl Example {
         let begins = self.shown.first().is_none_or(|shown| agrees(shown, first));
         let lacks = self.shown.iter().find(|shown| *shown != "…" && !printed.any(|line| agrees(shown, line)));
         let is_right = *code == expected_code(&self.command) && begins && lacks.is_none();
-        let Example { place, command, .. } = self;
-        (!is_right).then(|| format!("{place}: {command}\nlacks: {lacks:?}\nbegins: {first} ({code})"))
+        let Example { page, line, command, .. } = self;
+        (!is_right)
+            .then(|| format!("{}:{}: {command}\nlacks: {lacks:?}\nbegins: {first} ({code})", page.display(), line + 1))
+    }
+
+    /// Puts what was printed in place of the lines shown: what agrees, or else what has the same words before its colon.
+    fn write(&self, Ran { out, err, .. }: &Ran) {
+        let printed: Vec<&str> = out.lines().chain(err.lines()).collect();
+        let mut rest = &printed[..];
+        let text = std::fs::read_to_string(&self.page).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+        let shown = lines[self.line + 1..].iter_mut().take_while(|line| !line.starts_with("```") && !line.starts_with("$ "));
+        for shown in shown.filter(|shown| !shown.is_empty() && *shown != "…" && !shown.contains(HOSTS)) {
+            let of = |line: &str| line.split_once(':').map(|(head, _)| head.to_string());
+            let head = of(shown);
+            let same_head = || rest.iter().position(|line| head.is_some() && of(line) == head);
+            let Some(at) = rest.iter().position(|line| agrees(shown, line)).or_else(same_head) else { continue };
+            let line = rest[at];
+            rest = &rest[at + 1..];
+            let cut = line.char_indices().nth(WIDTH).and_then(|(at, _)| line[..at].rfind(' '));
+            *shown = cut.map_or(line.trim_end().into(), |at| format!("{} …", &line[..at]));
+        }
+        std::fs::write(&self.page, lines.join("\n") + "\n").unwrap();
     }
 }
+
+/// What is said of the host's room differs from machine to machine.
+const HOSTS: &str = "room for";
+
+/// Characters of a line that a page shows without scrolling.
+const WIDTH: usize = 118;
 
 /// `smrkit …   # exit 5` is an example of a failure.
 fn expected_code(command: &str) -> i32 {

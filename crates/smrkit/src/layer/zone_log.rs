@@ -34,9 +34,10 @@ keys! {
         host: Host = HOSTS, "mixed";
         /// The zones.
         zones: ZoneKeys;
-        /// Zones open for the host; cleaning has one more. auto is 4; for xfs 127 or a quarter of all, btrfs 1, f2fs 3.
+        /// Zones open for the host; cleaning has one more, but for f2fs, whose log of cold data takes what is moved. auto is 4; for xfs 127 or a
+        /// quarter of all, btrfs 1, f2fs 3.
         open_zones: Option<u64> = Or("auto", Count(1, 127)), "auto";
-        /// Free zones beyond the reserve below which cleaning is due; with as many as open_zones no write waits for a zone. auto is 4; for xfs
+        /// Free zones beyond the reserve below which cleaning is due; with as many as open_zones few writes wait for a zone. auto is 4; for xfs
         /// open_zones, btrfs a quarter of all, f2fs what its mkfs reserves.
         clean_below_zones: Option<u64> = Or("auto", Count(1, 1 << 20)), "auto";
         /// Share of the zones not offered to the host, beyond those that are open, reserved, or wanted free.

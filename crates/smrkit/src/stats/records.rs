@@ -241,7 +241,7 @@ impl State {
         match self.prefill {
             Prefill::Full => "on a full disk".into(),
             Prefill::None => "on an empty disk".into(),
-            other => format!("pre-filled {other}"),
+            other => format!("prefill {other}"),
         }
     }
 }

@@ -150,13 +150,16 @@ pub fn cleans(outcome: &Outcome) -> bool {
 }
 
 /// Sentence on the disk's state.
-fn state(outcome: &Outcome) -> String {
+fn state(outcome: &Outcome) -> &'static str {
     let rewrites = !cleans(outcome) && outcome.verdict.cache_full_at_s.is_some();
     match outcome.state.prefill {
-        Prefill::None if outcome.layer != BASELINE => " That is on an empty disk: one in use may be slower.".into(),
-        Prefill::Saved => " The disk begins as an earlier run left it.".into(),
-        Prefill::Full if rewrites => " The disk is full: what a write would destroy is rewritten with it.".into(),
-        _ => format!(" That is {}.", outcome.state.words()),
+        Prefill::None if outcome.layer != BASELINE => "The disk was empty at first: one in use may be slower.",
+        Prefill::None => "The disk was empty at first.",
+        Prefill::Full if rewrites => "The disk is full: what a write would destroy is rewritten with it.",
+        Prefill::Full => "The disk was full at first.",
+        Prefill::Sequential => "The whole disk was written in order first.",
+        Prefill::Random(_) => "The disk was written at random first.",
+        Prefill::Saved => "The disk began as an earlier run left it.",
     }
 }
 
@@ -214,7 +217,7 @@ impl Told {
         if let Some(collected) = outcome.garbage_collection.filter(|collected| collected.enospc > 0) {
             let garbage = Bytes(collected.enospc_garbage_sectors / collected.enospc * SECTOR_BYTES);
             more += &format!(
-                " {} writes are told that no space is left, with {garbage} of garbage in zones that the host does not clean.",
+                " \"No space left\" is said {} times, while on average {garbage} of garbage lies in zones that the host does not clean.",
                 collected.enospc
             );
         }
@@ -229,7 +232,7 @@ impl Told {
         Told {
             course: course(outcome),
             compared: in_all(outcome).trim().into(),
-            state: state(outcome).trim().into(),
+            state: state(outcome).into(),
             longest: format!("The longest request takes {}{}", Nanos(verdict.longest_stall_ns), stalls(outcome)),
             more: more.trim().into(),
         }
@@ -276,10 +279,13 @@ fn course(outcome: &Outcome) -> String {
         true => ("Requests", "requests", "cleaning"),
         false => ("Writes", "writes", "rewriting"),
     };
+    // The rate of a moment says little.
+    let at_start = at_s == 0.0 || at_s < 1.0 && Nanos::from_secs(100.0 * at_s).0 < outcome.elapsed_ns;
+    let start = if at_s == 0.0 { "from the start" } else { "almost from the start" };
     let rates = format!("{} before, {} from then on", rate(before), rate(after));
     match (cleans, after < SLOWER * before) {
-        _ if at_s == 0.0 && open => format!("{first} wait for {work} from the start; {mean}."),
-        _ if at_s == 0.0 => format!("{first} wait for {work} from the start: {}.", rate(after)),
+        _ if at_start && open => format!("{first} wait for {work} {start}; {mean}."),
+        _ if at_start => format!("{first} wait for {work} {start}: {}.", rate(after)),
         _ if open => format!("From {when} on {who} wait for {work}; {mean}."),
         (true, true) => format!("Fast until {when}, then {who} wait for {work}: {rates}."),
         (true, false) => {
@@ -298,8 +304,11 @@ fn in_all(outcome: &Outcome) -> String {
             let engine = &outcome.engine;
             let ends_by_itself = engine.warmup == Warmup::UntilSteady || engine.until.is_some() || outcome.interrupted;
             let what = if ends_by_itself { "For a request" } else { "In all" };
-            let multiple = if (0.95..1.05).contains(&slowdown) { String::new() } else { times(slowdown) + " " };
-            format!(" {what} it takes {multiple}as long as {whom}.")
+            match slowdown {
+                s if s < 0.95 => format!(" {what} it takes {:.0} % of the time of {whom}.", 100.0 * s),
+                s if s < 1.05 => format!(" {what} it takes as long as {whom}."),
+                s => format!(" {what} it takes {} as long as {whom}.", times(s)),
+            }
         }
         _ => String::new(),
     }
@@ -460,15 +469,11 @@ mod tests {
                 (prefill.parse().unwrap(), cache_sectors, layer.into());
             sentence(&one)
         };
-        assert!(text("none", 0, "x").contains("on an empty disk") && text("none", 9, "x").contains("on an empty disk"));
+        assert!(text("none", 0, "x").contains("was empty") && text("none", 9, "x").contains("was empty"));
         assert!(text("none", 9, "x").contains("may be slower") && !text("none", 0, BASELINE).contains("may be slower"));
         assert!(text("full", 0, "x").contains("The disk is full: what a write would destroy"));
-        for (prefill, words) in
-            [("none", "on an empty disk"), ("full", "on a full disk"), ("sequential", "pre-filled sequential")]
-        {
-            for layer in ["x", BASELINE] {
-                assert!(text(prefill, 9, layer).contains(&format!("That is {words}")), "{}", text(prefill, 9, layer));
-            }
+        for (prefill, words) in [("none", "was empty"), ("full", "was full"), ("sequential", "was written in order")] {
+            assert!(["x", BASELINE].iter().all(|layer| text(prefill, 9, layer).contains(words)), "{prefill}");
         }
     }
 

@@ -122,7 +122,7 @@ impl Aged {
         };
         let mut lines = vec![
             format!(
-                "{place}: {} of {} written as {} files, {} of them deleted, in {}.",
+                "{place}: {} written to {} as {} files, {} of them deleted, in {}.",
                 bytes(course.last.written_bytes),
                 bytes(self.disk_bytes),
                 format::count(ager.created),

@@ -43,7 +43,7 @@ fn changed(changes: &[Change]) -> Outcome {
 
 #[test]
 fn the_course_is_told_by_what_waits_and_since_when() {
-    let cases: [(&[Change], &str); 16] = [
+    let cases: [(&[Change], &str); 17] = [
         (&[], "Fast until 60.0 s, then requests wait for cleaning: 1.0 MB/s before, 500.0 kB/s from then on."),
         (
             &[|one| one.verdict.rate_after_bytes_per_s = Some(0.9e6)],
@@ -54,6 +54,7 @@ fn the_course_is_told_by_what_waits_and_since_when() {
             "From 60.0 s on requests wait for cleaning, but the rate does not fall: 1.0 MB/s before, 1.0 MB/s from then on.",
         ),
         (&[FROM_THE_START], "Requests wait for cleaning from the start: 500.0 kB/s."),
+        (&[|one| one.elapsed_ns = 6_001_000_000_000], "Requests wait for cleaning almost from the start: 500.0 kB/s."),
         (&[FROM_THE_START, OPEN], "Requests wait for cleaning from the start; a request takes 7.0 ms on average."),
         (&[OPEN], "From 60.0 s on requests wait for cleaning; a request takes 7.0 ms on average."),
         (&[NO_CACHE], "From 60.0 s on writes wait for rewriting: 1.0 MB/s before, 500.0 kB/s from then on."),
