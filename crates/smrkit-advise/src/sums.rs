@@ -27,7 +27,7 @@ pub struct Measured {
 const READ_MAX: u64 = 16 << 20;
 /// Requests from this mean size on are taken for streams, smaller ones for random ones (assumption).
 const STREAM_BYTES: f64 = 131_072.0;
-/// Length of an interval where nothing tells it (assumption).
+/// Length of an interval where no time tells it (assumption).
 const INTERVAL_S: f64 = 60.0;
 /// Intervals that are told apart; more are joined.
 const PHASES: usize = 48;
@@ -37,11 +37,34 @@ const MOST_REQUESTS: f64 = 500_000.0;
 /// Rates of one device in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
+    /// Its length; 0 where nothing tells it.
     seconds: f64,
     reads_per_s: f64,
     writes_per_s: f64,
     read_bytes_per_s: f64,
     written_bytes_per_s: f64,
+}
+
+/// Times of a report's lines, in whichever form they stand.
+#[derive(Default)]
+struct Clock {
+    before: Option<f64>,
+    now: Option<f64>,
+}
+
+impl Clock {
+    /// Takes the time of a line that has one: of the day, or a number alone on its line.
+    fn read(&mut self, line: &str) {
+        let time = clock_s(line).or_else(|| line.trim().parse().ok());
+        if time.is_some() && time != self.now {
+            (self.before, self.now) = (self.now, time);
+        }
+    }
+
+    /// From the time before to this one; 0 if either is not known.
+    fn seconds(&self) -> f64 {
+        self.before.zip(self.now).map_or(0.0, |(before, now)| (now - before).rem_euclid(86_400.0))
+    }
 }
 
 /// Each device's intervals.
@@ -77,7 +100,19 @@ fn from_text(text: &str) -> Result<Option<Measured>, String> {
     let Some((device, sums)) = busiest.filter(|(_, sums)| bytes(sums) > 0.0) else {
         return Err(format!("{what}'s report of a disk that did nothing: record it while the disk is used"));
     };
-    let (workload, shortened) = workload(sums);
+    let known = sums.iter().map(|one| one.seconds).filter(|&seconds| seconds > 0.0).min_by(f64::total_cmp);
+    let seconds = |one: &Sums| if one.seconds > 0.0 { one.seconds } else { known.unwrap_or(INTERVAL_S) };
+    let sums: Vec<Sums> = sums.iter().map(|one| Sums { seconds: seconds(one), ..*one }).collect();
+    let (workload, shortened) = workload(&sums);
+    let length = match known {
+        Some(_) => {
+            format!(" of {}", format::seconds(sums.iter().map(|one| one.seconds).sum::<f64>() / sums.len() as f64))
+        }
+        None => format!(
+            ", each taken for {} since it tells no times (record them, with iostat -t or zpool iostat -T u)",
+            format::seconds(INTERVAL_S)
+        ),
+    };
     let shortened = match shortened {
         factor if factor < 1.0 => {
             format!(", with each interval shortened to {} of itself", format::percent(factor, 1.0))
@@ -85,7 +120,7 @@ fn from_text(text: &str) -> Result<Option<Measured>, String> {
         _ => String::new(),
     };
     let note = format!(
-        "made of {what}'s sums of {device} over {}{shortened}: where requests went, their order and their bunching can't be known, so \
+        "made of {what}'s sums of {device} over {}{length}{shortened}: where requests went, their order and their bunching can't be known, so \
          small ones were taken for random ones and large ones for streams",
         format::counted(sums.len() as u64, "interval")
     );
@@ -146,8 +181,9 @@ fn number(text: &str) -> f64 {
 /// Tables whose rows stand below a header of names: iostat and sar.
 fn named_columns(text: &str) -> Devices {
     let mut header: Vec<&str> = Vec::new();
-    let mut devices = Devices::new();
+    let (mut devices, mut clock) = (Devices::new(), Clock::default());
     for line in text.lines().filter(|line| !line.starts_with("Average")) {
+        clock.read(line);
         let words: Vec<&str> = line.split_whitespace().collect();
         let place = |name: &str| header.iter().position(|known| known.trim_end_matches(':') == name);
         if words.is_empty() || words.iter().any(|word| ["Device", "DEV"].contains(&word.trim_end_matches(':'))) {
@@ -164,7 +200,7 @@ fn named_columns(text: &str) -> Devices {
             // sar does not tell requests apart: as many of each as its bytes.
             let (all, tps) = ((read + written).max(1.0), of(&[("tps", 1.0)]));
             devices.entry(words[device].into()).or_default().push(Sums {
-                seconds: INTERVAL_S,
+                seconds: clock.seconds(),
                 reads_per_s: of(&[("r/s", 1.0)]) + tps * read / all,
                 writes_per_s: of(&[("w/s", 1.0)]) + tps * written / all,
                 read_bytes_per_s: read,
@@ -186,14 +222,15 @@ fn scaled(text: &str) -> Option<f64> {
 }
 
 fn zpool(text: &str) -> Devices {
-    let mut devices = Devices::new();
+    let (mut devices, mut clock) = (Devices::new(), Clock::default());
     for line in text.lines() {
+        clock.read(line);
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, _, _, rates @ ..] = words.as_slice() else { continue };
         let rates: Option<Vec<f64>> = rates.iter().map(|word| scaled(word)).collect();
         if let Some([reads, writes, read, written, ..]) = rates.as_deref() {
             devices.entry((*name).into()).or_default().push(Sums {
-                seconds: INTERVAL_S,
+                seconds: clock.seconds(),
                 reads_per_s: *reads,
                 writes_per_s: *writes,
                 read_bytes_per_s: *read,
@@ -209,31 +246,22 @@ fn is_diskstats(line: &str) -> bool {
     words.len() >= 14 && words.iter().enumerate().all(|(at, word)| at == 2 || word.parse::<u64>().is_ok())
 }
 
-/// A look's time in seconds, if it is known, and its counts of reads, writes, sectors read and sectors written.
-type Look = (Option<f64>, [f64; 4]);
-
 /// Looks at /proc/diskstats one after another; a line of digits before one is its time in seconds.
 fn diskstats(text: &str) -> Result<Devices, String> {
-    let mut looks: BTreeMap<String, Vec<Look>> = BTreeMap::new();
-    let mut time = None;
+    let mut last: BTreeMap<String, [f64; 4]> = BTreeMap::new();
+    let (mut devices, mut clock) = (Devices::new(), Clock::default());
     for line in text.lines() {
+        clock.read(line);
         let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
-            [only] => time = only.parse::<f64>().ok(),
-            [_, _, name, ..] if is_diskstats(line) => {
-                let counts = [3, 7, 5, 9].map(|at| number(words[at]));
-                looks.entry((*name).into()).or_default().push((time, counts));
-            }
-            _ => {}
+        let [_, _, name, ..] = words.as_slice() else { continue };
+        if !is_diskstats(line) {
+            continue;
         }
-    }
-    let mut devices = Devices::new();
-    for (name, looks) in looks {
-        for pair in looks.windows(2) {
-            let [(before, was), (after, is)] = pair else { continue };
-            let seconds = before.zip(*after).map_or(INTERVAL_S, |(before, after)| (after - before).max(1.0));
-            let rate = |at: usize| (is[at] - was[at]).max(0.0) / seconds;
-            devices.entry(name.clone()).or_default().push(Sums {
+        let is = [3, 7, 5, 9].map(|at| number(words[at]));
+        if let Some(was) = last.insert((*name).into(), is) {
+            let seconds = clock.seconds();
+            let rate = |at: usize| (is[at] - was[at]).max(0.0) / if seconds > 0.0 { seconds } else { INTERVAL_S };
+            devices.entry((*name).into()).or_default().push(Sums {
                 seconds,
                 reads_per_s: rate(0),
                 writes_per_s: rate(1),
@@ -265,12 +293,10 @@ fn perfmon(text: &str) -> Result<Devices, String> {
         Some((disk.trim_end_matches(')').into(), counter.into()))
     };
     let columns: Vec<Option<(String, String)>> = header.iter().map(|name| counter(name)).collect();
-    let (mut devices, mut last) = (Devices::new(), None);
+    let (mut devices, mut clock) = (Devices::new(), Clock::default());
     for row in lines.map(cells).filter(|row| row.len() == header.len()) {
-        let time = clock_s(&row[0]);
-        let seconds =
-            last.zip(time).map_or(INTERVAL_S, |(last, time): (f64, f64)| (time - last).rem_euclid(86_400.0).max(1.0));
-        last = time;
+        clock.read(&row[0]);
+        let seconds = clock.seconds();
         let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
         for (value, column) in row.iter().zip(&columns) {
             let Some((disk, counter)) = column.as_ref().filter(|(disk, _)| disk != "_Total") else { continue };
@@ -293,10 +319,22 @@ fn perfmon(text: &str) -> Result<Devices, String> {
     }
 }
 
-/// Seconds since midnight of `11/28/2026 12:00:00.000`.
-fn clock_s(text: &str) -> Option<f64> {
-    let mut parts = text.split_whitespace().nth(1)?.split(':').map(|part| part.parse::<f64>().ok());
-    Some(parts.next()?? * 3600.0 + parts.next()?? * 60.0 + parts.next()??)
+/// Seconds since midnight of a line that tells the time: `11/28/2026 12:00:00.000`, `12:00:01 PM`, `2026-11-28T12:00:00+0000`.
+fn clock_s(line: &str) -> Option<f64> {
+    let mut words = line.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let clock = word.rsplit('T').next()?.split(['+', 'Z']).next()?;
+        let parts: Option<Vec<f64>> = clock.split(':').map(|part| part.parse().ok()).collect();
+        if let Some([hours, minutes, seconds]) = parts.as_deref() {
+            let hours = match words.peek() {
+                Some(&"AM") => hours % 12.0,
+                Some(&"PM") => hours % 12.0 + 12.0,
+                _ => *hours,
+            };
+            return Some(hours * 3600.0 + minutes * 60.0 + seconds);
+        }
+    }
+    None
 }
 
 fn is_fio_job(text: &str) -> bool {
@@ -443,6 +481,30 @@ mod tests {
             "sequential-write:size=512Ki,interval=100000000ns,arrivals=poisson,duration=60000ms"
         );
         assert!(from_text(&format!("{header}\n{idle}\n")).unwrap_err().contains("did nothing"));
+    }
+
+    #[test]
+    fn an_interval_is_as_long_as_its_times_say() {
+        let header = "Device  r/s  w/s  rkB/s  wkB/s";
+        let report = |time: &str| format!("{time}\n{header}\nsda 20.00 10.00 160.00 5120.00\n\n");
+        for times in [
+            ["11/29/26 12:59:50", "11/29/26 13:00:00", "11/29/26 13:00:10"],
+            ["11/29/2026 12:59:50 PM", "11/29/2026 01:00:00 PM", "11/29/2026 01:00:10 PM"],
+            ["2026-11-29T23:59:50+0100", "2026-11-30T00:00:00+0100", "2026-11-30T00:00:10+0100"],
+            ["1764435590", "1764435600", "1764435610"],
+        ] {
+            let made = made(&times.map(report).concat());
+            assert_eq!(made.workload.matches("duration=10000ms").count(), 4, "{}", made.workload);
+            assert!(made.note.contains("2 intervals of 10 s"), "{}", made.note);
+        }
+        let untold = made(&[report(""), report("")].concat());
+        assert!(
+            untold.workload.contains("duration=60000ms") && untold.note.contains("taken for 60 s"),
+            "{}",
+            untold.note
+        );
+        let sar = "12:00:01 AM  DEV  tps  rkB/s  wkB/s\n12:10:01 AM  sda  10.00  0.00  5120.00\n\n";
+        assert!(made(sar).workload.contains("duration=600000ms"), "{}", made(sar).workload);
     }
 
     #[test]
