@@ -129,7 +129,8 @@ impl Example {
         let mut rest = &printed[..];
         let text = std::fs::read_to_string(&self.page).unwrap();
         let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
-        let shown = lines[self.line + 1..].iter_mut().take_while(|line| !line.starts_with("```") && !line.starts_with("$ "));
+        let shown =
+            lines[self.line + 1..].iter_mut().take_while(|line| !line.starts_with("```") && !line.starts_with("$ "));
         for shown in shown.filter(|shown| !shown.is_empty() && *shown != "…" && !shown.contains(HOSTS)) {
             let of = |line: &str| line.split_once(':').map(|(head, _)| head.to_string());
             let head = of(shown);
