@@ -54,7 +54,10 @@ fn the_course_is_told_by_what_waits_and_since_when() {
             "From 60.0 s on requests wait for cleaning, but the rate does not fall: 1.0 MB/s before, 1.0 MB/s from then on.",
         ),
         (&[FROM_THE_START], "Requests wait for cleaning from the start: 500.0 kB/s."),
-        (&[|one| one.elapsed_ns = 6_001_000_000_000], "Requests wait for cleaning almost from the start: 500.0 kB/s."),
+        (
+            &[|one| (one.verdict.cache_full_at_s, one.elapsed_ns) = (Some(0.9), 91_000_000_000)],
+            "Requests wait for cleaning almost from the start: 500.0 kB/s.",
+        ),
         (&[FROM_THE_START, OPEN], "Requests wait for cleaning from the start; a request takes 7.0 ms on average."),
         (&[OPEN], "From 60.0 s on requests wait for cleaning; a request takes 7.0 ms on average."),
         (&[NO_CACHE], "From 60.0 s on writes wait for rewriting: 1.0 MB/s before, 500.0 kB/s from then on."),
@@ -146,8 +149,7 @@ fn writes_without_space_are_told_with_the_garbage_that_was_left() {
         Told::of(&one).more
     };
     assert_eq!(told(0, 0), Told::of(&base()).more);
-    let words =
-        "4 writes are told that no space is left, with 2.0 MB of garbage in zones that the host does not clean.";
+    let words = "\"No space left\" is said 4 times, while on average 2.0 MB of garbage lies in zones that the host does not clean.";
     assert!(told(4, 16_004).contains(words), "{}", told(4, 16_004));
 }
 
