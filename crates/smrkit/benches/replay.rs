@@ -18,7 +18,7 @@ use smrkit::error::Error;
 use smrkit::experiment::demand::{Opening, Table};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::system::System;
-use smrkit::layer::LAYERS;
+use smrkit::layer::{AS_SOLD, LAYERS};
 use smrkit::request::{Op, Request};
 use smrkit::settings::{Prefill, Queue, Settings};
 use smrkit::units::SECTOR_BYTES;
@@ -28,10 +28,15 @@ const REQUESTS: usize = 10_000_000;
 /// On a small drive, where a request may cost a thousand times as much.
 const REQUESTS_SMALL: usize = 1_000_000;
 const DRIVE: &str = "st5000as0011";
+/// A drive as it is sold, with its electronics: write cache, read-ahead, an order of its own.
+const PRODUCT: &str = "st8000as0002";
 
 /// Further cases: name, layer, requests.
 const MORE: &[(&str, &str, Requests)] = &[
     ("sptf", "in-place", Requests::CloudPhysics(Queue::Sptf, Size::Own)),
+    ("product-mix", AS_SOLD, Requests::OnProduct("mix:count=1000000")),
+    ("product-read", AS_SOLD, Requests::OnProduct("random-read:size=4KiB,count=1000000")),
+    ("product-write", AS_SOLD, Requests::OnProduct("random-write:size=4KiB,count=1000000")),
     ("uniform", "set-assoc", Requests::Workload("random-write:size=4KiB,count=10000000")),
     ("zoned", "zoned", Requests::Workload("sequential-write:size=256KiB,count=10000000")),
 ];
@@ -60,6 +65,8 @@ enum Requests {
     CloudPhysics(Queue, Size),
     /// A workload over the whole drive, in memory.
     Workload(&'static str),
+    /// A workload over [`PRODUCT`], which is full, 32 outstanding.
+    OnProduct(&'static str),
 }
 
 fn main() {
@@ -99,20 +106,23 @@ fn main() {
                 }
             }
             Requests::Workload(text) => {
-                run(
-                    &case,
-                    layer,
-                    &own_drive(),
-                    Settings { prefill: Prefill::None, ..Settings::default() },
-                    generated(layer, text),
-                );
+                let settings = Settings { prefill: Prefill::None, ..Settings::default() };
+                run(&case, layer, &own_drive(), settings, generated(layer, &own_drive(), text));
+            }
+            Requests::OnProduct(text) => {
+                let (drive, settings) = (load(PRODUCT), Settings { depth: 32, ..Settings::default() });
+                run(&case, layer, &drive, settings, generated(layer, &drive, text));
             }
         }
     }
 }
 
 fn own_drive() -> Drive {
-    Drive::load(DRIVE).expect("the drive comes with smrkit")
+    load(DRIVE)
+}
+
+fn load(name: &str) -> Drive {
+    Drive::load(name).expect("the drive comes with smrkit")
 }
 
 /// The drive, scaled down as far as the layer can offer every LBA of the requests.
@@ -146,8 +156,8 @@ fn run(case: &str, layer: &str, drive: &Drive, settings: Settings, requests: Arc
     println!("{case} {count} {seconds:.4} {:.1} {:.1}", outcome.map_bytes as f64 / 1e6, memory_mb());
 }
 
-fn generated(layer: &str, text: &str) -> Arc<[Request]> {
-    let prepared = prepared(layer, &own_drive(), Settings::default()).and_then(|run| run.host_sectors());
+fn generated(layer: &str, drive: &Drive, text: &str) -> Arc<[Request]> {
+    let prepared = prepared(layer, drive, Settings::default()).and_then(|run| run.host_sectors());
     let sectors = prepared.expect("the layer fits the drive");
     let mut source = Workload::parse(text).and_then(|w| w.source(sectors, 1)).expect("a known workload");
     source.rest().expect("a workload does not fail").into()

@@ -157,6 +157,16 @@ impl ExtentMap {
         (top + self.leaf_count * leaf + self.heap_entries * size_of::<PackedExtent>() + base) as u64
     }
 
+    /// Looks at where the map keeps several LBAs. Memory that is far away comes for all of them in the time of one, if none has to wait for
+    /// what another finds.
+    #[inline]
+    pub fn fetch(&self, lbas: impl Iterator<Item = Lba>) {
+        let index = |lba: Lba| (lba.0 >> CHUNK_BITS) as usize;
+        let leaf = |index: usize| self.leaves.get(index >> LEAF_BITS)?.as_ref();
+        let extents = |index: usize| leaf(index).map_or(0, |leaf| leaf[index & (LEAF - 1)].0.len());
+        std::hint::black_box(lbas.map(|lba| extents(index(lba))).sum::<usize>());
+    }
+
     /// Maps `n` sectors from `lba` on to `pba` on, in place of what was mapped there.
     #[inline]
     pub fn insert(&mut self, lba: Lba, n: u64, pba: Pba) {

@@ -706,16 +706,18 @@ impl MemberDrive {
     }
 
     /// The drive takes a command at `time`.
-    fn receive(&mut self, mut command: Command, time: Nanos) -> DiskResult {
-        let Some(cached) = &mut self.write_cache else { unreachable!("there is one") };
+    fn receive(&mut self, command: Command, time: Nanos) -> DiskResult {
         // A write waits behind those that are blocked, or an older one to the same sectors would overwrite it later. A
         // read changes nothing and may pass.
-        let in_turn = cached.blocked.is_empty() || command.request.op == Op::Read;
-        if let Some(from) = self.buffered_from(&command.request, time).filter(|_| in_turn) {
-            return self.complete_from_cache(&mut command, time, from);
+        let in_turn =
+            command.request.op == Op::Read || self.write_cache.as_ref().is_some_and(|cached| cached.blocked.is_empty());
+        if in_turn && let Some(from) = self.buffered_from(&command.request, time) {
+            return self.complete_from_cache(command, time, from);
         }
-        if self.is_cached_write(&command.request) {
-            self.write_cache.iter_mut().for_each(|cached| cached.blocked.push_back((command.clone(), time)));
+        if self.is_cached_write(&command.request)
+            && let Some(cached) = &mut self.write_cache
+        {
+            cached.blocked.push_back((command, time));
         } else if command.request.op == Op::Flush {
             self.begin(command, time)?;
             // Nothing else was in flight, so the last completion is that of the flush.
@@ -728,11 +730,11 @@ impl MemberDrive {
     }
 
     /// Serves a command from the write cache, which can begin at `from`; its completion waits for its moment.
-    fn complete_from_cache(&mut self, command: &mut Command, sent: Nanos, from: Nanos) -> DiskResult {
-        let Command { tag, request, arrival, host, ref mut data } = *command;
+    fn complete_from_cache(&mut self, command: Command, sent: Nanos, from: Nanos) -> DiskResult {
+        let Command { tag, request, arrival, host, mut data } = command;
         let moments = Moments { arrival, sent, turn: sent };
-        let Served { start, end } = self.serve_from_cache(&request, moments, from, host, data)?;
-        self.complete(Completion { tag, start, end, data: std::mem::take(data) });
+        let Served { start, end } = self.serve_from_cache(&request, moments, from, host, &mut data)?;
+        self.complete(Completion { tag, start, end, data });
         Ok(())
     }
 
@@ -751,14 +753,12 @@ impl MemberDrive {
             return self.begin(command, sent);
         }
         self.through_outages(|drive| drive.destage(time, false))?;
-        while let Some(cached) = &mut self.write_cache
-            && let Some((mut command, sent)) = cached.blocked.pop_front()
+        while let Some((command, _)) = self.write_cache.as_ref().and_then(|cached| cached.blocked.front())
+            && let Some(from) = self.buffered_from(&command.request, time)
+            && let Some(cached) = &mut self.write_cache
+            && let Some((command, sent)) = cached.blocked.pop_front()
         {
-            let Some(from) = self.buffered_from(&command.request, time) else {
-                self.write_cache.iter_mut().for_each(|cached| cached.blocked.push_front((command.clone(), sent)));
-                break;
-            };
-            self.complete_from_cache(&mut command, sent, from)?;
+            self.complete_from_cache(command, sent, from)?;
         }
         Ok(())
     }

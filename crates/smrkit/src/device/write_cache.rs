@@ -100,8 +100,9 @@ pub(super) struct WriteCache {
     limit: u64,
     /// In no order; none overlaps or touches another.
     runs: Vec<HeldRun>,
-    /// The cylinder of each that has a position, ascending, and its place in `runs`.
-    by_cylinder: Vec<(u32, usize)>,
+    by_lba: RunIndex,
+    /// Of those that have a position.
+    by_cylinder: RunIndex,
     /// Sectors in `runs`.
     pub sectors: u64,
     batch: Batch,
@@ -117,7 +118,29 @@ pub(super) struct WriteCache {
 state! {
     WriteCache {
         values: runs, sectors, batch, taken, last_command, half_full, bus_free_at;
-        built: limit, by_cylinder;
+        built: limit, by_lba, by_cylinder;
+    }
+}
+
+/// Places of runs, in the order of a number that each has. So few are counted faster than found by halving.
+#[derive(Default)]
+struct RunIndex(Vec<(u64, usize)>);
+
+impl RunIndex {
+    /// How many have a number below `key`.
+    #[inline]
+    fn below(&self, key: u64) -> usize {
+        self.0.iter().map(|own| usize::from(own.0 < key)).sum()
+    }
+
+    fn insert(&mut self, key: u64, at: usize) {
+        self.0.insert(self.below(key), (key, at));
+    }
+
+    /// Takes out the run at place `at`, to which the last one moves.
+    fn remove(&mut self, at: usize, last: usize) {
+        self.0.retain(|own| own.1 != at);
+        self.0.iter_mut().filter(|own| own.1 == last).for_each(|own| own.1 = at);
     }
 }
 
@@ -126,7 +149,8 @@ impl WriteCache {
         WriteCache {
             limit: limit_sectors,
             runs: Vec::new(),
-            by_cylinder: Vec::new(),
+            by_lba: RunIndex::default(),
+            by_cylinder: RunIndex::default(),
             sectors: 0,
             batch: Batch::default(),
             taken: 0,
@@ -138,8 +162,8 @@ impl WriteCache {
 
     /// Puts the runs of a restored state in order.
     pub fn order_runs(&mut self) {
-        self.by_cylinder = (0..).zip(&self.runs).filter_map(|(at, run)| Some((run.position?.cylinder, at))).collect();
-        self.by_cylinder.sort_unstable();
+        self.sectors = 0;
+        std::mem::take(&mut self.runs).into_iter().for_each(|run| self.hold(run));
     }
 
     /// True if it can take a write of `n` sectors at all.
@@ -156,14 +180,13 @@ impl WriteCache {
     pub fn clear(&mut self) {
         (self.sectors, self.batch) = (0, Batch::default());
         self.runs.clear();
-        self.by_cylinder.clear();
+        (self.by_lba, self.by_cylinder) = Default::default();
     }
 
     fn hold(&mut self, run: HeldRun) {
+        self.by_lba.insert(run.lba.0, self.runs.len());
         if let Some(position) = run.position {
-            // So few are counted faster than found by halving.
-            let before = self.by_cylinder.iter().filter(|own| own.0 < position.cylinder).count();
-            self.by_cylinder.insert(before, (position.cylinder, self.runs.len()));
+            self.by_cylinder.insert(position.cylinder.into(), self.runs.len());
         }
         self.sectors += run.sectors;
         self.runs.push(run);
@@ -173,46 +196,32 @@ impl WriteCache {
     fn take_out(&mut self, at: usize) -> HeldRun {
         let run = self.runs.swap_remove(at);
         self.sectors -= run.sectors;
-        let last = self.runs.len();
-        if let Some(found) = self.by_cylinder.iter().position(|own| own.1 == at) {
-            self.by_cylinder.remove(found);
-        }
-        if let Some(moved) = self.by_cylinder.iter_mut().find(|own| own.1 == last) {
-            moved.1 = at;
-        }
+        self.by_lba.remove(at, self.runs.len());
+        self.by_cylinder.remove(at, self.runs.len());
         run
     }
 
-    /// The first run, from place `from` on, that a write overlaps or touches.
+    /// Places of the runs that `n` sectors from `lba` on overlap or touch.
     #[inline]
-    fn touched_by(&self, request: &Request, from: usize) -> Option<usize> {
-        let (lba, end) = (request.lba, request.end());
-        let found = self.runs[from..].iter().position(|run| (run.lba <= end) & (lba <= run.end()));
-        found.map(|at| from + at)
-    }
-
-    /// Sectors that it holds of `n` from `lba` on, and whether a write there would continue or change a run.
-    #[inline]
-    fn overlap(&self, lba: Lba, n: u64) -> (u64, bool) {
-        let (end, mut held, mut touches) = (lba + n, 0, false);
-        // Without branches, since it is asked for each write and seldom so.
-        for run in &self.runs {
-            held += run.end().min(end).0.saturating_sub(run.lba.max(lba).0);
-            touches |= (run.lba <= end) & (lba <= run.end());
-        }
-        (held, touches)
+    fn touched(&self, lba: Lba, n: u64) -> impl Iterator<Item = usize> + '_ {
+        let begun = &self.by_lba.0[..self.by_lba.below(lba.0 + n + 1)];
+        begun.iter().rev().map(|own| own.1).take_while(move |&at| lba <= self.runs[at].end())
     }
 
     /// True if it holds all of `n` sectors from `lba` on.
     #[inline]
     pub fn holds(&self, lba: Lba, n: u64) -> bool {
-        self.runs.iter().any(|run| run.lba <= lba && lba + n <= run.end())
+        self.touched(lba, n).any(|at| self.runs[at].lba <= lba && lba + n <= self.runs[at].end())
     }
 
     /// From `now` on, when there is room for a write of `n` sectors at `lba`; `None` if only another batch makes room.
     #[inline]
     pub fn room_at(&self, now: Nanos, lba: Lba, n: u64) -> Option<Nanos> {
-        let (held, touches) = self.overlap(lba, n);
+        let (mut held, mut touches) = (0, false);
+        for run in self.touched(lba, n).map(|at| &self.runs[at]) {
+            held += run.end().min(lba + n).0.saturating_sub(run.lba.max(lba).0);
+            touches = true;
+        }
         if !touches && self.runs.len() >= RUNS_MAX {
             return None;
         }
@@ -252,11 +261,13 @@ impl WriteCache {
     #[inline]
     pub fn put(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
         let was_half_full = self.is_half_full();
-        match self.touched_by(request, 0) {
-            Some(at) if self.runs[at].lba <= request.lba && self.touched_by(request, at + 1).is_none() => {
-                self.extend(at, request, data, now);
-            }
-            first => self.merge(device, request, data, now, first),
+        let touched = {
+            let mut places = self.touched(request.lba, request.sectors.into());
+            (places.next(), places.next())
+        };
+        match touched {
+            (Some(at), None) if self.runs[at].lba <= request.lba => self.extend(at, request, data, now),
+            _ => self.merge(device, request, data, now),
         }
         self.taken += 1;
         if !was_half_full && self.is_half_full() {
@@ -279,13 +290,12 @@ impl WriteCache {
         run.note_change(now);
     }
 
-    /// A write joins all runs that it overlaps or touches, the first of which is `touched`.
-    fn merge(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos, mut touched: Option<usize>) {
+    /// A write joins all runs that it overlaps or touches.
+    fn merge(&mut self, device: &LayeredDisk, request: &Request, data: &Buf, now: Nanos) {
         let (lba, end) = (request.lba, request.end());
         let mut parts = Vec::new();
-        while let Some(at) = touched {
+        while let Some(at) = self.touched(lba, end - lba).min() {
             parts.push(self.take_out(at));
-            touched = self.touched_by(request, at);
         }
         let first = parts.iter().map(|run| run.lba).min().unwrap_or(lba).min(lba);
         let last = parts.iter().map(HeldRun::end).max().unwrap_or(end).max(end);
@@ -396,13 +406,24 @@ impl WriteCache {
         let (mut sectors, source) = (first.sectors, first.source);
         let is_stream = first.is_stream();
         batch.push(first);
-        while batch.len() < shared && !is_stream {
-            let fits =
-                |run: &HeldRun| !run.is_stream() && run.source == source && sectors + run.sectors <= STREAM_SECTORS;
-            let Some(next) = self.oldest(|run| is_eligible(run) && fits(run)) else { break };
-            let next = self.take(device, next, is_flushing);
-            sectors += next.sectors;
-            batch.push(next);
+        if is_stream || shared == 1 {
+            return batch;
+        }
+        let may_share = |run: &HeldRun| is_eligible(run) && !run.is_stream() && run.source == source;
+        // In the order of `runs`, which it keeps.
+        let mut orders: SmallVec<[u64; RUNS_MAX]> =
+            self.runs.iter().map(|run| if may_share(run) { run.order } else { u64::MAX }).collect();
+        while batch.len() < shared
+            && let Some((at, &order)) = orders.iter().enumerate().min_by_key(|(_, order)| **order)
+            && order < u64::MAX
+        {
+            if sectors + self.runs[at].sectors > STREAM_SECTORS {
+                orders[at] = u64::MAX;
+                continue;
+            }
+            orders.swap_remove(at);
+            batch.push(self.take_out(at));
+            sectors += batch[batch.len() - 1].sectors;
         }
         batch
     }
@@ -427,9 +448,9 @@ impl WriteCache {
     /// they go, so that the search ends where a seek alone takes longer than the best way.
     fn nearest(&self, device: &LayeredDisk, is_eligible: impl Fn(&HeldRun) -> bool) -> Option<usize> {
         let (clock, now) = (device.disk.clock().mechanical()?, device.now());
-        let (runs, head) = (&self.by_cylinder, clock.cylinder());
-        let distance = |run: Option<&(u32, usize)>| run.map_or(u32::MAX, |run| run.0.abs_diff(head));
-        let mut inward = runs.iter().filter(|run| run.0 < head).count();
+        let (runs, head) = (&self.by_cylinder.0, u64::from(clock.cylinder()));
+        let distance = |run: Option<&(u64, usize)>| run.map_or(u32::MAX, |run| run.0.abs_diff(head) as u32);
+        let mut inward = self.by_cylinder.below(head);
         let mut outward = inward;
         let mut best = (Nanos::MAX, usize::MAX);
         while outward > 0 || inward < runs.len() {

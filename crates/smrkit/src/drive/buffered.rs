@@ -244,6 +244,7 @@ impl Buffered {
     }
 
     /// From `now` until a read at a position would begin, behind what the media is doing.
+    #[inline]
     pub fn estimate_at(&self, position: &Position, now: Nanos) -> Nanos {
         let start = now.max(self.busy_until);
         start.since(now) + self.media.estimate_at(position, start)
@@ -338,12 +339,14 @@ impl Buffered {
     }
 
     /// The time until a write of `sectors` finds room in the cache; `None` where it is too long for it.
+    #[inline]
     pub fn wait_for_room(&self, now: Nanos, sectors: u64) -> Option<Nanos> {
         let wait = if self.queue.has_room(sectors) { Nanos::ZERO } else { self.busy_until.since(now) };
         self.queue.takes(sectors).then_some(wait)
     }
 
     /// True if a read finds its sectors in the buffer: among queued writes, in a kept stretch, or where the media reads ahead.
+    #[inline]
     pub fn holds(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> bool {
         let end = pba + sectors;
         self.queue.holds(pba, end)
@@ -481,11 +484,13 @@ impl Segments {
     }
 
     /// True if a stretch that was read holds sectors.
+    #[inline]
     pub fn keep(&self, pba: Pba, end: Pba) -> bool {
         self.kept.iter().any(|&(from, to)| from <= pba && end <= to)
     }
 
     /// The stretch being read ahead, if it holds sectors or will.
+    #[inline]
     pub fn ahead_of(&self, g: &Geometry, media: &Mechanical, now: Nanos, pba: Pba, end: Pba) -> Option<ReadAhead> {
         let covers = |ahead: &ReadAhead| ahead.began <= pba && end <= ahead.limit;
         self.ahead.filter(|ahead| covers(ahead) && self.kept_from(ahead, ahead.reached(g, media, now)) <= pba)
@@ -607,6 +612,7 @@ impl WriteQueue {
     }
 
     /// True if one write has all sectors from `pba` to `end`.
+    #[inline]
     pub fn holds(&self, pba: Pba, end: Pba) -> bool {
         self.granules[self.place(pba.0 / GRANULE_SECTORS)] > 0
             && self.writes.iter().any(|w| w.pba <= pba && end <= w.pba + w.sectors)

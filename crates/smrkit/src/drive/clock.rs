@@ -107,6 +107,7 @@ impl DriveClock {
     }
 
     /// From `now` until the drive can serve an access from its buffer: at once, or when there is room. `None` where it can't.
+    #[inline]
     pub fn wait_for_buffer(&self, g: &Geometry, now: Nanos, write: bool, pba: Pba, sectors: u64) -> Option<Nanos> {
         let clock = self.buffered()?;
         if write { clock.wait_for_room(now, sectors) } else { clock.holds(g, now, pba, sectors).then_some(Nanos::ZERO) }
@@ -160,6 +161,7 @@ impl DriveClock {
     }
 
     /// The mechanics, where there are any.
+    #[inline]
     pub fn mechanical(&self) -> Option<&Mechanical> {
         match self {
             DriveClock::Constant(_) => None,

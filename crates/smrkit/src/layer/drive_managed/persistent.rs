@@ -165,6 +165,7 @@ impl PersistentCache {
     /// Appends `extents`, of which `data` holds one after another, as one entry; see [`CacheLog::holds_undivided`].
     pub fn append_together(&mut self, disk: &mut Disk, extents: &[Extent], data: &Buf) -> DiskResult {
         let mut pba = self.log.append_together(disk, extents, data)?;
+        self.map.fetch(extents.iter().map(|extent| extent.0));
         for &(lba, sectors) in extents {
             self.map.insert(lba, sectors, pba);
             pba += sectors;
