@@ -1,7 +1,8 @@
 //! A served drive or array: commands in one queue, the model that says when they complete, and the image that holds the data.
 //!
-//! A command reads or writes the image at the moment at which the model completes it. Commands on the same sectors, one of which changes
-//! them, keep their order: the later one waits.
+//! A command reads or writes the image at the moment at which the model completes it; what will be flushed soon is written when the drive
+//! begins to write it, so that the host's sync runs meanwhile. Commands on the same sectors, one of which changes them, keep their order:
+//! the later one waits.
 
 mod power_cut;
 
@@ -29,7 +30,7 @@ use super::log::{Events, FoundState, LogEvent, LogWriter, Replay};
 use super::model::{Model, is_power_cut};
 use crate::error::LiveError;
 use crate::log::log;
-use power_cut::UndoLog;
+use power_cut::{UndoLog, replaced};
 
 /// Zeros are written in pieces of this many sectors: 8 MiB (assumption).
 const ZERO_SECTORS: u64 = 1 << 14;
@@ -40,6 +41,8 @@ const COMMANDS_MAX: usize = 1024;
 /// Bytes of events that gather before they are written out, and in `IMAGE.smr` before the state is saved anew (assumption).
 const EVENTS_BYTES: usize = 64 << 10;
 const EVENTS_BYTES_MAX: u64 = 64 << 20;
+/// A host that flushed after so many writes at most will soon flush the next ones, too (assumption).
+const FLUSHED_WRITES: u64 = 8;
 /// The least of a drive's time for which it works for itself at once (assumption).
 const STEP: Nanos = Nanos(1_000_000);
 
@@ -123,6 +126,10 @@ pub enum CommandState {
         is_silent: bool,
         /// Number of the host's sync that it waits for; 0 where it waits for none.
         sync: u64,
+        /// True if its data are in the image already.
+        is_written: bool,
+        /// What they replaced there, where a power cut may undo that.
+        before: Option<Vec<u8>>,
     },
     /// It completed at this moment of the drive's time.
     Ended(Nanos, Result<(), CommandError>),
@@ -223,6 +230,10 @@ pub struct ServedDrive {
     /// Commands that the drive has completed, with the sync of the image that each waits for.
     pub(super) syncing: VecDeque<(u64, Command)>,
     syncer: Syncer,
+    /// True if the image may have changed since a sync was asked for last.
+    is_changed: bool,
+    /// Writes that were begun since the last flush, and that there were before it.
+    writes: [u64; 2],
     /// True if flushes wait until the image is durable.
     pub is_durable: bool,
     /// Bytes to be written that commands hold.
@@ -312,6 +323,8 @@ impl ServedDrive {
             ended: VecDeque::new(),
             syncing: VecDeque::new(),
             syncer,
+            is_changed: true,
+            writes: [0, u64::MAX],
             is_durable: true,
             held_bytes: 0,
             next_tag: 0,
@@ -430,7 +443,7 @@ impl ServedDrive {
         let (at, steps) = (self.begun, steps(&self.queue[self.begun]));
         let (tag, is_silent) = (self.next_tag, std::mem::take(&mut self.is_silent));
         let command = &mut self.queue[at];
-        command.state = CommandState::UnderWay { tag, steps, is_silent, sync: 0 };
+        command.state = CommandState::UnderWay { tag, steps, is_silent, sync: 0, is_written: false, before: None };
         self.begun += 1;
         self.submit_step(at, now.max(self.model.now));
         true
@@ -489,15 +502,30 @@ impl ServedDrive {
 
     /// Submits the first step of a command that is under way to the model.
     fn submit_step(&mut self, at: usize, now: Nanos) {
-        let arrival = self.model.now.max(now);
-        let CommandState::UnderWay { tag, steps, sync, .. } = &mut self.queue[at].state else { return };
+        let (arrival, command) = (self.model.now.max(now), &mut self.queue[at]);
+        let CommandState::UnderWay { tag, steps, sync, .. } = &mut command.state else { return };
         let Some(step) = steps.front_mut() else { return };
         (*tag, step.arrival) = (self.next_tag, arrival);
-        if step.request.op == Op::Flush && self.is_durable {
-            // All that it vouches for is in the image already, so that the host's sync may run beside the drive's flush.
-            *sync = self.syncer.begin();
-        }
         let (tag, request) = (*tag, step.request);
+        match request.op {
+            Op::Flush => {
+                self.writes = [0, self.writes[0]];
+                if self.is_durable {
+                    // All that it vouches for is in the image already, so that the host's sync may run beside the drive's flush.
+                    *sync = self.syncer.begin(std::mem::take(&mut self.is_changed));
+                }
+            }
+            Op::Write if command.kind == CommandKind::Write => {
+                self.writes[0] += 1;
+                let will_be_flushed = command.fua || self.writes[0].max(self.writes[1]) <= FLUSHED_WRITES;
+                // Of a write that is to fail, or to be cut off, less may be in the image.
+                let may_fail = self.model.will_lose_power() || !self.aimed.is_empty() || self.failure.is_some();
+                if will_be_flushed && self.is_durable && !may_fail {
+                    self.write_early(at);
+                }
+            }
+            Op::Read | Op::Write | Op::Discard => {}
+        }
         self.next_tag += 1;
         self.events.begin(tag, LogEvent::Failed { request, arrival });
         if self.failure.is_some() {
@@ -506,6 +534,24 @@ impl ServedDrive {
         let slow_by = std::mem::take(&mut self.slow_by);
         if let Err(fault) = self.model.submit(tag, &request, arrival, slow_by) {
             self.meet(fault);
+        }
+    }
+
+    /// Writes the data of a command to the image before the drive has written them, and lets the host make them durable meanwhile. Nobody
+    /// reads them before: commands on the same sectors wait.
+    fn write_early(&mut self, at: usize) {
+        let command = &mut self.queue[at];
+        let sectors = command.sectors();
+        // What fails now fails again when the drive has written it, and is told then.
+        let Ok(replaced) = (if self.may_lose { replaced(&self.image, sectors, Op::Write) } else { Ok(None) }) else {
+            return;
+        };
+        if self.image.storage.write(command.offset, &command.data).is_ok()
+            && let CommandState::UnderWay { is_written, before, .. } = &mut command.state
+        {
+            (*is_written, *before) = (true, replaced);
+            self.syncer.begin(true);
+            self.is_changed = false;
         }
     }
 
@@ -580,13 +626,26 @@ impl ServedDrive {
                 Ok(())
             }
             Op::Write | Op::Discard => {
+                let early = match &mut self.queue[at].state {
+                    CommandState::UnderWay { is_written: true, before, .. } => Some(before.take()),
+                    _ => None,
+                };
+                let is_written = early.is_some();
                 if self.may_lose {
                     // The layer has not begun what comes after this request: what it has committed came before.
                     self.undo.note_commits(self.model.commits());
-                    self.undo.remember(&self.image, range.clone(), request.op).map_err(|error| self.failed(&error))?;
+                    let before = match early {
+                        Some(before) => before,
+                        None => {
+                            replaced(&self.image, range.clone(), request.op).map_err(|error| self.failed(&error))?
+                        }
+                    };
+                    self.undo.remember(range.clone(), before);
                 }
                 let (command, storage) = (&self.queue[at], &*self.image.storage);
+                self.is_changed |= !is_written;
                 let written = match command.kind {
+                    _ if is_written => Ok(()),
                     CommandKind::Write => storage.write(bytes.start, &command.data),
                     _ if command.no_hole => write_zeros(storage, bytes),
                     _ => storage.punch(bytes),

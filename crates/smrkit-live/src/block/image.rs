@@ -115,8 +115,11 @@ impl Syncer {
         Ok(Syncer { storage, thread: None, answers, done, begun: 0, ended: 0 })
     }
 
-    /// Asks for what was written so far to become durable; the number of this sync.
-    pub fn begin(&mut self) -> u64 {
+    /// Asks for what was written so far to become durable, if the image has changed since this was asked last; the number of the sync.
+    pub fn begin(&mut self, is_changed: bool) -> u64 {
+        if !is_changed {
+            return self.begun;
+        }
         self.begun += 1;
         // Not before it is needed: by then the server's thread has its priority, and this one inherits it. At an ordinary one, a busy
         // machine lets it wait for milliseconds, and with it the reply to each flush.

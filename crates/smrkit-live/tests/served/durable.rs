@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
 use smrkit::settings::Queue;
-use smrkit::units::SECTOR_BYTES;
+use smrkit::units::{Nanos, SECTOR_BYTES};
 use smrkit_live::block::control::InjectedFault;
 use smrkit_live::block::drive::ServedDrive;
 use smrkit_live::block::image::{Storage, state_path};
@@ -220,10 +220,35 @@ fn a_flush_waits_until_the_image_is_durable_and_nobody_else_does() {
             assert!(begun.elapsed() >= SYNC && disk.syncs[1].load(SeqCst) > before);
         }
         disk.fails.store(true, SeqCst);
+        // The sync may fail before the drive has written it.
+        client.ask(0, WRITE, 0, PIECE as u32, &[1; PIECE]);
         assert_ne!(client.ask(0, FLUSH, 0, 0, &[]), 0);
         assert_ne!(other.ask(0, WRITE, 0, PIECE as u32, &[1; PIECE]), 0, "nobody knows what is on the disk by now");
         assert!(served.stop()["has_failed"] == true);
     }
+}
+
+/// The host's sync takes no time of its own where the drive takes longer to write.
+#[test]
+fn what_will_be_flushed_becomes_durable_while_the_drive_writes_it() {
+    let (disk, served, _folder) = on_slow_disk(true, Pace::Times(1.0));
+    let mut client = Client::new(&served.socket);
+    // A host that flushes what it writes.
+    client.write(0, &[1; PIECE]);
+    client.flush();
+    let slow = InjectedFault::Slow(Nanos(3 * SYNC.as_nanos() as u64));
+    served.inject(slow);
+    client.write(0, &[2; PIECE]);
+    let (written, ended) = (Instant::now(), disk.syncs[1].load(SeqCst));
+    client.flush();
+    assert!(written.elapsed() < SYNC / 2 && ended == 2, "{:?}, {ended} syncs", written.elapsed());
+    served.inject(slow);
+    let begun = Instant::now();
+    assert_eq!(client.ask(FUA, WRITE, 0, PIECE as u32, &[3; PIECE]), 0);
+    assert!(begun.elapsed() < 3 * SYNC + SYNC / 2 && disk.syncs[1].load(SeqCst) == 3, "{:?}", begun.elapsed());
+    // There is nothing to make durable any more.
+    client.flush();
+    assert_eq!(disk.syncs[0].load(SeqCst), 3);
 }
 
 #[test]

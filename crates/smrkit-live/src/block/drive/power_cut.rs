@@ -37,25 +37,28 @@ struct UndoneWrite {
     before: Option<Vec<u8>>,
 }
 
+/// What is about to be replaced in the image; none where that is not undone.
+pub(super) fn replaced(image: &DriveImage, sectors: Range<u64>, op: Op) -> io::Result<Option<Vec<u8>>> {
+    let bytes = ((sectors.end - sectors.start) * SECTOR_BYTES) as usize;
+    // The layer may have let a neighbour destroy what was trimmed, so that a trim can't be undone.
+    match op == Op::Write && bytes <= UNDO_BYTES / 4 {
+        true => {
+            let mut before = vec![0; bytes];
+            image.storage.read(sectors.start * SECTOR_BYTES, &mut before)?;
+            Ok(Some(before))
+        }
+        false => Ok(None),
+    }
+}
+
 impl UndoLog {
-    pub fn remember(&mut self, image: &DriveImage, sectors: Range<u64>, op: Op) -> io::Result<()> {
-        let bytes = ((sectors.end - sectors.start) * SECTOR_BYTES) as usize;
-        // The layer may have let a neighbour destroy what was trimmed, so that a trim can't be undone.
-        let before = match op == Op::Write && bytes <= UNDO_BYTES / 4 {
-            true => {
-                let mut before = vec![0; bytes];
-                image.storage.read(sectors.start * SECTOR_BYTES, &mut before)?;
-                self.bytes += bytes;
-                Some(before)
-            }
-            false => None,
-        };
+    pub fn remember(&mut self, sectors: Range<u64>, before: Option<Vec<u8>>) {
+        self.bytes += before.as_ref().map_or(0, Vec::len);
         self.writes.push_back(UndoneWrite { sectors, before });
         self.count += 1;
         while self.bytes > UNDO_BYTES {
             self.forget_oldest();
         }
-        Ok(())
     }
 
     fn forget_oldest(&mut self) {
@@ -157,7 +160,8 @@ impl ServedDrive {
     /// Of writes under way all sectors, none, or the first ones are there; where a rewrite was torn, those that it had reached.
     fn tear_under_way(&mut self, losses: &mut CutLosses, random: &mut Pcg64Mcg) -> io::Result<()> {
         for command in self.queue.iter().take(self.begun) {
-            let CommandState::UnderWay { steps, .. } = &command.state else { continue };
+            // What was in the image before the cut was planned has reached the platters.
+            let CommandState::UnderWay { steps, is_written: false, .. } = &command.state else { continue };
             let Some(Step { request, .. }) = steps.front() else { continue };
             if request.op != Op::Write || command.data.is_empty() {
                 continue;
