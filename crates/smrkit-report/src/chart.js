@@ -93,15 +93,14 @@ const LINES = 250;
 // the SVG and, for lines, what hovering needs.
 function drawPanel(panel, { width, theme, shown = () => true, range }) {
   const lines = panel.series;
-  const rows = panel.bars?.rows ?? panel.estimates?.map(row => row.name) ?? panel.strips?.rows.map(row => row.name) ?? [];
+  const rows = panel.bars?.rows ?? panel.estimates?.map(row => row.name) ?? [];
   const height = lines ? LINES : rows.length * ROW;
   const yTicks = lines ? ticks(panel.y, panel.y.range, 6) : [];
   const names = rows.map(name => cut(name, Math.min(260, width / 3)));
   const left = 14 + (lines ? 20 : 0) + widest([...yTicks.map(FORMS[panel.y.form]), ...names]);
-  const colourTicks = panel.strips ? ticks({ log: true }, panel.strips.range, 4) : [];
   // The last label of the horizontal axis needs room beside the plot too.
   const right = Math.max(30, 16 + widest([
-    ...panel.guides.map(([, name]) => name), ...(panel.bars?.totals ?? panel.estimates?.map(row => row.text) ?? []), ...colourTicks.map(value => '    ' + FORMS[panel.y.form](value)),
+    ...panel.guides.map(([, name]) => name), ...(panel.bars?.totals ?? panel.estimates?.map(row => row.text) ?? []),
   ]));
   const plot = { left, right: Math.max(left + 40, width - right), top: 12, bottom: 12 + height };
   const xRange = range ?? panel.x.range;
@@ -117,9 +116,8 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
   const rule = (x1, y1, x2, y2, stroke, more = {}) => element(svg, 'line', { x1, y1, x2, y2, stroke, ...more });
 
   const xTicks = ticks(panel.x, xRange, Math.max(2, Math.min(10, Math.floor((plot.right - plot.left) / 70))));
-  if (panel.strips) element(svg, 'rect', { x: plot.left, y: plot.top, width: plot.right - plot.left, height, fill: '#fff' });
   for (const value of xTicks) {
-    rule(x(value), plot.top, x(value), plot.bottom + 4, panel.strips ? '#e4e4e4' : theme.grid);
+    rule(x(value), plot.top, x(value), plot.bottom + 4, theme.grid);
     say(x(value), plot.bottom + 18, FORMS[panel.x.form](value), 'middle').setAttribute('class', 'xtick');
   }
   say((plot.left + plot.right) / 2, plot.bottom + 38, cut(panel.x.label, plot.right - plot.left + 60), 'middle');
@@ -180,7 +178,6 @@ function drawPanel(panel, { width, theme, shown = () => true, range }) {
     panel.estimates.forEach((row, i) => drawEstimate(svg, row, plot.top + i * ROW, x, theme, say));
     rule(plot.left, plot.top, plot.left, plot.bottom, theme.rule);
   }
-  if (panel.strips) drawStrips(svg, panel, x, plot, colourTicks, say);
   rule(plot.left, plot.bottom, plot.right, plot.bottom, theme.rule);
   return { svg, x, y, plot };
 }
@@ -221,30 +218,4 @@ function drawEstimate(svg, { name, value, range, measured, text, colour }, top, 
     end = Math.max(end, x(measured) + 5);
   }
   say(end + 8, middle + 4, text, 'start');
-}
-
-// Stops of a strip's colours, from pale to dark. They are made for white, on dark pages too: darker is more.
-const STOPS = [[0xdd, 0xe8, 0xf4], [0x8f, 0xbc, 0xe0], [0x2b, 0x7b, 0xba], [0x08, 0x2a, 0x5c]];
-
-function stripColour(share) {
-  const at = Math.min(1, Math.max(0, share)) * (STOPS.length - 1);
-  const [from, to] = [STOPS[Math.floor(at)], STOPS[Math.min(Math.floor(at) + 1, STOPS.length - 1)]];
-  return `rgb(${from.map((a, i) => Math.round(a + (to[i] - a) * (at % 1))).join(' ')})`;
-}
-
-function drawStrips(svg, { strips: { rows, end, range: [low, high] }, x: axis, y: { form } }, x, plot, colourTicks, say) {
-  const level = value => (high > low ? Math.log(value / low) / Math.log(high / low) : 1);
-  const columns = Math.max(1, ...rows.map(row => row.cells.length));
-  rows.forEach(({ name, cells }, i) => cells.forEach((value, column) => {
-    if (!(value > 0)) return;
-    const [from, to] = [column, column + 1].map(at => (end / columns) * at);
-    const place = { x: x(from), y: plot.top + i * ROW + 3, width: x(to) - x(from) + 0.2, height: ROW - 6 };
-    const cell = element(svg, 'rect', { class: 'bar', ...place, fill: stripColour(level(value)) });
-    element(cell, 'title', {}, `${name}: ${FORMS[form](value)} from ${FORMS[axis.form](from)} on`);
-  }));
-  const [top, height] = [plot.bottom - Math.max(60, plot.bottom - plot.top), Math.max(60, plot.bottom - plot.top)];
-  for (let i = 0; i < 24; i++) {
-    element(svg, 'rect', { x: plot.right + 10, y: top + (height * (23 - i)) / 24, width: 10, height: height / 24 + 0.3, fill: stripColour(i / 23) });
-  }
-  for (const value of colourTicks) say(plot.right + 24, top + height * (1 - level(value)) + 4, FORMS[form](value), 'start');
 }

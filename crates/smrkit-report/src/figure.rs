@@ -31,11 +31,11 @@ pub struct Panel {
     pub guides: Vec<(f64, String)>,
     /// Moments: a value of x and what happens then.
     pub marks: Vec<(f64, String)>,
-    /// The lines, bars or strips.
+    /// The lines or bars.
     pub body: Body,
 }
 
-/// The lines, bars or strips between the axes.
+/// The lines or bars between the axes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// Lines and points.
@@ -51,15 +51,6 @@ pub enum Body {
     },
     /// Horizontal bars, one a row, each with what is not known of it, and what was measured.
     Estimates(Vec<Estimate>),
-    /// Strips of colour, one a row; cells of equal width; zero is left white.
-    Strips {
-        /// The rows from the top: name and cells.
-        rows: Vec<(String, Vec<f64>)>,
-        /// End of the last cell on the horizontal axis.
-        end: f64,
-        /// The smallest and largest value that gets a colour, for all panels alike.
-        range: (f64, f64),
-    },
 }
 
 /// A bar of which something is not known.
@@ -224,7 +215,7 @@ impl Panel {
                 let key = |p: &BarPart| Key { name: p.name.clone(), colour: p.colour, style: None };
                 parts.iter().map(|p| (key(p), p.is_drawn())).collect()
             }
-            Body::Estimates(_) | Body::Strips { .. } => Vec::new(),
+            Body::Estimates(_) => Vec::new(),
         }
     }
 
@@ -253,7 +244,6 @@ impl Panel {
             }
             Body::Bars { .. } => (self.x.range(self.bar_ends().into_iter()), (0.0, 1.0)),
             Body::Estimates(all) => (self.x.range(all.iter().map(Estimate::end)), (0.0, 1.0)),
-            Body::Strips { end, .. } => ((0.0, if *end > 0.0 { *end } else { 1.0 }), (0.0, 1.0)),
         }
     }
 
@@ -263,19 +253,12 @@ impl Panel {
         (0..rows.len()).map(|row| parts.iter().map(|part| part.values[row]).sum()).collect()
     }
 
-    /// The cells of its longest strip: the others end with empty ones.
-    pub(crate) fn columns(&self) -> usize {
-        let Body::Strips { rows, .. } = &self.body else { return 0 };
-        rows.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0)
-    }
-
     /// True where nothing would be drawn.
     pub fn is_empty(&self) -> bool {
         match &self.body {
             Body::Lines(series) => series.iter().all(|s| s.points.is_empty()),
             Body::Bars { parts, .. } => !parts.iter().any(BarPart::is_drawn),
             Body::Estimates(all) => all.is_empty(),
-            Body::Strips { .. } => self.columns() == 0,
         }
     }
 }

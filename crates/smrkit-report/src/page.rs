@@ -114,7 +114,7 @@ fn topic(name: &str) -> &'static str {
         "latency" => TOPICS[0],
         "iops" | "longest" | "throughput" | "cache-fill" | "gauges" => TOPICS[1],
         "amplification" | "busy" => TOPICS[2],
-        "surface" | "capacity" => TOPICS[3],
+        "capacity" => TOPICS[3],
         _ => TOPICS[4],
     }
 }
@@ -322,10 +322,6 @@ pub(crate) fn chart(panel: &Panel, legend: &[Key]) -> Value {
                        "text": one.text, "colour": one.colour.hex()})
             };
             data["estimates"] = all.iter().map(row).collect();
-        }
-        Body::Strips { rows, end, range } => {
-            let row = |(name, cells): &(String, Vec<f64>)| json!({"name": name, "cells": cells.iter().copied().map(rounded).collect::<Vec<_>>()});
-            data["strips"] = json!({"rows": rows.iter().map(row).collect::<Vec<_>>(), "end": end, "range": range});
         }
     }
     data

@@ -5,7 +5,7 @@
 use smrkit::layer::{BASELINE, GaugeUnit};
 use smrkit::settings::Arrival;
 use smrkit::stats::measured::{MEASURED, Measured};
-use smrkit::stats::outcome::{ByCause, Capacity, Outcome, Surface};
+use smrkit::stats::outcome::{ByCause, Capacity, Outcome};
 use smrkit::tally::Cause;
 use smrkit::units::{Nanos, SECTOR_BYTES};
 
@@ -45,7 +45,7 @@ pub fn figures(runs: &[Outcome], measured: Option<&Measured>) -> Vec<Figure> {
     ];
     figures.extend(members);
     figures.extend(rebuild::figures(runs));
-    figures.extend([all.surface(), all.capacity()]);
+    figures.push(all.capacity());
     figures
 }
 
@@ -237,26 +237,6 @@ impl All<'_> {
         figure("members", "Busy time of the members by cause", note, panels, "No record tells what kept members busy.")
     }
 
-    fn surface(&self) -> Figure {
-        let all: Vec<Strips> = self.runs.iter().map(strips).collect();
-        let cells = all.iter().flat_map(|of| &of.rows).flat_map(|(_, cells)| cells).copied().filter(|&c| c > 0.0);
-        let range = cells.fold((f64::MAX, f64::MIN), |(low, high), c| (low.min(c), high.max(c)));
-        let panels = all.into_iter().zip(&self.names).filter_map(|(Strips { rows, part_sectors }, name)| {
-            let part_bytes = (part_sectors * SECTOR_BYTES) as f64;
-            let count = rows.iter().map(|(_, cells)| cells.len()).max()?;
-            let (unit_bytes, unit) = format::byte_unit(part_bytes * count as f64);
-            let end = part_bytes * count as f64 / unit_bytes;
-            let label = format!("Position on the disk, outermost left ({unit})");
-            let body = Body::Strips { rows, end, range };
-            Some(Panel::new(Some(name), Axis::linear(label), Axis { numbers: Numbers::Bytes, ..Axis::default() }, body))
-        });
-        let note = match self.has_arrays() {
-            true => "Where the writes went: bytes written to each part of each member's surface, darker is more.",
-            false => "Where the writes went, by cause: bytes written to each part of the surface, darker is more.",
-        };
-        figure("surface", "The disk's surface", note, panels, "Nothing was written.")
-    }
-
     fn capacity(&self) -> Figure {
         let share = |run: &Outcome, n: u64| 100.0 * n as f64 / run.capacity.raw_sectors as f64;
         let part = |name: &str, colour, of: fn(&Outcome) -> u64| BarPart {
@@ -403,44 +383,6 @@ pub fn slower_than(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
     points
 }
 
-/// Rows of cells, each for a part of a disk's surface.
-struct Strips {
-    rows: Vec<(String, Vec<f64>)>,
-    part_sectors: u64,
-}
-
-/// Columns of a strip at most: where the page is a phone's, each is still a pixel wide.
-const COLUMNS_MAX: u64 = 256;
-
-/// A run's surface in bytes: a row a cause, or of an array a row a member; what wrote nothing is left out.
-fn strips(run: &Outcome) -> Strips {
-    let rows: Vec<(String, &Surface, Vec<&Vec<u64>>)> = if run.members.is_empty() {
-        let row = |cause: Cause| (cause.name().to_string(), &run.surface, vec![run.surface.of(cause)]);
-        Cause::ALL.map(row).into()
-    } else {
-        let members = member_rows(run).into_iter();
-        members.map(|(name, drive)| (name, &drive.surface, Cause::ALL.map(|of| drive.surface.of(of)).into())).collect()
-    };
-    let own = rows.iter().map(|(_, surface, _)| surface.part_sectors).max().unwrap_or(0).max(1);
-    let end =
-        |surface: &Surface, of: &[&Vec<u64>]| of.iter().map(|cells| cells.len() as u64 * surface.part_sectors).max();
-    let end = rows.iter().filter_map(|(_, surface, of)| end(surface, of)).max().unwrap_or(0);
-    let part_sectors = own * end.div_ceil(own * COLUMNS_MAX).max(1);
-    let rows = rows.into_iter().map(|(name, surface, of)| (name, bytes(surface.part_sectors, &of, part_sectors)));
-    Strips { rows: rows.filter(|(_, cells)| cells.iter().any(|&n| n > 0.0)).collect(), part_sectors }
-}
-
-/// Bytes in each part of `part_sectors`, from the sums of sectors in parts of `own`, which are not larger.
-fn bytes(own: u64, of: &[&Vec<u64>], part_sectors: u64) -> Vec<f64> {
-    let mut cells: Vec<u64> = Vec::new();
-    for (at, &sectors) in of.iter().flat_map(|cells| cells.iter().enumerate()) {
-        let at = (at as u64 * own / part_sectors) as usize;
-        cells.resize(cells.len().max(at + 1), 0);
-        cells[at] += sectors;
-    }
-    cells.into_iter().map(|sectors| (sectors * SECTOR_BYTES) as f64).collect()
-}
-
 /// The members that the figure shows, with their names: all, or where they are many the least busy, the one in the middle and
 /// the busiest.
 fn member_rows(run: &Outcome) -> Vec<(String, &Outcome)> {
@@ -522,15 +464,6 @@ fn gauge_words(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sectors_are_summed_into_larger_parts() {
-        let (host, clean) = (vec![1, 2, 3, 4], vec![10, 0, 0, 0, 5]);
-        assert_eq!(bytes(100, &[&host, &clean], 100), [11.0, 2.0, 3.0, 4.0, 5.0].map(|sectors| sectors * 512.0));
-        assert_eq!(bytes(100, &[&host, &clean], 200), [13.0, 7.0, 5.0].map(|sectors| sectors * 512.0));
-        assert_eq!(bytes(100, &[&host], 300), [6.0, 4.0].map(|sectors| sectors * 512.0));
-        assert!(bytes(100, &[], 100).is_empty());
-    }
 
     #[test]
     fn numbers_have_the_form_of_their_unit() {

@@ -142,11 +142,6 @@ fn outline(figure: &Figure) -> String {
                 out += &format!("    {}: {} = {}\n", rows[i], parts.join(", "), totals[i]);
             }),
             Body::Estimates(all) => out += &format!("  {} estimates\n", all.len()),
-            Body::Strips { rows, end, .. } => rows.iter().for_each(|(name, cells)| {
-                let sum = text_of(panel.y.numbers, cells.iter().sum());
-                out +=
-                    &format!("    {name}: {} cells to {}, {sum} in all\n", cells.len(), text_of(panel.x.numbers, *end));
-            }),
         }
     }
     out
@@ -358,31 +353,10 @@ fn a_page_has_a_dark_theme_in_which_every_colour_can_be_seen() {
 }
 
 #[test]
-fn strips_have_columns_that_a_phone_can_show_and_keep_every_byte() {
-    let run = set_assoc(1);
-    let surface =
-        series::figures(std::slice::from_ref(&run), None).into_iter().find(|figure| figure.name == "surface").unwrap();
-    let Body::Strips { rows, .. } = &surface.panels[0].body else { panic!("strips") };
-    assert!(rows.iter().all(|(_, cells)| cells.len() <= 256));
-    let drawn: f64 = rows.iter().flat_map(|(_, cells)| cells).sum();
-    let chart = page::chart(&surface.panels[0], &surface.legend());
-    for (row, (name, values)) in chart["strips"]["rows"].as_array().unwrap().iter().zip(rows) {
-        let cells = row["cells"].as_array().unwrap();
-        assert!(row["name"] == *name && cells.len() == values.len());
-        assert!(
-            cells.iter().zip(values).all(|(cell, value)| (cell.as_f64().unwrap() > 0.0) == (*value > 0.0)),
-            "{name}"
-        );
-    }
-    let written: u64 = run.surface.host.iter().chain(&run.surface.clean).sum();
-    assert_eq!(drawn, written as f64 * 512.0);
-}
-
-#[test]
 fn every_figure_is_there_whatever_was_run() {
     let names =
         |runs: &[Outcome]| series::figures(runs, None).into_iter().map(|f| f.name).collect::<Vec<_>>().join(" ");
-    insta::assert_snapshot!(names(&[empty()]), @"latency iops longest throughput cache-fill gauges amplification busy surface capacity");
+    insta::assert_snapshot!(names(&[empty()]), @"latency iops longest throughput cache-fill gauges amplification busy capacity");
     assert_eq!(names(&comparison()), names(&[empty()]));
 }
 

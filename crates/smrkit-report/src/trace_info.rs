@@ -156,12 +156,12 @@ fn volumes(info: &TraceInfo) -> Grid {
     grid
 }
 
-/// All of it as a page: tables, the rate over time, sizes, and where requests go.
+/// All of it as a page: tables, the rate over time and sizes.
 pub fn page(path: &Path, trace: &Trace, info: &TraceInfo) -> String {
     let mut sections =
         vec![Section::of_table("Requests", mix(info)), Section::of_table("The trace", facts(trace, info))];
     sections.extend((info.volumes.len() > 1).then(|| Section::of_table("Volumes", volumes(info))));
-    sections.extend([rate(info), sizes(info), surface(info)].map(Section::of_figure));
+    sections.extend([rate(info), sizes(info)].map(Section::of_figure));
     page::page(&format!("smrkit trace: {}", path.display()), &sections)
 }
 
@@ -205,24 +205,4 @@ fn sizes(info: &TraceInfo) -> Figure {
     let mut figure = Figure::lines("sizes", "Request sizes", x, Axis::linear("Requests"), series);
     figure.note = "Requests by powers of two of their size.".into();
     figure
-}
-
-fn surface(info: &TraceInfo) -> Figure {
-    let cells = |counts: &[u64]| counts.iter().map(|&n| n as f64).collect::<Vec<f64>>();
-    let rows = vec![("reads".to_string(), cells(&info.surface.reads)), ("writes".into(), cells(&info.surface.writes))];
-    let most = rows.iter().flat_map(|(_, cells)| cells).copied().fold(1.0, f64::max);
-    let end_bytes = (info.surface.part_sectors * SECTOR_BYTES) as f64 * info.surface.reads.len() as f64;
-    let (unit_bytes, unit) = crate::format::byte_unit(end_bytes);
-    let panel = Panel::new(
-        None,
-        Axis::tight(format!("Address, volumes end to end ({unit})")),
-        Axis::default(),
-        Body::Strips { rows, end: end_bytes / unit_bytes, range: (1.0, most) },
-    );
-    Figure {
-        name: "hot-spots".into(),
-        title: "Where requests begin".into(),
-        note: "Requests that begin in each part of the address space; the darker, the more.".into(),
-        panels: vec![panel],
-    }
 }

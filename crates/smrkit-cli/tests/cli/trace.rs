@@ -26,7 +26,7 @@ fn info_has_a_page_with_its_figures() {
     let page = scratch.path("trace.html");
     smrkit(&format!("trace info {} --report {page}", testdata("msr.csv"))).done();
     let page = std::fs::read_to_string(page).unwrap();
-    for figure in ["rate", "sizes", "hot-spots"] {
+    for figure in ["rate", "sizes"] {
         assert!(page.contains(&format!("data-name=\"{figure}\"")), "{figure}");
     }
     smrkit(&format!("trace info {0} --report {0}", testdata("msr.csv"))).says(2, &["is read by this command"]);

@@ -8,7 +8,7 @@ use smrkit::workload::Workload;
 
 use super::*;
 
-/// Lines of every style with a guide and a gap, bars and strips; the note and the legend take several lines.
+/// Lines of every style with a guide and a gap, and bars; the note and the legend take several lines.
 fn small() -> Figure {
     let styles = [Style::Line, Style::Dashed, Style::Step, Style::DashedStep, Style::Marked];
     let series = styles.into_iter().enumerate().map(|(number, style)| {
@@ -33,8 +33,6 @@ fn small() -> Figure {
         totals: vec!["3 s".into(), "7.5 s".into()],
         parts: vec![part("host", Colour::SKY, [3.0, 2.5]), part("clean", Colour::ON_DARK.0, [0.0, 5.0])],
     };
-    let rows = vec![("first".to_string(), vec![1.0, 0.0, 10.0, 100.0]), ("second".to_string(), vec![10.0])];
-    let strips = Body::Strips { rows, end: 4.0, range: (1.0, 100.0) };
     let estimate = |measured| Estimate {
         name: "as it is".into(),
         value: 3.0,
@@ -52,7 +50,6 @@ fn small() -> Figure {
             Body::Estimates(vec![estimate(None), estimate(Some(5.0))]),
         ),
         Panel::new(None, Axis::linear("Busy (s)"), Axis::default(), bars),
-        Panel::new(Some("Strips"), Axis::tight("Place (GB)"), Axis::default(), strips),
     ];
     let note = "Each kind of panel that there is, each style of line, and a note of so many words that one line of the \
                 figure is not wide enough for all of them, so that the rest stands below.";
@@ -101,10 +98,6 @@ fn sums(figure: &Figure) -> String {
             .chain([format!("  {}\n", totals.join(", "))])
             .collect(),
         Body::Estimates(all) => format!("  {} estimates\n", all.len()),
-        Body::Strips { rows, range, .. } => {
-            let cells = rows.iter().map(|row| text(&panel.y.numbers, row.1.clone()));
-            format!("  {}; {range:?}\n", cells.collect::<Vec<_>>().join(", "))
-        }
     };
     let titles = figure
         .panels
