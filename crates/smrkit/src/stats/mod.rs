@@ -7,6 +7,6 @@ pub mod rebuild;
 pub mod verdict;
 pub mod counts;
 mod join;
-mod rows;
+mod members;
 pub mod outcome;
 pub mod measured;
