@@ -11,8 +11,9 @@
 
 use std::sync::Arc;
 
+use super::stats::{counts, layer_counts};
 use super::track_map::{TrackLayout, TrackPiece};
-use super::{Capacity, Layer, LayerKeys, LayerSpec, LayerStats, inconsistent};
+use super::{Capacity, Layer, LayerKeys, LayerSpec};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -72,8 +73,7 @@ impl LayerKeys for ImrKeys {
             capacity: capacity(drive, &layout),
             layout: Arc::new(layout),
             valid: LbaSet::default(),
-            counts: [0; 3],
-            first_rewrite: None,
+            counts: ImrCounts::default(),
         }))
     }
 }
@@ -92,12 +92,19 @@ struct Imr {
     capacity: Capacity,
     /// LBAs that hold data of the host.
     valid: LbaSet,
-    /// Writes to top tracks; to bottom ones; runs of top tracks rewritten.
-    counts: [u64; 3],
-    first_rewrite: Option<u64>,
+    counts: ImrCounts,
 }
 
-state! { Imr { values: valid, counts, first_rewrite; built: layout, capacity; } }
+counts! {
+    ImrCounts {
+        top_writes,
+        bottom_writes,
+        /// Runs of top tracks.
+        tops_rewritten
+    }
+}
+
+state! { Imr { values: valid, counts; built: layout, capacity; } }
 
 /// A run of a top track in memory, while the bottom track beside it is written.
 struct TopRun {
@@ -121,10 +128,11 @@ impl Imr {
     fn write_piece(&mut self, disk: &mut Disk, piece: &TrackPiece, data: &Buf) -> DiskResult {
         let pba = self.layout.pba(piece);
         let is_bottom = is_bottom(disk.geometry(), disk.geometry().track_of(pba));
-        self.counts[usize::from(is_bottom)] += 1;
         if !is_bottom {
+            self.counts.top_writes += 1;
             return disk.write(pba, piece.sectors, Cause::Host, data, piece.at);
         }
+        self.counts.bottom_writes += 1;
         let mut tops = Vec::new();
         for (pba, sectors) in [false, true].into_iter().filter_map(|is_after| self.beside(piece, is_after)) {
             let mut data = disk.buf(sectors);
@@ -134,8 +142,8 @@ impl Imr {
         disk.write(pba, piece.sectors, Cause::Host, data, piece.at)?;
         for top in &tops {
             disk.write(top.pba, top.sectors, Cause::Clean, &top.data, 0)?;
-            self.counts[2] += 1;
-            self.first_rewrite.get_or_insert(disk.requests());
+            self.counts.tops_rewritten += 1;
+            self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }
         Ok(())
     }
@@ -192,27 +200,16 @@ impl Layer for Imr {
     }
 
     fn check(&self) -> DiskResult {
-        match self.layout.sectors == self.capacity.host_sectors {
-            true => Ok(()),
-            false => inconsistent("the layout has another size than the disk".into()),
-        }
+        Ok(())
     }
 
     fn map_bytes(&self) -> u64 {
         self.valid.bytes()
     }
 
-    fn stats(&self) -> LayerStats {
-        let [top_writes, bottom_writes, tops_rewritten] = self.counts;
-        let named = [("top_writes", top_writes), ("bottom_writes", bottom_writes), ("tops_rewritten", tops_rewritten)];
-        LayerStats::new(named, self.first_rewrite)
-    }
+    layer_counts!();
 
     fn bands_moved(&self) -> u64 {
-        self.counts[2]
-    }
-
-    fn reset_stats(&mut self) {
-        (self.counts, self.first_rewrite) = ([0; 3], None);
+        self.counts.tops_rewritten
     }
 }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Capacity, Layer, LayerKeys, LayerSpec, LayerStats, inconsistent};
+use super::stats::{counts, layer_counts};
+use super::{Capacity, Layer, LayerKeys, LayerSpec, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -82,10 +83,10 @@ struct Rmw {
     hold: usize,
     /// Regions open in memory, the least recently used first.
     held: Vec<OpenRegion>,
-    rewrites: u64,
-    rewritten_sectors: u64,
-    first_rewrite: Option<u64>,
+    counts: RmwCounts,
 }
+
+counts! { RmwCounts { rewrites, rewritten_sectors } }
 
 /// A region open in memory: what was written to it and is not on the platters yet.
 #[derive(Serialize, Deserialize)]
@@ -99,7 +100,7 @@ struct OpenRegion {
 
 state! {
     Rmw {
-        values: valid, written, held, rewrites, rewritten_sectors, first_rewrite;
+        values: valid, written, held, counts;
         built: regions, region, portion, capacity, hold;
     }
 }
@@ -129,9 +130,7 @@ impl Rmw {
             written: LbaSet::default(),
             hold: keys.hold as usize,
             held: Vec::new(),
-            rewrites: 0,
-            rewritten_sectors: 0,
-            first_rewrite: None,
+            counts: RmwCounts::default(),
         })
     }
 
@@ -229,9 +228,9 @@ impl Rmw {
                 buf.put(a - from, data, at + (a - first), b - a);
             }
             disk.write(pba + from, to - from, Cause::Clean, &buf, 0)?;
-            self.rewrites += 1;
-            self.rewritten_sectors += to - from;
-            self.first_rewrite.get_or_insert(disk.requests());
+            self.counts.rewrites += 1;
+            self.counts.rewritten_sectors += to - from;
+            self.counts.first_cleaning_request.get_or_insert(disk.requests());
         }
         // Gaps between valid runs count, too: they were written over.
         self.written.insert(base + from, to - from);
@@ -372,17 +371,10 @@ impl Layer for Rmw {
         self.valid.bytes() + self.written.bytes()
     }
 
-    fn stats(&self) -> LayerStats {
-        let counts = [("rewrites", self.rewrites), ("rewritten_sectors", self.rewritten_sectors)];
-        LayerStats::new(counts, self.first_rewrite)
-    }
+    layer_counts!();
 
     fn bands_moved(&self) -> u64 {
-        self.rewrites
-    }
-
-    fn reset_stats(&mut self) {
-        (self.rewrites, self.rewritten_sectors, self.first_rewrite) = (0, 0, None);
+        self.counts.rewrites
     }
 }
 

@@ -8,10 +8,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::interface::IdleKeys;
-use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
+use super::stats::{counts, layer_counts};
+use super::{Capacity, Gauges, Layer, LayerKeys, LayerSpec, Need, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -70,12 +69,7 @@ struct SetAssoc {
     counts: SetAssocCounts,
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct SetAssocCounts {
-    collections: u64,
-    bands_cleaned: u64,
-    first_cleaning_request: Option<u64>,
-}
+counts! { SetAssocCounts { collections, bands_cleaned } }
 
 state! {
     SetAssoc {
@@ -328,18 +322,10 @@ impl Layer for SetAssoc {
         Gauges { cache_fill: Some(cache_fill), others: Vec::new() }
     }
 
-    fn stats(&self) -> LayerStats {
-        let counts = &self.counts;
-        let named = [("bands_cleaned", counts.bands_cleaned), ("collections", counts.collections)];
-        LayerStats::new(named, counts.first_cleaning_request)
-    }
+    layer_counts!();
 
     fn bands_moved(&self) -> u64 {
         self.counts.bands_cleaned
-    }
-
-    fn reset_stats(&mut self) {
-        self.counts = SetAssocCounts::default();
     }
 }
 

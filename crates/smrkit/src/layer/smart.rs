@@ -16,12 +16,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::interface::DelayKeys;
 use super::log::read_unwritten;
+use super::stats::{counts, layer_counts};
 use super::track_map::{Joined, width_of};
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, TABLES_BYTES_MAX, inconsistent};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, TABLES_BYTES_MAX, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -85,14 +84,7 @@ struct Smart {
     counts: SmartCounts,
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct SmartCounts {
-    updates_in_place: u64,
-    tracks_moved: u64,
-    tracks_gathered: u64,
-    elements_moved: u64,
-    first_cleaning_request: Option<u64>,
-}
+counts! { SmartCounts { updates_in_place, tracks_moved, tracks_gathered, elements_moved } }
 
 state! {
     Smart {
@@ -834,22 +826,9 @@ impl Layer for Smart {
         Gauges { cache_fill: None, others }
     }
 
-    fn stats(&self) -> LayerStats {
-        let counts = &self.counts;
-        let named = [
-            ("updates_in_place", counts.updates_in_place),
-            ("tracks_moved", counts.tracks_moved),
-            ("tracks_gathered", counts.tracks_gathered),
-            ("elements_moved", counts.elements_moved),
-        ];
-        LayerStats::new(named, counts.first_cleaning_request)
-    }
+    layer_counts!();
 
     fn bands_moved(&self) -> u64 {
         self.counts.elements_moved
-    }
-
-    fn reset_stats(&mut self) {
-        self.counts = SmartCounts::default();
     }
 }

@@ -63,6 +63,39 @@ impl LayerStats {
     }
 }
 
+/// Declares a layer's counters, and tells them by the names of their fields.
+macro_rules! counts {
+    ($name:ident { $($(#[$about:meta])* $count:ident),+ }) => {
+        #[derive(Default, serde::Serialize, serde::Deserialize)]
+        struct $name {
+            $($(#[$about])* $count: u64,)+
+            first_cleaning_request: Option<u64>,
+        }
+
+        impl $name {
+            fn stats(&self) -> $crate::layer::LayerStats {
+                let counts = [$((stringify!($count), self.$count)),+];
+                $crate::layer::LayerStats::new(counts, self.first_cleaning_request)
+            }
+        }
+    };
+}
+
+/// The methods of a layer that tell its `counts`, and begin them anew.
+macro_rules! layer_counts {
+    () => {
+        fn stats(&self) -> $crate::layer::LayerStats {
+            self.counts.stats()
+        }
+
+        fn reset_stats(&mut self) {
+            self.counts = Default::default();
+        }
+    };
+}
+
+pub(super) use {counts, layer_counts};
+
 impl Deref for LayerStats {
     type Target = BTreeMap<String, Scalar>;
 

@@ -21,12 +21,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::stats::counts;
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
 use crate::keys;
 use crate::layer::zones::{ZoneKeys, ZoneLayout};
-use crate::layer::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
+use crate::layer::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, Scalar, inconsistent};
 use crate::medium::interference::Form;
 use crate::medium::{Ascending, Buf, Placement};
 use crate::schema::{Count, Or, Switch, Time};
@@ -90,14 +91,7 @@ state! {
     }
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct DmCounts {
-    zones_reclaimed: u64,
-    jobs_dropped: u64,
-    writes_waited: u64,
-    completed_by_reading: u64,
-    first_cleaning_request: Option<u64>,
-}
+counts! { DmCounts { zones_reclaimed, reclaims_dropped, writes_waited, completed_by_reading } }
 
 impl DmZoned {
     fn new(layout: DmLayout, capacity: Capacity, keys: DmZonedKeys) -> DmZoned {
@@ -448,16 +442,9 @@ impl Layer for DmZoned {
     }
 
     fn stats(&self) -> LayerStats {
-        let (counts, metadata) = (&self.counts, &self.maps.metadata);
-        let all = [
-            ("zones_reclaimed", counts.zones_reclaimed),
-            ("reclaims_dropped", counts.jobs_dropped),
-            ("writes_waited", counts.writes_waited),
-            ("completed_by_reading", counts.completed_by_reading),
-            ("commits", metadata.commits),
-            ("metadata_reads", metadata.reads),
-        ];
-        LayerStats::new(all, counts.first_cleaning_request)
+        let metadata = &self.maps.metadata;
+        let all = self.counts.stats().with("commits", Scalar::Int(metadata.commits));
+        all.with("metadata_reads", Scalar::Int(metadata.reads))
     }
 
     fn bands_moved(&self) -> u64 {
@@ -704,7 +691,7 @@ impl DmZoned {
             // Nothing was written to it that counts: it is the next to be taken again.
             self.unused.sequential.push_front(job.to);
         }
-        self.counts.jobs_dropped += 1;
+        self.counts.reclaims_dropped += 1;
     }
 
     /// The zone that a job copies to and no chunk is mapped to yet.

@@ -13,10 +13,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent};
+use super::stats::{counts, layer_counts};
+use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, Need, inconsistent};
 use crate::disk::Disk;
 use crate::drive::Drive;
 use crate::error::{DiskResult, Error};
@@ -69,15 +69,15 @@ struct SBlock {
     counts: SBlockCounts,
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct SBlockCounts {
-    destages: u64,
-    /// S-blocks that stood at the tail and were copied to the head.
-    sblocks_moved: u64,
-    runs_copied: u64,
-    run_sectors: u64,
-    bypassed: u64,
-    first_cleaning_request: Option<u64>,
+counts! {
+    SBlockCounts {
+        destages,
+        /// S-blocks that stood at the tail and were copied to the head.
+        sblocks_moved,
+        runs_copied,
+        run_sectors,
+        bypassed
+    }
 }
 
 state! {
@@ -403,23 +403,9 @@ impl Layer for SBlock {
         }
     }
 
-    fn stats(&self) -> LayerStats {
-        let counts = &self.counts;
-        let named = [
-            ("destages", counts.destages),
-            ("sblocks_moved", counts.sblocks_moved),
-            ("runs_copied", counts.runs_copied),
-            ("run_sectors", counts.run_sectors),
-            ("bypassed", counts.bypassed),
-        ];
-        LayerStats::new(named, counts.first_cleaning_request)
-    }
+    layer_counts!();
 
     fn bands_moved(&self) -> u64 {
         self.counts.sblocks_moved
-    }
-
-    fn reset_stats(&mut self) {
-        self.counts = SBlockCounts::default();
     }
 }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bands::{BandKeys, BufferKeys, Cleaner, Episode, Home, HomeLocation, Reserve};
 use super::interface::IdleKeys;
+use super::stats::counts;
 use super::{Capacity, Gauge, Gauges, Layer, LayerKeys, LayerSpec, LayerStats, Need, inconsistent, record_sectors};
 use crate::disk::Disk;
 use crate::drive::Drive;
@@ -131,16 +132,16 @@ state! {
     }
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct VguardCounts {
-    guard_copies: u64,
-    relocations: u64,
-    bands_cleaned: u64,
-    map_writes: u64,
-    cached_max: u64,
-    slots_max: u64,
-    length_max: u64,
-    first_cleaning_request: Option<u64>,
+counts! {
+    VguardCounts {
+        guard_copies,
+        relocations,
+        bands_cleaned,
+        map_writes,
+        cached_tracks_max,
+        cache_tracks_active_max,
+        log_length_max
+    }
 }
 
 impl VguardKeys {
@@ -406,17 +407,7 @@ impl Layer for Vguard {
     }
 
     fn stats(&self) -> LayerStats {
-        let c = &self.counts;
-        let counts = [
-            ("guard_copies", c.guard_copies),
-            ("relocations", c.relocations),
-            ("bands_cleaned", c.bands_cleaned),
-            ("map_writes", c.map_writes),
-            ("cached_tracks_max", c.cached_max),
-            ("cache_tracks_active_max", c.slots_max),
-            ("log_length_max", c.length_max),
-        ];
-        LayerStats::new(counts, c.first_cleaning_request)
+        self.counts.stats()
     }
 
     fn bands_moved(&self) -> u64 {

@@ -181,9 +181,9 @@ impl Vguard {
     /// The most that the cache held.
     pub(super) fn note_fill(&mut self) {
         let (log, counts) = (&self.log, &mut self.counts);
-        counts.cached_max = counts.cached_max.max(log.valid_entries);
-        counts.slots_max = counts.slots_max.max(log.active_slots);
-        counts.length_max = counts.length_max.max(log.length());
+        counts.cached_tracks_max = counts.cached_tracks_max.max(log.valid_entries);
+        counts.cache_tracks_active_max = counts.cache_tracks_active_max.max(log.active_slots);
+        counts.log_length_max = counts.log_length_max.max(log.length());
     }
 
     /// True if this many tracks can be appended.
