@@ -81,8 +81,6 @@ pub struct Buffer {
     pub segment_bytes: u64,
     /// Stretches that are kept, the one at hand among them; the oldest goes first.
     pub segments: u32,
-    /// Sectors of one track are read in whatever order they pass under the head.
-    pub any_order: bool,
     /// Sectors of the track that pass before the first one asked for are read too.
     pub reads_passing: bool,
     /// Reading on stops before it would overwrite what the last request asked for.
@@ -110,7 +108,6 @@ impl Buffer {
             read_ahead_to: ReadAheadTo::Bytes,
             segment_bytes: 0,
             segments: 1,
-            any_order: false,
             reads_passing: false,
             keeps_requested: false,
             bus_bytes_per_s: [Buffer::BUS_BYTES_PER_S; 2],
@@ -315,24 +312,16 @@ impl Buffered {
         }
         let start = self.ready(now, sent, self.buffer.overheads.read_miss).max(self.busy_until);
         self.queue.written();
-        if self.buffer.any_order || self.buffer.reads_passing {
+        if self.buffer.reads_passing {
             self.stop_reading_ahead(g, start);
         }
-        let any_order = if self.buffer.any_order { self.media.any_order(g, start, pba, sectors) } else { None };
-        let (began, begun, done) = if let Some(took) = any_order {
-            self.media.leave_at(&g.place(end - 1));
-            self.busy_until = start + took;
-            (pba, start, self.busy_until)
-        } else {
-            let passing = if self.buffer.reads_passing { self.media.passing_before(g, start, pba) } else { 0 };
-            // The bus begins when so much is there, and ends after the last sector.
-            let first = ((self.buffer.watermark * sectors as f64) as u64).clamp(1, sectors);
-            let begun = self.on_media(g, start, false, pba, first);
-            let more = sectors - first;
-            let done = if more > 0 { self.go_on(g, begun, false, pba + first, more) } else { begun };
-            (pba - passing, begun, done)
-        };
-        self.read_on(g, began, pba, end, done);
+        let passing = if self.buffer.reads_passing { self.media.passing_before(g, start, pba) } else { 0 };
+        // The bus begins when so much is there, and ends after the last sector.
+        let first = ((self.buffer.watermark * sectors as f64) as u64).clamp(1, sectors);
+        let begun = self.on_media(g, start, false, pba, first);
+        let more = sectors - first;
+        let done = if more > 0 { self.go_on(g, begun, false, pba + first, more) } else { begun };
+        self.read_on(g, pba - passing, pba, end, done);
         let carried = begun + self.buffer.overheads.read_reselect + self.bus(false, sectors);
         // The last sector can be carried only after it has passed under the head.
         carried.max(done + self.bus(false, 1))

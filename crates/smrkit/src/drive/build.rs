@@ -64,9 +64,9 @@ pub(super) fn interference(t: &InterferenceTable) -> Result<Interference, Error>
     }
 }
 
-/// The geometry of a drive file: each recording zone on each surface, and each copy of it, in turn. A zone without `toward` shingles in the
-/// direction of `head`.
-pub(super) fn geometry(file: &DriveFile, head: Edge) -> Result<Geometry, Error> {
+/// The geometry of a drive file: each recording zone on each surface, and each copy of it, in turn. They shingle in the
+/// direction of `toward`.
+pub(super) fn geometry(file: &DriveFile, toward: Edge) -> Result<Geometry, Error> {
     let surfaces = file.geometry.surfaces.given().unwrap_or(1);
     let copies = file.copies();
     if is_interleaved(file) {
@@ -96,7 +96,6 @@ pub(super) fn geometry(file: &DriveFile, head: Edge) -> Result<Geometry, Error> 
                     )));
                 }
             };
-            let toward = zone.toward.unwrap_or(head);
             let shape = |surface| ZoneShape { surface, outer_cylinder, tracks: zone.tracks, track_sectors, toward };
             shapes.extend((0..copies).map(|copy| shape(surface * copies + copy)));
         }
@@ -161,7 +160,6 @@ fn buffer(t: &MechanicalTable, overhead: Nanos) -> Result<Buffer, Error> {
         segment_bytes: t.segment_bytes.given().unwrap_or(read_ahead_bytes.saturating_mul(2)),
         segments: t.segments.given().unwrap_or(1),
         reads_passing: t.reads_passing.given().unwrap_or(false),
-        any_order: t.any_order.given().unwrap_or(false),
         keeps_requested: t.keeps_requested.given().unwrap_or(false),
         bus_bytes_per_s: [bus, t.write_bus_bytes_per_s.given().unwrap_or(bus)],
         watermark: t.watermark.given().unwrap_or(0.0),
@@ -237,9 +235,8 @@ fn interleaved(file: &DriveFile, surfaces: u32, skew: Turn) -> Result<Geometry, 
     let (mut slips, mut raw) = (file.geometry.slips.as_ref().map_or(Vec::new(), |list| ranges(&list.value)), 0u64);
     for (i, (zone, outer_cylinder)) in zones.iter().zip(outer_cylinders(zones)).enumerate() {
         let track_sectors = one_length(zone, i)?;
-        let toward = zone.toward.unwrap_or(Edge::Inner);
         shapes.push((
-            ZoneShape { surface: 0, outer_cylinder, tracks: zone.tracks, track_sectors, toward },
+            ZoneShape { surface: 0, outer_cylinder, tracks: zone.tracks, track_sectors, toward: Edge::Inner },
             skews(zone, i, track_sectors, skew)?,
         ));
         let sectors = zone.tracks.saturating_mul(u64::from(surfaces)).saturating_mul(track_sectors);

@@ -94,7 +94,7 @@ impl ZoneTable {
 }
 
 impl MechanicalTable {
-    /// True if overheads are told by kind, when the bus begins, or that sectors are read as they come.
+    /// True if overheads are told by kind, or when the bus begins.
     pub fn has_electronics(&self) -> bool {
         let by_kind = [&self.read_miss_ms, &self.read_hit_ms, &self.write_ms, &self.media_write_ms];
         let ends = [
@@ -104,9 +104,7 @@ impl MechanicalTable {
             &self.write_completion_ms,
             &self.watermark,
         ];
-        by_kind.iter().any(|key| key.is_some())
-            || ends.iter().any(|key| key.is_some())
-            || self.any_order.as_ref().is_some_and(|any| any.value)
+        by_kind.iter().any(|key| key.is_some()) || ends.iter().any(|key| key.is_some())
     }
 }
 
@@ -137,7 +135,6 @@ pub(super) struct ZoneTable {
     /// Unwritten tracks after the zone, toward the inner edge.
     #[serde(default)]
     pub guard_tracks: u64,
-    pub toward: Option<crate::geometry::Edge>,
     /// Cylinder of the zone's outermost track; after the zone listed before, if not given.
     pub first_cylinder: Option<u64>,
     /// Place at which its first sector begins, in sectors; as all that follows, for zones over all surfaces.
@@ -235,7 +232,6 @@ table! {
         read_ahead_to: Option<Sourced<ReadAheadTo>>, "";
         segment_bytes: Option<Sourced<u64>>, "bytes";
         segments: Option<Sourced<u32>>, "stretches", 1..=4096, "give 1 to 4096";
-        any_order: Option<Sourced<bool>>, "";
         reads_passing: Option<Sourced<bool>>, "";
         keeps_requested: Option<Sourced<bool>>, "";
         watermark: Option<Sourced<f64>>, "share of a read", 0.0..=1.0, "give a share from 0 to 1";

@@ -160,22 +160,15 @@ impl Mechanical {
     /// The time to read sectors of one track in whatever order they pass under the head: a rotation at most, once the head
     /// is there. `None` where they lie on several tracks.
     pub fn in_any_order(&self, g: &Geometry, now: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
-        let overhead = Nanos(self.overhead);
-        Some(overhead + self.any_order(g, now + overhead, pba, sectors)?)
-    }
-
-    /// The time from `ready` on to read sectors of one track in whatever order they pass, without command overhead; `None` where
-    /// they lie on several tracks.
-    pub fn any_order(&self, g: &Geometry, ready: Nanos, pba: Pba, sectors: u64) -> Option<Nanos> {
         let (first, last) = (g.place(pba), g.place(pba + (sectors - 1)));
         if first.track != last.track {
             return None;
         }
-        let arrive = ready.0 + self.seek_ns(first.cylinder, first.surface);
+        let arrive = now.0 + self.overhead + self.seek_ns(first.cylinder, first.surface);
         let step = g.zones[first.zone as usize].sector_turn();
         let passes = high(u64::from(last.sector + 1 - first.sector).wrapping_mul(step), self.rotation.value);
         let in_order = self.wait(arrive, first.angle) + passes;
-        Some(Nanos(arrive + in_order.min(self.rotation.value) - ready.0))
+        Some(Nanos(arrive + in_order.min(self.rotation.value) - now.0))
     }
 
     /// Sectors of its track that pass between the head's arrival there, from `ready` on, and a sector.

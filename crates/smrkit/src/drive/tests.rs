@@ -437,7 +437,7 @@ summary = "s"
 [geometry]
 surfaces = { value = 2, source = "x" }
 slips = { value = [5, 77, 78], source = "x" }
-zones = { value = [{ tracks = 30, track_sectors = [20, 21], first_cylinder = 40, toward = "outer" }, { tracks = 9, track_sectors = 8, first_cylinder = 2 }], source = "x" }
+zones = { value = [{ tracks = 30, track_sectors = [20, 21], first_cylinder = 40 }, { tracks = 9, track_sectors = 8, first_cylinder = 2 }], source = "x" }
 [interference]
 did_sectors = { value = 7, source = "x" }
 dpid_sectors = { value = 8, source = "x" }

@@ -326,18 +326,13 @@ pub(super) fn zones_of(shapes: &[ZoneShape], skew: Turn) -> Result<Vec<Recording
     Ok(zones)
 }
 
-/// The recording zones of shapes on all surfaces, in order. Errors: the same, and zones that shingle outward.
+/// The recording zones of shapes on all surfaces, in order; they run inward. Errors: the same.
 pub(super) fn interleaved_zones(
     shapes: &[(ZoneShape, Skews)],
     interleave: TrackInterleave,
 ) -> Result<Vec<RecordingZone>, Error> {
     if interleave.surfaces == 0 || interleave.run_tracks == 0 {
         return Err(Error::Impossible("0 surfaces or runs of 0 tracks: give at least 1 of each".into()));
-    }
-    if let Some(i) = shapes.iter().position(|(shape, _)| shape.toward == Edge::Outer) {
-        return Err(Error::Impossible(format!(
-            "recording zone {i} runs toward the outer edge, and zones on all surfaces run inward: leave out toward"
-        )));
     }
     let surfaces = u64::from(interleave.surfaces);
     let on_all =

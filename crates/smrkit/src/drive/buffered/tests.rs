@@ -304,23 +304,6 @@ fn what_is_written_is_no_longer_kept() {
     assert!(!is_remembered(3, &[(false, 3000), (true, 112)]));
 }
 
-#[test]
-fn sectors_of_a_track_are_read_as_they_pass_where_the_drive_can() {
-    let drive = Drive::load("tiny").unwrap();
-    let (g, media) = (drive.geometry, drive.clock.mechanical().unwrap().clone());
-    let worst = |any_order| {
-        let buffer = Buffer { any_order, ..Buffer::plain(media.overhead()) };
-        let took = |n: u64| {
-            let at = Nanos(n * 250_000);
-            Buffered::new(media.clone(), buffer).access(&g, at, false, Pba(0), 64) - at
-        };
-        (0..40).map(took).max().unwrap()
-    };
-    let rotation = media.rotation();
-    assert!(worst(true).0 < rotation.0 * 9 / 8, "{}", worst(true));
-    assert!(worst(false).0 > rotation.0 * 3 / 2);
-}
-
 proptest! {
     /// Runs in a row make one write; starts and ends lie on both sides of granules, and granules share counts.
     #[test]

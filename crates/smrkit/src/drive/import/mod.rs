@@ -642,7 +642,7 @@ fn read_ahead(out: &mut Toml, specs: &Block, segment: u64, segment_at: &SourcedN
         out.value("reads_passing", true, &passing.source);
     }
     if let Some(immediate) = specs.optional("Immediate buffer read")?.filter(|found| found.value > 0.0) {
-        out.line(&format!("# left out: sectors read as they pass, any_order ({})", immediate.source));
+        out.line(&format!("# left out: sectors read as they pass ({})", immediate.source));
     }
     if let Some(over) = specs.optional("Read-ahead over requested")? {
         out.value("keeps_requested", over.value == 0.0, &over.source);
