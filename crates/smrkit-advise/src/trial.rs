@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use smrkit::edit::{Packed, Taken};
 use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
-use smrkit::experiment::demand::{Demand, FirstRequests, Opened, Opening};
+use smrkit::experiment::demand::{Demand, Opened, Opening};
 use smrkit::experiment::planned::PlannedRun;
 use smrkit::experiment::pool::{RequestSink, RunWatch};
-use smrkit::pack::Packed;
 use smrkit::request::{Op, Request, Source};
 use smrkit::settings::{Arrival, Settings, Warmup};
 use smrkit::stats::counts::RequestRow;
@@ -354,7 +354,7 @@ impl Trial {
                 (None, Some(_)) => Box::new(again(0, false)?),
                 (None, None) => demand.open(&opening)?,
             };
-            let opened = FirstRequests::new(opened, self.first.unwrap_or(u64::MAX));
+            let opened = Taken::first(opened, self.first.unwrap_or(u64::MAX));
             let first = Box::new(CountedRequests { opened, count: Arc::clone(&asked), pace: self.pace });
             Ok(match self.packed_sectors {
                 None => first,
@@ -457,7 +457,7 @@ impl Opened for Again {
 
 /// Requests of an open demand, counted, and at other times where a pace is given.
 struct CountedRequests {
-    opened: FirstRequests,
+    opened: Taken<Box<dyn Opened>>,
     count: Arc<AtomicU64>,
     pace: Option<Pace>,
 }

@@ -9,11 +9,12 @@ use smrkit::device::NCQ_COMMANDS;
 use smrkit::device::level::Level;
 use smrkit::device::spec::{ArraySpec, SystemSpec};
 use smrkit::drive::Drive;
+use smrkit::edit::Edit;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::engine::saved::SavedState;
 use smrkit::error::Error;
 use smrkit::experiment::Experiment;
-use smrkit::experiment::demand::{Demand, GeneratedDemand, MergedDemand};
+use smrkit::experiment::demand::{Demand, EditedDemand, GeneratedDemand, MergedDemand};
 use smrkit::experiment::system::{AskedCapacity, DefaultLayers, System, Systems, check_sources};
 use smrkit::interleave::{Interleave, SOURCES_MAX, SourcePlacement};
 use smrkit::schema::{Size, Time, number};
@@ -44,6 +45,9 @@ pub struct RunOptions {
     /// The demand.
     #[command(flatten)]
     pub demand: DemandOptions,
+    /// Edits of the requests before they are served: key=value,…, with the first of them, a stretch of time, and writes packed or split.
+    #[arg(long, value_name = "SPEC", value_parser = Edit::from_str)]
+    pub edit: Option<Edit>,
     /// A parameter; several values, and several of these options, multiply into runs.
     #[arg(long, value_name = "LAYER.KEY=V1,V2")]
     pub set: Vec<String>,
@@ -92,6 +96,10 @@ impl RunOptions {
         }
         let is_log = demand.is_log();
         demand.check(self.conditions.arrival(is_log))?;
+        if self.edit.is_some() && self.conditions.arrival(is_log) == Arrival::Closed {
+            let message = "{edit} leaves requests out that think times count from: add {arrival} trace or flat-out";
+            return Err(Error::Usage(message.into()));
+        }
         let mut settings = self.settings(is_log)?;
         let mut system = System {
             set: self.set.clone(),
@@ -190,6 +198,10 @@ impl AskedRuns<'_> {
 
     /// The experiment on `demand`, and every run of it.
     pub fn on(self, demand: Arc<dyn Demand>) -> (Experiment, Systems) {
+        let demand: Arc<dyn Demand> = match self.options.edit.clone() {
+            Some(edit) => Arc::new(EditedDemand { demand, edit }),
+            None => demand,
+        };
         (Experiment { system: self.system, demand, settings: vec![self.settings] }, self.systems)
     }
 }

@@ -26,7 +26,8 @@ pub fn with_measured(compared: Compared) -> Outcomes {
         && run.engine.warmup == Warmup::Requests(0)
         && run.engine.until.is_none()
         && run.engine.power_cut.is_none()
-        && run.members.is_empty();
+        && run.members.is_empty()
+        && run.replayed.edit.is_none();
     let (Some(path), Some(reading)) = (&run.replayed.trace, &run.replayed.trace_reading) else { return outcomes };
     if !complete || !is_alike || path == "-" {
         return outcomes;

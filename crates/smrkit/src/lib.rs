@@ -29,7 +29,7 @@ pub mod schema;
 pub mod record;
 mod random;
 pub mod request;
-pub mod pack;
+pub mod edit;
 pub mod geometry;
 mod state;
 mod extent_map;

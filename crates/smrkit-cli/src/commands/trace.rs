@@ -1,8 +1,10 @@
 //! `smrkit trace`: what a trace holds, its first rows, conversion to the compact columnar format.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
+use smrkit::edit::Edit;
 use smrkit::error::Error;
 use smrkit::experiment::pool::WatchedSource;
 use smrkit::request::{Request, Source};
@@ -35,7 +37,8 @@ Examples:
 const CONVERT_EXAMPLES: &str = "\
 Examples:
   smrkit trace convert trace.csv.zst trace.parquet
-  smrkit trace convert unordered.csv ordered.parquet --sort";
+  smrkit trace convert unordered.csv ordered.parquet --sort
+  smrkit trace convert week.csv monday.parquet --edit until=24h,split=64KiB";
 
 const HEAD_EXAMPLES: &str = "\
 Examples:
@@ -96,8 +99,11 @@ struct Convert {
     /// The file to write.
     output: PathBuf,
     /// Sort by time. Needs memory for all requests.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "edit")]
     sort: bool,
+    /// Edits of the requests, as those of smrkit run.
+    #[arg(long, value_name = "SPEC", value_parser = Edit::from_str)]
+    edit: Option<Edit>,
 }
 
 #[derive(Args)]
@@ -178,9 +184,10 @@ impl Convert {
         let opening = interrupt.opening_outputs(&paths);
         let mut converter = Converter::create(&self.output, reader.format)?;
         drop(opening);
-        let mut watched = WatchedSource::new(reader, &interrupt, "converting");
+        let edit = self.edit.map_or_else(|| Edit::from_str(""), Ok)?;
+        let mut watched = WatchedSource::new(edit.apply(reader, u64::MAX), &interrupt, "converting");
         let rows = if self.sort { converter.sort(&mut watched)? } else { converter.copy(&mut watched)? };
-        let (reader, done) = (watched.finish(), interrupt.done());
+        let (reader, done) = (watched.finish().source.source.source, interrupt.done());
         if done == Done::Interrupted {
             return Ok(done);
         }

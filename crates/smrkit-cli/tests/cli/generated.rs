@@ -10,6 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 use smrkit::device::level::{Copies, LEVELS, LevelSpec, SectorSpread};
 use smrkit::device::spec::ArraySpec;
+use smrkit::edit::Edit;
 use smrkit::engine::rebuild::RebuildSpec;
 use smrkit::record::{Column, ColumnType, Table};
 use smrkit::request::Op;
@@ -47,6 +48,7 @@ fn generated_parts_of_the_pages_follow_the_code() {
     parts.insert("uses".into(), uses());
     parts.insert("levels".into(), levels());
     parts.insert("keys-of-arrays".into(), keys(&ArraySpec::keys()));
+    parts.insert("keys-of-edits".into(), keys(&Edit::keys()));
     parts.insert("keys-of-rebuilds".into(), keys(&RebuildSpec::keys()));
     parts.extend(outcome_columns());
     parts.extend(options());

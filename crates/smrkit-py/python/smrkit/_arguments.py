@@ -68,6 +68,8 @@ class RunArguments(Arguments, total=False):
     """Begin with the state that --save-state wrote. Without options that name a system, the state's own runs"""
     like: Path
     """The drive of a served drive's log, and its state and order of commands; the log is the trace if none is named. Options that name a drive or a layer change that"""
+    edit: str
+    """Edits of the requests before they are served: key=value,…, with the first of them, a stretch of time, and writes packed or split"""
     check: bool
     """Verify every read, and that nothing of the host's is damaged"""
     power_cut: Amount

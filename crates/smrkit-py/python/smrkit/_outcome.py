@@ -133,6 +133,8 @@ class Outcome(_Shown, Recorded):
     sources: list[Record]
     #: How they were [merged](workloads.md#several-sources); absent for a single source.
     interleave: str
+    #: [Edits](command-line.md#edits) of the requests; absent where they are served as they are.
+    edit: str
     #: Rows of the trace that needed attention.
     trace_notes: Record
     #: Number of runs that this is the merge of; absent for a run.

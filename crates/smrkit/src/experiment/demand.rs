@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use super::record::requests_hash;
+use crate::edit::{Edit, Edited, Packed, Taken};
 use crate::error::Error;
 use crate::interleave::{Interleave, Interleaved, MergePart, SourcePlacement};
-use crate::pack::Packed;
 use crate::request::{InMemory, Request, Source};
 use crate::stats::outcome::{MergedSource, Replayed};
 use crate::workload::Workload;
@@ -187,44 +187,76 @@ impl Opened for Described {
     }
 }
 
-/// The first requests of an open demand.
-pub struct FirstRequests {
-    opened: Box<dyn Opened>,
-    left: u64,
-}
-
-impl FirstRequests {
-    /// The first `requests` of it.
-    pub fn new(opened: Box<dyn Opened>, requests: u64) -> FirstRequests {
-        FirstRequests { opened, left: requests }
-    }
-}
-
-impl Source for FirstRequests {
-    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
-        batch.clear();
-        if self.left > 0 {
-            self.opened.fill(batch)?;
-        }
-        batch.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-        self.left -= batch.len() as u64;
-        Ok(())
-    }
-
-    fn inner(&self) -> Option<&dyn Source> {
-        Some(&self.opened)
-    }
-}
-
-impl Opened for FirstRequests {
+impl Opened for Taken<Box<dyn Opened>> {
     fn of(&self) -> Option<&dyn Opened> {
-        Some(&*self.opened)
+        Some(&*self.source)
     }
 }
 
 impl Opened for Packed<Box<dyn Opened>> {
     fn of(&self) -> Option<&dyn Opened> {
         Some(&*self.source)
+    }
+}
+
+/// A demand whose requests are edited.
+pub struct EditedDemand {
+    /// The demand.
+    pub demand: Arc<dyn Demand>,
+    /// Its edits.
+    pub edit: Edit,
+}
+
+impl Demand for EditedDemand {
+    fn least_sectors(&self) -> Result<Option<u64>, Error> {
+        self.demand.least_sectors()
+    }
+
+    fn open(&self, opening: &Opening) -> Result<Box<dyn Opened>, Error> {
+        // A trace that is not read to its end knows no hash.
+        let hashed = if opening.hash { Some(self.demand.describe(opening)?) } else { None };
+        let source = self.edit.apply(self.demand.open(opening)?, opening.host_sectors);
+        Ok(Box::new(EditedRequests { source, edit: self.edit.to_string(), hashed }))
+    }
+
+    fn look_for_volumes(&self) -> Result<(), Error> {
+        self.demand.look_for_volumes()
+    }
+
+    fn named(&self, error: Error) -> Error {
+        self.demand.named(error)
+    }
+
+    fn has_trace(&self) -> bool {
+        self.demand.has_trace()
+    }
+}
+
+struct EditedRequests {
+    source: Edited<Box<dyn Opened>>,
+    edit: String,
+    hashed: Option<Replayed>,
+}
+
+impl Source for EditedRequests {
+    fn fill(&mut self, batch: &mut Vec<Request>) -> Result<(), Error> {
+        self.source.fill(batch)
+    }
+
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&self.source)
+    }
+}
+
+impl Opened for EditedRequests {
+    fn of(&self) -> Option<&dyn Opened> {
+        Some(&*self.source.source.source.source)
+    }
+
+    fn describe(&self) -> Replayed {
+        let mut replayed = self.source.source.source.source.describe();
+        self.hashed.iter().for_each(|hashed| replayed.take_hashes(hashed));
+        Replayed { edit: Some(self.edit.clone()), ..replayed }
     }
 }
 
@@ -355,25 +387,5 @@ impl Opened for Interleaved<Box<dyn Opened>> {
 
     fn refuse_disorder(&self) -> Result<(), Error> {
         (0..self.len()).try_for_each(|number| self.source(number).refuse_disorder())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::request::Op;
-    use crate::units::Lba;
-
-    #[test]
-    fn the_first_requests_end_in_the_middle_of_a_later_batch() {
-        let requests: Arc<[Request]> = (0..3000).map(|at| Request::new(Op::Read, Lba(at), 1)).collect();
-        let opened = Table(Arc::clone(&requests)).open(&Opening::new(3000, 1)).unwrap();
-        let (mut first, mut all, mut batch) = (FirstRequests::new(opened, 1500), Vec::new(), vec![requests[0]]);
-        while !batch.is_empty() {
-            first.fill(&mut batch).unwrap();
-            all.extend_from_slice(&batch);
-        }
-        const { assert!(InMemory::BATCH < 1500) };
-        assert_eq!(all, requests[..1500]);
     }
 }

@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use super::demand::{Demand, GeneratedDemand, MergedDemand};
+use super::demand::{Demand, EditedDemand, GeneratedDemand, MergedDemand};
 use super::planned::PlannedRun;
 use super::system::Systems;
 use crate::device::spec::SystemSpec;
@@ -116,6 +116,10 @@ pub fn planned(record: &RunRecord, settings: Settings) -> Result<PlannedRun, Err
 
 /// The demand that was `replayed`. Errors: one that was neither a trace nor a workload.
 pub fn demand(replayed: &Replayed, open: &OpenTrace) -> Result<Box<dyn Demand>, Error> {
+    if let Some(edit) = &replayed.edit {
+        let demand = demand(&Replayed { edit: None, ..replayed.clone() }, open)?.into();
+        return Ok(Box::new(EditedDemand { demand, edit: edit.parse()? }));
+    }
     let reading = replayed.trace_reading.clone().unwrap_or_default();
     let one = |trace: Option<&str>, workload: Option<&str>, sectors, own: Option<&TraceReading>| match (trace, workload)
     {
@@ -154,9 +158,10 @@ pub(super) fn run_hash(run: &RunRecord, settings: &Settings, demand: &Replayed) 
     let system = named_by_text(SystemSpec::parse(system).ok()?, drive_files).to_string();
     let rebuild = rebuild.map(String::from);
     let run = (system, used_sectors, rebuild, window_ns, settings, requests(demand)?);
-    Some(match from_state {
-        Some(state) => hash(&(run, state)),
-        None => hash(&run),
+    Some(match (from_state, &demand.edit) {
+        (None, None) => hash(&run),
+        (Some(state), None) => hash(&(run, state)),
+        (state, Some(edit)) => hash(&(run, state, edit)),
     })
 }
 

@@ -190,6 +190,7 @@ pub(super) fn replayed(column: &Joined, of: Of<Replayed>) -> Result<Replayed, Er
         workload_sectors: agreed(column, |one| &one.replayed.workload_sectors)?,
         sources: agreed(column, |one| &one.replayed.sources)?,
         interleave: agreed(column, |one| &one.replayed.interleave)?,
+        edit: agreed(column, |one| &one.replayed.edit)?,
         trace_notes: column.values(of).map(|one| one.trace_notes).fold(TraceNotes::default(), Add::add),
     })
 }

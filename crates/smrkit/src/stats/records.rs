@@ -296,6 +296,9 @@ record! {
         /// How they were [merged](workloads.md#several-sources); absent for a single source.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub interleave: Option<Interleave>,
+        /// [Edits](command-line.md#edits) of the requests; absent where they are served as they are.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub edit: Option<String>,
         /// Rows of the trace that needed attention.
         pub trace_notes: TraceNotes,
     }
