@@ -238,8 +238,6 @@ pub struct ParquetWriter {
     table: TableWriter,
     /// The row group being gathered.
     group: Vec<Request>,
-    /// Rows of a whole row group.
-    group_rows: usize,
     rows: u64,
     volumes_used: usize,
 }
@@ -253,15 +251,9 @@ impl ParquetWriter {
             meta: meta.clone(),
             table: TableWriter::create(path, batch(&COLUMNS, &[]).schema())?,
             group: Vec::new(),
-            group_rows: GROUP_ROWS,
             rows: 0,
             volumes_used: 0,
         })
-    }
-
-    /// The trace in row groups of at most `rows`, for many files at once.
-    pub fn with_group_rows(self, rows: usize) -> ParquetWriter {
-        ParquetWriter { group_rows: rows.clamp(1, GROUP_ROWS), ..self }
     }
 
     /// Replaces what the file says about itself: volumes and hash may be known only once the source was read.
@@ -273,10 +265,10 @@ impl ParquetWriter {
     pub fn write(&mut self, requests: &[Request]) -> Result<(), Error> {
         let mut rest = requests;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(self.group_rows - self.group.len()));
+            let (now, later) = rest.split_at(rest.len().min(GROUP_ROWS - self.group.len()));
             self.group.extend_from_slice(now);
             rest = later;
-            if self.group.len() == self.group_rows {
+            if self.group.len() == GROUP_ROWS {
                 self.flush()?;
             }
         }
