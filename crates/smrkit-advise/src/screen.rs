@@ -107,9 +107,15 @@ pub fn rest(advice: &Advice, said: &str, screen: Screen) -> String {
     let lists = advice.actions.len() > 1 || advice.actions.iter().any(words::has_price);
     let is_listed = |line: &str| lists && line.starts_with("What to do:");
     let is_new = |line: &&str| !said.lines().any(|known| known == *line) && !is_listed(line);
-    let changed: Vec<&str> = advice.text.lines().filter(is_new).collect();
+    // Of a line that goes on where it ended before, what is new.
+    let told = |line: &str| {
+        let more = said.lines().find_map(|known| line.strip_prefix(known.trim_end_matches('.')));
+        let label = line.split(':').next().unwrap_or_default();
+        more.map_or(line.into(), |more| format!("{label}, besides: {}", more.trim_start_matches([';', ' '])))
+    };
+    let changed: Vec<String> = advice.text.lines().filter(is_new).map(told).collect();
     if !changed.is_empty() {
-        out += &format!("\n{}", lines(changed.into_iter(), Screen { is_coloured: false, ..screen }));
+        out += &format!("\n{}", lines(changed.iter().map(String::as_str), Screen { is_coloured: false, ..screen }));
     }
     if lists {
         out += if advice.answer == Answer::Yes { "\nIf you want more:\n" } else { "\nWhat to do:\n" };
@@ -185,26 +191,17 @@ pub(crate) fn comparison(all: &[Advice]) -> Grid {
     let Some(first) = all.first() else { return Grid::default() };
     // The latency of a backlog that grows is no figure.
     let grows = |advice: &Advice| advice.measure() == Measure::MeanNs && advice.judged().own.falls_behind;
-    let own = |advice: &Advice| if grows(advice) { 0.0 } else { advice.figure(&advice.judged().own) };
-    let longest = |advice: &Advice| words::longest_ns(advice, &advice.judged().own) as f64;
-    let largest = |of: &dyn Fn(&Advice) -> f64| all.iter().map(of).fold(0.0, f64::max);
-    // A column has one unit, so that it can be read downwards.
-    let high = |advice: &Advice| advice.range.map_or(0.0, |range| range.high).max(own(advice));
-    let (unit, name) = first.measure().unit(largest(&high));
-    let (longest_unit, longest_name) = Measure::MeanNs.unit(largest(&longest));
-    let short = |value: f64| format::short(value / unit);
-    let figure = format!("{}, {name}", figure_name(first));
-    let heads = ["", "answer", &figure, &format!("range, {name}"), &format!("longest, {longest_name}"), "dropped"];
-    let mut grid = Grid::new(heads);
+    let mut grid = Grid::new(["", "answer", figure_name(first), "range", "longest", "dropped"]);
     for advice in all {
-        let range = advice.range.map(|range| format!("{} to {}", short(range.low), short(range.high)));
+        let own = &advice.judged().own;
+        let range = advice.range.as_ref().map(words::between);
         grid.rows.push(vec![
             advice.system.drive.clone(),
             words::answer_word(advice.answer).into(),
-            if grows(advice) { "grows".into() } else { short(own(advice)) },
+            if grows(advice) { "grows".into() } else { figure(advice, own) },
             range.unwrap_or("within 10 %".into()),
-            format::short(longest(advice) / longest_unit),
-            dropped(advice, &advice.judged().own),
+            longest(advice, own),
+            dropped(advice, own),
         ]);
     }
     grid

@@ -826,7 +826,7 @@ fn a_rebuild_is_told_unused_and_used() {
     assert_eq!(words::dropped(&one), card);
     assert!(one.asked_work().known().is_none());
     let known = Advice { system: AdvisedSystem { drive: "wd40efax".into(), ..one.system.clone() }, ..advice(1.0, 1) };
-    let mut known = Advice { rebuild: one.rebuild, array: one.array, ..known };
+    let mut known = Advice { rebuild: Some(resilver(true)), array: one.array, ..known };
     known.present[0].own.disks = 4;
     assert!(words::certainty(&known).contains("229 h for 4 TB was measured by others (ServeTheHome"));
     assert!(
@@ -889,12 +889,17 @@ fn what_depends_on_a_trim_is_told_for_both() {
     assert_eq!(new.actions[0].command.as_deref(), Some("blkdiscard /dev/NEW-DISK"));
 }
 
+/// A resilver onto a disk that was written before, or was not.
+fn resilver(used: bool) -> RebuildSpec {
+    RebuildSpec { task: Task::Rebuild { disk: 0, before: true, used }, ..RebuildSpec::parse("resilver").unwrap() }
+}
+
 #[test]
 fn what_was_measured_is_not_contradicted() {
-    let said = |hours: u64, within_days: Option<u64>| {
+    let said = |hours: u64, within_days: Option<u64>, used: bool| {
         let mut one = advice(1.0, 1);
         one.need.within = within_days.map(|days| Nanos(days * 24 * 3600 * S));
-        let rebuild = Some(RebuildSpec::parse("resilver").unwrap());
+        let rebuild = Some(resilver(used));
         (one.rebuild, one.array) = (rebuild, Some(ArrayFacts::new("raidz1", Level::Raid5, rebuild)));
         (one.system.drive, one.present[0].own.disks) = ("wd40efax".into(), 4);
         let rebuilt =
@@ -902,18 +907,21 @@ fn what_was_measured_is_not_contradicted() {
         (one.present[0].own.rebuild, one.present[0].conventional.rebuild) = (Some(rebuilt), Some(rebuilt));
         answered(one)
     };
-    let far = said(15, None);
+    let far = said(15, None, true);
     assert_eq!((far.answer, far.verdict), (Answer::Perhaps, Verdict::Depends));
     let headline = "Perhaps: simulated wd40efax does as well as CMR disks, but 229 h for 4 TB was measured by others (ServeTheHome, 2020, on a \
                     pool that was three quarters full).";
     assert_eq!(far.text.lines().next().unwrap(), headline);
     assert!(!far.text.contains("; 229 h for 4 TB was measured"), "{}", far.text);
-    let near = said(130, None);
+    let near = said(130, None, true);
     assert!(near.answer == Answer::Yes && near.text.contains("; 229 h for 4 TB was measured"), "{}", near.text);
     // A need that the simulated time meets, and the measured one does not.
-    assert_eq!(said(15, Some(3)).text.lines().next().unwrap(), headline);
-    let enough = said(15, Some(12));
+    assert_eq!(said(15, Some(3), true).text.lines().next().unwrap(), headline);
+    let enough = said(15, Some(12), true);
     assert!(enough.answer == Answer::Yes && enough.text.contains("; 229 h for 4 TB was measured"), "{}", enough.text);
+    // The disk that was measured had been used.
+    let trimmed = said(15, None, false);
+    assert!(trimmed.answer == Answer::Yes && !trimmed.text.contains("229 h"), "{}", trimmed.text);
 }
 
 #[test]
@@ -1026,7 +1034,7 @@ fn light_use_has_its_rows_where_it_is_the_problem() {
 }
 
 #[test]
-fn columns_of_drives_side_by_side_have_one_unit() {
+fn drives_side_by_side_are_told_in_units_that_suit_each() {
     let drive = |ms: u64| {
         let mut one = Advice { whole_bytes: None, ..advice(1.0, 1) };
         one.engine.arrival = Arrival::Trace;
@@ -1034,8 +1042,15 @@ fn columns_of_drives_side_by_side_have_one_unit() {
         answered(one)
     };
     let grid = screen::comparison(&[drive(4), drive(1200)]);
-    assert_eq!(grid.header[2..5], ["mean, s", "range, s", "longest, s"]);
-    assert_eq!([&grid.rows[0][2], &grid.rows[1][2], &grid.rows[1][4]], ["0.004", "1.2", "12"]);
+    assert_eq!([&grid.rows[0][2], &grid.rows[1][2], &grid.rows[1][4]], ["4 ms", "1.2 s", "12 s"]);
+}
+
+#[test]
+fn what_was_said_already_is_not_said_again() {
+    let mut one = answered(advice(1.0, 1));
+    one.text = "Yes: it does.\nHow sure: figures are measured; its cache was empty.".into();
+    let rest = screen::rest(&one, "Yes: it does.\nHow sure: figures are measured.", Screen::default());
+    assert!(rest.starts_with("\nHow sure, besides: its cache was empty.\n"), "{rest}");
 }
 
 #[test]

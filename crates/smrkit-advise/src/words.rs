@@ -637,7 +637,7 @@ fn grounds(advice: &Advice) -> Vec<String> {
     if let Some(seconds) = advice.seconds_from_full() {
         let all = format::seconds(seconds);
         grounds.push(format!(
-            "it had rested before, so that its cache was empty: begun with a full cache, all of this takes {all}"
+            "the disk had rested before, so that its cache was empty: begun with a full cache, all of this takes {all}"
         ));
     }
     if advice.rebuild.is_some_and(|spec| matches!(spec.task, Task::Rebuild { .. })) && !advice.system.is_conventional {
