@@ -1,6 +1,6 @@
 //! The outcome of a run: one table. Each column is declared once, with how it is measured and how it is joined.
 //!
-//! The struct, `outcome.json`, outcomes of arrays, merges, Python's stub and the columns of
+//! The struct, `outcome.json`, outcomes of arrays, merges, rows of members, Python's stub and the columns of
 //! `docs/reference/outcome.md` follow from the table. A key ends with its unit; a ratio without a denominator is null.
 
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use super::counts::HostSide;
 use super::join::*;
 pub use super::latency::{Histograms, Latencies, Latency, LatencyBuckets, OpLatencies};
 use super::measured::Measured;
-use super::members;
-pub use super::members::LISTED_MAX;
 pub use super::rebuild::Rebuild;
 pub use super::records::*;
+pub use super::rows::LISTED_MAX;
+use super::rows::{self, Row};
 pub use super::timeline::Timeline;
 pub use super::verdict::Verdict;
 use super::verdict::sentence;
@@ -69,12 +69,13 @@ pub struct JoinedColumn {
 ///
 /// `name: type [drives: rule, runs: rule] source |from| value;` is a column that holds `value` of a `drive` ([`DriveEnd`]) or of
 /// the `host` ([`HostSide`]); `add` adds the host's part to the drives'. A column without a source is set by whoever makes the
-/// run. The rules, functions of [`super::join`], make a column of an array's members and of several runs.
+/// run. The rules, functions of [`super::join`], make a column of an array's members and of several runs. `row` says that the
+/// column, or a part of it, is in the rows of members, and when ([`Row`]).
 macro_rules! outcome {
     ($(#[$($about:tt)*])* pub struct $name:ident {
         $($section:literal { $(
             $(#[doc = $help:literal])+ $(#[serde($($serde:tt)+)])?
-            pub $column:ident: $type:ty [drives: $drives:ident, runs: $runs:ident]
+            pub $column:ident: $type:ty [drives: $drives:ident, runs: $runs:ident $(, row: $row:expr)?]
             $($source:ident |$from:ident| $value:expr),*;
         )* })*
     }) => {
@@ -95,6 +96,9 @@ macro_rules! outcome {
                 }),*].into_iter().flatten().collect(),
             }),*]
         }
+
+        /// The parts of columns that rows of members have.
+        pub(super) const ROWS: &[(&str, &[(&str, Row)])] = &[$($($((stringify!($column), &$row),)?)*)*];
 
         impl $name {
             /// Reads the drive's columns.
@@ -131,16 +135,16 @@ outcome! {
     pub struct Outcome {
         "What was run" {
             /// The layer's name.
-            pub layer: String [drives: name, runs: same];
+            pub layer: String [drives: name, runs: same, row: [("", Row::Changed)]];
             /// The drive's name; like `layer`, `mixed` where an array's members differ.
-            pub drive: String [drives: name, runs: same];
+            pub drive: String [drives: name, runs: same, row: [("", Row::Changed)]];
             /// Path of the drive file; null for a drive that comes with smrkit.
             pub drive_file: Option<String> [drives: agreed, runs: same];
             /// Canonical text of the [array](arrays.md#descriptions); null for a single drive.
             pub array: Option<String> [drives: unset, runs: same];
             /// Every parameter of the layer, defaults included, `auto` as the value that it became. Empty for an array whose
             /// members differ.
-            pub parameters: BTreeMap<String, Scalar> [drives: agreed, runs: same];
+            pub parameters: BTreeMap<String, Scalar> [drives: agreed, runs: same, row: [("", Row::Changed)]];
             /// Parameters that were `auto` and are a number in `parameters`.
             pub asked: BTreeMap<String, Scalar> [drives: agreed, runs: agreed];
             /// Why the drive has more platters than its own ([`--capacity auto`](model.md#sizes)); else null.
@@ -168,7 +172,7 @@ outcome! {
         }
         "What was counted" {
             /// Requests completed and counted.
-            pub requests: u64 [drives: unset, runs: sum] host |host| host.counts.totals.requests;
+            pub requests: u64 [drives: unset, runs: sum, row: [("", Row::Always)]] host |host| host.counts.totals.requests;
             /// Sectors read by the host.
             pub host_read_sectors: u64 [drives: unset, runs: sum] host |host| host.counts.totals.read_sectors;
             /// Sectors written by the host.
@@ -189,14 +193,14 @@ outcome! {
             /// Cassuto's definition 4: (physical writes + physical reads − host reads) / host writes, all adjusted.
             pub write_overloading: Option<f64> [drives: unset, runs: derived];
             /// Physical / host sectors written; null with a rebuild, whose writes are not the host's.
-            pub write_amplification: Option<f64> [drives: unset, runs: derived];
+            pub write_amplification: Option<f64> [drives: unset, runs: derived, row: [("", Row::Present)]];
             /// Elapsed time / elapsed time of `in-place` on the same requests (run unlisted where not asked for), by the
             /// request where their numbers differ.
             pub slowdown: Option<f64> [drives: unset, runs: unset];
         }
         "Time and space" {
             /// Latency from arrival to completion.
-            pub latency_ns: Latencies [drives: unset, runs: derived]
+            pub latency_ns: Latencies [drives: unset, runs: derived, row: [("/all/mean", Row::Listed), ("/all/max", Row::Present)]]
                 host |host| host.latency.summary();
             /// The sum of waits, cleaning that was due included; from 2^64 on as text.
             #[serde(with = "super::latency::wide")]
@@ -205,11 +209,11 @@ outcome! {
             pub service_ns: u64 [drives: unset, runs: time] host |host| host.counts.totals.service_ns;
             /// The time of the accesses to the platters; what a layer's write cache began before the last completion counts
             /// whole.
-            pub busy_ns: u64 [drives: sum, runs: time] drive |drive| drive.disk.tally().busy().0;
+            pub busy_ns: u64 [drives: sum, runs: time, row: [("", Row::Always)]] drive |drive| drive.disk.tally().busy().0;
             /// In addition to it, the time that the drive wrote from its own buffer while no access was made; absent where it
             /// has none.
             #[serde(skip_serializing_if = "Option::is_none")]
-            pub buffer_write_ns: Option<u64> [drives: sum_of_some, runs: sum_of_some]
+            pub buffer_write_ns: Option<u64> [drives: sum_of_some, runs: sum_of_some, row: [("", Row::Present)]]
                 drive |drive| drive.disk.clock().unwaited().map(|time| time.0);
             /// From the beginning of counting (the start, or the end of prefill and warm-up) to the last completion.
             pub elapsed_ns: u64 [drives: unset, runs: time] host |host| host.counts.elapsed().0;
@@ -219,10 +223,10 @@ outcome! {
             /// Memory of the layer's maps at the end.
             pub map_bytes: u64 [drives: sum, runs: max] drive |drive| drive.layer.map_bytes();
             /// Uninterrupted stretches of destaging and cleaning.
-            pub cleaning: Cleaning [drives: sum, runs: sum] drive |drive| drive.cleaning();
+            pub cleaning: Cleaning [drives: sum, runs: sum, row: [("/ns", Row::Listed)]] drive |drive| drive.cleaning();
             /// Where the platters' sectors go; the last four sum to `raw_sectors`. Of an array, `host_sectors` is what the
             /// array offers: what is lacking of `raw_sectors` are copies, parity and unused remainders.
-            pub capacity: Capacity [drives: sum, runs: same]
+            pub capacity: Capacity [drives: sum, runs: same, row: [("/raw_sectors", Row::Changed)]]
                 drive |drive| drive.layer.capacity();
             /// The course of time, in equal windows from the beginning of counting.
             pub timeline: Timeline [drives: unset, runs: overlaid] host |host| host.timeline.clone();
@@ -249,12 +253,12 @@ outcome! {
             /// The power cut, and what was found after it; null without, or where the run ended before it.
             pub power_cut: Option<PowerCut> [drives: unset, runs: refused];
             /// What the first screen says.
-            pub verdict: Verdict [drives: command_times, runs: sum]
+            pub verdict: Verdict [drives: command_times, runs: sum, row: [("/commands_over_7s", Row::Present)]]
                 drive |drive| Verdict { commands: drive.commands, ..Verdict::default() }, add |host| host.counts.verdict();
             /// Of an array, the same record of each drive; absent for a single drive. The host is the
             /// array there: `requests` are the commands it sent to that drive, `latency_ns` and `verdict` what it waited.
             /// Columns that only a comparison fills are null.
-            #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::members")]
+            #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::rows")]
             pub members: Vec<Outcome> [drives: unset, runs: members];
             /// The [rebuild, resilver or scrub](arrays.md#rebuild-resilver-scrub) of an array; absent without, or where the run
             /// ended before the work did.
@@ -386,7 +390,7 @@ impl Outcome {
             latency_histogram: Histograms::default(),
             latency_buckets: LatencyBuckets::default(),
             by_source: self.by_source.as_ref().map(|sources| sources.iter().map(source).collect()),
-            members: members::shortened(self),
+            members: rows::shortened(self),
             rebuild: self.rebuild.as_ref().map(Rebuild::summary),
             ..self.clone()
         }
@@ -428,5 +432,13 @@ mod tests {
         let declared = sections().into_iter().flat_map(|section| section.columns).map(|one| one.column);
         let always: Vec<&str> = declared.filter(|column| !column.may_be_absent).map(|column| column.name).collect();
         assert_eq!(found, always);
+    }
+
+    #[test]
+    fn every_part_of_a_row_is_part_of_a_record() {
+        let record = serde_json::to_value(Outcome { buffer_write_ns: Some(1), ..Outcome::default() }).unwrap();
+        for (column, part) in ROWS.iter().flat_map(|(column, parts)| parts.iter().map(move |part| (column, part.0))) {
+            assert!(record.pointer(&format!("/{column}{part}")).is_some(), "{column}{part}");
+        }
     }
 }

@@ -1,0 +1,117 @@
+//! Members of arrays in result files: whole records, or in a summary rows of what tables of members show.
+//!
+//! The table of columns says what a row holds. A row is an excerpt of the member's record, under the same keys.
+
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::outcome::{Outcome, ROWS};
+
+/// Members that tables list one by one; more are summed up, and their rows leave out what only a list shows.
+pub const LISTED_MAX: usize = 16;
+
+/// When a row has a value.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Row {
+    /// Always.
+    Always,
+    /// Where it is neither null nor 0.
+    Present,
+    /// Where it is neither null nor 0, and members are listed.
+    Listed,
+    /// Where the member before has another.
+    Changed,
+}
+
+/// The values that rows may have: where they stand in a record, and when a row has them.
+fn values() -> impl Iterator<Item = (String, Row)> {
+    let parts = |&(column, parts): &(&str, &'static [(&str, Row)])| {
+        let column = column.to_string();
+        parts.iter().map(move |(part, when)| (format!("/{column}{part}"), *when))
+    };
+    ROWS.iter().flat_map(parts)
+}
+
+/// The record of a member of which nothing is told.
+fn nothing() -> serde_json::Result<Value> {
+    serde_json::to_value(Outcome::default())
+}
+
+/// The row of one of `count` members, after the record of another.
+fn row(member: &Value, before: &Value, count: usize) -> Value {
+    let mut row = Value::Object(Default::default());
+    for (path, when) in values() {
+        let Some(value) = member.pointer(&path) else { continue };
+        let is_nothing = value.is_null() || value.as_u64() == Some(0);
+        let has_it = match when {
+            Row::Always => true,
+            Row::Present => !is_nothing,
+            Row::Listed => !is_nothing && count <= LISTED_MAX,
+            Row::Changed => before.pointer(&path) != Some(value),
+        };
+        if has_it {
+            put(&mut row, &path, value.clone());
+        }
+    }
+    row
+}
+
+fn put(record: &mut Value, path: &str, value: Value) {
+    let place = path.split('/').skip(1).fold(record, |record, key| &mut record[key]);
+    *place = value;
+}
+
+/// The record of a member, as far as its row tells of it.
+fn record(row: &Value, before: &Value) -> serde_json::Result<Value> {
+    let mut record = nothing()?;
+    for (path, when) in values() {
+        let value = row.pointer(&path).or_else(|| before.pointer(&path).filter(|_| when == Row::Changed));
+        if let Some(value) = value {
+            put(&mut record, &path, value.clone());
+        }
+    }
+    record["latency_ns"]["all"]["count"] = record["requests"].clone();
+    Ok(record)
+}
+
+/// The members of an array with nothing but what their rows hold, and no parameters where they are the array's.
+pub(super) fn shortened(array: &Outcome) -> Vec<Outcome> {
+    let short = |member: &Outcome| -> serde_json::Result<Outcome> {
+        let (member, before) = (serde_json::to_value(member)?, nothing()?);
+        let record = record(&row(&member, &before, array.members.len()), &before)?;
+        let mut short: Outcome = serde_json::from_value(record)?;
+        if short.parameters == array.parameters {
+            short.parameters.clear();
+        }
+        Ok(short)
+    };
+    array.members.iter().map(|member| short(member).expect("an excerpt of a record is a record")).collect()
+}
+
+/// Writes members, those that don't tell their system as rows; for `#[serde(with = …)]`.
+pub(super) fn serialize<S: Serializer>(members: &[Outcome], to: S) -> Result<S::Ok, S::Error> {
+    if members.iter().all(|member| !member.run.system.is_empty()) {
+        return members.serialize(to);
+    }
+    let mut before = nothing().map_err(S::Error::custom)?;
+    let mut written = Vec::new();
+    for member in members {
+        let whole = serde_json::to_value(member).map_err(S::Error::custom)?;
+        written.push(if member.run.system.is_empty() { row(&whole, &before, members.len()) } else { whole.clone() });
+        before = whole;
+    }
+    written.serialize(to)
+}
+
+/// Reads members; for `#[serde(with = …)]`.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Outcome>, D::Error> {
+    let mut before = nothing().map_err(D::Error::custom)?;
+    let mut members = Vec::new();
+    for read in Vec::<Value>::deserialize(from)? {
+        before = if read.get("run").is_some() { read } else { record(&read, &before).map_err(D::Error::custom)? };
+        members.push(serde_json::from_value(before.clone()).map_err(D::Error::custom)?);
+    }
+    Ok(members)
+}
