@@ -268,7 +268,7 @@ impl Buffered {
             // The head moves while the bus is at work, and waits for the data where it is there.
             self.stop_reading_ahead(g, start);
             let carried = ready + data;
-            let begin = carried + self.lead(g, sectors);
+            let begin = carried + self.lead(g, pba, sectors);
             let start = start.max(Nanos(begin.0.saturating_sub(self.media.write_seek(g, pba).0)));
             return self.on_media(g, start, true, pba, sectors).max(carried + self.bus(true, sectors));
         }
@@ -286,10 +286,12 @@ impl Buffered {
         completed
     }
 
-    /// How long the bus carries a write before the media begin: until the watermark is in the buffer, and as long as it takes to be a
-    /// sector ahead of the media up to the end, even in the zone where those are fastest (assumption).
-    fn lead(&self, g: &Geometry, sectors: u64) -> Nanos {
-        let mark = (self.buffer.write_watermark * sectors as f64).ceil() as u64;
+    /// How long the bus carries a write before the media begin: until the watermark of what lies on its first track is in the buffer, and
+    /// as long as it takes to be a sector ahead of the media up to the end, even in the zone where those are fastest (assumption).
+    /// Drives write a track after another: on the HP C3323A, writes that go on on the next track begin as early as shorter ones.
+    fn lead(&self, g: &Geometry, pba: Pba, sectors: u64) -> Nanos {
+        let on_first = sectors.min(g.track_start(g.track_of(pba) + 1) - pba);
+        let mark = (self.buffer.write_watermark * on_first as f64).ceil() as u64;
         let longest = u128::from(g.longest_track());
         let on_media = Nanos((u128::from(self.media.rotation().0) * u128::from(sectors) / longest) as u64);
         let ahead = self.bus(true, sectors + 1).since(on_media);

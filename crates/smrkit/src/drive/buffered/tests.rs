@@ -223,6 +223,25 @@ fn a_write_begins_once_its_data_are_far_enough_ahead_of_the_media() {
 }
 
 #[test]
+fn a_write_waits_only_for_what_lies_on_its_first_track() {
+    let (g, own, _) = buffered(0, 0);
+    // As fast as the media where those are fastest, so that the bus has to be a sector ahead of them.
+    let bus = 512.0 * g.longest_track() as f64 / own.rotation().as_secs();
+    let with = |at: Pba, write_watermark| {
+        let overheads = Overheads { write_data: Some(Nanos::ZERO), ..Overheads::all(own.overhead()) };
+        let buffer = Buffer { write_watermark, bus_bytes_per_s: [bus; 2], overheads, ..Buffer::plain(own.overhead()) };
+        let mut clock = Buffered::new(own.clone(), buffer);
+        let first = clock.access(&g, Nanos::ZERO, true, at, 8);
+        let sent = first + own.rotation() - own.overhead() - Nanos(500_000);
+        clock.access(&g, sent, true, at + 8, 16) - sent
+    };
+    let track = g.track_of(Pba(4000));
+    let (within, across) = (g.track_start(track), Pba(g.track_start(track + 1).0 - 9));
+    assert_eq!(with(within, 1.0), with(within, 0.0) + own.rotation());
+    assert_eq!(with(across, 1.0), with(across, 0.0));
+}
+
+#[test]
 fn what_the_head_has_passed_by_a_segment_is_read_anew() {
     let (g, media, _) = buffered(0, 0);
     let buffer = Buffer { read_ahead_bytes: 200 * 512, segment_bytes: 64 * 512, ..Buffer::plain(media.overhead()) };
