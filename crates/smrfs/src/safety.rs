@@ -108,13 +108,13 @@ impl SafetyLedger {
         self.change(span, |books| {
             let number = books.order.next_number();
             books.order.put(span, number);
-            books.live.insert(span.range());
+            books.live.cover(span.range(), ());
         });
     }
 
     /// `span` will not be read again.
     fn discard(&mut self, span: Span) {
-        self.change(span, |books| books.live.remove(span.range()));
+        self.change(span, |books| drop(books.live.uncover(span.range())));
     }
 
     /// A mount: `live` may be read. The order of writes is kept, or nothing of it is known: then each granule may have been
@@ -122,7 +122,7 @@ impl SafetyLedger {
     fn restart(&mut self, live: &[Span], keep_order: bool) {
         self.live = Ranges::default();
         for &span in live {
-            self.live.insert(span.range());
+            self.live.cover(span.range(), ());
         }
         if !keep_order {
             let number = self.order.next_number();
@@ -145,8 +145,8 @@ impl SafetyLedger {
     fn count(&self, from: u64, to: u64) -> Totals {
         let mut totals = Totals::default();
         // Where the next dead stretch begins.
-        let mut dead = self.live.before(from + 1).next().map_or(0, |run| run.end);
-        for run in self.live.from(from + 1) {
+        let mut dead = self.live.before(from + 1).next().map_or(0, |(run, _)| run.end);
+        for (run, _) in self.live.from(from + 1) {
             if dead >= to {
                 return totals;
             }
@@ -184,7 +184,7 @@ impl SafetyLedger {
         }
         let mut scars = 0;
         let mut oldest = u32::MAX;
-        let mut runs = self.live.before(dead).peekable();
+        let mut runs = self.live.before(dead).map(|(run, _)| run).peekable();
         let mut seen = dead;
         // From below upwards, more and more of what lies above is within DPID.
         for at in (first..last).rev() {
@@ -209,14 +209,14 @@ impl SafetyLedger {
     /// The lowest number of the live granules at most DPID upstream of `at` that lie before `dead`.
     fn oldest_above(&self, dead: u64, at: u64) -> u32 {
         let edge = at.saturating_sub(self.dpid);
-        let runs = self.live.before(dead).take_while(|run| run.end > edge);
+        let runs = self.live.before(dead).map(|(run, _)| run).take_while(|run| run.end > edge);
         runs.map(|run| self.order.oldest(run.start.max(edge), run.end)).min().unwrap_or(u32::MAX)
     }
 
     /// Live granules at most DPID upstream of `at` that lie before `dead`, the nearest first.
     fn live_above(&self, at: u64, dead: u64) -> impl Iterator<Item = u64> + '_ {
         let edge = at.saturating_sub(self.dpid);
-        let runs = self.live.before(dead).take_while(move |run| run.end > edge);
+        let runs = self.live.before(dead).map(|(run, _)| run).take_while(move |run| run.end > edge);
         runs.flat_map(move |run| (run.start.max(edge)..run.end).rev())
     }
 }
@@ -278,14 +278,14 @@ impl BandLedger {
     /// `span`, which may be written, is being written, and live from now on.
     fn write(&mut self, span: Span) {
         if let Ok(band) = self.band_of(span) {
-            self.live.insert(span.range());
+            self.live.cover(span.range(), ());
             self.fill(band, span.end() - self.bands.span(band).at);
         }
     }
 
     /// Takes a failed write back.
     fn failed(&mut self, span: Span) {
-        self.live.remove(span.range());
+        self.live.uncover(span.range());
         if let Ok(band) = self.band_of(span) {
             self.fill(band, self.bands.granules);
         }
@@ -293,7 +293,7 @@ impl BandLedger {
 
     /// `span` will not be read again.
     fn discard(&mut self, span: Span) {
-        self.live.remove(span.range());
+        self.live.uncover(span.range());
     }
 
     /// Checks that `band` may be reset.
@@ -318,7 +318,7 @@ impl BandLedger {
     fn restart(&mut self, live: &[Span], report: &[BandReport]) {
         self.live = Ranges::default();
         for &span in live {
-            self.live.insert(span.range());
+            self.live.cover(span.range(), ());
         }
         for (band, report) in (0..self.bands.count).zip(report) {
             self.fill(band, report.cursor - report.start);

@@ -81,6 +81,12 @@ impl Span {
     }
 }
 
+impl From<Range<u64>> for Span {
+    fn from(range: Range<u64>) -> Span {
+        Span::new(range.start, range.end - range.start)
+    }
+}
+
 impl fmt::Display for Span {
     /// `12..20`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,13 +1,14 @@
-//! Ranges of numbers, each with what is known of it: a newer one covers what it overlaps of older ones. By hand: what is left of a
-//! range tells of its own beginning, where crates of interval maps copy the value as it was.
+//! Ranges of numbers, each with what is known of it: a newer one covers what it overlaps of older ones, and neighbours that go on
+//! in each other are one. By hand: what is left of a range tells of its own beginning, where crates of interval maps copy the value
+//! as it was.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Something known of a range that can be told of a part of it.
-pub trait Shift: Clone {
+pub trait Shift: Clone + PartialEq {
     /// Knowledge of the part that begins `by` behind the range's start.
     fn shifted(&self, by: u64) -> Self;
 }
@@ -16,13 +17,30 @@ impl Shift for () {
     fn shifted(&self, _by: u64) {}
 }
 
-/// Ranges, no two of which overlap.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct RangeMap<T>(BTreeMap<u64, (u64, T)>);
+/// Ranges, no two of which overlap. Saved as the ranges alone.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "BTreeMap<u64, (u64, T)>")]
+pub struct RangeMap<T> {
+    ranges: BTreeMap<u64, (u64, T)>,
+    count: u64,
+}
 
 impl<T> Default for RangeMap<T> {
     fn default() -> RangeMap<T> {
-        RangeMap(BTreeMap::new())
+        RangeMap { ranges: BTreeMap::new(), count: 0 }
+    }
+}
+
+impl<T> From<BTreeMap<u64, (u64, T)>> for RangeMap<T> {
+    fn from(ranges: BTreeMap<u64, (u64, T)>) -> RangeMap<T> {
+        let count = ranges.iter().map(|(first, (end, _))| end.saturating_sub(*first)).sum();
+        RangeMap { ranges, count }
+    }
+}
+
+impl<T: Serialize> Serialize for RangeMap<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.ranges.serialize(serializer)
     }
 }
 
@@ -30,42 +48,90 @@ impl<T: Shift> RangeMap<T> {
     /// Takes in a range, in place of what is known of any of it.
     pub fn cover(&mut self, range: Range<u64>, value: T) {
         self.uncover(range.clone());
-        if !range.is_empty() {
-            self.0.insert(range.start, (range.end, value));
-        }
+        self.insert(range, value);
     }
 
-    /// Forgets what is known of any of a range.
-    pub fn uncover(&mut self, range: Range<u64>) {
+    /// Takes in a range of which nothing is known.
+    pub fn insert(&mut self, range: Range<u64>, mut value: T) {
         if range.is_empty() {
             return;
         }
-        if let Some((&first, (end, value))) = self.0.range_mut(..range.start).next_back()
-            && *end > range.start
+        self.count += range.end - range.start;
+        // Behind all others, as a mount does a million times: found with one search.
+        if let Some(mut last) = self.ranges.last_entry()
+            && last.get().0 <= range.start
         {
-            let old = (std::mem::replace(end, range.start), value.clone());
-            self.keep_tail(first, old, range.end);
+            let (first, (end, known)) = (*last.key(), last.get_mut());
+            if *end == range.start && known.shifted(*end - first) == value {
+                *end = range.end;
+            } else {
+                self.ranges.insert(range.start, (range.end, value));
+            }
+            return;
         }
-        while let Some((&first, _)) = self.0.range(range.clone()).next() {
-            let Some(old) = self.0.remove(&first) else { return };
-            self.keep_tail(first, old, range.end);
+        let mut joined = range.clone();
+        if let Some((&first, (end, known))) = self.ranges.range(..range.start).next_back()
+            && *end == range.start
+            && known.shifted(*end - first) == value
+        {
+            (joined.start, value) = (first, known.clone());
+        }
+        if let Some((end, next)) = self.ranges.get(&range.end)
+            && value.shifted(range.end - joined.start) == *next
+        {
+            joined.end = *end;
+            self.ranges.remove(&range.end);
+        }
+        self.ranges.insert(joined.start, (joined.end, value));
+    }
+
+    /// Forgets what is known of any of a range; tells what that was.
+    pub fn uncover(&mut self, range: Range<u64>) -> Vec<(Range<u64>, T)> {
+        let mut gone = Vec::new();
+        if range.is_empty() {
+            return gone;
+        }
+        self.split(range.start);
+        self.split(range.end);
+        while let Some((&first, _)) = self.ranges.range(range.clone()).next()
+            && let Some((end, value)) = self.ranges.remove(&first)
+        {
+            self.count -= end - first;
+            gone.push((first..end, value));
+        }
+        gone
+    }
+
+    /// What is known of the parts of a range, to be changed. None reaches across one of its ends any more.
+    pub fn within_mut(&mut self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &mut T)> {
+        self.split(range.start);
+        self.split(range.end);
+        self.ranges.range_mut(range).map(|(&first, (end, value))| (first..*end, value))
+    }
+
+    /// Has a range begin at `at`, where one lies across it.
+    fn split(&mut self, at: u64) {
+        if let Some((&first, (end, value))) = self.ranges.range_mut(..at).next_back()
+            && *end > at
+        {
+            let rest = (std::mem::replace(end, at), value.shifted(at - first));
+            self.ranges.insert(at, rest);
         }
     }
 
-    /// The part of a range that was taken out from `from` on stays.
-    fn keep_tail(&mut self, first: u64, (end, value): (u64, T), from: u64) {
-        if end > from {
-            self.0.insert(from, (end, value.shifted(from - first)));
-        }
+    /// The ranges that have something in common with `range`, whole, in order.
+    pub fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &T)> {
+        let across = self.before(range.start).next().filter(|(before, _)| before.end > range.start);
+        let first = across.map_or(range.start, |(before, _)| before.start);
+        let end = if range.is_empty() { first } else { range.end };
+        self.ranges.range(first..end).map(|(&first, (end, value))| (first..*end, value))
     }
 
     /// Known parts of a range, in order.
     pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, T)> + '_ {
-        let before = self.0.range(..range.start).next_back().filter(|(_, (end, _))| *end > range.start);
-        let from = range.start..range.end.max(range.start);
-        before.into_iter().chain(self.0.range(from)).map(move |(&first, (end, value))| {
-            let start = first.max(range.start);
-            (start..(*end).min(range.end), value.shifted(start - first))
+        self.overlapping(range.clone()).map(move |(whole, value)| {
+            let start = whole.start.max(range.start);
+            (start..whole.end.min(range.end), value.shifted(start - whole.start))
         })
     }
 
@@ -83,24 +149,62 @@ impl<T: Shift> RangeMap<T> {
         })
     }
 
+    /// What is known of a number.
+    pub fn get(&self, at: u64) -> Option<T> {
+        let (&first, (end, value)) = self.ranges.range(..=at).next_back()?;
+        (at < *end).then(|| value.shifted(at - first))
+    }
+
+    /// True if something is known of a number.
+    pub fn contains(&self, at: u64) -> bool {
+        self.get(at).is_some()
+    }
+
+    /// The first number from `at` on of which something is known.
+    pub fn first_from(&self, at: u64) -> Option<u64> {
+        self.overlapping(at..u64::MAX).next().map(|(range, _)| range.start.max(at))
+    }
+
+    /// Count of the numbers of `range` of which something is known.
+    pub fn count_within(&self, range: Range<u64>) -> u64 {
+        self.within(range).map(|(part, _)| part.end - part.start).sum()
+    }
+
+    /// Count of the numbers of which something is known.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The ranges that begin before `at`, the nearest first.
+    #[inline]
+    pub fn before(&self, at: u64) -> impl Iterator<Item = (Range<u64>, &T)> {
+        self.ranges.range(..at).rev().map(|(&first, (end, value))| (first..*end, value))
+    }
+
+    /// The ranges that begin at `at` or behind it, in order.
+    #[inline]
+    pub fn from(&self, at: u64) -> impl Iterator<Item = (Range<u64>, &T)> {
+        self.ranges.range(at..).map(|(&first, (end, value))| (first..*end, value))
+    }
+
     /// All ranges, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, &T)> {
-        self.0.iter().map(|(&first, (end, value))| (first..*end, value))
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Range<u64>, &T)> {
+        self.ranges.iter().map(|(&first, (end, value))| (first..*end, value))
     }
 
     /// Number of ranges.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.ranges.len()
     }
 
     /// True if nothing is known.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ranges.is_empty()
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.0.clear();
+        *self = RangeMap::default();
     }
 }
 
@@ -110,34 +214,68 @@ mod tests {
 
     use super::*;
 
-    impl Shift for u64 {
-        fn shifted(&self, by: u64) -> u64 {
-            self + by
+    /// What is known of a number: a file and a place in it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    struct Place(u64, u64);
+
+    impl Shift for Place {
+        fn shifted(&self, by: u64) -> Place {
+            Place(self.0, self.1 + by)
         }
     }
 
     proptest! {
         #[test]
-        fn every_number_is_known_by_what_covered_it_last(
-            changes in prop::collection::vec((0..60u64, 0..20u64, prop::option::of(1..1000u64)), 1..60),
+        fn it_knows_what_an_array_would(
+            changes in prop::collection::vec((0..60u64, 0..20u64, prop::option::of((0..2u64, 0..3u64))), 1..60),
             (from, n) in (0..60u64, 0..30u64),
         ) {
             let (mut map, mut expected) = (RangeMap::default(), [None; 90]);
             for (start, n, value) in changes {
+                // Those of one file that lie side by side often go on in each other.
+                let value = value.map(|(file, shift)| Place(file, start + shift));
                 match value {
-                    Some(value) => map.cover(start..start + n, value * 100),
-                    None => map.uncover(start..start + n),
+                    Some(value) => map.cover(start..start + n, value),
+                    None => {
+                        let gone: Vec<_> = map.uncover(start..start + n);
+                        let gone = gone.into_iter().flat_map(|(range, value)| range.clone().map(move |at| (at, value.shifted(at - range.start))));
+                        let known = (start..start + n).filter_map(|at| Some((at, expected[at as usize]?)));
+                        prop_assert!(gone.eq(known));
+                    }
                 }
                 for at in start..start + n {
-                    expected[at as usize] = value.map(|value| value * 100 + (at - start));
+                    expected[at as usize] = value.map(|value| value.shifted(at - start));
                 }
             }
-            let each = |(range, value): (Range<u64>, Option<u64>)| range.clone().map(move |at| value.map(|value| value + (at - range.start)));
+            let each = |(range, value): (Range<u64>, Option<Place>)| range.clone().map(move |at| value.map(|value| value.shifted(at - range.start)));
             let found: Vec<_> = map.parts(from..from + n).flat_map(each).collect();
             prop_assert_eq!(&found[..], &expected[from as usize..(from + n) as usize]);
-            let known: u64 = map.iter().map(|(range, _)| range.end - range.start).sum();
-            prop_assert_eq!(known, expected.iter().flatten().count() as u64);
-            prop_assert_eq!((map.len(), map.is_empty()), (map.iter().count(), known == 0));
+            prop_assert_eq!(map.count_within(from..from + n), found.iter().flatten().count() as u64);
+            prop_assert_eq!((map.get(from), map.contains(from)), (expected[from as usize], expected[from as usize].is_some()));
+            prop_assert_eq!(map.first_from(from), (from..90).find(|&at| expected[at as usize].is_some()));
+            prop_assert_eq!(map.count(), expected.iter().flatten().count() as u64);
+            prop_assert_eq!((map.len(), map.is_empty()), (map.iter().count(), map.count() == 0));
+            // Neighbours that go on in each other are one.
+            let all: Vec<_> = map.iter().collect();
+            let are_joined = all.windows(2).all(|pair| {
+                let (before, next) = (&pair[0].0, &pair[1].0);
+                let goes_on = pair[0].1.shifted(next.start - before.start) == *pair[1].1;
+                before.end < next.start || before.end == next.start && !goes_on
+            });
+            prop_assert!(are_joined);
+            let (before, behind): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|(range, _)| range.start < from);
+            prop_assert!(map.before(from).eq(before.into_iter().rev()) && map.from(from).eq(behind));
+            let overlapping = all.iter().cloned().filter(|(range, _)| range.start.max(from) < range.end.min(from + n));
+            prop_assert!(map.overlapping(from..from + n).eq(overlapping));
+            // Saved, restored, cut and changed.
+            let saved = serde_json::to_string(&map).unwrap();
+            let mut restored: RangeMap<Place> = serde_json::from_str(&saved).unwrap();
+            prop_assert_eq!(&restored, &map);
+            restored.within_mut(from..from + n).for_each(|(_, place)| place.0 = 9);
+            for (at, known) in (0..90).zip(expected) {
+                let is_inside = (from..from + n).contains(&at);
+                prop_assert_eq!(restored.get(at), known.map(|Place(file, place)| Place(if is_inside { 9 } else { file }, place)));
+            }
         }
     }
 }

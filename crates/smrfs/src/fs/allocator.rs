@@ -495,11 +495,11 @@ impl Promises {
     }
 
     pub(super) fn add(&mut self, range: Range<u64>) {
-        self.ranges.insert(range);
+        self.ranges.cover(range, ());
     }
 
     pub(super) fn remove(&mut self, range: Range<u64>) {
-        self.ranges.remove(range);
+        self.ranges.uncover(range);
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -296,7 +296,7 @@ pub(super) fn adopt(
     if space.adopt(span, owner) {
         return Ok(span.count);
     }
-    let others: Vec<(Span, Owner)> = space.live().cut_to(span).collect();
+    let others: Vec<(Span, Owner)> = space.live().within(span).collect();
     if !others.iter().all(|(_, other)| may_share(other.file)) {
         return Err(not_there(span, owner));
     }

@@ -192,9 +192,8 @@ fn settle(
     let mut taken = Live::new();
     for (span, owner) in order {
         let mut at = span.at;
-        let others: Vec<(Span, Owner)> = taken.overlapping(span).collect();
-        for (other, keeper) in others {
-            let Some(common) = other.overlap(span) else { continue };
+        let others: Vec<(Span, Owner)> = taken.within(span).collect();
+        for (common, keeper) in others {
             taken.insert(Span { at, count: common.at - at }, owner.further(at - span.at));
             let part = (common, owner.further(common.at - span.at));
             if scan.sharing.contains(&owner.file) && scan.sharing.contains(&keeper.file) {

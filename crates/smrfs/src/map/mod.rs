@@ -12,6 +12,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use smrkit::ranges::{RangeMap, Shift};
+
 pub use crate::data::checksum;
 use crate::units::{Granule, Span};
 pub use record::{Head, MapError, RecordSummary, sealed, summary};
@@ -43,11 +45,16 @@ impl FilePiece {
     }
 }
 
+impl Shift for Granule {
+    fn shifted(&self, by: u64) -> Granule {
+        *self + by
+    }
+}
+
 /// The extents of a file, by their place in it. Neighbours in the file that are neighbours on the disk are one.
 #[derive(Clone, Debug, Default)]
 pub struct FileMap {
-    extents: BTreeMap<u64, (u64, Granule)>,
-    granules: u64,
+    extents: RangeMap<Granule>,
     changes: Ranges,
     sums: Sums,
 }
@@ -69,7 +76,7 @@ impl FileMap {
 
     /// The granules of data.
     pub fn granules(&self) -> u64 {
-        self.granules
+        self.extents.count()
     }
 
     /// The extents.
@@ -84,44 +91,22 @@ impl FileMap {
 
     /// The first granule behind all data.
     pub fn end(&self) -> u64 {
-        self.extents.last_key_value().map_or(0, |(&first, &(count, _))| first + count)
+        self.extents.iter().next_back().map_or(0, |(extent, _)| extent.end)
     }
 
     /// The extents from the one on that holds `from` or else follows it, whole, in ascending order.
     pub fn extents_from(&self, from: u64) -> impl Iterator<Item = FilePiece> + '_ {
-        let first = match self.extents.range(..=from).next_back() {
-            Some((&first, &(count, _))) if first + count > from => first,
-            _ => from,
-        };
-        self.extents.range(first..).map(|(&first, &(count, at))| FilePiece { first, count, at: Some(at) })
+        self.extents.overlapping(from..u64::MAX).map(|(extent, &at)| piece(extent, Some(at)))
     }
 
     /// Pieces of `range` in ascending order, data and holes, cut to it.
     pub fn lookup(&self, range: Range<u64>) -> impl Iterator<Item = FilePiece> + '_ {
-        let mut at = range.start;
-        let mut extents = self.extents_from(at).peekable();
-        std::iter::from_fn(move || {
-            if at >= range.end {
-                return None;
-            }
-            let piece = match extents.peek() {
-                Some(extent) if extent.first <= at => {
-                    let extent = cut(*extent, at..range.end);
-                    extents.next();
-                    extent
-                }
-                Some(extent) => FilePiece { first: at, count: extent.first.min(range.end) - at, at: None },
-                None => FilePiece { first: at, count: range.end - at, at: None },
-            };
-            at = piece.end();
-            Some(piece)
-        })
+        self.extents.parts(range).map(|(part, at)| piece(part, at))
     }
 
     /// Place of granule `granule` of the file; none in a hole.
     pub fn at(&self, granule: u64) -> Option<Granule> {
-        let (&first, &(count, at)) = self.extents.range(..=granule).next_back()?;
-        (granule < first + count).then(|| at + (granule - first))
+        self.extents.get(granule)
     }
 
     /// Memory that it takes, in extents.
@@ -146,7 +131,7 @@ impl FileMap {
             return Vec::new();
         }
         let replaced = self.cut_out(first..first + span.count);
-        self.changes.insert(first..first + span.count);
+        self.changes.cover(first..first + span.count, ());
         self.put(first, span.count, span.at);
         replaced
     }
@@ -155,33 +140,19 @@ impl FileMap {
     pub fn remove(&mut self, range: Range<u64>) -> Vec<FilePiece> {
         // A hole stays a hole: only what is mapped changes.
         let end = range.end.min(self.end());
-        self.changes.insert(self.next_data(range.start).unwrap_or(end)..end);
+        self.changes.cover(self.next_data(range.start).unwrap_or(end)..end, ());
         self.sums.remove(range.clone());
         self.cut_out(range)
     }
 
     /// Cuts out a range without a note of the change.
     fn cut_out(&mut self, range: Range<u64>) -> Vec<FilePiece> {
-        let found: Vec<FilePiece> =
-            self.extents_from(range.start).take_while(|piece| piece.first < range.end).collect();
-        let mut removed = Vec::with_capacity(found.len());
-        for whole in found {
-            let gone = cut(whole, range.clone());
-            self.extents.remove(&whole.first);
-            for rest in [cut(whole, whole.first..gone.first), cut(whole, gone.end()..whole.end())] {
-                if let Some(at) = rest.at.filter(|_| rest.count > 0) {
-                    self.extents.insert(rest.first, (rest.count, at));
-                }
-            }
-            self.granules -= gone.count;
-            removed.push(gone);
-        }
-        removed
+        self.extents.uncover(range).into_iter().map(|(part, at)| piece(part, Some(at))).collect()
     }
 
     /// The first granule with data from `from` on.
     pub fn next_data(&self, from: u64) -> Option<u64> {
-        self.extents_from(from).next().map(|extent| extent.first.max(from))
+        self.extents.first_from(from)
     }
 
     /// The first granule without data from `from` on.
@@ -206,22 +177,13 @@ impl FileMap {
     }
 
     /// Adds what is a hole so far, and joins it with its neighbours.
-    fn put(&mut self, mut first: u64, mut count: u64, mut at: Granule) {
-        self.granules += count;
-        if let Some((&before, extent)) = self.extents.range_mut(..first).next_back()
-            && before + extent.0 == first
-            && extent.1 + extent.0 == at
-        {
-            (first, count, at) = (before, extent.0 + count, extent.1);
-        }
-        if let Some(&(more, behind)) = self.extents.get(&(first + count))
-            && at + count == behind
-        {
-            self.extents.remove(&(first + count));
-            count += more;
-        }
-        self.extents.insert(first, (count, at));
+    fn put(&mut self, first: u64, count: u64, at: Granule) {
+        self.extents.insert(first..first + count, at);
     }
+}
+
+fn piece(range: Range<u64>, at: Option<Granule>) -> FilePiece {
+    FilePiece { first: range.start, count: range.end - range.start, at }
 }
 
 /// The part of `piece` inside `range`; of no length if there is none.
@@ -286,105 +248,5 @@ impl Sums {
     }
 }
 
-/// A set of numbers, as ranges that neither overlap nor touch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranges {
-    ends: BTreeMap<u64, u64>,
-    count: u64,
-}
-
-impl Ranges {
-    /// Adds `range`; tells the range that it is in now.
-    pub fn insert(&mut self, range: Range<u64>) -> Range<u64> {
-        if range.is_empty() {
-            return range;
-        }
-        let (mut start, mut end) = (range.start, range.end);
-        while let Some((&from, &to)) = self.ends.range(..=end).next_back()
-            && to >= start
-        {
-            self.ends.remove(&from);
-            self.count -= to - from;
-            (start, end) = (start.min(from), end.max(to));
-        }
-        self.ends.insert(start, end);
-        self.count += end - start;
-        start..end
-    }
-
-    /// Takes out `range`.
-    pub fn remove(&mut self, range: Range<u64>) {
-        while let Some((&from, &to)) = self.ends.range(..range.end).next_back()
-            && to > range.start
-            && !range.is_empty()
-        {
-            self.ends.remove(&from);
-            self.count -= to.min(range.end) - from.max(range.start);
-            if to > range.end {
-                self.ends.insert(range.end, to);
-            }
-            if from < range.start {
-                self.ends.insert(from, range.start);
-            }
-        }
-    }
-
-    /// Adds all of `other`.
-    pub fn extend(&mut self, other: Ranges) {
-        for range in other.iter() {
-            self.insert(range);
-        }
-    }
-
-    /// True if `number` is in it.
-    pub fn contains(&self, number: u64) -> bool {
-        self.ends.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
-    }
-
-    /// Count of the numbers of `range` that are in it.
-    pub fn count_within(&self, range: Range<u64>) -> u64 {
-        let first = match self.ends.range(..=range.start).next_back() {
-            Some((&start, &end)) if end > range.start => start,
-            _ => range.start,
-        };
-        let found = self.ends.range(first..range.end.max(first));
-        found.map(|(&start, &end)| end.min(range.end).saturating_sub(start.max(range.start))).sum()
-    }
-
-    /// Count of the numbers in it.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The first number in it from `at` on.
-    pub fn first_from(&self, at: u64) -> Option<u64> {
-        if self.contains(at) { Some(at) } else { self.from(at).next().map(|range| range.start) }
-    }
-
-    /// The ranges that begin before `at`, the nearest first.
-    #[inline]
-    pub fn before(&self, at: u64) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.ends.range(..at).rev().map(|(&start, &end)| start..end)
-    }
-
-    /// The ranges that begin at `at` or behind it.
-    #[inline]
-    pub fn from(&self, at: u64) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.ends.range(at..).map(|(&start, &end)| start..end)
-    }
-
-    /// True if nothing is in it.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Number of ranges.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// The ranges, in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.ends.iter().map(|(&start, &end)| start..end)
-    }
-}
+/// A set of numbers.
+pub type Ranges = RangeMap<()>;

@@ -381,7 +381,7 @@ pub(super) struct Overlay {
 impl Overlay {
     /// `changes` are as in `map` now.
     pub(super) fn take(&mut self, changes: &Ranges, map: &FileMap) {
-        for range in changes.iter() {
+        for (range, ()) in changes.iter() {
             self.remove(range.clone());
             for piece in map.lookup(range.clone()) {
                 self.put(piece);
@@ -394,7 +394,7 @@ impl Overlay {
 
     /// Adds a piece of which nothing is there as data.
     pub(super) fn put(&mut self, piece: FilePiece) {
-        self.ranges.insert(piece.first..piece.end());
+        self.ranges.cover(piece.first..piece.end(), ());
         if let Some(at) = piece.at {
             self.data.put(piece.first, piece.count, at);
         }
@@ -402,7 +402,7 @@ impl Overlay {
 
     /// Takes out `range`.
     pub(super) fn remove(&mut self, range: Range<u64>) {
-        self.ranges.remove(range.clone());
+        self.ranges.uncover(range.clone());
         self.data.sums.remove(range.clone());
         self.data.cut_out(range);
     }
@@ -418,7 +418,7 @@ impl Overlay {
         let mut left = 0..0;
         std::iter::from_fn(move || {
             if left.is_empty() {
-                left = ranges.next()?;
+                left = ranges.next()?.0;
             }
             // An extent lies in one range: ranges that touch are one.
             let piece = match extents.peek() {
@@ -436,9 +436,5 @@ impl Overlay {
 
 /// Data of `map` in `range`, cut to it.
 pub(super) fn data_in(map: &FileMap, range: Range<u64>) -> impl Iterator<Item = FilePiece> + '_ {
-    let whole = map.extents_from(range.start).take_while({
-        let end = range.end;
-        move |piece| piece.first < end
-    });
-    whole.map(move |piece| cut(piece, range.clone()))
+    map.lookup(range).filter(|piece| piece.at.is_some())
 }

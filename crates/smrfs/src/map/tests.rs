@@ -250,31 +250,3 @@ fn a_map_that_has_become_small_gives_its_parts_back() {
     let plan = stored.plan(&mut map, &head(0), 3800, &mut number);
     assert_eq!(stored.done(plan).len(), 5);
 }
-
-proptest! {
-    #[test]
-    fn ranges_are_a_set(changes in prop::collection::vec((0u64..50, 0u64..12, any::<bool>()), 0..40)) {
-        let (mut ranges, mut set) = (Ranges::default(), [false; 70]);
-        for (start, count, add) in changes {
-            let own = start..start + count;
-            set[start as usize..own.end as usize].fill(add);
-            if add {
-                let merged = ranges.insert(own.clone());
-                prop_assert!(own.is_empty() || ranges.iter().any(|range| range == merged) && merged.contains(&start));
-            } else {
-                ranges.remove(own);
-            }
-            for (number, &there) in set.iter().enumerate() {
-                prop_assert_eq!(ranges.contains(number as u64), there);
-                let inside = set[number..(number + 9).min(70)].iter().filter(|&&there| there).count() as u64;
-                prop_assert_eq!(ranges.count_within(number as u64..number as u64 + 9), inside);
-            }
-            prop_assert_eq!(ranges.count(), set.iter().filter(|&&there| there).count() as u64);
-            prop_assert_eq!(ranges.first_from(start), (start..70).find(|&at| set[at as usize]));
-            let before: Vec<_> = ranges.iter().filter(|range| range.start < start).collect();
-            prop_assert!(ranges.before(start).eq(before.iter().cloned().rev()));
-            prop_assert!(ranges.iter().eq(before.into_iter().chain(ranges.from(start))));
-            prop_assert!(ranges.iter().zip(ranges.iter().skip(1)).all(|(a, b)| a.end < b.start));
-        }
-    }
-}

@@ -174,17 +174,10 @@ impl Image {
         Ok(())
     }
 
-    /// Makes holes of what is dead: of all of it, or of a run.
-    fn punch(&self, dead: &mut Ranges, run: Option<Range<u64>>) {
-        let runs: Vec<Range<u64>> = match run {
-            Some(run) => {
-                dead.remove(run.clone());
-                vec![run]
-            }
-            None => std::mem::take(dead).iter().collect(),
-        };
+    /// Makes holes of what is dead of `range`.
+    fn punch(&self, dead: &mut Ranges, range: Range<u64>) {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        for run in runs {
+        for (run, ()) in dead.uncover(range) {
             // A host that can't leaves the file as large as it is.
             let _ = rustix::fs::fallocate(
                 &self.file,
@@ -208,7 +201,7 @@ impl Image {
         let granules = (end - self.first_byte) / self.shape.granule_bytes - first;
         // What does not succeed is left to the writes to come.
         let _ = self.write_zeros(wanted.start, granules * self.shape.granule_bytes);
-        self.dead.lock().insert(first..first + granules);
+        self.dead.lock().cover(first..first + granules, ());
     }
 
     /// Bytes that the image takes up on the host.
@@ -274,7 +267,7 @@ impl Platters for Image {
     }
 
     fn write(&self, at: Granule, data: Data<'_>, cause: Cause) -> DeviceResult {
-        self.dead.lock().remove(at.0..at.0 + data.bytes() / self.shape.granule_bytes);
+        self.dead.lock().uncover(at.0..at.0 + data.bytes() / self.shape.granule_bytes);
         let whose = if cause == Cause::Clean { Use::Other } else { Use::Accepted };
         let written = self.reserve.with(data.bytes(), whose, || match data {
             Data::Bytes(bytes) => self.file.write_all_at(bytes, self.byte(at)),
@@ -293,18 +286,19 @@ impl Platters for Image {
             return;
         }
         let mut dead = self.dead.lock();
-        let run = dead.insert(span.range());
+        dead.cover(span.range(), ());
+        let run = dead.overlapping(span.range()).next().map_or(0..0, |(run, ())| run);
         if (run.end - run.start) * self.shape.granule_bytes >= HOLE_BYTES {
-            self.punch(&mut dead, Some(run));
+            self.punch(&mut dead, run);
         } else if self.is_short.load(Relaxed) {
-            self.punch(&mut dead, None);
+            self.punch(&mut dead, 0..u64::MAX);
         }
     }
 
     fn reserve(&self, bytes: u64) -> DeviceResult {
         let mut kept = self.keep(bytes);
         if kept.as_ref().is_err_and(Full::is_full) {
-            self.punch(&mut self.dead.lock(), None);
+            self.punch(&mut self.dead.lock(), 0..u64::MAX);
             kept = self.keep(bytes);
         }
         self.is_short.store(kept.is_err(), Relaxed);

@@ -35,9 +35,8 @@ impl Allocator {
 impl Shared {
     /// Compares with what is live; says what is wrong.
     pub(super) fn check(&self, live: &Live) -> Result<(), String> {
-        for (&at, holders) in &self.extents {
-            let span = Span::new(at, holders.count);
-            let is_live = live.cut_to(span).map(|(part, _)| part.count).sum::<u64>() == span.count;
+        for (span, holders) in self.0.iter().map(|(range, holders)| (Span::from(range), holders)) {
+            let is_live = live.within(span).map(|(part, _)| part.count).sum::<u64>() == span.count;
             let is_owned = holders.owners.iter().any(|&owner| live.holds(span, owner));
             if is_owned != is_live || holders.owners.is_empty() == is_live || (!is_live && holders.retired == 0) {
                 return Err(format!("{span} is shared by {holders:?}, and live: {is_live}"));

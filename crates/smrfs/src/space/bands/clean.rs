@@ -354,10 +354,8 @@ impl CleaningEvent {
             let span = table.layout.span(band);
             self.at = self.at.max(span.at);
             let left = Span { at: self.at, count: span.end() - self.at };
-            if let Some((found, owner)) = live.overlapping(left).next()
-                && let Some(piece) = found.overlap(left)
-            {
-                return Some((Span { count: piece.count.min(block), ..piece }, owner.further(piece.at - found.at)));
+            if let Some((piece, owner)) = live.within(left).next() {
+                return Some((Span { count: piece.count.min(block), ..piece }, owner));
             }
             self.pass_band();
         }

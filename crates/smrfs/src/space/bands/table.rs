@@ -235,12 +235,10 @@ impl BandSpace {
     /// Leaves the live data of `span` where they are. A band that was given up to be cleaned is gone on with.
     pub(super) fn leave(&mut self, span: Span) {
         for (number, piece) in self.table.pieces(span).unwrap_or_default() {
-            let live: Vec<Span> =
-                self.live.overlapping(piece).filter_map(|(extent, _)| extent.overlap(piece)).collect();
-            for span in live {
-                let range = span.at.0..span.end().0;
+            for span in self.live.within(piece).map(|(span, _)| span).collect::<Vec<_>>() {
+                let range = span.range();
                 let more = span.count - self.unmovable.count_within(range.clone());
-                self.unmovable.insert(range);
+                self.unmovable.cover(range, ());
                 self.table.change(number, |band| band.unmovable += more);
                 self.go_on_with(number);
             }
@@ -265,9 +263,9 @@ impl BandSpace {
             return;
         }
         for (number, piece) in self.table.pieces(span).unwrap_or_default() {
-            let range = piece.at.0..piece.end().0;
+            let range = piece.range();
             let less = self.unmovable.count_within(range.clone());
-            self.unmovable.remove(range);
+            self.unmovable.uncover(range);
             self.table.change(number, |band| band.unmovable -= less);
         }
     }

@@ -98,7 +98,7 @@ impl Caveat {
         if self.progress.budget > 0 && self.shortage() > 0 {
             return Some(Trigger::Low);
         }
-        let dead = self.ledger.granules - self.ledger.readable.granules();
+        let dead = self.ledger.granules - self.ledger.readable.count();
         let fragmented = self.ledger.runs.roomy_granules < dead / 2;
         (idle && fragmented && !self.progress.idle_is_useless).then_some(Trigger::Idle)
     }
@@ -110,7 +110,7 @@ impl Caveat {
         }
         match why {
             Trigger::Low if self.progress.budget == 0 || self.shortage() == 0 => None,
-            Trigger::Low if self.retired.granules() >= self.slack() => self.settle(),
+            Trigger::Low if self.retired.count() >= self.slack() => self.settle(),
             Trigger::Stuck if !self.progress.settled => self.settle().or_else(|| self.move_on(why)),
             Trigger::Stuck if self.progress.moved_while_stuck > MOST_ROUNDS * self.ledger.granules => None,
             _ => self.move_on(why),
@@ -141,7 +141,7 @@ impl Caveat {
 
     fn settle(&mut self) -> Option<CleaningStep> {
         (self.progress.settled, self.progress.moved_out) = (true, 0);
-        (self.retired.granules() > 0).then_some(CleaningStep::Settle)
+        (self.retired.count() > 0).then_some(CleaningStep::Settle)
     }
 
     /// Goes on emptying a window; where one is empty, has its granules released and looks for the next.
@@ -168,9 +168,7 @@ impl Caveat {
     /// The next piece of the window; `None` if it is empty or there is no room outside.
     fn move_out_of(&mut self, window: (u64, u64)) -> Option<CleaningStep> {
         let whole = Span::new(window.0, window.1 - window.0);
-        let (span, owner) = self.live.overlapping(whole).next()?;
-        let piece = span.overlap(whole)?;
-        let owner = owner.further(piece.at - span.at);
+        let (piece, owner) = self.live.within(whole).next()?;
         let want = AllocationRequest { owner, after: None, count: piece.count, more: 0, moving: true };
         let room = self.place_moved(&want)?;
         self.progress.moved(room.count);
@@ -179,17 +177,15 @@ impl Caveat {
 
     /// Leaves the live data of `span` where they are: no window with them can be emptied.
     pub(super) fn leave(&mut self, span: Span) {
-        for (extent, _) in self.live.overlapping(span) {
-            if let Some(live) = extent.overlap(span) {
-                self.unmovable.insert(live.at.0..live.end().0);
-            }
+        for (live, _) in self.live.within(span) {
+            self.unmovable.cover(live.range(), ());
         }
         self.progress.give_up_in(span.at.0, span.end().0);
-        self.progress.released(self.retired.granules());
+        self.progress.released(self.retired.count());
     }
 
     fn can_be_moved(&self, span: Span) -> bool {
-        self.unmovable.is_empty() || self.unmovable.count_within(span.at.0..span.end().0) == 0
+        self.unmovable.is_empty() || self.unmovable.count_within(span.range()) == 0
     }
 
     fn find_window(&mut self, why: Trigger) -> Option<Window> {

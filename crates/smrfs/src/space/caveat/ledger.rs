@@ -9,6 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
+use std::ops::Range;
+
+use smrkit::ranges::{RangeMap, Shift};
 
 use crate::device::Shape;
 use crate::units::Span;
@@ -46,14 +49,24 @@ impl Tally {
     }
 }
 
+/// Place of a write in the order of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Order(pub u64);
+
+impl Shift for Order {
+    fn shifted(&self, _by: u64) -> Order {
+        *self
+    }
+}
+
 /// The state of the disk as far as the safety rule needs it.
 #[derive(Clone, Debug)]
 pub(super) struct CaveatLedger {
     pub granules: u64,
     pub did: u64,
     pub dpid: u64,
-    pub readable: Ordered,
-    pub scars: Ordered,
+    pub readable: RangeMap<Order>,
+    pub scars: RangeMap<Order>,
     pub runs: WritableRuns,
     pub tally: Tally,
     order: u64,
@@ -68,8 +81,8 @@ impl CaveatLedger {
             granules: shape.granules,
             did: shape.did,
             dpid: shape.dpid,
-            readable: Ordered::default(),
-            scars: Ordered::default(),
+            readable: RangeMap::default(),
+            scars: RangeMap::default(),
             runs,
             tally: Tally { free: shape.granules, ..Tally::default() },
             order: 1,
@@ -78,17 +91,14 @@ impl CaveatLedger {
 
     /// At mount: this is readable; nobody knows since when.
     pub fn adopt(&mut self, span: Span) {
-        self.readable.insert((span.at.0, span.end().0, self.order));
+        self.readable.insert(span.range(), Order(self.order));
     }
 
     /// At mount, after the last `adopt`: what is not readable may have been written after all that is.
     pub fn start(&mut self) {
-        let mut end = 0;
-        let extents: Vec<OrderedPiece> = self.readable.from(0).collect();
-        for (index, &(_, to, order)) in extents.iter().enumerate() {
-            end = end.max(to);
-            let next = extents.get(index + 1).map_or(self.granules, |&(from, _, _)| from);
-            self.scars.insert((end, next.min(end + self.dpid).max(end), order));
+        let following = self.readable.iter().skip(1).map(|(next, _)| next.start).chain([self.granules]);
+        for ((extent, &order), next) in self.readable.iter().zip(following) {
+            self.scars.insert(extent.end..next.min(extent.end + self.dpid), order);
         }
         self.tally = Tally::default();
         self.add(0, self.granules);
@@ -97,44 +107,39 @@ impl CaveatLedger {
     /// Notes that `span` was written, and is readable.
     pub fn write(&mut self, span: Span) {
         self.order += 1;
-        let order = self.order;
-        let (at, end) = (span.at.0, span.end().0);
-        self.change(at, end, |ledger| {
-            ledger.scars.cut(at, end);
-            ledger.readable.cut(at, end);
-            ledger.readable.insert((at, end, order));
+        let order = Order(self.order);
+        self.change(span.range(), |ledger| {
+            ledger.scars.uncover(span.range());
+            ledger.readable.cover(span.range(), order);
         });
     }
 
     /// A write of this failed: it counts as written, and holds nothing.
     pub fn fail(&mut self, span: Span) {
         self.order += 1;
-        let order = self.order;
-        let (at, end) = (span.at.0, span.end().0);
-        self.change(at, end, |ledger| {
-            ledger.scars.cut(at, end);
-            ledger.scars.insert((at, end, order));
-            ledger.forget(at, end);
+        let order = Order(self.order);
+        self.change(span.range(), |ledger| {
+            ledger.scars.cover(span.range(), order);
+            ledger.forget(span.range());
         });
     }
 
     /// Notes that `span` will not be read again.
     pub fn release(&mut self, span: Span) {
-        let (at, end) = (span.at.0, span.end().0);
-        self.change(at, end, |ledger| {
-            for piece in ledger.readable.cut(at, end) {
-                ledger.scars.insert(piece);
+        self.change(span.range(), |ledger| {
+            for (piece, order) in ledger.readable.uncover(span.range()) {
+                ledger.scars.insert(piece, order);
             }
-            ledger.forget(at, (end + ledger.dpid).min(ledger.granules));
+            ledger.forget(span.at.0..(span.end().0 + ledger.dpid).min(ledger.granules));
         });
     }
 
     /// Calls `emit` with each stretch of `lo..hi` that is not readable and its label.
     pub fn labels(&self, lo: u64, hi: u64, emit: &mut impl FnMut(u64, u64, WriteLabel)) {
-        let mut above = self.readable.before(lo + 1).map(|(_, to, _)| to);
+        let mut above = self.readable.before(lo + 1).next().map(|(extent, _)| extent.end);
         let mut at = above.unwrap_or(lo).max(lo);
-        let mut scars = self.scars.overlapping(at, hi).peekable();
-        for (from, to, _) in self.readable.from(at) {
+        let mut scars = self.scars.overlapping(at..hi).map(|(scar, _)| scar).peekable();
+        for (Range { start: from, end: to }, _) in self.readable.from(at) {
             if at >= hi {
                 return;
             }
@@ -154,7 +159,7 @@ impl CaveatLedger {
         above: Option<u64>,
         next: Option<u64>,
         part: (u64, u64),
-        scars: &mut Peekable<impl Iterator<Item = OrderedPiece>>,
+        scars: &mut Peekable<impl Iterator<Item = Range<u64>>>,
         emit: &mut impl FnMut(u64, u64, WriteLabel),
     ) {
         let (lo, hi) = part;
@@ -167,28 +172,27 @@ impl CaveatLedger {
         emit(before, hi, WriteLabel::Before);
     }
 
-    /// Forgets scars and parts of scars in `lo..hi` that have no older readable granule within DPID above them.
-    fn forget(&mut self, lo: u64, hi: u64) {
+    /// Forgets scars and parts of scars in `range` that have no older readable granule within DPID above them.
+    fn forget(&mut self, range: Range<u64>) {
         let reach = self.dpid;
         let readable = &self.readable;
-        let forgotten = self.scars.overlapping(lo, hi).filter_map(|(from, to, order)| {
-            let (from, to) = (from.max(lo), to.min(hi));
-            let mut above = readable.upstream(from).take_while(|&(_, end, _)| end + reach > from);
-            let until = above.find(|&(_, _, written)| written <= order).map_or(from, |(_, end, _)| end + reach);
-            (until < to).then_some((until, to))
+        let forgotten = self.scars.within(range).filter_map(|(scar, order)| {
+            let mut above = readable.before(scar.start).take_while(|(extent, _)| extent.end + reach > scar.start);
+            let until =
+                above.find(|(_, written)| **written <= order).map_or(scar.start, |(extent, _)| extent.end + reach);
+            (until < scar.end).then_some(until..scar.end)
         });
-        let forgotten: Vec<(u64, u64)> = forgotten.collect();
-        for (from, to) in forgotten {
-            self.scars.cut(from, to);
+        for part in forgotten.collect::<Vec<_>>() {
+            self.scars.uncover(part);
         }
     }
 
-    /// Does `apply`, which changes only what is in `at..end` (and scars), and keeps count of what may be written.
-    fn change(&mut self, at: u64, end: u64, apply: impl FnOnce(&mut CaveatLedger)) {
-        let (mut lo, hi) = (at.saturating_sub(self.did), (end + self.dpid).min(self.granules));
-        if let Some((_, to, _)) = self.readable.before(at) {
+    /// Does `apply`, which changes only what is in `range` (and scars), and keeps count of what may be written.
+    fn change(&mut self, range: Range<u64>, apply: impl FnOnce(&mut CaveatLedger)) {
+        let (mut lo, hi) = (range.start.saturating_sub(self.did), (range.end + self.dpid).min(self.granules));
+        if let Some((extent, _)) = self.readable.before(range.start).next() {
             // Before the end of that extent nothing changes.
-            lo = lo.max(to.min(at));
+            lo = lo.max(extent.end.min(range.start));
         }
         let mut tally = self.tally;
         self.labels(lo, hi, &mut |from, to, label| *tally.count_mut(label) -= to - from);
@@ -217,11 +221,11 @@ impl CaveatLedger {
 fn label_below(
     lo: u64,
     hi: u64,
-    scars: &mut Peekable<impl Iterator<Item = OrderedPiece>>,
+    scars: &mut Peekable<impl Iterator<Item = Range<u64>>>,
     emit: &mut impl FnMut(u64, u64, WriteLabel),
 ) {
     let mut at = lo;
-    while let Some((from, to, _)) = scars.next_if(|&(from, _, _)| from < hi) {
+    while let Some(Range { start: from, end: to }) = scars.next_if(|scar| scar.start < hi) {
         // One before `lo` lies in an earlier gap, behind what scars can mark there.
         if to > lo {
             emit(at, from.max(lo), WriteLabel::Once);
@@ -349,143 +353,5 @@ fn join(runs: &mut Vec<WritableRun>, run: WritableRun) {
             last.to = run.to;
         }
         _ => runs.push(run),
-    }
-}
-
-/// A piece of the disk: from, to (excluded), and the number of the write that was last there.
-pub(super) type OrderedPiece = (u64, u64, u64);
-
-/// Extents by address, with their place in the order of writes. Neighbours of one write are joined.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Ordered {
-    extents: BTreeMap<u64, (u64, u64)>,
-    granules: u64,
-}
-
-impl Ordered {
-    /// The granules in it.
-    pub fn granules(&self) -> u64 {
-        self.granules
-    }
-
-    /// Adds a piece that overlaps none of those there.
-    pub fn insert(&mut self, (mut at, mut end, order): OrderedPiece) {
-        if at >= end {
-            return;
-        }
-        self.granules += end - at;
-        // Behind all others, as at a mount.
-        if let Some(mut last) = self.extents.last_entry()
-            && last.get().0 <= at
-        {
-            if *last.get() == (at, order) {
-                last.get_mut().0 = end;
-            } else {
-                self.extents.insert(at, (end, order));
-            }
-            return;
-        }
-        if let Some((before, to, same)) = self.before(at)
-            && to == at
-            && same == order
-        {
-            at = before;
-        }
-        if let Some(&(to, same)) = self.extents.get(&end)
-            && same == order
-        {
-            self.extents.remove(&end);
-            end = to;
-        }
-        self.extents.insert(at, (end, order));
-    }
-
-    /// Takes out what lies in `at..end`; gives the pieces.
-    pub fn cut(&mut self, at: u64, end: u64) -> Vec<OrderedPiece> {
-        let mut pieces: Vec<OrderedPiece> = self.overlapping(at, end).collect();
-        for piece in &mut pieces {
-            let (from, to, order) = *piece;
-            self.extents.remove(&from);
-            *piece = (from.max(at), to.min(end), order);
-            if from < at {
-                self.extents.insert(from, (at, order));
-            }
-            if end < to {
-                self.extents.insert(end, (to, order));
-            }
-            self.granules -= piece.1 - piece.0;
-        }
-        pieces
-    }
-
-    /// The last extent that begins before `at`.
-    pub fn before(&self, at: u64) -> Option<OrderedPiece> {
-        self.upstream(at).next()
-    }
-
-    /// The extents that begin before `at`, the nearest first.
-    pub fn upstream(&self, at: u64) -> impl Iterator<Item = OrderedPiece> + '_ {
-        self.extents.range(..at).rev().map(|(&from, &(to, order))| (from, to, order))
-    }
-
-    /// The extents that begin at `at` or behind it, in ascending order.
-    pub fn from(&self, at: u64) -> impl Iterator<Item = OrderedPiece> + '_ {
-        self.extents.range(at..).map(|(&from, &(to, order))| (from, to, order))
-    }
-
-    /// The extents that have something in common with `at..end`, whole, in ascending order.
-    pub fn overlapping(&self, at: u64, end: u64) -> impl Iterator<Item = OrderedPiece> + '_ {
-        let first = match self.before(at) {
-            Some((from, to, _)) if to > at => from,
-            _ => at,
-        };
-        self.extents.range(first..end.max(first)).map(|(&from, &(to, order))| (from, to, order))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rand::{RngExt, SeedableRng};
-    use rand_pcg::Pcg64Mcg;
-
-    use super::*;
-
-    #[test]
-    fn pieces_are_those_of_a_number_for_each_granule() {
-        const SIZE: u64 = 50;
-        let dice = &mut Pcg64Mcg::seed_from_u64(6);
-        let (mut ordered, mut model) = (Ordered::default(), [0; SIZE as usize]);
-        for step in 0..1500 {
-            let at = dice.random_range(0..SIZE);
-            let end = (at + dice.random_range(1..9)).min(SIZE);
-            let own = at as usize..end as usize;
-            let pieces = |model: &[u64]| {
-                let mut pieces: Vec<OrderedPiece> = Vec::new();
-                for (at, &order) in (0..).zip(model).filter(|(_, order)| **order > 0) {
-                    match pieces.last_mut() {
-                        Some((_, end, same)) if (*end, *same) == (at, order) => *end += 1,
-                        _ => pieces.push((at, at + 1, order)),
-                    }
-                }
-                pieces
-            };
-            if dice.random() && model[own.clone()].iter().all(|order| *order == 0) {
-                let order = dice.random_range(1..3);
-                ordered.insert((at, at, order));
-                ordered.insert((at, end, order));
-                model[own].fill(order);
-            } else {
-                let mut gone = [0; SIZE as usize];
-                gone[own.clone()].copy_from_slice(&model[own.clone()]);
-                assert_eq!(ordered.cut(at, end), pieces(&gone), "step {step}");
-                model[own].fill(0);
-            }
-            let all = pieces(&model);
-            assert!(ordered.from(0).eq(all.iter().copied()), "step {step}: {all:?}");
-            assert_eq!(ordered.granules(), model.iter().filter(|order| **order > 0).count() as u64);
-            assert_eq!(ordered.before(at), all.iter().copied().rfind(|piece| piece.0 < at));
-            let overlaps = all.iter().copied().filter(|piece| piece.0 < end && at < piece.1);
-            assert!(ordered.overlapping(at, end).eq(overlaps), "step {step}: {at}..{end}");
-        }
     }
 }

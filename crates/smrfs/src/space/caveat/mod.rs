@@ -27,7 +27,7 @@ use crate::device::{BandReport, Shape};
 use crate::map::Ranges;
 use crate::units::{Granule, NodeId, Owner, Span};
 use clean::CleaningProgress;
-use ledger::{CaveatLedger, Ordered, WritableRun};
+use ledger::{CaveatLedger, WritableRun};
 
 /// A disk has at least this many units: the runs that cleaning makes (assumption; a unit is a block on all but tiny disks).
 const UNITS: u64 = 64;
@@ -41,7 +41,7 @@ pub struct Caveat {
     pub options: CaveatOptions,
     ledger: CaveatLedger,
     live: Live,
-    retired: Ordered,
+    retired: Ranges,
     reservations: Reservations,
     reserve: Reserve,
     /// End of a host's last block.
@@ -67,7 +67,7 @@ impl Caveat {
         let caveat = Caveat {
             ledger: CaveatLedger::new(shape, unit),
             live: Live::new(),
-            retired: Ordered::default(),
+            retired: Ranges::default(),
             reservations: Reservations::default(),
             reserve: Reserve::new(shape.granules, shape.did, shape.dpid, unit),
             cursor: 0,
@@ -135,17 +135,17 @@ impl Space for Caveat {
     fn retire(&mut self, span: Span) {
         let owned = self.live.remove(span);
         assert!(owned == span.count, "{span} is retired, of which {owned} granules are live");
-        self.retired.insert((span.at.0, span.end().0, 0));
+        self.retired.insert(span.range(), ());
         if !self.unmovable.is_empty() {
-            self.unmovable.remove(span.at.0..span.end().0);
+            self.unmovable.uncover(span.range());
         }
     }
 
     fn release(&mut self, span: Span) {
-        let retired: u64 = self.retired.cut(span.at.0, span.end().0).iter().map(|(from, to, _)| to - from).sum();
+        let retired: u64 = self.retired.uncover(span.range()).iter().map(|(part, ())| part.end - part.start).sum();
         assert!(retired == span.count, "{span} is released, of which {retired} granules are retired");
         self.ledger.release(span);
-        self.progress.released(self.retired.granules());
+        self.progress.released(self.retired.count());
     }
 
     fn closed(&mut self, file: NodeId) {
@@ -175,11 +175,11 @@ impl Space for Caveat {
     fn counts(&self) -> Counts {
         let tally = self.ledger.tally;
         Counts {
-            readable: self.ledger.readable.granules(),
+            readable: self.ledger.readable.count(),
             not_writable: tally.before + tally.scar,
             write_once: tally.once,
             writable: tally.free,
-            retired: self.retired.granules(),
+            retired: self.retired.count(),
             garbage: tally.scar,
         }
     }

@@ -51,7 +51,7 @@ impl BandSpace {
         for (number, band) in self.table.all() {
             let span = self.shape.bands.span(number);
             let (live, retired) = (within(&self.live, span), within(&self.retired, span));
-            let unmovable = self.unmovable.count_within(span.at.0..span.end().0);
+            let unmovable = self.unmovable.count_within(span.range());
             if (band.live, band.retired, band.unmovable) != (live, retired, unmovable) {
                 return Err(format!(
                     "band {number} has {live} live, {retired} retired and {unmovable} unmovable granules, kept is {band:?}"
@@ -89,5 +89,5 @@ impl BandSpace {
 
 /// Granules of `span` that are in `live`.
 fn within(live: &Live, span: Span) -> u64 {
-    live.overlapping(span).filter_map(|(extent, _)| extent.overlap(span)).map(|common| common.count).sum()
+    live.within(span).map(|(part, _)| part.count).sum()
 }

@@ -1,29 +1,27 @@
 //! What is kept step by step, compared with a recount.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use super::Caveat;
-use super::ledger::{CaveatLedger, Tally, WritableRun, WritableRuns};
+use super::ledger::{CaveatLedger, Order, Tally, WritableRun, WritableRuns};
 use crate::units::Granule;
 
 impl Caveat {
     pub(super) fn recount(&self) -> Result<(), String> {
         let ledger = &self.ledger;
-        let readable = ledger.readable.granules();
-        if readable != self.live.granules() + self.retired.granules() {
+        let readable = ledger.readable.count();
+        if readable != self.live.granules() + self.retired.count() {
             return Err(format!(
                 "{readable} granules are readable, {} live, {} retired",
                 self.live.granules(),
-                self.retired.granules()
+                self.retired.count()
             ));
         }
-        let held = |from, to| {
-            ledger.readable.overlapping(from, to).map(|(at, end, _)| end.min(to) - at.max(from)).sum::<u64>()
-        };
-        let all = self.live.from(Granule(0)).map(|(span, _)| (span.at.0, span.end().0));
-        for (from, to) in all.chain(self.retired.from(0).map(|(from, to, _)| (from, to))) {
-            if held(from, to) != to - from {
-                return Err(format!("{from}..{to} is live or retired, and not readable"));
+        let all = self.live.from(Granule(0)).map(|(span, _)| span);
+        for span in all.chain(self.retired.iter().map(|(range, ())| range.into())) {
+            if ledger.readable.count_within(span.range()) != span.count {
+                return Err(format!("{span} is live or retired, and not readable"));
             }
         }
         recount(ledger)
@@ -97,15 +95,15 @@ impl Flat {
     fn from_ledger(ledger: &CaveatLedger) -> Result<Flat, String> {
         let granules = ledger.granules as usize;
         let mut flat = Flat { readable: vec![false; granules], order: vec![NEVER; granules] };
-        for (at, end, order) in ledger.readable.from(0) {
-            flat.readable[at as usize..end as usize].fill(true);
-            flat.order[at as usize..end as usize].fill(order);
+        for (Range { start, end }, &Order(order)) in ledger.readable.iter() {
+            flat.readable[start as usize..end as usize].fill(true);
+            flat.order[start as usize..end as usize].fill(order);
         }
-        for (at, end, order) in ledger.scars.from(0) {
-            if let Some(granule) = (at..end).find(|&granule| flat.readable[granule as usize]) {
+        for (Range { start, end }, &Order(order)) in ledger.scars.iter() {
+            if let Some(granule) = (start..end).find(|&granule| flat.readable[granule as usize]) {
                 return Err(format!("{granule} is readable and a scar"));
             }
-            flat.order[at as usize..end as usize].fill(order);
+            flat.order[start as usize..end as usize].fill(order);
         }
         Ok(flat)
     }
